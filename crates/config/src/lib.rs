@@ -1,0 +1,1 @@
+//! Configuration file, environment and flags, made into one immutable Config.

@@ -1,0 +1,1 @@
+//! From the bytes of a query to the bytes of its reply.

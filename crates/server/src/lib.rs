@@ -1,0 +1,1 @@
+//! Builds and runs the server: snapshots, reload, metrics, control.

@@ -1,0 +1,1 @@
+//! Test-only: real peers as processes, generated zones, differences printed as dig prints.

@@ -1,0 +1,1 @@
+//! UDP workers and TCP connections that call the engine.

@@ -1,0 +1,1 @@
+//! DNS messages: names, codes, record data, queries and replies. No I/O, no clock.

@@ -1,0 +1,1 @@
+//! Zone data: master files, JSON zones, semantic checks, lookup, immutable snapshots.
