@@ -1,0 +1,157 @@
+//! Records as they were read, before they become a zone that can be asked.
+//!
+//! One arena holds them all, so that ten million records cost ten million entries, not ten million
+//! allocations:
+//!
+//! ```text
+//! bytes    owner (wire form, case as written) | type u16 | TTL u32 | length u16 | rdata
+//! entries  offset of the owner, line of the file
+//! ```
+//!
+//! Rdata is in wire form without compression. The class is IN throughout.
+
+use std::path::{Path, PathBuf};
+use zonda_wire::{Type, name};
+
+/// Records in the order in which they were read.
+#[derive(Default)]
+pub struct Records {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    /// The files read, each with the number of its first record; an `$INCLUDE` and the return
+    /// from it begin a new element.
+    files: Vec<(usize, PathBuf)>,
+}
+
+/// Where a record lies in the arena, and where it stood in its file.
+struct Entry {
+    offset: u32,
+    line: u32,
+}
+
+/// One record of a zone; all in wire form, uncompressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The owner name, in the case it was written in.
+    pub owner: &'a [u8],
+    /// The record's type.
+    pub rtype: Type,
+    /// Time to live, seconds, at most 2³¹ − 1 (rfc2181#8).
+    pub ttl: u32,
+    /// The record's data, without its length.
+    pub rdata: &'a [u8],
+}
+
+/// A line of a file; the first is 1, and 0 stands for the file as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position<'a> {
+    /// The file.
+    pub file: &'a Path,
+    /// The line on which the record begins.
+    pub line: u32,
+}
+
+/// The arena cannot hold more than 4 GiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyRecords;
+
+impl Records {
+    /// No records, and room for about `bytes` octets of them.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(bytes),
+            entries: Vec::with_capacity(bytes / 40),
+            ..Self::default()
+        }
+    }
+
+    /// Records added from now on stood in `file`.
+    pub fn begin_file(&mut self, file: &Path) {
+        self.files.push((self.entries.len(), file.to_owned()));
+    }
+
+    /// Adds a record that began on `line` of the current file. Its rdata is at most 65 535 octets.
+    ///
+    /// # Errors
+    /// When the arena is full; the record is then not added.
+    pub fn push(&mut self, record: Record<'_>, line: u32) -> Result<(), TooManyRecords> {
+        let offset = u32::try_from(self.bytes.len()).map_err(|_| TooManyRecords)?;
+        let len = u16::try_from(record.rdata.len()).map_err(|_| TooManyRecords)?;
+        self.bytes.extend_from_slice(record.owner);
+        let mut fixed = [0; 8];
+        fixed[..2].copy_from_slice(&record.rtype.0.to_be_bytes());
+        fixed[2..6].copy_from_slice(&record.ttl.to_be_bytes());
+        fixed[6..].copy_from_slice(&len.to_be_bytes());
+        self.bytes.extend_from_slice(&fixed);
+        self.bytes.extend_from_slice(record.rdata);
+        self.entries.push(Entry { offset, line });
+        Ok(())
+    }
+
+    /// How many records there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Record number `index`.
+    ///
+    /// # Panics
+    /// When `index` is not below [`len`](Self::len).
+    #[must_use]
+    pub fn get(&self, index: usize) -> Record<'_> {
+        let bytes = &self.bytes[self.entries[index].offset as usize..];
+        let owner_len = name::wire_len(bytes).expect("push was given a name");
+        let (owner, rest) = bytes.split_at(owner_len);
+        let u16_at = |at: usize| u16::from_be_bytes([rest[at], rest[at + 1]]);
+        let ttl = u32::from_be_bytes([rest[2], rest[3], rest[4], rest[5]]);
+        let rdata = &rest[8..8 + usize::from(u16_at(6))];
+        Record { owner, rtype: Type(u16_at(0)), ttl, rdata }
+    }
+
+    /// Where record number `index` stood.
+    ///
+    /// # Panics
+    /// When `index` is not below [`len`](Self::len).
+    #[must_use]
+    pub fn position(&self, index: usize) -> Position<'_> {
+        let behind = self.files.partition_point(|(first, _)| *first <= index);
+        let file = behind.checked_sub(1).map_or(Path::new(""), |at| &self.files[at].1);
+        Position { file, line: self.entries[index].line }
+    }
+
+    /// All records, in the order in which they were read.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Record<'_>> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn records_come_back_as_they_went_in_with_their_positions() {
+        let mut records = Records::default();
+        let one = Record { owner: b"\x01A\0", rtype: Type::A, ttl: 60, rdata: &[192, 0, 2, 1] };
+        let two = Record { owner: b"\0", rtype: Type::TXT, ttl: 1, rdata: b"\x02hi" };
+        records.begin_file(Path::new("a.zone"));
+        records.push(one, 7).unwrap();
+        records.begin_file(Path::new("b.zone"));
+        records.push(two, 1).unwrap();
+        records.begin_file(Path::new("a.zone"));
+        records.push(one, 9).unwrap();
+        assert!(records.iter().eq([one, two, one]));
+        let positions: Vec<_> = (0..3).map(|i| records.position(i)).collect();
+        let at = |file, line| Position { file: Path::new(file), line };
+        assert_eq!(positions, [at("a.zone", 7), at("b.zone", 1), at("a.zone", 9)]);
+    }
+}
