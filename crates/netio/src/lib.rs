@@ -1,1 +1,19 @@
-//! Batched datagrams, socket options, descriptor passing: the only unsafe code, behind a safe interface.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`udp`] | one bound UDP socket and its options |
+//! | [`batch`] | datagrams received together, answered in place, sent together |
+//!
+//! Deliberately absent: DNS, threads, the runtime, logging. Callers decide what an error means.
+
+pub mod batch;
+mod options;
+pub mod udp;
+
+pub use batch::{Datagram, DatagramBatch, Sent};
+pub use udp::{UdpOptions, UdpSocket};
+
+/// Turns the −1 of a system call into the error it left in `errno`.
+fn check(result: libc::c_int) -> std::io::Result<libc::c_int> {
+    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
+}
