@@ -3,14 +3,17 @@
 //! |---|---|
 //! | [`udp`] | one bound UDP socket and its options |
 //! | [`batch`] | datagrams received together, answered in place, sent together |
+//! | [`stop`] | ends a thread that blocks in a receive call |
 //!
 //! Deliberately absent: DNS, threads, the runtime, logging. Callers decide what an error means.
 
 pub mod batch;
 mod options;
+pub mod stop;
 pub mod udp;
 
 pub use batch::{Datagram, DatagramBatch, Sent};
+pub use stop::{StopHandle, StopToken, stop_channel};
 pub use udp::{UdpOptions, UdpSocket};
 
 /// Turns the −1 of a system call into the error it left in `errno`.
