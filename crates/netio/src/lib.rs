@@ -1,15 +1,20 @@
+//! Sockets, descriptors and the process, as Linux offers them: the only unsafe code, behind a safe interface.
 //!
 //! | module | what it holds |
 //! |---|---|
 //! | [`udp`] | one bound UDP socket and its options |
 //! | [`batch`] | datagrams received together, answered in place, sent together |
 //! | [`stop`] | ends a thread that blocks in a receive call |
+//! | [`tcp`] | a listening TCP socket |
+//! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
 //!
 //! Deliberately absent: DNS, threads, the runtime, logging. Callers decide what an error means.
 
 pub mod batch;
+pub mod descriptors;
 mod options;
 pub mod stop;
+pub mod tcp;
 pub mod udp;
 
 pub use batch::{Datagram, DatagramBatch, Sent};
