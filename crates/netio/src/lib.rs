@@ -7,13 +7,17 @@
 //! | [`stop`] | ends a thread that blocks in a receive call |
 //! | [`tcp`] | a listening TCP socket |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
+//! | [`supervisor`] | socket activation and state notices of systemd |
+//! | [`process`] | CPUs, descriptor limit, privileges |
 //!
 //! Deliberately absent: DNS, threads, the runtime, logging. Callers decide what an error means.
 
 pub mod batch;
 pub mod descriptors;
 mod options;
+pub mod process;
 pub mod stop;
+pub mod supervisor;
 pub mod tcp;
 pub mod udp;
 

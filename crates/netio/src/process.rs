@@ -1,0 +1,232 @@
+//! What the process may use, and what it gives up: CPUs, descriptors, privileges.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::mem;
+use std::ptr;
+use std::thread;
+
+use libc::{c_char, c_int, gid_t, uid_t};
+
+use crate::check;
+
+/// CPUs that this process may use at once, at least 1: the smaller of its affinity mask and its
+/// cgroup's quota. A quota of 1.5 CPUs counts as 1, since a second worker would be throttled for
+/// most of every period, which clients see as latency.
+pub fn available_cpus() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The numbers of the CPUs that the calling thread may run on, ascending.
+pub fn allowed_cpus() -> io::Result<Vec<usize>> {
+    // SAFETY: a zeroed set is an empty set; the call writes at most its size; CPU_ISSET is asked only
+    // about numbers below the set's size.
+    unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        check(libc::sched_getaffinity(0, size_of_val(&set), &mut set))?;
+        let cpus = 0..libc::CPU_SETSIZE as usize;
+        Ok(cpus.filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect())
+    }
+}
+
+/// Keeps the calling thread on one CPU.
+pub fn pin_thread(cpu: usize) -> io::Result<()> {
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: a zeroed set is an empty set; `cpu` is below its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        check(libc::sched_setaffinity(0, size_of_val(&set), &set))?;
+    }
+    Ok(())
+}
+
+/// Raises the limit of open descriptors to `wanted`, or as far as this process may; returns the limit
+/// in force. Never lowers it.
+pub fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes one rlimit.
+    check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) })?;
+    let set = |current: u64, hard: u64| {
+        let limit = libc::rlimit { rlim_cur: current, rlim_max: hard };
+        // SAFETY: the call reads one rlimit.
+        check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) }).map(|_| current)
+    };
+    if limit.rlim_cur >= wanted {
+        return Ok(limit.rlim_cur);
+    }
+    // Only the privileged may raise the hard limit.
+    set(wanted, limit.rlim_max.max(wanted))
+        .or_else(|_| set(wanted.min(limit.rlim_max), limit.rlim_max))
+}
+
+/// Why privileges could not be dropped.
+#[derive(Debug)]
+pub enum PrivilegeError {
+    /// No such user in the system's database.
+    UnknownUser,
+    /// No such group.
+    UnknownGroup,
+    /// The named user is root, so that there is nothing to gain.
+    UserIsRoot,
+    /// A system call failed; without root's rights only the present user can be "changed" to.
+    System(io::Error),
+    /// The calls succeeded, yet root's rights can be had back. The process should end.
+    Regained,
+}
+
+impl std::fmt::Display for PrivilegeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::UnknownUser => f.write_str("no such user on this system"),
+            Self::UnknownGroup => f.write_str("no such group on this system"),
+            Self::UserIsRoot => f.write_str("the user is root; name an unprivileged one"),
+            Self::System(error) => write!(f, "cannot change to the user: {error}"),
+            Self::Regained => f.write_str("root's rights could be regained after the change"),
+        }
+    }
+}
+
+impl std::error::Error for PrivilegeError {}
+
+impl From<io::Error> for PrivilegeError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Becomes `user`, for all threads and for good: the user's groups, the group (the user's own if not
+/// given), the user id, and no new privileges through any later program (prctl(2)).
+///
+/// Does nothing if the process is that user already. Bind sockets and open files first.
+pub fn drop_privileges(user: &str, group: Option<&str>) -> Result<(), PrivilegeError> {
+    let account = look_up_user(user)?.ok_or(PrivilegeError::UnknownUser)?;
+    let gid = match group {
+        Some(group) => look_up_group(group)?.ok_or(PrivilegeError::UnknownGroup)?,
+        None => account.gid,
+    };
+    // SAFETY: these take integers and a C string, and change only this process.
+    unsafe {
+        if account.uid == 0 {
+            return Err(PrivilegeError::UserIsRoot);
+        }
+        if (libc::geteuid(), libc::getegid()) != (account.uid, gid) {
+            check(libc::initgroups(account.name.as_ptr(), gid))?;
+            check(libc::setresgid(gid, gid, gid))?;
+            check(libc::setresuid(account.uid, account.uid, account.uid))?;
+        }
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+        let (mut real, mut effective, mut saved) = (0, 0, 0);
+        check(libc::getresuid(&mut real, &mut effective, &mut saved))?;
+        let regained = [real, effective, saved].contains(&0) || libc::setuid(0) == 0;
+        if regained { Err(PrivilegeError::Regained) } else { Ok(()) }
+    }
+}
+
+/// A user of the system.
+struct Account {
+    /// As the system writes it.
+    name: CString,
+    /// User id.
+    uid: uid_t,
+    /// Primary group.
+    gid: gid_t,
+}
+
+/// Bytes for the strings of one user or group entry; a group with many members needs the most.
+const ENTRY_BYTES: usize = 1 << 20;
+
+/// Finds a user by name.
+fn look_up_user(user: &str) -> io::Result<Option<Account>> {
+    let Ok(name) = CString::new(user) else { return Ok(None) };
+    let mut strings = vec![0; ENTRY_BYTES];
+    // SAFETY: a zeroed passwd may be overwritten; the call writes within `strings`; on success
+    // `found` is null or the entry, whose name is a C string in `strings`.
+    unsafe {
+        let (mut entry, mut found): (libc::passwd, _) = (mem::zeroed(), ptr::null_mut());
+        let strings: &mut [c_char] = &mut strings;
+        succeed(libc::getpwnam_r(
+            name.as_ptr(),
+            &mut entry,
+            strings.as_mut_ptr(),
+            strings.len(),
+            &mut found,
+        ))?;
+        let found = !found.is_null();
+        Ok(found.then(|| Account {
+            name: CStr::from_ptr(entry.pw_name).to_owned(),
+            uid: entry.pw_uid,
+            gid: entry.pw_gid,
+        }))
+    }
+}
+
+/// Finds a group's id by its name.
+fn look_up_group(group: &str) -> io::Result<Option<gid_t>> {
+    let Ok(name) = CString::new(group) else { return Ok(None) };
+    let mut strings = vec![0; ENTRY_BYTES];
+    // SAFETY: as in `look_up_user`.
+    unsafe {
+        let (mut entry, mut found): (libc::group, _) = (mem::zeroed(), ptr::null_mut());
+        let strings: &mut [c_char] = &mut strings;
+        succeed(libc::getgrnam_r(
+            name.as_ptr(),
+            &mut entry,
+            strings.as_mut_ptr(),
+            strings.len(),
+            &mut found,
+        ))?;
+        Ok((!found.is_null()).then_some(entry.gr_gid))
+    }
+}
+
+/// Turns the error number that getpwnam_r(3) returns into an error. Some systems say "not found" by
+/// one of these numbers rather than by a null entry.
+fn succeed(error: c_int) -> io::Result<()> {
+    match error {
+        0 | libc::ENOENT | libc::ESRCH => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn at_least_one_cpu_is_available_and_no_more_than_allowed() {
+        assert!((1..=allowed_cpus().unwrap().len()).contains(&available_cpus()));
+    }
+
+    #[test]
+    fn a_pinned_thread_may_run_on_its_cpu_only() {
+        thread::spawn(|| {
+            let cpu = *allowed_cpus().unwrap().last().unwrap();
+            pin_thread(cpu).unwrap();
+            assert_eq!(allowed_cpus().unwrap(), [cpu]);
+        })
+        .join()
+        .unwrap();
+        assert!(pin_thread(1 << 20).is_err());
+    }
+
+    #[test]
+    fn the_descriptor_limit_is_never_lowered() {
+        let before = raise_descriptor_limit(0).unwrap();
+        assert_eq!(raise_descriptor_limit(16).unwrap(), before);
+        assert!(raise_descriptor_limit(before).unwrap() >= before);
+    }
+
+    #[test]
+    fn unknown_and_privileged_users_are_refused() {
+        let error = |user, group| drop_privileges(user, group).unwrap_err();
+        assert!(matches!(error("no-such-user", None), PrivilegeError::UnknownUser));
+        assert!(matches!(error("nul\0", None), PrivilegeError::UnknownUser));
+        assert!(matches!(error("root", None), PrivilegeError::UserIsRoot));
+        assert!(matches!(error("nobody", Some("no-such-group")), PrivilegeError::UnknownGroup));
+    }
+}
