@@ -4,6 +4,10 @@
 
 pub mod code;
 pub mod name;
+pub mod query;
+pub mod reply;
 
 pub use code::{Class, Ede, Opcode, Rcode, Type};
 pub use name::{Name, NameError};
+pub use query::{Edns, Fault, Query};
+pub use reply::{Full, Places, Reply, Section};

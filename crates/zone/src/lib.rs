@@ -4,6 +4,10 @@
 //!
 //! Deliberately absent: sockets, clocks, threads that outlive a call, and signing.
 
+pub mod lookup_name;
 pub mod records;
+pub mod snapshot;
 
+pub use lookup_name::{HashSeed, LookupName};
 pub use records::{Position, Record, Records};
+pub use snapshot::{BuildError, Found, Node, Set, Zone, build};

@@ -1,0 +1,357 @@
+//! A received query, read once from its bytes.
+//!
+//! Nothing is copied: the question is known by its place in the message. A message that cannot be
+//! answered says in its [`Fault`] which response code it earns (rfc8906).
+
+use crate::code::{Class, Opcode, Rcode, Type};
+use crate::name::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
+
+/// Octets of the header; the first question begins behind it (rfc1035#4.1.1).
+pub const HEADER_BYTES: usize = 12;
+/// Most octets in a UDP message without EDNS (rfc1035#2.3.4).
+pub const UDP_BYTES_MIN: u16 = 512;
+
+/// The header's flags word and the meaning of its bits (rfc1035#4.1.1, rfc4035#3).
+pub mod flag {
+    /// The message is a response.
+    pub const QR: u16 = 0x8000;
+    /// The answer is authoritative.
+    pub const AA: u16 = 0x0400;
+    /// The message is truncated.
+    pub const TC: u16 = 0x0200;
+    /// Recursion is desired.
+    pub const RD: u16 = 0x0100;
+    /// Recursion is available.
+    pub const RA: u16 = 0x0080;
+    /// The data is authentic.
+    pub const AD: u16 = 0x0020;
+    /// Checking is disabled.
+    pub const CD: u16 = 0x0010;
+    /// Where the operation code lies.
+    pub const OPCODE: u16 = 0x7800;
+}
+
+/// What a query asks and how it wants the reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Query {
+    /// The flags word of the header.
+    pub flags: u16,
+    /// Where the question's name ends, its root label included; it begins behind the header.
+    /// 12 when there is no question.
+    pub name_end: u16,
+    /// The type asked for.
+    pub qtype: Type,
+    /// The class asked for.
+    pub qclass: Class,
+    /// The client's EDNS record, if there is one.
+    pub edns: Option<Edns>,
+}
+
+/// A client's OPT record (rfc6891#6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edns {
+    /// The largest UDP message the client takes, octets; below 512 counts as 512.
+    pub udp_bytes: u16,
+    /// The version; only 0 exists.
+    pub version: u8,
+    /// The client wants DNSSEC records (rfc3225).
+    pub dnssec_ok: bool,
+    /// It asks for the server's identity (rfc5001).
+    pub nsid: bool,
+    /// It asks for, or speaks of, the TCP idle timeout (rfc7828).
+    pub keepalive: bool,
+    /// Where the COOKIE option's data lies in the message: offset and length (8 or 16–40); length
+    /// 0 when there is none (rfc7873#4).
+    pub cookie: (u16, u8),
+}
+
+/// Why a message cannot be answered as a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Shorter than a header, or a response: silence (rfc8906#3.1.1).
+    NotAQuery,
+    /// The question cannot be read; nothing of the message can be echoed but its header.
+    NoQuestion(Rcode),
+    /// The question was read, what follows it is wrong.
+    Malformed,
+}
+
+impl Query {
+    /// The operation code.
+    #[must_use]
+    pub fn opcode(&self) -> Opcode {
+        Opcode(((self.flags & flag::OPCODE) >> 11) as u8)
+    }
+
+    /// Whether the client asks for DNSSEC records.
+    #[must_use]
+    pub fn dnssec_ok(&self) -> bool {
+        self.edns.is_some_and(|edns| edns.dnssec_ok)
+    }
+
+    /// Where the question ends: behind the class, or at 12 when there is none.
+    #[must_use]
+    pub fn question_end(&self) -> usize {
+        match usize::from(self.name_end) {
+            HEADER_BYTES => HEADER_BYTES,
+            name_end => name_end + 4,
+        }
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// The [`Fault`] beside as much of the query as was read before it.
+    #[inline]
+    pub fn parse(message: &[u8]) -> Result<Self, (Self, Fault)> {
+        let mut query = Self {
+            flags: 0,
+            name_end: HEADER_BYTES as u16,
+            qtype: Type(0),
+            qclass: Class(0),
+            edns: None,
+        };
+        let Some(header) = message.first_chunk::<HEADER_BYTES>() else {
+            return Err((query, Fault::NotAQuery));
+        };
+        query.flags = u16::from_be_bytes([header[2], header[3]]);
+        if query.flags & flag::QR != 0 {
+            return Err((query, Fault::NotAQuery));
+        }
+        let [qd, an, ns, ar] =
+            [4, 6, 8, 10].map(|at| u16::from_be_bytes([header[at], header[at + 1]]));
+        if qd > 1 {
+            return Err((query, Fault::NoQuestion(Rcode::FORMERR))); // rfc9619
+        }
+        let mut reader = Reader { message, at: HEADER_BYTES };
+        if qd == 1 && query.read_question(&mut reader).is_none() {
+            return Err((query, Fault::NoQuestion(Rcode::FORMERR)));
+        }
+        let rest = u32::from(an) + u32::from(ns) + u32::from(ar);
+        if (rest > 0 || reader.at < message.len())
+            && query.read_records(&mut reader, [an, ns, ar]).is_none()
+        {
+            return Err((query, Fault::Malformed));
+        }
+        if qd == 0 && query.opcode() == Opcode::QUERY && query.edns.is_none_or(|e| e.cookie.1 == 0)
+        {
+            return Err((query, Fault::NoQuestion(Rcode::FORMERR)));
+        }
+        Ok(query)
+    }
+
+    /// Reads the question behind the header.
+    fn read_question(&mut self, reader: &mut Reader<'_>) -> Option<()> {
+        let start = reader.at;
+        loop {
+            let len = usize::from(reader.u8()?);
+            if len == 0 {
+                break;
+            }
+            if len > LABEL_BYTES_MAX {
+                return None;
+            }
+            reader.skip(len)?;
+        }
+        if reader.at - start > NAME_BYTES_MAX {
+            return None;
+        }
+        let name_end = reader.at as u16; // at most 12 + 255
+        self.qtype = Type(reader.u16()?);
+        self.qclass = Class(reader.u16()?);
+        self.name_end = name_end;
+        Some(())
+    }
+
+    /// Reads the records behind the question; only an OPT record among the additional ones counts.
+    #[inline(never)]
+    fn read_records(&mut self, reader: &mut Reader<'_>, counts: [u16; 3]) -> Option<()> {
+        let [an, ns, ar] = counts;
+        for _ in 0..u32::from(an) + u32::from(ns) {
+            reader.skip_record()?;
+        }
+        for _ in 0..ar {
+            if reader.message.get(reader.at..reader.at + 3) != Some(&[0, 0, 41]) {
+                reader.skip_record()?;
+                continue;
+            }
+            reader.at += 3;
+            if self.edns.is_some() {
+                return None; // rfc6891#6.1.1
+            }
+            self.edns = Some(Edns::read(reader)?);
+        }
+        (reader.at == reader.message.len()).then_some(())
+    }
+}
+
+impl Edns {
+    /// Reads an OPT record from behind its type.
+    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+        let udp_bytes = reader.u16()?;
+        let _extended_rcode = reader.u8()?;
+        let version = reader.u8()?;
+        let dnssec_ok = reader.u16()? & 0x8000 != 0;
+        let mut edns =
+            Self { udp_bytes, version, dnssec_ok, nsid: false, keepalive: false, cookie: (0, 0) };
+        let end = usize::from(reader.u16()?) + reader.at;
+        while reader.at < end {
+            edns.read_option(reader)?;
+        }
+        (reader.at == end).then_some(edns)
+    }
+
+    /// Reads one option; those we do not know are skipped (rfc6891#6.1.2).
+    fn read_option(&mut self, reader: &mut Reader<'_>) -> Option<()> {
+        let code = reader.u16()?;
+        let len = reader.u16()?;
+        let start = reader.at;
+        reader.skip(usize::from(len))?;
+        match code {
+            option::NSID => self.nsid = true,
+            option::KEEPALIVE => self.keepalive = true,
+            option::COOKIE if self.cookie.1 == 0 => match len {
+                8 | 16..=40 => self.cookie = (u16::try_from(start).ok()?, len as u8),
+                _ => return None, // rfc7873#5.2.2
+            },
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// Codes of EDNS options.
+pub mod option {
+    /// Name server identifier (rfc5001).
+    pub const NSID: u16 = 3;
+    /// DNS cookie (rfc7873).
+    pub const COOKIE: u16 = 10;
+    /// TCP keepalive (rfc7828).
+    pub const KEEPALIVE: u16 = 11;
+    /// Extended error (rfc8914).
+    pub const EDE: u16 = 15;
+}
+
+/// A place in a message; every step checks that the octets are there.
+struct Reader<'a> {
+    message: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn u8(&mut self) -> Option<u8> {
+        let octet = *self.message.get(self.at)?;
+        self.at += 1;
+        Some(octet)
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        let octets = self.message.get(self.at..self.at + 2)?;
+        self.at += 2;
+        Some(u16::from_be_bytes([octets[0], octets[1]]))
+    }
+
+    fn skip(&mut self, octets: usize) -> Option<()> {
+        let at = self.at + octets;
+        if at > self.message.len() {
+            return None;
+        }
+        self.at = at;
+        Some(())
+    }
+
+    /// Steps over a record of any type.
+    fn skip_record(&mut self) -> Option<()> {
+        loop {
+            match self.u8()? {
+                0 => break,
+                len @ 1..=63 => self.skip(usize::from(len))?,
+                0xc0.. => {
+                    self.skip(1)?; // a pointer ends the name
+                    break;
+                }
+                _ => return None,
+            }
+        }
+        self.skip(8)?;
+        let len = self.u16()?;
+        self.skip(usize::from(len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    /// A query for `a. A` with the given counts and tail.
+    fn message(counts: [u16; 4], tail: &[u8]) -> Vec<u8> {
+        let mut message = vec![0x12, 0x34, 0x01, 0x00];
+        counts.iter().for_each(|count| message.extend_from_slice(&count.to_be_bytes()));
+        if counts[0] > 0 {
+            message.extend_from_slice(b"\x01a\0\0\x01\0\x01");
+        }
+        message.extend_from_slice(tail);
+        message
+    }
+
+    #[test]
+    fn a_plain_query_is_read() {
+        let query = Query::parse(&message([1, 0, 0, 0], b"")).unwrap();
+        assert_eq!((query.name_end, query.qtype, query.qclass), (15, Type::A, Class::IN));
+        assert_eq!((query.question_end(), query.edns), (19, None));
+        assert_eq!(query.flags, flag::RD);
+    }
+
+    #[test]
+    fn opt_is_found_behind_other_records() {
+        let other = b"\xc0\x0c\0\x10\0\x01\0\0\0\0\0\x02\x01x".as_slice();
+        let opt = b"\0\0\x29\x04\xd0\0\0\x80\0\0\x10\0\x03\0\0\0\x0a\0\x08abcdefgh".as_slice();
+        let query = Query::parse(&message([1, 1, 1, 2], &[other, other, other, opt].concat()));
+        let edns = query.unwrap().edns.unwrap();
+        assert_eq!(
+            (edns.udp_bytes, edns.version, edns.dnssec_ok, edns.nsid),
+            (1232, 0, true, true)
+        );
+        assert_eq!(edns.cookie, (19 + 3 * 14 + 11 + 8, 8));
+    }
+
+    #[test]
+    fn faults_are_told_apart() {
+        let fault = |message: &[u8]| Query::parse(message).unwrap_err().1;
+        assert_eq!(fault(b""), Fault::NotAQuery);
+        assert_eq!(fault(&[0; 11]), Fault::NotAQuery);
+        assert_eq!(fault(&[0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Fault::NotAQuery);
+        let no_question = Fault::NoQuestion(Rcode::FORMERR);
+        assert_eq!(fault(&message([0, 0, 0, 0], b"")), no_question);
+        assert_eq!(fault(&message([2, 0, 0, 0], b"\x01a\0\0\x01\0\x01")), no_question);
+        assert_eq!(fault(&message([1, 0, 0, 0], b"")[..17]), no_question);
+        assert_eq!(fault(&message([1, 0, 0, 0], b"x")), Fault::Malformed);
+        assert_eq!(fault(&message([1, 0, 0, 1], b"")), Fault::Malformed);
+        let opt = b"\0\0\x29\x04\xd0\0\0\0\0\0\0".as_slice();
+        assert_eq!(fault(&message([1, 0, 0, 2], &[opt, opt].concat())), Fault::Malformed);
+        let short_cookie = b"\0\0\x29\x04\xd0\0\0\0\0\0\x05\0\x0a\0\x01x".as_slice();
+        assert_eq!(fault(&message([1, 0, 0, 1], short_cookie)), Fault::Malformed);
+    }
+
+    #[test]
+    fn a_cookie_may_be_asked_for_without_a_question() {
+        let opt = b"\0\0\x29\x04\xd0\0\0\0\0\0\x0c\0\x0a\0\x08abcdefgh".as_slice();
+        let query = Query::parse(&message([0, 0, 0, 1], opt)).unwrap(); // rfc7873#5.4
+        assert_eq!(query.question_end(), HEADER_BYTES);
+    }
+
+    #[test]
+    fn a_name_of_256_octets_or_a_pointer_is_no_question() {
+        let mut long = message([1, 0, 0, 0], b"")[..12].to_vec();
+        for _ in 0..127 {
+            long.extend_from_slice(b"\x01a");
+        }
+        let fits = [&long[..], b"\0\0\x01\0\x01"].concat();
+        assert!(Query::parse(&fits).is_ok());
+        let too_long = [&long[..], b"\x01a\0\0\x01\0\x01"].concat();
+        assert!(Query::parse(&too_long).is_err());
+        let pointer = [&long[..12], b"\xc0\x0c\0\x01\0\x01"].concat();
+        assert!(Query::parse(&pointer).is_err());
+    }
+}

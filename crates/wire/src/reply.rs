@@ -1,0 +1,389 @@
+//! A reply, written over the query in the same buffer.
+//!
+//! ```text
+//! header | question as it came | answer | authority | additional
+//! ```
+//!
+//! The writer compresses names against all it has written (rfc1035#4.1.4) and never exceeds its
+//! limit: what does not fit is undone to a mark that the caller chose, so that only whole RRsets
+//! are ever sent (rfc2181#9).
+//!
+//! Deliberately absent: which records belong into a reply, OPT, and allocation.
+
+use crate::code::{Class, Rcode, Type};
+use crate::name;
+use crate::query::{HEADER_BYTES, Query, flag};
+
+/// Most places of names remembered for compression. A reply with more still is right, only longer;
+/// 48 hold the names of a referral to 13 servers.
+const PLACES_MAX: usize = 48;
+/// A compression pointer has 14 bits.
+const POINTER_MAX: usize = 0x3fff;
+
+/// The sections of a message that hold records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// What was asked for.
+    Answer,
+    /// Who is responsible, or why there is no answer.
+    Authority,
+    /// What saves the next question.
+    Additional,
+}
+
+/// The message does not fit; nothing of the record was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// Names written so far, by the place of each of their suffixes.
+///
+/// Kept by the worker and reused, so that a reply does not pay for clearing it.
+pub struct Places {
+    count: usize,
+    entries: [Place; PLACES_MAX],
+}
+
+/// A suffix of a name in the message.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    /// Where it begins in the message.
+    offset: u16,
+    /// Its octets in wire form without compression.
+    len: u8,
+    /// Lower-case first octet of its first label.
+    first: u8,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self { count: 0, entries: [Place::default(); PLACES_MAX] }
+    }
+}
+
+/// A state of the reply that can be gone back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    len: usize,
+    places: usize,
+    counts: [u16; 3],
+}
+
+/// Writes a reply.
+pub struct Reply<'a> {
+    buffer: &'a mut [u8],
+    len: usize,
+    limit: usize,
+    counts: [u16; 3],
+    places: &'a mut Places,
+    question_end: usize,
+}
+
+impl<'a> Reply<'a> {
+    /// A reply to the query in `buffer`, of at most `limit` octets, with its question.
+    #[must_use]
+    pub fn new(buffer: &'a mut [u8], query: &Query, limit: usize, places: &'a mut Places) -> Self {
+        let question_end = query.question_end();
+        places.count = 0;
+        let limit = limit.min(buffer.len());
+        let mut reply =
+            Self { buffer, len: question_end, limit, counts: [0; 3], places, question_end };
+        if question_end > HEADER_BYTES {
+            reply.remember(HEADER_BYTES, usize::from(query.name_end) - HEADER_BYTES);
+        }
+        reply
+    }
+
+    /// Octets written so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether nothing but the header and the question is there.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == self.question_end
+    }
+
+    /// Records in the answer, authority and additional sections.
+    #[must_use]
+    pub fn counts(&self) -> [u16; 3] {
+        self.counts
+    }
+
+    /// The octets behind the question.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        &self.buffer[self.question_end..self.len]
+    }
+
+    /// Takes over a whole body that was written behind the same question before.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    #[inline]
+    pub fn append_body(&mut self, body: &[u8], counts: [u16; 3]) -> Result<(), Full> {
+        self.append(body)?;
+        self.counts = counts;
+        Ok(())
+    }
+
+    /// The present state.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark { len: self.len, places: self.places.count, counts: self.counts }
+    }
+
+    /// Undoes all that was written after `mark`.
+    pub fn rewind(&mut self, mark: Mark) {
+        self.len = mark.len;
+        self.places.count = mark.places;
+        self.counts = mark.counts;
+    }
+
+    /// Lets the rest of the reply grow to `limit` octets.
+    pub fn set_limit(&mut self, limit: usize) {
+        self.limit = limit.min(self.buffer.len());
+    }
+
+    /// Writes a record; the names in `rdata` that may be compressed are (rfc3597#4).
+    ///
+    /// # Errors
+    /// When it does not fit.
+    #[inline]
+    pub fn record(
+        &mut self,
+        section: Section,
+        owner: &[u8],
+        (rtype, class, ttl): (Type, Class, u32),
+        rdata: &[u8],
+    ) -> Result<(), Full> {
+        let mark = self.mark();
+        let written = self.open(owner, (rtype, class, ttl)).and_then(|len_at| {
+            self.rdata(rtype, rdata)?;
+            self.close(section, len_at);
+            Ok(())
+        });
+        written.inspect_err(|_| self.rewind(mark))
+    }
+
+    /// Writes rdata; only the types of rfc1035 hold names that every reader can decompress.
+    #[inline]
+    fn rdata(&mut self, rtype: Type, rdata: &[u8]) -> Result<(), Full> {
+        match rtype {
+            Type::A | Type::AAAA => self.append(rdata),
+            Type::NS | Type::CNAME | Type::PTR | Type::MD | Type::MF => self.name(rdata),
+            Type::MB | Type::MG | Type::MR => self.name(rdata),
+            Type::MX => {
+                let (preference, exchange) = rdata.split_at(2.min(rdata.len()));
+                self.append(preference)?;
+                self.name(exchange)
+            }
+            Type::SOA | Type::MINFO => {
+                let first = name::wire_len(rdata).unwrap_or(0);
+                let second = name::wire_len(&rdata[first..]).unwrap_or(0);
+                self.name(&rdata[..first])?;
+                self.name(&rdata[first..first + second])?;
+                self.append(&rdata[first + second..])
+            }
+            _ => self.append(rdata),
+        }
+    }
+
+    /// Writes a record up to its length, whose place it returns.
+    #[inline]
+    fn open(&mut self, owner: &[u8], fixed: (Type, Class, u32)) -> Result<usize, Full> {
+        self.name(owner)?;
+        let (rtype, class, ttl) = fixed;
+        let mut octets = [0; 10];
+        octets[..2].copy_from_slice(&rtype.0.to_be_bytes());
+        octets[2..4].copy_from_slice(&class.0.to_be_bytes());
+        octets[4..8].copy_from_slice(&ttl.to_be_bytes());
+        self.append(&octets)?;
+        Ok(self.len - 2)
+    }
+
+    /// Writes the length of the rdata that begins behind `len_at`, and counts the record.
+    #[inline]
+    fn close(&mut self, section: Section, len_at: usize) {
+        let len = (self.len - len_at - 2) as u16; // rdata is at most 65 535 octets
+        self.buffer[len_at..len_at + 2].copy_from_slice(&len.to_be_bytes());
+        self.counts[section as usize] += 1;
+    }
+
+    /// Appends octets.
+    #[inline]
+    fn append(&mut self, octets: &[u8]) -> Result<(), Full> {
+        let end = self.len + octets.len();
+        if end > self.limit {
+            return Err(Full);
+        }
+        self.buffer[self.len..end].copy_from_slice(octets);
+        self.len = end;
+        Ok(())
+    }
+
+    /// Writes a name, its longest known suffix as a pointer.
+    #[inline]
+    fn name(&mut self, wire: &[u8]) -> Result<(), Full> {
+        let mut at = 0;
+        while at < wire.len() && wire[at] != 0 {
+            if let Some(offset) = self.find(&wire[at..]) {
+                let start = self.len;
+                self.append(&wire[..at])?;
+                self.append(&(0xc000 | offset).to_be_bytes())?;
+                if at > 0 {
+                    self.remember_until(start, wire, at);
+                }
+                return Ok(());
+            }
+            at += 1 + usize::from(wire[at]);
+        }
+        let start = self.len;
+        self.append(wire)?;
+        self.remember_until(start, wire, at);
+        Ok(())
+    }
+
+    /// Where a name equal to `wire` but for case stands in the message.
+    #[inline]
+    fn find(&self, wire: &[u8]) -> Option<u16> {
+        let first = wire[1].to_ascii_lowercase();
+        let places = &self.places.entries[..self.places.count];
+        let same = |p: &&Place| usize::from(p.len) == wire.len() && p.first == first;
+        places.iter().filter(same).map(|p| p.offset).find(|&offset| self.equals(offset, wire))
+    }
+
+    /// Whether the name at `offset` in the message is `wire`, case ignored.
+    fn equals(&self, offset: u16, wire: &[u8]) -> bool {
+        let (mut at, mut rest) = (usize::from(offset), wire);
+        loop {
+            let len = self.buffer[at];
+            if len >= 0xc0 {
+                // Our own pointers, and those only, lead backwards to a name we wrote.
+                at = usize::from(u16::from_be_bytes([len & 0x3f, self.buffer[at + 1]]));
+                continue;
+            }
+            let end = 1 + usize::from(len);
+            if rest[0] != len || !rest[1..end].eq_ignore_ascii_case(&self.buffer[at + 1..at + end])
+            {
+                return false;
+            }
+            if len == 0 {
+                return true;
+            }
+            at += end;
+            rest = &rest[end..];
+        }
+    }
+
+    /// Remembers every suffix of the name of `len` octets at `offset` of the message.
+    #[inline]
+    fn remember(&mut self, offset: usize, len: usize) {
+        let mut at = 0;
+        while self.buffer[offset + at] != 0 && self.places.count < PLACES_MAX {
+            let place = Place {
+                offset: (offset + at) as u16, // the question lies within the first 267 octets
+                len: (len - at) as u8,
+                first: self.buffer[offset + at + 1].to_ascii_lowercase(),
+            };
+            self.places.entries[self.places.count] = place;
+            self.places.count += 1;
+            at += 1 + usize::from(self.buffer[offset + at]);
+        }
+    }
+
+    /// Remembers the suffixes of `wire`, written at `offset`, that begin before `end` of it.
+    fn remember_until(&mut self, offset: usize, wire: &[u8], end: usize) {
+        let mut at = 0;
+        while at < end && self.places.count < PLACES_MAX && offset + at <= POINTER_MAX {
+            let place = Place {
+                offset: (offset + at) as u16, // at most POINTER_MAX
+                len: (wire.len() - at) as u8,
+                first: wire[at + 1].to_ascii_lowercase(),
+            };
+            self.places.entries[self.places.count] = place;
+            self.places.count += 1;
+            at += 1 + usize::from(wire[at]);
+        }
+    }
+
+    /// Writes the header and returns the length of the reply. `flags` are added to QR and to the
+    /// query's opcode, RD and CD; only the lower four bits of `rcode` have room here.
+    #[inline]
+    pub fn finish(self, query: &Query, flags: u16, rcode: Rcode) -> usize {
+        let kept = query.flags & (flag::OPCODE | flag::RD | flag::CD);
+        let flags = flag::QR | kept | flags | (rcode.0 & 0xf);
+        let question = u16::from(self.question_end > HEADER_BYTES);
+        let mut rest = [0; 10];
+        for (place, value) in
+            rest.chunks_exact_mut(2).zip([flags, question].iter().chain(&self.counts))
+        {
+            place.copy_from_slice(&value.to_be_bytes());
+        }
+        self.buffer[2..HEADER_BYTES].copy_from_slice(&rest);
+        self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::Name;
+
+    fn wire(text: &str) -> Vec<u8> {
+        text.parse::<Name>().unwrap().as_wire().to_vec()
+    }
+
+    /// A buffer that holds a query for `qname A`.
+    fn asked(qname: &str) -> (Vec<u8>, Query) {
+        let mut buffer = vec![0; 600];
+        let question = [&wire(qname)[..], &[0, 1, 0, 1]].concat();
+        buffer[5] = 1;
+        buffer[12..12 + question.len()].copy_from_slice(&question);
+        let query = Query::parse(&buffer[..12 + question.len()]).unwrap();
+        (buffer, query)
+    }
+
+    const FIXED: (Type, Class, u32) = (Type::MX, Class::IN, 60);
+    const TEXT: (Type, Class, u32) = (Type::TXT, Class::IN, 60);
+
+    #[test]
+    fn names_are_compressed_against_the_question_and_each_other() {
+        let (mut buffer, query) = asked("www.Example.com");
+        let mut places = Places::default();
+        let mut reply = Reply::new(&mut buffer, &query, 512, &mut places);
+        let rdata = [&[0, 5][..], &wire("mx.mail.example.com")].concat();
+        for _ in 0..2 {
+            reply.record(Section::Answer, &wire("example.COM"), FIXED, &rdata).unwrap();
+        }
+        let expected: &[u8] = b"\xc0\x10\0\x0f\0\x01\0\0\0\x3c\0\x0c\0\x05\x02mx\x04mail\xc0\x10\
+            \xc0\x10\0\x0f\0\x01\0\0\0\x3c\0\x04\0\x05\xc0\x2f";
+        assert_eq!(reply.body(), expected);
+        assert_eq!(reply.finish(&query, flag::AA, Rcode::NOERROR), 33 + expected.len());
+        assert_eq!(buffer[2..12], [0x84, 0, 0, 1, 0, 2, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_record_that_does_not_fit_leaves_no_trace() {
+        let (mut buffer, query) = asked("a.b");
+        let mut places = Places::default();
+        let mut reply = Reply::new(&mut buffer, &query, 12 + 9 + 20, &mut places);
+        let rdata = [&[0, 5][..], &wire("long.name.that.does.not.fit")].concat();
+        let result = reply.record(Section::Answer, &wire("b"), FIXED, &rdata);
+        assert_eq!((result, reply.len(), reply.counts()), (Err(Full), 21, [0; 3]));
+        assert_eq!(reply.record(Section::Answer, &wire("a.b"), TEXT, &[1; 8]), Ok(()));
+        assert_eq!(reply.len(), 41);
+    }
+
+    #[test]
+    fn the_root_is_written_as_one_octet() {
+        let (mut buffer, query) = asked(".");
+        let mut places = Places::default();
+        let mut reply = Reply::new(&mut buffer, &query, 512, &mut places);
+        reply.record(Section::Answer, &[0], TEXT, &[]).unwrap();
+        assert_eq!(reply.body()[0], 0);
+        assert_eq!(reply.body().len(), 11);
+    }
+}
