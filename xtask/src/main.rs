@@ -1,2 +1,18 @@
-//! Repository chores.
-fn main() {}
+//! Repository chores: `cargo xtask tidy`, `cargo xtask instructions`.
+
+mod instructions;
+mod tidy;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("tidy") => tidy::run(),
+        Some("instructions") => instructions::run(&arguments[1..]),
+        _ => {
+            eprintln!("usage: cargo xtask tidy | instructions [--update]");
+            ExitCode::from(2)
+        }
+    }
+}

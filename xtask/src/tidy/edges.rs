@@ -1,0 +1,120 @@
+//! Which crate may depend on which, so that the rooms of the plan stay rooms.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{Finding, Tree};
+
+/// Each crate and the crates of ours that it may use. A new edge is a decision: write it down here.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("zonda-wire", &[]),
+    ("zonda-zone", &["zonda-wire"]),
+    ("zonda-engine", &["zonda-wire", "zonda-zone"]),
+    ("zonda-netio", &[]),
+    ("zonda-transport", &["zonda-engine", "zonda-netio"]),
+    ("zonda-config", &[]),
+    (
+        "zonda-server",
+        &[
+            "zonda-config",
+            "zonda-engine",
+            "zonda-netio",
+            "zonda-transport",
+            "zonda-wire",
+            "zonda-zone",
+        ],
+    ),
+    ("zonda", &["zonda-config", "zonda-server", "zonda-wire", "zonda-zone"]),
+    // Reads other servers' messages with its own eyes, so that it can judge ours.
+    ("zonda-testkit", &[]),
+    // Generates the reference pages from the types that they describe.
+    ("xtask", &["zonda", "zonda-config", "zonda-wire"]),
+];
+
+/// Dependencies from outside that only some crates may use: the runtime stays at the rim.
+const CONFINED: &[(&str, &[&str])] = &[
+    ("tokio", &["zonda-transport", "zonda-server", "zonda"]),
+    ("libc", &["zonda-netio"]),
+    ("socket2", &["zonda-netio"]),
+    ("clap", &["zonda", "xtask"]),
+    ("anyhow", &["zonda", "xtask"]),
+];
+
+/// Asks cargo for the workspace's packages and judges their dependencies.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
+        .current_dir(&tree.root)
+        .output()
+        .expect("cargo ran this program, so it is there");
+    match serde_json::from_slice(&output.stdout) {
+        Ok(metadata) => judge(&metadata),
+        Err(error) => vec![Finding::new("Cargo.toml", 0, format!("cargo metadata: {error}"))],
+    }
+}
+
+/// The findings in the output of `cargo metadata --no-deps`.
+fn judge(metadata: &Value) -> Vec<Finding> {
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    packages.iter().flat_map(judge_package).collect()
+}
+
+fn judge_package(package: &Value) -> Vec<Finding> {
+    let name = package["name"].as_str().unwrap_or_default();
+    let finding = |what: String| Finding::new(&format!("package {name}"), 0, what);
+    let Some((_, allowed)) = ALLOWED.iter().find(|(crate_name, _)| *crate_name == name) else {
+        return vec![finding("is not in the table of xtask/src/tidy/edges.rs".to_owned())];
+    };
+    let dependencies = package["dependencies"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut findings = Vec::new();
+    for dependency in dependencies {
+        let to = dependency["name"].as_str().unwrap_or_default();
+        let for_tests = dependency["kind"] == "dev";
+        if for_tests && to == "zonda-testkit" {
+            continue;
+        }
+        if !dependency["path"].is_null() && !allowed.contains(&to) {
+            findings.push(finding(format!("may not depend on {to}: see xtask/src/tidy/edges.rs")));
+        }
+        let confined = CONFINED.iter().find(|(crate_name, _)| *crate_name == to);
+        if !for_tests && confined.is_some_and(|(_, users)| !users.contains(&name)) {
+            findings.push(finding(format!("may not depend on {to}, which stays at the rim")));
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn complaints(name: &str, dependency: &Value) -> Vec<String> {
+        let metadata = json!({"packages": [{"name": name, "dependencies": [dependency]}]});
+        judge(&metadata).into_iter().map(|finding| finding.to_string()).collect()
+    }
+
+    #[test]
+    fn an_edge_against_the_direction_is_named() {
+        let edge = json!({"name": "zonda-engine", "kind": null, "path": "x"});
+        let said = complaints("zonda-wire", &edge);
+        assert_eq!(said.len(), 1);
+        assert!(said[0].contains("zonda-wire: may not depend on zonda-engine"), "{said:?}");
+        assert!(complaints("zonda-transport", &edge).is_empty());
+    }
+
+    #[test]
+    fn the_testkit_is_for_tests_only() {
+        let edge = |kind| json!({"name": "zonda-testkit", "kind": kind, "path": "x"});
+        assert!(complaints("zonda", &edge(Some("dev"))).is_empty());
+        assert_eq!(complaints("zonda", &edge(None)).len(), 1);
+    }
+
+    #[test]
+    fn the_runtime_stays_at_the_rim() {
+        let edge = json!({"name": "tokio", "kind": null});
+        assert_eq!(complaints("zonda-engine", &edge).len(), 1);
+        assert!(complaints("zonda-server", &edge).is_empty());
+    }
+}

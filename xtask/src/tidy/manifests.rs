@@ -1,0 +1,101 @@
+//! What stands in the Cargo.toml files and beside the code.
+
+use super::{Finding, Tree};
+
+/// The only crate that may hold unsafe code.
+const UNSAFE_CRATE: &str = "crates/netio/Cargo.toml";
+
+/// Every dependency has its reason, every crate forbids unsafe code, every stage has its README.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = unexplained_dependencies(tree.text("Cargo.toml").unwrap_or_default());
+    findings.extend(crates_without_lints(tree));
+    findings.extend(stages_without_readme(tree));
+    findings
+}
+
+/// A dependency from outside needs a comment on its own line or on the line above.
+fn unexplained_dependencies(manifest: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut inside = false;
+    let mut line_before = "";
+    for (index, line) in manifest.lines().enumerate() {
+        if line.starts_with('[') {
+            inside = line == "[workspace.dependencies]";
+        } else if inside && line.contains('=') && !line.starts_with(['#', ' ']) {
+            let ours = line.contains("path =");
+            if !ours && !line.contains('#') && !line_before.starts_with('#') {
+                let what = "say beside the dependency what it is for, why it, and who keeps it";
+                findings.push(Finding::new("Cargo.toml", index + 1, what));
+            }
+        }
+        line_before = line;
+    }
+    findings
+}
+
+/// The workspace's lints forbid unsafe code, so each crate must inherit them.
+fn crates_without_lints(tree: &Tree) -> Vec<Finding> {
+    let holds = |text: &str, section: &str, line: &str| {
+        let mut lines = text.lines().skip_while(|l| *l != section).skip(1);
+        lines.by_ref().take_while(|l| !l.starts_with('[')).any(|l| l == line)
+    };
+    let root = tree.text("Cargo.toml").unwrap_or_default();
+    let mut findings = Vec::new();
+    if !holds(root, "[workspace.lints.rust]", "unsafe_code = \"forbid\"") {
+        findings.push(Finding::new("Cargo.toml", 0, "the workspace must forbid unsafe_code"));
+    }
+    for (path, text) in tree.ending("/Cargo.toml") {
+        let exempt = path == UNSAFE_CRATE || path.starts_with("fuzz/");
+        if !exempt && !holds(text, "[lints]", "workspace = true") {
+            findings.push(Finding::new(path, 0, "write `[lints] workspace = true`"));
+        }
+    }
+    findings
+}
+
+/// Each folder below engine/src/stage is a stage and explains itself.
+fn stages_without_readme(tree: &Tree) -> Vec<Finding> {
+    let stages = "crates/engine/src/stage/";
+    let mut folders: Vec<&str> = tree
+        .all()
+        .filter_map(|(path, _)| Some(path.strip_prefix(stages)?.split_once('/')?.0))
+        .collect();
+    folders.dedup();
+    let readme = |folder: &str| format!("{stages}{folder}/README.md");
+    folders
+        .iter()
+        .filter(|folder| tree.text(&readme(folder)).is_none())
+        .map(|folder| Finding::new(&readme(folder), 0, "is missing: every stage has a README"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dependency_without_a_reason_is_found() {
+        let manifest = "[workspace.dependencies]\n\
+            zonda-wire = { path = \"crates/wire\" }\n\
+            # Files of configuration; toml-rs.\n\
+            toml = \"1\"\n\
+            libc = \"0.2\" # System calls; the Rust project.\n\
+            rand = \"0.9\"\n\
+            [profile.dev]\n\
+            debug = 1\n";
+        let lines: Vec<usize> = unexplained_dependencies(manifest).iter().map(|f| f.line).collect();
+        assert_eq!(lines, [6]);
+    }
+
+    #[test]
+    fn a_stage_without_a_readme_is_found() {
+        let tree = Tree::of(&[
+            ("crates/engine/src/stage/acl/mod.rs", ""),
+            ("crates/engine/src/stage/acl/README.md", ""),
+            ("crates/engine/src/stage/rate/mod.rs", ""),
+        ]);
+        let found = stages_without_readme(&tree);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].file, "crates/engine/src/stage/rate/README.md");
+    }
+}
