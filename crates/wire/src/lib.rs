@@ -5,6 +5,7 @@
 pub mod code;
 pub mod name;
 pub mod query;
+pub mod rdata;
 pub mod reply;
 
 pub use code::{Class, Ede, Opcode, Rcode, Type};
