@@ -1,1 +1,150 @@
-//! Configuration file, environment and flags, made into one immutable Config.
+//! Configuration file, environment and flags, made into one immutable [`Config`].
+//!
+//! ```text
+//! flags ─┐
+//! ZONDA_ ┼─► reader ─► keys (typed, in range) ─► resolve ─► Config
+//! file  ─┘    ▲            all errors of the file in one run
+//!             └── keys.rs: each key once ──► reference page, sample, --print-config
+//! ```
+//!
+//! Deliberately absent: the files of zones (the server reads those), name look-ups, and a way to
+//! change a `Config`: a reload loads another one and compares.
+
+mod access;
+mod changes;
+mod document;
+mod effective;
+mod error;
+mod keys;
+mod load;
+mod reader;
+mod reference;
+mod resolve;
+mod section;
+mod socket;
+mod value;
+
+pub use access::{Access, Action, Network, Rule};
+pub use changes::Changes;
+pub use effective::Effective;
+pub use error::{Advice, ConfigError, Contradiction, Origin, Problem, Suggestion, Warning};
+pub use keys::{Answers, Edns, Identity, Log, Metrics, QueryLog, RateLimit, SECTIONS, Tcp};
+pub use load::{Flags, Loaded};
+pub use reference::generated_files;
+pub use section::{Key, Kind, Section, Shape, Takes};
+pub use socket::socket_directories;
+pub use value::{CookieSecret, LogFormat, LogLevel, Nsid, Output, Toggle, Token};
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use zonda_wire::Name;
+
+/// Everything the server was told. Equal configurations make equal servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where queries are answered; at least one, no address twice.
+    pub listeners: Vec<Listener>,
+    /// Where zones come from; no name twice.
+    pub zones: Vec<Zone>,
+    /// Whether the files of single zones are watched; those of directories always are.
+    pub watch: bool,
+    /// How often watched files are looked at.
+    pub watch_interval: Duration,
+    /// The user whose rights the server keeps once its sockets are bound.
+    pub user: Option<String>,
+    /// Limits of DNS over TCP.
+    pub tcp: Tcp,
+    /// How answers are made.
+    pub answers: Answers,
+    /// Extension mechanisms.
+    pub edns: Edns,
+    /// What the server tells about itself.
+    pub identity: Identity,
+    /// Response rate limiting.
+    pub rate_limit: RateLimit,
+    /// The administrative interface.
+    pub admin: Admin,
+    /// What is counted zone by zone.
+    pub metrics: Metrics,
+    /// The server's log.
+    pub log: Log,
+    /// The log of queries.
+    pub query_log: QueryLog,
+}
+
+/// An address on which queries are answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listener {
+    /// Address and port.
+    pub address: SocketAddr,
+    /// Whether UDP is answered.
+    pub udp: bool,
+    /// Whether TCP is answered.
+    pub tcp: bool,
+    /// Threads that answer UDP; 0: one for each CPU that the server may use.
+    pub workers: u16,
+    /// Receive buffer asked for each UDP socket, octets.
+    pub receive_buffer_bytes: u32,
+    /// Send buffer asked for each UDP socket, octets.
+    pub send_buffer_bytes: u32,
+    /// Who is answered; none: everyone.
+    pub access: Option<Arc<Access>>,
+}
+
+/// Zones from one source.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Zone {
+    /// Where the data are.
+    pub source: Source,
+    /// The directory that the source's files, and those they include, must not leave.
+    pub root: Arc<Path>,
+    /// Who is answered; none: everyone whom the listener lets pass.
+    pub access: Option<Arc<Access>>,
+}
+
+/// Where the data of zones are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// One zone in a master file (rfc1035#5).
+    File {
+        /// The zone's apex.
+        name: Name,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Zones in a JSON file.
+    Json {
+        /// The only zone meant; none: all that are in the file.
+        name: Option<Name>,
+        /// The file.
+        path: PathBuf,
+    },
+    /// Every `NAME.zone` and `NAME.json` in a directory.
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+}
+
+impl Source {
+    /// The file or directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::File { path, .. } | Self::Json { path, .. } | Self::Directory { path } => path,
+        }
+    }
+}
+
+/// The administrative interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admin {
+    /// Address and port of its HTTP server; none: it is off.
+    pub address: Option<SocketAddr>,
+    /// The bearer token asked for; none only where `address` is a loopback address or off.
+    pub token: Option<Token>,
+    /// The Unix socket for `zonda reload` and the like; none: it is off.
+    pub socket: Option<PathBuf>,
+}

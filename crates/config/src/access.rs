@@ -1,0 +1,112 @@
+//! Access lists: who is answered, refused or ignored.
+
+use crate::value::Value;
+use std::fmt;
+use std::net::IpAddr;
+
+/// What happens to a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// It is answered.
+    Allow,
+    /// It is answered REFUSED, with the extended error Prohibited (rfc8914#4.19).
+    Refuse,
+    /// It gets no answer.
+    Drop,
+}
+
+/// A list of rules, of which the first that matches the client decides.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Access {
+    /// In the order in which they are tried.
+    pub rules: Vec<Rule>,
+    /// For clients that no rule matches.
+    pub otherwise: Action,
+}
+
+/// What happens to the clients of one network.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Rule {
+    /// The clients meant.
+    pub network: Network,
+    /// What happens to their queries.
+    pub action: Action,
+}
+
+/// Addresses that share their first bits; the other bits are zero.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Network {
+    /// The lowest address.
+    pub address: IpAddr,
+    /// How many bits they share: 0–32 (IPv4) or 0–128 (IPv6).
+    pub prefix: u8,
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address, self.prefix)
+    }
+}
+
+impl fmt::Debug for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Value for Network {
+    fn form() -> String {
+        "a network such as \"192.0.2.0/24\" or \"2001:db8::/32\", the bits behind its prefix zero"
+            .into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address.parse().ok()?, Some(prefix.parse().ok()?)),
+            None => (text.parse().ok()?, None),
+        };
+        let (width, bits) = match address {
+            IpAddr::V4(v4) => (32, u128::from(u32::from(v4)) << 96),
+            IpAddr::V6(v6) => (128, u128::from(v6)),
+        };
+        let prefix = prefix.unwrap_or(width);
+        let host_bits = bits.checked_shl(u32::from(prefix)).unwrap_or(0);
+        (prefix <= width && host_bits == 0).then_some(Self { address, prefix })
+    }
+}
+
+/// One element of an `access` key, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AccessRule {
+    /// An action for these networks; none: for everyone.
+    Rule(Action, Vec<Network>),
+    /// The rules of the list of this name.
+    List(String),
+}
+
+impl Value for AccessRule {
+    fn form() -> String {
+        "a rule such as \"allow 192.0.2.0/24 2001:db8::/32\", \"refuse any\" or \"drop any\", or \
+         the name of a list in [access]"
+            .into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        let action = match words.next()? {
+            "allow" => Action::Allow,
+            "refuse" => Action::Refuse,
+            "drop" => Action::Drop,
+            name => return words.next().is_none().then(|| Self::List(name.to_owned())),
+        };
+        let networks: Vec<&str> = words.collect();
+        match networks[..] {
+            [] => None,
+            ["any"] => Some(Self::Rule(action, Vec::new())),
+            _ => {
+                let networks = networks.into_iter().map(Network::from_text);
+                Some(Self::Rule(action, networks.collect::<Option<_>>()?))
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The configuration file: its TOML, and where in the file each piece of it stands.
+
+use crate::error::{ConfigError, Origin, Problem};
+use crate::section::Shape;
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A file's text and the places of its lines.
+pub(crate) struct Source {
+    path: Arc<Path>,
+    text: String,
+    /// Offset of the first octet of each line.
+    lines: Vec<usize>,
+}
+
+impl Source {
+    /// Reads the file.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        match std::fs::read_to_string(path) {
+            Ok(text) => Ok(Self::new(path, text)),
+            Err(error) => Err(ConfigError {
+                origin: Origin::Flag("--config"),
+                problem: Problem::Unreadable(path.to_owned(), error),
+            }),
+        }
+    }
+
+    /// A file of this text.
+    pub fn new(path: &Path, text: String) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, octet)| *octet == b'\n');
+        let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        Self { path: path.into(), text, lines }
+    }
+
+    /// The directory that its relative paths start from.
+    pub fn directory(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// Its TOML. What is not TOML is reported to `errors` and left out.
+    pub fn parse(&self, errors: &mut Vec<ConfigError>) -> DeTable<'_> {
+        let (table, faults) = DeTable::parse_recoverable(&self.text);
+        errors.extend(faults.into_iter().map(|fault| ConfigError {
+            origin: self.origin(fault.span().map_or(0, |span| span.start)),
+            problem: Problem::Syntax(fault.message().to_owned()),
+        }));
+        table.into_inner()
+    }
+
+    /// The place of the octet at `offset`.
+    pub fn origin(&self, offset: usize) -> Origin {
+        let line = self.lines.partition_point(|start| *start <= offset);
+        let start = self.lines[line - 1]; // the first line starts at 0, so `line` is 1 or more
+        let column = self.text.get(start..offset).map_or(0, |before| before.chars().count()) + 1;
+        Origin::File { path: self.path.clone(), line, column }
+    }
+
+    /// What stands at `span`.
+    pub fn excerpt(&self, span: Range<usize>) -> &str {
+        self.text.get(span).unwrap_or_default()
+    }
+
+    /// The text form of a value, and the shape it is written in.
+    pub fn text_form<'a>(&'a self, value: &'a Spanned<DeValue<'_>>) -> (Cow<'a, str>, Shape) {
+        match value.get_ref() {
+            DeValue::String(text) => (text.as_ref().into(), Shape::Text),
+            DeValue::Boolean(true) => ("true".into(), Shape::Boolean),
+            DeValue::Boolean(false) => ("false".into(), Shape::Boolean),
+            DeValue::Integer(number) if number.radix() == 10 => {
+                (number.as_str().into(), Shape::Integer)
+            }
+            _ => (self.excerpt(value.span()).into(), Shape::Other),
+        }
+    }
+}

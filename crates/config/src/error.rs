@@ -1,0 +1,303 @@
+//! What can be wrong with a configuration, where, and what to write instead.
+
+use crate::section::{Key, Section};
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use zonda_wire::Name;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody set it.
+    Default,
+    /// A place in the file.
+    File {
+        /// As it was named by the user.
+        path: Arc<Path>,
+        /// From 1.
+        line: usize,
+        /// From 1, in characters.
+        column: usize,
+    },
+    /// The environment variable of this name.
+    Environment(String),
+    /// This flag of the command line.
+    Flag(&'static str),
+}
+
+impl Origin {
+    /// The line in the file; 0 outside of it.
+    pub(crate) fn line(&self) -> usize {
+        if let Self::File { line, .. } = self { *line } else { 0 }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line, column } => {
+                write!(f, "{}:{line}:{column}", path.display())
+            }
+            Self::Environment(name) => f.write_str(name),
+            Self::Flag(flag) => f.write_str(flag),
+        }
+    }
+}
+
+/// An error, and the place to correct.
+#[derive(Debug)]
+pub struct ConfigError {
+    /// The place.
+    pub origin: Origin,
+    /// What is wrong there.
+    pub problem: Problem,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.origin, self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// What is wrong.
+#[derive(Debug)]
+pub enum Problem {
+    /// A file that must be read cannot be.
+    Unreadable(PathBuf, std::io::Error),
+    /// It is not TOML.
+    Syntax(String),
+    /// The file states no version.
+    NoVersion,
+    /// A key or section that does not exist.
+    UnknownKey(String, Suggestion),
+    /// A variable that begins as ours do, and is none of them.
+    UnknownVariable(Suggestion),
+    /// A section written as another kind of thing.
+    NotSection(&'static Section),
+    /// A value that the key cannot have.
+    Value {
+        /// The key's name.
+        key: String,
+        /// What was written.
+        found: String,
+        /// How it is to be written.
+        form: String,
+    },
+    /// A key that must be set is not.
+    Missing(&'static Section, &'static Key),
+    /// Values that are sound alone and wrong together.
+    Together(Contradiction),
+}
+
+/// Values that are sound alone and wrong together.
+#[derive(Debug)]
+pub enum Contradiction {
+    /// A zone with no source, or more than one.
+    SourceCount(usize),
+    /// A `file` without `name`.
+    ZoneWithoutName,
+    /// A `directory` with `name`.
+    DirectoryWithName,
+    /// A second zone of the same name.
+    ZoneTwice(Name, Origin),
+    /// A path that leads out of the root.
+    OutsideRoot(PathBuf, PathBuf),
+    /// A list that is not in `[access]`.
+    UnknownList(String, Option<String>),
+    /// A list in `[access]` that names another.
+    ListInList(String),
+    /// An access list that does not say what happens to everyone else.
+    OpenEnded,
+    /// A rule behind the one for everyone.
+    RuleBehindAny,
+    /// A second listener of the same address.
+    ListenerTwice(SocketAddr),
+    /// Neither UDP nor TCP.
+    Silent,
+    /// The interface can be reached from outside and asks for no token.
+    NoToken(SocketAddr),
+    /// Both `token` and `token-file`.
+    TokenTwice,
+}
+
+/// What an unknown name may have meant.
+#[derive(Debug)]
+pub enum Suggestion {
+    /// A known name that looks like it.
+    Nearest(String),
+    /// The section in which there is a key of this name; empty: the top of the file.
+    Elsewhere(String),
+    /// All names known there.
+    AnyOf(Vec<&'static str>),
+    /// How variables are named.
+    Variable,
+}
+
+impl fmt::Display for Suggestion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nearest(name) => write!(f, "did you mean `{name}`?"),
+            Self::Elsewhere(header) if header.is_empty() => {
+                f.write_str("it belongs at the top of the file, before the first header")
+            }
+            Self::Elsewhere(header) => write!(f, "it belongs in {header}"),
+            Self::Variable => f.write_str(
+                "write ZONDA_ and the path of a key, as in ZONDA_TCP_IDLE_TIMEOUT, or rename it",
+            ),
+            Self::AnyOf(names) => write!(f, "write one of {}", names.join(", ")),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unreadable(path, error) => write!(
+                f,
+                "cannot read {}: {error}; correct the path, or let the server's user read the file",
+                path.display()
+            ),
+            Self::Syntax(message) => write!(f, "this is not TOML: {message}"),
+            Self::NoVersion => f.write_str("no version; write `version = 1` as the first line"),
+            Self::UnknownKey(key, suggestion) => write!(f, "unknown key `{key}`; {suggestion}"),
+            Self::UnknownVariable(suggestion) => write!(f, "unknown variable; {suggestion}"),
+            Self::NotSection(section) => {
+                write!(f, "`{}` is a section; write {}", section.name, section.header())
+            }
+            Self::Value { key, found, form } => {
+                write!(f, "`{key}` cannot be {found}; write {form}")
+            }
+            Self::Missing(section, key) => {
+                let (header, name, example) = (section.header(), key.name, key.sample());
+                write!(f, "{header} needs `{name}`; write it as in `{name} = {example}`")
+            }
+            Self::Together(contradiction) => contradiction.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SourceCount(0) => {
+                f.write_str("the zone has no source; write `file`, `json` or `directory`")
+            }
+            Self::SourceCount(_) => {
+                f.write_str("the zone has several sources; keep one of `file`, `json`, `directory`")
+            }
+            Self::ZoneWithoutName => {
+                f.write_str("a master file is of one zone; write its `name = \"example.com\"`")
+            }
+            Self::DirectoryWithName => {
+                f.write_str("the files of a `directory` name its zones; remove `name`")
+            }
+            Self::ZoneTwice(name, first) => {
+                write!(f, "zone {name} is already at {first}; keep one of them")
+            }
+            Self::OutsideRoot(path, root) => write!(
+                f,
+                "{} is outside the root {}; move it there, or write the directory of all zone \
+                 files as `root` at the top",
+                path.display(),
+                root.display()
+            ),
+            Self::UnknownList(name, Some(nearest)) => {
+                write!(f, "no list `{name}` in [access]; did you mean `{nearest}`?")
+            }
+            Self::UnknownList(name, None) => {
+                write!(f, "no list `{name}`; write `{name} = [\"allow any\"]` in [access]")
+            }
+            Self::ListInList(name) => {
+                write!(f, "a list cannot name another list; write the rules of `{name}` here")
+            }
+            Self::OpenEnded => f.write_str(
+                "the rules leave open what happens to everyone else; end them with \"refuse any\", \
+                 \"drop any\" or \"allow any\"",
+            ),
+            Self::RuleBehindAny => {
+                f.write_str("rules behind one for `any` never apply; move that one to the end")
+            }
+            Self::ListenerTwice(address) => {
+                write!(f, "there is already a listener on {address}; keep one of them")
+            }
+            Self::Silent => f.write_str("neither `udp` nor `tcp` is true; remove the listener"),
+            Self::NoToken(address) => write!(
+                f,
+                "others can reach {address}, and no token is asked for; write `token-file`, or \
+                 `address = \"127.0.0.1:9153\"`"
+            ),
+            Self::TokenTwice => f.write_str("both `token` and `token-file` are set; keep one"),
+        }
+    }
+}
+
+/// Something that works, and that the administrator may not have meant.
+#[derive(Debug)]
+pub struct Warning {
+    /// The place.
+    pub origin: Origin,
+    /// What to think about.
+    pub advice: Advice,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.origin, self.advice)
+    }
+}
+
+/// What the administrator may want to change.
+#[derive(Debug)]
+pub enum Advice {
+    /// Strangers can ask, and nothing limits what they are sent.
+    Unlimited(SocketAddr),
+    /// No zone.
+    NoZones,
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unlimited(address) => write!(
+                f,
+                "{address} can be reached from the Internet and used to flood others; write \
+                 `responses-per-second = 20` in [rate-limit]"
+            ),
+            Self::NoZones => {
+                f.write_str("there is no zone, so every query is refused; write a [[zone]]")
+            }
+        }
+    }
+}
+
+/// The name among `known` that `name` is most likely a slip of.
+pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let slips_max = (name.chars().count() / 3).max(2);
+    known
+        .into_iter()
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|(slips, _)| *slips <= slips_max)
+        .min_by_key(|(slips, _)| *slips)
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many characters to insert, delete or replace to make one text the other (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, a) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, &b) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,240 @@
+//! Every section and key there is, with its default, range and description.
+//!
+//! The reference page, the sample and `--print-config` follow the order of [`SECTIONS`].
+
+use crate::access::{AccessRule, Network};
+use crate::section::{Key, Keys, Kind, Section, Takes, section};
+use crate::value::{
+    CookieSecret, LogFormat, LogLevel, Nsid, Output, Size, Toggle, Token, Value, Version,
+};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use zonda_wire::Name;
+
+/// All sections, in the order in which they are documented and read.
+pub const SECTIONS: &[&Section] = &[
+    &Top::SECTION,
+    &ListenKeys::SECTION,
+    &ZoneKeys::SECTION,
+    &ACCESS,
+    &Tcp::SECTION,
+    &Answers::SECTION,
+    &Edns::SECTION,
+    &Identity::SECTION,
+    &RateLimit::SECTION,
+    &AdminKeys::SECTION,
+    &Metrics::SECTION,
+    &Log::SECTION,
+    &QueryLog::SECTION,
+];
+
+section! {
+    /// Keys of the whole server. They stand before the first header.
+    pub struct Top: Top "", Restart;
+
+    /// The version of the file format. Every file states it.
+    version: Version = "1";
+    /// Threads that answer UDP queries, for each listener.
+    /// 0: one for each CPU that the cgroup's quota and the affinity mask leave to the server.
+    workers: u16 = "0", from "0" to "1024";
+    /// The user whose rights the server keeps once its sockets are bound, when started as root.
+    user: Option<String>, like "zonda";
+    /// The directory that zone files and their `$INCLUDE`s must not leave.
+    /// Unset: the directory of the configuration file; for a zone given as a flag, that of its file.
+    root: Option<PathBuf>, like "/var/lib/zonda";
+    /// Reload a zone when its file changes, not only when told to.
+    /// The files of a `directory` are always watched.
+    watch: bool = "false";
+    /// How often watched files are looked at.
+    watch_interval: Duration = "2s", from "100 ms" to "1h";
+}
+
+section! {
+    /// An address on which queries are answered; repeat the section for more.
+    /// `ZONDA_LISTEN="ADDRESS,ADDRESS"` and `--listen ADDRESS` take the place of all of them.
+    /// Without any, the server listens on 127.0.0.1:53.
+    pub struct ListenKeys: Array "listen", Restart;
+
+    /// Address and port. A wildcard address costs each query some 2 % against a concrete one.
+    address: SocketAddr, like "127.0.0.1:53";
+    /// Answer over UDP.
+    udp: bool = "true";
+    /// Answer over TCP (rfc7766).
+    tcp: bool = "true";
+    /// Threads that answer this listener's UDP queries; 0: as many as the server's `workers`.
+    workers: u16 = "0", from "0" to "1024";
+    /// Receive buffer asked for each UDP socket. The kernel's default holds only some 250 queries.
+    receive_buffer: Size = "4 MiB", from "64 KiB" to "1 GiB";
+    /// Send buffer asked for each UDP socket.
+    send_buffer: Size = "1 MiB", from "64 KiB" to "1 GiB";
+    /// Who is answered here: rules, of which the first that matches decides, or names of lists in
+    /// `[access]`. The last rule must be for `any`. Unset: everyone is answered. Changes of this key
+    /// take effect at a reload.
+    access: Vec<AccessRule>, like "allow 192.0.2.0/24, refuse any";
+}
+
+section! {
+    /// A zone: a name and a source of answers. Give exactly one source: `file`, `json` or
+    /// `directory`. `ZONDA_ZONE="NAME=FILE,NAME=FILE"` and `--zone NAME=FILE` add zones, and replace
+    /// zones of the same name here; a FILE that ends in `.json` is read as `json`.
+    pub struct ZoneKeys: Array "zone", Reload;
+
+    /// The name of its apex. Goes with `file`, and with `json` to pick one zone.
+    name: Option<Name>, like "example.com";
+    /// A master file (rfc1035#5).
+    file: Option<PathBuf>, like "zones/example.com.zone";
+    /// A file of zones in the JSON form of erldns; without `name`, all of them are served.
+    json: Option<PathBuf>, like "zones/example.com.json";
+    /// A directory in which every `NAME.zone` and `NAME.json` is a zone of that name. They are picked
+    /// up as they appear, change and vanish.
+    directory: Option<PathBuf>, like "zones";
+    /// Who is answered from here, after the listener let the query pass; as in `[[listen]]`.
+    access: Vec<AccessRule>, like "allow any";
+}
+
+/// The one section whose keys the user names; each is a list to read as `Vec<AccessRule>`.
+pub const ACCESS: Section = Section {
+    name: "access",
+    kind: Kind::Open,
+    takes: Takes::Reload,
+    doc: &[" Named access lists, for the `access` of listeners and zones."],
+    keys: &[Key {
+        name: "NAME",
+        doc: &[" Any name; the rules stand in for it, in order. A list cannot name another list."],
+        default: None,
+        example: Some("allow 192.0.2.0/24 2001:db8::/32, drop any"),
+        range: None,
+        form: AccessRule::form,
+        shape: AccessRule::SHAPE,
+        many: true,
+        secret: false,
+    }],
+};
+
+section! {
+    /// Limits of DNS over TCP (rfc7766, rfc9210).
+    pub struct Tcp: Table "tcp", Restart;
+
+    /// Connections open at once, all listeners together.
+    connections_max: u32 = "10000", from "1" to "1000000";
+    /// Connections open at once from one client address.
+    connections_per_client: u32 = "100", from "1" to "1000000";
+    /// A connection without a query for this long is closed.
+    idle_timeout: Duration = "10s", from "1s" to "1h";
+    /// Time in which a message must arrive completely, once its first octet came.
+    message_timeout: Duration = "5s", from "100 ms" to "1m";
+    /// Time in which a client must take a reply.
+    write_timeout: Duration = "5s", from "100 ms" to "1m";
+    /// Queries answered on one connection before it is closed; 0: no limit.
+    queries_per_connection: u32 = "0", from "0" to "1000000000";
+    /// Tell clients that ask for it how long they may stay idle (rfc7828).
+    keepalive: bool = "true";
+}
+
+section! {
+    /// How answers are made.
+    pub struct Answers: Table "answers", Reload;
+
+    /// Follow a CNAME into another zone of this server.
+    cross_zone: bool = "false";
+    /// Rotate the addresses of a set from one answer to the next.
+    rotate: bool = "false";
+}
+
+section! {
+    /// Extension mechanisms (rfc6891).
+    pub struct Edns: Table "edns", Reload;
+
+    /// Most octets of a UDP reply, and the size advertised to clients.
+    buffer_size: u16 = "1232", from "512" to "4096";
+    /// Answer DNS cookies with cookies (rfc7873, rfc9018).
+    cookies: bool = "true";
+    /// Secrets shared by the servers of an anycast set. The first makes cookies, the others are still
+    /// accepted: to roll over, add the new one last everywhere, then move it first, then drop the old.
+    /// Unset: made at random at each start.
+    cookie_secrets: Vec<CookieSecret>, like "000102030405060708090a0b0c0d0e0f";
+}
+
+section! {
+    /// What the server tells about itself. All of it is off unless set.
+    pub struct Identity: Table "identity", Reload;
+
+    /// Name server identifier, sent to clients that ask for it (rfc5001).
+    nsid: Option<Nsid>, like "ns1.example.com";
+    /// The answer to `version.bind` and `version.server`, class CH, type TXT.
+    version: Option<String>, like "zonda";
+    /// The answer to `hostname.bind` and `id.server`, class CH, type TXT (rfc4892).
+    hostname: Option<String>, like "ns1.example.com";
+}
+
+section! {
+    /// Response rate limiting: keeps the server from being used to flood others.
+    pub struct RateLimit: Table "rate-limit", Reload;
+
+    /// Responses of one kind to one client network in a second. Unset: no limit.
+    responses_per_second: Option<u32>, like "20", from "1" to "1000000";
+    /// Every how many-th limited response is sent truncated, so that a real client can ask again over
+    /// TCP; 0: none, 1: all.
+    slip: u8 = "2", from "0" to "10";
+    /// Seconds of responses that a network which was silent may get at once.
+    window: Duration = "15s", from "1s" to "1h";
+    /// Length of the prefix that makes a client network of IPv4 addresses.
+    prefix_v4: u8 = "24", from "8" to "32";
+    /// Length of the prefix that makes a client network of IPv6 addresses.
+    prefix_v6: u8 = "56", from "16" to "128";
+    /// Networks that are never limited.
+    exempt: Vec<Network>, like "192.0.2.0/24, 2001:db8::/32";
+    /// Client networks remembered at once; each takes some 16 octets.
+    table_size: u32 = "131072", from "1024" to "16777216";
+}
+
+section! {
+    /// The administrative interface: metrics, health and control, over HTTP.
+    pub struct AdminKeys: Table "admin", Restart;
+
+    /// Address and port of the interface. Anything but a loopback address needs a token.
+    address: Toggle<SocketAddr> = "127.0.0.1:9153";
+    /// The bearer token that every request must carry. Unset: none is asked for.
+    token: Option<Token>;
+    /// A file that holds the token, read at start; in place of `token`.
+    token_file: Option<PathBuf>, like "/etc/zonda/token";
+    /// The Unix socket on which `zonda reload`, `status` and their like reach the server.
+    /// Unset: `zonda-ADDRESS.sock`, after the first listener, in `$RUNTIME_DIRECTORY` (systemd sets
+    /// it), else in `/run/zonda` for root, else in `$XDG_RUNTIME_DIR/zonda`, else in the working
+    /// directory.
+    socket: Option<Toggle<PathBuf>>, like "/run/zonda/zonda.sock";
+}
+
+section! {
+    /// Metrics for Prometheus, at `/metrics` of the administrative interface.
+    pub struct Metrics: Table "metrics", Restart;
+
+    /// Zones that are counted one by one. Unset: the `busiest`. All others count as `other`.
+    zones: Vec<Name>, like "example.com, example.org";
+    /// How many of the busiest zones are counted one by one, when none are listed.
+    busiest: u32 = "1000", from "0" to "100000";
+}
+
+section! {
+    /// The server's log, on standard error.
+    pub struct Log: Table "log", Restart;
+
+    /// How a line is written.
+    format: LogFormat = "text";
+    /// The least important events that are logged.
+    level: LogLevel = "info";
+}
+
+section! {
+    /// One line for each query. Lines that cannot be written in time are dropped and counted, so that
+    /// the log never slows an answer.
+    pub struct QueryLog: Table "query-log", Restart;
+
+    /// Where the lines go.
+    output: Toggle<Output> = "off";
+    /// Log one query in so many.
+    sample: u32 = "1", from "1" to "1000000";
+    /// Lines that may wait to be written.
+    capacity: u32 = "65536", from "64" to "16777216";
+}

@@ -1,0 +1,210 @@
+//! Reads the keys of a section from what was given: flags, else environment, else file, else
+//! default.
+
+use crate::document::Source;
+use crate::effective::Effective;
+use crate::error::{ConfigError, Contradiction, Origin, Problem};
+use crate::section::{Key, Section, Shape, split_list};
+use crate::value::{Field, Value};
+use std::borrow::Cow;
+use std::path::Path;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What one run of reading needs and leaves behind.
+pub(crate) struct Session<'a> {
+    /// The file, if there is one.
+    pub source: Option<&'a Source>,
+    /// All that was found wrong.
+    pub errors: Vec<ConfigError>,
+    /// All that was read.
+    pub effective: Effective,
+}
+
+impl Session<'_> {
+    /// Reports a problem.
+    pub fn fail(&mut self, origin: Origin, problem: Problem) {
+        self.errors.push(ConfigError { origin, problem });
+    }
+}
+
+/// A value given outside of the file, in the text form.
+#[derive(Clone, Debug)]
+pub(crate) struct Given<'a> {
+    /// As it was written.
+    pub text: &'a str,
+    /// By whom.
+    pub origin: Origin,
+}
+
+/// Reads one section, or one element of a section that repeats.
+pub(crate) struct Reader<'s, 'a> {
+    /// The run this belongs to.
+    pub session: &'s mut Session<'a>,
+    section: &'static Section,
+    table: Option<&'a DeTable<'a>>,
+    given: Vec<(&'static str, Given<'a>)>,
+    /// The place of the section itself.
+    origin: Origin,
+}
+
+/// One value to read, and where it stands.
+struct Item<'a> {
+    text: Cow<'a, str>,
+    /// The shape it was written in; none where everything is text.
+    shape: Option<Shape>,
+    /// Its place in the file.
+    span: Option<std::ops::Range<usize>>,
+}
+
+impl<'s, 'a> Reader<'s, 'a> {
+    /// Begins to read `section`; `given` takes precedence over `table`.
+    pub fn new(
+        session: &'s mut Session<'a>,
+        section: &'static Section,
+        table: Option<&'a DeTable<'a>>,
+        given: Vec<(&'static str, Given<'a>)>,
+        origin: Origin,
+    ) -> Self {
+        session.effective.begin(section);
+        Self { session, section, table, given, origin }
+    }
+
+    /// Reads `key`; none if what was given is wrong, which is then reported.
+    pub fn read<F: Field>(&mut self, key: &'static Key) -> Option<F> {
+        self.read_named(key.name, key)
+    }
+
+    /// Reads the value of `name`, which is described by `key`.
+    pub fn read_named<F: Field>(&mut self, name: &str, key: &'static Key) -> Option<F> {
+        let (items, origin) = self.find(name, key);
+        let directory = self.directory_of(&origin);
+        let mut values = Vec::with_capacity(items.len());
+        let mut sound = true;
+        for item in &items {
+            let shape_fits = item.shape.is_none_or(|shape| shape == key.shape);
+            let value = F::Item::from_text(&item.text).filter(|v| shape_fits && within(key, v));
+            match value {
+                Some(value) => values.push(value.relative_to(directory)),
+                None => {
+                    self.refuse(name, key, item, &origin);
+                    sound = false;
+                }
+            }
+        }
+        let texts: Vec<&str> = items.iter().map(|item| &*item.text).collect();
+        self.session.effective.record(key, name, &texts, &origin);
+        let field = if sound { F::gather(values) } else { return None };
+        if field.is_none() {
+            self.fail(None, Problem::Missing(self.section, key));
+        }
+        field
+    }
+
+    /// Notes what the unset `key` came out as.
+    pub fn derive(&mut self, key: &str, path: Option<&Path>) {
+        if let (Some(key), Some(path)) = (self.section.key(key), path) {
+            self.session.effective.derive(key, &path.to_string_lossy());
+        }
+    }
+
+    /// Reports a problem at the place of `key`, or of the section.
+    pub fn fail(&mut self, key: Option<&str>, problem: Problem) {
+        let origin = key.map_or_else(|| self.origin.clone(), |key| self.origin_of(key));
+        self.session.fail(origin, problem);
+    }
+
+    /// Reports values that are wrong together at the place of `key`, or of the section.
+    pub fn contradict(&mut self, key: Option<&str>, contradiction: Contradiction) {
+        self.fail(key, Problem::Together(contradiction));
+    }
+
+    /// Where the value of `key` came from; the section's place if nobody set it.
+    pub fn origin_of(&self, key: &str) -> Origin {
+        if let Some((_, given)) = self.given.iter().find(|(name, _)| *name == key) {
+            return given.origin.clone();
+        }
+        match (self.table.and_then(|table| table.get(key)), self.session.source) {
+            (Some(value), Some(source)) => source.origin(value.span().start),
+            _ => self.origin.clone(),
+        }
+    }
+
+    /// What was given for a key, and where; the default if nothing was.
+    fn find(&self, name: &str, key: &'static Key) -> (Vec<Item<'a>>, Origin) {
+        if let Some((_, given)) = self.given.iter().find(|(given, _)| *given == name) {
+            return (items_of_text(key, given.text), given.origin.clone());
+        }
+        match (self.table.and_then(|table| table.get(name)), self.session.source) {
+            (Some(value), Some(source)) => {
+                (items_of_toml(key, value, source), source.origin(value.span().start))
+            }
+            _ => {
+                let items = key.default.map(|text| items_of_text(key, text));
+                (items.unwrap_or_default(), Origin::Default)
+            }
+        }
+    }
+
+    /// Reports a value that `key` cannot have.
+    fn refuse(&mut self, name: &str, key: &'static Key, item: &Item<'_>, origin: &Origin) {
+        let place = self.session.source.zip(item.span.clone());
+        let found = match place {
+            _ if key.secret => "what it is".to_owned(),
+            Some((source, ref span)) => source.excerpt(span.clone()).to_owned(),
+            None => format!("\"{}\"", item.text),
+        };
+        let found = match found.char_indices().nth(FOUND_CHARS_MAX) {
+            Some((end, _)) => format!("{}…", &found[..end]),
+            None => found,
+        };
+        let origin = place.map_or(origin.clone(), |(source, span)| source.origin(span.start));
+        let problem = Problem::Value { key: name.to_owned(), found, form: key.form() };
+        self.session.fail(origin, problem);
+    }
+
+    /// The directory that a relative path given at `origin` starts from.
+    fn directory_of(&self, origin: &Origin) -> &'a Path {
+        match (origin, self.session.source) {
+            (Origin::File { .. }, Some(source)) => source.directory(),
+            _ => Path::new(""),
+        }
+    }
+}
+
+/// Most characters of a wrong value that an error repeats.
+const FOUND_CHARS_MAX: usize = 60;
+
+/// The values that a text stands for.
+fn items_of_text<'a>(key: &Key, text: &'a str) -> Vec<Item<'a>> {
+    let item = |text: &'a str| Item { text: text.into(), shape: None, span: None };
+    if key.many { split_list(text).map(item).collect() } else { vec![item(text)] }
+}
+
+/// The values that a TOML value stands for.
+fn items_of_toml<'a>(
+    key: &Key,
+    value: &'a Spanned<DeValue<'a>>,
+    source: &'a Source,
+) -> Vec<Item<'a>> {
+    let item = |value: &'a Spanned<DeValue<'a>>| {
+        let (text, shape) = source.text_form(value);
+        Item { text, shape: Some(shape), span: Some(value.span()) }
+    };
+    match value.get_ref() {
+        DeValue::Array(values) if key.many => values.iter().map(item).collect(),
+        _ => vec![item(value)],
+    }
+}
+
+/// Whether a value lies in the range of its key.
+fn within<V: Value>(key: &Key, value: &V) -> bool {
+    let bound = |text| V::from_text(text).and_then(|bound| bound.measure());
+    match (key.range, value.measure()) {
+        (Some((low, high)), Some(size)) => {
+            bound(low).is_some_and(|low| low <= size)
+                && bound(high).is_some_and(|high| size <= high)
+        }
+        _ => true,
+    }
+}

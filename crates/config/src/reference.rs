@@ -1,0 +1,92 @@
+//! The reference page and the commented sample, made of the sections.
+
+use crate::keys::SECTIONS;
+use crate::section::{Key, Kind, Section, Takes};
+
+/// What stands above the sections of the reference page.
+const REFERENCE_HEAD: &str = "\
+# Configuration
+
+<!-- Made by `cargo run -p xtask -- generate` from crates/config/src/keys.rs: edit that file. -->
+
+The server reads one file in [TOML](https://toml.io), which says `version = 1`. Each key may also be set
+by an environment variable, and some by a flag; a flag wins over a variable, a variable over the file.
+A key, section or `ZONDA_` variable that does not exist is an error. `zonda check` reports all
+errors at once; `zonda serve --print-config` shows what every value came out as, and who set it.
+
+Relative paths in the file start from its directory, those in variables and flags from the working
+directory. In a variable, the elements of a list are separated by commas. Where a list is expected, a
+single value stands for a list of one.
+";
+
+/// What stands above the sections of the sample.
+const SAMPLE_HEAD: &str = "\
+# Configuration of zonda. Remove the # in front of a key to change it; what is shown is its default,
+# or an example where it has none. All keys: docs/reference/config.md.
+
+version = 1
+";
+
+/// The files made from the sections: path in the repository, and content.
+#[must_use]
+pub fn generated_files() -> [(&'static str, String); 2] {
+    [("docs/reference/config.md", reference()), ("packaging/zonda.toml", sample())]
+}
+
+/// The reference page, in Markdown.
+fn reference() -> String {
+    let mut page = REFERENCE_HEAD.to_owned();
+    for section in SECTIONS {
+        let title = match section.kind {
+            Kind::Top => "Top of the file".to_owned(),
+            _ => format!("`{}`", section.header()),
+        };
+        let takes = match section.takes {
+            Takes::Reload => "Changes take effect at a reload.",
+            Takes::Restart => "Changes take effect at a restart.",
+        };
+        page += &format!("\n## {title}\n\n{}\n\n{takes}\n", prose(section.doc, ""));
+        for key in section.keys {
+            let path = if section.name.is_empty() { "" } else { &format!("{}.", section.name) };
+            page += &format!("\n### `{path}{}`\n\n{}\n\n", key.name, prose(key.doc, ""));
+            page += &facts(section, key);
+        }
+    }
+    page
+}
+
+/// The bullets under a key: how it is written, its default, its variable.
+fn facts(section: &Section, key: &Key) -> String {
+    let list = if key.many { "a list; each is " } else { "" };
+    let mut facts = format!("- write: {list}{}\n", key.form());
+    match key.default {
+        Some(_) => facts += &format!("- default: `{}`\n", key.sample()),
+        None if key.example.is_some() => facts += &format!("- example: `{}`\n", key.sample()),
+        None => {}
+    }
+    if let Some(variable) = section.variable(key) {
+        facts += &format!("- environment: `{variable}`\n");
+    }
+    facts
+}
+
+/// The sample: every key, commented out.
+fn sample() -> String {
+    let mut sample = SAMPLE_HEAD.to_owned();
+    for section in SECTIONS {
+        sample += &format!("\n{}\n", prose(section.doc, "# "));
+        if section.kind != Kind::Top {
+            sample += &format!("#{}\n", section.header());
+        }
+        for key in section.keys.iter().filter(|key| key.name != "version") {
+            sample += &format!("\n{}\n#{} = {}\n", prose(key.doc, "# "), key.name, key.sample());
+        }
+    }
+    sample
+}
+
+/// The lines of a doc comment, each behind `margin`.
+fn prose(doc: &[&str], margin: &str) -> String {
+    let lines = doc.iter().map(|line| format!("{margin}{}", line.trim_start()));
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,94 @@
+//! From keys, each sound alone, to a [`Config`] that is sound as a whole.
+
+mod access;
+mod admin;
+mod listeners;
+mod zones;
+
+use crate::access::Action;
+use crate::error::{Advice, Origin, Warning};
+use crate::keys::Top;
+use crate::load::Layers;
+use crate::reader::{Reader, Session};
+use crate::section::Keys;
+use crate::{Config, Listener, RateLimit};
+use access::Lists;
+use std::net::IpAddr;
+
+/// Reads all sections; none if something was wrong, which is then reported to the session.
+pub(crate) fn resolve<'a>(
+    layers: &Layers<'a>,
+    session: &mut Session<'a>,
+) -> Option<(Config, Vec<Warning>)> {
+    let top: Option<Top> = section(layers, session);
+    let mut lists = Lists::read(layers, session);
+    let workers = top.as_ref().map_or(0, |top| top.workers);
+    let listeners = listeners::read(layers, session, &mut lists, workers);
+    let root = top.as_ref().and_then(|top| top.root.clone());
+    let zones = zones::read(layers, session, &mut lists, root);
+    let first = listeners.first().map(|(listener, _)| listener.address);
+    let (tcp, answers, edns) =
+        (section(layers, session), section(layers, session), section(layers, session));
+    let (identity, rate_limit) = (section(layers, session), section(layers, session));
+    let admin = admin::read(layers, session, first);
+    let (metrics, log, query_log) =
+        (section(layers, session), section(layers, session), section(layers, session));
+
+    let (top, rate_limit) = (top?, rate_limit?);
+    let warnings = warnings(&listeners, zones.is_empty(), &rate_limit);
+    let config = Config {
+        listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
+        zones,
+        watch: top.watch,
+        watch_interval: top.watch_interval,
+        user: top.user,
+        tcp: tcp?,
+        answers: answers?,
+        edns: edns?,
+        identity: identity?,
+        rate_limit,
+        admin: admin?,
+        metrics: metrics?,
+        log: log?,
+        query_log: query_log?,
+    };
+    Some((config, warnings))
+}
+
+/// Reads a section that stands in a file at most once.
+fn section<'a, K: Keys>(layers: &Layers<'a>, session: &mut Session<'a>) -> Option<K> {
+    K::read(&mut open::<K>(layers, session))
+}
+
+/// Begins to read a section that stands in a file at most once.
+fn open<'s, 'a, K: Keys>(layers: &Layers<'a>, session: &'s mut Session<'a>) -> Reader<'s, 'a> {
+    let (table, origin) = layers.section(&K::SECTION);
+    Reader::new(session, &K::SECTION, table, layers.given(&K::SECTION), origin)
+}
+
+/// What a sound configuration still leaves to think about.
+fn warnings(
+    listeners: &[(Listener, Origin)],
+    no_zones: bool,
+    rate_limit: &RateLimit,
+) -> Vec<Warning> {
+    let unlimited = |(listener, origin): &(Listener, Origin)| {
+        let open = listener.access.as_ref().is_none_or(|list| list.otherwise == Action::Allow);
+        let limited = rate_limit.responses_per_second.is_some();
+        (open && !limited && listener.udp && is_public(listener.address.ip())).then(|| Warning {
+            origin: origin.clone(),
+            advice: Advice::Unlimited(listener.address),
+        })
+    };
+    let no_zones = no_zones.then_some(Warning { origin: Origin::Default, advice: Advice::NoZones });
+    listeners.iter().filter_map(unlimited).chain(no_zones).collect()
+}
+
+/// Whether strangers may reach an address: it is a wildcard, or of none of the private kinds
+/// (rfc1918, rfc3927, rfc4193, rfc4291#2.5.6).
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => !(v4.is_loopback() || v4.is_private() || v4.is_link_local()),
+        IpAddr::V6(v6) => !(v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local()),
+    }
+}

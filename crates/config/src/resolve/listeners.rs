@@ -1,0 +1,71 @@
+//! Listeners: those of the flags or the variable, else of the file, else one on loopback.
+
+use super::access::Lists;
+use crate::Listener;
+use crate::error::{Contradiction, Origin};
+use crate::keys::ListenKeys;
+use crate::load::Layers;
+use crate::reader::{Given, Reader, Session};
+use crate::section::Keys;
+use std::collections::HashSet;
+use std::net::SocketAddr;
+
+/// Where the server listens if nobody says where: strangers cannot ask by accident.
+const ADDRESS: &str = "127.0.0.1:53";
+
+/// Reads all listeners, each with its place. `workers` stands in for their own.
+pub(super) fn read<'a>(
+    layers: &Layers<'a>,
+    session: &mut Session<'a>,
+    lists: &mut Lists,
+    workers: u16,
+) -> Vec<(Listener, Origin)> {
+    let section = &ListenKeys::SECTION;
+    let mut elements = Vec::new();
+    for given in layers.elements(section) {
+        let origin = given.origin.clone();
+        elements.push((None, vec![("address", given)], origin));
+    }
+    if elements.is_empty() {
+        let tables = layers.tables(section);
+        elements.extend(tables.map(|(table, origin)| (Some(table), Vec::new(), origin)));
+    }
+    if elements.is_empty() {
+        let given = Given { text: ADDRESS, origin: Origin::Default };
+        elements.push((None, vec![("address", given)], Origin::Default));
+    }
+
+    let mut taken = HashSet::new();
+    let read = |(table, given, origin)| {
+        let mut reader = Reader::new(session, section, table, given, origin);
+        listener(&mut reader, lists, &mut taken, workers)
+    };
+    elements.into_iter().filter_map(read).collect()
+}
+
+/// Reads one listener.
+fn listener(
+    reader: &mut Reader<'_, '_>,
+    lists: &mut Lists,
+    taken: &mut HashSet<SocketAddr>,
+    workers: u16,
+) -> Option<(Listener, Origin)> {
+    let keys = ListenKeys::read(reader)?;
+    // port 0 is another free port each time
+    if keys.address.port() != 0 && !taken.insert(keys.address) {
+        reader.contradict(Some("address"), Contradiction::ListenerTwice(keys.address));
+    }
+    if !keys.udp && !keys.tcp {
+        reader.contradict(None, Contradiction::Silent);
+    }
+    let listener = Listener {
+        address: keys.address,
+        udp: keys.udp,
+        tcp: keys.tcp,
+        workers: if keys.workers == 0 { workers } else { keys.workers },
+        receive_buffer_bytes: keys.receive_buffer.0,
+        send_buffer_bytes: keys.send_buffer.0,
+        access: lists.resolve(reader, keys.access),
+    };
+    Some((listener, reader.origin_of("address")))
+}

@@ -1,0 +1,249 @@
+//! What a section of the configuration declares about itself, and the macro that declares it.
+//!
+//! A key is written once, in `keys.rs`. From that one place come its field, its default, its range,
+//! its environment variable, its paragraph in the reference and its line in the sample.
+
+use crate::reader::Reader;
+
+/// How values are told apart in TOML.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Text in quotes.
+    Text,
+    /// A whole number.
+    Integer,
+    /// `true` or `false`.
+    Boolean,
+    /// What no single value is: a list, a table, a date, a fraction, a number in hexadecimal.
+    Other,
+}
+
+/// Where in the file a section stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The keys at the top, before any header.
+    Top,
+    /// `[name]`, at most once.
+    Table,
+    /// `[[name]]`, any number of times.
+    Array,
+    /// `[name]`, with keys the user names; each holds what the section's only key describes.
+    Open,
+}
+
+/// When a changed value takes effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// At the next reload.
+    Reload,
+    /// When the server starts next.
+    Restart,
+}
+
+/// One section: its place in the file and its keys.
+#[derive(Debug)]
+pub struct Section {
+    /// The word in the header; empty for [`Kind::Top`].
+    pub name: &'static str,
+    /// How it is written.
+    pub kind: Kind,
+    /// When its changes take effect.
+    pub takes: Takes,
+    /// What it is for, a line each.
+    pub doc: &'static [&'static str],
+    /// Its keys, in the order in which they are documented.
+    pub keys: &'static [Key],
+}
+
+/// One key of a section.
+#[derive(Debug)]
+pub struct Key {
+    /// As written in the file: lower case, words joined by `-`.
+    pub name: &'static str,
+    /// What it does, a line each.
+    pub doc: &'static [&'static str],
+    /// Its value when nobody sets it, in the text form; none: it stays unset.
+    pub default: Option<&'static str>,
+    /// A value to show where there is no default.
+    pub example: Option<&'static str>,
+    /// Least and greatest value, in the text form.
+    pub range: Option<(&'static str, &'static str)>,
+    /// Says how a value is written: "a duration such as …".
+    pub form: fn() -> String,
+    /// The TOML shape of a value, or of each element of a list.
+    pub shape: Shape,
+    /// Whether it holds a list; a single value then stands for a list of one.
+    pub many: bool,
+    /// Whether its value must not be shown.
+    pub secret: bool,
+}
+
+impl Section {
+    /// The header as it stands in a file; empty for the top.
+    #[must_use]
+    pub fn header(&self) -> String {
+        match self.kind {
+            Kind::Top => String::new(),
+            Kind::Table | Kind::Open => format!("[{}]", self.name),
+            Kind::Array => format!("[[{}]]", self.name),
+        }
+    }
+
+    /// The environment variable that sets `key`, where there is one: sections that repeat have
+    /// none for their keys, and the version belongs to a file.
+    #[must_use]
+    pub fn variable(&self, key: &Key) -> Option<String> {
+        let path = match self.kind {
+            Kind::Top if key.name == "version" => return None,
+            Kind::Top => key.name.to_owned(),
+            Kind::Table => format!("{}_{}", self.name, key.name),
+            Kind::Array | Kind::Open => return None,
+        };
+        Some(format!("ZONDA_{}", path.replace('-', "_").to_uppercase()))
+    }
+
+    /// The key called `name`.
+    pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+}
+
+impl Key {
+    /// Says how a value, or each of a list, is written, its range included.
+    #[must_use]
+    pub fn form(&self) -> String {
+        let form = (self.form)();
+        match self.range {
+            Some((low, high)) => format!("{form}, from {low} to {high}"),
+            None => form,
+        }
+    }
+
+    /// The default or, where there is none, the example, as TOML.
+    #[must_use]
+    pub fn sample(&self) -> String {
+        let text = self.default.or(self.example).unwrap_or_default();
+        if self.many {
+            self.toml(&split_list(text).collect::<Vec<_>>())
+        } else {
+            self.toml(&[text])
+        }
+    }
+
+    /// What the key holds, in the text form, as TOML.
+    pub(crate) fn toml(&self, items: &[&str]) -> String {
+        let one = |text: &&str| match self.shape {
+            Shape::Text => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+            Shape::Integer | Shape::Boolean | Shape::Other => (*text).to_owned(),
+        };
+        let items: Vec<String> = items.iter().map(one).collect();
+        if self.many { format!("[{}]", items.join(", ")) } else { items.join(", ") }
+    }
+}
+
+/// The elements of a list in the text form: separated by commas, blanks around them left out.
+pub(crate) fn split_list(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// The keys of a section that have been read.
+pub(crate) trait Keys: Sized {
+    /// The section's declaration.
+    const SECTION: Section;
+
+    /// Reads every key, so that all errors are found; none if there was one.
+    fn read(reader: &mut Reader<'_, '_>) -> Option<Self>;
+}
+
+/// Declares a section: a struct whose fields are its keys, and its [`Section`].
+///
+/// ```text
+/// section! {
+///     /// What the section is for.
+///     pub struct Tcp: Table "tcp", Reload;
+///
+///     /// What the key does.
+///     idle_timeout: Duration = "10s", from "1s" to "1h";
+///     /// A key without default: an `Option`, a list, or (any other type) required.
+///     certificate: Option<PathBuf>, like "dns.pem";
+/// }
+/// ```
+macro_rules! section {
+    (
+        $(#[doc = $doc:literal])*
+        pub struct $name:ident: $kind:ident $word:literal, $takes:ident;
+        $(
+            $(#[doc = $key_doc:literal])*
+            $field:ident: $type:ty $(= $default:literal)? $(, like $example:literal)?
+                $(, from $low:literal to $high:literal)?;
+        )*
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[doc = $key_doc])* pub $field: $type,)*
+        }
+
+        impl $crate::section::Keys for $name {
+            const SECTION: $crate::section::Section = $crate::section::Section {
+                name: $word,
+                kind: $crate::section::Kind::$kind,
+                takes: $crate::section::Takes::$takes,
+                doc: &[$($doc),*],
+                keys: &[$($crate::section::Key {
+                    name: {
+                        const NAME: [u8; stringify!($field).len()] =
+                            $crate::section::kebab(stringify!($field));
+                        $crate::section::ascii(&NAME)
+                    },
+                    doc: &[$($key_doc),*],
+                    default: $crate::section::maybe!($($default)?),
+                    example: $crate::section::maybe!($($example)?),
+                    range: $crate::section::maybe!($(($low, $high))?),
+                    form: <<$type as $crate::value::Field>::Item as $crate::value::Value>::form,
+                    shape: <<$type as $crate::value::Field>::Item as $crate::value::Value>::SHAPE,
+                    many: <$type as $crate::value::Field>::MANY,
+                    secret: <<$type as $crate::value::Field>::Item as $crate::value::Value>::SECRET,
+                }),*],
+            };
+
+            fn read(reader: &mut $crate::reader::Reader<'_, '_>) -> Option<Self> {
+                let mut keys = Self::SECTION.keys.iter();
+                $(let $field = reader.read::<$type>(keys.next()?);)*
+                Some(Self { $($field: $field?),* })
+            }
+        }
+    };
+}
+pub(crate) use section;
+
+/// `None`, or `Some` of what is given.
+macro_rules! maybe {
+    () => {
+        None
+    };
+    ($value:expr) => {
+        Some($value)
+    };
+}
+pub(crate) use maybe;
+
+/// A field's name with `-` for `_`.
+pub(crate) const fn kebab<const N: usize>(field: &str) -> [u8; N] {
+    let mut name = [0; N];
+    let mut i = 0;
+    while i < N {
+        let octet = field.as_bytes()[i];
+        name[i] = if octet == b'_' { b'-' } else { octet };
+        i += 1;
+    }
+    name
+}
+
+/// The text made of the octets of an identifier.
+pub(crate) const fn ascii(octets: &'static [u8]) -> &'static str {
+    match std::str::from_utf8(octets) {
+        Ok(text) => text,
+        Err(_) => panic!("an identifier is UTF-8"),
+    }
+}

@@ -1,0 +1,407 @@
+//! Values that keys hold, each read from one text form that file, environment and flags share.
+
+use crate::section::Shape;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use zonda_wire::Name;
+
+/// A value written as one piece of text, number or boolean.
+pub(crate) trait Value: Sized {
+    /// How it is written in TOML.
+    const SHAPE: Shape = Shape::Text;
+    /// Whether it must not be shown.
+    const SECRET: bool = false;
+
+    /// Completes the sentence "write …".
+    fn form() -> String;
+
+    /// Reads the text form; none if it is not one.
+    fn from_text(text: &str) -> Option<Self>;
+
+    /// Its size in the unit in which a range compares; none if it has no size.
+    fn measure(&self) -> Option<u64> {
+        None
+    }
+
+    /// The value when it was written in a file of `directory`: only paths change.
+    fn relative_to(self, _directory: &Path) -> Self {
+        self
+    }
+}
+
+/// What a key holds: a value, perhaps a value, or a list of values.
+pub(crate) trait Field: Sized {
+    /// The value, or each of the list.
+    type Item: Value;
+    /// Whether more than one may be given.
+    const MANY: bool = false;
+
+    /// Takes what was given, which is nothing for a key without default; none if it is required.
+    fn gather(items: Vec<Self::Item>) -> Option<Self>;
+}
+
+impl<T: Value> Field for T {
+    type Item = T;
+
+    fn gather(mut items: Vec<T>) -> Option<Self> {
+        items.pop()
+    }
+}
+
+impl<T: Value> Field for Option<T> {
+    type Item = T;
+
+    fn gather(mut items: Vec<T>) -> Option<Self> {
+        Some(items.pop())
+    }
+}
+
+impl<T: Value> Field for Vec<T> {
+    type Item = T;
+    const MANY: bool = true;
+
+    fn gather(items: Vec<T>) -> Option<Self> {
+        Some(items)
+    }
+}
+
+impl Value for bool {
+    const SHAPE: Shape = Shape::Boolean;
+
+    fn form() -> String {
+        "true or false".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+/// Whole numbers differ in nothing but their width.
+macro_rules! whole_number {
+    ($($type:ty)*) => {$(
+        impl Value for $type {
+            const SHAPE: Shape = Shape::Integer;
+
+            fn form() -> String {
+                "a whole number".into()
+            }
+
+            fn from_text(text: &str) -> Option<Self> {
+                text.parse().ok()
+            }
+
+            fn measure(&self) -> Option<u64> {
+                Some(u64::from(*self))
+            }
+        }
+    )*};
+}
+whole_number!(u8 u16 u32);
+
+/// Text of 1–255 octets, the length of a character-string (rfc1035#3.3).
+impl Value for String {
+    fn form() -> String {
+        "text of 1 to 255 octets".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        (1..=255).contains(&text.len()).then(|| text.to_owned())
+    }
+}
+
+impl Value for PathBuf {
+    fn form() -> String {
+        "a path".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| text.into())
+    }
+
+    fn relative_to(self, directory: &Path) -> Self {
+        directory.join(self)
+    }
+}
+
+impl Value for SocketAddr {
+    fn form() -> String {
+        "an IP address and a port, such as \"192.0.2.1:53\" or \"[2001:db8::1]:53\"".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for Name {
+    fn form() -> String {
+        "a domain name such as \"example.com\"".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        if text.is_empty() { None } else { text.parse().ok() }
+    }
+}
+
+impl Value for Duration {
+    fn form() -> String {
+        "a duration such as \"500 ms\", \"10s\", \"5m\", \"1h\" or \"1d\"".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (number, unit) = number_and_unit(text)?;
+        let millis = match unit {
+            "ms" => 1,
+            "s" => 1000,
+            "m" => 60 * 1000,
+            "h" => 60 * 60 * 1000,
+            "d" => 24 * 60 * 60 * 1000,
+            _ => return None,
+        };
+        Some(Self::from_millis(number.checked_mul(millis)?))
+    }
+
+    fn measure(&self) -> Option<u64> {
+        u64::try_from(self.as_millis()).ok()
+    }
+}
+
+/// A number of octets, below 4 GiB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u32);
+
+impl Value for Size {
+    fn form() -> String {
+        "a size such as \"4096 B\", \"512 KiB\", \"4 MiB\" or \"1 GiB\"".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (number, unit) = number_and_unit(text)?;
+        let octets = match unit {
+            "B" => 1,
+            "KiB" => 1 << 10,
+            "MiB" => 1 << 20,
+            "GiB" => 1 << 30,
+            _ => return None,
+        };
+        u32::try_from(number.checked_mul(octets)?).ok().map(Self)
+    }
+
+    fn measure(&self) -> Option<u64> {
+        Some(u64::from(self.0))
+    }
+}
+
+/// Splits "10s" and "10 s" into 10 and "s".
+fn number_and_unit(text: &str) -> Option<(u64, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = text.split_at(digits);
+    Some((number.parse().ok()?, unit.strip_prefix(' ').unwrap_or(unit)))
+}
+
+/// The only version of this file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Version;
+
+impl Value for Version {
+    const SHAPE: Shape = Shape::Integer;
+
+    fn form() -> String {
+        "1, the only version there is".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        (text == "1").then_some(Self)
+    }
+}
+
+/// A value, or `"off"` in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toggle<T>(pub Option<T>);
+
+impl<T: Value> Value for Toggle<T> {
+    fn form() -> String {
+        format!("{}, or \"off\"", T::form())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        if text == "off" { Some(Self(None)) } else { T::from_text(text).map(|v| Self(Some(v))) }
+    }
+
+    fn relative_to(self, directory: &Path) -> Self {
+        Self(self.0.map(|value| value.relative_to(directory)))
+    }
+}
+
+/// A destination of log lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// The standard output.
+    Stdout,
+    /// Appended to this file.
+    File(PathBuf),
+}
+
+impl Value for Output {
+    fn form() -> String {
+        "\"stdout\", the path of a file".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "" => None,
+            "stdout" => Some(Self::Stdout),
+            path => Some(Self::File(path.into())),
+        }
+    }
+
+    fn relative_to(self, directory: &Path) -> Self {
+        match self {
+            Self::File(path) => Self::File(path.relative_to(directory)),
+            Self::Stdout => self,
+        }
+    }
+}
+
+/// Declares an enum of words, one of which is the value.
+macro_rules! words {
+    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$word_doc])* $variant,)*
+        }
+
+        impl Value for $name {
+            fn form() -> String {
+                let words = [$($word),*].map(|word| format!("\"{word}\""));
+                format!("one of {}", words.join(", "))
+            }
+
+            fn from_text(text: &str) -> Option<Self> {
+                match text {
+                    $($word => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+words! {
+    /// How a log line is written.
+    pub enum LogFormat {
+        /// For people.
+        Text = "text",
+        /// One JSON object a line.
+        Json = "json",
+    }
+}
+
+words! {
+    /// The least important events that are logged.
+    pub enum LogLevel {
+        /// What failed.
+        Error = "error",
+        /// And what looks wrong.
+        Warn = "warn",
+        /// And what changed.
+        Info = "info",
+        /// And what led to it.
+        Debug = "debug",
+        /// And every step.
+        Trace = "trace",
+    }
+}
+
+/// A bearer token: 16–256 visible ASCII characters. It is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl Token {
+    /// The characters, to compare with what a client sent.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(hidden)")
+    }
+}
+
+impl Value for Token {
+    const SECRET: bool = true;
+
+    fn form() -> String {
+        "16 to 256 letters, digits or signs without blanks".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let sound = (16..=256).contains(&text.len()) && text.bytes().all(|c| c.is_ascii_graphic());
+        sound.then(|| Self(text.to_owned()))
+    }
+}
+
+/// The secret from which DNS cookies are made (rfc9018#4). It is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CookieSecret([u8; 16]);
+
+impl CookieSecret {
+    /// The octets, to make cookies of.
+    #[must_use]
+    pub fn reveal(&self) -> [u8; 16] {
+        self.0
+    }
+}
+
+impl fmt::Debug for CookieSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CookieSecret(hidden)")
+    }
+}
+
+impl Value for CookieSecret {
+    const SECRET: bool = true;
+
+    fn form() -> String {
+        "32 hexadecimal digits".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        from_hex(text)?.try_into().ok().map(Self)
+    }
+}
+
+/// A name server identifier (rfc5001): 1–128 octets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Nsid(pub Vec<u8>);
+
+impl Value for Nsid {
+    fn form() -> String {
+        "text, or octets as \"0x\" and hexadecimal digits, of 1 to 128 octets".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let octets = match text.strip_prefix("0x") {
+            Some(digits) => from_hex(digits)?,
+            None => text.as_bytes().to_vec(),
+        };
+        (1..=128).contains(&octets.len()).then_some(Self(octets))
+    }
+}
+
+/// The octets that pairs of hexadecimal digits stand for.
+fn from_hex(digits: &str) -> Option<Vec<u8>> {
+    let nibbles: Vec<u32> = digits.chars().map(|c| c.to_digit(16)).collect::<Option<_>>()?;
+    let pairs = nibbles.chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return None;
+    }
+    pairs.map(|pair| u8::try_from(pair[0] << 4 | pair[1]).ok()).collect()
+}

@@ -1,0 +1,284 @@
+//! What administrators see of the configuration: errors, warnings, the effective values, the
+//! generated pages.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use zonda_config::{
+    Action, Config, ConfigError, Flags, Kind, Loaded, SECTIONS, Source, generated_files,
+};
+
+/// Loads a file of this text from an empty directory named after the test.
+fn load(test: &str, text: &str) -> Result<Loaded, Vec<ConfigError>> {
+    let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
+    std::fs::create_dir_all(&directory).unwrap();
+    let file = directory.join("zonda.toml");
+    std::fs::write(&file, text).unwrap();
+    Config::load(Some(&file), [], &Flags::default())
+}
+
+/// Flags alone.
+fn load_flags(listen: &[&str], zones: &[&str]) -> Result<Loaded, Vec<ConfigError>> {
+    let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    let flags = Flags { listen: owned(listen), zones: owned(zones), workers: None };
+    Config::load(None, [], &flags)
+}
+
+/// Environment alone.
+fn load_environment(variables: &[(&str, &str)]) -> Result<Loaded, Vec<ConfigError>> {
+    let owned = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Config::load(None, owned, &Flags::default())
+}
+
+/// All errors, a line each.
+fn lines(errors: &[ConfigError]) -> String {
+    errors.iter().map(|error| format!("{error}\n")).collect()
+}
+
+/// Compares with a golden file, or writes it when UPDATE is set.
+fn check_golden(path: &Path, found: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(path, found).unwrap();
+    }
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(found, expected, "{} differs; UPDATE=1 rewrites it", path.display());
+}
+
+/// `tests/errors/NAME.toml` is wrong in the ways that `NAME.txt` says. Its lines `#! env NAME=VALUE`
+/// and `#! flag --NAME VALUE` add to what is given.
+#[test]
+fn every_mistake_is_told_with_its_place_and_what_to_write_instead() {
+    let directory = Path::new("tests/errors");
+    let mut cases = 0;
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (mut environment, mut flags) = (BTreeMap::new(), Flags::default());
+        for setting in text.lines().filter_map(|line| line.strip_prefix("#! ")) {
+            match setting.split(' ').collect::<Vec<_>>()[..] {
+                ["env", variable] => {
+                    let (name, value) = variable.split_once('=').unwrap();
+                    environment.insert(name.to_owned(), value.to_owned());
+                }
+                ["flag", "--listen", value] => flags.listen.push(value.to_owned()),
+                ["flag", "--zone", value] => flags.zones.push(value.to_owned()),
+                ["flag", "--workers", value] => flags.workers = Some(value.to_owned()),
+                _ => panic!("{}: {setting}", path.display()),
+            }
+        }
+        let errors = Config::load(Some(&path), environment, &flags).unwrap_err();
+        let root = std::path::absolute(directory).unwrap();
+        let found = lines(&errors).replace(root.to_str().unwrap(), "ROOT");
+        check_golden(&path.with_extension("txt"), &found);
+        cases += 1;
+    }
+    assert!(cases >= 8, "only {cases} cases found");
+}
+
+#[test]
+fn a_missing_file_is_told_by_its_path() {
+    let errors = Config::load(Some(Path::new("no/zonda.toml")), [], &Flags::default());
+    assert_eq!(
+        lines(&errors.unwrap_err()),
+        "--config: cannot read no/zonda.toml: No such file or directory (os error 2); correct the \
+         path, or let the server's user read the file\n"
+    );
+}
+
+#[test]
+fn generated_files_are_current() {
+    for (path, content) in generated_files() {
+        let path = Path::new("../..").join(path);
+        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(found == content, "{} is stale: cargo run -p xtask -- generate", path.display());
+    }
+}
+
+#[test]
+fn the_sample_says_nothing_but_defaults() {
+    let [_, (_, sample)] = generated_files();
+    let sample = load("sample", &sample).unwrap().config;
+    let bare = load("sample", "version = 1").unwrap().config;
+    assert_eq!(sample, bare);
+}
+
+#[test]
+fn the_sample_with_its_comments_removed_is_sound() {
+    let [_, (_, sample)] = generated_files();
+    let uncommented: String = sample
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),
+            _ => format!("{line}\n"),
+        })
+        // of sources and tokens a file must choose one
+        .filter(|line| {
+            !["json =", "directory =", "token =", "root ="].iter().any(|key| line.starts_with(key))
+        })
+        .filter(|line| !line.starts_with("token-file ="))
+        .collect();
+    let config = load("uncommented", &uncommented).unwrap().config;
+    assert_eq!(config.zones.len(), 1);
+    assert_eq!(config.tcp, load("uncommented", "version = 1").unwrap().config.tcp);
+}
+
+#[test]
+fn every_default_example_and_bound_is_sound() {
+    for section in SECTIONS.iter().filter(|section| section.kind != Kind::Open) {
+        for key in section.keys {
+            assert!(!key.doc.is_empty(), "{} has no description", key.name);
+            let bounds = key.range.map(|(low, high)| [low, high]).into_iter().flatten();
+            let variable = section.variable(key);
+            for text in bounds.chain(key.default).chain(key.example) {
+                let Some(variable) = &variable else { continue };
+                let errors = load_environment(&[(variable, text)]).err();
+                let errors = errors.map(|errors| lines(&errors)).unwrap_or_default();
+                assert!(!errors.contains("cannot be"), "{errors}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_two_keys_share_a_variable() {
+    let keys = SECTIONS.iter().flat_map(|section| section.keys.iter().map(move |k| (section, k)));
+    let mut variables: Vec<String> = keys.filter_map(|(section, k)| section.variable(k)).collect();
+    let all = variables.len();
+    variables.sort();
+    variables.dedup();
+    assert_eq!(variables.len(), all);
+}
+
+#[test]
+fn zones_and_listeners_as_flags_are_a_complete_configuration() {
+    let zones = ["example.com=./example.com.zone", "example.org=/srv/example.org.json"];
+    let config = load_flags(&["127.0.0.1:5300"], &zones).unwrap().config;
+    assert_eq!(config.listeners.len(), 1);
+    assert_eq!(config.listeners[0].address, "127.0.0.1:5300".parse::<SocketAddr>().unwrap());
+    assert_eq!(
+        config.zones.into_iter().map(|zone| zone.source).collect::<Vec<_>>(),
+        [
+            Source::File {
+                name: "example.com".parse().unwrap(),
+                path: "./example.com.zone".into()
+            },
+            Source::Json {
+                name: Some("example.org".parse().unwrap()),
+                path: "/srv/example.org.json".into()
+            },
+        ]
+    );
+}
+
+#[test]
+fn flags_win_over_the_environment_and_both_over_the_file() {
+    let text = "version = 1\nworkers = 1\n[tcp]\nidle-timeout = \"3s\"\n[[zone]]\nname = \"a\"\n\
+                file = \"file.zone\"\n[[listen]]\naddress = \"127.0.0.1:1\"\n";
+    load("precedence", text).unwrap();
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("precedence/zonda.toml");
+    let environment = [
+        ("ZONDA_WORKERS", "2"),
+        ("ZONDA_TCP_IDLE_TIMEOUT", "4s"),
+        ("ZONDA_LISTEN", "127.0.0.1:2,127.0.0.1:3"),
+    ];
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let flags = Flags {
+        zones: vec!["A=flag.zone".to_owned()],
+        workers: Some("3".to_owned()),
+        ..Flags::default()
+    };
+    let config = Config::load(Some(&file), environment, &flags).unwrap().config;
+    let ports = config.listeners.iter().map(|listener| listener.address.port());
+    assert_eq!(ports.collect::<Vec<_>>(), [2, 3]);
+    assert_eq!(config.listeners[0].workers, 3);
+    assert_eq!(config.tcp.idle_timeout.as_secs(), 4);
+    assert_eq!(config.zones.len(), 1);
+    assert_eq!(config.zones[0].source.path(), Path::new("flag.zone"));
+}
+
+#[test]
+fn access_lists_stand_for_their_rules() {
+    let text = r#"
+        version = 1
+        [[listen]]
+        address = "127.0.0.1:53"
+        access = ["drop 192.0.2.128/25", "office"]
+        [access]
+        office = ["allow 192.0.2.0/24 2001:db8::/32", "refuse any"]
+    "#;
+    let config = load("access", text).unwrap().config;
+    let access = config.listeners[0].access.as_ref().unwrap();
+    let rules: Vec<_> =
+        access.rules.iter().map(|rule| (rule.network.to_string(), rule.action)).collect();
+    assert_eq!(
+        rules,
+        [
+            ("192.0.2.128/25".to_owned(), Action::Drop),
+            ("192.0.2.0/24".to_owned(), Action::Allow),
+            ("2001:db8::/32".to_owned(), Action::Allow),
+        ]
+    );
+    assert_eq!(access.otherwise, Action::Refuse);
+}
+
+#[test]
+fn a_public_listener_without_rate_limit_is_advised_to_set_one() {
+    let loaded = load_flags(&["0.0.0.0:53", "127.0.0.1:53", "10.0.0.1:53"], &[]).unwrap();
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "--listen: 0.0.0.0:53 can be reached from the Internet and used to flood others; \
+             write `responses-per-second = 20` in [rate-limit]",
+            "default: there is no zone, so every query is refused; write a [[zone]]",
+        ]
+    );
+}
+
+#[test]
+fn the_effective_configuration_names_each_origin_and_hides_secrets() {
+    let text = r#"
+version = 1
+workers = 2
+[[listen]]
+address = "127.0.0.1:5300"
+udp = false
+[edns]
+cookie-secrets = ["000102030405060708090a0b0c0d0e0f"]
+[access]
+office = "allow any"
+[admin]
+socket = "/run/zonda/zonda.sock"
+"#;
+    let printed = load("effective", text).unwrap().effective.to_string();
+    let directory = format!("{}/effective/", env!("CARGO_TARGET_TMPDIR"));
+    check_golden(Path::new("tests/effective.txt"), &printed.replace(&directory, ""));
+    assert!(!printed.contains("0001020304"));
+}
+
+#[test]
+fn a_printed_configuration_loads_as_it_was() {
+    let text = "version = 1\n[[listen]]\naddress = \"[::1]:53\"\nsend-buffer = \"2 MiB\"\n\
+                access = [\"allow ::1\", \"drop any\"]\n[identity]\nversion = 'a \"quoted\" \\'\n\
+                [metrics]\nzones = [\"a\", \"b\"]\n";
+    let once = load("printed", text).unwrap();
+    let twice = load("printed", &once.effective.to_string()).unwrap();
+    assert_eq!(once.config, twice.config);
+}
+
+#[test]
+fn changes_name_zones_to_load_and_sections_that_wait_for_a_restart() {
+    let zone = |name: &str| format!("[[zone]]\nname = \"{name}\"\nfile = \"{name}.zone\"\n");
+    let before = format!("version = 1\n{}{}", zone("a"), zone("b"));
+    let after = format!("version = 1\n{}{}[log]\nlevel = \"debug\"\n", zone("b"), zone("c"));
+    let before = load("changes", &before).unwrap().config;
+    let after = load("changes", &after).unwrap().config;
+    let changes = before.changes(&after);
+    assert_eq!(changes.added, [&after.zones[1]]);
+    assert_eq!(changes.removed, [&before.zones[0]]);
+    assert_eq!(changes.restart, ["[log]"]);
+}
