@@ -41,7 +41,7 @@ section! {
     /// The user whose rights the server keeps once its sockets are bound, when started as root.
     user: Option<String>, like "zonda";
     /// The directory that zone files and their `$INCLUDE`s must not leave.
-    /// Unset: the directory of the configuration file; for a zone given as a flag, that of its file.
+    /// Unset: the configuration file's directory; for a zone given as a flag, that of its file.
     root: Option<PathBuf>, like "/var/lib/zonda";
     /// Reload a zone when its file changes, not only when told to.
     /// The files of a `directory` are always watched.
@@ -69,15 +69,15 @@ section! {
     /// Send buffer asked for each UDP socket.
     send_buffer: Size = "1 MiB", from "64 KiB" to "1 GiB";
     /// Who is answered here: rules, of which the first that matches decides, or names of lists in
-    /// `[access]`. The last rule must be for `any`. Unset: everyone is answered. Changes of this key
-    /// take effect at a reload.
+    /// `[access]`. The last rule must be for `any`. Unset: everyone is answered. Changes of this
+    /// key take effect at a reload.
     access: Vec<AccessRule>, like "allow 192.0.2.0/24, refuse any";
 }
 
 section! {
     /// A zone: a name and a source of answers. Give exactly one source: `file`, `json` or
-    /// `directory`. `ZONDA_ZONE="NAME=FILE,NAME=FILE"` and `--zone NAME=FILE` add zones, and replace
-    /// zones of the same name here; a FILE that ends in `.json` is read as `json`.
+    /// `directory`. `--zone NAME=FILE` (else `ZONDA_ZONE="NAME=FILE,NAME=FILE"`) adds zones, and
+    /// replaces zones of the same name here; a FILE that ends in `.json` is read as `json`.
     pub struct ZoneKeys: Array "zone", Reload;
 
     /// The name of its apex. Goes with `file`, and with `json` to pick one zone.
@@ -86,8 +86,8 @@ section! {
     file: Option<PathBuf>, like "zones/example.com.zone";
     /// A file of zones in the JSON form of erldns; without `name`, all of them are served.
     json: Option<PathBuf>, like "zones/example.com.json";
-    /// A directory in which every `NAME.zone` and `NAME.json` is a zone of that name. They are picked
-    /// up as they appear, change and vanish.
+    /// A directory in which every `NAME.zone` and `NAME.json` is a zone of that name. They are
+    /// picked up as they appear, change and vanish.
     directory: Option<PathBuf>, like "zones";
     /// Who is answered from here, after the listener let the query pass; as in `[[listen]]`.
     access: Vec<AccessRule>, like "allow any";
@@ -150,9 +150,9 @@ section! {
     buffer_size: u16 = "1232", from "512" to "4096";
     /// Answer DNS cookies with cookies (rfc7873, rfc9018).
     cookies: bool = "true";
-    /// Secrets shared by the servers of an anycast set. The first makes cookies, the others are still
-    /// accepted: to roll over, add the new one last everywhere, then move it first, then drop the old.
-    /// Unset: made at random at each start.
+    /// Secrets shared by the servers of an anycast set. The first makes cookies, the others are
+    /// still accepted: to roll over, add the new one last everywhere, then move it first, then drop
+    /// the old. Unset: made at random at each start.
     cookie_secrets: Vec<CookieSecret>, like "000102030405060708090a0b0c0d0e0f";
 }
 
@@ -174,7 +174,7 @@ section! {
 
     /// Responses of one kind to one client network in a second. Unset: no limit.
     responses_per_second: Option<u32>, like "20", from "1" to "1000000";
-    /// Every how many-th limited response is sent truncated, so that a real client can ask again over
+    /// One in so many limited responses is sent truncated, so that a real client can ask again over
     /// TCP; 0: none, 1: all.
     slip: u8 = "2", from "0" to "10";
     /// Seconds of responses that a network which was silent may get at once.
@@ -227,8 +227,8 @@ section! {
 }
 
 section! {
-    /// One line for each query. Lines that cannot be written in time are dropped and counted, so that
-    /// the log never slows an answer.
+    /// One line for each query. Lines that cannot be written in time are dropped and counted, so
+    /// that the log never slows an answer.
     pub struct QueryLog: Table "query-log", Restart;
 
     /// Where the lines go.

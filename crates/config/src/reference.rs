@@ -7,16 +7,16 @@ use crate::section::{Key, Kind, Section, Takes};
 const REFERENCE_HEAD: &str = "\
 # Configuration
 
-<!-- Made by `cargo run -p xtask -- generate` from crates/config/src/keys.rs: edit that file. -->
+<!-- Made by `cargo xtask generate` from crates/config/src/keys.rs: edit that file. -->
 
-The server reads one file in [TOML](https://toml.io), which says `version = 1`. Each key may also be set
-by an environment variable, and some by a flag; a flag wins over a variable, a variable over the file.
-A key, section or `ZONDA_` variable that does not exist is an error. `zonda check` reports all
+The server reads one file in [TOML](https://toml.io), which says `version = 1`. Each key may also be
+set by an environment variable, and some by a flag; a flag wins over a variable, a variable over the
+file. A key, section or `ZONDA_` variable that does not exist is an error. `zonda check` reports all
 errors at once; `zonda serve --print-config` shows what every value came out as, and who set it.
 
 Relative paths in the file start from its directory, those in variables and flags from the working
-directory. In a variable, the elements of a list are separated by commas. Where a list is expected, a
-single value stands for a list of one.
+directory. In a variable, the elements of a list are separated by commas. Where a list is expected,
+a single value stands for a list of one.
 ";
 
 /// What stands above the sections of the sample.

@@ -268,7 +268,12 @@ impl Value for Output {
 
 /// Declares an enum of words, one of which is the value.
 macro_rules! words {
-    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$word_doc:meta])* $variant:ident = $word:literal,)* }) => {
+    (
+        $(#[$doc:meta])*
+        pub enum $name:ident {
+            $($(#[$word_doc:meta])* $variant:ident = $word:literal,)*
+        }
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum $name {

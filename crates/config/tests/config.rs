@@ -45,8 +45,8 @@ fn check_golden(path: &Path, found: &str) {
     assert_eq!(found, expected, "{} differs; UPDATE=1 rewrites it", path.display());
 }
 
-/// `tests/errors/NAME.toml` is wrong in the ways that `NAME.txt` says. Its lines `#! env NAME=VALUE`
-/// and `#! flag --NAME VALUE` add to what is given.
+/// `tests/errors/NAME.toml` is wrong in the ways that `NAME.txt` says. Its lines
+/// `#! env NAME=VALUE` and `#! flag --NAME VALUE` add to what is given.
 #[test]
 fn every_mistake_is_told_with_its_place_and_what_to_write_instead() {
     let directory = Path::new("tests/errors");
@@ -94,7 +94,7 @@ fn generated_files_are_current() {
     for (path, content) in generated_files() {
         let path = Path::new("../..").join(path);
         let found = std::fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == content, "{} is stale: cargo run -p xtask -- generate", path.display());
+        assert!(found == content, "{} is stale: cargo xtask generate", path.display());
     }
 }
 

@@ -1,0 +1,23 @@
+//! Files made from code: the configuration's reference page and sample.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::{fs, io};
+
+/// Writes every generated file, and says which cannot be written.
+pub fn run() -> ExitCode {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (path, content) in zonda_config::generated_files() {
+        if let Err(error) = write(&root.join(path), &content) {
+            eprintln!("{path}: {error}");
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+/// Writes a file, and the directory it is in.
+fn write(path: &Path, content: &str) -> io::Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(Path::new("")))?;
+    fs::write(path, content)
+}
