@@ -128,6 +128,30 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
+    /// Octets of the query that the reply has not overwritten yet.
+    #[must_use]
+    pub fn not_overwritten(&self, offset: usize, len: usize) -> Option<&[u8]> {
+        if offset < self.len { None } else { self.buffer.get(offset..offset + len) }
+    }
+
+    /// Undoes all but the header and the question.
+    pub fn clear(&mut self) {
+        self.len = self.question_end;
+        self.counts = [0; 3];
+        self.places.count = 0; // nothing is left to be written but OPT
+    }
+
+    /// Appends a whole record in wire form.
+    ///
+    /// # Errors
+    /// When it does not fit.
+    #[inline]
+    pub fn raw_record(&mut self, section: Section, record: &[u8]) -> Result<(), Full> {
+        self.append(record)?;
+        self.counts[section as usize] += 1;
+        Ok(())
+    }
+
     /// The present state.
     #[must_use]
     pub fn mark(&self) -> Mark {

@@ -1,0 +1,103 @@
+//! Access lists: which clients are served, by their address.
+
+use std::net::IpAddr;
+
+/// What an access list says of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is answered.
+    Allow,
+    /// It is told REFUSED.
+    Refuse,
+    /// Its messages are dropped.
+    Drop,
+}
+
+/// A block of addresses of one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    prefix_bits: u8,
+}
+
+impl Network {
+    /// The addresses that share the first `prefix_bits` bits of `address`; `None` when the address
+    /// has fewer bits.
+    #[must_use]
+    pub fn new(address: IpAddr, prefix_bits: u8) -> Option<Self> {
+        let bits = if address.is_ipv4() { 32 } else { 128 };
+        (prefix_bits <= bits).then_some(Self { address, prefix_bits })
+    }
+
+    /// Whether an address lies in the block. An IPv4 address mapped into IPv6 counts as what it
+    /// stands for.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.address, address.to_canonical()) {
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
+                let differing = ours.to_bits() ^ theirs.to_bits();
+                differing.leading_zeros() >= u32::from(self.prefix_bits)
+            }
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
+                let differing = ours.to_bits() ^ theirs.to_bits();
+                differing.leading_zeros() >= u32::from(self.prefix_bits)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Rules in order; the first whose network holds the client decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessList {
+    /// The rules.
+    pub rules: Vec<(Network, Access)>,
+    /// What holds for a client that no rule names.
+    pub otherwise: Access,
+}
+
+impl AccessList {
+    /// What the list says of a client.
+    #[inline]
+    #[must_use]
+    pub fn check(&self, client: IpAddr) -> Access {
+        let rule = self.rules.iter().find(|(network, _)| network.contains(client));
+        rule.map_or(self.otherwise, |(_, access)| *access)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn network(text: &str) -> Network {
+        let (address, bits) = text.split_once('/').unwrap();
+        Network::new(address.parse().unwrap(), bits.parse().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_first_rule_that_holds_the_client_decides() {
+        let rules = vec![
+            (network("192.0.2.128/25"), Access::Drop),
+            (network("192.0.2.0/24"), Access::Allow),
+            (network("2001:db8::/32"), Access::Allow),
+        ];
+        let list = AccessList { rules, otherwise: Access::Refuse };
+        let check = |client: &str| list.check(client.parse().unwrap());
+        assert_eq!(check("192.0.2.200"), Access::Drop);
+        assert_eq!(check("192.0.2.1"), Access::Allow);
+        assert_eq!(check("::ffff:192.0.2.1"), Access::Allow);
+        assert_eq!(check("2001:db8:1::1"), Access::Allow);
+        assert_eq!(check("2001:db9::1"), Access::Refuse);
+        assert_eq!(check("198.51.100.1"), Access::Refuse);
+    }
+
+    #[test]
+    fn a_prefix_of_no_bits_holds_its_whole_family() {
+        assert!(network("0.0.0.0/0").contains("203.0.113.9".parse().unwrap()));
+        assert!(!network("0.0.0.0/0").contains("::1".parse().unwrap()));
+        assert!(Network::new("192.0.2.1".parse().unwrap(), 33).is_none());
+    }
+}

@@ -1,0 +1,84 @@
+//! What the stages of one query share.
+
+use crate::message::{Now, Peer};
+use crate::reason::Reason;
+use crate::snapshot::Snapshot;
+use crate::zones::ZoneMatch;
+use std::ops::ControlFlow;
+use zonda_wire::{Query, Rcode, Reply};
+use zonda_zone::LookupName;
+
+/// Most CNAME and DNAME records that are followed for one query; a longer chain is answered as far
+/// as it was followed. Ours to choose: resolvers go on by themselves, and stop at 8 to 16.
+pub const CHAIN_MAX: usize = 16;
+
+/// One query on its way through the plan.
+pub struct Context<'a> {
+    /// The time.
+    pub now: Now,
+    /// Who asks.
+    pub peer: &'a Peer,
+    /// What is asked.
+    pub query: &'a Query,
+    /// The name asked for; the root when there is no question.
+    pub name: &'a LookupName,
+    /// The zone that holds the name.
+    pub zone: Option<ZoneMatch>,
+    /// What to answer from.
+    pub snapshot: &'a Snapshot,
+    /// The reply under way.
+    pub reply: Reply<'a>,
+    /// Flags of the reply besides those that every reply has.
+    pub flags: u16,
+    /// The cookie to send, client's and server's part (rfc7873#4).
+    pub cookie: Option<[u8; 24]>,
+    /// The client has shown that it receives what we send to its address.
+    pub address_proven: bool,
+    /// The worker's own state.
+    pub worker: &'a mut Worker,
+}
+
+/// State of a worker that outlives a query.
+pub struct Worker {
+    /// The names of a chain of CNAME and DNAME records.
+    pub chain: Box<[LookupName; CHAIN_MAX]>,
+    /// A name being put together or looked up beside the chain.
+    pub scratch: Box<LookupName>,
+    /// The nodes whose proofs the reply has; [`u32::MAX`] for none. A proof has at most three, so
+    /// that none is written twice.
+    pub proven: [u32; 8],
+    /// Raised with every answer that rotates.
+    pub rotation: u32,
+    /// Raised with every reply over the rate limit.
+    pub slip: u32,
+}
+
+impl Default for Worker {
+    fn default() -> Self {
+        Self {
+            chain: Box::new(std::array::from_fn(|_| LookupName::default())),
+            scratch: Box::default(),
+            proven: [u32::MAX; 8],
+            rotation: 0,
+            slip: 0,
+        }
+    }
+}
+
+/// How a query ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The reply is sent with this response code.
+    Reply(Rcode, Reason),
+    /// Nothing is sent.
+    Drop(Reason),
+}
+
+/// What a stage does: end the query, or leave it to the next one.
+pub type Flow = ControlFlow<Verdict>;
+
+/// Ends a query with a reply.
+#[inline]
+pub fn reply(rcode: Rcode, reason: Reason) -> Flow {
+    ControlFlow::Break(Verdict::Reply(rcode, reason))
+}

@@ -1,0 +1,199 @@
+//! What a worker counts.
+//!
+//! Each worker has counters of its own and is the only one that writes them; readers add up the
+//! workers'. They add up as follows: the sum over [`Counters::reasons`] is the number of messages
+//! received; the sum over [`Counters::replies`] is that less the reasons of silence
+//! (`not_a_query`, `access_dropped`, `rate_dropped`).
+
+use crate::message::Transport;
+use crate::reason::Reason;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use zonda_wire::{Rcode, Type};
+
+/// A number that one thread raises and any may read.
+#[derive(Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Raises the number. Only its owner may call this: it costs no more than an ordinary addition
+    /// because it does not guard against a second writer.
+    #[inline]
+    pub fn add(&self, by: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(by), Relaxed);
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+/// Types that are counted by themselves; all others are counted as one.
+pub const TYPES: [Type; 19] = [
+    Type::A,
+    Type::NS,
+    Type::CNAME,
+    Type::SOA,
+    Type::PTR,
+    Type::MX,
+    Type::TXT,
+    Type::AAAA,
+    Type::SRV,
+    Type::NAPTR,
+    Type::DS,
+    Type::DNSKEY,
+    Type::TLSA,
+    Type::SVCB,
+    Type::HTTPS,
+    Type::AXFR,
+    Type::IXFR,
+    Type::ANY,
+    Type::CAA,
+];
+
+/// The place of a type among the counted ones.
+const TYPE_PLACES: [u8; 258] = {
+    let mut places = [TYPES.len() as u8; 258];
+    let mut place = 0;
+    while place < TYPES.len() {
+        places[TYPES[place].0 as usize] = place as u8;
+        place += 1;
+    }
+    places
+};
+
+/// Response codes that are counted by themselves: 0 to 10, BADVERS, BADCOOKIE.
+pub const RCODES: [Rcode; 13] = [
+    Rcode::NOERROR,
+    Rcode::FORMERR,
+    Rcode::SERVFAIL,
+    Rcode::NXDOMAIN,
+    Rcode::NOTIMP,
+    Rcode::REFUSED,
+    Rcode::YXDOMAIN,
+    Rcode::YXRRSET,
+    Rcode::NXRRSET,
+    Rcode::NOTAUTH,
+    Rcode::NOTZONE,
+    Rcode::BADVERS,
+    Rcode::BADCOOKIE,
+];
+
+/// Upper bounds of the latency histogram's buckets, nanoseconds; one more bucket takes the rest.
+pub const LATENCY_BOUNDS: [u64; 11] = [
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    5_000_000,
+    25_000_000,
+    100_000_000,
+    1_000_000_000,
+];
+
+/// Zones whose counters lie together.
+const ZONES_A_CHUNK: usize = 4096;
+/// Chunks there can be: counters for four million zones.
+const CHUNKS_MAX: usize = 1024;
+/// Most zones that are counted by themselves.
+pub const ZONES_MAX: usize = ZONES_A_CHUNK * CHUNKS_MAX;
+
+/// The counters of one worker.
+pub struct Counters {
+    /// Messages by what became of them, in the order of [`Reason::ALL`].
+    pub reasons: [Counter; Reason::ALL.len()],
+    /// Replies by transport, type (in the order of [`TYPES`], the last place for all others) and
+    /// response code (in the order of [`RCODES`]).
+    pub replies: [[[Counter; RCODES.len()]; TYPES.len() + 1]; Transport::ALL.len()],
+    /// Replies by transport and bucket of [`LATENCY_BOUNDS`].
+    pub latency: [[Counter; LATENCY_BOUNDS.len() + 1]; Transport::ALL.len()],
+    /// Sum of the latencies by transport, nanoseconds.
+    pub latency_nanos: [Counter; Transport::ALL.len()],
+    /// Replies that were truncated.
+    pub truncated: Counter,
+    /// Octets received.
+    pub query_bytes: Counter,
+    /// Octets sent.
+    pub reply_bytes: Counter,
+    zones: Box<[OnceLock<Box<[Counter]>>]>,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            reasons: Default::default(),
+            replies: Default::default(),
+            latency: Default::default(),
+            latency_nanos: Default::default(),
+            truncated: Counter::default(),
+            query_bytes: Counter::default(),
+            reply_bytes: Counter::default(),
+            zones: (0..CHUNKS_MAX).map(|_| OnceLock::new()).collect(),
+        }
+    }
+}
+
+impl Counters {
+    /// Makes room to count zones numbered below `zones`. Called before a snapshot with such zones
+    /// is published, so that no worker ever has to.
+    pub fn reserve_zones(&self, zones: usize) {
+        for chunk in self.zones.iter().take(zones.div_ceil(ZONES_A_CHUNK)) {
+            chunk.get_or_init(|| (0..ZONES_A_CHUNK).map(|_| Counter::default()).collect());
+        }
+    }
+
+    /// The counter of queries for a zone; `None` when there is no room for its number.
+    #[inline]
+    #[must_use]
+    pub fn zone(&self, number: u32) -> Option<&Counter> {
+        let number = number as usize;
+        self.zones.get(number / ZONES_A_CHUNK)?.get()?.get(number % ZONES_A_CHUNK)
+    }
+
+    /// Counts a reply.
+    #[inline]
+    pub(crate) fn reply(&self, transport: Transport, qtype: Type, rcode: Rcode) {
+        let place = TYPE_PLACES.get(usize::from(qtype.0)).copied();
+        let place = usize::from(place.unwrap_or(TYPES.len() as u8));
+        let rcode = match rcode.0 {
+            plain @ 0..=10 => usize::from(plain),
+            16 => 11,
+            _ => 12,
+        };
+        self.replies[transport as usize][place][rcode].add(1);
+    }
+
+    /// Counts `replies` that each took `nanos` from being received to being sent.
+    pub fn observe_latency(&self, transport: Transport, nanos: u64, replies: u64) {
+        let bucket = LATENCY_BOUNDS.partition_point(|bound| *bound < nanos);
+        self.latency[transport as usize][bucket].add(replies);
+        self.latency_nanos[transport as usize].add(nanos * replies);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_counted_type_has_its_own_place() {
+        for (place, rtype) in TYPES.iter().enumerate() {
+            assert_eq!(usize::from(TYPE_PLACES[usize::from(rtype.0)]), place, "{rtype}");
+        }
+    }
+
+    #[test]
+    fn zones_are_counted_once_room_is_made() {
+        let counters = Counters::default();
+        assert!(counters.zone(5000).is_none());
+        counters.reserve_zones(5001);
+        counters.zone(5000).expect("room was made").add(2);
+        assert_eq!(counters.zone(5000).map(Counter::get), Some(2));
+        assert!(counters.zone(u32::MAX).is_none());
+    }
+}

@@ -1,0 +1,76 @@
+//! The order in which a query is processed.
+
+use crate::context::{Context, Flow, Verdict, reply};
+use crate::reason::Reason;
+use crate::stage::{access, cookie, identity, rate, zone};
+use std::ops::ControlFlow::{Break, Continue};
+use zonda_wire::query::HEADER_BYTES;
+use zonda_wire::{Class, Opcode, Rcode, Type};
+
+/// Looks at a query, and may end it.
+type Stage = fn(&mut Context<'_>) -> Flow;
+
+/// The stages, in order. The first that ends the query decides.
+const STAGES: [Stage; 9] = [
+    access::by_listener, // first: whom we do not serve shall cost us nothing more
+    edns_version,        // before anything that depends on EDNS options
+    cookie::check,       // before all that a proven address may skip; adds to every reply
+    cookie_only,         // a question for a cookie has no name that later stages could use
+    opcode,              // what follows understands questions only
+    identity::answer,    // class CH has no zones
+    class_and_type,      // what follows understands class IN and real types only
+    access::by_zone,     // as soon as the zone is known, before its data is read
+    zone::answer,        // last: always ends the query
+];
+
+/// Processes a query.
+#[inline]
+pub fn run(cx: &mut Context<'_>) -> Verdict {
+    for stage in STAGES {
+        if let Break(verdict) = stage(cx) {
+            return rate::limit(cx, verdict); // after all: it counts replies by their kind
+        }
+    }
+    unreachable!("the last stage ends every query")
+}
+
+/// Answers versions of EDNS that we do not know (rfc6891#6.1.3).
+fn edns_version(cx: &mut Context<'_>) -> Flow {
+    match cx.query.edns {
+        Some(edns) if edns.version != 0 => reply(Rcode::BADVERS, Reason::BadVersion),
+        _ => Continue(()),
+    }
+}
+
+/// Answers a query without a question, which may ask for a cookie (rfc7873#5.4).
+fn cookie_only(cx: &mut Context<'_>) -> Flow {
+    if cx.query.question_end() > HEADER_BYTES || cx.query.opcode() != Opcode::QUERY {
+        return Continue(());
+    }
+    match cx.cookie {
+        Some(_) => reply(Rcode::NOERROR, Reason::CookieOnly),
+        None => reply(Rcode::FORMERR, Reason::FormatError),
+    }
+}
+
+/// Answers operations other than a query: those that exist are refused, others are not implemented.
+fn opcode(cx: &mut Context<'_>) -> Flow {
+    match cx.query.opcode() {
+        Opcode::QUERY => Continue(()),
+        Opcode::NOTIFY | Opcode::UPDATE => reply(Rcode::REFUSED, Reason::NotServed),
+        _ => reply(Rcode::NOTIMP, Reason::NotImplemented),
+    }
+}
+
+/// Answers classes and types that zones do not hold.
+fn class_and_type(cx: &mut Context<'_>) -> Flow {
+    match (cx.query.qclass, cx.query.qtype) {
+        (Class::IN, Type::AXFR | Type::IXFR) => reply(Rcode::REFUSED, Reason::TransferRefused),
+        (Class::IN, Type::OPT | Type::TKEY | Type::TSIG) => {
+            reply(Rcode::FORMERR, Reason::FormatError) // they are never a question's type
+        }
+        (Class::IN, Type::MAILA | Type::MAILB) => reply(Rcode::NOTIMP, Reason::NotServed),
+        (Class::IN, _) => Continue(()),
+        _ => reply(Rcode::REFUSED, Reason::NotServed),
+    }
+}

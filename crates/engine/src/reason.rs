@@ -1,0 +1,82 @@
+//! Why a query was answered as it was.
+//!
+//! One value per query drives metrics, query log and extended errors, so that the three cannot
+//! disagree.
+
+use zonda_wire::Ede;
+
+/// Declares the reasons with their names in metrics and logs.
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $reason:ident = $name:literal,)*) => {
+        /// What became of a query.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Reason { $($(#[$doc])* $reason,)* }
+
+        impl Reason {
+            /// All reasons, in the order of their numbers.
+            pub const ALL: &'static [Self] = &[$(Self::$reason,)*];
+
+            /// Its name in metrics and logs.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$reason => $name,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// The records asked for exist.
+    Answered = "answered",
+    /// The name exists, records of the type do not.
+    NoData = "nodata",
+    /// The name does not exist.
+    NameError = "nxdomain",
+    /// Another server is responsible.
+    Referral = "referral",
+    /// A DNAME led to a name that is too long (rfc6672#2.2).
+    NameTooLong = "yxdomain",
+    /// The server said who it is (rfc4892).
+    Identity = "identity",
+    /// No zone of ours holds the name.
+    NoZone = "no_zone",
+    /// An access list refuses the client.
+    AccessRefused = "access_refused",
+    /// An access list has the client's messages dropped.
+    AccessDropped = "access_dropped",
+    /// The zone could not be loaded.
+    ZoneUnavailable = "zone_unavailable",
+    /// A transfer was asked for, which is not offered.
+    TransferRefused = "transfer_refused",
+    /// A class or type that nobody may ask us for.
+    NotServed = "not_served",
+    /// An operation other than a query.
+    NotImplemented = "not_implemented",
+    /// The message is not as the protocol demands.
+    FormatError = "format_error",
+    /// An EDNS version other than 0.
+    BadVersion = "bad_version",
+    /// A question for nothing but a cookie (rfc7873#5.4).
+    CookieOnly = "cookie_only",
+    /// Shorter than a header, or a response.
+    NotAQuery = "not_a_query",
+    /// The client's prefix had too many replies of this kind; dropped.
+    RateDropped = "rate_dropped",
+    /// As before, but told to come back over TCP.
+    RateSlipped = "rate_slipped",
+}
+
+impl Reason {
+    /// The extended error that goes with it (rfc8914#4).
+    #[must_use]
+    pub fn ede(self) -> Option<Ede> {
+        match self {
+            Self::NoZone => Some(Ede::NOT_AUTHORITATIVE),
+            Self::AccessRefused => Some(Ede::PROHIBITED),
+            Self::ZoneUnavailable => Some(Ede::NOT_READY),
+            Self::TransferRefused | Self::NotServed => Some(Ede::NOT_SUPPORTED),
+            _ => None,
+        }
+    }
+}

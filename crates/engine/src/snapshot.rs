@@ -1,0 +1,58 @@
+//! What the workers answer from: zones and settings, immutable and swapped whole.
+
+use crate::access::AccessList;
+use crate::stage::cookie::Secrets;
+use crate::stage::rate::RateSettings;
+use crate::zones::ZoneTable;
+
+/// Everything that an answer depends on besides the query, the client and the time.
+pub struct Snapshot {
+    /// The zones.
+    pub zones: ZoneTable,
+    /// The settings.
+    pub settings: Settings,
+    /// Distinguishes this snapshot from all that were published before it.
+    pub generation: u64,
+}
+
+/// Settings that the stages read.
+pub struct Settings {
+    /// The largest UDP reply, octets, at least 512; also what we advertise (rfc6891#6.2.3).
+    pub udp_bytes_max: u16,
+    /// The name server identifier, if it may be told (rfc5001).
+    pub nsid: Option<Box<[u8]>>,
+    /// The answer to `version.bind` and `version.server`, if it may be told.
+    pub version: Option<Box<str>>,
+    /// The answer to `hostname.bind` and `id.server`, if it may be told (rfc4892).
+    pub server_id: Option<Box<str>>,
+    /// Who may ask, by listener; everybody where there is none.
+    pub listener_access: Vec<Option<AccessList>>,
+    /// The secrets of server cookies; without them cookies are ignored.
+    pub cookies: Option<Secrets>,
+    /// Response rate limiting; off without it.
+    pub rate: Option<RateSettings>,
+    /// Whether sets of addresses begin with another record each time.
+    pub rotate: bool,
+    /// Whether a CNAME or DNAME is followed into another zone of ours.
+    pub cross_zone: bool,
+    /// How long an idle TCP connection is kept, in units of 100 ms, if clients are told (rfc7828).
+    pub keepalive: Option<u16>,
+}
+
+impl Default for Settings {
+    /// What a server without configuration does.
+    fn default() -> Self {
+        Self {
+            udp_bytes_max: 1232,
+            nsid: None,
+            version: None,
+            server_id: None,
+            listener_access: Vec::new(),
+            cookies: None,
+            rate: None,
+            rotate: false,
+            cross_zone: false,
+            keepalive: None,
+        }
+    }
+}

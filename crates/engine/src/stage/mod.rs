@@ -1,0 +1,7 @@
+//! Steps of the plan, one folder each; their order is in `plan.rs`.
+
+pub mod access;
+pub mod cookie;
+pub mod identity;
+pub mod rate;
+pub mod zone;

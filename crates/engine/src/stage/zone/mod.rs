@@ -1,0 +1,317 @@
+//! Answers from zone data (rfc1034#4.3.2).
+//!
+//! A question walks through at most [`CHAIN_MAX`] names: its own and the targets of the CNAME and
+//! DNAME records that it meets. The last name decides the response code (rfc6604#3).
+
+mod additional;
+mod proof;
+mod write;
+
+use crate::context::{CHAIN_MAX, Context, Flow, reply};
+use crate::reason::Reason;
+use crate::zones::{Source, ZoneMatch};
+use write::Writer;
+use zonda_wire::query::flag;
+use zonda_wire::{Full, Rcode, Section, Type, name};
+use zonda_zone::{Found, LookupName, Node, Set, Zone};
+
+/// Answers the query; always ends it.
+pub fn answer(cx: &mut Context<'_>) -> Flow {
+    let Some(found) = cx.zone else { return reply(Rcode::REFUSED, Reason::NoZone) };
+    let Source::Data(zone) = &cx.snapshot.zones.get(found.index).source else {
+        return reply(Rcode::SERVFAIL, Reason::ZoneUnavailable);
+    };
+    let zone: &Zone = zone;
+    let mut walk = Walk { zone, labels: usize::from(found.labels), hop: 0, expanded: [None; 4] };
+    match walk.run(cx) {
+        Ok((rcode, reason)) => reply(rcode, reason),
+        Err(Full) => {
+            cx.flags |= flag::TC;
+            reply(Rcode::NOERROR, Reason::Answered)
+        }
+    }
+}
+
+/// How a name of the chain ends.
+enum Step {
+    /// The query is answered.
+    Done(Rcode, Reason),
+    /// The next name of the chain is in place.
+    Next,
+}
+
+/// The way of a query through the zones.
+struct Walk<'s> {
+    /// The zone that holds the present name.
+    zone: &'s Zone,
+    /// How many labels its apex has.
+    labels: usize,
+    /// How many CNAME or DNAME records led here.
+    hop: usize,
+    /// Names of the chain that a wildcard stood for, by hop and label of the closest encloser. What
+    /// the proofs of more would need is left out.
+    expanded: [Option<(u8, u8)>; 4],
+}
+
+impl<'s> Walk<'s> {
+    fn run(&mut self, cx: &mut Context<'s>) -> Result<(Rcode, Reason), Full> {
+        loop {
+            if let Step::Done(rcode, reason) = self.step(cx)? {
+                return Ok((rcode, reason));
+            }
+            if self.hop == CHAIN_MAX || self.is_loop(cx) || !self.enter_zone(cx) {
+                return self.finish_answer(cx).map(|()| (Rcode::NOERROR, Reason::Answered));
+            }
+        }
+    }
+
+    /// The present name of the chain.
+    fn name<'n>(&self, cx: &'n Context<'_>) -> &'n LookupName {
+        if self.hop == 0 { cx.name } else { &cx.worker.chain[self.hop - 1] }
+    }
+
+    /// Looks up the present name and writes what it gives.
+    fn step(&mut self, cx: &mut Context<'s>) -> Result<Step, Full> {
+        let at_parent = cx.query.qtype == Type::DS;
+        match self.zone.find(self.name(cx), self.labels, at_parent) {
+            Found::Exact(node) => self.answer_from(cx, node, None),
+            Found::Wildcard { node, encloser } => self.answer_from(cx, node, Some(encloser)),
+            Found::Missing { encloser } => {
+                cx.flags |= flag::AA;
+                self.negative(cx, |walk, cx| proof::name_error(cx, walk.zone, walk.hop, encloser))?;
+                Ok(Step::Done(Rcode::NXDOMAIN, Reason::NameError))
+            }
+            Found::Referral(cut) => self.refer(cx, cut),
+            Found::Dname(node) => self.synthesize(cx, node),
+        }
+    }
+
+    /// Answers from the node of the name, or of the wildcard that stands for it.
+    fn answer_from(
+        &mut self,
+        cx: &mut Context<'s>,
+        node: Node<'s>,
+        encloser: Option<usize>,
+    ) -> Result<Step, Full> {
+        cx.flags |= flag::AA;
+        let qtype = cx.query.qtype;
+        if matches!(qtype, Type::ANY | Type::RRSIG) && !node.is_empty_non_terminal() {
+            return self.answer_several(cx, node, encloser);
+        }
+        if let Some((set, signatures)) = node.signed_set(qtype) {
+            self.write(cx, set, signatures)?;
+            self.remember_expansion(encloser);
+            self.finish_answer(cx)?;
+            additional::of_answer(cx, self.zone, set);
+            return Ok(Step::Done(Rcode::NOERROR, Reason::Answered));
+        }
+        if let Some((cname, signatures)) = node.signed_set(Type::CNAME) {
+            self.write(cx, cname, signatures)?;
+            self.remember_expansion(encloser);
+            return Ok(self.go_to(cx, cname.first()));
+        }
+        self.no_data(cx, node, encloser)
+    }
+
+    /// Answers ANY and RRSIG: over UDP one set of the name's is enough (rfc8482#4.1).
+    fn answer_several(
+        &mut self,
+        cx: &mut Context<'s>,
+        node: Node<'s>,
+        encloser: Option<usize>,
+    ) -> Result<Step, Full> {
+        let qtype = cx.query.qtype;
+        let wanted = |set: &Set<'_>| (set.rtype == Type::RRSIG) == (qtype == Type::RRSIG);
+        let mut written = false;
+        for set in node.sets().filter(wanted) {
+            let signatures = node.signed_set(set.rtype).and_then(|(_, signatures)| signatures);
+            self.write(cx, set, signatures.filter(|_| qtype == Type::ANY))?;
+            written = true;
+            if cx.peer.transport == crate::message::Transport::Udp && qtype == Type::ANY {
+                break;
+            }
+        }
+        if !written {
+            return self.no_data(cx, node, encloser);
+        }
+        self.remember_expansion(encloser);
+        self.finish_answer(cx)?;
+        Ok(Step::Done(Rcode::NOERROR, Reason::Answered))
+    }
+
+    /// The name exists, the type does not (rfc2308#2.2).
+    fn no_data(
+        &mut self,
+        cx: &mut Context<'s>,
+        node: Node<'s>,
+        encloser: Option<usize>,
+    ) -> Result<Step, Full> {
+        self.negative(cx, |walk, cx| match encloser {
+            None => proof::no_data(cx, walk.zone, walk.hop, walk.labels, node),
+            Some(encloser) => proof::wildcard_no_data(cx, walk.zone, walk.hop, encloser, node),
+        })?;
+        Ok(Step::Done(Rcode::NOERROR, Reason::NoData))
+    }
+
+    /// Refers to the servers of a delegated zone (rfc1034#4.3.2 step 3b).
+    fn refer(&mut self, cx: &mut Context<'s>, cut: Node<'s>) -> Result<Step, Full> {
+        self.prove_expansions(cx)?;
+        let Some(servers) = cut.set(Type::NS) else {
+            return Ok(Step::Done(Rcode::SERVFAIL, Reason::ZoneUnavailable));
+        };
+        let name = self.name(cx).clone();
+        let owner_len = cut.relative_owner().len() + self.zone.apex().len();
+        let owner = &name.as_wire()[name.as_wire().len() - owner_len..];
+        Writer::of(cx).set(Section::Authority, owner, servers, None)?;
+        if cx.query.dnssec_ok() {
+            proof::delegation(cx, self.zone, owner, cut)?;
+        }
+        additional::glue(cx, self.zone, owner, servers)?;
+        let reason = if self.hop == 0 { Reason::Referral } else { Reason::Answered };
+        Ok(Step::Done(Rcode::NOERROR, reason))
+    }
+
+    /// Follows a DNAME: its record, and the CNAME that it amounts to (rfc6672#3.1).
+    fn synthesize(&mut self, cx: &mut Context<'s>, node: Node<'s>) -> Result<Step, Full> {
+        cx.flags |= flag::AA;
+        let Some((dname, signatures)) = node.signed_set(Type::DNAME) else {
+            return Ok(Step::Done(Rcode::SERVFAIL, Reason::ZoneUnavailable));
+        };
+        let name = self.name(cx).clone();
+        let wire = name.as_wire();
+        let owner_len = node.relative_owner().len() + self.zone.apex().len();
+        let (kept, owner) = wire.split_at(wire.len() - owner_len);
+        Writer::of(cx).set(Section::Answer, owner, dname, signatures)?;
+        let target = dname.first();
+        if kept.len() + target.len() > name::NAME_BYTES_MAX {
+            return Ok(Step::Done(Rcode::YXDOMAIN, Reason::NameTooLong));
+        }
+        let mut cname = [0; name::NAME_BYTES_MAX];
+        cname[..kept.len()].copy_from_slice(kept);
+        cname[kept.len()..kept.len() + target.len()].copy_from_slice(target);
+        let cname = &cname[..kept.len() + target.len()];
+        let fixed = (Type::CNAME, zonda_wire::Class::IN, dname.ttl);
+        cx.reply.record(Section::Answer, wire, fixed, cname)?;
+        if cx.query.qtype == Type::CNAME {
+            self.finish_answer(cx)?;
+            return Ok(Step::Done(Rcode::NOERROR, Reason::Answered));
+        }
+        Ok(self.go_to(cx, cname))
+    }
+
+    /// Makes `target` the present name.
+    fn go_to(&mut self, cx: &mut Context<'_>, target: &[u8]) -> Step {
+        if self.hop < CHAIN_MAX {
+            cx.worker.chain[self.hop].set(target, cx.snapshot.zones.seed());
+        }
+        self.hop += 1;
+        Step::Next
+    }
+
+    /// Whether the present name was met before.
+    fn is_loop(&self, cx: &Context<'_>) -> bool {
+        let target = self.name(cx).as_wire();
+        let earlier = &cx.worker.chain[..self.hop - 1];
+        cx.name.as_wire() == target || earlier.iter().any(|name| name.as_wire() == target)
+    }
+
+    /// Finds the zone that holds the present name; whether the chain may be followed into it.
+    fn enter_zone(&mut self, cx: &Context<'s>) -> bool {
+        let name = self.name(cx);
+        if name::is_at_or_below(name.as_wire(), self.zone.apex())
+            && !cx.snapshot.settings.cross_zone
+        {
+            return true;
+        }
+        if !cx.snapshot.settings.cross_zone {
+            return false;
+        }
+        let Some(ZoneMatch { index, labels }) = cx.snapshot.zones.find(name, name.label_count())
+        else {
+            return false;
+        };
+        let entry = cx.snapshot.zones.get(index);
+        let allowed = entry
+            .access
+            .as_ref()
+            .is_none_or(|list| list.check(cx.peer.address.ip()) == crate::access::Access::Allow);
+        match &entry.source {
+            Source::Data(zone) if allowed => {
+                self.zone = zone;
+                self.labels = usize::from(labels);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Writes a set of the present name.
+    fn write(
+        &self,
+        cx: &mut Context<'_>,
+        set: Set<'_>,
+        signatures: Option<Set<'_>>,
+    ) -> Result<(), Full> {
+        let name = if self.hop == 0 { cx.name } else { &cx.worker.chain[self.hop - 1] };
+        let (mut writer, owner) = (
+            Writer {
+                reply: &mut cx.reply,
+                dnssec_ok: cx.query.dnssec_ok(),
+                rotation: if cx.snapshot.settings.rotate {
+                    Some(&mut cx.worker.rotation)
+                } else {
+                    None
+                },
+            },
+            name.as_wire(),
+        );
+        writer.set(Section::Answer, owner, set, signatures)
+    }
+
+    /// Notes that the present name was answered by a wildcard.
+    fn remember_expansion(&mut self, encloser: Option<usize>) {
+        let free = self.expanded.iter_mut().find(|place| place.is_none());
+        if let (Some(encloser), Some(place)) = (encloser, free) {
+            *place = Some((self.hop as u8, encloser as u8)); // at most 16 hops, 127 labels
+        }
+    }
+
+    /// Ends a positive answer.
+    fn finish_answer(&self, cx: &mut Context<'_>) -> Result<(), Full> {
+        self.prove_expansions(cx)
+    }
+
+    /// Proves that no closer name exists than the wildcards that answered (rfc4035#3.1.3.3).
+    fn prove_expansions(&self, cx: &mut Context<'_>) -> Result<(), Full> {
+        if !cx.query.dnssec_ok() {
+            return Ok(());
+        }
+        for (hop, encloser) in self.expanded.iter().flatten() {
+            proof::expansion(cx, self.zone, usize::from(*hop), usize::from(*encloser))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the SOA record of a negative answer (rfc2308#3) and the proof of it.
+    fn negative(
+        &mut self,
+        cx: &mut Context<'s>,
+        prove: impl FnOnce(&Self, &mut Context<'s>) -> Result<(), Full>,
+    ) -> Result<(), Full> {
+        let (mut soa, signatures) = self.zone.soa();
+        let rdata = soa.first();
+        let minimum = rdata.last_chunk().map_or(0, |octets| u32::from_be_bytes(*octets));
+        soa.ttl = soa.ttl.min(minimum);
+        let signatures = signatures.map(|mut set| {
+            set.ttl = set.ttl.min(minimum);
+            set
+        });
+        let apex = self.zone.apex();
+        Writer::of(cx).set(Section::Authority, apex, soa, signatures)?;
+        if cx.query.dnssec_ok() {
+            self.prove_expansions(cx)?;
+            prove(self, cx)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! Proofs of absence: the NSEC or NSEC3 records that go with an answer.
+//!
+//! A name is given by its hop in the chain; a zone without NSEC or NSEC3 records has no proofs.
+
+use super::write::Writer;
+use crate::context::Context;
+use zonda_wire::{Full, Section, Type, name};
+use zonda_zone::snapshot::{Denial, NameHash, Nsec3};
+use zonda_zone::{LookupName, Node, Zone};
+
+/// Nothing has the name: neither it nor a wildcard that would stand for it (rfc4035#3.1.3.2,
+/// rfc5155#7.2.2).
+pub fn name_error(
+    cx: &mut Context<'_>,
+    zone: &Zone,
+    hop: usize,
+    encloser: usize,
+) -> Result<(), Full> {
+    let mut proof = Proof::new(cx, zone);
+    let name = proof.name(hop);
+    match zone.denial() {
+        Some(Denial::Nsec(places)) => {
+            let wildcard = wildcard(name.suffix(encloser));
+            proof.nsec_at_or_before(places, name.suffix(0))?;
+            proof.nsec_at_or_before(places, wildcard.as_wire())
+        }
+        Some(Denial::Nsec3(nsec3)) => {
+            let encloser = proof.closest_encloser(nsec3, &name, encloser)?;
+            proof.nsec3_covering(nsec3, wildcard(name.suffix(encloser)).as_wire())
+        }
+        None => Ok(()),
+    }
+}
+
+/// The name exists, the type does not (rfc4035#3.1.3.1, rfc5155#7.2.3 and #7.2.4).
+pub fn no_data(
+    cx: &mut Context<'_>,
+    zone: &Zone,
+    hop: usize,
+    apex_labels: usize,
+    node: Node<'_>,
+) -> Result<(), Full> {
+    let mut proof = Proof::new(cx, zone);
+    let name = proof.name(hop);
+    match zone.denial() {
+        Some(Denial::Nsec(places)) => match node.signed_set(Type::NSEC) {
+            Some(_) => proof.nsec_of(node),
+            None => proof.nsec_at_or_before(places, name.suffix(0)),
+        },
+        Some(Denial::Nsec3(nsec3)) => proof.matching_or_enclosing(nsec3, &name, apex_labels),
+        None => Ok(()),
+    }
+}
+
+/// A wildcard stands for the name, but does not have the type (rfc4035#3.1.3.4, rfc5155#7.2.5).
+pub fn wildcard_no_data(
+    cx: &mut Context<'_>,
+    zone: &Zone,
+    hop: usize,
+    encloser: usize,
+    node: Node<'_>,
+) -> Result<(), Full> {
+    let mut proof = Proof::new(cx, zone);
+    let name = proof.name(hop);
+    match zone.denial() {
+        Some(Denial::Nsec(places)) => {
+            match node.set(Type::NSEC) {
+                Some(_) => proof.nsec_of(node)?,
+                None => {
+                    let wildcard = wildcard(name.suffix(encloser));
+                    proof.nsec_at_or_before(places, wildcard.as_wire())?;
+                }
+            }
+            proof.nsec_at_or_before(places, name.suffix(0))
+        }
+        Some(Denial::Nsec3(nsec3)) => {
+            let encloser = proof.closest_encloser(nsec3, &name, encloser)?;
+            proof.nsec3_matching(nsec3, wildcard(name.suffix(encloser)).as_wire()).map(|_| ())
+        }
+        None => Ok(()),
+    }
+}
+
+/// A wildcard answered: no closer name exists (rfc4035#3.1.3.3, rfc5155#7.2.6).
+pub fn expansion(
+    cx: &mut Context<'_>,
+    zone: &Zone,
+    hop: usize,
+    encloser: usize,
+) -> Result<(), Full> {
+    let mut proof = Proof::new(cx, zone);
+    let name = proof.name(hop);
+    match zone.denial() {
+        Some(Denial::Nsec(places)) => proof.nsec_at_or_before(places, name.suffix(0)),
+        Some(Denial::Nsec3(nsec3)) => proof.nsec3_covering(nsec3, name.suffix(encloser - 1)),
+        None => Ok(()),
+    }
+}
+
+/// A delegation is signed, or proven not to be (rfc4035#3.1.4, rfc5155#7.2.7).
+pub fn delegation(
+    cx: &mut Context<'_>,
+    zone: &Zone,
+    owner: &[u8],
+    cut: Node<'_>,
+) -> Result<(), Full> {
+    if let Some((ds, signatures)) = cut.signed_set(Type::DS) {
+        return Writer::of(cx).set(Section::Authority, owner, ds, signatures);
+    }
+    let mut proof = Proof::new(cx, zone);
+    match zone.denial() {
+        Some(Denial::Nsec(_)) => proof.nsec_of(cut),
+        Some(Denial::Nsec3(nsec3)) => {
+            let name = LookupName::new(owner, proof.cx.snapshot.zones.seed());
+            let apex_labels = name::labels(zone.apex()).count();
+            proof.matching_or_enclosing(nsec3, &name, apex_labels)
+        }
+        None => Ok(()),
+    }
+}
+
+/// The name `*` below `encloser`.
+fn wildcard(encloser: &[u8]) -> WildcardName {
+    let mut wire = [0; name::NAME_BYTES_MAX + 2];
+    wire[..2].copy_from_slice(b"\x01*");
+    wire[2..2 + encloser.len()].copy_from_slice(encloser);
+    WildcardName { wire, len: 2 + encloser.len() }
+}
+
+/// A name with `*` as its first label. May be two octets longer than a name: then it cannot exist,
+/// and its place in the canonical order still proves so.
+struct WildcardName {
+    wire: [u8; name::NAME_BYTES_MAX + 2],
+    len: usize,
+}
+
+impl WildcardName {
+    fn as_wire(&self) -> &[u8] {
+        &self.wire[..self.len]
+    }
+}
+
+/// Writes the records of one proof, none twice.
+struct Proof<'p, 'b> {
+    cx: &'p mut Context<'b>,
+    zone: &'p Zone,
+}
+
+impl<'p, 'b> Proof<'p, 'b> {
+    fn new(cx: &'p mut Context<'b>, zone: &'p Zone) -> Self {
+        Self { cx, zone }
+    }
+
+    /// The name at a hop of the chain.
+    fn name(&self, hop: usize) -> LookupName {
+        if hop == 0 { self.cx.name.clone() } else { self.cx.worker.chain[hop - 1].clone() }
+    }
+
+    /// Writes a node's set, unless the proof has it already.
+    fn write(&mut self, node: Node<'_>, rtype: Type) -> Result<(), Full> {
+        let proven = &mut self.cx.worker.proven;
+        if proven.contains(&node.place()) {
+            return Ok(());
+        }
+        proven.rotate_right(1);
+        proven[0] = node.place();
+        let Some((set, signatures)) = node.signed_set(rtype) else { return Ok(()) };
+        let (relative, apex) = (node.relative_owner(), self.zone.apex());
+        let mut owner = [0; name::NAME_BYTES_MAX];
+        owner[..relative.len()].copy_from_slice(relative);
+        owner[relative.len()..relative.len() + apex.len()].copy_from_slice(apex);
+        let owner = &owner[..relative.len() + apex.len()];
+        Writer::of(self.cx).set(Section::Authority, owner, set, signatures)
+    }
+
+    /// Writes the NSEC record of a node.
+    fn nsec_of(&mut self, node: Node<'_>) -> Result<(), Full> {
+        self.write(node, Type::NSEC)
+    }
+
+    /// Writes the NSEC record that matches or covers `owner`.
+    fn nsec_at_or_before(&mut self, places: &[u32], owner: &[u8]) -> Result<(), Full> {
+        match self.zone.nsec_at_or_before(places, owner) {
+            Some(node) => self.write(node, Type::NSEC),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the NSEC3 record that matches `owner`; whether there is one.
+    fn nsec3_matching(&mut self, nsec3: &Nsec3, owner: &[u8]) -> Result<bool, Full> {
+        let hash: NameHash = nsec3.hash(owner);
+        match self.zone.nsec3_at_or_before(nsec3, &hash) {
+            Some((node, true)) => self.write(node, Type::NSEC3).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    /// Writes the NSEC3 record that covers `owner`.
+    fn nsec3_covering(&mut self, nsec3: &Nsec3, owner: &[u8]) -> Result<(), Full> {
+        match self.zone.nsec3_at_or_before(nsec3, &nsec3.hash(owner)) {
+            Some((node, _)) => self.write(node, Type::NSEC3),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the closest encloser proof (rfc5155#7.2.1) and returns the label at which the closest
+    /// encloser that has an NSEC3 record begins; `encloser` is where the closest one does.
+    fn closest_encloser(
+        &mut self,
+        nsec3: &Nsec3,
+        name: &LookupName,
+        encloser: usize,
+    ) -> Result<usize, Full> {
+        for label in encloser..=name.label_count() {
+            if self.nsec3_matching(nsec3, name.suffix(label))? {
+                if label > 0 {
+                    self.nsec3_covering(nsec3, name.suffix(label - 1))?;
+                }
+                return Ok(label);
+            }
+        }
+        Ok(encloser)
+    }
+
+    /// Writes the NSEC3 record of a name; if an opt-out left it out, the closest encloser proof.
+    fn matching_or_enclosing(
+        &mut self,
+        nsec3: &Nsec3,
+        name: &LookupName,
+        apex_labels: usize,
+    ) -> Result<(), Full> {
+        if name.label_count() == apex_labels {
+            return self.nsec3_matching(nsec3, name.suffix(0)).map(|_| ());
+        }
+        self.closest_encloser(nsec3, name, 0).map(|_| ())
+    }
+}

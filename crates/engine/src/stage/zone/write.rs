@@ -1,0 +1,59 @@
+//! Writing RRsets.
+
+use crate::context::Context;
+use zonda_wire::{Class, Full, Reply, Section, Type};
+use zonda_zone::Set;
+
+/// Writes whole sets into a reply.
+pub struct Writer<'w, 'b> {
+    /// The reply.
+    pub reply: &'w mut Reply<'b>,
+    /// Whether signatures are wanted.
+    pub dnssec_ok: bool,
+    /// Where sets of addresses begin, if they rotate.
+    pub rotation: Option<&'w mut u32>,
+}
+
+impl<'w, 'b> Writer<'w, 'b> {
+    /// A writer of sets that do not rotate.
+    pub fn of(cx: &'w mut Context<'b>) -> Self {
+        Self { dnssec_ok: cx.query.dnssec_ok(), reply: &mut cx.reply, rotation: None }
+    }
+
+    /// Writes a set and, if wanted, its signatures.
+    ///
+    /// # Errors
+    /// When both do not fit; then neither is kept (rfc2181#9).
+    #[inline]
+    pub fn set(
+        &mut self,
+        section: Section,
+        owner: &[u8],
+        set: Set<'_>,
+        signatures: Option<Set<'_>>,
+    ) -> Result<(), Full> {
+        let mark = self.reply.mark();
+        let written = self.records(section, owner, set).and_then(|()| match signatures {
+            Some(signatures) if self.dnssec_ok => self.records(section, owner, signatures),
+            _ => Ok(()),
+        });
+        written.inspect_err(|_| self.reply.rewind(mark))
+    }
+
+    /// Writes the records of a set.
+    #[inline]
+    fn records(&mut self, section: Section, owner: &[u8], set: Set<'_>) -> Result<(), Full> {
+        let fixed = (set.rtype, Class::IN, set.ttl);
+        let first = match &mut self.rotation {
+            Some(rotation) if set.count > 1 && matches!(set.rtype, Type::A | Type::AAAA) => {
+                **rotation = rotation.wrapping_add(1);
+                (**rotation % u32::from(set.count)) as usize
+            }
+            _ => 0,
+        };
+        for rdata in set.rdatas().skip(first).chain(set.rdatas().take(first)) {
+            self.reply.record(section, owner, fixed, rdata)?;
+        }
+        Ok(())
+    }
+}
