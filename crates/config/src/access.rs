@@ -110,3 +110,29 @@ impl Value for AccessRule {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_has_no_bits_behind_its_prefix() {
+        let printed = |text| Network::from_text(text).map(|network| network.to_string());
+        for (text, expected) in [
+            ("192.0.2.0/24", Some("192.0.2.0/24")),
+            ("192.0.2.1", Some("192.0.2.1/32")),
+            ("0.0.0.0/0", Some("0.0.0.0/0")),
+            ("::/0", Some("::/0")),
+            ("2001:db8::/32", Some("2001:db8::/32")),
+            ("::1", Some("::1/128")),
+            ("192.0.2.1/24", None),
+            ("192.0.2.0/33", None),
+            ("2001:db8::1/32", None),
+            ("::/129", None),
+            ("192.0.2.0/", None),
+            ("192.0.2/24", None),
+        ] {
+            assert_eq!(printed(text).as_deref(), expected, "{text}");
+        }
+    }
+}

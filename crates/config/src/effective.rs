@@ -37,7 +37,7 @@ impl Effective {
     }
 
     /// Notes the value of a key, given as the text form of its items. Keys that nobody set are left
-    /// out of sections that repeat, so that a million zones stay a million short entries.
+    /// out of sections that repeat.
     pub(crate) fn record(&mut self, key: &Key, name: &str, items: &[&str], origin: &Origin) {
         let Some(block) = self.blocks.last_mut() else { return };
         if items.is_empty() && block.section.kind == Kind::Array {

@@ -28,9 +28,14 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// The line in the file; 0 outside of it.
-    pub(crate) fn line(&self) -> usize {
-        if let Self::File { line, .. } = self { *line } else { 0 }
+    /// Whether it is a place in the file.
+    pub(crate) fn is_file(&self) -> bool {
+        matches!(self, Self::File { .. })
+    }
+
+    /// The line and column in the file, from which errors are ordered; others come first.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        if let Self::File { line, column, .. } = self { (*line, *column) } else { (0, 0) }
     }
 }
 

@@ -153,7 +153,7 @@ section! {
     /// Secrets shared by the servers of an anycast set. The first makes cookies, the others are
     /// still accepted: to roll over, add the new one last everywhere, then move it first, then drop
     /// the old. Unset: made at random at each start.
-    cookie_secrets: Vec<CookieSecret>, like "000102030405060708090a0b0c0d0e0f";
+    cookie_secrets: Vec<CookieSecret>;
 }
 
 section! {

@@ -22,6 +22,8 @@ pub struct Flags {
     pub zones: Vec<String>,
     /// `--workers N`.
     pub workers: Option<String>,
+    /// `--print-config`: keep what [`Loaded::effective`] prints.
+    pub print_config: bool,
 }
 
 /// A sound configuration, and what there is to say about it.
@@ -31,8 +33,8 @@ pub struct Loaded {
     pub config: Config,
     /// What the administrator may want to change.
     pub warnings: Vec<Warning>,
-    /// Every value with its origin, to print. Of no use to a server: drop it.
-    pub effective: Effective,
+    /// Every value with its origin; none unless [`Flags::print_config`] asks for it.
+    pub effective: Option<Effective>,
 }
 
 impl Config {
@@ -59,7 +61,7 @@ impl Config {
         let mut errors = Vec::new();
         let table = source.map(|source| source.parse(&mut errors));
         if !errors.is_empty() {
-            errors.sort_by_key(|error| error.origin.line());
+            errors.sort_by_key(|error| error.origin.place());
             return Err(errors); // what else is wrong in half a table would mislead
         }
         let file = source.zip(table.as_ref());
@@ -67,8 +69,9 @@ impl Config {
             refuse_unknown_keys(source, table, &mut errors);
         }
         refuse_unknown_variables(environment, &mut errors);
+        let effective = flags.print_config.then(Effective::default);
         let given = Layers { file, environment, flags };
-        let mut session = Session { source, errors, effective: Effective::default() };
+        let mut session = Session { source, errors, effective };
         let resolved = resolve(&given, &mut session);
         let Session { mut errors, effective, .. } = session;
         match resolved {
@@ -76,7 +79,7 @@ impl Config {
                 Ok(Loaded { config, warnings, effective })
             }
             _ => {
-                errors.sort_by_key(|error| error.origin.line());
+                errors.sort_by_key(|error| error.origin.place());
                 Err(errors)
             }
         }
@@ -242,4 +245,23 @@ pub(crate) fn variables() -> Vec<String> {
         }
     };
     SECTIONS.iter().flat_map(of_section).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_text_makes_loading_panic() {
+        let text = include_str!("../tests/errors/values.toml");
+        for (cut, _) in text.char_indices() {
+            for junk in ["", "\"", "[", "]]", "= {", "ä\u{0}", "\n\n"] {
+                let text = format!("{}{junk}{}", &text[..cut], &text[cut..]);
+                let source = Source::new(Path::new("zonda.toml"), text);
+                let errors =
+                    Config::load_source(Some(&source), &BTreeMap::new(), &Flags::default());
+                assert!(errors.is_err());
+            }
+        }
+    }
 }

@@ -17,8 +17,8 @@ pub(crate) struct Session<'a> {
     pub source: Option<&'a Source>,
     /// All that was found wrong.
     pub errors: Vec<ConfigError>,
-    /// All that was read.
-    pub effective: Effective,
+    /// All that was read, if it is to be printed.
+    pub effective: Option<Effective>,
 }
 
 impl Session<'_> {
@@ -66,7 +66,9 @@ impl<'s, 'a> Reader<'s, 'a> {
         given: Vec<(&'static str, Given<'a>)>,
         origin: Origin,
     ) -> Self {
-        session.effective.begin(section);
+        if let Some(effective) = &mut session.effective {
+            effective.begin(section);
+        }
         Self { session, section, table, given, origin }
     }
 
@@ -92,8 +94,10 @@ impl<'s, 'a> Reader<'s, 'a> {
                 }
             }
         }
-        let texts: Vec<&str> = items.iter().map(|item| &*item.text).collect();
-        self.session.effective.record(key, name, &texts, &origin);
+        if let Some(effective) = &mut self.session.effective {
+            let texts: Vec<&str> = items.iter().map(|item| &*item.text).collect();
+            effective.record(key, name, &texts, &origin);
+        }
         let field = if sound { F::gather(values) } else { return None };
         if field.is_none() {
             self.fail(None, Problem::Missing(self.section, key));
@@ -103,8 +107,9 @@ impl<'s, 'a> Reader<'s, 'a> {
 
     /// Notes what the unset `key` came out as.
     pub fn derive(&mut self, key: &str, path: Option<&Path>) {
-        if let (Some(key), Some(path)) = (self.section.key(key), path) {
-            self.session.effective.derive(key, &path.to_string_lossy());
+        let (effective, key) = (&mut self.session.effective, self.section.key(key));
+        if let (Some(effective), Some(key), Some(path)) = (effective, key, path) {
+            effective.derive(key, &path.to_string_lossy());
         }
     }
 

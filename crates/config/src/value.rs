@@ -410,3 +410,69 @@ fn from_hex(digits: &str) -> Option<Vec<u8>> {
     }
     pairs.map(|pair| u8::try_from(pair[0] << 4 | pair[1]).ok()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn durations_are_a_number_and_a_unit() {
+        let millis = |text| Duration::from_text(text).map(|duration| duration.as_millis());
+        for (text, expected) in [
+            ("500 ms", Some(500)),
+            ("500ms", Some(500)),
+            ("10s", Some(10_000)),
+            ("5 m", Some(300_000)),
+            ("1h", Some(3_600_000)),
+            ("1d", Some(86_400_000)),
+            ("", None),
+            ("10", None),
+            ("s", None),
+            ("1.5s", None),
+            ("-1s", None),
+            ("10  s", None),
+            ("10 S", None),
+            ("18446744073709551615d", None),
+        ] {
+            assert_eq!(millis(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_count_in_powers_of_1024_and_stay_below_4_gib() {
+        let octets = |text| Size::from_text(text).map(|size| size.0);
+        for (text, expected) in [
+            ("4096 B", Some(4096)),
+            ("4 MiB", Some(4 << 20)),
+            ("3GiB", Some(3 << 30)),
+            ("4 GiB", None),
+            ("4 MB", None),
+            ("4096", None),
+        ] {
+            assert_eq!(octets(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_identifier_is_text_or_hexadecimal_octets() {
+        let octets = |text| Nsid::from_text(text).map(|nsid| nsid.0);
+        for (text, expected) in [
+            ("ns1", Some(b"ns1".to_vec())),
+            ("0x00fF", Some(vec![0, 255])),
+            ("0x0", None),
+            ("0xzz", None),
+            ("0x", None),
+            ("", None),
+        ] {
+            assert_eq!(octets(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn secrets_do_not_show_in_debug_output() {
+        let token = Token::from_text("0123456789abcdef").unwrap();
+        let secret = CookieSecret::from_text("000102030405060708090a0b0c0d0e0f").unwrap();
+        assert_eq!(format!("{token:?} {secret:?}"), "Token(hidden) CookieSecret(hidden)");
+    }
+}
