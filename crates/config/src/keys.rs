@@ -154,18 +154,18 @@ section! {
     /// still accepted: to roll over, add the new one last everywhere, then move it first, then drop
     /// the old. Unset: made at random at each start.
     cookie_secrets: Vec<CookieSecret>;
+    /// Name server identifier, sent to clients that ask for it (rfc5001). Unset: none is sent.
+    nsid: Option<Nsid>, like "ns1.example.com";
 }
 
 section! {
-    /// What the server tells about itself. All of it is off unless set.
+    /// What the server tells about itself. Unset, such questions are refused.
     pub struct Identity: Table "identity", Reload;
 
-    /// Name server identifier, sent to clients that ask for it (rfc5001).
-    nsid: Option<Nsid>, like "ns1.example.com";
     /// The answer to `version.bind` and `version.server`, class CH, type TXT.
     version: Option<String>, like "zonda";
     /// The answer to `hostname.bind` and `id.server`, class CH, type TXT (rfc4892).
-    hostname: Option<String>, like "ns1.example.com";
+    server_id: Option<String>, like "ns1.example.com";
 }
 
 section! {
@@ -174,8 +174,8 @@ section! {
 
     /// Responses of one kind to one client network in a second. Unset: no limit.
     responses_per_second: Option<u32>, like "20", from "1" to "1000000";
-    /// One in so many limited responses is sent truncated, so that a real client can ask again over
-    /// TCP; 0: none, 1: all.
+    /// Of the responses above the limit, one in so many is sent truncated, so that a real client
+    /// can ask again over TCP; 0: none, 1: all.
     slip: u8 = "2", from "0" to "10";
     /// Seconds of responses that a network which was silent may get at once.
     window: Duration = "15s", from "1s" to "1h";
@@ -185,7 +185,7 @@ section! {
     prefix_v6: u8 = "56", from "16" to "128";
     /// Networks that are never limited.
     exempt: Vec<Network>, like "192.0.2.0/24, 2001:db8::/32";
-    /// Client networks remembered at once; each takes some 16 octets.
+    /// Client networks and kinds of response remembered at once; each takes 8 octets.
     table_size: u32 = "131072", from "1024" to "16777216";
 }
 

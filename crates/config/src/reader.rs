@@ -155,7 +155,7 @@ impl<'s, 'a> Reader<'s, 'a> {
     fn refuse(&mut self, name: &str, key: &'static Key, item: &Item<'_>, origin: &Origin) {
         let place = self.session.source.zip(item.span.clone());
         let found = match place {
-            _ if key.secret => "what it is".to_owned(),
+            _ if key.secret => "the value given".to_owned(),
             Some((source, ref span)) => source.excerpt(span.clone()).to_owned(),
             None => format!("\"{}\"", item.text),
         };

@@ -59,7 +59,7 @@ fn token_from(reader: &mut Reader<'_, '_>, path: &Path) -> Option<Token> {
     if token.is_none() {
         let problem = Problem::Value {
             key: format!("the first line of {}", path.display()),
-            found: "what it is".to_owned(),
+            found: "the value given".to_owned(),
             form: Token::form(),
         };
         reader.fail(Some("token-file"), problem);
