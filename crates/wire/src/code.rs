@@ -109,14 +109,44 @@ fn numbered(text: &str, prefix: &str) -> Result<u16, UnknownMnemonic> {
     digits.parse().map_err(|_| UnknownMnemonic)
 }
 
+impl Type {
+    /// The type that a mnemonic or `TYPE123` in a zone file stands for.
+    ///
+    /// Tries the types that fill zone files before it searches, as a load spends its time here.
+    #[must_use]
+    #[inline]
+    pub fn from_text(text: &[u8]) -> Option<Self> {
+        Some(match text {
+            b"A" => Self::A,
+            b"NS" => Self::NS,
+            b"MX" => Self::MX,
+            b"DS" => Self::DS,
+            b"TXT" => Self::TXT,
+            b"SOA" => Self::SOA,
+            b"PTR" => Self::PTR,
+            b"SRV" => Self::SRV,
+            b"AAAA" => Self::AAAA,
+            b"NSEC" => Self::NSEC,
+            b"CNAME" => Self::CNAME,
+            b"RRSIG" => Self::RRSIG,
+            b"NSEC3" => Self::NSEC3,
+            b"DNSKEY" => Self::DNSKEY,
+            rare => {
+                let rare = std::str::from_utf8(rare).ok()?;
+                return Self::from_mnemonic(rare).or_else(|| numbered(rare, "TYPE").ok().map(Self));
+            }
+        })
+    }
+}
+
 impl FromStr for Type {
     type Err = UnknownMnemonic;
 
     fn from_str(text: &str) -> Result<Self, UnknownMnemonic> {
-        match Self::from_mnemonic(text) {
+        match Self::from_text(text.as_bytes()) {
             Some(known) => Ok(known),
             None if text == "*" => Ok(Self::ANY),
-            None => numbered(text, "TYPE").map(Self),
+            None => Err(UnknownMnemonic),
         }
     }
 }

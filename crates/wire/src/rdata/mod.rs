@@ -1,5 +1,26 @@
 //! Record data: one table of types, and what follows from it.
+//!
+//! | file | what |
+//! |---|---|
+//! | `schema` | the table |
+//! | `wire` | fields of wire data, its validity, the names in it |
+//! | `parse` | text to wire, field by field |
+//! | the others | kinds of fields that need more than a few lines, both ways |
 
+mod address;
+mod binary;
+mod bitmap;
+pub mod error;
+mod gateway;
+mod loc;
+mod number;
+pub mod parse;
 pub mod schema;
+mod string;
+pub mod svcb;
+pub mod wire;
 
+pub use error::{Fault, RdataError, TextError};
+pub use parse::{Scope, Token, Tokens, parse, parse_field};
 pub use schema::{Field, Kind, NameUse, Schema};
+pub use wire::{EmbeddedName, Value, names, validate, values};

@@ -184,7 +184,7 @@ schemas! {
     KX => { preference: U16, exchange: LOWERCASED }
     CERT => { type: CertType, keytag: U16, alg: Algorithm, cert: Base64 }
     A6 => { prefix: A6 }
-    SINK => { coding: U8, subcoding: U8, data: OptionalBase64 }
+    SINK => { meaning: U8, coding: U8, subcoding: U8, data: OptionalBase64 }
     APL => { prefixes: Prefixes }
     DS | CDS | DLV | TA => { keytag: U16, alg: Algorithm, digest_type: U8, digest: Hex }
     SSHFP => { alg: U8, fptype: U8, fp: Hex }

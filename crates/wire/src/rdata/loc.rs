@@ -1,0 +1,135 @@
+//! Places on Earth (rfc1876).
+//!
+//! ```text
+//! version 0 | size | horizontal precision | vertical precision | latitude | longitude | altitude
+//! ```
+//! Sizes are centimetres as digit × 10^digit in one octet; angles are thousandths of a second of
+//! arc above 2³¹; the altitude is centimetres above −100 km.
+
+use super::error::Fault;
+use super::parse::Tokens;
+
+/// Octets of a location.
+pub(super) const LEN: usize = 16;
+/// Zero degrees.
+pub(super) const EQUATOR: u32 = 1 << 31;
+/// Thousandths of a second of arc in a degree.
+const DEGREE: u32 = 3_600_000;
+/// Centimetres from the lowest altitude to that of the ellipsoid.
+pub(super) const ELLIPSOID: u32 = 10_000_000;
+/// The highest altitude: 42 849 672.95 m.
+const ALTITUDE_MAX: i64 = 4_284_967_295;
+/// The largest size: 90 000 km in centimetres.
+const SIZE_MAX: i64 = 9_000_000_000;
+/// Size, horizontal and vertical precision when the text leaves them out: 1 m, 10 km, 10 m.
+const DEFAULT_SIZES: [u8; 3] = [0x12, 0x16, 0x13];
+
+/// A location, all tokens left.
+pub(super) fn parse(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let latitude = angle(tokens, 90, (b'N', b'S'))?;
+    let longitude = angle(tokens, 180, (b'E', b'W'))?;
+    let altitude = centimetres(tokens.word()?)
+        .filter(|altitude| (-i64::from(ELLIPSOID)..=ALTITUDE_MAX).contains(altitude))
+        .ok_or(Fault::Loc)?;
+    let mut sizes = DEFAULT_SIZES;
+    for size in &mut sizes {
+        if tokens.peek().is_some() {
+            let value = centimetres(tokens.word()?).ok_or(Fault::Loc)?;
+            *size = size_octet(value).ok_or(Fault::Loc)?;
+        }
+    }
+    out.push(0);
+    out.extend_from_slice(&sizes);
+    out.extend_from_slice(&latitude.to_be_bytes());
+    out.extend_from_slice(&longitude.to_be_bytes());
+    let raised = altitude + i64::from(ELLIPSOID); // 0 to 2³² − 1 by the filter above
+    out.extend_from_slice(&(raised as u32).to_be_bytes());
+    Ok(())
+}
+
+/// Degrees, then perhaps minutes, then perhaps seconds, then a letter for the hemisphere.
+fn angle(
+    tokens: &mut Tokens<'_, '_>,
+    degrees_max: u32,
+    (plus, minus): (u8, u8),
+) -> Result<u32, Fault> {
+    let mut value = whole(tokens.word()?, degrees_max).ok_or(Fault::Loc)? * DEGREE;
+    for unit in 0..3 {
+        let word = tokens.word()?;
+        if let [letter] = word {
+            let letter = letter.to_ascii_uppercase();
+            if letter == plus || letter == minus {
+                let in_range = value <= degrees_max * DEGREE;
+                let sum = if letter == plus { EQUATOR + value } else { EQUATOR - value };
+                return if in_range { Ok(sum) } else { Err(Fault::Loc) };
+            }
+        }
+        let part = match unit {
+            0 => whole(word, 59).map(|minutes| minutes * 60_000),
+            1 => fixed_point(word, 3).filter(|&thousandths| thousandths < 60_000).map(|t| t as u32),
+            _ => None,
+        };
+        value += part.ok_or(Fault::Loc)?;
+    }
+    Err(Fault::Loc)
+}
+
+/// A whole number of at most `max`.
+fn whole(word: &[u8], max: u32) -> Option<u32> {
+    let value = fixed_point(word, 0)?;
+    u32::try_from(value).ok().filter(|&value| value <= max)
+}
+
+/// Metres with or without `m`, in centimetres.
+fn centimetres(word: &[u8]) -> Option<i64> {
+    let number = word.strip_suffix(b"m").or_else(|| word.strip_suffix(b"M")).unwrap_or(word);
+    match number.strip_prefix(b"-") {
+        Some(below) => fixed_point(below, 2).map(|value| -value),
+        None => fixed_point(number, 2),
+    }
+}
+
+/// A decimal number with at most `places` digits behind the dot, times 10^`places`.
+fn fixed_point(word: &[u8], places: usize) -> Option<i64> {
+    let dot = word.iter().position(|&octet| octet == b'.');
+    let (integer, fraction) = match dot {
+        Some(dot) => (&word[..dot], &word[dot + 1..]),
+        None => (word, &b""[..]),
+    };
+    let too_precise = fraction.len() > places || (dot.is_some() && places == 0);
+    if integer.is_empty() || integer.len() > 10 || too_precise {
+        return None;
+    }
+    let zeros = std::iter::repeat_n(&b'0', places - fraction.len());
+    integer.iter().chain(fraction).chain(zeros).try_fold(0, |value, &octet| {
+        octet.is_ascii_digit().then(|| value * 10 + i64::from(octet - b'0'))
+    })
+}
+
+/// The octet nearest below a size in centimetres.
+fn size_octet(centimetres: i64) -> Option<u8> {
+    if !(0..=SIZE_MAX).contains(&centimetres) {
+        return None;
+    }
+    let (mut digit, mut exponent) = (centimetres, 0);
+    while digit > 9 {
+        digit /= 10;
+        exponent += 1;
+    }
+    Some((digit as u8) << 4 | exponent) // both are at most 9
+}
+
+/// Whether sixteen octets are a location of the only version there is.
+pub(super) fn check(octets: &[u8]) -> Result<(), Fault> {
+    let &[version, size, horizontal, vertical, ref rest @ ..] = octets else {
+        return Err(Fault::Truncated);
+    };
+    let is_size = |octet: u8| octet >> 4 <= 9 && octet & 0x0f <= 9;
+    let within = |at: usize, degrees: u32| {
+        let value = rest.get(at..).and_then(|tail| tail.first_chunk()).copied();
+        value.is_some_and(|v| u32::from_be_bytes(v).abs_diff(EQUATOR) <= degrees * DEGREE)
+    };
+    let sizes_valid = [size, horizontal, vertical].into_iter().all(is_size);
+    let valid = version == 0 && sizes_valid && within(0, 90) && within(4, 180);
+    if valid { Ok(()) } else { Err(Fault::Malformed) }
+}

@@ -1,0 +1,54 @@
+//! Character strings (rfc1035#3.3, rfc1035#5.1).
+
+use super::error::Fault;
+use super::parse::Token;
+use crate::name;
+
+/// A length octet and the string.
+pub(super) fn parse_char_string(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let length_at = out.len();
+    out.push(0);
+    parse_text(token, out)?;
+    let len = out.len() - length_at - 1;
+    out[length_at] = u8::try_from(len).map_err(|_| Fault::StringTooLong)?;
+    Ok(())
+}
+
+/// A length octet and letters and digits.
+pub(super) fn parse_tag(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+    let valid = !token.text.is_empty() && token.text.iter().all(u8::is_ascii_alphanumeric);
+    if valid { parse_char_string(token, out) } else { Err(Fault::Tag) }
+}
+
+/// The octets of a string, without a length.
+pub(super) fn parse_text(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
+    if !token.quoted && token.text.contains(&b'"') {
+        check_quotes_inside(token.text)?;
+    }
+    unescape_into(token.text, out)
+}
+
+/// Appends text, its `\DDD` and `\X` resolved.
+pub(super) fn unescape_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&octet| octet == b'\\') {
+        out.extend_from_slice(&rest[..at]);
+        rest = &rest[at + 1..];
+        out.push(name::unescape(&mut rest).map_err(|_| Fault::Escape)?);
+    }
+    out.extend_from_slice(rest);
+    Ok(())
+}
+
+/// A word may hold quotes (`key="value"`), but what only quotes protect may not stand in it: other
+/// servers would end the word there.
+fn check_quotes_inside(word: &[u8]) -> Result<(), Fault> {
+    let mut escaped = false;
+    for octet in word {
+        if !escaped && matches!(octet, b' ' | b'\t' | b';' | b'(' | b')') {
+            return Err(Fault::QuoteInside);
+        }
+        escaped = !escaped && *octet == b'\\';
+    }
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! Record data: text of every type becomes the octets that BIND makes of it, and wrong text or
+//! octets are refused with their reason.
+
+#![allow(clippy::unwrap_used)]
+
+use zonda_wire::rdata::{self, Fault, RdataError, Token};
+use zonda_wire::{Name, NameError, Type};
+
+/// Records of all types, one a line: text, tab, data in hexadecimal.
+const TABLE: &str = include_str!("rdata.txt");
+
+/// The lines of [`TABLE`]: type, text of the data, data.
+fn table() -> impl Iterator<Item = (Type, &'static str, Vec<u8>)> {
+    TABLE.lines().filter(|line| !line.starts_with('#')).map(|line| {
+        let (text, hex) = line.split_once('\t').unwrap();
+        let (rtype, text) = text.split_once(' ').unwrap_or((text, ""));
+        (rtype.parse().unwrap(), text, unhex(hex))
+    })
+}
+
+fn unhex(hex: &str) -> Vec<u8> {
+    let digits = hex.trim_matches('-').as_bytes();
+    digits
+        .chunks(2)
+        .map(|two| u8::from_str_radix(str::from_utf8(two).unwrap(), 16).unwrap())
+        .collect()
+}
+
+/// Splits at blanks; quotes begin a token or follow an equals sign, parentheses are dropped.
+fn tokens(text: &str) -> Vec<Token<'_>> {
+    let octets = text.as_bytes();
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < octets.len() {
+        if b" ()".contains(&octets[at]) {
+            at += 1;
+            continue;
+        }
+        let quoted = octets[at] == b'"';
+        let start = at + usize::from(quoted);
+        let mut inside = quoted;
+        at = start;
+        while at < octets.len() && (inside || octets[at] != b' ') {
+            match octets[at] {
+                b'\\' => at += 1,
+                b'"' if quoted => break,
+                b'"' => inside = !inside,
+                _ => {}
+            }
+            at += 1;
+        }
+        tokens.push(Token { text: &octets[start..at], quoted, at: start });
+        at += usize::from(quoted);
+    }
+    tokens
+}
+
+fn parse(rtype: Type, text: &str) -> Result<Vec<u8>, rdata::TextError> {
+    let origin: Name = "example.org".parse().unwrap();
+    let mut out = b"before".to_vec();
+    let result = rdata::parse(rtype, &tokens(text), origin.as_wire(), &mut out);
+    let octets = out.split_off(6);
+    assert_eq!(out, b"before");
+    assert!(result.is_ok() || octets.is_empty(), "an error leaves the output as it was");
+    result.map(|()| octets)
+}
+
+#[test]
+fn text_of_every_type_becomes_the_octets_that_bind_makes_of_it() {
+    for (rtype, text, octets) in table() {
+        assert_eq!(parse(rtype, text).as_deref(), Ok(&octets[..]), "{rtype} {text}");
+    }
+}
+
+#[test]
+fn every_type_of_the_schema_stands_in_the_table() {
+    for schema in rdata::schema::all() {
+        assert!(table().any(|(rtype, ..)| rtype == schema.rtype), "{}", schema.rtype);
+    }
+}
+
+#[test]
+fn every_data_of_the_table_is_valid_and_may_be_written_as_unknown_data() {
+    for (rtype, text, octets) in table() {
+        assert_eq!(rdata::validate(rtype, &octets), Ok(()), "{rtype} {text}");
+        let hex: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        let generic = format!("\\# {} {hex}", octets.len());
+        assert_eq!(parse(rtype, &generic).as_deref(), Ok(&octets[..]), "{rtype} {generic}");
+    }
+}
+
+#[test]
+fn fields_cover_the_data_without_gaps() {
+    for (rtype, text, octets) in table() {
+        let Some(schema) = rdata::schema::of(rtype) else { continue };
+        let mut end = 0;
+        for value in rdata::values(schema, &octets) {
+            let value = value.unwrap();
+            assert_eq!(value.offset, end, "{rtype} {text}");
+            end += value.octets.len();
+        }
+        assert_eq!(end, octets.len(), "{rtype} {text}");
+    }
+}
+
+#[test]
+fn data_cut_short_or_flipped_is_judged_without_a_panic() {
+    for (rtype, _, octets) in table() {
+        for len in 0..octets.len() {
+            let _ = rdata::validate(rtype, &octets[..len]);
+            rdata::names(rtype, &octets[..len]).count();
+            for flip in [1, 0x80, 0xff] {
+                let mut wrong = octets.clone();
+                wrong[len] ^= flip;
+                let _ = rdata::validate(rtype, &wrong);
+                rdata::names(rtype, &wrong).count();
+            }
+        }
+    }
+}
+
+#[test]
+fn names_inside_data_are_found_with_what_may_be_done_to_them() {
+    use rdata::NameUse::{Compressed, Lowercased, Verbatim};
+    for (rtype, text, names) in [
+        (Type::A, "192.0.2.1", vec![]),
+        (Type::MX, "10 mx.", vec![(2, 4, Compressed)]),
+        (Type::SOA, "a. b. 1 2 3 4 5", vec![(0, 3, Compressed), (3, 3, Compressed)]),
+        (Type::SRV, "1 2 3 a.", vec![(6, 3, Lowercased)]),
+        (Type::NAPTR, "1 2 a b c d.", vec![(10, 3, Lowercased)]),
+        (Type::NSEC, "a. A", vec![(0, 3, Verbatim)]),
+        (Type::HTTPS, "1 a. alpn=h2", vec![(2, 3, Verbatim)]),
+        (Type::IPSECKEY, "1 3 2 a.", vec![(3, 3, Verbatim)]),
+        (Type::IPSECKEY, "1 1 2 192.0.2.1", vec![]),
+        (Type::AMTRELAY, "1 1 3 a.", vec![(2, 3, Verbatim)]),
+        (Type::HIP, "2 aa AAAA a. b.", vec![(8, 3, Verbatim), (11, 3, Verbatim)]),
+        (Type::A6, "64 ::1 a.", vec![(9, 3, Lowercased)]),
+    ] {
+        let octets = parse(rtype, text).unwrap();
+        let found = rdata::names(rtype, &octets).map(|name| (name.offset, name.len, name.name_use));
+        assert_eq!(found.collect::<Vec<_>>(), names, "{rtype} {text}");
+    }
+}
+
+#[test]
+fn relative_names_end_at_the_origin() {
+    assert_eq!(parse(Type::MX, "1 a"), parse(Type::MX, "1 a.example.org."));
+    assert_eq!(parse(Type::NS, "@"), parse(Type::NS, "example.org."));
+}
+
+/// Asserts the field, the fault and the index of the token that an error names.
+fn refused(rtype: &str, text: &str, field: &'static str, fault: Fault, token: usize) {
+    let error = parse(rtype.parse().unwrap(), text).unwrap_err();
+    let expected = rdata::TextError { token, error: RdataError { field, fault } };
+    assert_eq!(error, expected, "{rtype} {text}: {error}");
+}
+
+#[test]
+fn wrong_text_is_refused_with_field_reason_and_token() {
+    use rdata::svcb::SvcFault;
+    for (rtype, text, field, fault, token) in [
+        ("A", "", "ip", Fault::Missing, 0),
+        ("A", "192.0.2.256", "ip", Fault::Ipv4, 0),
+        ("A", "\"192.0.2.1\"", "ip", Fault::Quoted, 0),
+        ("A", "192.0.2.1 192.0.2.2", "", Fault::Unexpected, 1),
+        ("AAAA", "2001:db8::1::", "ip", Fault::Ipv6, 0),
+        ("MX", "mx.example.", "preference", Fault::Number(65_535), 0),
+        ("MX", "10", "exchange", Fault::Missing, 1),
+        ("MX", "10 a..b", "exchange", Fault::Name(NameError::EmptyLabel), 1),
+        ("SOA", "a. b. 4294967296 1 1 1 1", "serial", Fault::Number(4_294_967_295), 2),
+        ("SOA", "a. b. 1 1 1 1x 1", "expire", Fault::Ttl, 5),
+        ("TXT", "a \\300", "txts", Fault::Escape, 1),
+        ("TXT", "a=\"b c\"", "txts", Fault::QuoteInside, 0),
+        ("CAA", "0 is-sue x", "tag", Fault::Tag, 1),
+        ("DS", "1 8 2 abc", "digest", Fault::Hex, 3),
+        ("DS", "1 8 2 abcd", "digest", Fault::DigestLength(32), 3),
+        ("DS", "1 RSA 2 abcd", "alg", Fault::Mnemonic, 1),
+        ("DNSKEY", "257 3 8 AwEA=", "public_key", Fault::Base64, 3),
+        ("RRSIG", "A 8 2 1 20240230000000 1 1 a. AA==", "expiration", Fault::Time, 4),
+        ("NSEC", "a. A BB", "types", Fault::Type, 2),
+        ("NSEC3", "1 0 0 - xyz", "hash", Fault::Base32, 4),
+        ("NXT", "a. TYPE128", "types", Fault::TypeTooHigh, 1),
+        ("LOC", "91 N 0 E 0", "location", Fault::Loc, 0),
+        ("LOC", "90 0 0.001 N 0 E 0", "location", Fault::Loc, 3),
+        ("APL", "3:1.2.3.4/5", "prefixes", Fault::Prefix, 0),
+        ("EUI48", "00-00-5e-00-53", "address", Fault::HexPairs(6), 0),
+        ("NID", "1 14:4fff:ff20", "address", Fault::NodeId, 1),
+        ("IPSECKEY", "1 4 2 . AAAA", "gateway", Fault::GatewayType, 3),
+        ("IPSECKEY", "1 0 2 a. AAAA", "gateway", Fault::NoGateway, 3),
+        ("HTTPS", "1 . alpn=h2 alpn=h3", "svc_params", Fault::Svc(SvcFault::Order), 3),
+        ("HTTPS", "1 . alpn", "svc_params", Fault::Svc(SvcFault::Value(1)), 2),
+        ("HTTPS", "1 . Port=1", "svc_params", Fault::Svc(SvcFault::Key), 2),
+        ("HTTPS", "1 . key065=1", "svc_params", Fault::Svc(SvcFault::Key), 2),
+        ("HTTPS", "1 . mandatory=port", "svc_params", Fault::Svc(SvcFault::Mandatory), 2),
+        ("HTTPS", "1 . no-default-alpn", "svc_params", Fault::Svc(SvcFault::NoAlpn), 2),
+        ("HTTPS", "1 . ipv4hint=1.2.3", "svc_params", Fault::Svc(SvcFault::Value(4)), 2),
+        ("NULL", "abc", "", Fault::OpaqueType, 0),
+        ("TYPE65280", "abc", "", Fault::OpaqueType, 0),
+        ("TYPE65280", "\\# 2 abcdef", "", Fault::Generic, 2),
+        ("TYPE65280", "\\# 3 ab", "", Fault::Generic, 2),
+        ("TYPE65280", "\\# 0 ab", "", Fault::Generic, 1),
+        ("TYPE65280", "\\# 65536 ab", "", Fault::Number(65_535), 1),
+        ("A", "\\# 3 c00002", "ip", Fault::Truncated, 2),
+        ("A", "\\# 5 c000020101", "", Fault::Trailing, 2),
+        ("NS", "\\# 2 c00c", "dname", Fault::Name(NameError::Malformed), 2),
+    ] {
+        refused(rtype, text, field, fault, token);
+    }
+}
+
+#[test]
+fn strings_longer_than_255_octets_are_refused_where_a_length_octet_stands() {
+    let long = "x".repeat(256);
+    refused("TXT", &long, "txts", Fault::StringTooLong, 0);
+    assert_eq!(parse(Type::TXT, &long[..255]).unwrap().len(), 256);
+    assert_eq!(parse(Type::URI, &format!("1 1 \"{long}\"")).unwrap().len(), 260);
+}
+
+#[test]
+fn data_longer_than_65535_octets_is_refused() {
+    let long = "x".repeat(65_532);
+    refused("URI", &format!("1 1 \"{long}\""), "", Fault::TooLong, 2);
+    assert_eq!(parse(Type::URI, &format!("1 1 \"{}\"", &long[1..])).unwrap().len(), 65_535);
+}
