@@ -22,6 +22,7 @@ mod reference;
 mod resolve;
 mod section;
 mod socket;
+mod unknown;
 mod value;
 
 pub use access::{Access, Action, Network, Rule};
@@ -32,7 +33,7 @@ pub use keys::{Answers, Edns, Identity, Log, Metrics, QueryLog, RateLimit, SECTI
 pub use load::{Flags, Loaded};
 pub use reference::generated_files;
 pub use section::{Key, Kind, Section, Shape, Takes};
-pub use socket::socket_directories;
+pub use socket::find_sockets;
 pub use value::{CookieSecret, LogFormat, LogLevel, Nsid, Output, Toggle, Token};
 
 use std::net::SocketAddr;

@@ -1,17 +1,15 @@
 //! Loads a configuration: finds what was given, refuses what nobody knows, reads every section.
 
-use crate::Config;
 use crate::document::Source;
 use crate::effective::Effective;
-use crate::error::{ConfigError, Origin, Problem, Suggestion, Warning, nearest};
-use crate::keys::SECTIONS;
+use crate::error::{ConfigError, Origin, Problem, Warning};
 use crate::reader::{Given, Session};
 use crate::resolve::resolve;
 use crate::section::{Kind, Section, split_list};
+use crate::{Config, unknown};
 use std::collections::BTreeMap;
 use std::path::Path;
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
 /// Settings of the command line, as the user wrote them.
 #[derive(Clone, Debug, Default)]
@@ -66,9 +64,13 @@ impl Config {
         }
         let file = source.zip(table.as_ref());
         if let Some((source, table)) = file {
-            refuse_unknown_keys(source, table, &mut errors);
+            unknown::refuse_keys(source, table, &mut errors);
+            if !table.contains_key("version") {
+                let origin = source.origin(0);
+                errors.push(ConfigError { origin, problem: Problem::NoVersion });
+            }
         }
-        refuse_unknown_variables(environment, &mut errors);
+        unknown::refuse_variables(environment, &mut errors);
         let effective = flags.print_config.then(Effective::default);
         let given = Layers { file, environment, flags };
         let mut session = Session { source, errors, effective };
@@ -125,11 +127,16 @@ impl<'a> Layers<'a> {
             _ => ("--zone", &self.flags.zones),
         };
         let by_flag = texts.iter().map(|text| Given { text, origin: Origin::Flag(flag) });
-        let variable = format!("ZONDA_{}", section.name.to_uppercase());
-        let by_variable = self.environment.get(&variable).map_or("", String::as_str);
-        let by_variable = split_list(by_variable)
-            .map(|text| Given { text, origin: Origin::Environment(variable.clone()) });
-        if texts.is_empty() { by_variable.collect() } else { by_flag.collect() }
+        if !texts.is_empty() {
+            return by_flag.collect();
+        }
+        let variables = section.variables().into_iter();
+        let set = variables.filter_map(|name| Some((self.environment.get(&name)?, name)));
+        set.flat_map(|(list, name)| {
+            let origin = Origin::Environment(name);
+            split_list(list).map(move |text| Given { text, origin: origin.clone() })
+        })
+        .collect()
     }
 
     /// The file's table of a section, and its place.
@@ -157,94 +164,6 @@ impl<'a> Layers<'a> {
             })
         })
     }
-}
-
-/// Reports every key of the file that does not exist.
-fn refuse_unknown_keys(source: &Source, table: &DeTable<'_>, errors: &mut Vec<ConfigError>) {
-    let [top, sections @ ..] = SECTIONS else { return };
-    if !table.contains_key("version") {
-        errors.push(ConfigError { origin: source.origin(0), problem: Problem::NoVersion });
-    }
-    for (name, value) in table {
-        let Some(section) = sections.iter().find(|section| name.get_ref() == section.name) else {
-            refuse_unknown_key(source, top, name, errors);
-            continue;
-        };
-        match (section.kind, value.get_ref()) {
-            (Kind::Table, DeValue::Table(table)) => {
-                for (name, _) in table {
-                    refuse_unknown_key(source, section, name, errors);
-                }
-            }
-            (Kind::Open, DeValue::Table(_)) => {}
-            (Kind::Array, DeValue::Array(elements))
-                if elements.iter().all(|element| element.get_ref().is_table()) =>
-            {
-                let tables = elements.iter().filter_map(|element| element.get_ref().as_table());
-                for (name, _) in tables.flatten() {
-                    refuse_unknown_key(source, section, name, errors);
-                }
-            }
-            _ => errors.push(ConfigError {
-                origin: source.origin(name.span().start),
-                problem: Problem::NotSection(section),
-            }),
-        }
-    }
-}
-
-/// Reports a key that `section` does not have.
-fn refuse_unknown_key(
-    source: &Source,
-    section: &'static Section,
-    name: &Spanned<std::borrow::Cow<'_, str>>,
-    errors: &mut Vec<ConfigError>,
-) {
-    let key = name.get_ref();
-    if section.key(key).is_some() {
-        return;
-    }
-    let mut known: Vec<&'static str> = section.keys.iter().map(|key| key.name).collect();
-    if section.kind == Kind::Top {
-        known.extend(SECTIONS.iter().skip(1).map(|section| section.name));
-    }
-    let home = SECTIONS.iter().find(|section| section.key(key).is_some());
-    let suggestion = match (home, nearest(key, known.iter().copied())) {
-        (Some(home), _) => Suggestion::Elsewhere(home.header()),
-        (None, Some(near)) => Suggestion::Nearest(near.to_owned()),
-        (None, None) => Suggestion::AnyOf(known),
-    };
-    errors.push(ConfigError {
-        origin: source.origin(name.span().start),
-        problem: Problem::UnknownKey(key.to_string(), suggestion),
-    });
-}
-
-/// Reports every variable that begins with `ZONDA_` and sets nothing.
-fn refuse_unknown_variables(environment: &BTreeMap<String, String>, errors: &mut Vec<ConfigError>) {
-    let ours = environment.keys().filter(|name| name.starts_with("ZONDA_"));
-    let known = variables();
-    for name in ours.filter(|name| !known.contains(name)) {
-        let suggestion = match nearest(name, known.iter().map(String::as_str)) {
-            Some(near) => Suggestion::Nearest(near.to_owned()),
-            None => Suggestion::Variable,
-        };
-        errors.push(ConfigError {
-            origin: Origin::Environment(name.clone()),
-            problem: Problem::UnknownVariable(suggestion),
-        });
-    }
-}
-
-/// Every variable that sets something.
-pub(crate) fn variables() -> Vec<String> {
-    let of_section = |section: &&'static Section| -> Vec<String> {
-        match section.kind {
-            Kind::Array => vec![format!("ZONDA_{}", section.name.to_uppercase())],
-            _ => section.keys.iter().filter_map(|key| section.variable(key)).collect(),
-        }
-    };
-    SECTIONS.iter().flat_map(of_section).collect()
 }
 
 #[cfg(test)]

@@ -39,8 +39,7 @@ pub(crate) struct Given<'a> {
 
 /// Reads one section, or one element of a section that repeats.
 pub(crate) struct Reader<'s, 'a> {
-    /// The run this belongs to.
-    pub session: &'s mut Session<'a>,
+    session: &'s mut Session<'a>,
     section: &'static Section,
     table: Option<&'a DeTable<'a>>,
     given: Vec<(&'static str, Given<'a>)>,

@@ -102,6 +102,15 @@ impl Section {
         Some(format!("ZONDA_{}", path.replace('-', "_").to_uppercase()))
     }
 
+    /// All its environment variables. A section that repeats has one, which lists its elements.
+    #[must_use]
+    pub fn variables(&self) -> Vec<String> {
+        match self.kind {
+            Kind::Array => vec![format!("ZONDA_{}", self.name.to_uppercase())],
+            _ => self.keys.iter().filter_map(|key| self.variable(key)).collect(),
+        }
+    }
+
     /// The key called `name`.
     pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)

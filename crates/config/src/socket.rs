@@ -6,12 +6,45 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Directories in which a server of this user puts its socket, if nobody says otherwise. A server
-/// takes the first; who looks for one looks in all, for `zonda-*.sock`.
+/// The default socket of a server whose first listener is on `address`.
 ///
-/// `environment` is that of the process.
+/// Two servers listen on different addresses, so their sockets differ. A server that leaves its port
+/// to the kernel is told apart by its process instead.
+pub(crate) fn default_socket(
+    environment: &BTreeMap<String, String>,
+    address: SocketAddr,
+) -> Option<PathBuf> {
+    let directory = directories(environment).into_iter().next()?;
+    let server = match address.port() {
+        0 => std::process::id().to_string(),
+        _ => address.to_string(),
+    };
+    Some(directory.join(format!("zonda-{server}.sock")))
+}
+
+/// All sockets where a server of this user puts its own by default, `environment` being that of the
+/// process. Not each has a server behind it: one that was killed leaves its socket.
 #[must_use]
-pub fn socket_directories(environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
+pub fn find_sockets(environment: impl IntoIterator<Item = (String, String)>) -> Vec<PathBuf> {
+    let environment = environment.into_iter().collect();
+    let entries = directories(&environment).into_iter().filter_map(|directory| {
+        let directory = if directory.as_os_str().is_empty() { ".".into() } else { directory };
+        std::fs::read_dir(directory).ok()
+    });
+    let paths = entries.flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let mut sockets: Vec<PathBuf> = paths.filter(|path| is_socket(path)).collect();
+    sockets.sort();
+    sockets
+}
+
+/// Whether a file is named as [`default_socket`] names it.
+fn is_socket(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    name.starts_with("zonda-") && name.ends_with(".sock")
+}
+
+/// The directories in which sockets are; a server takes the first.
+fn directories(environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let by_variable = |name| environment.get(name).filter(|value| !value.is_empty());
     // systemd separates several directories by colons
     let systemd = by_variable("RUNTIME_DIRECTORY").and_then(|dirs| dirs.split(':').next());
@@ -21,16 +54,30 @@ pub fn socket_directories(environment: &BTreeMap<String, String>) -> Vec<PathBuf
     directories.into_iter().flatten().collect()
 }
 
-/// The default socket of a server whose first listener is on `address`.
-pub(crate) fn default_socket(
-    environment: &BTreeMap<String, String>,
-    address: SocketAddr,
-) -> Option<PathBuf> {
-    let directory = socket_directories(environment).into_iter().next()?;
-    Some(directory.join(format!("zonda-{address}.sock")))
-}
-
 /// Whether this process runs as root: it owns its own entry in `/proc`.
 fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn sockets_of_servers_on_different_addresses_differ_and_are_found() {
+        let directory = std::env::temp_dir().join(format!("zonda-test-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let variable = ("RUNTIME_DIRECTORY".to_owned(), directory.to_str().unwrap().to_owned());
+        let environment = BTreeMap::from([variable]);
+        let addresses = ["127.0.0.1:53", "[::1]:53"].map(|address| address.parse().unwrap());
+        let sockets = addresses.map(|address| default_socket(&environment, address).unwrap());
+        for socket in &sockets {
+            std::fs::write(socket, "").unwrap();
+        }
+        let found = find_sockets(environment);
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(sockets.iter().filter(|socket| found.contains(socket)).count(), 2);
+        assert_ne!(sockets[0], sockets[1]);
+    }
 }

@@ -1,10 +1,11 @@
 //! Access lists: the rules of names put in their place.
 
 use crate::access::{Access, AccessRule, Action, Network, Rule};
-use crate::error::{Contradiction, nearest};
+use crate::error::Contradiction;
 use crate::keys::ACCESS;
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
+use crate::unknown::nearest;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

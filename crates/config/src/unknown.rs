@@ -1,0 +1,114 @@
+//! Refuses keys and variables that do not exist, and says what they may have meant.
+
+use crate::document::Source;
+use crate::error::{ConfigError, Origin, Problem, Suggestion};
+use crate::keys::SECTIONS;
+use crate::section::{Kind, Section};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Reports every key and section of the file that does not exist.
+pub(crate) fn refuse_keys(source: &Source, table: &DeTable<'_>, errors: &mut Vec<ConfigError>) {
+    let [top, sections @ ..] = SECTIONS else { return };
+    for (name, value) in table {
+        let Some(section) = sections.iter().find(|section| name.get_ref() == section.name) else {
+            refuse_key(source, top, name, errors);
+            continue;
+        };
+        let Some(tables) = tables(section, value.get_ref()) else {
+            let origin = source.origin(name.span().start);
+            errors.push(ConfigError { origin, problem: Problem::NotSection(section) });
+            continue;
+        };
+        if section.kind != Kind::Open {
+            for (name, _) in tables.into_iter().flatten() {
+                refuse_key(source, section, name, errors);
+            }
+        }
+    }
+}
+
+/// The tables of a section; none if it is not written as its kind is.
+fn tables<'a>(section: &Section, value: &'a DeValue<'a>) -> Option<Vec<&'a DeTable<'a>>> {
+    match value {
+        DeValue::Table(table) if section.kind != Kind::Array => Some(vec![table]),
+        DeValue::Array(elements) if section.kind == Kind::Array => {
+            elements.iter().map(|element| element.get_ref().as_table()).collect()
+        }
+        _ => None,
+    }
+}
+
+/// Reports a key if `section` does not have it.
+fn refuse_key(
+    source: &Source,
+    section: &'static Section,
+    name: &Spanned<Cow<'_, str>>,
+    errors: &mut Vec<ConfigError>,
+) {
+    let key = name.get_ref();
+    if section.key(key).is_some() {
+        return;
+    }
+    let mut known: Vec<&'static str> = section.keys.iter().map(|key| key.name).collect();
+    if section.kind == Kind::Top {
+        known.extend(SECTIONS.iter().skip(1).map(|section| section.name));
+    }
+    let home = SECTIONS.iter().find(|section| section.key(key).is_some());
+    let suggestion = match (home, nearest(key, known.iter().copied())) {
+        (Some(home), _) => Suggestion::Elsewhere(home.header()),
+        (None, Some(near)) => Suggestion::Nearest(near.to_owned()),
+        (None, None) => Suggestion::AnyOf(known),
+    };
+    errors.push(ConfigError {
+        origin: source.origin(name.span().start),
+        problem: Problem::UnknownKey(key.to_string(), suggestion),
+    });
+}
+
+/// Reports every variable that begins with `ZONDA_` and sets nothing.
+pub(crate) fn refuse_variables(
+    environment: &BTreeMap<String, String>,
+    errors: &mut Vec<ConfigError>,
+) {
+    let ours = environment.keys().filter(|name| name.starts_with("ZONDA_"));
+    let known: Vec<String> = SECTIONS.iter().flat_map(|section| section.variables()).collect();
+    for name in ours.filter(|name| !known.contains(name)) {
+        let near = nearest(name, known.iter().map(String::as_str));
+        let suggestion =
+            near.map_or(Suggestion::Variable, |near| Suggestion::Nearest(near.to_owned()));
+        errors.push(ConfigError {
+            origin: Origin::Environment(name.clone()),
+            problem: Problem::UnknownVariable(suggestion),
+        });
+    }
+}
+
+/// The name among `known` that `name` is most likely a slip of.
+pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let slips_max = (name.chars().count() / 3).max(2);
+    known
+        .into_iter()
+        .map(|candidate| (distance(name, candidate), candidate))
+        .filter(|(slips, _)| *slips <= slips_max)
+        .min_by_key(|(slips, _)| *slips)
+        .map(|(_, candidate)| candidate)
+}
+
+/// How many characters to insert, delete or replace to make one text the other (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, a) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, &b) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(a != b);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
