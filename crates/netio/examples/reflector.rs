@@ -1,6 +1,7 @@
 //! A UDP reflector: the floor below every server that uses this crate, for measuring against C.
 //!
-//! `reflector PORT WORKERS` answers every query on 127.0.0.1 with the same A record and knows no DNS.
+//! `reflector PORT WORKERS` answers every query on 127.0.0.1 with the same A record and knows no
+//! DNS.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::{env, io, thread};

@@ -1,13 +1,14 @@
 //! Datagrams received together, answered in place and sent together.
 //!
 //! One `recvmmsg` fills up to `width` slots; the caller writes each reply over its query; one
-//! `sendmmsg` sends them back to where they came from. All memory is allocated when the batch is made.
+//! `sendmmsg` sends them back to where they came from. All memory is allocated when the batch is
+//! made.
 //!
 //! # Invariants
-//! - Slot *i* is the *i*-th buffer, peer name, local address and I/O vector; `messages` only points at
-//!   them. What receiving and sending change in it is built anew before the next receive.
-//! - `iovecs[i].iov_len` is the capacity while receiving, then the query's length, then the reply's.
-//!   It is clamped to the capacity before the kernel sees it, since callers may write it.
+//! - Slot *i* is the *i*-th buffer, peer name, local address and I/O vector; `messages` only points
+//!   at them. What receiving and sending change in it is built anew before the next receive.
+//! - `iovecs[i].iov_len` is the capacity while receiving, then the query's length, then the
+//!   reply's. It is clamped to the capacity before the kernel sees it, since callers may write it.
 
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -98,8 +99,8 @@ impl DatagramBatch {
 
     /// Waits for datagrams and takes all that are queued, at most the width; returns how many.
     ///
-    /// A signal ends the wait with [`io::ErrorKind::Interrupted`]. Whatever the batch held before is
-    /// gone.
+    /// A signal ends the wait with [`io::ErrorKind::Interrupted`]. Whatever the batch held before
+    /// is gone.
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         self.receive_with(socket, libc::MSG_WAITFORONE)
     }
@@ -133,7 +134,7 @@ impl DatagramBatch {
         })?;
         (self.received, self.used) = (count as usize, count as usize);
         for slot in 0..self.received {
-            self.iovecs[slot].iov_len = (self.messages[slot].msg_len as usize).min(self.capacity);
+            self.iovecs[slot].iov_len = self.received_len(slot);
         }
         if socket.is_wildcard() {
             self.controls[..self.received].iter_mut().for_each(LocalAddress::leave_route_to_kernel);
@@ -164,6 +165,15 @@ impl DatagramBatch {
             buffer: &mut self.buffers[start..start + self.capacity],
             len: &mut self.iovecs[index].iov_len,
         }
+    }
+
+    /// Length of the datagram in slot `index` as it was received, whatever was written over it.
+    ///
+    /// # Panics
+    /// If `index` is not below [`Self::len`].
+    pub fn received_len(&self, index: usize) -> usize {
+        let messages = &self.messages[..self.received];
+        (messages[index].msg_len as usize).min(self.capacity)
     }
 
     /// Sends the reply of every slot whose length is not 0, each from the address that was asked.
@@ -281,8 +291,8 @@ impl PeerName {
     }
 }
 
-/// The one control message, on wildcard sockets only: the address that was asked, handed back on sending
-/// as the address to reply from. Holds an `in_pktinfo` or an `in6_pktinfo`.
+/// The one control message, on wildcard sockets only: the address that was asked, handed back on
+/// sending as the address to reply from. Holds an `in_pktinfo` or an `in6_pktinfo`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct LocalAddress {

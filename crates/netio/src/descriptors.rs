@@ -3,8 +3,8 @@
 //! Closing the sockets of a `SO_REUSEPORT` group loses what is queued in them, so a process that
 //! takes over from another takes its descriptors (unix(7), `SCM_RIGHTS`).
 //!
-//! A frame on the wire: length of the payload (2 bytes, big-endian), payload. The descriptors travel
-//! with the first byte.
+//! A frame on the wire: length of the payload (2 bytes, big-endian), payload. The descriptors
+//! travel with the first byte.
 
 use std::io::{self, Read, Write};
 use std::mem::size_of;
@@ -36,8 +36,8 @@ pub fn send(stream: &UnixStream, payload: &[u8], descriptors: &[BorrowedFd<'_>])
     let mut part = iovec { iov_base: length.as_mut_ptr().cast(), iov_len: LENGTH_BYTES };
     let message = control.message(&mut part, control.header.cmsg_len);
     let sent = loop {
-        // SAFETY: `message` points at one iovec over `length` and at the used bytes of `control`; all
-        // of them outlive the call, which only reads them.
+        // SAFETY: `message` points at one iovec over `length` and at the used bytes of `control`;
+        // all of them outlive the call, which only reads them.
         match check(unsafe {
             libc::sendmsg(stream.as_raw_fd(), &message, libc::MSG_NOSIGNAL) as c_int
         }) {
@@ -93,8 +93,8 @@ pub enum Inherited {
 }
 
 impl Inherited {
-    /// Looks what the descriptor is. Only bound UDP and listening TCP sockets over IPv4 or IPv6 will
-    /// do; anything else is closed and is [`io::ErrorKind::Unsupported`].
+    /// Looks what the descriptor is. Only bound UDP and listening TCP sockets over IPv4 or IPv6
+    /// will do; anything else is closed and is [`io::ErrorKind::Unsupported`].
     pub fn adopt(descriptor: OwnedFd, options: &UdpOptions) -> io::Result<Self> {
         let socket = SockRef::from(&descriptor);
         let bound = socket.local_addr()?.as_socket().is_some_and(|address| address.port() != 0);

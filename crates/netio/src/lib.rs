@@ -1,4 +1,6 @@
-//! Sockets, descriptors and the process, as Linux offers them: the only unsafe code, behind a safe interface.
+//! Sockets, descriptors and the process, as Linux has them.
+//!
+//! The only crate with unsafe code; its interface is safe.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -19,8 +19,8 @@ pub fn available_cpus() -> usize {
 
 /// The numbers of the CPUs that the calling thread may run on, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
-    // SAFETY: a zeroed set is an empty set; the call writes at most its size; CPU_ISSET is asked only
-    // about numbers below the set's size.
+    // SAFETY: a zeroed set is an empty set; the call writes at most its size; CPU_ISSET is asked
+    // only about numbers below the set's size.
     unsafe {
         let mut set: libc::cpu_set_t = mem::zeroed();
         check(libc::sched_getaffinity(0, size_of_val(&set), &mut set))?;
@@ -43,8 +43,8 @@ pub fn pin_thread(cpu: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Raises the limit of open descriptors to `wanted`, or as far as this process may; returns the limit
-/// in force. Never lowers it.
+/// Raises the limit of open descriptors to `wanted`, or as far as this process may; returns the
+/// limit in force. Never lowers it.
 pub fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes one rlimit.
@@ -97,8 +97,8 @@ impl From<io::Error> for PrivilegeError {
     }
 }
 
-/// Becomes `user`, for all threads and for good: the user's groups, the group (the user's own if not
-/// given), the user id, and no new privileges through any later program (prctl(2)).
+/// Becomes `user`, for all threads and for good: the user's groups, the group (the user's own if
+/// not given), the user id, and no new privileges through any later program (prctl(2)).
 ///
 /// Does nothing if the process is that user already. Bind sockets and open files first.
 pub fn drop_privileges(user: &str, group: Option<&str>) -> Result<(), PrivilegeError> {

@@ -2,8 +2,8 @@
 //!
 //! A worker that may be told to stop would have to poll a second descriptor or receive with a
 //! time-out; both cost CPU on every batch. Instead the handle sends a signal that does nothing but
-//! interrupt the call. It may arrive just before the call begins and be lost, so the handle repeats it
-//! until the worker says that it has seen the request.
+//! interrupt the call. It may arrive just before the call begins and be lost, so the handle repeats
+//! it until the worker says that it has seen the request.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -96,8 +96,8 @@ impl StopHandle {
             return;
         }
         if let Ok(signal) = wake_signal() {
-            // SAFETY: tgkill takes three integers. Should the thread be gone and its id in use again,
-            // another thread of this process runs the handler, which does nothing.
+            // SAFETY: tgkill takes three integers. Should the thread be gone and its id in use
+            // again, another thread of this process runs the handler, which does nothing.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread_id, signal) };
         }
     }
@@ -110,7 +110,8 @@ impl StopHandle {
 
 /// Stops many workers: asks all of them, then repeats until each has seen it.
 ///
-/// Returns whether all have before `deadline`; those that have not go on without hearing more of it.
+/// Returns whether all have before `deadline`; those that have not go on without hearing more of
+/// it.
 pub fn stop_all<'a>(handles: impl IntoIterator<Item = &'a StopHandle>, deadline: Instant) -> bool {
     let mut waiting: Vec<&StopHandle> = handles.into_iter().collect();
     waiting.iter().for_each(|handle| handle.request());

@@ -19,8 +19,8 @@ const DESCRIPTORS_MAX: RawFd = 1024;
 
 /// Takes the descriptors that the supervisor opened for this process, once; none if it did not.
 ///
-/// Clears the variables that told of them and sets close-on-exec. Call it first in `main`: while other
-/// threads run it fails with [`io::ErrorKind::ResourceBusy`].
+/// Clears the variables that told of them and sets close-on-exec. Call it first in `main`: while
+/// other threads run it fails with [`io::ErrorKind::ResourceBusy`].
 pub fn take_descriptors() -> io::Result<Vec<OwnedFd>> {
     /// sd_listen_fds(3): SD_LISTEN_FDS_START.
     const FIRST: RawFd = 3;

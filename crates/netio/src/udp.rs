@@ -1,7 +1,8 @@
 //! One bound UDP socket, set up for a name server.
 //!
-//! Bind one socket per concrete address and worker (`reuse_port`). A wildcard address works too, but
-//! then the kernel must tell and take the local address with every datagram, which costs 2.5 % CPU.
+//! Bind one socket per concrete address and worker (`reuse_port`). A wildcard address works too,
+//! but then the kernel must tell and take the local address with every datagram, which costs 2.5 %
+//! CPU.
 
 use std::io;
 use std::net::SocketAddr;
@@ -116,8 +117,8 @@ impl UdpSocket {
         self.address.ip().is_unspecified()
     }
 
-    /// The receive buffer granted, in the unit of [`UdpOptions`]: less than asked is worth a warning
-    /// that names `net.core.rmem_max`.
+    /// The receive buffer granted, in the unit of [`UdpOptions`]: less than asked is worth a
+    /// warning that names `net.core.rmem_max`.
     pub fn receive_buffer_bytes(&self) -> io::Result<usize> {
         // socket(7): the kernel doubles what it grants, for its own book-keeping.
         Ok(self.socket.recv_buffer_size()? / 2)

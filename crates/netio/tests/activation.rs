@@ -1,4 +1,5 @@
-//! Sockets that a supervisor opened: a program without a test harness, since it must have one thread.
+//! Sockets that a supervisor opened: a program without a test harness, since it must have one
+//! thread.
 #![allow(clippy::unwrap_used)]
 
 use std::env;
@@ -23,7 +24,8 @@ fn main() {
     }
 }
 
-/// Starts this program as a supervisor would: sockets on descriptors 3 and 4, variables that say so.
+/// Starts this program as a supervisor would: sockets on descriptors 3 and 4, variables that say
+/// so.
 fn activated_sockets_are_taken_once() {
     let udp = UdpSocket::bind("127.0.0.1:0".parse().unwrap(), &UdpOptions::default()).unwrap();
     let tcp = listen(udp.address(), &TcpOptions::default()).unwrap();

@@ -33,6 +33,7 @@ fn replies_go_back_to_the_sender_over_v4_and_v6() {
         assert_eq!(batch.receive(&server).unwrap(), 1);
         assert_eq!(batch.get(0).peer, client.local_addr().unwrap());
         *batch.get(0).len = 4;
+        assert_eq!(batch.received_len(0), 5);
         assert_eq!(batch.send(&server), Sent { replies: 1, refused: 0 });
         let mut reply = [0; 16];
         let (len, from) = client.recv_from(&mut reply).unwrap();
