@@ -1,1 +1,19 @@
 //! UDP workers and TCP connections that call the engine.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`Responder`] | what a transport asks of the engine |
+//! | [`udp`] | one thread per socket: receive a batch, answer, send |
+//! | [`faults`] | what happens when the engine panics, or panics too often |
+//!
+//! Deliberately absent: configuration syntax, metric names, sockets' creation (netio), and DNS but
+//! for the header of the one reply that is made when the engine has failed.
+
+mod clock;
+pub mod faults;
+mod responder;
+mod servfail;
+pub mod udp;
+
+pub use clock::Clock;
+pub use responder::Responder;

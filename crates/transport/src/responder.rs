@@ -1,0 +1,32 @@
+//! What a transport asks of the engine.
+
+use zonda_engine::{Batch, Engine, Now, Peer, Transport};
+
+/// Makes replies from queries: the engine, or a stand-in in tests.
+///
+/// Each worker or executor has its own, so `&mut self` takes no lock.
+pub trait Responder: Send + 'static {
+    /// Answers all messages of a batch in place.
+    fn answer_batch<B: Batch>(&mut self, now: Now, batch: &mut B);
+
+    /// Answers the query in the first `len` octets of `buffer`; returns the reply's length, 0 for
+    /// silence.
+    fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> usize;
+
+    /// Takes note that `replies` each took `nanos` from being received to being sent.
+    fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64);
+}
+
+impl Responder for Engine {
+    fn answer_batch<B: Batch>(&mut self, now: Now, batch: &mut B) {
+        Self::answer_batch(self, now, batch);
+    }
+
+    fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> usize {
+        Self::answer(self, now, peer, buffer, len)
+    }
+
+    fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64) {
+        self.counters().observe_latency(transport, nanos, replies);
+    }
+}

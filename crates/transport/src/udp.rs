@@ -1,0 +1,270 @@
+//! One thread per socket: receive a batch, answer, send.
+//!
+//! The thread owns its engine and blocks only in the receive call, so nothing is shared between
+//! workers on the way of a query. Several workers on one address each bind it with `SO_REUSEPORT`;
+//! several addresses have workers of their own.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use zonda_engine::counters::Counter;
+use zonda_engine::{Batch, Message, Peer, Transport};
+use zonda_netio::{
+    DatagramBatch, StopHandle, StopToken, UdpSocket, process, stop::stop_all, stop_channel,
+};
+
+use crate::clock::Clock;
+use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
+use crate::responder::Responder;
+use crate::servfail;
+
+/// How long a worker that was told to stop goes on answering what keeps arriving.
+const DRAIN_MAX: Duration = Duration::from_secs(1);
+
+/// How one worker works.
+#[derive(Clone, Debug)]
+pub struct UdpConfig {
+    /// The thread's name, of which the system shows 15 octets.
+    pub name: String,
+    /// Passed on to the engine with each query.
+    pub listener: u16,
+    /// Most datagrams per system call; 1 to 1024.
+    pub batch_width: usize,
+    /// Room for one query or reply. Longer queries are cut, so they are answered FORMERR.
+    pub buffer_bytes: usize,
+    /// The CPU to keep the thread on; none leaves it to the scheduler.
+    pub cpu: Option<usize>,
+}
+
+impl Default for UdpConfig {
+    fn default() -> Self {
+        Self { name: "udp".to_owned(), listener: 0, batch_width: 64, buffer_bytes: 4096, cpu: None }
+    }
+}
+
+/// What one worker has done. `received` = `replied` + `refused` + `unanswered`.
+#[derive(Default)]
+pub struct UdpCounters {
+    /// Receive calls that returned datagrams.
+    pub batches: Counter,
+    /// Datagrams received.
+    pub received: Counter,
+    /// Replies that the kernel took.
+    pub replied: Counter,
+    /// Replies that the kernel refused: no route, a firewall's no, port 0, a full send buffer.
+    pub refused: Counter,
+    /// Datagrams to which there is no reply.
+    pub unanswered: Counter,
+    /// Panics of the engine, one per batch at most.
+    pub panics: Counter,
+    /// Receive calls that failed.
+    pub receive_errors: Counter,
+}
+
+/// A running worker. Dropping it leaves the thread running; see [`stop_workers`].
+pub struct UdpWorker {
+    /// Asks it to stop.
+    stop: StopHandle,
+    /// Ends when it has stopped or failed.
+    thread: JoinHandle<()>,
+    /// See [`UdpCounters`].
+    counters: Arc<UdpCounters>,
+}
+
+impl UdpWorker {
+    /// Starts a thread that answers on `socket` with what `make` makes, in that thread: once now
+    /// and again after each panic.
+    pub fn spawn<R: Responder>(
+        socket: Arc<UdpSocket>,
+        config: UdpConfig,
+        clock: Clock,
+        make: impl FnMut() -> R + Send + 'static,
+        failures: FailureSender,
+    ) -> io::Result<Self> {
+        let (stop, token) = stop_channel()?;
+        let counters = Arc::<UdpCounters>::default();
+        let shared = Arc::clone(&counters);
+        let thread = thread::Builder::new().name(config.name.clone()).spawn(move || {
+            let name = config.name.clone();
+            // Stands if the thread panics outside the engine.
+            let mut outcome = Err(Fault::Panic);
+            survives(|| {
+                outcome = Worker::new(socket, &config, clock, make, shared).run(&token);
+            });
+            if let Err(fault) = outcome {
+                tracing::error!(worker = name, ?fault, "giving up");
+                // A full channel holds failures enough to end the process.
+                let _ = failures.try_send(Failure { worker: name, fault });
+            }
+        })?;
+        Ok(Self { stop, thread, counters })
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> &Arc<UdpCounters> {
+        &self.counters
+    }
+}
+
+/// Stops workers: each finishes its batch, answers what its socket has received by then, and ends.
+///
+/// Returns whether all have ended before `deadline`; a thread that has not is left behind.
+pub fn stop_workers(workers: Vec<UdpWorker>, deadline: Instant) -> bool {
+    let seen = stop_all(workers.iter().map(|worker| &worker.stop), deadline);
+    while Instant::now() < deadline && workers.iter().any(|worker| !worker.thread.is_finished()) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let (ended, late): (Vec<_>, Vec<_>) =
+        workers.into_iter().partition(|worker| worker.thread.is_finished());
+    let sound = ended.into_iter().map(|worker| worker.thread.join().is_ok());
+    sound.fold(seen, |all, sound| all && sound) && late.is_empty()
+}
+
+/// What the thread owns.
+struct Worker<R, F> {
+    /// Where queries come from and replies go.
+    socket: Arc<UdpSocket>,
+    /// The datagrams at hand.
+    batch: Received,
+    /// Makes replies.
+    responder: R,
+    /// Makes responders.
+    make: F,
+    /// Read once per received and once per sent batch.
+    clock: Clock,
+    /// Panics and failed receive calls.
+    faults: FaultBudget,
+    /// Written by this thread only.
+    counters: Arc<UdpCounters>,
+}
+
+impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
+    /// Allocates all that the worker ever needs.
+    fn new(
+        socket: Arc<UdpSocket>,
+        config: &UdpConfig,
+        clock: Clock,
+        mut make: F,
+        counters: Arc<UdpCounters>,
+    ) -> Self {
+        if let Some(cpu) = config.cpu
+            && let Err(error) = process::pin_thread(cpu)
+        {
+            tracing::warn!(worker = config.name, cpu, %error, "cannot keep the worker on its CPU");
+        }
+        let batch = Received {
+            datagrams: DatagramBatch::new(config.batch_width, config.buffer_bytes),
+            listener: config.listener,
+        };
+        let (responder, faults) = (make(), FaultBudget::new());
+        Self { socket, batch, responder, make, clock, faults, counters }
+    }
+
+    /// Answers until told to stop, then what is queued; an error is one fault too many.
+    fn run(&mut self, stop: &StopToken) -> Result<(), Fault> {
+        stop.enter();
+        while !stop.is_requested() {
+            let received = self.batch.datagrams.receive(&self.socket);
+            self.serve(received)?;
+        }
+        let deadline = Instant::now() + DRAIN_MAX;
+        while Instant::now() < deadline {
+            let received = self.batch.datagrams.receive_queued(&self.socket);
+            if matches!(received, Ok(0)) {
+                break;
+            }
+            self.serve(received)?;
+        }
+        Ok(())
+    }
+
+    /// Answers one batch, or deals with the failure to receive it.
+    fn serve(&mut self, received: io::Result<usize>) -> Result<(), Fault> {
+        match received {
+            Ok(count) => self.answer(count as u64),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(error) => {
+                self.counters.receive_errors.add(1);
+                tracing::error!(address = %self.socket.address(), %error, "cannot receive");
+                // Lack of memory may pass; other errors come back until the budget is spent.
+                thread::sleep(Duration::from_millis(10));
+                if self.faults.is_spent() { Err(Fault::Receive(error)) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Answers the batch at hand and sends the replies.
+    fn answer(&mut self, count: u64) -> Result<(), Fault> {
+        let now = self.clock.now();
+        let sound = survives(|| self.responder.answer_batch(now, &mut self.batch));
+        if !sound {
+            self.batch.fail_unanswered();
+        }
+        let sent = self.batch.datagrams.send(&self.socket);
+        let (replied, refused) = (sent.replies as u64, sent.refused as u64);
+        self.counters.batches.add(1);
+        self.counters.received.add(count);
+        self.counters.replied.add(replied);
+        self.counters.refused.add(refused);
+        self.counters.unanswered.add(count - replied - refused);
+        if !sound {
+            return self.replace_responder();
+        }
+        let nanos = self.clock.monotonic_nanos().saturating_sub(now.monotonic_nanos);
+        self.responder.observe_latency(Transport::Udp, nanos, replied);
+        Ok(())
+    }
+
+    /// After a panic, whose replies are on their way: a new responder, unless there were too many.
+    #[cold]
+    fn replace_responder(&mut self) -> Result<(), Fault> {
+        self.counters.panics.add(1);
+        tracing::error!(address = %self.socket.address(), "the engine panicked on a UDP batch");
+        if self.faults.is_spent() {
+            return Err(Fault::Panic);
+        }
+        self.responder = (self.make)();
+        Ok(())
+    }
+}
+
+/// A received batch as the engine sees it.
+struct Received {
+    /// The datagrams.
+    datagrams: DatagramBatch,
+    /// On which listener.
+    listener: u16,
+}
+
+impl Received {
+    /// After a panic: SERVFAIL for each query that has no reply yet, silence for what was none.
+    ///
+    /// A reply of the query's own length cannot be told from a response that a stranger sent; both
+    /// are left out, for the one client asks again and the other must not be echoed.
+    fn fail_unanswered(&mut self) {
+        for index in 0..self.datagrams.len() {
+            let received = self.datagrams.received_len(index);
+            let datagram = self.datagrams.get(index);
+            if *datagram.len == received {
+                *datagram.len = servfail::write(datagram.buffer, received);
+            }
+        }
+    }
+}
+
+impl Batch for Received {
+    #[inline]
+    fn len(&self) -> usize {
+        self.datagrams.len()
+    }
+
+    #[inline]
+    fn get(&mut self, index: usize) -> Message<'_> {
+        let datagram = self.datagrams.get(index);
+        let (address, listener) = (datagram.peer, self.listener);
+        let peer = Peer { address, transport: Transport::Udp, listener };
+        Message { peer, buffer: datagram.buffer, len: datagram.len }
+    }
+}
