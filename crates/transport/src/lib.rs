@@ -4,16 +4,20 @@
 //! |---|---|
 //! | [`Responder`] | what a transport asks of the engine |
 //! | [`udp`] | one thread per socket: receive a batch, answer, send |
+//! | [`tcp`] | connections: admission, framing, deadlines |
 //! | [`faults`] | what happens when the engine panics, or panics too often |
 //!
 //! Deliberately absent: configuration syntax, metric names, sockets' creation (netio), and DNS but
 //! for the header of the one reply that is made when the engine has failed.
 
 mod clock;
+mod counter;
 pub mod faults;
 mod responder;
 mod servfail;
+pub mod tcp;
 pub mod udp;
 
 pub use clock::Clock;
+pub use counter::SharedCounter;
 pub use responder::Responder;

@@ -1,0 +1,256 @@
+//! One connection, from admission to its end.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncWrite;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
+use zonda_engine::Peer;
+
+use super::TcpServer;
+use super::admission::Ticket;
+use crate::responder::Responder;
+
+/// How long a stopped connection waits for bytes that are on their way.
+const STOP_GRACE: Duration = Duration::from_millis(50);
+/// How long a stopped connection goes on answering a client that goes on asking.
+const STOP_MAX: Duration = Duration::from_secs(1);
+/// How long to wait for the client's end of a connection that we have ended first.
+const LINGER_MAX: Duration = Duration::from_millis(500);
+
+/// Why a connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// The client has ended it and has all its replies.
+    Client,
+    /// The server stops, and what had arrived is answered.
+    Stopped,
+    /// It made room for another.
+    Evicted,
+    /// Nothing came for too long.
+    IdleTimeout,
+    /// A message took too long to come.
+    ReadTimeout,
+    /// Replies took too long to go.
+    WriteTimeout,
+    /// As many queries as one connection may ask.
+    QueryLimit,
+    /// Reset, or another error of the connection.
+    Error,
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        Self::Error
+    }
+}
+
+/// A connection and all that is kept for it: an idle one has two empty vectors.
+pub(super) struct Connection<R> {
+    /// Limits, executors, counters.
+    server: Arc<TcpServer<R>>,
+    /// The socket.
+    stream: TcpStream,
+    /// Who asks.
+    peer: Peer,
+    /// The place that admission gave.
+    ticket: Ticket,
+    /// Received and not answered yet: part of a message, or more than one write of replies takes.
+    /// At most a message and one read.
+    input: Vec<u8>,
+    /// Replies that the client has not taken yet. At most one reply more than a full write.
+    output: Vec<u8>,
+    /// When the message whose beginning is in `input` began to arrive.
+    message_since: Instant,
+    /// Queries answered so far.
+    queries: u64,
+    /// The client will send no more.
+    is_half_closed: bool,
+    /// The server stops: when to give up answering.
+    stop_at: Option<Instant>,
+}
+
+impl<R: Responder> Connection<R> {
+    /// A connection just admitted.
+    pub(super) fn new(
+        server: Arc<TcpServer<R>>,
+        stream: TcpStream,
+        peer: Peer,
+        ticket: Ticket,
+    ) -> Self {
+        Self {
+            server,
+            stream,
+            peer,
+            ticket,
+            input: Vec::new(),
+            output: Vec::new(),
+            message_since: Instant::now(),
+            queries: 0,
+            is_half_closed: false,
+            stop_at: None,
+        }
+    }
+
+    /// Serves until either side ends it, then counts why.
+    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+        let end = loop {
+            if let Err(end) = self.step(&mut stop).await {
+                break end;
+            }
+        };
+        let counters = &self.server.counters;
+        let counter = match end {
+            End::Client | End::Stopped | End::Evicted => None, // evictions are counted when asked for
+            End::IdleTimeout => Some(&counters.idle_timeouts),
+            End::ReadTimeout => Some(&counters.read_timeouts),
+            End::WriteTimeout => Some(&counters.write_timeouts),
+            End::QueryLimit => Some(&counters.query_limits),
+            End::Error => Some(&counters.errors),
+        };
+        if let Some(counter) = counter {
+            counter.add(1);
+        }
+        if matches!(end, End::Stopped | End::QueryLimit) {
+            self.linger().await;
+        }
+    }
+
+    /// Delivers what is to be sent, answers what has been received, or waits for more; in this
+    /// order, so that a client that does not read is not read from.
+    async fn step(&mut self, stop: &mut watch::Receiver<bool>) -> Result<(), End> {
+        self.deliver().await?;
+        if self.answer()? {
+            return Ok(());
+        }
+        if self.is_half_closed {
+            return Err(End::Client);
+        }
+        self.wait(stop).await?;
+        self.read()
+    }
+
+    /// Sends all output.
+    async fn deliver(&mut self) -> Result<(), End> {
+        let mut sent = 0;
+        let deadline = Instant::now() + self.server.config.write_max;
+        while sent < self.output.len() {
+            match self.stream.try_write(&self.output[sent..]) {
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let writable = timeout_at(deadline, self.stream.writable()).await;
+                    writable.map_err(|_| End::WriteTimeout)??;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.output = Vec::new();
+        Ok(())
+    }
+
+    /// Answers whole messages of the input, at most one write of replies; whether there were any.
+    fn answer(&mut self) -> Result<bool, End> {
+        let left = match self.server.config.queries_max {
+            0 => u64::MAX,
+            max => max - self.queries,
+        };
+        if left == 0 {
+            return Err(End::QueryLimit);
+        }
+        let mut executor = self.server.executors.take();
+        let done = executor.answer_all(&self.peer, &self.input, &mut self.output, left);
+        drop(executor);
+        if done.queries == 0 {
+            return Ok(false);
+        }
+        self.queries += done.queries;
+        self.message_since = Instant::now();
+        if done.octets == self.input.len() {
+            self.input = Vec::new();
+        } else {
+            self.input.drain(..done.octets);
+        }
+        Ok(true)
+    }
+
+    /// Waits until there is something to read, but no longer than the connection may last.
+    async fn wait(&mut self, stop: &mut watch::Receiver<bool>) -> Result<(), End> {
+        if let Some(stop_at) = self.stop_at {
+            let deadline = stop_at.min(Instant::now() + STOP_GRACE);
+            return match timeout_at(deadline, self.stream.readable()).await {
+                Ok(readable) if Instant::now() < stop_at => Ok(readable?),
+                _ => Err(End::Stopped),
+            };
+        }
+        let (deadline, end) = self.deadline();
+        let is_idle = self.input.is_empty();
+        if is_idle {
+            self.ticket.set_idle(self.server.clock.monotonic_nanos());
+        }
+        let waited = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => {
+                self.stop_at = Some(Instant::now() + STOP_MAX);
+                Ok(())
+            }
+            () = self.ticket.evicted() => Err(End::Evicted),
+            readable = self.stream.readable() => readable.map_err(End::from),
+            () = sleep_until(deadline) => Err(end),
+        };
+        if is_idle && !self.ticket.set_busy() {
+            return Err(End::Evicted);
+        }
+        waited
+    }
+
+    /// How long to wait for the next bytes, and what it means if none come.
+    fn deadline(&self) -> (Instant, End) {
+        let config = &self.server.config;
+        if !self.input.is_empty() {
+            return (self.message_since + config.read_max, End::ReadTimeout);
+        }
+        let crowded = self.server.admission.is_crowded();
+        let idle_max = if crowded { config.idle_max / 4 } else { config.idle_max };
+        (Instant::now() + idle_max, End::IdleTimeout)
+    }
+
+    /// Takes what has arrived, if anything has.
+    fn read(&mut self) -> Result<(), End> {
+        let mut chunk = [0; 16 << 10];
+        match self.stream.try_read(&mut chunk) {
+            Ok(0) => self.is_half_closed = true,
+            Ok(count) => {
+                if self.input.is_empty() {
+                    self.message_since = Instant::now();
+                }
+                self.input.extend_from_slice(&chunk[..count]);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    /// Ends our side and waits for the client's: closing while bytes arrive would reset the
+    /// connection, and the client would lose replies that it has not read yet.
+    async fn linger(mut self) {
+        let shutdown = poll_fn(|context| Pin::new(&mut self.stream).poll_shutdown(context)).await;
+        let deadline = Instant::now() + LINGER_MAX;
+        let mut is_open = shutdown.is_ok();
+        while is_open
+            && Instant::now() < deadline
+            && matches!(timeout_at(deadline, self.stream.readable()).await, Ok(Ok(())))
+        {
+            let read = self.stream.try_read(&mut [0; 4096]);
+            is_open = match read {
+                Ok(count) => count > 0,
+                Err(error) => error.kind() == io::ErrorKind::WouldBlock,
+            };
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Connections: admission, framing, deadlines.
+//!
+//! ```text
+//! accept ─ admission ─► connection ─ whole messages ─► executor ─ replies ─► one write
+//!             │              └ reads, deadlines, output that waits for the client
+//!             └ limits in all and per client; at the limit the longest idle one goes
+//! ```
+//!
+//! An idle connection holds no buffer: bytes are read into the stack, answered at once by an
+//! executor that all connections share, and only what is left over — half a message, replies that
+//! the client has not taken — is kept. rfc7766, rfc9210.
+//!
+//! Deliberately absent: EDNS keepalive (rfc7828; the engine writes it, told
+//! [`TcpConfig::idle_max`]), replies in several messages, and replies out of order.
+
+mod admission;
+mod connection;
+mod executor;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout_at};
+use zonda_engine::{Peer, Transport};
+
+use crate::clock::Clock;
+use crate::counter::SharedCounter;
+use crate::faults::FailureSender;
+use crate::responder::Responder;
+use admission::Admission;
+use connection::Connection;
+use executor::Executors;
+
+/// How long a stopped listener accepts connections that the kernel has for it already.
+const LAST_ACCEPTS: Duration = Duration::from_millis(20);
+
+/// Bounds on connections. Each has a counter in [`TcpCounters`] that tells when it bites.
+#[derive(Clone, Debug)]
+pub struct TcpConfig {
+    /// Connections open at once, on all listeners together; at least 1.
+    pub connections_max: usize,
+    /// Of these, from one client: an IPv4 address or an IPv6 /64; at least 1.
+    pub connections_per_client_max: usize,
+    /// Queries answered on one connection before it is closed; 0 = no bound.
+    pub queries_max: u64,
+    /// How long a connection may be idle; a quarter of it once three quarters of
+    /// `connections_max` are open.
+    pub idle_max: Duration,
+    /// How long a message may take from its first to its last byte.
+    pub read_max: Duration,
+    /// How long the client may take to receive the replies that one write could not deliver.
+    pub write_max: Duration,
+}
+
+impl Default for TcpConfig {
+    fn default() -> Self {
+        Self {
+            connections_max: 1000,
+            connections_per_client_max: 100,
+            queries_max: 0,
+            idle_max: Duration::from_secs(10),
+            read_max: Duration::from_secs(5),
+            write_max: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What all listeners of a [`TcpServer`] have done.
+///
+/// `accepted` = `refused_total` + `refused_client` + open connections + closed ones.
+#[derive(Debug, Default)]
+pub struct TcpCounters {
+    /// Connections accepted from the kernel.
+    pub accepted: SharedCounter,
+    /// Closed at once: `connections_max` were open and none was idle.
+    pub refused_total: SharedCounter,
+    /// Closed at once: the client had `connections_per_client_max` open.
+    pub refused_client: SharedCounter,
+    /// Closed while idle, to make room for a new one at `connections_max`.
+    pub evicted: SharedCounter,
+    /// Closed after `idle_max`.
+    pub idle_timeouts: SharedCounter,
+    /// Closed because a message took longer than `read_max`.
+    pub read_timeouts: SharedCounter,
+    /// Closed because replies took longer than `write_max` to deliver.
+    pub write_timeouts: SharedCounter,
+    /// Closed after `queries_max` queries.
+    pub query_limits: SharedCounter,
+    /// Closed by an error of the connection, mostly a reset.
+    pub errors: SharedCounter,
+    /// Accept calls that failed, mostly for want of descriptors.
+    pub accept_errors: SharedCounter,
+    /// Messages received.
+    pub received: SharedCounter,
+    /// Replies handed to connections.
+    pub replied: SharedCounter,
+    /// Panics of the engine.
+    pub panics: SharedCounter,
+}
+
+/// Serves any number of listeners under common limits, with executors that their connections share.
+pub struct TcpServer<R> {
+    /// See [`TcpConfig`].
+    config: TcpConfig,
+    /// Tells since when connections are idle.
+    clock: Clock,
+    /// Engines.
+    executors: Executors<R>,
+    /// Who is connected.
+    admission: Arc<Admission>,
+    /// See [`TcpCounters`].
+    counters: Arc<TcpCounters>,
+}
+
+impl<R: Responder> TcpServer<R> {
+    /// Prepares to serve with `executors` engines (at least 1; one per thread of the runtime is
+    /// right). `make` makes the one of each number, now and again after it panicked.
+    pub fn new(
+        config: TcpConfig,
+        executors: usize,
+        clock: Clock,
+        make: impl Fn(usize) -> R + Send + Sync + 'static,
+        failures: FailureSender,
+    ) -> Arc<Self> {
+        let counters = Arc::<TcpCounters>::default();
+        Arc::new(Self {
+            executors: Executors::new(executors, clock, make, failures, Arc::clone(&counters)),
+            admission: Arc::new(Admission::new(&config)),
+            config,
+            clock,
+            counters,
+        })
+    }
+
+    /// What it has done so far.
+    pub fn counters(&self) -> &Arc<TcpCounters> {
+        &self.counters
+    }
+
+    /// Connections open now.
+    pub fn open_connections(&self) -> usize {
+        self.admission.open()
+    }
+
+    /// Accepts and serves connections until `stop` says true or is gone; then those that wait to be
+    /// accepted too, and returns once all of its connections are closed.
+    ///
+    /// A stopped connection answers what has arrived and closes; none takes longer than
+    /// `write_max`.
+    ///
+    /// # Errors
+    /// When the listener, which must not block, cannot join the runtime.
+    pub async fn serve(
+        self: Arc<Self>,
+        listener: std::net::TcpListener,
+        index: u16,
+        mut stop: watch::Receiver<bool>,
+    ) -> io::Result<()> {
+        let listener = TcpListener::from_std(listener)?;
+        let mut tasks = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = stop.wait_for(|stop| *stop) => break,
+                Some(ended) = tasks.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "the task of a connection panicked");
+                    }
+                    continue;
+                }
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, address)) => self.admit(stream, address, index, &stop, &mut tasks),
+                Err(error) => self.accept_failed(&error).await,
+            }
+        }
+        let deadline = Instant::now() + LAST_ACCEPTS;
+        while let Ok(Ok((stream, address))) = timeout_at(deadline, listener.accept()).await {
+            self.admit(stream, address, index, &stop, &mut tasks);
+        }
+        drop(listener);
+        while tasks.join_next().await.is_some() {}
+        Ok(())
+    }
+
+    /// Starts a connection's task, or closes the connection if it is one too many.
+    fn admit(
+        self: &Arc<Self>,
+        stream: TcpStream,
+        address: SocketAddr,
+        listener: u16,
+        stop: &watch::Receiver<bool>,
+        tasks: &mut JoinSet<()>,
+    ) {
+        self.counters.accepted.add(1);
+        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+        let Some(ticket) = self.admission.admit(address.ip(), &self.counters) else { return };
+        // Replies are written whole; waiting for more to send would only delay them.
+        let _ = stream.set_nodelay(true);
+        let peer = Peer { address, transport: Transport::Tcp, listener };
+        let connection = Connection::new(Arc::clone(self), stream, peer, ticket);
+        tasks.spawn(connection.run(stop.clone()));
+    }
+
+    /// Counts a failed accept and lets time pass: for want of descriptors it would fail again at
+    /// once.
+    async fn accept_failed(&self, error: &io::Error) {
+        const PAUSE: Duration = Duration::from_millis(50);
+        self.counters.accept_errors.add(1);
+        if error.kind() != io::ErrorKind::ConnectionAborted {
+            tracing::warn!(%error, "cannot accept a connection");
+            sleep(PAUSE).await;
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! TCP connections with a toy engine, over loopback.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use support::{Toy, failures, id, query, rcode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use zonda_netio::tcp::{TcpOptions, listen};
+use zonda_transport::Clock;
+use zonda_transport::faults::FAULTS_PER_MINUTE_MAX;
+use zonda_transport::tcp::{TcpConfig, TcpCounters, TcpServer};
+
+/// A running server.
+struct Running {
+    server: Arc<TcpServer<Toy>>,
+    address: SocketAddr,
+    stop: watch::Sender<bool>,
+    task: JoinHandle<std::io::Result<()>>,
+    failures: tokio::sync::mpsc::Receiver<zonda_transport::faults::Failure>,
+}
+
+impl Running {
+    /// Starts a server with two toy engines.
+    fn start(config: TcpConfig) -> Self {
+        let (sender, failures) = failures();
+        let server = TcpServer::new(config, 2, Clock::start(), |_| Toy, sender);
+        let listener = listen("127.0.0.1:0".parse().unwrap(), &TcpOptions::default()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let task = tokio::spawn(Arc::clone(&server).serve(listener, 0, stopped));
+        Self { server, address, stop, task, failures }
+    }
+
+    /// Connects a client.
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Stops the server and waits for its end.
+    async fn stop(self) -> Arc<TcpCounters> {
+        self.stop.send(true).unwrap();
+        timeout(Duration::from_secs(10), self.task).await.unwrap().unwrap().unwrap();
+        assert_eq!(self.server.open_connections(), 0);
+        Arc::clone(self.server.counters())
+    }
+
+    /// Waits until `counted` is true of the counters.
+    async fn until(&self, counted: impl Fn(&TcpCounters) -> bool) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while !counted(self.server.counters()) {
+            assert!(Instant::now() < deadline, "{:?}", self.server.counters());
+            sleep(Duration::from_millis(2)).await;
+        }
+    }
+}
+
+/// A message behind its length.
+fn framed(message: &[u8]) -> Vec<u8> {
+    [&(message.len() as u16).to_be_bytes(), message].concat()
+}
+
+/// The next message.
+async fn receive(client: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let len = timeout(Duration::from_secs(10), client.read_u16()).await.unwrap()?;
+    let mut message = vec![0; usize::from(len)];
+    client.read_exact(&mut message).await?;
+    Ok(message)
+}
+
+/// Sends one query for `label` and checks that it is answered.
+async fn ask(client: &mut TcpStream, label: &str) {
+    client.write_all(&framed(&query(9, label))).await.unwrap();
+    assert_eq!(id(&receive(client).await.unwrap()), 9);
+}
+
+/// Whether the server has ended the connection.
+async fn is_closed(client: &mut TcpStream) -> bool {
+    let read = timeout(Duration::from_secs(10), client.read(&mut [0; 512])).await;
+    matches!(read, Ok(Ok(0) | Err(_)))
+}
+
+#[tokio::test]
+async fn a_hundred_queries_in_one_segment_are_answered_in_order_in_one_write() {
+    let running = Running::start(TcpConfig::default());
+    let mut client = running.connect().await;
+    let queries: Vec<u8> = (0..100).flat_map(|number| framed(&query(number, "a"))).collect();
+    client.write_all(&queries).await.unwrap();
+    for number in 0..100 {
+        let reply = receive(&mut client).await.unwrap();
+        assert_eq!((id(&reply), rcode(&reply)), (number, 0));
+    }
+    let counters = running.stop().await;
+    assert_eq!((counters.received.get(), counters.replied.get()), (100, 100));
+}
+
+#[tokio::test]
+async fn a_message_may_come_byte_by_byte() {
+    let running = Running::start(TcpConfig::default());
+    let mut client = running.connect().await;
+    client.set_nodelay(true).unwrap();
+    for byte in [framed(&query(1, "one")), framed(&query(2, "two"))].concat() {
+        client.write_all(&[byte]).await.unwrap();
+        sleep(Duration::from_millis(1)).await;
+    }
+    assert_eq!(id(&receive(&mut client).await.unwrap()), 1);
+    assert_eq!(id(&receive(&mut client).await.unwrap()), 2);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_sends_no_more_gets_all_replies_and_then_the_end() {
+    let running = Running::start(TcpConfig::default());
+    let mut client = running.connect().await;
+    let queries: Vec<u8> = (0..50).flat_map(|number| framed(&query(number, "slow"))).collect();
+    client.write_all(&queries).await.unwrap();
+    client.shutdown().await.unwrap();
+    for number in 0..50 {
+        assert_eq!(id(&receive(&mut client).await.unwrap()), number);
+    }
+    assert!(is_closed(&mut client).await);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn silence_and_messages_without_content_do_not_end_a_connection() {
+    let running = Running::start(TcpConfig::default());
+    let mut client = running.connect().await;
+    client
+        .write_all(&[framed(&query(1, "silent")), framed(b""), framed(b"x")].concat())
+        .await
+        .unwrap();
+    ask(&mut client, "a").await;
+    let counters = running.stop().await;
+    assert_eq!((counters.received.get(), counters.replied.get()), (4, 1));
+}
+
+#[tokio::test]
+async fn long_replies_reach_a_slow_reader_whole() {
+    let running = Running::start(TcpConfig::default());
+    let mut client = running.connect().await;
+    let queries: Vec<u8> = (0..200).flat_map(|number| framed(&query(number, "long"))).collect();
+    client.write_all(&queries).await.unwrap();
+    for number in 0..200 {
+        if number % 50 == 0 {
+            sleep(Duration::from_millis(50)).await;
+        }
+        let reply = receive(&mut client).await.unwrap();
+        assert_eq!((id(&reply), reply.len()), (number, 60_000));
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off() {
+    let write_max = Duration::from_millis(100);
+    let running = Running::start(TcpConfig { write_max, ..TcpConfig::default() });
+    let mut client = running.connect().await;
+    let queries: Vec<u8> = (0..500).flat_map(|number| framed(&query(number, "long"))).collect();
+    client.write_all(&queries).await.unwrap();
+    running.until(|counters| counters.write_timeouts.get() == 1).await;
+    assert_eq!(running.server.open_connections(), 0);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_and_a_message_that_never_ends_are_closed_in_time() {
+    let config = TcpConfig {
+        idle_max: Duration::from_millis(150),
+        read_max: Duration::from_millis(150),
+        ..TcpConfig::default()
+    };
+    let running = Running::start(config);
+    let mut idle = running.connect().await;
+    ask(&mut idle, "a").await;
+    assert!(is_closed(&mut idle).await);
+    running.until(|counters| counters.idle_timeouts.get() == 1).await;
+
+    let mut slow = running.connect().await;
+    let start = Instant::now();
+    slow.write_all(&[0, 200]).await.unwrap();
+    while slow.write_all(b"x").await.is_ok() && start.elapsed() < Duration::from_secs(5) {
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert!(start.elapsed() < Duration::from_secs(5));
+    running.until(|counters| counters.read_timeouts.get() == 1).await;
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_full_server_closes_the_longest_idle_connection() {
+    let running = Running::start(TcpConfig { connections_max: 3, ..TcpConfig::default() });
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        let mut client = running.connect().await;
+        ask(&mut client, "a").await;
+        clients.push(client);
+    }
+    ask(&mut clients[0], "a").await;
+    sleep(Duration::from_millis(20)).await;
+    let mut newcomer = running.connect().await;
+    ask(&mut newcomer, "a").await;
+    assert!(is_closed(&mut clients[1]).await);
+    ask(&mut clients[0], "a").await;
+    ask(&mut clients[2], "a").await;
+    assert_eq!(running.stop().await.evicted.get(), 1);
+}
+
+#[tokio::test]
+async fn connections_in_the_middle_of_a_message_are_not_closed_for_a_newcomer() {
+    let running = Running::start(TcpConfig { connections_max: 2, ..TcpConfig::default() });
+    let mut clients = [running.connect().await, running.connect().await];
+    for client in &mut clients {
+        ask(client, "a").await;
+        client.write_all(&framed(&query(1, "b"))[..5]).await.unwrap();
+    }
+    sleep(Duration::from_millis(50)).await;
+    assert!(is_closed(&mut running.connect().await).await);
+    for client in &mut clients {
+        client.write_all(&framed(&query(1, "b"))[5..]).await.unwrap();
+        assert_eq!(id(&receive(client).await.unwrap()), 1);
+    }
+    assert_eq!(running.stop().await.refused_total.get(), 1);
+}
+
+#[tokio::test]
+async fn one_client_has_a_share_of_connections_and_a_connection_of_queries() {
+    let config =
+        TcpConfig { connections_per_client_max: 2, queries_max: 3, ..TcpConfig::default() };
+    let running = Running::start(config);
+    let mut clients = [running.connect().await, running.connect().await];
+    ask(&mut clients[1], "a").await;
+    assert!(is_closed(&mut running.connect().await).await);
+    let queries: Vec<u8> = (0..5).flat_map(|number| framed(&query(number, "a"))).collect();
+    clients[0].write_all(&queries).await.unwrap();
+    for number in 0..3 {
+        assert_eq!(id(&receive(&mut clients[0]).await.unwrap()), number);
+    }
+    assert!(is_closed(&mut clients[0]).await);
+    let counters = running.stop().await;
+    assert_eq!((counters.refused_client.get(), counters.query_limits.get()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_under_load_answers_every_query_that_had_arrived() {
+    let running = Running::start(TcpConfig::default());
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        let mut client = running.connect().await;
+        let queries: Vec<u8> = (0..20).flat_map(|number| framed(&query(number, "slow"))).collect();
+        client.write_all(&queries).await.unwrap();
+        clients.push(client);
+    }
+    let counters = running.stop().await;
+    for client in &mut clients {
+        for number in 0..20 {
+            assert_eq!(id(&receive(client).await.unwrap()), number);
+        }
+        assert!(is_closed(client).await);
+    }
+    assert_eq!(counters.replied.get(), 400);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopped_server_does_not_wait_for_clients_that_go_on_asking() {
+    let running = Running::start(TcpConfig::default());
+    let mut client = running.connect().await;
+    let asking = tokio::spawn(async move {
+        let end = Instant::now() + Duration::from_secs(8);
+        let mut replies = vec![0; 1 << 16];
+        while Instant::now() < end
+            && client.write_all(&framed(&query(1, "a"))).await.is_ok()
+            && matches!(client.read(&mut replies).await, Ok(1..))
+        {}
+        Instant::now() < end
+    });
+    sleep(Duration::from_millis(50)).await;
+    running.stop().await;
+    assert!(asking.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_panic_answers_servfail_and_the_connection_goes_on() {
+    let mut running = Running::start(TcpConfig::default());
+    let mut client = running.connect().await;
+    let panic = query(7, "panic");
+    // Two engines have a budget of their own.
+    for _ in 0..=2 * FAULTS_PER_MINUTE_MAX {
+        client.write_all(&framed(&panic)).await.unwrap();
+        let reply = receive(&mut client).await.unwrap();
+        assert_eq!((id(&reply), rcode(&reply), &reply[4..]), (7, 2, &panic[4..]));
+    }
+    ask(&mut client, "a").await;
+    let failure = timeout(Duration::from_secs(5), running.failures.recv()).await;
+    assert_eq!(failure.unwrap().unwrap().worker, "tcp");
+    assert_eq!(running.stop().await.panics.get(), u64::from(2 * FAULTS_PER_MINUTE_MAX + 1));
+}
