@@ -11,12 +11,12 @@ use zonda_netio::supervisor::take_descriptors;
 use zonda_netio::tcp::{TcpOptions, listen};
 use zonda_netio::{UdpOptions, UdpSocket};
 
-/// In the child: address of the sockets it should find.
-const EXPECTED: &str = "ZONDA_TEST_ADDRESS";
+/// In the child: addresses of the sockets it should find.
+const EXPECTED: &str = "ZONDA_TEST_ADDRESSES";
 
 fn main() {
     match env::var(EXPECTED) {
-        Ok(address) => activated(&address),
+        Ok(addresses) => activated(&addresses),
         Err(_) => {
             activated_sockets_are_taken_once();
             println!("activated_sockets_are_taken_once ... ok\n1 passed, 0 failed");
@@ -28,13 +28,14 @@ fn main() {
 /// so.
 fn activated_sockets_are_taken_once() {
     let udp = UdpSocket::bind("127.0.0.1:0".parse().unwrap(), &UdpOptions::default()).unwrap();
-    let tcp = listen(udp.address(), &TcpOptions::default()).unwrap();
+    let tcp = listen("127.0.0.1:0".parse().unwrap(), &TcpOptions::default()).unwrap();
+    let addresses = format!("{} {}", udp.address(), tcp.local_addr().unwrap());
     let script = "LISTEN_PID=$$ LISTEN_FDS=2; export LISTEN_PID LISTEN_FDS; \
                   exec \"$0\" 3<&0 4>&1";
     let status = Command::new("sh")
         .args(["-c", script])
         .arg(env::current_exe().unwrap())
-        .env(EXPECTED, udp.address().to_string())
+        .env(EXPECTED, addresses)
         .stdin(OwnedFd::from(socket2::SockRef::from(&udp).try_clone().unwrap()))
         .stdout(OwnedFd::from(tcp))
         .status();
@@ -42,7 +43,7 @@ fn activated_sockets_are_taken_once() {
 }
 
 /// In the child.
-fn activated(address: &str) {
+fn activated(addresses: &str) {
     let mut sockets = take_descriptors().unwrap().into_iter();
     assert!(env::var_os("LISTEN_FDS").is_none());
     assert!(take_descriptors().unwrap().is_empty());
@@ -50,6 +51,5 @@ fn activated(address: &str) {
     let (Inherited::Udp(udp), Inherited::Tcp(tcp)) = (adopt(), adopt()) else {
         panic!("sockets of other kinds");
     };
-    assert_eq!(udp.address().to_string(), address);
-    assert_eq!(tcp.local_addr().unwrap().to_string(), address);
+    assert_eq!(format!("{} {}", udp.address(), tcp.local_addr().unwrap()), addresses);
 }
