@@ -74,7 +74,7 @@ fn a_stopped_worker_has_answered_all_that_it_received() {
     let (sender, _failures) = failures();
     let worker = spawn(&socket, sender);
     let client = client(&socket);
-    // One batch of these takes 320 ms, so that most still wait when the stop comes.
+    // One batch of these takes 64 ms, so that most still wait when the stop comes.
     for number in 0..200 {
         client.send(&query(number, "slow")).unwrap();
     }

@@ -28,7 +28,7 @@ impl Responder for Toy {
         let label = buffer[13..13 + usize::from(buffer[12])].to_vec();
         match label.as_slice() {
             b"panic" => panic!("on purpose"),
-            b"slow" => thread::sleep(Duration::from_millis(5)),
+            b"slow" => thread::sleep(Duration::from_millis(1)),
             b"long" => {
                 buffer[2] |= 0x80;
                 buffer[len..60_000].fill(b'x');
