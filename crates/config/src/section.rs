@@ -142,12 +142,22 @@ impl Key {
     /// What the key holds, in the text form, as TOML.
     pub(crate) fn toml(&self, items: &[&str]) -> String {
         let one = |text: &&str| match self.shape {
-            Shape::Text => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+            Shape::Text => quoted(text),
             Shape::Integer | Shape::Boolean | Shape::Other => (*text).to_owned(),
         };
         let items: Vec<String> = items.iter().map(one).collect();
         if self.many { format!("[{}]", items.join(", ")) } else { items.join(", ") }
     }
+}
+
+/// Text as a TOML string on one line.
+fn quoted(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c {
+        '"' | '\\' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }
 
 /// The elements of a list in the text form: separated by commas, blanks around them left out.

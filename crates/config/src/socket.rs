@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 /// The default socket of a server whose first listener is on `address`.
 ///
-/// Two servers listen on different addresses, so their sockets differ. A server that leaves its port
-/// to the kernel is told apart by its process instead.
+/// Two servers listen on different addresses, so their sockets differ. A server that leaves its
+/// port to the kernel is told apart by its process instead.
 pub(crate) fn default_socket(
     environment: &BTreeMap<String, String>,
     address: SocketAddr,
