@@ -259,7 +259,8 @@ socket = "/run/zonda/zonda.sock"
 #[test]
 fn a_printed_configuration_loads_as_it_was() {
     let text = "version = 1\n[[listen]]\naddress = \"[::1]:53\"\nsend-buffer = \"2 MiB\"\n\
-                access = [\"allow ::1\", \"drop any\"]\n[identity]\nversion = 'a \"quoted\" \\'\nserver-id = \"a\\nb\"\n\
+                access = [\"allow ::1\", \"drop any\"]\n[identity]\nversion = 'a \"quoted\" \\'\n\
+                server-id = \"a\\nb\"\n\
                 [metrics]\nzones = [\"a\", \"b\"]\n";
     let once = load("printed", text).unwrap();
     let twice = load("printed", &once.effective.unwrap().to_string()).unwrap();
