@@ -1,0 +1,61 @@
+# What a person types. `make run` and `make test` work from a fresh clone on Debian and Ubuntu.
+
+# Needed to build: a C compiler (for the linker and for cryptography) and what fetches Rust.
+BUILD_PACKAGES := build-essential ca-certificates curl
+# Needed to test: the servers that Zonda is compared with, and their tools.
+TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind dnsperf knot-dnsutils ldnsutils \
+	bind9-dnsutils valgrind python3 procps
+
+# Where `make run` listens.
+ADDRESS := 127.0.0.1:5300
+
+# rustup puts cargo here; a shell that was open before does not know yet.
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+export CARGO_TERM_PROGRESS_WHEN := never
+
+.NOTPARALLEL:
+.PHONY: help run test test-full toolchain packages fmt clippy tidy unit doc instructions interop
+
+help: ## Lists the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
+
+run: toolchain ## Builds Zonda and serves examples/zones on 127.0.0.1:5300
+	cargo build --release --bin zonda
+	target/release/zonda serve --listen $(ADDRESS) \
+		$(foreach zone,$(wildcard examples/zones/*.zone),--zone $(basename $(notdir $(zone)))=$(zone))
+
+# Every gate, cheapest first, so that a mistake shows soon.
+test: toolchain packages fmt clippy tidy unit doc instructions interop ## Installs the peers and runs every gate
+
+test-full: test ## The gates, then a long comparison with the peers and their speed (about two hours)
+	ZONDA_TEST_ZONES=2000 cargo test --workspace --test '*' real_peers
+	cargo build --release --bin zonda
+	python3 bench/peers.py --workloads dino,erl-mix,erl-all,big --rounds 7
+
+toolchain: ## Installs a C compiler and Rust, if missing
+	@command -v cc >/dev/null && command -v curl >/dev/null || scripts/install-packages $(BUILD_PACKAGES)
+	@scripts/install-rust
+
+packages: ## Installs the peers that the tests use, if missing
+	@scripts/install-packages $(BUILD_PACKAGES) $(TEST_PACKAGES)
+
+fmt: ## The code is formatted
+	cargo fmt --all -- --check
+
+clippy: ## The compiler and clippy have nothing to say
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+
+tidy: ## The rules of the house hold
+	cargo xtask tidy
+
+unit: ## Every test that needs no other server
+	cargo test --workspace --locked -- --skip real_peers
+
+doc: ## The documentation builds without warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items --quiet
+
+instructions: ## A query costs as many instructions as before
+	cargo xtask instructions
+
+interop: ## Every test that starts real peers
+	cargo test --workspace --locked --test '*' real_peers
