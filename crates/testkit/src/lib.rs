@@ -1,1 +1,19 @@
 //! Test-only: real peers as processes, generated zones, differences printed as dig prints.
+//!
+//! The kit shares no code with the server that it judges: it has its own reader of messages, so a
+//! mistake in `zonda-wire` cannot hide itself.
+
+pub mod client;
+pub mod difference;
+pub mod differential;
+pub mod generate;
+pub mod message;
+pub mod peer;
+pub mod process;
+pub mod rdata;
+pub mod sign;
+
+pub use client::{Question, ask};
+pub use message::Message;
+pub use peer::{Peer, PeerKind};
+pub use process::Zonda;

@@ -1,0 +1,60 @@
+//! Signs generated zones with ldns, so that servers can be compared on what they do with DNSSEC.
+
+use std::process::Command;
+
+use crate::generate::Zone;
+use crate::process::{Folder, installed};
+
+/// How a zone proves that a name does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denial {
+    /// rfc4034#4
+    Nsec,
+    /// rfc5155
+    Nsec3,
+    /// rfc5155#6: unsigned delegations are left out.
+    Nsec3OptOut,
+}
+
+impl Denial {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Nsec, Self::Nsec3, Self::Nsec3OptOut];
+
+    /// Arguments of `ldns-signzone`; no salt and no further iterations (rfc9276#3.1).
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Nsec => &[],
+            Self::Nsec3 => &["-n", "-t", "0"],
+            Self::Nsec3OptOut => &["-n", "-p", "-t", "0"],
+        }
+    }
+}
+
+/// The zone with signatures by a key made for it.
+///
+/// # Panics
+/// When ldns is not installed or refuses the zone; the message says what it says.
+pub fn sign(zone: &Zone, denial: Denial) -> Zone {
+    let folder = Folder::new("sign");
+    folder.write("zone", &zone.text);
+    let key = run(&folder, "ldns-keygen", &["-a", "ECDSAP256SHA256", "-k", &zone.name]);
+    let mut arguments = denial.arguments().to_vec();
+    arguments.extend(["-o", &zone.name, "-f", "signed", "zone", key.trim()]);
+    run(&folder, "ldns-signzone", &arguments);
+    let signed = std::fs::read_to_string(folder.path().join("signed"));
+    Zone { text: signed.expect("ldns-signzone writes the file that it is told"), ..zone.clone() }
+}
+
+/// What the program prints.
+fn run(folder: &Folder, program: &str, arguments: &[&str]) -> String {
+    let path = installed(program)
+        .unwrap_or_else(|| panic!("{program} is not installed: `make packages` installs it"));
+    let output = Command::new(path)
+        .args(arguments)
+        .current_dir(folder.path())
+        .output()
+        .unwrap_or_else(|error| panic!("{program}: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {said}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
