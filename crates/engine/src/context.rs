@@ -1,5 +1,6 @@
 //! What the stages of one query share.
 
+use crate::hot::{Hit, HotAnswers, Rotation};
 use crate::message::{Now, Peer};
 use crate::reason::Reason;
 use crate::snapshot::Snapshot;
@@ -36,6 +37,14 @@ pub struct Context<'a> {
     pub address_proven: bool,
     /// The worker's own state.
     pub worker: &'a mut Worker,
+    /// Answers given before.
+    pub hot: &'a mut HotAnswers,
+    /// The one of them that answers this query.
+    pub hit: Option<Hit>,
+    /// Whether the answer is the same for every client that asks the same, so that it may be kept.
+    pub keep: bool,
+    /// How the answer rotates.
+    pub rotation: Rotation,
 }
 
 /// State of a worker that outlives a query.

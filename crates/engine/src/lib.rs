@@ -16,6 +16,7 @@ pub mod access;
 mod context;
 pub mod counters;
 mod epilogue;
+mod hot;
 mod message;
 mod plan;
 mod reason;
@@ -30,10 +31,11 @@ pub use snapshot::{Settings, Snapshot};
 use arc_swap::{ArcSwap, Guard};
 use context::{Context, Verdict, Worker};
 use counters::Counters;
+use hot::{Answer, Hit, HotAnswers, Key, Meta, Rotation};
 use message::Single;
 use std::sync::Arc;
-use zonda_wire::query::UDP_BYTES_MIN;
-use zonda_wire::{Fault, Opcode, Places, Query, Rcode, Reply, Type};
+use zonda_wire::query::{HEADER_BYTES, UDP_BYTES_MIN, flag};
+use zonda_wire::{Class, Fault, Opcode, Places, Query, Rcode, Reply, Type};
 use zonda_zone::LookupName;
 use zones::{Source, ZoneMatch};
 
@@ -47,6 +49,7 @@ pub struct Engine {
     counters: Arc<Counters>,
     worker: Worker,
     places: Places,
+    hot: HotAnswers,
     prepared: Box<[Prepared; STRIDE]>,
     /// Told of every query, if somebody listens.
     observer: Option<Box<dyn Observer>>,
@@ -80,8 +83,12 @@ pub struct Event<'e> {
 
 /// A message between being read and being answered.
 struct Prepared {
-    query: Result<Query, (Query, Fault)>,
+    query: Query,
+    fault: Option<Fault>,
     name: LookupName,
+    /// The key of its answer among those given before.
+    key: Option<Key>,
+    hit: Option<Hit>,
     zone: Option<ZoneMatch>,
     /// Where the name's node probably lies.
     place: Option<u32>,
@@ -91,27 +98,42 @@ struct Prepared {
 
 impl Default for Prepared {
     fn default() -> Self {
-        let query = Query::parse(&[]);
-        Self { query, name: LookupName::default(), zone: None, place: None, touched: 0 }
+        let query = Query::default();
+        Self {
+            query,
+            fault: None,
+            name: LookupName::default(),
+            key: None,
+            hit: None,
+            zone: None,
+            place: None,
+            touched: 0,
+        }
     }
 }
 
 impl Prepared {
-    /// Reads a message and hashes its name.
+    /// Reads the message of `len` octets and hashes its name.
     #[inline]
-    fn read(&mut self, message: &[u8], snapshot: &Snapshot) {
-        self.query = Query::parse(message);
-        self.zone = None;
-        self.place = None;
-        let (Ok(query) | Err((query, _))) = &self.query;
-        let has_question = query.question_end() > zonda_wire::query::HEADER_BYTES;
-        let name_end = usize::from(query.name_end);
-        let wire =
-            if has_question { &message[zonda_wire::query::HEADER_BYTES..name_end] } else { &[0] };
-        self.name.set(wire, snapshot.zones.seed());
-        if self.query.is_ok() && has_question {
-            let is_ds = self.query.as_ref().is_ok_and(|query| query.qtype == Type::DS);
-            self.find_zone(snapshot, is_ds);
+    fn read(&mut self, buffer: &[u8], len: usize, snapshot: &Snapshot, hot: &HotAnswers) {
+        self.fault = self.query.read(&buffer[..len]).err();
+        (self.key, self.hit, self.zone, self.place) = (None, None, None, None);
+        let seed = snapshot.zones.seed();
+        match usize::from(self.query.name_end) {
+            HEADER_BYTES => self.name.set(&[0], seed),
+            end => self.name.set_from(&buffer[HEADER_BYTES..], end - HEADER_BYTES, seed),
+        }
+        if self.fault.is_some() {
+            return;
+        }
+        if self.query.qclass == Class::IN {
+            let key = Key::new(&self.query, &self.name);
+            self.key = Some(key);
+            self.hit = hot.find(key, &self.name, snapshot.generation);
+        }
+        match self.hit {
+            Some(hit) => self.zone = Some(hit.zone),
+            None => self.find_zone(snapshot, self.query.qtype == Type::DS),
         }
     }
 
@@ -153,6 +175,7 @@ impl Engine {
             counters,
             worker: Worker::default(),
             places: Places::default(),
+            hot: HotAnswers::default(),
             prepared: Box::new(std::array::from_fn(|_| Prepared::default())),
             observer: None,
         }
@@ -172,26 +195,27 @@ impl Engine {
     /// Answers every message of a batch, all from the same snapshot.
     pub fn answer_batch<B: Batch>(&mut self, now: Now, batch: &mut B) {
         let snapshot: Guard<Arc<Snapshot>> = self.snapshot.load();
-        let mut first = 0;
+        let (mut first, mut query_bytes, mut reply_bytes) = (0, 0, 0);
         while first < batch.len() {
             let count = (batch.len() - first).min(STRIDE);
             // Three passes, so that the memory of all messages is fetched at the same time.
             for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
                 let message = batch.get(first + index);
-                prepared.read(&message.buffer[..*message.len], &snapshot);
+                prepared.read(message.buffer, *message.len, &snapshot, &self.hot);
             }
             for prepared in &mut self.prepared[..count] {
                 prepared.touch(&snapshot);
             }
             for index in 0..count {
                 let message = batch.get(first + index);
-                let query_len = *message.len;
-                self.counters.query_bytes.add(query_len as u64);
+                query_bytes += *message.len;
                 *message.len = self.finish(now, &snapshot, index, message.peer, message.buffer);
-                self.counters.reply_bytes.add(*message.len as u64);
+                reply_bytes += *message.len;
             }
             first += count;
         }
+        self.counters.query_bytes.add(query_bytes as u64);
+        self.counters.reply_bytes.add(reply_bytes as u64);
     }
 
     /// Answers one message of `len` octets in `buffer`; returns the length of the reply that now
@@ -213,7 +237,7 @@ impl Engine {
         buffer: &mut [u8],
     ) -> usize {
         let prepared = &self.prepared[index];
-        let (Ok(query) | Err((query, _))) = &prepared.query;
+        let query = &prepared.query;
         let reserved = epilogue::reserved_bytes(query, &snapshot.settings, peer.transport);
         let limit = reply_bytes_max(query, &snapshot.settings, peer.transport);
         self.worker.proven = [u32::MAX; 8];
@@ -230,49 +254,84 @@ impl Engine {
             cookie: None,
             address_proven: peer.transport == Transport::Tcp,
             worker: &mut self.worker,
+            hot: &mut self.hot,
+            hit: prepared.hit,
+            keep: false,
+            rotation: Rotation::default(),
         };
-        let verdict = match prepared.query {
-            Ok(_) => plan::run(&mut cx),
-            Err((_, fault)) => refuse_faulty(query, fault),
+        let verdict = match prepared.fault {
+            None => plan::run(&mut cx),
+            Some(fault) => refuse_faulty(query, fault),
         };
-        let (len, rcode, reason) = match verdict {
-            Verdict::Drop(reason) => (0, None, reason),
+        let (sent, reason) = match verdict {
+            Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason) => {
+                if let (true, Some(key)) = (cx.keep, prepared.key) {
+                    offer(&mut cx, key, rcode, reason);
+                }
                 cx.reply.set_limit(limit);
                 let room = limit.saturating_sub(cx.reply.len());
                 epilogue::write_opt(&mut cx, rcode, reason, room);
                 let flags = cx.flags;
-                (cx.reply.finish(query, flags, rcode), Some((rcode, flags)), reason)
+                let bytes = cx.reply.finish(query, flags, rcode);
+                (Some(Sent { bytes, rcode, flags }), reason)
             }
         };
-        let counters = &*self.counters;
-        counters.reasons[reason as usize].add(1);
-        if let Some((rcode, flags)) = rcode {
-            counters.reply(peer.transport, query.qtype, rcode);
-            if flags & zonda_wire::query::flag::TC != 0 {
-                counters.truncated.add(1);
-            }
-        }
-        if let Some(zone) = prepared.zone {
-            let number = snapshot.zones.get(zone.index).number;
-            if let Some(counter) = counters.zone(number) {
-                counter.add(1);
-            }
-        }
+        count(&self.counters, snapshot, prepared, peer.transport, sent, reason);
         if let Some(observer) = &mut self.observer {
-            let rcode = rcode.map(|(rcode, _)| rcode);
             let name = prepared.name.as_wire();
-            observer.observe(&Event {
-                now,
-                peer: &peer,
-                query,
-                name,
-                rcode,
-                reason,
-                reply_bytes: len,
-            });
+            let rcode = sent.map(|sent| sent.rcode);
+            let reply_bytes = sent.map_or(0, |sent| sent.bytes);
+            observer.observe(&Event { now, peer: &peer, query, name, rcode, reason, reply_bytes });
         }
-        len
+        sent.map_or(0, |sent| sent.bytes)
+    }
+}
+
+/// A reply as it leaves.
+#[derive(Clone, Copy)]
+struct Sent {
+    bytes: usize,
+    rcode: Rcode,
+    flags: u16,
+}
+
+/// Offers the answer that a context holds to be kept.
+fn offer(cx: &mut Context<'_>, key: Key, rcode: Rcode, reason: Reason) {
+    let Some(zone) = cx.zone else { return };
+    let meta = Meta {
+        generation: cx.snapshot.generation,
+        zone,
+        counts: cx.reply.counts(),
+        flags: cx.flags,
+        rcode,
+        reason,
+        rotation: cx.rotation,
+    };
+    cx.hot.offer(key, Answer { name: cx.name, body: cx.reply.body(), meta });
+}
+
+/// Counts what became of a message.
+#[inline]
+fn count(
+    counters: &Counters,
+    snapshot: &Snapshot,
+    prepared: &Prepared,
+    transport: Transport,
+    sent: Option<Sent>,
+    reason: Reason,
+) {
+    counters.reasons[reason as usize].add(1);
+    if let Some(sent) = sent {
+        counters.reply(transport, prepared.query.qtype, sent.rcode);
+        if sent.flags & flag::TC != 0 {
+            counters.truncated.add(1);
+        }
+    }
+    if let Some(zone) = prepared.zone
+        && let Some(counter) = counters.zone(snapshot.zones.get(zone.index).number)
+    {
+        counter.add(1);
     }
 }
 

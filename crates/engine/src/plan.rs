@@ -1,6 +1,7 @@
 //! The order in which a query is processed.
 
 use crate::context::{Context, Flow, Verdict, reply};
+use crate::hot;
 use crate::reason::Reason;
 use crate::stage::{access, cookie, identity, rate, zone};
 use std::ops::ControlFlow::{Break, Continue};
@@ -11,7 +12,7 @@ use zonda_wire::{Class, Opcode, Rcode, Type};
 type Stage = fn(&mut Context<'_>) -> Flow;
 
 /// The stages, in order. The first that ends the query decides.
-const STAGES: [Stage; 9] = [
+const STAGES: [Stage; 10] = [
     access::by_listener, // first: whom we do not serve shall cost us nothing more
     edns_version,        // before anything that depends on EDNS options
     cookie::check,       // before all that a proven address may skip; adds to every reply
@@ -20,6 +21,7 @@ const STAGES: [Stage; 9] = [
     identity::answer,    // class CH has no zones
     class_and_type,      // what follows understands class IN and real types only
     access::by_zone,     // as soon as the zone is known, before its data is read
+    hot::answer,         // after all that depends on the client, before all that looks data up
     zone::answer,        // last: always ends the query
 ];
 

@@ -11,4 +11,4 @@ pub mod reply;
 pub use code::{Class, Ede, Opcode, Rcode, Type};
 pub use name::{Name, NameError};
 pub use query::{Edns, Fault, Query};
-pub use reply::{Full, Places, Reply, Section};
+pub use reply::{Full, Owner, Places, Reply, Section};

@@ -76,6 +76,14 @@ pub enum Fault {
     Malformed,
 }
 
+impl Default for Query {
+    /// A query without a question.
+    fn default() -> Self {
+        let name_end = HEADER_BYTES as u16;
+        Self { flags: 0, name_end, qtype: Type(0), qclass: Class(0), edns: None }
+    }
+}
+
 impl Query {
     /// The operation code.
     #[must_use]
@@ -102,64 +110,69 @@ impl Query {
     ///
     /// # Errors
     /// The [`Fault`] beside as much of the query as was read before it.
-    #[inline]
     pub fn parse(message: &[u8]) -> Result<Self, (Self, Fault)> {
-        let mut query = Self {
-            flags: 0,
-            name_end: HEADER_BYTES as u16,
-            qtype: Type(0),
-            qclass: Class(0),
-            edns: None,
-        };
-        let Some(header) = message.first_chunk::<HEADER_BYTES>() else {
-            return Err((query, Fault::NotAQuery));
-        };
-        query.flags = u16::from_be_bytes([header[2], header[3]]);
-        if query.flags & flag::QR != 0 {
-            return Err((query, Fault::NotAQuery));
+        let mut query = Self::default();
+        match query.read(message) {
+            Ok(()) => Ok(query),
+            Err(fault) => Err((query, fault)),
         }
-        let [qd, an, ns, ar] =
-            [4, 6, 8, 10].map(|at| u16::from_be_bytes([header[at], header[at + 1]]));
+    }
+
+    /// Reads a message into a query that is reused.
+    ///
+    /// # Errors
+    /// The [`Fault`]; the query then holds as much as was read before it.
+    #[inline]
+    pub fn read(&mut self, message: &[u8]) -> Result<(), Fault> {
+        self.name_end = HEADER_BYTES as u16;
+        self.qtype = Type(0);
+        self.edns = None;
+        let Some(header) = message.first_chunk::<HEADER_BYTES>() else {
+            return Err(Fault::NotAQuery);
+        };
+        let words = u64::from_be_bytes(*header.last_chunk().expect("twelve octets hold eight"));
+        self.flags = u16::from_be_bytes([header[2], header[3]]);
+        if self.flags & flag::QR != 0 {
+            return Err(Fault::NotAQuery);
+        }
+        let [qd, an, ns, ar] = [48, 32, 16, 0].map(|shift| (words >> shift) as u16);
         if qd > 1 {
-            return Err((query, Fault::NoQuestion(Rcode::FORMERR))); // rfc9619
+            return Err(Fault::NoQuestion(Rcode::FORMERR)); // rfc9619
         }
         let mut reader = Reader { message, at: HEADER_BYTES };
-        if qd == 1 && query.read_question(&mut reader).is_none() {
-            return Err((query, Fault::NoQuestion(Rcode::FORMERR)));
+        if qd == 1 && self.read_question(&mut reader).is_none() {
+            return Err(Fault::NoQuestion(Rcode::FORMERR));
         }
-        let rest = u32::from(an) + u32::from(ns) + u32::from(ar);
-        if (rest > 0 || reader.at < message.len())
-            && query.read_records(&mut reader, [an, ns, ar]).is_none()
-        {
-            return Err((query, Fault::Malformed));
+        let only_question = words == 1 << 48 && reader.at == message.len();
+        if !only_question && self.read_records(&mut reader, [an, ns, ar]).is_none() {
+            return Err(Fault::Malformed);
         }
-        if qd == 0 && query.opcode() == Opcode::QUERY && query.edns.is_none_or(|e| e.cookie.1 == 0)
-        {
-            return Err((query, Fault::NoQuestion(Rcode::FORMERR)));
+        if qd == 0 && self.opcode() == Opcode::QUERY && self.edns.is_none_or(|e| e.cookie.1 == 0) {
+            return Err(Fault::NoQuestion(Rcode::FORMERR));
         }
-        Ok(query)
+        Ok(())
     }
 
     /// Reads the question behind the header.
+    #[inline]
     fn read_question(&mut self, reader: &mut Reader<'_>) -> Option<()> {
-        let start = reader.at;
+        let mut at = HEADER_BYTES;
         loop {
-            let len = usize::from(reader.u8()?);
-            if len == 0 {
-                break;
+            match usize::from(*reader.message.get(at)?) {
+                0 => break,
+                len @ 1..=LABEL_BYTES_MAX => at += 1 + len,
+                _ => return None,
             }
-            if len > LABEL_BYTES_MAX {
-                return None;
-            }
-            reader.skip(len)?;
         }
-        if reader.at - start > NAME_BYTES_MAX {
+        at += 1;
+        if at - HEADER_BYTES > NAME_BYTES_MAX {
             return None;
         }
-        let name_end = reader.at as u16; // at most 12 + 255
-        self.qtype = Type(reader.u16()?);
-        self.qclass = Class(reader.u16()?);
-        self.name_end = name_end;
+        let fixed = reader.message.get(at..)?.first_chunk::<4>()?;
+        self.qtype = Type(u16::from_be_bytes([fixed[0], fixed[1]]));
+        self.qclass = Class(u16::from_be_bytes([fixed[2], fixed[3]]));
+        self.name_end = at as u16; // at most 12 + 255
+        reader.at = at + 4;
         Some(())
     }
 

@@ -31,6 +31,18 @@ pub enum Section {
     Additional,
 }
 
+/// The owner of a record, as far as possible by its place in the question.
+#[derive(Clone, Copy, Debug)]
+pub enum Owner<'n> {
+    /// The question's name without its first `skip` octets, which are whole labels; not the root.
+    Question {
+        /// Octets to leave out.
+        skip: u16,
+    },
+    /// Any name in wire form.
+    Name(&'n [u8]),
+}
+
 /// The message does not fit; nothing of the record was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
@@ -85,12 +97,7 @@ impl<'a> Reply<'a> {
         let question_end = query.question_end();
         places.count = 0;
         let limit = limit.min(buffer.len());
-        let mut reply =
-            Self { buffer, len: question_end, limit, counts: [0; 3], places, question_end };
-        if question_end > HEADER_BYTES {
-            reply.remember(HEADER_BYTES, usize::from(query.name_end) - HEADER_BYTES);
-        }
-        reply
+        Self { buffer, len: question_end, limit, counts: [0; 3], places, question_end }
     }
 
     /// Octets written so far.
@@ -117,13 +124,18 @@ impl<'a> Reply<'a> {
         &self.buffer[self.question_end..self.len]
     }
 
-    /// Takes over a whole body that was written behind the same question before.
+    /// Takes over a whole body that was written behind the same question before, given in pieces.
     ///
     /// # Errors
     /// When it does not fit.
     #[inline]
-    pub fn append_body(&mut self, body: &[u8], counts: [u16; 3]) -> Result<(), Full> {
-        self.append(body)?;
+    pub fn append_body(&mut self, pieces: [&[u8]; 3], counts: [u16; 3]) -> Result<(), Full> {
+        if self.len + pieces.iter().map(|piece| piece.len()).sum::<usize>() > self.limit {
+            return Err(Full);
+        }
+        for piece in pieces {
+            self.append(piece)?;
+        }
         self.counts = counts;
         Ok(())
     }
@@ -178,7 +190,7 @@ impl<'a> Reply<'a> {
     pub fn record(
         &mut self,
         section: Section,
-        owner: &[u8],
+        owner: Owner<'_>,
         (rtype, class, ttl): (Type, Class, u32),
         rdata: &[u8],
     ) -> Result<(), Full> {
@@ -216,14 +228,18 @@ impl<'a> Reply<'a> {
 
     /// Writes a record up to its length, whose place it returns.
     #[inline]
-    fn open(&mut self, owner: &[u8], fixed: (Type, Class, u32)) -> Result<usize, Full> {
-        self.name(owner)?;
+    fn open(&mut self, owner: Owner<'_>, fixed: (Type, Class, u32)) -> Result<usize, Full> {
+        match owner {
+            Owner::Question { skip } => {
+                let place = 0xc000 | (HEADER_BYTES as u16 + skip);
+                self.append(&place.to_be_bytes())?;
+            }
+            Owner::Name(name) => self.name(name)?,
+        }
         let (rtype, class, ttl) = fixed;
-        let mut octets = [0; 10];
-        octets[..2].copy_from_slice(&rtype.0.to_be_bytes());
-        octets[2..4].copy_from_slice(&class.0.to_be_bytes());
-        octets[4..8].copy_from_slice(&ttl.to_be_bytes());
-        self.append(&octets)?;
+        let fixed = u64::from(rtype.0) << 48 | u64::from(class.0) << 32 | u64::from(ttl);
+        self.append(&fixed.to_be_bytes())?;
+        self.append(&[0, 0])?;
         Ok(self.len - 2)
     }
 
@@ -248,8 +264,10 @@ impl<'a> Reply<'a> {
     }
 
     /// Writes a name, its longest known suffix as a pointer.
-    #[inline]
     fn name(&mut self, wire: &[u8]) -> Result<(), Full> {
+        if self.places.count == 0 {
+            self.remember_question();
+        }
         let mut at = 0;
         while at < wire.len() && wire[at] != 0 {
             if let Some(offset) = self.find(&wire[at..]) {
@@ -301,19 +319,19 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Remembers every suffix of the name of `len` octets at `offset` of the message.
-    #[inline]
-    fn remember(&mut self, offset: usize, len: usize) {
-        let mut at = 0;
-        while self.buffer[offset + at] != 0 && self.places.count < PLACES_MAX {
+    /// Remembers every suffix of the question's name.
+    fn remember_question(&mut self) {
+        let name_end = self.question_end.saturating_sub(4).max(HEADER_BYTES);
+        let mut at = HEADER_BYTES;
+        while at < name_end && self.buffer[at] != 0 && self.places.count < PLACES_MAX {
             let place = Place {
-                offset: (offset + at) as u16, // the question lies within the first 267 octets
-                len: (len - at) as u8,
-                first: self.buffer[offset + at + 1].to_ascii_lowercase(),
+                offset: at as u16, // the question lies within the first 267 octets
+                len: (name_end - at) as u8,
+                first: self.buffer[at + 1].to_ascii_lowercase(),
             };
             self.places.entries[self.places.count] = place;
             self.places.count += 1;
-            at += 1 + usize::from(self.buffer[offset + at]);
+            at += 1 + usize::from(self.buffer[at]);
         }
     }
 
@@ -339,13 +357,10 @@ impl<'a> Reply<'a> {
         let kept = query.flags & (flag::OPCODE | flag::RD | flag::CD);
         let flags = flag::QR | kept | flags | (rcode.0 & 0xf);
         let question = u16::from(self.question_end > HEADER_BYTES);
-        let mut rest = [0; 10];
-        for (place, value) in
-            rest.chunks_exact_mut(2).zip([flags, question].iter().chain(&self.counts))
-        {
-            place.copy_from_slice(&value.to_be_bytes());
-        }
-        self.buffer[2..HEADER_BYTES].copy_from_slice(&rest);
+        let [an, ns, ar] = self.counts.map(u64::from);
+        let counts = u64::from(question) << 48 | an << 32 | ns << 16 | ar;
+        self.buffer[2..4].copy_from_slice(&flags.to_be_bytes());
+        self.buffer[4..HEADER_BYTES].copy_from_slice(&counts.to_be_bytes());
         self.len
     }
 }
@@ -380,7 +395,9 @@ mod tests {
         let mut reply = Reply::new(&mut buffer, &query, 512, &mut places);
         let rdata = [&[0, 5][..], &wire("mx.mail.example.com")].concat();
         for _ in 0..2 {
-            reply.record(Section::Answer, &wire("example.COM"), FIXED, &rdata).unwrap();
+            reply
+                .record(Section::Answer, Owner::Name(&wire("example.COM")), FIXED, &rdata)
+                .unwrap();
         }
         let expected: &[u8] = b"\xc0\x10\0\x0f\0\x01\0\0\0\x3c\0\x0c\0\x05\x02mx\x04mail\xc0\x10\
             \xc0\x10\0\x0f\0\x01\0\0\0\x3c\0\x04\0\x05\xc0\x2f";
@@ -395,9 +412,12 @@ mod tests {
         let mut places = Places::default();
         let mut reply = Reply::new(&mut buffer, &query, 12 + 9 + 20, &mut places);
         let rdata = [&[0, 5][..], &wire("long.name.that.does.not.fit")].concat();
-        let result = reply.record(Section::Answer, &wire("b"), FIXED, &rdata);
+        let result = reply.record(Section::Answer, Owner::Name(&wire("b")), FIXED, &rdata);
         assert_eq!((result, reply.len(), reply.counts()), (Err(Full), 21, [0; 3]));
-        assert_eq!(reply.record(Section::Answer, &wire("a.b"), TEXT, &[1; 8]), Ok(()));
+        assert_eq!(
+            reply.record(Section::Answer, Owner::Question { skip: 0 }, TEXT, &[1; 8]),
+            Ok(())
+        );
         assert_eq!(reply.len(), 41);
     }
 
@@ -406,7 +426,7 @@ mod tests {
         let (mut buffer, query) = asked(".");
         let mut places = Places::default();
         let mut reply = Reply::new(&mut buffer, &query, 512, &mut places);
-        reply.record(Section::Answer, &[0], TEXT, &[]).unwrap();
+        reply.record(Section::Answer, Owner::Name(&[0]), TEXT, &[]).unwrap();
         assert_eq!(reply.body()[0], 0);
         assert_eq!(reply.body().len(), 11);
     }

@@ -76,11 +76,28 @@ impl LookupName {
     /// # Panics
     /// When `wire` is longer than a name can be; other octets than a name's give a name without
     /// meaning.
-    #[inline]
     pub fn set(&mut self, wire: &[u8], seed: HashSeed) {
-        debug_assert_eq!(zonda_wire::name::wire_len(wire), Some(wire.len()));
-        self.len = wire.len() as u8; // a name has at most 255 octets
-        self.copy_lowercase(wire);
+        self.set_from(wire, wire.len(), seed);
+    }
+
+    /// Takes over the name that is the first `len` octets of `octets`. What lies behind it has no
+    /// meaning, but is copied along because whole words are copied faster.
+    ///
+    /// # Panics
+    /// As [`set`](Self::set).
+    #[inline]
+    pub fn set_from(&mut self, octets: &[u8], len: usize, seed: HashSeed) {
+        debug_assert_eq!(zonda_wire::name::wire_len(&octets[..len]), Some(len));
+        self.len = len as u8; // a name has at most 255 octets
+        let whole_words = len.next_multiple_of(8);
+        match octets.get(..whole_words) {
+            Some(words) => self.copy_lowercase(words),
+            None => {
+                let mut padded = [0; NAME_BYTES_MAX + PADDING];
+                padded[..len].copy_from_slice(&octets[..len]);
+                self.copy_lowercase(&padded[..whole_words]);
+            }
+        }
         let (mut at, mut count) = (0_usize, 0);
         while count < LABELS_MAX {
             let len = self.bytes[at];
@@ -103,22 +120,14 @@ impl LookupName {
         }
     }
 
-    /// Copies the octets, letters in lower case. Length octets are below `A`, so the whole name is
-    /// treated alike, eight octets at a time.
+    /// Copies whole words, letters in lower case. Length octets are below `A`, so the whole name is
+    /// treated alike.
     #[inline]
-    fn copy_lowercase(&mut self, wire: &[u8]) {
-        let mut chunks = wire.chunks_exact(8);
-        let mut at = 0;
-        for chunk in &mut chunks {
-            let word = u64::from_le_bytes(chunk.try_into().expect("chunks of eight"));
-            self.bytes[at..at + 8].copy_from_slice(&lowercase(word).to_le_bytes());
-            at += 8;
+    fn copy_lowercase(&mut self, words: &[u8]) {
+        for (from, to) in words.chunks_exact(8).zip(self.bytes.chunks_exact_mut(8)) {
+            let word = u64::from_le_bytes(from.try_into().expect("eight octets"));
+            to.copy_from_slice(&lowercase(word).to_le_bytes());
         }
-        let mut last = [0; 8];
-        let tail = chunks.remainder();
-        last[..tail.len()].copy_from_slice(tail);
-        let word = lowercase(u64::from_le_bytes(last));
-        self.bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
     }
 
     /// Adds the label between two places, its length octet included, to a hash.

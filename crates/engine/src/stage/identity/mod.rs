@@ -4,7 +4,7 @@ use crate::context::{Context, Flow, reply};
 use crate::reason::Reason;
 use std::ops::ControlFlow::Continue;
 use zonda_wire::query::flag;
-use zonda_wire::{Class, Rcode, Section, Type};
+use zonda_wire::{Class, Owner, Rcode, Section, Type};
 
 /// Answers questions of class CH. What may not be told is refused, as are all other names.
 #[inline]
@@ -29,7 +29,8 @@ fn identify(cx: &mut Context<'_>) -> Flow {
     rdata[0] = text.len() as u8; // cut to 255
     rdata[1..=text.len()].copy_from_slice(text);
     let fixed = (Type::TXT, Class::CH, 0);
-    let written = cx.reply.record(Section::Answer, cx.name.as_wire(), fixed, &rdata[..=text.len()]);
+    let written =
+        cx.reply.record(Section::Answer, Owner::Question { skip: 0 }, fixed, &rdata[..=text.len()]);
     if written.is_err() {
         cx.flags |= flag::TC;
     }

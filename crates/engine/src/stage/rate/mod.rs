@@ -164,6 +164,7 @@ fn count(cx: &mut Context<'_>, settings: &RateSettings, verdict: Verdict) -> Ver
     if settings.table.admit(key, now, settings.interval, settings.burst) {
         return verdict;
     }
+    cx.keep = false;
     cx.worker.slip = cx.worker.slip.wrapping_add(1);
     if settings.slip == 0 || cx.worker.slip % settings.slip != 0 {
         return Verdict::Drop(Reason::RateDropped);

@@ -3,7 +3,7 @@
 use super::write::Writer;
 use crate::context::Context;
 use zonda_wire::query::flag;
-use zonda_wire::{Full, Section, Type, name};
+use zonda_wire::{Full, Owner, Section, Type, name};
 use zonda_zone::{LookupName, Node, Set, Zone, snapshot::node_flag};
 
 /// Most targets whose addresses are added; what a set has beyond is left out.
@@ -19,21 +19,33 @@ pub fn of_answer(cx: &mut Context<'_>, zone: &Zone, set: Set<'_>) {
         let Some(node) = targets.find(cx, zone, target) else { continue };
         let below_cut = node.flags() & (node_flag::BELOW_CUT | node_flag::CUT) != 0;
         if !below_cut && addresses(cx, target, node).is_err() {
+            cx.keep = false; // a client with a larger buffer gets more
             return;
         }
     }
 }
 
-/// Adds the addresses of the servers of a delegation at `cut`.
+/// Adds the addresses of the servers of a delegation, whose owner is the last `cut_len` octets of
+/// the name at a hop.
 ///
 /// # Errors
 /// When the addresses of servers at or below the cut do not fit: the client could not go on without
 /// them (rfc9471#3).
-pub fn glue(cx: &mut Context<'_>, zone: &Zone, cut: &[u8], servers: Set<'_>) -> Result<(), Full> {
+pub fn glue(
+    cx: &mut Context<'_>,
+    zone: &Zone,
+    hop: usize,
+    cut_len: usize,
+    servers: Set<'_>,
+) -> Result<(), Full> {
+    let is_in_domain = |cx: &Context<'_>, target| {
+        let name = if hop == 0 { cx.name } else { &cx.worker.chain[hop - 1] }.as_wire();
+        name::is_at_or_below(target, &name[name.len() - cut_len..])
+    };
     let mut targets = Targets::default();
     for in_domain in [true, false] {
         for target in servers.rdatas() {
-            if name::is_at_or_below(target, cut) != in_domain {
+            if is_in_domain(cx, target) != in_domain {
                 continue;
             }
             let Some(node) = targets.find(cx, zone, target) else { continue };
@@ -41,6 +53,7 @@ pub fn glue(cx: &mut Context<'_>, zone: &Zone, cut: &[u8], servers: Set<'_>) -> 
                 if in_domain {
                     cx.flags |= flag::TC;
                 }
+                cx.keep = false; // a client with a larger buffer gets more
                 return Ok(());
             }
         }
@@ -62,7 +75,7 @@ fn target(rtype: Type, rdata: &[u8]) -> Option<&[u8]> {
 fn addresses(cx: &mut Context<'_>, owner: &[u8], node: Node<'_>) -> Result<(), Full> {
     for rtype in [Type::A, Type::AAAA] {
         if let Some((set, signatures)) = node.signed_set(rtype) {
-            Writer::of(cx).set(Section::Additional, owner, set, signatures)?;
+            Writer::of(cx).set(Section::Additional, Owner::Name(owner), set, signatures)?;
         }
     }
     Ok(())

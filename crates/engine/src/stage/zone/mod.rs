@@ -8,11 +8,12 @@ mod proof;
 mod write;
 
 use crate::context::{CHAIN_MAX, Context, Flow, reply};
+use crate::hot::Rotation;
 use crate::reason::Reason;
 use crate::zones::{Source, ZoneMatch};
-use write::Writer;
+use write::{Writer, owner};
 use zonda_wire::query::flag;
-use zonda_wire::{Full, Rcode, Section, Type, name};
+use zonda_wire::{Full, Owner, Rcode, Section, Type, name};
 use zonda_zone::{Found, LookupName, Node, Set, Zone};
 
 /// Answers the query; always ends it.
@@ -22,11 +23,13 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
         return reply(Rcode::SERVFAIL, Reason::ZoneUnavailable);
     };
     let zone: &Zone = zone;
+    cx.keep = cx.query.qtype != Type::ANY; // whose answer depends on the transport
     let mut walk = Walk { zone, labels: usize::from(found.labels), hop: 0, expanded: [None; 4] };
     match walk.run(cx) {
         Ok((rcode, reason)) => reply(rcode, reason),
         Err(Full) => {
             cx.flags |= flag::TC;
+            cx.keep = false; // a client with a larger buffer gets more
             reply(Rcode::NOERROR, Reason::Answered)
         }
     }
@@ -159,14 +162,16 @@ impl<'s> Walk<'s> {
         let Some(servers) = cut.set(Type::NS) else {
             return Ok(Step::Done(Rcode::SERVFAIL, Reason::ZoneUnavailable));
         };
-        let name = self.name(cx).clone();
         let owner_len = cut.relative_owner().len() + self.zone.apex().len();
-        let owner = &name.as_wire()[name.as_wire().len() - owner_len..];
-        Writer::of(cx).set(Section::Authority, owner, servers, None)?;
+        let name = if self.hop == 0 { cx.name } else { &cx.worker.chain[self.hop - 1] };
+        let cut_owner = owner(self.hop, name, owner_len);
+        let mut writer =
+            Writer { reply: &mut cx.reply, dnssec_ok: cx.query.dnssec_ok(), rotation: None };
+        writer.set(Section::Authority, cut_owner, servers, None)?;
         if cx.query.dnssec_ok() {
-            proof::delegation(cx, self.zone, owner, cut)?;
+            proof::delegation(cx, self.zone, self.hop, owner_len, cut)?;
         }
-        additional::glue(cx, self.zone, owner, servers)?;
+        additional::glue(cx, self.zone, self.hop, owner_len, servers)?;
         let reason = if self.hop == 0 { Reason::Referral } else { Reason::Answered };
         Ok(Step::Done(Rcode::NOERROR, reason))
     }
@@ -181,7 +186,7 @@ impl<'s> Walk<'s> {
         let wire = name.as_wire();
         let owner_len = node.relative_owner().len() + self.zone.apex().len();
         let (kept, owner) = wire.split_at(wire.len() - owner_len);
-        Writer::of(cx).set(Section::Answer, owner, dname, signatures)?;
+        Writer::of(cx).set(Section::Answer, Owner::Name(owner), dname, signatures)?;
         let target = dname.first();
         if kept.len() + target.len() > name::NAME_BYTES_MAX {
             return Ok(Step::Done(Rcode::YXDOMAIN, Reason::NameTooLong));
@@ -191,7 +196,7 @@ impl<'s> Walk<'s> {
         cname[kept.len()..kept.len() + target.len()].copy_from_slice(target);
         let cname = &cname[..kept.len() + target.len()];
         let fixed = (Type::CNAME, zonda_wire::Class::IN, dname.ttl);
-        cx.reply.record(Section::Answer, wire, fixed, cname)?;
+        cx.reply.record(Section::Answer, Owner::Name(wire), fixed, cname)?;
         if cx.query.qtype == Type::CNAME {
             self.finish_answer(cx)?;
             return Ok(Step::Done(Rcode::NOERROR, Reason::Answered));
@@ -216,7 +221,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Finds the zone that holds the present name; whether the chain may be followed into it.
-    fn enter_zone(&mut self, cx: &Context<'s>) -> bool {
+    fn enter_zone(&mut self, cx: &mut Context<'s>) -> bool {
         let name = self.name(cx);
         if name::is_at_or_below(name.as_wire(), self.zone.apex())
             && !cx.snapshot.settings.cross_zone
@@ -237,11 +242,15 @@ impl<'s> Walk<'s> {
             .is_none_or(|list| list.check(cx.peer.address.ip()) == crate::access::Access::Allow);
         match &entry.source {
             Source::Data(zone) if allowed => {
+                cx.keep &= entry.access.is_none();
                 self.zone = zone;
                 self.labels = usize::from(labels);
                 true
             }
-            _ => false,
+            _ => {
+                cx.keep &= allowed;
+                false
+            }
         }
     }
 
@@ -253,19 +262,17 @@ impl<'s> Walk<'s> {
         signatures: Option<Set<'_>>,
     ) -> Result<(), Full> {
         let name = if self.hop == 0 { cx.name } else { &cx.worker.chain[self.hop - 1] };
-        let (mut writer, owner) = (
-            Writer {
-                reply: &mut cx.reply,
-                dnssec_ok: cx.query.dnssec_ok(),
-                rotation: if cx.snapshot.settings.rotate {
-                    Some(&mut cx.worker.rotation)
-                } else {
-                    None
-                },
-            },
-            name.as_wire(),
-        );
-        writer.set(Section::Answer, owner, set, signatures)
+        let rotation = cx.snapshot.settings.rotate.then_some(&mut cx.worker.rotation);
+        let mut writer = Writer { reply: &mut cx.reply, dnssec_ok: cx.query.dnssec_ok(), rotation };
+        let owner = owner(self.hop, name, name.as_wire().len());
+        let start = writer.reply.body().len();
+        writer.set(Section::Answer, owner, set, signatures)?;
+        if cx.snapshot.settings.rotate && set.count > 1 && write::rotates(set.rtype) {
+            // A kept answer rotates where every record begins with a pointer to the question.
+            cx.keep &= start == 0 && matches!(owner, Owner::Question { .. });
+            cx.rotation = Rotation { count: set.count, bytes: write::record_bytes(set.rtype) };
+        }
+        Ok(())
     }
 
     /// Notes that the present name was answered by a wildcard.
@@ -306,8 +313,11 @@ impl<'s> Walk<'s> {
             set.ttl = set.ttl.min(minimum);
             set
         });
-        let apex = self.zone.apex();
-        Writer::of(cx).set(Section::Authority, apex, soa, signatures)?;
+        let name = if self.hop == 0 { cx.name } else { &cx.worker.chain[self.hop - 1] };
+        let apex = owner(self.hop, name, self.zone.apex().len());
+        let mut writer =
+            Writer { reply: &mut cx.reply, dnssec_ok: cx.query.dnssec_ok(), rotation: None };
+        writer.set(Section::Authority, apex, soa, signatures)?;
         if cx.query.dnssec_ok() {
             self.prove_expansions(cx)?;
             prove(self, cx)?;

@@ -4,7 +4,7 @@
 
 use super::write::Writer;
 use crate::context::Context;
-use zonda_wire::{Full, Section, Type, name};
+use zonda_wire::{Full, Owner, Section, Type, name};
 use zonda_zone::snapshot::{Denial, NameHash, Nsec3};
 use zonda_zone::{LookupName, Node, Zone};
 
@@ -97,17 +97,21 @@ pub fn expansion(
     }
 }
 
-/// A delegation is signed, or proven not to be (rfc4035#3.1.4, rfc5155#7.2.7).
+/// A delegation, whose owner is the last `owner_len` octets of the name, is signed or proven not to
+/// be (rfc4035#3.1.4, rfc5155#7.2.7).
 pub fn delegation(
     cx: &mut Context<'_>,
     zone: &Zone,
-    owner: &[u8],
+    hop: usize,
+    owner_len: usize,
     cut: Node<'_>,
 ) -> Result<(), Full> {
-    if let Some((ds, signatures)) = cut.signed_set(Type::DS) {
-        return Writer::of(cx).set(Section::Authority, owner, ds, signatures);
-    }
     let mut proof = Proof::new(cx, zone);
+    let name = proof.name(hop);
+    let owner = &name.as_wire()[name.as_wire().len() - owner_len..];
+    if let Some((ds, signatures)) = cut.signed_set(Type::DS) {
+        return Writer::of(cx).set(Section::Authority, Owner::Name(owner), ds, signatures);
+    }
     match zone.denial() {
         Some(Denial::Nsec(_)) => proof.nsec_of(cut),
         Some(Denial::Nsec3(nsec3)) => {
@@ -170,7 +174,7 @@ impl<'p, 'b> Proof<'p, 'b> {
         owner[..relative.len()].copy_from_slice(relative);
         owner[relative.len()..relative.len() + apex.len()].copy_from_slice(apex);
         let owner = &owner[..relative.len() + apex.len()];
-        Writer::of(self.cx).set(Section::Authority, owner, set, signatures)
+        Writer::of(self.cx).set(Section::Authority, Owner::Name(owner), set, signatures)
     }
 
     /// Writes the NSEC record of a node.

@@ -1,8 +1,32 @@
 //! Writing RRsets.
 
 use crate::context::Context;
-use zonda_wire::{Class, Full, Reply, Section, Type};
+use zonda_wire::{Class, Full, Owner, Reply, Section, Type};
+use zonda_zone::LookupName;
 use zonda_zone::Set;
+
+/// The last `len` octets of the name at a hop of the chain, as the owner of a record.
+#[inline]
+pub fn owner(hop: usize, name: &LookupName, len: usize) -> Owner<'_> {
+    let wire = name.as_wire();
+    let skip = wire.len() - len;
+    if hop == 0 && len > 1 {
+        Owner::Question { skip: skip as u16 } // a name has at most 255 octets
+    } else {
+        Owner::Name(&wire[skip..])
+    }
+}
+
+/// Whether sets of this type begin with another record each time.
+#[inline]
+pub fn rotates(rtype: Type) -> bool {
+    matches!(rtype, Type::A | Type::AAAA)
+}
+
+/// Octets of an address record whose owner is a pointer.
+pub fn record_bytes(rtype: Type) -> u16 {
+    2 + 10 + if rtype == Type::A { 4 } else { 16 }
+}
 
 /// Writes whole sets into a reply.
 pub struct Writer<'w, 'b> {
@@ -28,7 +52,7 @@ impl<'w, 'b> Writer<'w, 'b> {
     pub fn set(
         &mut self,
         section: Section,
-        owner: &[u8],
+        owner: Owner<'_>,
         set: Set<'_>,
         signatures: Option<Set<'_>>,
     ) -> Result<(), Full> {
@@ -42,10 +66,10 @@ impl<'w, 'b> Writer<'w, 'b> {
 
     /// Writes the records of a set.
     #[inline]
-    fn records(&mut self, section: Section, owner: &[u8], set: Set<'_>) -> Result<(), Full> {
+    fn records(&mut self, section: Section, owner: Owner<'_>, set: Set<'_>) -> Result<(), Full> {
         let fixed = (set.rtype, Class::IN, set.ttl);
         let first = match &mut self.rotation {
-            Some(rotation) if set.count > 1 && matches!(set.rtype, Type::A | Type::AAAA) => {
+            Some(rotation) if set.count > 1 && rotates(set.rtype) => {
                 **rotation = rotation.wrapping_add(1);
                 (**rotation % u32::from(set.count)) as usize
             }

@@ -1,0 +1,221 @@
+//! Answers that a worker gave before, ready to be copied.
+//!
+//! A table of fixed size, made at start and filled as questions come: the second time that a
+//! question is met since its slot was last looked at, its answer is kept. What is met once only, as
+//! under a flood of random names, costs one word of the table and evicts nothing.
+//!
+//! ```text
+//! tags     u32 per slot: hash of the question last met there | lowest bit: its answer is kept
+//! entries  what the answer is besides its octets
+//! octets   512 per slot: name asked for in lower case | body
+//! ```
+//!
+//! # Invariants
+//! - An entry is used for the snapshot alone that it was made from.
+//! - A body holds neither id, flags, question nor OPT; its pointers lead into the question, whose
+//!   length is part of the key, or into itself.
+
+use crate::context::{Context, Flow, reply};
+use crate::reason::Reason;
+use crate::zones::ZoneMatch;
+use std::ops::ControlFlow::Continue;
+use zonda_wire::{Query, Rcode, Type};
+use zonda_zone::LookupName;
+
+/// Slots. The tags of all fill half a first-level cache.
+const SLOTS: usize = 4096;
+/// Octets of a slot, for the name and the body. Larger answers are made anew each time.
+const SLOT_BYTES: usize = 512;
+
+/// The table.
+pub struct HotAnswers {
+    tags: Box<[u32]>,
+    entries: Box<[Entry]>,
+    octets: Box<[u8]>,
+    /// Raised when an entry changes, so that a place found before is known to be stale.
+    changes: u64,
+}
+
+/// A kept answer.
+#[derive(Clone, Copy)]
+struct Entry {
+    key: Key,
+    name_len: u8,
+    body_len: u16,
+    meta: Meta,
+}
+
+/// What an answer is besides its octets.
+#[derive(Clone, Copy)]
+pub struct Meta {
+    /// The snapshot that it was made from.
+    pub generation: u64,
+    /// The zone that it is from.
+    pub zone: ZoneMatch,
+    /// Records in the answer, authority and additional sections.
+    pub counts: [u16; 3],
+    /// Flags of the header.
+    pub flags: u16,
+    /// The response code.
+    pub rcode: Rcode,
+    /// What became of the query.
+    pub reason: Reason,
+    /// How it rotates.
+    pub rotation: Rotation,
+}
+
+/// An answer that may be kept.
+pub struct Answer<'a> {
+    /// The name asked for.
+    pub name: &'a LookupName,
+    /// The octets behind the question, without OPT.
+    pub body: &'a [u8],
+    /// All else.
+    pub meta: Meta,
+}
+
+/// What an answer depends on besides the octets of the name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    hash: u64,
+    qtype: Type,
+    dnssec_ok: bool,
+}
+
+impl Key {
+    /// The key of a question of class IN.
+    #[inline]
+    pub fn new(query: &Query, name: &LookupName) -> Self {
+        let (qtype, dnssec_ok) = (query.qtype, query.dnssec_ok());
+        let other = (u64::from(qtype.0) << 1 | u64::from(dnssec_ok)) * 0x9e37_79b9_7f4a_7c15;
+        Self { hash: name.hash(0) ^ other, qtype, dnssec_ok }
+    }
+
+    #[inline]
+    fn slot(self) -> usize {
+        self.hash as usize & (SLOTS - 1)
+    }
+
+    /// The tag of a slot that keeps this key's answer.
+    #[inline]
+    fn tag(self) -> u32 {
+        (self.hash >> 32) as u32 | 1
+    }
+}
+
+/// Records of equal size at the start of a body that may begin with any of them.
+#[derive(Clone, Copy, Default)]
+pub struct Rotation {
+    /// How many; up to one when there is nothing to rotate.
+    pub count: u16,
+    /// Octets of each.
+    pub bytes: u16,
+}
+
+/// A kept answer that was found, valid as long as no other is kept.
+#[derive(Clone, Copy)]
+pub struct Hit {
+    slot: u16,
+    changes: u64,
+    /// The zone that the answer is from.
+    pub zone: ZoneMatch,
+}
+
+impl Default for HotAnswers {
+    fn default() -> Self {
+        let meta = Meta {
+            generation: 0,
+            zone: ZoneMatch { index: 0, labels: 0 },
+            counts: [0; 3],
+            flags: 0,
+            rcode: Rcode::NOERROR,
+            reason: Reason::Answered,
+            rotation: Rotation::default(),
+        };
+        let key = Key { hash: 0, qtype: Type(0), dnssec_ok: false };
+        let nothing = Entry { key, name_len: 0, body_len: 0, meta };
+        Self {
+            tags: vec![0; SLOTS].into(),
+            entries: vec![nothing; SLOTS].into(),
+            octets: vec![0; SLOTS * SLOT_BYTES].into(),
+            changes: 0,
+        }
+    }
+}
+
+impl HotAnswers {
+    /// The kept answer to a question.
+    #[inline]
+    pub fn find(&self, key: Key, name: &LookupName, generation: u64) -> Option<Hit> {
+        let slot = key.slot();
+        if self.tags[slot] != key.tag() {
+            return None;
+        }
+        let entry = &self.entries[slot];
+        let valid = entry.key == key && entry.meta.generation == generation;
+        let kept_name = &self.octets[slot * SLOT_BYTES..][..usize::from(entry.name_len)];
+        (valid && kept_name == name.as_wire()).then_some(Hit {
+            slot: slot as u16, // below SLOTS
+            changes: self.changes,
+            zone: entry.meta.zone,
+        })
+    }
+
+    /// Keeps the answer of a context if its question was met before.
+    #[inline]
+    pub fn offer(&mut self, key: Key, answer: Answer<'_>) {
+        let tag = &mut self.tags[key.slot()];
+        if *tag | 1 == key.tag() {
+            self.keep(key, answer);
+        } else {
+            *tag = key.tag() & !1;
+        }
+    }
+
+    #[inline(never)]
+    fn keep(&mut self, key: Key, answer: Answer<'_>) {
+        let (name, body) = (answer.name.as_wire(), answer.body);
+        let slot = key.slot();
+        let octets = &mut self.octets[slot * SLOT_BYTES..][..SLOT_BYTES];
+        if name.len() + body.len() > octets.len() {
+            return;
+        }
+        octets[..name.len()].copy_from_slice(name);
+        octets[name.len()..name.len() + body.len()].copy_from_slice(body);
+        self.tags[slot] = key.tag();
+        self.changes += 1;
+        self.entries[slot] = Entry {
+            key,
+            name_len: name.len() as u8,  // a name has at most 255 octets
+            body_len: body.len() as u16, // at most SLOT_BYTES
+            meta: answer.meta,
+        };
+    }
+}
+
+/// Copies the kept answer of a query, if there is one and it fits. A stage of the plan.
+#[inline]
+pub fn answer(cx: &mut Context<'_>) -> Flow {
+    let Some(hit) = cx.hit.filter(|hit| hit.changes == cx.hot.changes) else {
+        return Continue(());
+    };
+    let slot = usize::from(hit.slot);
+    let entry = &cx.hot.entries[slot];
+    let body = &cx.hot.octets[slot * SLOT_BYTES + usize::from(entry.name_len)..];
+    let body = &body[..usize::from(entry.body_len)];
+    let meta = &entry.meta;
+    let mut pieces = [body, &[], &[]];
+    if meta.rotation.count > 1 {
+        cx.worker.rotation = cx.worker.rotation.wrapping_add(1);
+        let first = (cx.worker.rotation % u32::from(meta.rotation.count)) as usize;
+        let bytes = usize::from(meta.rotation.bytes);
+        let (set, rest) = body.split_at(bytes * usize::from(meta.rotation.count));
+        let (before, from) = set.split_at(first * bytes);
+        pieces = [from, before, rest];
+    }
+    if cx.reply.append_body(pieces, meta.counts).is_err() {
+        return Continue(());
+    }
+    cx.flags |= meta.flags;
+    reply(meta.rcode, meta.reason)
+}
