@@ -161,21 +161,20 @@ pub fn parse_into(text: &[u8], origin: &[u8], wire: &mut Vec<u8>) -> Result<(), 
     wire.push(0);
     let mut rest = text;
     let mut absolute = false;
-    while let Some((&octet, tail)) = rest.split_first() {
+    while !rest.is_empty() {
+        let plain = rest.iter().position(|octet| matches!(octet, b'.' | b'\\'));
+        let (label, tail) = rest.split_at(plain.unwrap_or(rest.len()));
+        wire.extend_from_slice(label);
         rest = tail;
-        absolute = false;
-        let octet = match octet {
-            b'.' => {
-                close_label(wire, length_at)?;
-                length_at = wire.len();
-                wire.push(0);
-                absolute = true;
-                continue;
-            }
-            b'\\' => unescape(&mut rest)?,
-            plain => plain,
-        };
-        wire.push(octet);
+        absolute = rest.split_off_first() == Some(&b'.');
+        if absolute {
+            close_label(wire, length_at)?;
+            length_at = wire.len();
+            wire.push(0);
+        } else if plain.is_some() {
+            let octet = unescape(&mut rest)?;
+            wire.push(octet);
+        }
     }
     if absolute {
         // The last dot opened the root label.
