@@ -61,8 +61,6 @@ pub enum Fault {
     Name(NameError),
     /// A backslash without a character or three digits up to 255 behind it.
     Escape,
-    /// A quote inside a word, with blanks or special characters behind it.
-    QuoteInside,
     /// Over 255 octets.
     StringTooLong,
     /// Not letters and digits only.
@@ -145,7 +143,6 @@ impl fmt::Display for Fault {
             Self::Ipv6 => "expected an IPv6 address such as 2001:db8::1",
             Self::NodeId => "expected four groups of hexadecimal digits, as in 0014:4fff:ff20:ee64",
             Self::Escape => "a backslash needs a character or three digits (000-255) after it",
-            Self::QuoteInside => "a quote inside a word: quote the whole string, or write \\\"",
             Self::StringTooLong => "a string has at most 255 octets: split it into several",
             Self::Tag => "expected letters and digits only",
             Self::Hex => "expected pairs of hexadecimal digits",

@@ -12,6 +12,8 @@ pub struct Token<'t> {
     pub text: &'t [u8],
     /// Whether quotes stood around it.
     pub quoted: bool,
+    /// Whether no blank stood between it and the token before, as in `alpn="h2"`.
+    pub glued: bool,
     /// Where the text begins, counted in octets by whoever made the token.
     pub at: usize,
 }

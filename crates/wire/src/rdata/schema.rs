@@ -154,8 +154,8 @@ schemas! {
     DNAME | NSAP_PTR => { dname: LOWERCASED }
     MB | MG | MD | MF => { madname: COMPRESSED }
     MR => { newname: COMPRESSED }
-    SOA => { mname: COMPRESSED, rname: COMPRESSED, serial: U32, refresh: Ttl, retry: Ttl, expire: Ttl,
-        minimum: Ttl }
+    SOA => { mname: COMPRESSED, rname: COMPRESSED, serial: U32, refresh: Ttl, retry: Ttl,
+        expire: Ttl, minimum: Ttl }
     WKS => { address: Ipv4, services: Services }
     HINFO => { cpu: CharString, os: CharString }
     MINFO => { rmailbx: COMPRESSED, emailbx: COMPRESSED }
@@ -171,7 +171,8 @@ schemas! {
     KEY | RKEY => { flags: U16, protocol: U8, alg: Algorithm, public_key: OptionalBase64 }
     DNSKEY | CDNSKEY => { flags: U16, protocol: U8, alg: Algorithm, public_key: Base64 }
     SIG | RRSIG => { type_covered: Type, alg: Algorithm, labels: U8, original_ttl: Ttl,
-        expiration: Time, inception: Time, keytag: U16, signers_name: LOWERCASED, signature: Base64 }
+        expiration: Time, inception: Time, keytag: U16, signers_name: LOWERCASED,
+        signature: Base64 }
     PX => { preference: U16, map822: LOWERCASED, mapx400: LOWERCASED }
     GPOS => { longitude: CharString, latitude: CharString, altitude: CharString }
     LOC => { location: Loc }

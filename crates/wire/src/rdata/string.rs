@@ -22,9 +22,6 @@ pub(super) fn parse_tag(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), Fault
 
 /// The octets of a string, without a length.
 pub(super) fn parse_text(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
-    if !token.quoted && token.text.contains(&b'"') {
-        check_quotes_inside(token.text)?;
-    }
     unescape_into(token.text, out)
 }
 
@@ -37,18 +34,5 @@ pub(super) fn unescape_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault>
         out.push(name::unescape(&mut rest).map_err(|_| Fault::Escape)?);
     }
     out.extend_from_slice(rest);
-    Ok(())
-}
-
-/// A word may hold quotes (`key="value"`), but what only quotes protect may not stand in it: other
-/// servers would end the word there.
-fn check_quotes_inside(word: &[u8]) -> Result<(), Fault> {
-    let mut escaped = false;
-    for octet in word {
-        if !escaped && matches!(octet, b' ' | b'\t' | b';' | b'(' | b')') {
-            return Err(Fault::QuoteInside);
-        }
-        escaped = !escaped && *octet == b'\\';
-    }
     Ok(())
 }

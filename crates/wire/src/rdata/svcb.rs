@@ -88,7 +88,14 @@ pub(super) fn parse(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Result<()
     let start = out.len();
     let mut value = Vec::new();
     while tokens.peek().is_some() {
-        parse_param(tokens.word()?, start, &mut value, out).map_err(Fault::Svc)?;
+        let word = tokens.word()?;
+        let quoted = tokens.peek().filter(|next| next.quoted && next.glued);
+        let quoted = quoted.filter(|_| word.ends_with(b"="));
+        if quoted.is_some() {
+            tokens.take()?;
+        }
+        let text = quoted.map(|token| token.text);
+        parse_param(word, text, start, &mut value, out).map_err(Fault::Svc)?;
         if out.len() - start > usize::from(u16::MAX) {
             return Err(Fault::TooLong);
         }
@@ -99,16 +106,16 @@ pub(super) fn parse(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Result<()
 /// Puts `key`, `key=value` or `key="value"` where it belongs among the parameters from `start` on.
 fn parse_param(
     word: &[u8],
+    quoted: Option<&[u8]>,
     start: usize,
     value: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> Result<(), SvcFault> {
     let equals = word.iter().position(|&octet| octet == b'=');
     let key = key_of(&word[..equals.unwrap_or(word.len())]).ok_or(SvcFault::Key)?;
-    let text = equals.map_or(&b""[..], |at| &word[at + 1..]);
-    let unquoted = text.strip_prefix(b"\"").and_then(|text| text.strip_suffix(b"\""));
+    let plain = equals.map_or(&b""[..], |at| &word[at + 1..]);
     value.clear();
-    string::unescape_into(unquoted.unwrap_or(text), value).map_err(|_| SvcFault::Value(key))?;
+    string::unescape_into(quoted.unwrap_or(plain), value).map_err(|_| SvcFault::Value(key))?;
 
     let place = place_of(key, start, out)?;
     let appended = out.len();
