@@ -302,3 +302,22 @@ async fn a_panic_answers_servfail_and_the_connection_goes_on() {
     assert_eq!(failure.unwrap().unwrap().worker, "tcp");
     assert_eq!(running.stop().await.panics.get(), u64::from(2 * FAULTS_PER_MINUTE_MAX + 1));
 }
+
+#[tokio::test]
+async fn a_stopped_server_does_not_wait_for_clients_that_read_slowly() {
+    let running = Running::start(TcpConfig::default());
+    let mut client = running.connect().await;
+    let queries: Vec<u8> = (0..500).flat_map(|number| framed(&query(number, "long"))).collect();
+    client.write_all(&queries).await.unwrap();
+    let reading = tokio::spawn(async move {
+        let mut some = vec![0; 200_000];
+        while matches!(client.read(&mut some).await, Ok(1..)) {
+            sleep(Duration::from_millis(100)).await;
+        }
+    });
+    sleep(Duration::from_millis(100)).await;
+    let start = Instant::now();
+    running.stop().await;
+    assert!(start.elapsed() < Duration::from_secs(8));
+    reading.abort();
+}

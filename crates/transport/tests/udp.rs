@@ -85,6 +85,37 @@ fn a_stopped_worker_has_answered_all_that_it_received() {
 }
 
 #[test]
+fn a_new_worker_takes_over_a_socket_without_losing_a_query() {
+    let socket = socket();
+    let (sender, _failures) = failures();
+    let client = client(&socket);
+    let asking = std::thread::spawn(move || {
+        let end = Instant::now() + Duration::from_secs(1);
+        let mut asked = 0;
+        while Instant::now() < end {
+            for number in 0..50 {
+                client.send(&query(number, "a")).unwrap();
+            }
+            for _ in 0..50 {
+                receive(&client);
+                asked += 1;
+            }
+        }
+        asked
+    });
+    let mut worker = spawn(&socket, sender.clone());
+    let mut counters = vec![Arc::clone(worker.counters())];
+    while !asking.is_finished() {
+        let next = spawn(&socket, sender.clone());
+        counters.push(Arc::clone(next.counters()));
+        assert!(stop(vec![std::mem::replace(&mut worker, next)]));
+    }
+    assert!(stop(vec![worker]));
+    let replied = counters.iter().map(|counters| counters.replied.get()).sum::<u64>();
+    assert_eq!(asking.join().unwrap(), replied);
+}
+
+#[test]
 fn workers_stop_although_clients_go_on_asking() {
     let socket = socket();
     let (sender, _failures) = failures();

@@ -106,7 +106,8 @@ impl<R: Responder> Connection<R> {
         };
         let counters = &self.server.counters;
         let counter = match end {
-            End::Client | End::Stopped | End::Evicted => None, // evictions are counted when asked for
+            // An eviction is counted by who asked for it.
+            End::Client | End::Stopped | End::Evicted => None,
             End::IdleTimeout => Some(&counters.idle_timeouts),
             End::ReadTimeout => Some(&counters.read_timeouts),
             End::WriteTimeout => Some(&counters.write_timeouts),
@@ -124,6 +125,12 @@ impl<R: Responder> Connection<R> {
     /// Delivers what is to be sent, answers what has been received, or waits for more; in this
     /// order, so that a client that does not read is not read from.
     async fn step(&mut self, stop: &mut watch::Receiver<bool>) -> Result<(), End> {
+        if *stop.borrow() {
+            self.begin_stop();
+        }
+        if self.stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
+            return Err(End::Stopped);
+        }
         self.deliver().await?;
         if self.answer()? {
             return Ok(());
@@ -133,6 +140,11 @@ impl<R: Responder> Connection<R> {
         }
         self.wait(stop).await?;
         self.read()
+    }
+
+    /// From now on waits for no new queries.
+    fn begin_stop(&mut self) {
+        self.stop_at.get_or_insert_with(|| Instant::now() + STOP_MAX);
     }
 
     /// Sends all output.
@@ -162,6 +174,9 @@ impl<R: Responder> Connection<R> {
         if left == 0 {
             return Err(End::QueryLimit);
         }
+        if self.input.is_empty() {
+            return Ok(false);
+        }
         let mut executor = self.server.executors.take();
         let done = executor.answer_all(&self.peer, &self.input, &mut self.output, left);
         drop(executor);
@@ -182,10 +197,8 @@ impl<R: Responder> Connection<R> {
     async fn wait(&mut self, stop: &mut watch::Receiver<bool>) -> Result<(), End> {
         if let Some(stop_at) = self.stop_at {
             let deadline = stop_at.min(Instant::now() + STOP_GRACE);
-            return match timeout_at(deadline, self.stream.readable()).await {
-                Ok(readable) if Instant::now() < stop_at => Ok(readable?),
-                _ => Err(End::Stopped),
-            };
+            let readable = timeout_at(deadline, self.stream.readable()).await;
+            return Ok(readable.map_err(|_| End::Stopped)??);
         }
         let (deadline, end) = self.deadline();
         let is_idle = self.input.is_empty();
@@ -195,7 +208,7 @@ impl<R: Responder> Connection<R> {
         let waited = tokio::select! {
             biased;
             _ = stop.wait_for(|stop| *stop) => {
-                self.stop_at = Some(Instant::now() + STOP_MAX);
+                self.begin_stop();
                 Ok(())
             }
             () = self.ticket.evicted() => Err(End::Evicted),

@@ -150,8 +150,8 @@ impl<R: Responder> TcpServer<R> {
     /// Accepts and serves connections until `stop` says true or is gone; then those that wait to be
     /// accepted too, and returns once all of its connections are closed.
     ///
-    /// A stopped connection answers what has arrived and closes; none takes longer than
-    /// `write_max`.
+    /// A stopped connection answers what has arrived and closes; that takes at most `write_max` and
+    /// two seconds, which only a client needs that does not read or goes on asking.
     ///
     /// # Errors
     /// When the listener, which must not block, cannot join the runtime.
