@@ -36,7 +36,7 @@ use message::Single;
 use std::sync::Arc;
 use zonda_wire::query::{HEADER_BYTES, UDP_BYTES_MIN, flag};
 use zonda_wire::{Class, Fault, Opcode, Places, Query, Rcode, Reply, Type};
-use zonda_zone::LookupName;
+use zonda_zone::{LookupName, Zone};
 use zones::{Source, ZoneMatch};
 
 /// Messages that are looked up together. More would leave the first-level cache, fewer would wait
@@ -137,8 +137,7 @@ impl Prepared {
         }
     }
 
-    /// Finds the zone that holds the name, and brings the slot of its node into the cache. DS
-    /// records lie above the cut (rfc4035#3.1.4.1).
+    /// Finds the zone that holds the name. DS records lie above the cut (rfc4035#3.1.4.1).
     #[inline]
     fn find_zone(&mut self, snapshot: &Snapshot, is_ds: bool) {
         let labels = self.name.label_count();
@@ -147,19 +146,27 @@ impl Prepared {
             found = snapshot.zones.find(&self.name, labels - 1).or(found);
         }
         self.zone = found;
-        if let Some(zone) = found
-            && let Source::Data(data) = &snapshot.zones.get(zone.index).source
-        {
-            self.place = data.probable_place(&self.name);
+    }
+
+    /// The zone data that the name will be looked up in.
+    #[inline]
+    fn data<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s Zone> {
+        match &snapshot.zones.get(self.zone?.index).source {
+            Source::Data(data) if self.hit.is_none() => Some(data),
+            _ => None,
         }
+    }
+
+    /// Brings the slot of the name's node into the cache.
+    #[inline]
+    fn touch_slot(&mut self, snapshot: &Snapshot) {
+        self.place = self.data(snapshot).and_then(|data| data.probable_place(&self.name));
     }
 
     /// Brings the name's node into the cache.
     #[inline]
-    fn touch(&mut self, snapshot: &Snapshot) {
-        if let (Some(zone), Some(place)) = (self.zone, self.place)
-            && let Source::Data(data) = &snapshot.zones.get(zone.index).source
-        {
+    fn touch_node(&mut self, snapshot: &Snapshot) {
+        if let (Some(place), Some(data)) = (self.place, self.data(snapshot)) {
             self.touched = data.touch(place);
         }
     }
@@ -198,13 +205,17 @@ impl Engine {
         let (mut first, mut query_bytes, mut reply_bytes) = (0, 0, 0);
         while first < batch.len() {
             let count = (batch.len() - first).min(STRIDE);
-            // Three passes, so that the memory of all messages is fetched at the same time.
+            // Passes so short that a processor runs several messages' at once, and waits for their
+            // memory together.
             for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
                 let message = batch.get(first + index);
                 prepared.read(message.buffer, *message.len, &snapshot, &self.hot);
             }
             for prepared in &mut self.prepared[..count] {
-                prepared.touch(&snapshot);
+                prepared.touch_slot(&snapshot);
+            }
+            for prepared in &mut self.prepared[..count] {
+                prepared.touch_node(&snapshot);
             }
             for index in 0..count {
                 let message = batch.get(first + index);

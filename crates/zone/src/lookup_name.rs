@@ -93,9 +93,8 @@ impl LookupName {
         match octets.get(..whole_words) {
             Some(words) => self.copy_lowercase(words),
             None => {
-                let mut padded = [0; NAME_BYTES_MAX + PADDING];
-                padded[..len].copy_from_slice(&octets[..len]);
-                self.copy_lowercase(&padded[..whole_words]);
+                self.bytes[..len].copy_from_slice(&octets[..len]);
+                self.bytes[..len].make_ascii_lowercase();
             }
         }
         let (mut at, mut count) = (0_usize, 0);
