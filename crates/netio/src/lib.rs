@@ -10,12 +10,14 @@
 //! | [`tcp`] | a listening TCP socket |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
 //! | [`supervisor`] | socket activation and state notices of systemd |
+//! | [`memory`] | huge pages |
 //! | [`process`] | CPUs, descriptor limit, privileges |
 //!
 //! Deliberately absent: DNS, threads, the runtime, logging. Callers decide what an error means.
 
 pub mod batch;
 pub mod descriptors;
+pub mod memory;
 mod options;
 pub mod process;
 pub mod stop;

@@ -101,6 +101,12 @@ impl Zone {
         self.denial.as_deref()
     }
 
+    /// The memory that lookups read at random: the slots and the arena.
+    #[must_use]
+    pub fn memory(&self) -> (&[u64], &[u8]) {
+        (self.slots.as_slice(), &self.arena)
+    }
+
     /// Octets of memory that the zone takes.
     #[must_use]
     pub fn bytes(&self) -> usize {

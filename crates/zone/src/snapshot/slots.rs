@@ -82,6 +82,11 @@ impl Slots {
         (slot >> 32 == hash >> 32).then(|| (slot as u32).wrapping_sub(1))
     }
 
+    /// The slots as they lie in memory.
+    pub fn as_slice(&self) -> &[u64] {
+        &self.slots
+    }
+
     /// All places.
     pub fn places(&self) -> impl Iterator<Item = u32> {
         self.slots.iter().filter(|slot| **slot != 0).map(|slot| (*slot as u32) - 1)
