@@ -4,10 +4,13 @@
 //!
 //! Deliberately absent: sockets, clocks, threads that outlive a call, and signing.
 
+pub mod diagnostic;
+pub mod file;
 pub mod lookup_name;
 pub mod records;
 pub mod snapshot;
 
+pub use diagnostic::{Diagnostic, Diagnostics, Place, Problem, RecordName, Severity};
 pub use lookup_name::{HashSeed, LookupName};
 pub use records::{Position, Record, Records};
 pub use snapshot::{BuildError, Found, Node, Set, Zone, build};

@@ -13,10 +13,10 @@ mod bitmap;
 pub mod error;
 mod gateway;
 mod loc;
-mod number;
+pub mod number;
 pub mod parse;
 pub mod schema;
-mod string;
+pub mod string;
 pub mod svcb;
 pub mod wire;
 

@@ -26,7 +26,10 @@ pub(super) fn parse_text(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), Faul
 }
 
 /// Appends text, its `\DDD` and `\X` resolved.
-pub(super) fn unescape_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+///
+/// # Errors
+/// [`Fault::Escape`].
+pub fn unescape_into(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let mut rest = text;
     while let Some(at) = rest.iter().position(|&octet| octet == b'\\') {
         out.extend_from_slice(&rest[..at]);

@@ -1,0 +1,193 @@
+//! What is wrong with zone data, and where.
+
+use crate::file::FileProblem;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use zonda_wire::{Name, Type};
+
+/// Most diagnostics that are kept; the rest are counted only.
+pub const LISTED_MAX: usize = 1000;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// The zone can be served.
+    Warning,
+    /// The zone cannot be served.
+    Error,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where it stands.
+    pub place: Place,
+    /// The record it is about, as far as it is known.
+    pub record: Option<RecordName>,
+    /// What is wrong, and what to write instead.
+    pub problem: Problem,
+}
+
+/// A place in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, as it was named.
+    pub file: Arc<Path>,
+    /// Its line, from 1 on; 0 stands for the file as a whole.
+    pub line: u32,
+    /// The octet of the line, from 1 on; 0 stands for the line as a whole.
+    pub column: u32,
+}
+
+/// What a record is called in messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordName {
+    /// Its owner.
+    pub owner: Name,
+    /// Its type, if the text got that far.
+    pub rtype: Option<Type>,
+}
+
+/// What can be wrong, by who finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The text of a master file.
+    File(FileProblem),
+}
+
+/// Diagnostics in the order in which they were found, at most [`LISTED_MAX`] of them.
+#[derive(Clone, Debug, Default)]
+pub struct Diagnostics {
+    listed: Vec<Diagnostic>,
+    errors: u64,
+    warnings: u64,
+}
+
+impl Diagnostics {
+    /// Adds one, or counts it when the list is full.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        match diagnostic.severity {
+            Severity::Error => self.errors += 1,
+            Severity::Warning => self.warnings += 1,
+        }
+        if self.listed.len() < LISTED_MAX {
+            self.listed.push(diagnostic);
+        }
+    }
+
+    /// Adds those of another run.
+    pub fn append(&mut self, other: Self) {
+        self.errors += other.errors;
+        self.warnings += other.warnings;
+        let room = LISTED_MAX - self.listed.len();
+        self.listed.extend(other.listed.into_iter().take(room));
+    }
+
+    /// How many errors there are, listed or not.
+    #[must_use]
+    pub fn error_count(&self) -> u64 {
+        self.errors
+    }
+
+    /// How many warnings there are, listed or not.
+    #[must_use]
+    pub fn warning_count(&self) -> u64 {
+        self.warnings
+    }
+
+    /// Whether there is an error, so that the zone cannot be served.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.errors > 0
+    }
+
+    /// Those that are listed.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.listed.iter()
+    }
+
+    /// How many are counted but not listed.
+    #[must_use]
+    pub fn unlisted_count(&self) -> u64 {
+        self.errors + self.warnings - self.listed.len() as u64
+    }
+}
+
+impl<'a> IntoIterator for &'a Diagnostics {
+    type Item = &'a Diagnostic;
+    type IntoIter = std::slice::Iter<'a, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// One line each.
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for diagnostic in self {
+            writeln!(f, "{diagnostic}")?;
+        }
+        match self.unlisted_count() {
+            0 => Ok(()),
+            more => writeln!(f, "and {more} more"),
+        }
+    }
+}
+
+/// `file:line:column: error: what is wrong (owner type)`.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}: {}", self.place, self.severity, self.problem)?;
+        match &self.record {
+            Some(record) => write!(f, " ({record})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.file.display().fmt(f)?;
+        match (self.line, self.column) {
+            (0, _) => Ok(()),
+            (line, 0) => write!(f, ":{line}"),
+            (line, column) => write!(f, ":{line}:{column}"),
+        }
+    }
+}
+
+impl fmt::Display for RecordName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rtype {
+            Some(rtype) => write!(f, "{} {rtype}", self.owner),
+            None => self.owner.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(problem) => problem.fmt(f),
+        }
+    }
+}
+
+impl From<FileProblem> for Problem {
+    fn from(problem: FileProblem) -> Self {
+        Self::File(problem)
+    }
+}

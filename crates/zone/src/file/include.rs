@@ -1,0 +1,114 @@
+//! `$INCLUDE file [origin]` (rfc1035#5.1), kept inside one directory.
+
+use super::directive::{argument, end, origin};
+use super::problem::{FileProblem, Snippet};
+use super::{Entry, FileState, Options, Reader, Wrong};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use zonda_wire::rdata::string;
+
+/// How deep files may include files.
+const DEPTH_MAX: usize = 16;
+/// How many files may be included in all: files that include others twice each would otherwise make
+/// 2^16 of 16.
+const FILES_MAX: usize = 10_000;
+
+/// Which files may be read, and which are being read.
+pub(super) struct Includes {
+    /// Where included files must lie, with symbolic links resolved; `None`: nowhere.
+    root: Option<PathBuf>,
+    /// The files that are being read, links resolved, the innermost last.
+    open: Vec<PathBuf>,
+    /// How many were included so far.
+    count: usize,
+}
+
+impl Includes {
+    /// For a file.
+    pub(super) fn from_file(path: &Path, options: &Options) -> Self {
+        let path = fs::canonicalize(path).ok();
+        let beside = || path.as_deref().and_then(Path::parent).map(Path::to_owned);
+        let root = match &options.root {
+            Some(root) => fs::canonicalize(root).ok(),
+            None => beside(),
+        };
+        Self { root, open: path.into_iter().collect(), count: 0 }
+    }
+
+    /// For a text that is not a file.
+    pub(super) fn from_text(options: &Options) -> Self {
+        let root = options.root.as_ref().and_then(|root| fs::canonicalize(root).ok());
+        Self { root, open: Vec::new(), count: 0 }
+    }
+
+    /// The file to read for `named`, if it may be read.
+    fn admit(&self, named: &Path) -> Result<PathBuf, FileProblem> {
+        let root = self.root.as_ref().ok_or(FileProblem::IncludeForbidden)?;
+        if self.open.len() > DEPTH_MAX {
+            return Err(FileProblem::IncludeTooDeep(DEPTH_MAX));
+        }
+        if self.count >= FILES_MAX {
+            return Err(FileProblem::TooManyIncludes(FILES_MAX));
+        }
+        let unreadable = |error: std::io::Error| {
+            let shown = Snippet::new(named.as_os_str().as_encoded_bytes());
+            FileProblem::IncludeIo(shown, error.kind())
+        };
+        let resolved = fs::canonicalize(named).map_err(unreadable)?;
+        if !resolved.starts_with(root) {
+            return Err(FileProblem::IncludeOutside);
+        }
+        if self.open.contains(&resolved) {
+            return Err(FileProblem::IncludeCycle);
+        }
+        let is_file = fs::metadata(&resolved).map_err(unreadable)?.is_file();
+        if is_file { Ok(resolved) } else { Err(FileProblem::IncludeNotAFile) }
+    }
+}
+
+impl Reader<'_> {
+    /// Reads another file. Origin and owner are afterwards what they were; `$TTL` stays.
+    pub(super) fn include(
+        &mut self,
+        entry: Entry<'_, '_>,
+        file: &mut FileState,
+    ) -> Result<(), Wrong> {
+        let named = argument(entry, 1, "a file name")?;
+        end(entry, 3)?;
+        let wrong = |problem| Wrong::new(named.at, problem);
+        let path = self.path_of(named.text, &file.path);
+        let resolved = self.includes.admit(&path).map_err(wrong)?;
+        let mut inner = FileState::new(&path, &file.origin);
+        inner.owner.clone_from(&file.owner);
+        inner.owner_is_wrong = file.owner_is_wrong;
+        if let Some(&token) = entry.tokens.get(2) {
+            inner.origin = origin(token, &file.origin)?;
+            inner.owner_is_stale = !inner.owner.is_empty();
+        }
+        let opened = File::open(&resolved).map_err(|error| {
+            let shown = Snippet::new(path.as_os_str().as_encoded_bytes());
+            wrong(FileProblem::IncludeIo(shown, error.kind()))
+        })?;
+        self.includes.count += 1;
+        self.includes.open.push(resolved);
+        self.read_file(opened, &mut inner);
+        self.includes.open.pop();
+        self.records.begin_file(&file.path);
+        Ok(())
+    }
+
+    /// The path that a name stands for: relative ones begin at the including file's directory, or
+    /// at the root if there is no such file.
+    fn path_of(&self, named: &[u8], including: &Path) -> PathBuf {
+        let mut unescaped = Vec::new();
+        if string::unescape_into(named, &mut unescaped).is_err() {
+            unescaped = named.to_vec();
+        }
+        let named = PathBuf::from(String::from_utf8_lossy(&unescaped).into_owned());
+        let directory = match (&self.includes.open[..], &self.includes.root) {
+            ([], Some(root)) => root,
+            _ => including.parent().unwrap_or(Path::new("")),
+        };
+        directory.join(named)
+    }
+}
