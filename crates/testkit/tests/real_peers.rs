@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use zonda_testkit::differential::{Contestant, Part, compare};
 use zonda_testkit::generate::{Zone, root_zones, zones};
-use zonda_testkit::sign::{Denial, sign};
+use zonda_testkit::sign::sign_in_turn;
 use zonda_testkit::{Peer, PeerKind, Question, ask};
 
 /// Starts one peer with generated zones.
@@ -29,11 +29,7 @@ fn real_peers_load_every_generated_zone() {
 
 #[test]
 fn real_peers_load_signed_zones() {
-    let signed: Vec<Zone> = zones(1, 8)
-        .iter()
-        .enumerate()
-        .map(|(number, zone)| sign(zone, Denial::ALL[number % Denial::ALL.len()]))
-        .collect();
+    let signed = sign_in_turn(&zones(1, 40));
     for kind in [PeerKind::Nsd, PeerKind::Knot, PeerKind::Bind] {
         let peer = start(kind, &signed);
         for zone in &signed {
