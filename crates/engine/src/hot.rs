@@ -87,7 +87,8 @@ impl Key {
     #[inline]
     pub fn new(query: &Query, name: &LookupName) -> Self {
         let (qtype, dnssec_ok) = (query.qtype, query.dnssec_ok());
-        let other = (u64::from(qtype.0) << 1 | u64::from(dnssec_ok)) * 0x9e37_79b9_7f4a_7c15;
+        let other = u64::from(qtype.0) << 1 | u64::from(dnssec_ok);
+        let other = other.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self { hash: name.hash(0) ^ other, qtype, dnssec_ok }
     }
 
