@@ -1,7 +1,7 @@
 //! `$INCLUDE file [origin]` (rfc1035#5.1), kept inside one directory.
 
 use super::directive::{argument, end, origin};
-use super::problem::{FileProblem, Snippet};
+use super::problem::FileProblem;
 use super::{Entry, FileState, Options, Reader, Wrong};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -50,10 +50,8 @@ impl Includes {
         if self.count >= FILES_MAX {
             return Err(FileProblem::TooManyIncludes(FILES_MAX));
         }
-        let unreadable = |error: std::io::Error| {
-            let shown = Snippet::new(named.as_os_str().as_encoded_bytes());
-            FileProblem::IncludeIo(shown, error.kind())
-        };
+        let unreadable =
+            |error: std::io::Error| FileProblem::IncludeIo(named.to_owned(), error.kind());
         let resolved = fs::canonicalize(named).map_err(unreadable)?;
         if !resolved.starts_with(root) {
             return Err(FileProblem::IncludeOutside);
@@ -85,10 +83,8 @@ impl Reader<'_> {
             inner.origin = origin(token, &file.origin)?;
             inner.owner_is_stale = !inner.owner.is_empty();
         }
-        let opened = File::open(&resolved).map_err(|error| {
-            let shown = Snippet::new(path.as_os_str().as_encoded_bytes());
-            wrong(FileProblem::IncludeIo(shown, error.kind()))
-        })?;
+        let opened = File::open(&resolved)
+            .map_err(|error| wrong(FileProblem::IncludeIo(path.clone(), error.kind())))?;
         self.includes.count += 1;
         self.includes.open.push(resolved);
         self.read_file(opened, &mut inner);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use zonda_wire::rdata::TextError;
 use zonda_wire::{Class, NameError, Type};
 
@@ -63,7 +64,7 @@ pub enum FileProblem {
     /// The argument of `$TTL` is not a time.
     Ttl(Snippet),
     /// The file named cannot be read.
-    IncludeIo(Snippet, io::ErrorKind),
+    IncludeIo(PathBuf, io::ErrorKind),
     /// The file named is not a regular file.
     IncludeNotAFile,
     /// The file named lies outside the directory that files may be included from.
@@ -180,7 +181,9 @@ impl FileProblem {
             Self::Ttl(found) => {
                 write!(f, "expected seconds, or a time with units such as 1h30m, found {found}")
             }
-            Self::IncludeIo(file, kind) => write!(f, "{file} cannot be read: {kind}"),
+            Self::IncludeIo(file, kind) => {
+                write!(f, "{} cannot be read: {kind}", file.display())
+            }
             Self::IncludeNotAFile => f.write_str("this is not a file"),
             Self::IncludeOutside => {
                 f.write_str("this file lies outside the directory that zone files are read from")
