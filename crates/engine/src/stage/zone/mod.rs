@@ -24,13 +24,13 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
     };
     let zone: &Zone = zone;
     cx.keep = cx.query.qtype != Type::ANY; // whose answer depends on the transport
-    let mut walk = Walk { zone, labels: usize::from(found.labels), hop: 0, expanded: [None; 4] };
+    let mut walk = Walk::new(zone, usize::from(found.labels));
     match walk.run(cx) {
         Ok((rcode, reason)) => reply(rcode, reason),
         Err(Full) => {
             cx.flags |= flag::TC;
             cx.keep = false; // a client with a larger buffer gets more
-            reply(Rcode::NOERROR, Reason::Answered)
+            reply(walk.verdict.0, walk.verdict.1)
         }
     }
 }
@@ -54,9 +54,18 @@ struct Walk<'s> {
     /// Names of the chain that a wildcard stood for, by hop and label of the closest encloser. What
     /// the proofs of more would need is left out.
     expanded: [Option<(u8, u8)>; 4],
+    /// The targets of the DNAME records that were followed. A chain with more of them ends.
+    dnames: [Option<&'s [u8]>; 4],
+    /// What a reply that is cut off here says: NXDOMAIN stays NXDOMAIN without its SOA record.
+    verdict: (Rcode, Reason),
 }
 
 impl<'s> Walk<'s> {
+    fn new(zone: &'s Zone, labels: usize) -> Self {
+        let verdict = (Rcode::NOERROR, Reason::Answered);
+        Self { zone, labels, hop: 0, expanded: [None; 4], dnames: [None; 4], verdict }
+    }
+
     fn run(&mut self, cx: &mut Context<'s>) -> Result<(Rcode, Reason), Full> {
         loop {
             if let Step::Done(rcode, reason) = self.step(cx)? {
@@ -81,8 +90,9 @@ impl<'s> Walk<'s> {
             Found::Wildcard { node, encloser } => self.answer_from(cx, node, Some(encloser)),
             Found::Missing { encloser } => {
                 cx.flags |= flag::AA;
+                self.verdict = (Rcode::NXDOMAIN, Reason::NameError);
                 self.negative(cx, |walk, cx| proof::name_error(cx, walk.zone, walk.hop, encloser))?;
-                Ok(Step::Done(Rcode::NXDOMAIN, Reason::NameError))
+                Ok(Step::Done(self.verdict.0, self.verdict.1))
             }
             Found::Referral(cut) => self.refer(cx, cut),
             Found::Dname(node) => self.synthesize(cx, node),
@@ -108,7 +118,9 @@ impl<'s> Walk<'s> {
             additional::of_answer(cx, self.zone, set);
             return Ok(Step::Done(Rcode::NOERROR, Reason::Answered));
         }
-        if let Some((cname, signatures)) = node.signed_set(Type::CNAME) {
+        // NSEC stands beside a CNAME (rfc4034#4), so a name without it has none to be led to.
+        let cname = node.signed_set(Type::CNAME).filter(|_| qtype != Type::NSEC);
+        if let Some((cname, signatures)) = cname {
             self.write(cx, cname, signatures)?;
             self.remember_expansion(encloser);
             return Ok(self.go_to(cx, cname.first()));
@@ -182,12 +194,19 @@ impl<'s> Walk<'s> {
         let Some((dname, signatures)) = node.signed_set(Type::DNAME) else {
             return Ok(Step::Done(Rcode::SERVFAIL, Reason::ZoneUnavailable));
         };
+        let target = dname.first();
+        // A name that comes to the same DNAME again grows or turns in a circle.
+        let met = |known: &&[u8]| std::ptr::eq(*known, target);
+        let place = self.dnames.iter_mut().find(|place| place.as_ref().is_none_or(met));
+        if place.is_none_or(|place| place.replace(target).is_some()) {
+            self.finish_answer(cx)?;
+            return Ok(Step::Done(Rcode::NOERROR, Reason::Answered));
+        }
         let name = self.name(cx).clone();
         let wire = name.as_wire();
         let owner_len = node.relative_owner().len() + self.zone.apex().len();
         let (kept, owner) = wire.split_at(wire.len() - owner_len);
         Writer::of(cx).set(Section::Answer, Owner::Name(owner), dname, signatures)?;
-        let target = dname.first();
         if kept.len() + target.len() > name::NAME_BYTES_MAX {
             return Ok(Step::Done(Rcode::YXDOMAIN, Reason::NameTooLong));
         }

@@ -106,20 +106,21 @@ pub fn delegation(
     owner_len: usize,
     cut: Node<'_>,
 ) -> Result<(), Full> {
+    // An unsigned zone cannot vouch for a DS record.
+    let Some(denial) = zone.denial() else { return Ok(()) };
     let mut proof = Proof::new(cx, zone);
     let name = proof.name(hop);
     let owner = &name.as_wire()[name.as_wire().len() - owner_len..];
     if let Some((ds, signatures)) = cut.signed_set(Type::DS) {
         return Writer::of(cx).set(Section::Authority, Owner::Name(owner), ds, signatures);
     }
-    match zone.denial() {
-        Some(Denial::Nsec(_)) => proof.nsec_of(cut),
-        Some(Denial::Nsec3(nsec3)) => {
+    match denial {
+        Denial::Nsec(_) => proof.nsec_of(cut),
+        Denial::Nsec3(nsec3) => {
             let name = LookupName::new(owner, proof.cx.snapshot.zones.seed());
             let apex_labels = name::labels(zone.apex()).count();
             proof.matching_or_enclosing(nsec3, &name, apex_labels)
         }
-        None => Ok(()),
     }
 }
 
