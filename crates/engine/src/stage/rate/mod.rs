@@ -166,7 +166,7 @@ fn count(cx: &mut Context<'_>, settings: &RateSettings, verdict: Verdict) -> Ver
     }
     cx.keep = false;
     cx.worker.slip = cx.worker.slip.wrapping_add(1);
-    if settings.slip == 0 || cx.worker.slip % settings.slip != 0 {
+    if settings.slip == 0 || !cx.worker.slip.is_multiple_of(settings.slip) {
         return Verdict::Drop(Reason::RateDropped);
     }
     cx.reply.clear();
