@@ -1,7 +1,7 @@
 //! From the bytes of a query to the bytes of its reply.
 //!
 //! ```text
-//! Message ─► Query::parse ─► plan: access ► cookie ► … ► zone ► rate ─► epilogue ─► the same buffer
+//! Message ─► Query ─► plan: access ► cookie ► … ► zone ► rate ─► epilogue ─► the same buffer
 //! ```
 //!
 //! An [`Engine`] belongs to one thread. It never blocks, reads no clock, allocates nothing once it

@@ -8,7 +8,9 @@ use std::str::FromStr;
 
 /// Declares the constants of a newtype over a wire number and its table of mnemonics.
 macro_rules! codes {
-    ($(#[$doc:meta])* $name:ident($int:ty) { $($(#[$cdoc:meta])* $konst:ident = $value:literal $text:literal,)* }) => {
+    ($(#[$doc:meta])* $name:ident($int:ty) {
+        $($(#[$cdoc:meta])* $konst:ident = $value:literal $text:literal,)*
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(pub $int);
@@ -153,7 +155,9 @@ impl FromStr for Type {
 
 codes! {
     /// A record or question class (rfc1035#3.2.4).
-    Class(u16) { IN = 1 "IN", CS = 2 "CS", CH = 3 "CH", HS = 4 "HS", NONE = 254 "NONE", ANY = 255 "ANY", }
+    Class(u16) {
+        IN = 1 "IN", CS = 2 "CS", CH = 3 "CH", HS = 4 "HS", NONE = 254 "NONE", ANY = 255 "ANY",
+    }
 }
 
 impl fmt::Display for Class {
@@ -218,7 +222,8 @@ codes! {
         OTHER = 0 "Other Error", STALE_ANSWER = 3 "Stale Answer", FORGED_ANSWER = 4 "Forged Answer",
         NOT_READY = 14 "Not Ready", BLOCKED = 15 "Blocked", CENSORED = 16 "Censored",
         FILTERED = 17 "Filtered", PROHIBITED = 18 "Prohibited",
-        STALE_NXDOMAIN_ANSWER = 19 "Stale NXDOMAIN Answer", NOT_AUTHORITATIVE = 20 "Not Authoritative",
+        STALE_NXDOMAIN_ANSWER = 19 "Stale NXDOMAIN Answer",
+        NOT_AUTHORITATIVE = 20 "Not Authoritative",
         NOT_SUPPORTED = 21 "Not Supported", NO_REACHABLE_AUTHORITY = 22 "No Reachable Authority",
         NETWORK_ERROR = 23 "Network Error", INVALID_DATA = 24 "Invalid Data",
     }

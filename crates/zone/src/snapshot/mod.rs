@@ -126,8 +126,8 @@ impl Zone {
         self.slots.first(name.hash(0))
     }
 
-    /// Some octet at a [`probable_place`](Self::probable_place); asking early brings the node, which
-    /// rarely spans more than two cache lines, into the cache.
+    /// Some octet at a [`probable_place`](Self::probable_place); asking early brings the node,
+    /// which rarely spans more than two cache lines, into the cache.
     #[inline]
     #[must_use]
     pub fn touch(&self, place: u32) -> u8 {
