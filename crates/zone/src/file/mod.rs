@@ -327,8 +327,9 @@ impl<'o> Reader<'o> {
     }
 }
 
-/// The octets of records to make room for before a file of that length is read: too little costs
-/// copies, too much costs memory until the records are freed.
+/// The octets of records to make room for before a file of that length is read. Zones need about as
+/// many as their text has; room that stays unused costs no memory, but a copy of the whole does.
 fn capacity_for(file_len: u64) -> usize {
-    usize::try_from(file_len).unwrap_or(0).min(1 << 30)
+    let len = usize::try_from(file_len).unwrap_or(0).min(1 << 30);
+    len + len / 4
 }

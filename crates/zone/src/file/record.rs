@@ -101,13 +101,15 @@ impl Reader<'_> {
                     let secs = number::ttl(token.text).ok_or_else(unknown)?;
                     ttl = Some(self.explicit_ttl(secs, token.at, entry, file));
                 }
-                text => match (Type::from_text(text), class(text)) {
-                    (Some(rtype), _) => return Ok(Head { ttl, rtype, data_at: index + 1 }),
-                    (None, Some(Class::IN)) if !has_class => has_class = true,
-                    (None, Some(other)) if other != Class::IN => {
-                        return Err(Wrong::new(token.at, FileProblem::WrongClass(other)));
-                    }
-                    _ => return Err(unknown()),
+                text => match Type::from_text(text) {
+                    Some(rtype) => return Ok(Head { ttl, rtype, data_at: index + 1 }),
+                    None => match class(text) {
+                        Some(Class::IN) if !has_class => has_class = true,
+                        Some(Class::IN) | None => return Err(unknown()),
+                        Some(other) => {
+                            return Err(Wrong::new(token.at, FileProblem::WrongClass(other)));
+                        }
+                    },
                 },
             }
         }
