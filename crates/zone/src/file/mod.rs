@@ -211,7 +211,7 @@ impl<'o> Reader<'o> {
     fn read_window(&mut self, text: &[u8], is_last: bool, file: &mut FileState) -> usize {
         let mut tokens = Vec::with_capacity(16);
         let mut start = if file.skips_line { self.skip_line(text, file) } else { 0 };
-        while start < text.len() {
+        while start < text.len() && file.unclosed <= UNCLOSED_MAX {
             match lexer::scan(text, start, is_last, &mut tokens) {
                 Scanned::Entry(shape) => {
                     self.read_entry(text, start, &shape, &tokens, file);
@@ -220,12 +220,8 @@ impl<'o> Reader<'o> {
                 }
                 Scanned::Incomplete => return start,
                 Scanned::Unclosed(open) => {
-                    self.report(
-                        file,
-                        text,
-                        start,
-                        Wrong::new(open, FileProblem::UnclosedParenthesis),
-                    );
+                    let wrong = Wrong::new(open, FileProblem::UnclosedParenthesis);
+                    self.report(file, text, start, wrong);
                     start = self.recover(text, start, file);
                 }
                 Scanned::TooLong => {
@@ -257,17 +253,19 @@ impl<'o> Reader<'o> {
             self.report_file(file, FileProblem::TooManyUnclosed);
             return text.len();
         }
-        let mut at = lexer::line_end(text, start) + 1;
-        file.line = file.line.saturating_add(1);
-        while at < text.len() {
+        let mut at = start;
+        loop {
             let end = lexer::line_end(text, at);
-            if record::seems_to_begin(&text[at..end]) {
-                return at;
+            if end == text.len() {
+                file.skips_line = at < end; // the line may go on behind the window
+                return end;
             }
             at = end + 1;
             file.line = file.line.saturating_add(1);
+            if record::seems_to_begin(&text[at..lexer::line_end(text, at)]) {
+                return at;
+            }
         }
-        text.len()
     }
 
     /// Reads a directive or a record, or reports what keeps it from being one.
