@@ -1,1 +1,27 @@
-//! Builds and runs the server: snapshots, reload, metrics, control.
+//! Builds and runs the server: sockets, zones, reload, metrics, control.
+//!
+//! ```text
+//! Config ─► listen ─► Sockets ─► workers, TCP ◄── snapshot ── publish ◄─ catalog ◄─ load ◄─ files
+//!                                                                ▲
+//!                       signals, watch, admin interface ─► control
+//! ```
+//!
+//! Deliberately absent: what an answer is (engine), and the command line.
+
+mod admin;
+mod catalog;
+pub mod client;
+mod control;
+mod handover;
+mod listen;
+mod load;
+mod publish;
+mod query_log;
+mod run;
+mod settings;
+
+pub use load::{CheckReport, check};
+pub use run::{Options, ServeError, serve};
+
+/// The version of the server.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -89,6 +89,11 @@ impl Records {
         Ok(())
     }
 
+    /// The files that were read, each once for every time that its records begin anew.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(_, file)| file.as_path())
+    }
+
     /// How many records there are.
     #[must_use]
     pub fn len(&self) -> usize {

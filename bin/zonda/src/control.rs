@@ -1,0 +1,144 @@
+//! Commands to the running server.
+
+use crate::cli::environment;
+use clap::Args;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use zonda_server::client::ask;
+
+/// How to reach the server.
+#[derive(Args)]
+struct Target {
+    /// The server's admin socket (default: the only one found where servers put it)
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+impl Target {
+    /// Asks the server and prints its answer.
+    fn ask(self, method: &str, path: &str) -> ExitCode {
+        let socket = match self.socket.map_or_else(only_socket, Ok) {
+            Ok(socket) => socket,
+            Err(error) => {
+                eprintln!("{error}");
+                return ExitCode::FAILURE;
+            }
+        };
+        match ask(&socket, method, path) {
+            Ok(answer) if (200..300).contains(&answer.status) => {
+                print!("{}", answer.body);
+                ExitCode::SUCCESS
+            }
+            Ok(answer) => {
+                eprint!("{}", answer.body);
+                ExitCode::FAILURE
+            }
+            Err(error) => {
+                eprintln!("{error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+/// The socket of the only server that runs here.
+fn only_socket() -> Result<PathBuf, String> {
+    let mut found = zonda_config::find_sockets(environment());
+    found.retain(|socket| std::os::unix::net::UnixStream::connect(socket).is_ok());
+    match found.len() {
+        0 => Err("no running server found; name its admin socket with --socket".to_owned()),
+        1 => Ok(found.remove(0)),
+        _ => {
+            let list: Vec<_> =
+                found.iter().map(|path| format!("  --socket {}", path.display())).collect();
+            Err(format!("several servers run here; choose one:\n{}", list.join("\n")))
+        }
+    }
+}
+
+/// Load changed zones and the configuration anew
+#[derive(Args)]
+pub struct Reload {
+    /// Load this zone only, changed or not
+    zone: Option<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Reload {
+    /// Reloads.
+    pub fn run(self) -> ExitCode {
+        match self.zone {
+            Some(zone) => self.target.ask("POST", &format!("/v1/reload?zone={zone}")),
+            None => self.target.ask("POST", "/v1/reload"),
+        }
+    }
+}
+
+/// Show how the server is
+#[derive(Args)]
+pub struct Status {
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Status {
+    /// Shows it.
+    pub fn run(self) -> ExitCode {
+        self.target.ask("GET", "/v1/status")
+    }
+}
+
+/// Show what the server has counted
+#[derive(Args)]
+pub struct Stats {
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Stats {
+    /// Shows it.
+    pub fn run(self) -> ExitCode {
+        self.target.ask("GET", "/v1/stats")
+    }
+}
+
+/// List the zones, with serial, records and what is wrong with them
+#[derive(Args)]
+pub struct Zones {
+    /// Show this zone only
+    zone: Option<String>,
+    /// List at most this many
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    limit: usize,
+    /// List zones behind this one
+    #[arg(long, value_name = "NAME")]
+    after: Option<String>,
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Zones {
+    /// Lists them.
+    pub fn run(self) -> ExitCode {
+        let after = self.after.map_or(String::new(), |name| format!("&after={name}"));
+        match self.zone {
+            Some(zone) => self.target.ask("GET", &format!("/v1/zones/{zone}")),
+            None => self.target.ask("GET", &format!("/v1/zones?limit={}{after}", self.limit)),
+        }
+    }
+}
+
+/// Stop the server once all received queries are answered
+#[derive(Args)]
+pub struct Stop {
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Stop {
+    /// Stops it.
+    pub fn run(self) -> ExitCode {
+        self.target.ask("POST", "/v1/stop")
+    }
+}

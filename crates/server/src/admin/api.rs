@@ -1,0 +1,236 @@
+//! Requests and their answers.
+
+use super::metrics;
+use crate::catalog::{KnownZone, Outcome};
+use crate::control::Control;
+use crate::query_log::Rfc3339;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use zonda_wire::Name;
+
+/// Zones in one page of `/v1/zones`, unless the request wants fewer or more.
+const PAGE: usize = 1000;
+/// Most zones in one page.
+const PAGE_MAX: usize = 100_000;
+
+/// An answer.
+type Reply = Response<Full<Bytes>>;
+
+/// Answers a request.
+pub async fn answer(
+    request: Request<Incoming>,
+    token: Option<Arc<str>>,
+    control: Arc<Control>,
+) -> Reply {
+    if token.is_some_and(|token| !is_authorised(&request, &token)) {
+        let mut reply =
+            text(StatusCode::UNAUTHORIZED, "a bearer token is needed: admin.token\n".into());
+        reply
+            .headers_mut()
+            .insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Bearer"));
+        return reply;
+    }
+    // Reloads read files, and even a list of zones takes a while when there are a million.
+    let work = move || route(request.method(), request.uri(), &control);
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
+        text(StatusCode::INTERNAL_SERVER_ERROR, "the request failed; see the log\n".into())
+    })
+}
+
+/// Whether a request carries the token; takes the same time wherever a wrong one differs.
+fn is_authorised(request: &Request<Incoming>, token: &str) -> bool {
+    let given = request.headers().get(AUTHORIZATION).map_or(&[][..], |value| value.as_bytes());
+    let given = given.strip_prefix(b"Bearer ").unwrap_or_default();
+    let differing = given.iter().zip(token.as_bytes()).fold(0, |all, (a, b)| all | (a ^ b));
+    given.len() == token.len() && differing == 0
+}
+
+/// Finds who answers a path.
+fn route(method: &Method, uri: &hyper::Uri, control: &Arc<Control>) -> Reply {
+    let query = uri.query().unwrap_or_default();
+    let segments: Vec<&str> = uri.path().split('/').skip(1).collect();
+    match (method.as_str(), segments.as_slice()) {
+        ("GET", ["metrics"]) => metrics_page(control),
+        ("GET", ["health"]) => text(StatusCode::OK, "ok\n".into()),
+        ("GET", ["ready"]) => ready(control),
+        ("GET", ["v1", "version"]) => json_reply(&json!({ "version": crate::VERSION })),
+        ("GET", ["v1", "status"]) => json_reply(&status(control)),
+        ("GET", ["v1", "stats"]) => json_reply(&metrics::summary(control)),
+        ("GET", ["v1", "zones"]) => zones(query, control),
+        ("GET", ["v1", "zones", name]) => zone(name, control),
+        ("POST", ["v1", "reload"]) => reload(query, control),
+        ("POST", ["v1", "stop"]) => {
+            control.stop();
+            json_reply(&json!({ "stopping": true }))
+        }
+        (_, ["metrics" | "health" | "ready"] | ["v1", ..]) if is_known(&segments) => {
+            text(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method\n".into())
+        }
+        _ => text(StatusCode::NOT_FOUND, "no such path; see docs/admin.md\n".into()),
+    }
+}
+
+/// Whether a path exists for some method.
+fn is_known(segments: &[&str]) -> bool {
+    matches!(
+        segments,
+        ["metrics" | "health" | "ready"]
+            | ["v1", "version" | "status" | "stats" | "zones" | "reload" | "stop"]
+            | ["v1", "zones", _]
+    )
+}
+
+/// The value of a key in a query string.
+fn parameter<'q>(query: &'q str, key: &str) -> Option<&'q str> {
+    query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
+}
+
+fn metrics_page(control: &Control) -> Reply {
+    let mut reply = text(StatusCode::OK, metrics::page(control));
+    let version = "text/plain; version=0.0.4; charset=utf-8";
+    reply.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(version));
+    reply
+}
+
+/// Ready means that every zone is served; otherwise the reasons, a line each.
+fn ready(control: &Control) -> Reply {
+    let publisher = control.publisher();
+    let unserved = publisher.catalog().zones().filter(|zone| zone.data().is_none());
+    let zones = unserved.filter_map(|zone| {
+        let error = zone.error.as_ref()?;
+        Some(format!("zone {} is not served: {error}\n", zone.entry.apex))
+    });
+    let files = publisher.catalog().failures();
+    let files = files.map(|(path, error)| format!("{}: {error}\n", path.display()));
+    match zones.chain(files).take(PAGE).collect::<String>() {
+        reasons if reasons.is_empty() => text(StatusCode::OK, "ready\n".into()),
+        reasons => text(StatusCode::SERVICE_UNAVAILABLE, reasons),
+    }
+}
+
+/// What the server is and how it is.
+fn status(control: &Control) -> Value {
+    let publisher = control.publisher();
+    let zones: Vec<_> = publisher.catalog().zones().collect();
+    let unserved = zones.iter().filter(|zone| zone.data().is_none()).count();
+    let failed = zones.iter().filter(|zone| zone.error.is_some()).count();
+    let history = &publisher.history;
+    json!({
+        "version": crate::VERSION,
+        "pid": std::process::id(),
+        "uptime_seconds": control.started.elapsed().as_secs(),
+        "listeners": control.addresses().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "workers": control.udp.len(),
+        "zones": zones.len(),
+        "zones_not_served": unserved,
+        "zones_with_errors": failed,
+        "tcp_connections": control.tcp.open_connections(),
+        "reloads": history.reloads,
+        "failed_reloads": history.failed_reloads,
+        "last_reload": history.last.map(time),
+    })
+}
+
+/// A page of the list of zones, in the order of their names.
+fn zones(query: &str, control: &Control) -> Reply {
+    let limit = parameter(query, "limit").map(str::parse::<usize>);
+    let Ok(limit) = limit.unwrap_or(Ok(PAGE)) else {
+        return text(StatusCode::BAD_REQUEST, "limit must be a number\n".into());
+    };
+    let after = parameter(query, "after").map(str::parse::<Name>);
+    let Ok(after) = after.transpose() else {
+        return text(StatusCode::BAD_REQUEST, "after must be the name of a zone\n".into());
+    };
+    let after = after.map(|name| name.to_lowercase().as_wire().to_vec());
+    let publisher = control.publisher();
+    let mut zones: Vec<_> = publisher.catalog().zones().collect();
+    let order = |a: &[u8], b: &[u8]| zonda_wire::name::canonical_cmp(a, b);
+    zones.sort_by(|a, b| order(a.entry.apex.as_wire(), b.entry.apex.as_wire()));
+    let is_behind = |zone: &&KnownZone| {
+        after.as_ref().is_none_or(|after| order(zone.entry.apex.as_wire(), after).is_gt())
+    };
+    let total = zones.len();
+    let page = zones.into_iter().filter(is_behind).take(limit.min(PAGE_MAX)).map(describe);
+    json_reply(&json!({ "total": total, "zones": page.collect::<Vec<_>>() }))
+}
+
+fn zone(name: &str, control: &Control) -> Reply {
+    let Ok(name) = name.parse::<Name>() else {
+        return text(StatusCode::BAD_REQUEST, "not the name of a zone\n".into());
+    };
+    match control.publisher().catalog().zone(&name) {
+        Some(zone) => json_reply(&describe(zone)),
+        None => text(StatusCode::NOT_FOUND, format!("zone {name} is not served here\n")),
+    }
+}
+
+/// A zone as `/v1/zones` shows it.
+fn describe(zone: &KnownZone) -> Value {
+    json!({
+        "name": zone.entry.apex.to_string(),
+        "file": zone.path,
+        "served": zone.data().is_some(),
+        "serial": zone.data().map(|data| data.serial()),
+        "records": zone.records,
+        "memory_bytes": zone.data().map(|data| data.bytes()),
+        "loaded": zone.loaded.map(time),
+        "error": zone.error.as_ref().map(ToString::to_string),
+    })
+}
+
+/// Reloads all that changed, or one zone.
+fn reload(query: &str, control: &Control) -> Reply {
+    let Some(name) = parameter(query, "zone") else {
+        return match control.reload() {
+            Ok(outcome) => outcome_reply(&outcome),
+            Err(error) => text(StatusCode::UNPROCESSABLE_ENTITY, format!("{error}\n")),
+        };
+    };
+    match name.parse::<Name>() {
+        Ok(name) if control.publisher().catalog().zone(&name).is_some() => {
+            outcome_reply(&control.reload_zone(&name))
+        }
+        Ok(name) => text(StatusCode::NOT_FOUND, format!("zone {name} is not served here\n")),
+        Err(error) => text(StatusCode::BAD_REQUEST, format!("{name}: {error}\n")),
+    }
+}
+
+/// What a reload did; a failure of any zone is a failure.
+fn outcome_reply(outcome: &Outcome) -> Reply {
+    let names = |names: &[Name]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut reply = json_reply(&json!({
+        "loaded": names(&outcome.loaded),
+        "removed": names(&outcome.removed),
+        "failed": outcome.failed,
+    }));
+    if !outcome.failed.is_empty() {
+        *reply.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    }
+    reply
+}
+
+/// A moment as text.
+fn time(moment: SystemTime) -> String {
+    let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Rfc3339(u32::try_from(since.as_secs()).unwrap_or(u32::MAX)).to_string()
+}
+
+fn text(status: StatusCode, body: String) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from(body)));
+    *reply.status_mut() = status;
+    let kind = hyper::header::HeaderValue::from_static("text/plain; charset=utf-8");
+    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    reply
+}
+
+fn json_reply(value: &Value) -> Reply {
+    let mut reply = text(StatusCode::OK, format!("{value:#}\n"));
+    let kind = hyper::header::HeaderValue::from_static("application/json");
+    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    reply
+}

@@ -1,0 +1,275 @@
+//! What is counted, in the text format of Prometheus.
+//!
+//! Every worker counts for itself; the sums are made here, when somebody asks. How the counters add
+//! up is told in `docs/metrics.md` and tested.
+
+use crate::control::Control;
+use serde_json::{Value, json};
+use std::fmt::{Display, Write};
+use std::fs;
+use std::time::UNIX_EPOCH;
+use zonda_engine::counters::{Counter, Counters, LATENCY_BOUNDS, RCODES, TYPES};
+use zonda_engine::{Reason, Transport};
+
+/// Text under way.
+struct Page(String);
+
+impl Page {
+    /// Begins a metric.
+    fn metric(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n"); // never fails
+    }
+
+    /// Writes a value with its labels.
+    fn value(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+        self.0.push_str(name);
+        for (index, (label, text)) in labels.iter().enumerate() {
+            self.0.push(if index == 0 { '{' } else { ',' });
+            let text = text.replace('\\', r"\\").replace('"', r#"\""#);
+            let _ = write!(self.0, "{label}=\"{text}\""); // never fails
+        }
+        if !labels.is_empty() {
+            self.0.push('}');
+        }
+        let _ = writeln!(self.0, " {value}"); // never fails
+    }
+
+    /// Writes a metric of a single value.
+    fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
+        self.metric(name, kind, help);
+        self.value(name, &[], value);
+    }
+}
+
+/// The sum of a counter over all engines.
+fn sum<'c>(
+    engines: &'c [std::sync::Arc<Counters>],
+    one: impl Fn(&'c Counters) -> &'c Counter,
+) -> u64 {
+    engines.iter().map(|counters| one(counters).get()).sum()
+}
+
+/// The page that Prometheus reads.
+pub fn page(control: &Control) -> String {
+    let mut page = Page(String::with_capacity(64 << 10));
+    queries(&mut page, control);
+    latency(&mut page, control);
+    traffic(&mut page, control);
+    tcp(&mut page, control);
+    zones(&mut page, control);
+    process(&mut page, control);
+    page.0
+}
+
+fn queries(page: &mut Page, control: &Control) {
+    let engines = &control.counters;
+    let name = "zonda_queries_total";
+    page.metric(name, "counter", "Messages received, by what became of them.");
+    for (place, reason) in Reason::ALL.iter().enumerate() {
+        let count = sum(engines, |counters| &counters.reasons[place]);
+        page.value(name, &[("reason", reason.name())], count);
+    }
+    let name = "zonda_replies_total";
+    page.metric(name, "counter", "Replies, by transport, type asked for and response code.");
+    for (transport, place) in Transport::ALL.iter().zip(0..) {
+        for qtype in 0..=TYPES.len() {
+            let text = TYPES.get(qtype).map_or("other".to_owned(), ToString::to_string);
+            for (code, rcode) in RCODES.iter().enumerate() {
+                let count = sum(engines, |counters| &counters.replies[place][qtype][code]);
+                if count > 0 {
+                    let rcode = rcode.to_string();
+                    let labels =
+                        [("transport", transport.name()), ("type", &text), ("rcode", &rcode)];
+                    page.value(name, &labels, count);
+                }
+            }
+        }
+    }
+    let truncated = sum(engines, |counters| &counters.truncated);
+    page.single("zonda_truncated_replies_total", "counter", "Replies with TC set.", truncated);
+}
+
+fn latency(page: &mut Page, control: &Control) {
+    let name = "zonda_query_duration_seconds";
+    page.metric(
+        name,
+        "histogram",
+        "Time from receiving a batch of queries to sending its replies.",
+    );
+    for (transport, place) in Transport::ALL.iter().zip(0..) {
+        let mut count = 0;
+        for bucket in 0..=LATENCY_BOUNDS.len() {
+            count += sum(&control.counters, |counters| &counters.latency[place][bucket]);
+            let bound = LATENCY_BOUNDS.get(bucket);
+            let bound = bound.map_or("+Inf".to_owned(), |nanos| (*nanos as f64 / 1e9).to_string());
+            let labels = [("transport", transport.name()), ("le", &bound)];
+            page.value("zonda_query_duration_seconds_bucket", &labels, count);
+        }
+        let nanos = sum(&control.counters, |counters| &counters.latency_nanos[place]);
+        let labels = [("transport", transport.name())];
+        page.value("zonda_query_duration_seconds_sum", &labels, nanos as f64 / 1e9);
+        page.value("zonda_query_duration_seconds_count", &labels, count);
+    }
+}
+
+fn traffic(page: &mut Page, control: &Control) {
+    let engines = &control.counters;
+    let bytes = sum(engines, |counters| &counters.query_bytes);
+    page.single("zonda_received_bytes_total", "counter", "Octets of messages received.", bytes);
+    let bytes = sum(engines, |counters| &counters.reply_bytes);
+    page.single("zonda_sent_bytes_total", "counter", "Octets of replies.", bytes);
+    let udp = |one: fn(&zonda_transport::udp::UdpCounters) -> u64| -> u64 {
+        control.udp.iter().map(|counters| one(counters)).sum()
+    };
+    let batches = udp(|counters| counters.batches.get());
+    page.single(
+        "zonda_udp_batches_total",
+        "counter",
+        "Receive calls that returned datagrams.",
+        batches,
+    );
+    let refused = udp(|counters| counters.refused.get());
+    page.single(
+        "zonda_udp_unsent_total",
+        "counter",
+        "Replies that the kernel did not take.",
+        refused,
+    );
+    let errors = udp(|counters| counters.receive_errors.get());
+    page.single("zonda_udp_receive_errors_total", "counter", "Receive calls that failed.", errors);
+    let sockets = control.sockets.iter().flat_map(|sockets| &sockets.udp);
+    let dropped: u64 = sockets.filter_map(|socket| socket.dropped().ok()).map(u64::from).sum();
+    let help = "Datagrams that the kernel dropped for want of room in a receive buffer.";
+    page.single("zonda_udp_buffer_drops_total", "counter", help, dropped);
+    let panics = udp(|counters| counters.panics.get()) + control.tcp.counters().panics.get();
+    page.single("zonda_panics_total", "counter", "Panics of an engine, each survived.", panics);
+    if let Some(log) = &control.query_log {
+        let help = "Lines of the query log that were dropped.";
+        page.single("zonda_query_log_drops_total", "counter", help, log.dropped());
+    }
+}
+
+fn tcp(page: &mut Page, control: &Control) {
+    let tcp = control.tcp.counters();
+    let open = control.tcp.open_connections();
+    page.single("zonda_tcp_connections", "gauge", "Open TCP connections.", open);
+    page.single(
+        "zonda_tcp_accepted_total",
+        "counter",
+        "TCP connections accepted.",
+        tcp.accepted.get(),
+    );
+    let name = "zonda_tcp_limits_total";
+    page.metric(name, "counter", "TCP connections closed or refused, by the limit that bit.");
+    for (limit, count) in [
+        ("connections_max", tcp.refused_total.get()),
+        ("connections_per_client", tcp.refused_client.get()),
+        ("evicted", tcp.evicted.get()),
+        ("idle_timeout", tcp.idle_timeouts.get()),
+        ("message_timeout", tcp.read_timeouts.get()),
+        ("write_timeout", tcp.write_timeouts.get()),
+        ("queries_per_connection", tcp.query_limits.get()),
+        ("error", tcp.errors.get()),
+    ] {
+        page.value(name, &[("limit", limit)], count);
+    }
+}
+
+fn zones(page: &mut Page, control: &Control) {
+    let publisher = control.publisher();
+    let (catalog, config) = (publisher.catalog(), publisher.config());
+    let served = catalog.zones().filter(|zone| zone.data().is_some()).count();
+    let stale =
+        catalog.zones().filter(|zone| zone.data().is_some() && zone.error.is_some()).count();
+    let all = catalog.zones().count();
+    page.metric("zonda_zones", "gauge", "Zones by state.");
+    page.value("zonda_zones", &[("state", "current")], served - stale);
+    page.value("zonda_zones", &[("state", "stale")], stale);
+    page.value("zonda_zones", &[("state", "unavailable")], all - served);
+    let history = &publisher.history;
+    page.single("zonda_reloads_total", "counter", "Reloads.", history.reloads);
+    let failed = history.failed_reloads;
+    page.single(
+        "zonda_failed_reloads_total",
+        "counter",
+        "Reloads in which something failed.",
+        failed,
+    );
+    if let Some(last) = history.last.and_then(|last| last.duration_since(UNIX_EPOCH).ok()) {
+        page.single("zonda_last_reload_timestamp_seconds", "gauge", "When.", last.as_secs());
+    }
+    let name = "zonda_zone_queries_total";
+    page.metric(name, "counter", "Queries by zone; the zones not told apart count as other.");
+    let count = |number| -> u64 {
+        let one =
+            |counters: &std::sync::Arc<Counters>| counters.zone(number).map_or(0, Counter::get);
+        control.counters.iter().map(one).sum()
+    };
+    let mut counts: Vec<_> =
+        catalog.zones().map(|zone| (count(zone.entry.number), &zone.entry.apex)).collect();
+    let listed = &config.metrics.zones;
+    let told_apart = if listed.is_empty() {
+        counts.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.as_wire().cmp(b.1.as_wire())));
+        counts.len().min(config.metrics.busiest as usize)
+    } else {
+        counts.sort_by_key(|(_, apex)| !listed.iter().any(|name| name.to_lowercase() == **apex));
+        counts
+            .iter()
+            .filter(|(_, apex)| listed.iter().any(|name| name.to_lowercase() == **apex))
+            .count()
+    };
+    let (told, rest) = counts.split_at(told_apart);
+    for (count, apex) in told {
+        page.value(name, &[("zone", &apex.to_string())], count);
+    }
+    if !rest.is_empty() {
+        page.value(name, &[("zone", "other")], rest.iter().map(|(count, _)| count).sum::<u64>());
+    }
+}
+
+fn process(page: &mut Page, control: &Control) {
+    page.metric("zonda_build_info", "gauge", "The version, as a label.");
+    page.value("zonda_build_info", &[("version", crate::VERSION)], 1);
+    let uptime = control.started.elapsed().as_secs();
+    page.single("zonda_uptime_seconds", "gauge", "Seconds since the start.", uptime);
+    if let Some((cpu_seconds, resident_bytes)) = usage() {
+        let help = "CPU time, user and system.";
+        page.single("process_cpu_seconds_total", "counter", help, cpu_seconds);
+        page.single("process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes);
+    }
+    if let Ok(open) = fs::read_dir("/proc/self/fd") {
+        page.single("process_open_fds", "gauge", "Open descriptors.", open.count());
+    }
+}
+
+/// CPU time in seconds and resident memory in octets, as the kernel counts them.
+fn usage() -> Option<(f64, u64)> {
+    /// proc(5): times are in units of 1/100 s and memory in pages of 4 KiB on Linux's common
+    /// platforms.
+    const TICKS_PER_SECOND: f64 = 100.0;
+    const PAGE_BYTES: u64 = 4096;
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let field = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    let cpu = (field(11)? + field(12)?) as f64 / TICKS_PER_SECOND;
+    Some((cpu, field(21)? * PAGE_BYTES))
+}
+
+/// The most important sums, for people.
+pub fn summary(control: &Control) -> Value {
+    let engines = &control.counters;
+    let reasons = Reason::ALL.iter().enumerate().map(|(place, reason)| {
+        let count = sum(engines, |counters| &counters.reasons[place]);
+        (reason.name().to_owned(), Value::from(count))
+    });
+    let all: u64 = (0..Reason::ALL.len()).map(|it| sum(engines, |c| &c.reasons[it])).sum();
+    json!({
+        "queries": all,
+        "by_reason": Value::Object(reasons.filter(|(_, count)| *count != 0).collect()),
+        "received_bytes": sum(engines, |counters| &counters.query_bytes),
+        "sent_bytes": sum(engines, |counters| &counters.reply_bytes),
+        "truncated": sum(engines, |counters| &counters.truncated),
+        "tcp_connections": control.tcp.open_connections(),
+        "uptime_seconds": control.started.elapsed().as_secs(),
+    })
+}

@@ -1,0 +1,58 @@
+//! Asking a running server over its admin socket.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long an answer may take; a reload of large zones is the slowest request.
+const ANSWER_MAX: Duration = Duration::from_secs(600);
+
+/// An answer of the server.
+#[derive(Debug)]
+pub struct Answer {
+    /// The HTTP status, 200 to 299 for success.
+    pub status: u16,
+    /// The body.
+    pub body: String,
+}
+
+/// The server could not be asked.
+#[derive(Debug)]
+pub struct AskError {
+    socket: PathBuf,
+    error: io::Error,
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { socket, error } = self;
+        write!(f, "no server answers on {}: {error}", socket.display())
+    }
+}
+
+impl std::error::Error for AskError {}
+
+/// Sends a request without a body and waits for the answer.
+///
+/// # Errors
+/// When no server answers on the socket.
+pub fn ask(socket: &Path, method: &str, path: &str) -> Result<Answer, AskError> {
+    let exchange = || {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        write!(stream, "{method} {path} HTTP/1.1\r\nhost: zonda\r\nconnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        parse(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+    };
+    exchange().map_err(|error| AskError { socket: socket.to_owned(), error })
+}
+
+/// The status and body of an HTTP answer that ends with its connection.
+fn parse(answer: &str) -> Option<Answer> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
+    Some(Answer { status, body: body.to_owned() })
+}

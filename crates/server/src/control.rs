@@ -1,0 +1,210 @@
+//! What the running server can be asked and told.
+
+use crate::catalog::{Outcome, Scope};
+use crate::handover;
+use crate::listen::Sockets;
+use crate::load;
+use crate::publish::Publisher;
+use crate::query_log::QueryLog;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+use zonda_config::Config;
+use zonda_engine::Engine;
+use zonda_engine::counters::Counters;
+use zonda_netio::process;
+use zonda_netio::supervisor::{self, State};
+use zonda_transport::tcp::TcpServer;
+use zonda_transport::udp::UdpCounters;
+use zonda_wire::Name;
+
+/// Reads the configuration anew.
+pub type ReadConfig = Box<dyn Fn() -> Result<Config, String> + Send + Sync>;
+
+/// What a [`Control`] is made of.
+pub struct ControlParts {
+    /// The zones and the configuration.
+    pub publisher: Publisher,
+    /// Reads the configuration anew.
+    pub read_config: ReadConfig,
+    /// The counters of all engines.
+    pub counters: Vec<Arc<Counters>>,
+    /// The counters of all UDP workers.
+    pub udp: Vec<Arc<UdpCounters>>,
+    /// The TCP server.
+    pub tcp: Arc<TcpServer<Engine>>,
+    /// The sockets of all listeners.
+    pub sockets: Vec<Sockets>,
+    /// The query log, if there is one.
+    pub query_log: Option<QueryLog>,
+    /// Asks the server to stop.
+    pub stop_request: mpsc::Sender<()>,
+}
+
+/// The running server's handle, shared by the admin interface and the main task.
+pub struct Control {
+    publisher: Mutex<Publisher>,
+    /// Held during a reload, so that there is one at a time; zones are loaded under this lock alone.
+    reloading: Mutex<()>,
+    read_config: ReadConfig,
+    /// The counters of all engines.
+    pub counters: Vec<Arc<Counters>>,
+    /// The counters of all UDP workers.
+    pub udp: Vec<Arc<UdpCounters>>,
+    /// The TCP server.
+    pub tcp: Arc<TcpServer<Engine>>,
+    /// The sockets of all listeners.
+    pub sockets: Vec<Sockets>,
+    /// The query log, if there is one.
+    pub query_log: Option<QueryLog>,
+    stop_request: mpsc::Sender<()>,
+    /// When the server started.
+    pub started: Instant,
+}
+
+/// What a reload did, or why there was none.
+pub type ReloadResult = Result<Outcome, String>;
+
+impl Control {
+    /// A handle of its parts.
+    pub fn new(parts: ControlParts) -> Arc<Self> {
+        Arc::new(Self {
+            publisher: Mutex::new(parts.publisher),
+            reloading: Mutex::new(()),
+            read_config: parts.read_config,
+            counters: parts.counters,
+            udp: parts.udp,
+            tcp: parts.tcp,
+            sockets: parts.sockets,
+            query_log: parts.query_log,
+            stop_request: parts.stop_request,
+            started: Instant::now(),
+        })
+    }
+
+    /// The zones and the configuration, for a moment.
+    pub fn publisher(&self) -> MutexGuard<'_, Publisher> {
+        // A panic while it was held leaves at worst an older zone in place.
+        self.publisher.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The addresses that are answered on.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let address = |sockets: &Sockets| match (sockets.udp.first(), &sockets.tcp) {
+            (Some(udp), _) => Some(udp.address()),
+            (None, Some(tcp)) => tcp.local_addr().ok(),
+            (None, None) => None,
+        };
+        self.sockets.iter().filter_map(address).collect()
+    }
+
+    /// Asks the server to stop.
+    pub fn stop(&self) {
+        let _ = self.stop_request.try_send(()); // a full channel holds the request already
+    }
+
+    /// Offers the sockets to a successor.
+    pub fn offer_sockets(&self, admin_socket: &Path) -> std::io::Result<PathBuf> {
+        handover::offer(admin_socket, &self.sockets, self.stop_request.clone())
+    }
+
+    /// Reads the configuration and all changed zones anew. Blocks.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration; the former one stays in force.
+    pub fn reload(&self) -> ReloadResult {
+        let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = supervisor::notify(State::Reloading);
+        let result = (self.read_config)().map(|config| {
+            let changes = self.publisher().config().changes(&config).restart;
+            for section in changes {
+                let section = if section.is_empty() { "the top of the file" } else { &section };
+                tracing::warn!("changes of {section} take effect at the next start");
+            }
+            self.load_and_publish(Some(config), Scope::Changed)
+        });
+        let failed = result.as_ref().map_or(true, |outcome| !outcome.failed.is_empty());
+        self.publisher().note_reload(failed);
+        match &result {
+            Ok(outcome) => log(outcome),
+            Err(error) => {
+                tracing::error!("configuration not reloaded, the former stays in force:\n{error}")
+            }
+        }
+        let _ = supervisor::notify(State::Ready);
+        result
+    }
+
+    /// Reads one zone anew, changed or not. Blocks.
+    pub fn reload_zone(&self, name: &Name) -> Outcome {
+        let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let outcome = self.load_and_publish(None, Scope::Zone(name));
+        self.publisher().note_reload(!outcome.failed.is_empty());
+        log(&outcome);
+        outcome
+    }
+
+    /// Loads what changed and puts it into force.
+    fn load_and_publish(&self, config: Option<Config>, scope: Scope<'_>) -> Outcome {
+        let (plan, seed) = {
+            let publisher = self.publisher();
+            let config = config.as_ref().unwrap_or(publisher.config());
+            (publisher.catalog().plan(config, scope), publisher.seed())
+        };
+        let loaded = load::load_all(&plan.stale(), seed, process::available_cpus());
+        self.publisher().apply(config, plan, loaded)
+    }
+
+    /// Whether files are watched.
+    pub fn watches(&self) -> bool {
+        let publisher = self.publisher();
+        let is_directory = |zone: &zonda_config::Zone| {
+            matches!(zone.source, zonda_config::Source::Directory { .. })
+        };
+        publisher.config().watch || publisher.config().zones.iter().any(is_directory)
+    }
+
+    /// How often watched files are looked at.
+    pub fn watch_interval(&self) -> Duration {
+        self.publisher().config().watch_interval
+    }
+
+    /// Reloads what is watched and changed.
+    pub async fn reload_watched(self: &Arc<Self>) {
+        let control = Arc::clone(self);
+        let work = move || {
+            let Ok(_one_at_a_time) = control.reloading.try_lock() else { return };
+            let outcome = control.load_and_publish(None, Scope::Watched);
+            if outcome.changed || !outcome.failed.is_empty() {
+                control.publisher().note_reload(!outcome.failed.is_empty());
+                log(&outcome);
+            }
+        };
+        let _ = tokio::task::spawn_blocking(work).await; // a panic was logged by its hook
+    }
+
+    /// Does what SIGHUP asks for.
+    pub async fn hang_up(self: &Arc<Self>) {
+        if let Some(log) = &self.query_log {
+            log.reopen();
+        }
+        let control = Arc::clone(self);
+        let _ = tokio::task::spawn_blocking(move || control.reload()).await;
+    }
+
+    /// Waits until the query log is written.
+    pub fn flush_query_log(&self) {
+        if let Some(log) = &self.query_log {
+            log.flush();
+        }
+    }
+}
+
+/// Logs what a reload did.
+fn log(outcome: &Outcome) {
+    let (loaded, removed, failed) =
+        (outcome.loaded.len(), outcome.removed.len(), outcome.failed.len());
+    tracing::info!("reloaded: {loaded} zones loaded, {removed} removed, {failed} failed");
+}

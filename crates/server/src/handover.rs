@@ -1,0 +1,139 @@
+//! Sockets from one process to the next, so that no query is lost while a server is replaced.
+//!
+//! The new process asks for the descriptors over a Unix socket beside that of the admin interface,
+//! starts to answer from them, and then has the former one stop. Both answer from the same queues
+//! meanwhile; closing a socket in the former does not touch what is queued in it.
+//!
+//! ```text
+//! new ──connect──► former        new ◄── descriptors ── former        new ── 'R' ──► former stops
+//! ```
+
+use crate::listen::Sockets;
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+use tokio::sync::mpsc::Sender;
+use zonda_config::Config;
+use zonda_netio::descriptors;
+
+/// What the new process sends when it answers.
+const RELEASE: u8 = b'R';
+/// What goes with the last descriptors, and with those before.
+const LAST: &[u8] = b"last";
+const MORE: &[u8] = b"more";
+/// How long the former process is waited for.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// Why there is nothing to take over.
+#[derive(Debug)]
+pub enum HandOverError {
+    /// The admin socket, beside which the other one lies, is off.
+    NoSocket,
+    /// No server answers there.
+    Io(PathBuf, io::Error),
+}
+
+impl fmt::Display for HandOverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSocket => f.write_str(
+                "--take-over needs admin.socket, through which the former server is asked",
+            ),
+            Self::Io(path, error) => write!(
+                f,
+                "cannot take over through {}: {error}; is a server running with the same admin.socket? \
+                 Without one, start without --take-over",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for HandOverError {}
+
+/// The socket for hand-over that lies beside an admin socket.
+fn beside(admin: &Path) -> PathBuf {
+    let mut path = admin.as_os_str().to_owned();
+    path.push(".hand-over");
+    path.into()
+}
+
+/// The process that handed its sockets over.
+pub struct Former(UnixStream);
+
+impl Former {
+    /// Lets it stop.
+    pub fn release(mut self) {
+        if let Err(error) = self.0.write_all(&[RELEASE]) {
+            tracing::warn!("the former server could not be told to stop: {error}");
+        }
+    }
+}
+
+/// Asks the running server for its sockets.
+///
+/// # Errors
+/// When there is none that answers.
+pub fn ask(config: &Config) -> Result<(Former, Vec<OwnedFd>), HandOverError> {
+    let path = beside(config.admin.socket.as_deref().ok_or(HandOverError::NoSocket)?);
+    let receive = || {
+        let stream = UnixStream::connect(&path)?;
+        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        let mut all = Vec::new();
+        loop {
+            let (payload, descriptors) = descriptors::receive(&stream)?;
+            all.extend(descriptors);
+            match &*payload {
+                LAST => return Ok((Former(stream), all)),
+                MORE => {}
+                _ => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+        }
+    };
+    receive().map_err(|error| HandOverError::Io(path, error))
+}
+
+/// Offers the sockets to a successor; sends a message to `stop` once one has taken over.
+///
+/// # Errors
+/// When the Unix socket cannot be bound.
+pub fn offer(admin: &Path, sockets: &[Sockets], stop: Sender<()>) -> io::Result<PathBuf> {
+    let path = beside(admin);
+    let listener = crate::admin::bind_unix(&path)?;
+    let own: io::Result<Vec<OwnedFd>> =
+        sockets.iter().flat_map(Sockets::descriptors).map(|it| it.try_clone_to_owned()).collect();
+    let own = own?;
+    thread::Builder::new()
+        .name("hand-over".to_owned())
+        .spawn(move || wait_for_successor(&listener, &own, &stop))?;
+    Ok(path)
+}
+
+/// Serves successors one after the other until one takes over.
+fn wait_for_successor(listener: &UnixListener, own: &[OwnedFd], stop: &Sender<()>) {
+    use std::os::fd::AsFd;
+    for stream in listener.incoming() {
+        let Ok(mut stream) = stream else { return };
+        let descriptors: Vec<BorrowedFd<'_>> = own.iter().map(AsFd::as_fd).collect();
+        let chunks = descriptors.chunks(descriptors::DESCRIPTORS_MAX);
+        let last = chunks.len().saturating_sub(1);
+        let sent = chunks.enumerate().try_for_each(|(number, chunk)| {
+            descriptors::send(&stream, if number == last { LAST } else { MORE }, chunk)
+        });
+        if let Err(error) = sent {
+            tracing::warn!("the sockets could not be handed over: {error}");
+            continue;
+        }
+        tracing::info!("sockets handed to a successor, which is starting");
+        let mut answer = [0];
+        if matches!(stream.read(&mut answer), Ok(1)) && answer[0] == RELEASE {
+            let _ = stop.blocking_send(()); // otherwise it is stopping already
+            return;
+        }
+        tracing::warn!("the successor went away; still serving");
+    }
+}

@@ -1,0 +1,168 @@
+//! Sockets: bound, inherited from systemd, or handed over by the former process.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use zonda_config::Listener;
+use zonda_netio::descriptors::Inherited;
+use zonda_netio::tcp::TcpOptions;
+use zonda_netio::{UdpOptions, UdpSocket};
+
+/// The sockets of one configured listener.
+pub struct Sockets {
+    /// One for each worker; none without UDP.
+    pub udp: Vec<Arc<UdpSocket>>,
+    /// None without TCP.
+    pub tcp: Option<TcpListener>,
+}
+
+impl Sockets {
+    /// All descriptors, to be handed over.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let tcp = self.tcp.iter().map(AsFd::as_fd);
+        self.udp.iter().map(|socket| socket.as_fd()).chain(tcp)
+    }
+}
+
+/// A socket could not be had.
+#[derive(Debug)]
+pub struct ListenError {
+    address: SocketAddr,
+    protocol: &'static str,
+    error: io::Error,
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, protocol, error } = self;
+        write!(f, "cannot listen on {address} ({protocol}): {error}")?;
+        match error.kind() {
+            io::ErrorKind::AddrInUse => write!(
+                f,
+                "; another program has it: find it with `ss -lnp 'sport = {}'`, or choose another \
+                 address with --listen",
+                address.port()
+            ),
+            io::ErrorKind::PermissionDenied => write!(
+                f,
+                "; ports below 1024 are root's: start as root with `user` set, give the program \
+                 CAP_NET_BIND_SERVICE, or choose another port with --listen"
+            ),
+            io::ErrorKind::AddrNotAvailable => {
+                write!(f, "; no interface of this machine has the address")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ListenError {}
+
+/// Sockets that were there before this process, by address.
+#[derive(Default)]
+pub struct Found {
+    udp: HashMap<SocketAddr, Vec<UdpSocket>>,
+    tcp: HashMap<SocketAddr, TcpListener>,
+}
+
+impl Found {
+    /// Takes over descriptors; one that is no socket of ours is closed and reported.
+    pub fn adopt(descriptors: Vec<OwnedFd>) -> Self {
+        let mut found = Self::default();
+        for descriptor in descriptors {
+            match Inherited::adopt(descriptor, &UdpOptions::default()) {
+                Ok(Inherited::Udp(socket)) => {
+                    found.udp.entry(socket.address()).or_default().push(socket);
+                }
+                Ok(Inherited::Tcp(listener)) => {
+                    if let Ok(address) = listener.local_addr() {
+                        found.tcp.insert(address, listener);
+                    }
+                }
+                Err(error) => tracing::warn!("an inherited descriptor is not used: {error}"),
+            }
+        }
+        found
+    }
+}
+
+/// Gets the sockets of all listeners, out of `found` where they are there.
+///
+/// # Errors
+/// The first socket that could not be bound.
+pub fn listen(listeners: &[Listener], mut found: Found) -> Result<Vec<Sockets>, ListenError> {
+    let sockets = listeners.iter().map(|listener| sockets(listener, &mut found)).collect();
+    for address in found.udp.keys().chain(found.tcp.keys()) {
+        tracing::warn!("an inherited socket on {address} is not in the configuration; closed");
+    }
+    sockets
+}
+
+/// Gets the sockets of one listener.
+fn sockets(listener: &Listener, found: &mut Found) -> Result<Sockets, ListenError> {
+    let mut address = listener.address;
+    let fail = |protocol| move |error| ListenError { address: listener.address, protocol, error };
+    let mut udp = Vec::new();
+    if listener.udp {
+        udp = udp_sockets(listener, found.udp.remove(&address)).map_err(fail("UDP"))?;
+        // Port 0 lets the kernel choose; TCP shall have the same one.
+        address = udp.first().map_or(address, |socket| socket.address());
+    }
+    let tcp = match found.tcp.remove(&address) {
+        Some(found) if listener.tcp => Some(found),
+        _ if listener.tcp => {
+            Some(zonda_netio::tcp::listen(address, &TcpOptions::default()).map_err(fail("TCP"))?)
+        }
+        _ => None,
+    };
+    Ok(Sockets { udp, tcp })
+}
+
+/// The UDP sockets of a listener: those found, each of which needs a worker because the kernel
+/// spreads clients over all of them, or one for each worker.
+fn udp_sockets(
+    listener: &Listener,
+    found: Option<Vec<UdpSocket>>,
+) -> io::Result<Vec<Arc<UdpSocket>>> {
+    let workers = match listener.workers {
+        0 => zonda_netio::process::available_cpus(),
+        workers => usize::from(workers),
+    };
+    if let Some(mut sockets) = found {
+        while sockets.len() < workers {
+            // A new member of the group would get queries at once; another handle shares a queue.
+            let shared = sockets[sockets.len() % workers.min(sockets.len())].try_clone()?;
+            sockets.push(shared);
+        }
+        return Ok(sockets.into_iter().map(Arc::new).collect());
+    }
+    let options = UdpOptions {
+        receive_buffer_bytes: listener.receive_buffer_bytes as usize,
+        send_buffer_bytes: listener.send_buffer_bytes as usize,
+        reuse_port: workers > 1,
+        ..UdpOptions::default()
+    };
+    let mut sockets: Vec<Arc<UdpSocket>> = Vec::with_capacity(workers);
+    for _ in 0..workers {
+        let address = sockets.first().map_or(listener.address, |socket| socket.address());
+        sockets.push(Arc::new(UdpSocket::bind(address, &options)?));
+    }
+    warn_of_small_buffer(&sockets, options.receive_buffer_bytes);
+    Ok(sockets)
+}
+
+/// Warns when the kernel granted less than asked.
+fn warn_of_small_buffer(sockets: &[Arc<UdpSocket>], asked: usize) {
+    let Some(Ok(granted)) = sockets.first().map(|socket| socket.receive_buffer_bytes()) else {
+        return;
+    };
+    if granted < asked {
+        tracing::warn!(
+            "the kernel grants a receive buffer of {granted} octets instead of {asked}: bursts may \
+             be lost; raise it with `sysctl net.core.rmem_max={asked}`"
+        );
+    }
+}

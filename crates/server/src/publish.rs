@@ -1,0 +1,119 @@
+//! From catalog to snapshot: the one place where what workers see is swapped.
+
+use crate::catalog::{Catalog, Outcome, Plan, Scope};
+use crate::load::{self, LoadedUnit};
+use crate::settings::Lasting;
+use arc_swap::ArcSwap;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime};
+use zonda_config::Config;
+use zonda_engine::Snapshot;
+use zonda_engine::counters::Counters;
+use zonda_engine::zones::ZoneTable;
+use zonda_zone::HashSeed;
+
+/// Owns the configuration and the zones, and publishes them.
+pub struct Publisher {
+    config: Config,
+    catalog: Catalog,
+    lasting: Lasting,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    /// The counters of all workers, which must have room for every zone.
+    counters: Vec<Arc<Counters>>,
+    seed: HashSeed,
+    generation: u64,
+    /// What happened so far.
+    pub history: History,
+}
+
+/// Reloads so far.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// Reloads that were asked for or that a changed file caused.
+    pub reloads: u64,
+    /// Reloads in which something could not be loaded.
+    pub failed_reloads: u64,
+    /// When the last one ended.
+    pub last: Option<SystemTime>,
+}
+
+impl Publisher {
+    /// Loads all zones of `config`.
+    pub fn load(config: Config, counters: Vec<Arc<Counters>>, threads: usize) -> Self {
+        let seed = HashSeed::random();
+        let mut catalog = Catalog::new(seed);
+        let plan = catalog.plan(&config, Scope::Changed);
+        let loaded = load::load_all(&plan.stale(), seed, threads);
+        let outcome = catalog.apply(plan, loaded);
+        let mut lasting = Lasting::default();
+        counters.iter().for_each(|counters| counters.reserve_zones(catalog.numbers()));
+        let zones = catalog.table(None, &outcome);
+        let settings = lasting.settings(&config);
+        let first = Snapshot { zones, settings, generation: 1 };
+        let snapshot = Arc::new(ArcSwap::from_pointee(first));
+        let history = History::default();
+        Self { config, catalog, lasting, snapshot, counters, seed, generation: 1, history }
+    }
+
+    /// What workers answer from.
+    pub fn snapshot(&self) -> &Arc<ArcSwap<Snapshot>> {
+        &self.snapshot
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The zones.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// The seed that new zones must be built with.
+    pub fn seed(&self) -> HashSeed {
+        self.seed
+    }
+
+    /// Puts into force what was loaded for a plan, with a new configuration if there is one.
+    pub fn apply(
+        &mut self,
+        config: Option<Config>,
+        plan: Plan,
+        loaded: Vec<LoadedUnit>,
+    ) -> Outcome {
+        let new_settings = config.is_some();
+        if let Some(config) = config {
+            self.config = config;
+        }
+        let outcome = self.catalog.apply(plan, loaded);
+        if outcome.changed || new_settings {
+            let former = self.snapshot.load_full();
+            let zones = self.catalog.table(Some(&former.zones), &outcome);
+            drop(former);
+            self.publish(zones);
+        }
+        outcome
+    }
+
+    /// Notes that a reload ended.
+    pub fn note_reload(&mut self, failed: bool) {
+        self.history.reloads += 1;
+        self.history.failed_reloads += u64::from(failed);
+        self.history.last = Some(SystemTime::now());
+    }
+
+    /// Swaps in a new snapshot and frees the former one once no worker reads it, so that no worker
+    /// ever has to. A worker holds a snapshot for the time of a batch.
+    fn publish(&mut self, zones: ZoneTable) {
+        self.generation += 1;
+        self.counters.iter().for_each(|counters| counters.reserve_zones(self.catalog.numbers()));
+        let settings = self.lasting.settings(&self.config);
+        let next = Snapshot { zones, settings, generation: self.generation };
+        let mut former = self.snapshot.swap(Arc::new(next));
+        while Arc::get_mut(&mut former).is_none() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! The running server.
+
+use crate::admin::{self, Listening};
+use crate::control::{Control, ControlParts, ReadConfig};
+use crate::handover::{self, HandOverError};
+use crate::listen::{self, Found, ListenError, Sockets};
+use crate::publish::Publisher;
+use crate::query_log::QueryLog;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+use zonda_config::Config;
+use zonda_engine::Engine;
+use zonda_engine::counters::Counters;
+use zonda_netio::process;
+use zonda_netio::supervisor::{self, State};
+use zonda_transport::Clock;
+use zonda_transport::faults::Failure;
+use zonda_transport::tcp::{TcpConfig, TcpServer};
+use zonda_transport::udp::{UdpConfig, UdpWorker, stop_workers};
+
+/// How long stopping may take before what is left is abandoned.
+const STOP_MAX: Duration = Duration::from_secs(10);
+/// Threads of the rim, on which TCP and the admin interface run.
+const RIM_THREADS_MAX: usize = 4;
+
+/// Why the server could not start, or ended.
+#[derive(Debug)]
+pub enum ServeError {
+    /// A socket could not be had.
+    Listen(ListenError),
+    /// The sockets of the former server could not be had.
+    HandOver(HandOverError),
+    /// The rights of root could not be given up.
+    Privileges(process::PrivilegeError),
+    /// The admin interface could not be started.
+    Admin(String),
+    /// The runtime or a thread could not be started.
+    Start(io::Error),
+    /// A worker gave up.
+    Worker(String),
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listen(error) => error.fmt(f),
+            Self::HandOver(error) => error.fmt(f),
+            Self::Privileges(error) => error.fmt(f),
+            Self::Admin(error) => f.write_str(error),
+            Self::Start(error) => write!(f, "cannot start: {error}"),
+            Self::Worker(name) => {
+                write!(f, "{name} failed too often; the process ends to be restarted")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ServeError {}
+
+/// What [`serve`] needs.
+pub struct Options {
+    /// The configuration.
+    pub config: Config,
+    /// Reads the configuration anew, for a reload; an error is text for the administrator.
+    pub read_config: ReadConfig,
+    /// Whether to take the sockets of the server that now runs, which then ends.
+    pub take_over: bool,
+}
+
+/// Runs the server until it is told to stop.
+///
+/// # Errors
+/// When it cannot start, or must end because workers fail.
+pub fn serve(options: Options) -> Result<(), ServeError> {
+    let Options { config, read_config, take_over } = options;
+    let inherited = supervisor::take_descriptors().map_err(ServeError::Start)?;
+    let mut found = Found::adopt(inherited);
+    let former = if take_over {
+        let (former, descriptors) = handover::ask(&config).map_err(ServeError::HandOver)?;
+        found = Found::adopt(descriptors);
+        Some(former)
+    } else {
+        None
+    };
+    let sockets = listen::listen(&config.listeners, found).map_err(ServeError::Listen)?;
+    raise_descriptor_limit(&config);
+    let admin = admin::bind(&config.admin, former.is_some()).map_err(ServeError::Admin)?;
+    if let Some(user) = &config.user {
+        process::drop_privileges(user, None).map_err(ServeError::Privileges)?;
+    }
+    let cpus = process::available_cpus();
+    let executors = cpus.min(RIM_THREADS_MAX);
+    let workers: usize = sockets.iter().map(|sockets| sockets.udp.len()).sum();
+    let counters: Vec<Arc<Counters>> = (0..workers + executors).map(|_| Arc::default()).collect();
+    let publisher = Publisher::load(config, counters.clone(), cpus);
+    let runtime = runtime(executors).map_err(ServeError::Start)?;
+    let running = Running::start(&runtime, sockets, publisher, counters, executors, read_config)?;
+    let control = Arc::clone(&running.control);
+    let listening = runtime.block_on(admin::serve(admin, Arc::clone(&control)));
+    if let Some(former) = former {
+        former.release();
+    }
+    announce(&control, &listening);
+    let _ = supervisor::notify(State::Ready);
+    let result = runtime.block_on(running.wait());
+    let _ = supervisor::notify(State::Stopping);
+    running.stop(&runtime);
+    listening.remove_sockets();
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+/// Tells the administrator what runs and how to try it.
+fn announce(control: &Control, listening: &Listening) {
+    let publisher = control.publisher();
+    let zones: Vec<_> = publisher.catalog().zones().collect();
+    let failed = zones.iter().filter(|zone| zone.data().is_none()).count();
+    let addresses = control.addresses();
+    for address in &addresses {
+        tracing::info!("listening on {address}");
+    }
+    if let Some(address) = listening.address {
+        tracing::info!("metrics: http://{address}/metrics");
+    }
+    let served = zones.len() - failed;
+    match failed {
+        0 => tracing::info!("{served} zones served"),
+        _ => tracing::error!("{served} zones served, {failed} could not be loaded (see above)"),
+    }
+    let first = zones
+        .iter()
+        .filter(|zone| zone.data().is_some())
+        .map(|zone| &zone.entry.apex)
+        .min_by_key(|apex| apex.as_wire());
+    if let (Some(address), Some(apex)) = (addresses.first(), first) {
+        let host = if address.ip().is_unspecified() {
+            "127.0.0.1".to_owned()
+        } else {
+            address.ip().to_string()
+        };
+        tracing::info!("try: dig @{host} -p {} {apex} SOA", address.port());
+    }
+}
+
+/// The runtime of the rim.
+fn runtime(threads: usize) -> io::Result<Runtime> {
+    Builder::new_multi_thread().worker_threads(threads).thread_name("rim").enable_all().build()
+}
+
+/// Lets the process open as many descriptors as TCP may need.
+fn raise_descriptor_limit(config: &Config) {
+    const BESIDES: u64 = 1024; // files, UDP sockets, the admin interface
+    let wanted = u64::from(config.tcp.connections_max) + BESIDES;
+    match process::raise_descriptor_limit(wanted) {
+        Ok(granted) if granted < wanted => tracing::warn!(
+            "the system allows {granted} open descriptors, but tcp.connections-max may need {wanted}: \
+             raise LimitNOFILE or `ulimit -n`"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!("cannot raise the limit of open descriptors: {error}"),
+    }
+}
+
+/// All that was started.
+struct Running {
+    control: Arc<Control>,
+    workers: Vec<UdpWorker>,
+    stop_tcp: watch::Sender<bool>,
+    tcp_tasks: Vec<tokio::task::JoinHandle<io::Result<()>>>,
+    failures: tokio::sync::Mutex<mpsc::Receiver<Failure>>,
+    stop_requests: tokio::sync::Mutex<mpsc::Receiver<()>>,
+}
+
+impl Running {
+    /// Starts workers and TCP.
+    fn start(
+        runtime: &Runtime,
+        sockets: Vec<Sockets>,
+        publisher: Publisher,
+        counters: Vec<Arc<Counters>>,
+        executors: usize,
+        read_config: ReadConfig,
+    ) -> Result<Self, ServeError> {
+        let clock = Clock::start();
+        let (failed, failures) = mpsc::channel(counters.len().max(1));
+        let snapshot = Arc::clone(publisher.snapshot());
+        let query_log = QueryLog::open(&publisher.config().query_log).map_err(ServeError::Start)?;
+        let (udp_counters, tcp_counters) = counters.split_at(counters.len() - executors);
+        let make_engine = {
+            let query_log = query_log.clone();
+            move |counters: &Arc<Counters>| {
+                let mut engine = Engine::new(Arc::clone(&snapshot), Arc::clone(counters));
+                engine.set_observer(query_log.as_ref().map(QueryLog::observer));
+                engine
+            }
+        };
+        let mut workers = Vec::new();
+        let mut own = udp_counters.iter();
+        for (listener, sockets) in (0..).zip(&sockets) {
+            for (socket, counters) in sockets.udp.iter().zip(own.by_ref()) {
+                let name = format!("udp-{}", workers.len());
+                let config = UdpConfig { name, listener, ..UdpConfig::default() };
+                let (make, counters) = (make_engine.clone(), Arc::clone(counters));
+                let socket = Arc::clone(socket);
+                let worker = UdpWorker::spawn(
+                    socket,
+                    config,
+                    clock,
+                    move || make(&counters),
+                    failed.clone(),
+                );
+                workers.push(worker.map_err(ServeError::Start)?);
+            }
+        }
+        let tcp_counters = tcp_counters.to_vec();
+        let make = move |executor: usize| make_engine(&tcp_counters[executor]);
+        let limits = tcp_config(publisher.config());
+        let tcp = TcpServer::new(limits, executors, clock, make, failed);
+        let (stop_tcp, stop) = watch::channel(false);
+        let mut tcp_tasks = Vec::new();
+        for (listener, sockets) in (0..).zip(&sockets) {
+            let Some(socket) = &sockets.tcp else { continue };
+            let socket = socket.try_clone().map_err(ServeError::Start)?;
+            let task = Arc::clone(&tcp).serve(socket, listener, stop.clone());
+            tcp_tasks.push(runtime.spawn(task));
+        }
+        let (stop_request, stop_requests) = mpsc::channel(1);
+        let udp = workers.iter().map(|worker| Arc::clone(worker.counters())).collect();
+        let control = Control::new(ControlParts {
+            publisher,
+            read_config,
+            counters,
+            udp,
+            tcp,
+            sockets,
+            query_log,
+            stop_request,
+        });
+        let failures = tokio::sync::Mutex::new(failures);
+        let stop_requests = tokio::sync::Mutex::new(stop_requests);
+        Ok(Self { control, workers, stop_tcp, tcp_tasks, failures, stop_requests })
+    }
+
+    /// Waits for a reason to stop; reloads meanwhile when told to, or when watched files change.
+    async fn wait(&self) -> Result<(), ServeError> {
+        let mut failures = self.failures.lock().await;
+        let mut stop_requests = self.stop_requests.lock().await;
+        let mut hangup = signal(SignalKind::hangup()).map_err(ServeError::Start)?;
+        let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Start)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Start)?;
+        let mut watch = tokio::time::interval(self.control.watch_interval());
+        watch.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let watches = self.control.watches();
+        loop {
+            tokio::select! {
+                _ = hangup.recv() => self.control.hang_up().await,
+                _ = terminate.recv() => return Ok(tracing::info!("stopping: SIGTERM")),
+                _ = interrupt.recv() => return Ok(tracing::info!("stopping: SIGINT")),
+                _ = stop_requests.recv() => return Ok(tracing::info!("stopping: asked to")),
+                Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
+                _ = watch.tick(), if watches => self.control.reload_watched().await,
+            }
+        }
+    }
+
+    /// Answers what was received, then stops.
+    fn stop(self, runtime: &Runtime) {
+        let deadline = Instant::now() + STOP_MAX;
+        let _ = self.stop_tcp.send(true);
+        if !stop_workers(self.workers, deadline) {
+            tracing::error!("a worker did not stop in time");
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        runtime.block_on(async {
+            let all = async {
+                for task in self.tcp_tasks {
+                    let _ = task.await;
+                }
+            };
+            if tokio::time::timeout(left, all).await.is_err() {
+                tracing::error!("a TCP connection did not end in time");
+            }
+        });
+        self.control.flush_query_log();
+    }
+}
+
+/// The bounds of TCP as the transport reads them.
+fn tcp_config(config: &Config) -> TcpConfig {
+    let tcp = &config.tcp;
+    TcpConfig {
+        connections_max: tcp.connections_max as usize,
+        connections_per_client_max: tcp.connections_per_client as usize,
+        queries_max: u64::from(tcp.queries_per_connection),
+        idle_max: tcp.idle_timeout,
+        read_max: tcp.message_timeout,
+        write_max: tcp.write_timeout,
+    }
+}

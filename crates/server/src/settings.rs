@@ -1,0 +1,114 @@
+//! From the configuration's words to the engine's settings.
+
+use std::sync::Arc;
+use zonda_config::{
+    Access as AccessConfig, Action, Config, CookieSecret, Network as NetworkConfig,
+};
+use zonda_engine::Settings;
+use zonda_engine::access::{Access, AccessList, Network};
+use zonda_engine::stage::cookie::Secrets;
+use zonda_engine::stage::rate::{RateSettings, RateTable};
+
+/// What outlives a reload because clients and other servers know it, or because it is costly.
+#[derive(Default)]
+pub struct Lasting {
+    /// The secret of cookies when none is configured.
+    cookie_secret: Option<[u8; 16]>,
+    /// The counts of response rate limiting, and how many keys they have room for.
+    rate_table: Option<(u32, Arc<RateTable>)>,
+}
+
+impl Lasting {
+    /// The settings that a configuration amounts to.
+    pub fn settings(&mut self, config: &Config) -> Settings {
+        let keepalive = config.tcp.keepalive.then_some(config.tcp.idle_timeout);
+        Settings {
+            udp_bytes_max: config.edns.buffer_size,
+            nsid: config.edns.nsid.as_ref().map(|nsid| nsid.0.clone().into()),
+            version: config.identity.version.as_deref().map(Into::into),
+            server_id: config.identity.server_id.as_deref().map(Into::into),
+            listener_access: config
+                .listeners
+                .iter()
+                .map(|l| l.access.as_deref().map(access))
+                .collect(),
+            cookies: config.edns.cookies.then(|| self.secrets(&config.edns.cookie_secrets)),
+            rate: self.rate(config),
+            rotate: config.answers.rotate,
+            cross_zone: config.answers.cross_zone,
+            // In units of 100 ms, rfc7828#3.1.
+            keepalive: keepalive
+                .map(|idle| u16::try_from(idle.as_millis() / 100).unwrap_or(u16::MAX)),
+        }
+    }
+
+    /// The secrets of cookies, made up once if there are none.
+    fn secrets(&mut self, configured: &[CookieSecret]) -> Secrets {
+        match configured {
+            [] => {
+                let current = *self.cookie_secret.get_or_insert_with(random_secret);
+                Secrets { current, accepted: Vec::new() }
+            }
+            [current, accepted @ ..] => Secrets {
+                current: current.reveal(),
+                accepted: accepted.iter().map(|secret| secret.reveal()).collect(),
+            },
+        }
+    }
+
+    /// Response rate limiting, with the counts it had before if their number is the same.
+    fn rate(&mut self, config: &Config) -> Option<RateSettings> {
+        let limit = &config.rate_limit;
+        let per_second = limit.responses_per_second?;
+        let table = match &self.rate_table {
+            Some((size, table)) if *size == limit.table_size => Arc::clone(table),
+            _ => {
+                let table = RateTable::new(limit.table_size as usize);
+                self.rate_table = Some((limit.table_size, Arc::clone(&table)));
+                table
+            }
+        };
+        let window_secs = u32::try_from(limit.window.as_secs()).unwrap_or(u32::MAX);
+        let prefixes = (limit.prefix_v4, limit.prefix_v6);
+        let exempt = limit.exempt.iter().filter_map(network).collect();
+        Some(RateSettings::new(
+            per_second,
+            window_secs,
+            u32::from(limit.slip),
+            prefixes,
+            exempt,
+            table,
+        ))
+    }
+}
+
+/// Sixteen octets that nobody outside knows.
+fn random_secret() -> [u8; 16] {
+    use zonda_zone::HashSeed;
+    let mut secret = [0; 16];
+    for half in secret.chunks_exact_mut(8) {
+        half.copy_from_slice(&HashSeed::random().0.to_le_bytes());
+    }
+    secret
+}
+
+/// An access list as the engine reads it.
+pub fn access(configured: &AccessConfig) -> AccessList {
+    let action = |action: Action| match action {
+        Action::Allow => Access::Allow,
+        Action::Refuse => Access::Refuse,
+        Action::Drop => Access::Drop,
+    };
+    let rules = configured.rules.iter();
+    AccessList {
+        rules: rules
+            .filter_map(|rule| Some((network(&rule.network)?, action(rule.action))))
+            .collect(),
+        otherwise: action(configured.otherwise),
+    }
+}
+
+/// A network as the engine reads it; the configuration has checked its prefix.
+fn network(configured: &NetworkConfig) -> Option<Network> {
+    Network::new(configured.address, configured.prefix)
+}
