@@ -3,8 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use zonda_wire::rdata::{self, Fault, RdataError, Token};
-use zonda_wire::{Name, NameError, Type};
+use zonda_wire::rdata::{self, Fault, NameUse, RdataError, Token};
+use zonda_wire::reply::Owner;
+use zonda_wire::{Class, Name, NameError, Places, Query, Reply, Section, Type};
 
 /// Records of all types, one a line: text, tab, data in hexadecimal.
 const TABLE: &str = include_str!("rdata.txt");
@@ -215,4 +216,28 @@ fn data_longer_than_65535_octets_is_refused() {
     let long = "x".repeat(65_532);
     refused("URI", &format!("1 1 \"{long}\""), "", Fault::TooLong, 2);
     assert_eq!(parse(Type::URI, &format!("1 1 \"{}\"", &long[1..])).unwrap().len(), 65_535);
+}
+
+#[test]
+fn replies_compress_the_names_that_the_schema_says_and_no_others() {
+    let owner = "owner.test".parse::<Name>().unwrap();
+    let header = [0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    let question = [&header, owner.as_wire(), &[0, 1, 0, 1]].concat();
+    let query = Query::parse(&question).unwrap();
+    for (rtype, text, octets) in table() {
+        let mut buffer = question.clone();
+        buffer.resize(4096, 0);
+        let mut places = Places::default();
+        let mut reply = Reply::new(&mut buffer, &query, 4096, &mut places);
+        let mut write = || {
+            let (before, fixed) = (reply.len(), (rtype, Class::IN, 1));
+            reply.record(Section::Answer, Owner::Name(owner.as_wire()), fixed, &octets).unwrap();
+            reply.len() - before
+        };
+        write();
+        let second = write() - 2 - 10; // a pointer to the question; type, class, TTL, length
+        let compressed = rdata::names(rtype, &octets).filter(|n| n.name_use == NameUse::Compressed);
+        let saved: usize = compressed.map(|name| name.len.saturating_sub(2)).sum();
+        assert_eq!(second, octets.len() - saved, "{rtype} {text}");
+    }
 }
