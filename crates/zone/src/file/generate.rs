@@ -35,11 +35,7 @@ struct Modifier {
 impl Reader<'_> {
     /// Makes a record for each number of the range; stops at the first that is wrong. The owner of
     /// the last record before stays that for the next without one.
-    pub(super) fn generate(
-        &mut self,
-        entry: Entry<'_, '_>,
-        file: &mut FileState,
-    ) -> Result<(), Wrong> {
+    pub(super) fn generate(&mut self, entry: Entry<'_, '_>, file: &FileState) -> Result<(), Wrong> {
         let token = argument(entry, 1, "a range such as 1-10 or 0-100/2")?;
         let range = range(token.text)
             .ok_or_else(|| Wrong::new(token.at, FileProblem::Range(Snippet::new(token.text))))?;
@@ -48,22 +44,15 @@ impl Reader<'_> {
             return Err(Wrong::new(token.at, problem));
         }
         let owner = argument(entry, 2, "an owner such as host$")?;
-        let data_at =
-            (3..entry.tokens.len()).find(|&at| Type::from_text(entry.tokens[at].text).is_some());
-        let data_at = data_at.map_or(entry.tokens.len(), |at| at + 1);
-        let (head, data) = entry.tokens[3..].split_at(data_at.saturating_sub(3));
-
-        let mut made = FileState { line: file.line, ..file.clone() };
+        let template = Template::new(owner, entry.tokens.get(3..).unwrap_or_default());
+        let mut made = file.clone();
         let mut text = Vec::new();
         for number in (range.first..=range.last).step_by(range.step as usize) {
             text.clear();
-            expand(owner, number, &mut text)?;
-            head.iter().for_each(|token| write_token(*token, &mut text));
-            write_data(data, number, &mut text)?;
+            template.write(number, &mut text)?;
             self.read_made(&text, &mut made).map_err(|wrong| {
                 let problem = Box::new(wrong.problem);
-                let problem = FileProblem::Generated(Snippet::new(&text), problem);
-                Wrong { at: owner.at, problem, rtype: None }
+                Wrong::new(owner.at, FileProblem::Generated(Snippet::new(&text), problem))
             })?;
         }
         Ok(())
@@ -101,31 +90,47 @@ fn range(text: &[u8]) -> Option<Range> {
     (range.first <= range.last && range.step > 0).then_some(range)
 }
 
-/// Appends the data with the number put in; if it is a single string in quotes, without them.
-fn write_data(data: &[Token<'_>], number: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
-    if let &[only] = data {
-        out.push(b' ');
-        return expand(only, number, out);
-    }
-    for token in data {
-        separate(*token, out);
-        expand(*token, number, out)?;
-        out.extend_from_slice(if token.quoted { b"\"" } else { b"" });
-    }
-    Ok(())
+/// A record in which numbers are to be put.
+struct Template<'a, 't> {
+    owner: Token<'t>,
+    /// TTL, class and type, in which no numbers are put.
+    head: &'a [Token<'t>],
+    data: &'a [Token<'t>],
 }
 
-/// Appends a token as it was.
-fn write_token(token: Token<'_>, out: &mut Vec<u8>) {
-    separate(token, out);
-    out.extend_from_slice(token.text);
-    out.extend_from_slice(if token.quoted { b"\"" } else { b"" });
+impl<'a, 't> Template<'a, 't> {
+    /// Of an owner and what follows it.
+    fn new(owner: Token<'t>, rest: &'a [Token<'t>]) -> Self {
+        let rtype = rest.iter().position(|token| Type::from_text(token.text).is_some());
+        let (head, data) = rest.split_at(rtype.map_or(rest.len(), |at| at + 1));
+        Self { owner, head, data }
+    }
+
+    /// Appends the text of a record. Data that is a single string loses its quotes.
+    fn write(&self, number: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
+        expand(self.owner, number, out)?;
+        for token in self.head {
+            write_token(*token, None, out)?;
+        }
+        if let &[only] = self.data {
+            out.push(b' ');
+            return expand(only, number, out);
+        }
+        self.data.iter().try_for_each(|token| write_token(*token, Some(number), out))
+    }
 }
 
-/// Appends what stands before a token: a blank, a quote.
-fn separate(token: Token<'_>, out: &mut Vec<u8>) {
+/// Appends a token with what stands around it, and with the number put in if there is one.
+fn write_token(token: Token<'_>, number: Option<u32>, out: &mut Vec<u8>) -> Result<(), Wrong> {
+    let quote: &[u8] = if token.quoted { b"\"" } else { b"" };
     out.extend_from_slice(if token.glued { b"" } else { b" " });
-    out.extend_from_slice(if token.quoted { b"\"" } else { b"" });
+    out.extend_from_slice(quote);
+    match number {
+        Some(number) => expand(token, number, out)?,
+        None => out.extend_from_slice(token.text),
+    }
+    out.extend_from_slice(quote);
+    Ok(())
 }
 
 /// Appends the text of a token with the number put in.
