@@ -1,6 +1,6 @@
 //! `$ORIGIN`, `$TTL` (rfc2308#4), and which of the others a line is.
 
-use super::problem::{FileProblem, Snippet};
+use super::problem::{DirectiveProblem, Snippet};
 use super::{Entry, FileState, Reader, Wrong};
 use zonda_wire::name;
 use zonda_wire::rdata::{Token, number};
@@ -23,7 +23,7 @@ impl Reader<'_> {
         } else if is(b"$GENERATE") {
             self.generate(entry, file)
         } else {
-            let problem = FileProblem::UnknownDirective(Snippet::new(directive.text));
+            let problem = DirectiveProblem::Unknown(Snippet::new(directive.text));
             Err(Wrong::new(directive.at, problem))
         }
     }
@@ -33,7 +33,7 @@ impl Reader<'_> {
         let time = argument(entry, 1, "a time such as 3600 or 1h")?;
         end(entry, 2)?;
         let secs = number::ttl(time.text)
-            .ok_or_else(|| Wrong::new(time.at, FileProblem::Ttl(Snippet::new(time.text))))?;
+            .ok_or_else(|| Wrong::new(time.at, DirectiveProblem::Ttl(Snippet::new(time.text))))?;
         self.ttl.default = Some(self.capped_ttl(secs, time.at, entry, file));
         Ok(())
     }
@@ -55,7 +55,7 @@ pub(super) fn origin(token: Token<'_>, before: &[u8]) -> Result<Vec<u8>, Wrong> 
     }
     let mut origin = Vec::new();
     name::parse_into(token.text, before, &mut origin)
-        .map_err(|error| Wrong::new(token.at, FileProblem::Origin(error)))?;
+        .map_err(|error| Wrong::new(token.at, DirectiveProblem::Origin(error)))?;
     Ok(origin)
 }
 
@@ -65,14 +65,14 @@ pub(super) fn argument<'t>(
     index: usize,
     what: &'static str,
 ) -> Result<Token<'t>, Wrong> {
-    let missing = || Wrong::new(entry.place_of(index), FileProblem::MissingArgument(what));
+    let missing = || Wrong::new(entry.place_of(index), DirectiveProblem::MissingArgument(what));
     entry.tokens.get(index).copied().ok_or_else(missing)
 }
 
 /// Nothing stands at `index` or behind it.
 pub(super) fn end(entry: Entry<'_, '_>, index: usize) -> Result<(), Wrong> {
     match entry.tokens.get(index) {
-        Some(token) => Err(Wrong::new(token.at, FileProblem::ExtraArgument)),
+        Some(token) => Err(Wrong::new(token.at, DirectiveProblem::ExtraArgument)),
         None => Ok(()),
     }
 }

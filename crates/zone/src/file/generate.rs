@@ -6,7 +6,7 @@
 
 use super::directive::argument;
 use super::lexer::{self, Scanned};
-use super::problem::{FileProblem, Snippet};
+use super::problem::{DirectiveProblem, FileProblem, Snippet};
 use super::{Entry, FileState, Reader, Wrong};
 use std::io::Write;
 use zonda_wire::Type;
@@ -37,10 +37,11 @@ impl Reader<'_> {
     /// the last record before stays that for the next without one.
     pub(super) fn generate(&mut self, entry: Entry<'_, '_>, file: &FileState) -> Result<(), Wrong> {
         let token = argument(entry, 1, "a range such as 1-10 or 0-100/2")?;
-        let range = range(token.text)
-            .ok_or_else(|| Wrong::new(token.at, FileProblem::Range(Snippet::new(token.text))))?;
+        let range = range(token.text).ok_or_else(|| {
+            Wrong::new(token.at, DirectiveProblem::Range(Snippet::new(token.text)))
+        })?;
         if (range.last - range.first) / range.step >= self.options.generate_max {
-            let problem = FileProblem::RangeTooLong(self.options.generate_max);
+            let problem = DirectiveProblem::RangeTooLong(self.options.generate_max);
             return Err(Wrong::new(token.at, problem));
         }
         let owner = argument(entry, 2, "an owner such as host$")?;
@@ -52,7 +53,7 @@ impl Reader<'_> {
             template.write(number, &mut text)?;
             self.read_made(&text, &mut made).map_err(|wrong| {
                 let problem = Box::new(wrong.problem);
-                Wrong::new(owner.at, FileProblem::Generated(Snippet::new(&text), problem))
+                Wrong::new(owner.at, DirectiveProblem::Generated(Snippet::new(&text), problem))
             })?;
         }
         Ok(())
@@ -149,7 +150,7 @@ fn expand(token: Token<'_>, number: u32, out: &mut Vec<u8>) -> Result<(), Wrong>
             }
             (b'$', Some(b'{')) => {
                 let at = token.at + usize::from(token.quoted) + token.text.len() - rest.len();
-                let wrong = || Wrong::new(at - 1, FileProblem::Modifier);
+                let wrong = || Wrong::new(at - 1, DirectiveProblem::Modifier);
                 let close = tail.iter().position(|&octet| octet == b'}').ok_or_else(wrong)?;
                 let modifier = modifier(&tail[1..close]).ok_or_else(wrong)?;
                 write_number(i64::from(number) + modifier.offset, modifier, out);

@@ -1,7 +1,7 @@
 //! `$INCLUDE file [origin]` (rfc1035#5.1), kept inside one directory.
 
 use super::directive::{argument, end, origin};
-use super::problem::FileProblem;
+use super::problem::DirectiveProblem;
 use super::{Entry, FileState, Options, Reader, Wrong};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -42,25 +42,25 @@ impl Includes {
     }
 
     /// The file to read for `named`, if it may be read.
-    fn admit(&self, named: &Path) -> Result<PathBuf, FileProblem> {
-        let root = self.root.as_ref().ok_or(FileProblem::IncludeForbidden)?;
+    fn admit(&self, named: &Path) -> Result<PathBuf, DirectiveProblem> {
+        let root = self.root.as_ref().ok_or(DirectiveProblem::IncludeForbidden)?;
         if self.open.len() > DEPTH_MAX {
-            return Err(FileProblem::IncludeTooDeep(DEPTH_MAX));
+            return Err(DirectiveProblem::IncludeTooDeep(DEPTH_MAX));
         }
         if self.count >= FILES_MAX {
-            return Err(FileProblem::TooManyIncludes(FILES_MAX));
+            return Err(DirectiveProblem::TooManyIncludes(FILES_MAX));
         }
         let unreadable =
-            |error: std::io::Error| FileProblem::IncludeIo(named.to_owned(), error.kind());
+            |error: std::io::Error| DirectiveProblem::IncludeIo(named.to_owned(), error.kind());
         let resolved = fs::canonicalize(named).map_err(unreadable)?;
         if !resolved.starts_with(root) {
-            return Err(FileProblem::IncludeOutside);
+            return Err(DirectiveProblem::IncludeOutside);
         }
         if self.open.contains(&resolved) {
-            return Err(FileProblem::IncludeCycle);
+            return Err(DirectiveProblem::IncludeCycle);
         }
         let is_file = fs::metadata(&resolved).map_err(unreadable)?.is_file();
-        if is_file { Ok(resolved) } else { Err(FileProblem::IncludeNotAFile) }
+        if is_file { Ok(resolved) } else { Err(DirectiveProblem::IncludeNotAFile) }
     }
 }
 
@@ -84,7 +84,7 @@ impl Reader<'_> {
             inner.owner_is_stale = !inner.owner.is_empty();
         }
         let opened = File::open(&resolved)
-            .map_err(|error| wrong(FileProblem::IncludeIo(path.clone(), error.kind())))?;
+            .map_err(|error| wrong(DirectiveProblem::IncludeIo(path.clone(), error.kind())))?;
         self.includes.count += 1;
         self.includes.open.push(resolved);
         self.read_file(opened, &mut inner);

@@ -17,7 +17,7 @@ mod problem;
 mod record;
 mod source;
 
-pub use problem::{FileProblem, Snippet};
+pub use problem::{DirectiveProblem, FileProblem, Snippet};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Place, RecordName, Severity};
 use crate::records::Records;
@@ -157,8 +157,8 @@ struct Wrong {
 
 impl Wrong {
     /// A problem with no type known.
-    fn new(at: usize, problem: FileProblem) -> Self {
-        Self { at, problem, rtype: None }
+    fn new(at: usize, problem: impl Into<FileProblem>) -> Self {
+        Self { at, problem: problem.into(), rtype: None }
     }
 }
 

@@ -53,8 +53,15 @@ pub enum FileProblem {
     TtlOfSoa,
     /// More records than can be stored.
     TooManyRecords,
+    /// A directive.
+    Directive(DirectiveProblem),
+}
+
+/// What is wrong with a directive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DirectiveProblem {
     /// Not a directive.
-    UnknownDirective(Snippet),
+    Unknown(Snippet),
     /// A directive's argument is missing: what it should be.
     MissingArgument(&'static str),
     /// A directive has more arguments than it takes.
@@ -136,7 +143,7 @@ impl fmt::Display for FileProblem {
                 f.write_str("too many open parentheses: the rest of the file was not read")
             }
             Self::RecordTooLong(max) => write!(f, "the record is longer than {max} octets"),
-            Self::Owner(error) | Self::Origin(error) => error.fmt(f),
+            Self::Owner(error) => error.fmt(f),
             Self::QuotedOwner => {
                 f.write_str("an owner name takes no quotes: write \\032 for blanks")
             }
@@ -164,19 +171,25 @@ impl fmt::Display for FileProblem {
                 f.write_str("no TTL: the minimum of the SOA record is taken, write $TTL to be sure")
             }
             Self::TooManyRecords => f.write_str("a zone has at most 4 GiB of records"),
-            _ => self.fmt_directive(f),
+            Self::Directive(problem) => problem.fmt(f),
         }
     }
 }
 
-impl FileProblem {
-    /// Those about directives.
-    fn fmt_directive(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl From<DirectiveProblem> for FileProblem {
+    fn from(problem: DirectiveProblem) -> Self {
+        Self::Directive(problem)
+    }
+}
+
+impl fmt::Display for DirectiveProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::UnknownDirective(found) => {
+            Self::Unknown(found) => {
                 write!(f, "expected $ORIGIN, $TTL, $INCLUDE or $GENERATE, found {found}")
             }
             Self::MissingArgument(what) => write!(f, "expected {what}"),
+            Self::Origin(error) => error.fmt(f),
             Self::ExtraArgument => f.write_str("unexpected text behind the directive"),
             Self::Ttl(found) => {
                 write!(f, "expected seconds, or a time with units such as 1h30m, found {found}")
@@ -198,7 +211,6 @@ impl FileProblem {
             Self::RangeTooLong(max) => write!(f, "$GENERATE makes at most {max} records"),
             Self::Modifier => f.write_str("expected ${offset,width,base}, the base one of doxXnN"),
             Self::Generated(text, problem) => write!(f, "{problem}, in the generated {text}"),
-            _ => Ok(()), // fmt has the rest
         }
     }
 }
