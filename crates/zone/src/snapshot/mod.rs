@@ -7,7 +7,7 @@
 //! # Invariants
 //! - The apex has a node with an SOA set; so has every name between an owner and the apex have a
 //!   node.
-//! - Nothing changes after [`build`]; a changed zone is built anew and swapped in.
+//! - Nothing changes after [`build()`]; a changed zone is built anew and swapped in.
 
 mod build;
 mod denial;
