@@ -32,10 +32,7 @@ fn compare_each_with_the_others(kinds: &[PeerKind], zones: &[Zone], seed: u64) {
         zones.iter().map(|zone| (zone.name.as_str(), zone.text.as_str())).collect();
     let peers: Vec<Peer> = kinds.iter().map(|kind| Peer::start(*kind, &pairs)).collect();
     for (place, judged) in peers.iter().enumerate() {
-        let mut others: Vec<Contestant> = peers
-            .iter()
-            .map(|peer| Contestant { name: peer.kind.to_string(), address: peer.address })
-            .collect();
+        let mut others: Vec<Contestant> = peers.iter().map(Peer::contestant).collect();
         let judged_one = others.remove(place);
         let outcome = compare(&judged_one, &others, others.len(), zones, seed, &[]);
         println!("######## {}: {} questions", judged.kind, outcome.questions);

@@ -12,8 +12,10 @@ pub mod peer;
 pub mod process;
 pub mod rdata;
 pub mod sign;
+pub mod suite;
 
 pub use client::{Question, ask};
 pub use message::Message;
 pub use peer::{Peer, PeerKind};
 pub use process::Zonda;
+pub use suite::Suite;

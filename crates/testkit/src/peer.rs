@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::differential::Contestant;
 use crate::process::{Folder, Process, installed, start_on_free_port};
 
 /// The servers that the kit can start.
@@ -89,6 +90,11 @@ impl Peer {
             command
         });
         Self { kind, process, address, _folder: folder }
+    }
+
+    /// The peer as one that is asked.
+    pub fn contestant(&self) -> Contestant {
+        Contestant { name: self.kind.to_string(), address: self.address }
     }
 }
 

@@ -14,11 +14,6 @@ fn start(kind: PeerKind, zones: &[Zone]) -> Peer {
     Peer::start(kind, &pairs)
 }
 
-/// A peer as one that is asked.
-fn contestant(peer: &Peer) -> Contestant {
-    Contestant { name: peer.kind.to_string(), address: peer.address }
-}
-
 #[test]
 fn real_peers_load_every_generated_zone() {
     for kind in PeerKind::ALL {
@@ -49,9 +44,9 @@ fn real_peers_outvote_a_server_with_another_record() {
 
     let judged = start(PeerKind::Knot, &altered);
     let peers = [PeerKind::Nsd, PeerKind::Bind, PeerKind::Pdns].map(|kind| start(kind, &honest));
-    let peers: Vec<Contestant> = peers.iter().map(contestant).collect();
+    let peers: Vec<Contestant> = peers.iter().map(Peer::contestant).collect();
     let zone = &honest[number..=number];
-    let outcome = compare(&contestant(&judged), &peers, 3, zone, 1, &[]);
+    let outcome = compare(&judged.contestant(), &peers, 3, zone, 1, &[]);
 
     let about = |part| outcome.differences.iter().find(|found| found.parts.contains(&part));
     let found = about(Part::Answer).expect("the other address is noticed").to_string();
