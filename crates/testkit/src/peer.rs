@@ -170,7 +170,7 @@ fn pdns(command: &mut Command, folder: &Folder, port: u16, zones: &[ZoneFile<'_>
     let text = format!(
         "launch=bind\nbind-config={}\nlocal-address=127.0.0.1\nlocal-port={port}\n\
          socket-dir={own}\nguardian=no\ndaemon=no\nreceiver-threads=1\nloglevel=4\n\
-         security-poll-suffix=\nany-to-tcp=no\n",
+         security-poll-suffix=\nany-to-tcp=no\ndname-processing=yes\n",
         list.display()
     );
     folder.write("pdns.conf", text);
