@@ -139,6 +139,23 @@ fn names_inside_data_are_found_with_what_may_be_done_to_them() {
 }
 
 #[test]
+fn canonical_form_has_the_names_of_old_types_in_lower_case_and_nothing_else() {
+    for (rtype, text, canonical) in [
+        (Type::SOA, "A. B. 1 2 3 4 5", "a. b. 1 2 3 4 5"),
+        (Type::MX, "65 MX.Example.", "65 mx.example."),
+        (Type::NAPTR, "1 2 S E2U \"\" Host.", "1 2 S E2U \"\" host."),
+        (Type::RRSIG, "A 8 2 1 2 3 4 Example. QUJD", "A 8 2 1 2 3 4 example. QUJD"),
+        (Type::NSEC, "Next. A", "Next. A"),
+        (Type::SVCB, "1 Target. alpn=H2", "1 Target. alpn=H2"),
+        (Type::TXT, "ABC", "ABC"),
+    ] {
+        let mut octets = parse(rtype, text).unwrap();
+        rdata::make_canonical(rtype, &mut octets);
+        assert_eq!(octets, parse(rtype, canonical).unwrap(), "{rtype} {text}");
+    }
+}
+
+#[test]
 fn relative_names_end_at_the_origin() {
     assert_eq!(parse(Type::MX, "1 a"), parse(Type::MX, "1 a.example.org."));
     assert_eq!(parse(Type::NS, "@"), parse(Type::NS, "example.org."));

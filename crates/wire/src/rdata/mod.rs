@@ -23,4 +23,4 @@ pub mod wire;
 pub use error::{Fault, RdataError, TextError};
 pub use parse::{Scope, Token, Tokens, parse, parse_field};
 pub use schema::{Field, Kind, NameUse, Schema};
-pub use wire::{EmbeddedName, Value, names, validate, values};
+pub use wire::{EmbeddedName, Value, make_canonical, names, validate, values};

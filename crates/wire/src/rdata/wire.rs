@@ -89,6 +89,18 @@ pub fn names(rtype: Type, rdata: &[u8]) -> impl Iterator<Item = EmbeddedName> {
     })
 }
 
+/// Brings uncompressed data into canonical form: some of its names in lower case (rfc4034#6.2,
+/// rfc6840#5.1). Records whose canonical forms are equal are the same record.
+pub fn make_canonical(rtype: Type, rdata: &mut [u8]) {
+    let lowered = |name: &EmbeddedName| name.name_use != NameUse::Verbatim;
+    let nth = |rdata: &[u8], index| names(rtype, rdata).filter(lowered).nth(index);
+    let mut index = 0;
+    while let Some(EmbeddedName { offset, len, .. }) = nth(rdata, index) {
+        rdata[offset..offset + len].make_ascii_lowercase(); // length octets are below b'A'
+        index += 1;
+    }
+}
+
 /// A digest whose algorithm is known has that algorithm's length.
 pub(super) fn check_digest(rtype: Type, rdata: &[u8]) -> Result<(), RdataError> {
     // Which octet names the algorithm, where the digest begins, and the lengths by algorithm.
