@@ -86,6 +86,84 @@ fn every_data_of_the_table_is_valid_and_may_be_written_as_unknown_data() {
 }
 
 #[test]
+fn data_of_every_type_is_printed_as_text_that_means_the_same() {
+    for (rtype, text, octets) in table() {
+        let printed = rdata::Presentation { rtype, rdata: &octets }.to_string();
+        assert_eq!(parse(rtype, &printed).as_deref(), Ok(&octets[..]), "{rtype} {text}");
+        let is_generic = printed.starts_with("\\#");
+        assert_eq!(is_generic, rdata::schema::of(rtype).is_none(), "{rtype} {text}: {printed}");
+    }
+}
+
+#[test]
+fn text_is_printed_in_one_form() {
+    for (rtype, text, printed) in [
+        ("SOA", "a. b. 1 2h 15m 2w 1h30m", "a. b. 1 7200 900 1209600 5400"),
+        ("TXT", r#"v=spf1 "a b" "\"\\" \200\032"#, r#""v=spf1" "a b" "\"\\" "\200 ""#),
+        (
+            "LOC",
+            "42 21 54 N 71 06 18 W -24m 30m",
+            "42 21 54.000 N 71 6 18.000 W -24.00m 30m 10000m 10m",
+        ),
+        ("LOC", "0 S 0 W -0.01m 0m 0.05m 1.5m", "0 0 0.000 N 0 0 0.000 E -0.01m 0m 0.05m 1m"),
+        ("APL", "!1:192.0.2.0/24 2:2001:db8::/32", "!1:192.0.2.0/24 2:2001:db8::/32"),
+        ("APL", "", ""),
+        ("WKS", "192.0.2.1 TCP smtp domain", "192.0.2.1 6 25 53"),
+        ("CERT", "1 2 RSASHA256 AAAA", "PKIX 2 8 AAAA"),
+        ("NSEC", "a. MX A TYPE65280", "a. A MX TYPE65280"),
+        (
+            "NSEC3",
+            "1 0 0 - 2vptu5timamqttgl4luu9kg21e0aor3s",
+            "1 0 0 - 2VPTU5TIMAMQTTGL4LUU9KG21E0AOR3S",
+        ),
+        (
+            "RRSIG",
+            "A 13 2 60 1700000000 0 7 . AAAA",
+            "A 13 2 60 20231114221320 19700101000000 7 . AAAA",
+        ),
+        (
+            "HTTPS",
+            "1 . port=443 alpn=h3,h2 mandatory=port,alpn",
+            r#"1 . mandatory=alpn,port alpn="h3,h2" port=443"#,
+        ),
+        (
+            "SVCB",
+            r#"1 . alpn="a\\,b,c\\\\d" key667="x y""#,
+            r#"1 . alpn="a\\,b,c\\\\d" key667="x y""#,
+        ),
+        ("SVCB", "0 a.", "0 a."),
+        ("IPSECKEY", "1 0 2 . AAAA", "1 0 2 . AAAA"),
+        ("KEY", "49152 3 1", "49152 3 1"),
+        ("ISDN", "1", "\"1\""),
+        ("EUI48", "00-00-5E-00-53-2A", "00-00-5e-00-53-2a"),
+        ("TYPE65280", "\\# 3 abcdef", "\\# 3 ABCDEF"),
+        ("NULL", "\\# 0", "\\# 0"),
+    ] {
+        let rtype = rtype.parse().unwrap();
+        let octets = parse(rtype, text).unwrap();
+        assert_eq!(rdata::Presentation { rtype, rdata: &octets }.to_string(), printed);
+    }
+}
+
+#[test]
+fn data_that_text_cannot_say_is_printed_as_unknown_data() {
+    for (rtype, hex, printed) in [
+        (Type::A, "0102", "\\# 2 0102"),
+        (Type::MX, "000ac00c", "\\# 4 000AC00C"),
+        (Type::LOC, "00051613800000008000000000989680", "\\# 16 00051613800000008000000000989680"),
+        (Type::WKS, "c0000201060000", "\\# 7 C0000201060000"),
+        (Type::APL, "40000000", "\\# 4 40000000"),
+        (Type::A6, "7fff00", "\\# 3 7FFF00"),
+    ] {
+        let octets = unhex(hex);
+        assert_eq!(rdata::Presentation { rtype, rdata: &octets }.to_string(), printed);
+        if rdata::validate(rtype, &octets).is_ok() {
+            assert_eq!(parse(rtype, printed), Ok(octets));
+        }
+    }
+}
+
+#[test]
 fn fields_cover_the_data_without_gaps() {
     for (rtype, text, octets) in table() {
         let Some(schema) = rdata::schema::of(rtype) else { continue };
@@ -108,7 +186,10 @@ fn data_cut_short_or_flipped_is_judged_without_a_panic() {
             for flip in [1, 0x80, 0xff] {
                 let mut wrong = octets.clone();
                 wrong[len] ^= flip;
-                let _ = rdata::validate(rtype, &wrong);
+                let printed = rdata::Presentation { rtype, rdata: &wrong }.to_string();
+                if rdata::validate(rtype, &wrong).is_ok() {
+                    assert_eq!(parse(rtype, &printed).as_deref(), Ok(&wrong[..]), "{printed}");
+                }
                 rdata::names(rtype, &wrong).count();
             }
         }
@@ -196,7 +277,7 @@ fn wrong_text_is_refused_with_field_reason_and_token() {
         ("LOC", "90 0 0.001 N 0 E 0", "location", Fault::Loc, 3),
         ("APL", "3:1.2.3.4/5", "prefixes", Fault::Prefix, 0),
         ("EUI48", "00-00-5e-00-53", "address", Fault::HexPairs(6), 0),
-        ("NID", "1 14:4fff:ff20", "address", Fault::NodeId, 1),
+        ("NID", "1 14:4fff:ff20", "node_id", Fault::NodeId, 1),
         ("IPSECKEY", "1 4 2 . AAAA", "gateway", Fault::GatewayType, 3),
         ("IPSECKEY", "1 0 2 a. AAAA", "gateway", Fault::NoGateway, 3),
         ("HTTPS", "1 . alpn=h2 alpn=h3", "svc_params", Fault::Svc(SvcFault::Order), 3),

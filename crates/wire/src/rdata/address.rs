@@ -4,6 +4,8 @@ use super::binary;
 use super::error::Fault;
 use super::number;
 use super::parse::Tokens;
+use super::print;
+use std::fmt::{self, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Address family number of IPv4 (rfc3123#4).
@@ -194,6 +196,50 @@ fn parse_dotted_hex(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
         }
     }
     Some(())
+}
+
+/// Address prefixes, with blanks between.
+pub(super) fn print_prefixes(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (at, prefix) in prefixes(octets).enumerate() {
+        let [_, family, bits, flags, address @ ..] = prefix else { break };
+        let sign = if flags & 0x80 != 0 { "!" } else { "" };
+        let between = if at > 0 { " " } else { "" };
+        write!(f, "{between}{sign}{family}:")?;
+        let mut full = [0; 16];
+        full[..address.len()].copy_from_slice(address);
+        let len = if *family == FAMILY_IPV4 as u8 { 4 } else { 16 };
+        print::print_address(&full[..len], f)?;
+        write!(f, "/{bits}")?;
+    }
+    Ok(())
+}
+
+/// Whether all prefixes are of families that have text.
+pub(super) fn has_known_families(octets: &[u8]) -> bool {
+    let known = [FAMILY_IPV4, FAMILY_IPV6].map(u16::to_be_bytes);
+    prefixes(octets).all(|prefix| known.iter().any(|family| prefix.starts_with(family)))
+}
+
+/// The prefixes of valid data, each with its header.
+fn prefixes(octets: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = octets;
+    std::iter::from_fn(move || {
+        let (prefix, tail) = rest.split_at_checked(prefix_len(rest)?)?;
+        rest = tail;
+        Some(prefix)
+    })
+}
+
+/// Digits behind `+` for a telephone number, hexadecimal for an end system.
+pub(super) fn print_atma(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match octets {
+        [ATMA_E164, digits @ ..] => {
+            f.write_char('+')?;
+            digits.iter().try_for_each(|&digit| f.write_char(char::from(digit)))
+        }
+        [_, octets @ ..] => print::print_hex(octets, f),
+        [] => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::error::Fault;
 use super::number;
 use super::parse::Tokens;
 use crate::Type;
+use std::fmt;
 
 /// Octets in a block of 256 types.
 const BLOCK: usize = 32;
@@ -117,6 +118,45 @@ pub(super) fn parse_services(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> 
 /// Whether octets are a protocol and a bitmap.
 pub(super) fn is_services(octets: &[u8]) -> bool {
     (1..=1 + PORTS_LEN).contains(&octets.len())
+}
+
+/// The types of a bitmap in blocks, in ascending order.
+pub fn windowed_types(octets: &[u8]) -> impl Iterator<Item = Type> {
+    let mut rest = octets;
+    let blocks = std::iter::from_fn(move || {
+        let [block, len, tail @ ..] = rest else { return None };
+        let (bits, tail) = tail.split_at_checked(usize::from(*len))?;
+        rest = tail;
+        Some((usize::from(*block) * 256, bits))
+    });
+    blocks.flat_map(|(first, bits)| {
+        let numbers = bits_set(bits).map(move |bit| first + bit);
+        numbers.map(|number| Type(number as u16)) // 256 blocks of 256
+    })
+}
+
+/// The types of a bitmap without blocks, in ascending order.
+pub(super) fn flat_types(octets: &[u8]) -> impl Iterator<Item = Type> {
+    bits_set(octets).map(|number| Type(number as u16)) // at most 16 octets
+}
+
+/// The places of the bits that are set, counted from the highest of the first octet.
+fn bits_set(octets: &[u8]) -> impl Iterator<Item = usize> {
+    octets.iter().enumerate().flat_map(|(at, octet)| {
+        (0..8).filter(move |bit| octet & (0x80 >> bit) != 0).map(move |bit| at * 8 + bit)
+    })
+}
+
+/// The number of a protocol, and those of its ports.
+pub(super) fn print_services(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Some((protocol, ports)) = octets.split_first() else { return Ok(()) };
+    write!(f, "{protocol}")?;
+    bits_set(ports).try_for_each(|port| write!(f, " {port}"))
+}
+
+/// Whether a protocol's bitmap has no empty octets at its end, as text makes none.
+pub(super) fn is_trimmed(octets: &[u8]) -> bool {
+    octets.len() == 1 || octets.last() != Some(&0)
 }
 
 /// Octets up to the last that is not zero.

@@ -3,8 +3,9 @@
 use super::error::Fault;
 use super::number;
 use super::parse::{Scope, Tokens, parse_name};
-use super::{address, binary, wire};
-use crate::NameError;
+use super::{address, binary, print, wire};
+use crate::{NameError, name};
+use std::fmt::{self, Display, Write};
 
 /// Which bits of the rdata's second octet say what an IPSECKEY's gateway is (rfc4025#2.3).
 pub(super) const IPSECKEY_TYPE: u8 = 0xff;
@@ -131,4 +132,67 @@ pub(super) fn a6_len(rest: &[u8]) -> Result<usize, Fault> {
 pub(super) fn a6_name_at(rest: &[u8]) -> usize {
     let prefix = rest.first().copied().unwrap_or(0);
     1 + (128 - usize::from(prefix).min(128)).div_ceil(8)
+}
+
+/// A dot, an address or a name, as the bits `mask` of the data's second octet say.
+pub(super) fn print(
+    octets: &[u8],
+    rdata: &[u8],
+    mask: u8,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    match rdata.get(1).map_or(0, |kind| kind & mask) {
+        0 => f.write_char('.'),
+        3 => name::Presentation(octets).fmt(f),
+        _ => print::print_address(octets, f),
+    }
+}
+
+/// The discovery bit and the relay's type.
+pub(super) fn print_relay_type(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let octet = octets.first().copied().unwrap_or(0);
+    write!(f, "{} {}", u8::from(octet & DISCOVERY != 0), octet & AMTRELAY_TYPE)
+}
+
+/// Algorithm, host identity tag, public key.
+pub(super) fn print_hip_identity(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Some((algorithm, tag, key)) = hip_parts(octets) else { return Ok(()) };
+    write!(f, "{algorithm} ")?;
+    print::print_hex(tag, f)?;
+    f.write_char(' ')?;
+    print::print_base64(key, f)
+}
+
+/// Algorithm, host identity tag and public key of a host identity.
+pub fn hip_parts(octets: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let &[tag_len, algorithm, _, _, ref rest @ ..] = octets else { return None };
+    let (tag, key) = rest.split_at_checked(usize::from(tag_len))?;
+    Some((algorithm, tag, key))
+}
+
+/// Prefix length, address suffix unless that is 128, prefix name unless it is 0.
+pub(super) fn print_a6(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let name_at = a6_name_at(octets);
+    let (Some(&prefix), Some(suffix)) = (octets.first(), octets.get(1..name_at)) else {
+        return Ok(());
+    };
+    write!(f, "{prefix}")?;
+    if prefix < 128 {
+        let mut address = [0; 16];
+        address[16 - suffix.len()..].copy_from_slice(suffix);
+        f.write_char(' ')?;
+        print::print_address(&address, f)?;
+    }
+    match octets.get(name_at..) {
+        Some(name @ [_, ..]) => write!(f, " {}", name::Presentation(name)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the suffix has no bits set that belong to the prefix; text drops them.
+pub(super) fn is_a6_masked(octets: &[u8]) -> bool {
+    match *octets {
+        [prefix @ 0..128, first, ..] => first & !(0xff >> (prefix % 8)) == 0,
+        _ => true,
+    }
 }

@@ -8,6 +8,7 @@
 
 use super::error::Fault;
 use super::parse::Tokens;
+use std::fmt::{self, Write};
 
 /// Octets of a location.
 pub(super) const LEN: usize = 16;
@@ -132,4 +133,63 @@ pub(super) fn check(octets: &[u8]) -> Result<(), Fault> {
     let sizes_valid = [size, horizontal, vertical].into_iter().all(is_size);
     let valid = version == 0 && sizes_valid && within(0, 90) && within(4, 180);
     if valid { Ok(()) } else { Err(Fault::Malformed) }
+}
+
+/// Degrees, minutes and seconds of both angles, altitude and sizes in metres.
+pub(super) fn print(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let Some(parts) = parts(octets) else { return Ok(()) };
+    print_angle(parts.latitude, 'N', 'S', f)?;
+    print_angle(parts.longitude, 'E', 'W', f)?;
+    let altitude = i64::from(parts.altitude) - i64::from(ELLIPSOID);
+    let sign = if altitude < 0 { "-" } else { "" };
+    write!(f, "{sign}{}.{:02}m", altitude.abs() / 100, altitude.abs() % 100)?;
+    for size in parts.sizes {
+        let centimetres = centimetres_of(size);
+        write!(f, " {}", centimetres / 100)?;
+        if !centimetres.is_multiple_of(100) {
+            write!(f, ".{:02}", centimetres % 100)?;
+        }
+        f.write_char('m')?;
+    }
+    Ok(())
+}
+
+/// The parts of a location, as they are on the wire.
+pub struct Parts {
+    /// Size, horizontal and vertical precision, each digit and exponent.
+    pub sizes: [u8; 3],
+    /// Thousandths of a second of arc above 2³¹, north.
+    pub latitude: u32,
+    /// Thousandths of a second of arc above 2³¹, east.
+    pub longitude: u32,
+    /// Centimetres above −100 km.
+    pub altitude: u32,
+}
+
+/// The parts of sixteen octets.
+pub fn parts(octets: &[u8]) -> Option<Parts> {
+    let &[_, a, b, c, ref rest @ ..] = octets else { return None };
+    let u32_at = |at| rest.get(at..)?.first_chunk().map(|four| u32::from_be_bytes(*four));
+    let [latitude, longitude, altitude] = [u32_at(0)?, u32_at(4)?, u32_at(8)?];
+    Some(Parts { sizes: [a, b, c], latitude, longitude, altitude })
+}
+
+/// The size that digit and exponent are.
+pub fn centimetres_of(size: u8) -> u64 {
+    u64::from(size >> 4) * 10_u64.pow(u32::from(size & 0x0f))
+}
+
+/// An angle and its hemisphere, and a blank.
+fn print_angle(angle: u32, plus: char, minus: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let hemisphere = if angle >= EQUATOR { plus } else { minus };
+    let value = angle.abs_diff(EQUATOR);
+    let (degrees, minutes) = (value / DEGREE, value / 60_000 % 60);
+    let (seconds, thousandths) = (value / 1000 % 60, value % 1000);
+    write!(f, "{degrees} {minutes} {seconds}.{thousandths:03} {hemisphere} ")
+}
+
+/// Whether sizes of zero have the exponent zero, as text gives them.
+pub(super) fn is_canonical(octets: &[u8]) -> bool {
+    let sizes = octets.get(1..4).unwrap_or_default();
+    sizes.iter().all(|&size| size >> 4 != 0 || size == 0)
 }

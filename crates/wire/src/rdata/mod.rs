@@ -5,16 +5,18 @@
 //! | `schema` | the table |
 //! | `wire` | fields of wire data, its validity, the names in it |
 //! | `parse` | text to wire, field by field |
+//! | `print` | wire to text, field by field |
 //! | the others | kinds of fields that need more than a few lines, both ways |
 
 mod address;
 mod binary;
-mod bitmap;
+pub mod bitmap;
 pub mod error;
-mod gateway;
-mod loc;
+pub mod gateway;
+pub mod loc;
 pub mod number;
 pub mod parse;
+pub mod print;
 pub mod schema;
 pub mod string;
 pub mod svcb;
@@ -22,5 +24,6 @@ pub mod wire;
 
 pub use error::{Fault, RdataError, TextError};
 pub use parse::{Scope, Token, Tokens, parse, parse_field};
+pub use print::{FieldText, Presentation};
 pub use schema::{Field, Kind, NameUse, Schema};
 pub use wire::{EmbeddedName, Value, make_canonical, names, validate, values};

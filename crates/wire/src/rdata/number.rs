@@ -1,6 +1,7 @@
 //! Numbers, times, and numbers that have mnemonics.
 
 use super::error::Fault;
+use std::fmt;
 
 /// Mnemonics of DNSSEC algorithms (rfc4034#A.1 and the IANA registry).
 pub const ALGORITHMS: &[(u8, &str)] = &[
@@ -189,6 +190,44 @@ pub(super) fn number_or_mnemonic<N: Copy + Into<u64>>(
     }
     let known = table.iter().find(|known| known.1.as_bytes().eq_ignore_ascii_case(text));
     known.map(|known| known.0.into()).ok_or(Fault::Mnemonic)
+}
+
+/// The number that at most eight octets are.
+pub(super) fn value_of(octets: &[u8]) -> u64 {
+    octets.iter().fold(0, |value, &octet| value << 8 | u64::from(octet))
+}
+
+/// `YYYYMMDDHHmmSS` in UTC of four octets (rfc4034#3.2).
+pub(super) fn print_time(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let secs = value_of(octets);
+    let (year, month, day) = date_of(secs / 86_400);
+    let (hour, minute, second) = (secs / 3600 % 24, secs / 60 % 60, secs % 60);
+    write!(f, "{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}")
+}
+
+/// Year, month and day of a number of days since 1970-01-01; months are counted from March.
+fn date_of(days: u64) -> (u64, u64, u64) {
+    let days = days + 719_468; // since 0000-03-01
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let months = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * months + 2) / 5 + 1;
+    let month = if months < 10 { months + 3 } else { months - 9 };
+    (era * 400 + year + u64::from(month < 3), month, day)
+}
+
+/// The first mnemonic of a number in the table, or the number.
+pub(super) fn print_mnemonic<N: Copy + Into<u64>>(
+    octets: &[u8],
+    table: &[(N, &str)],
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let number = value_of(octets);
+    match table.iter().find(|known| known.0.into() == number) {
+        Some(known) => f.write_str(known.1),
+        None => write!(f, "{number}"),
+    }
 }
 
 #[cfg(test)]

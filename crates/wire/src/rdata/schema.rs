@@ -203,8 +203,9 @@ schemas! {
     ZONEMD => { serial: U32, scheme: U8, algorithm: U8, hash: Hex }
     SVCB | HTTPS => { svc_priority: U16, target_name: VERBATIM, svc_params: SvcParams }
     DSYNC => { rrtype: Type, scheme: DsyncScheme, port: U16, target: VERBATIM }
-    NID | L64 => { preference: U16, address: NodeId }
-    L32 => { preference: U16, address: Ipv4 }
+    NID => { preference: U16, node_id: NodeId }
+    L64 => { preference: U16, locator64: NodeId }
+    L32 => { preference: U16, locator32: Ipv4 }
     LP => { preference: U16, fqdn: VERBATIM }
     EUI48 => { address: Eui48 }
     EUI64 => { address: Eui64 }

@@ -6,9 +6,9 @@
 
 use super::error::Fault;
 use super::parse::Tokens;
-use super::{address, binary, number, string};
+use super::{address, binary, number, print, string};
 use crate::name;
-use std::fmt;
+use std::fmt::{self, Display, Write};
 
 /// Keys that the client must understand (rfc9460#8).
 pub const MANDATORY: u16 = 0;
@@ -62,7 +62,7 @@ pub enum SvcFault {
     Length,
 }
 
-impl fmt::Display for SvcFault {
+impl Display for SvcFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Key => "expected a key such as alpn or key667",
@@ -282,4 +282,77 @@ fn is_list(mut rest: &[u8]) -> bool {
         }
     }
     filled
+}
+
+/// Parameters with blanks between.
+pub(super) fn print(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    for (at, (key, value)) in params(octets).map_while(Result::ok).enumerate() {
+        if at > 0 {
+            f.write_char(' ')?;
+        }
+        KeyName(key).fmt(f)?;
+        if !value.is_empty() {
+            f.write_char('=')?;
+            print_value(key, value, f)?;
+        }
+    }
+    Ok(())
+}
+
+/// The name of a key: `alpn`, `key667`.
+pub struct KeyName(pub u16);
+
+impl Display for KeyName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match KEYS.iter().find(|known| known.0 == self.0) {
+            Some(known) => f.write_str(known.1),
+            None => write!(f, "key{}", self.0),
+        }
+    }
+}
+
+/// A value that is not empty.
+fn print_value(key: u16, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match key {
+        MANDATORY => print_list(value, 2, f, |key, f| KeyName(number::value_of(key) as u16).fmt(f)),
+        IPV4HINT => print_list(value, 4, f, print::print_address),
+        IPV6HINT => print_list(value, 16, f, print::print_address),
+        PORT => number::value_of(value).fmt(f),
+        ECH => print::print_base64(value, f),
+        ALPN => print::print_quoted(&joined(value), f),
+        _ => print::print_quoted(value, f),
+    }
+}
+
+/// Items of `len` octets with commas between.
+fn print_list(
+    value: &[u8],
+    len: usize,
+    f: &mut fmt::Formatter<'_>,
+    print: fn(&[u8], &mut fmt::Formatter<'_>) -> fmt::Result,
+) -> fmt::Result {
+    for (at, item) in value.chunks(len).enumerate() {
+        if at > 0 {
+            f.write_char(',')?;
+        }
+        print(item, f)?;
+    }
+    Ok(())
+}
+
+/// Strings with commas between; a backslash keeps their own commas and backslashes (rfc9460#A.1).
+fn joined(value: &[u8]) -> Vec<u8> {
+    let mut list = Vec::with_capacity(value.len());
+    for (at, item) in print::strings(value).enumerate() {
+        if at > 0 {
+            list.push(b',');
+        }
+        for &octet in item {
+            if matches!(octet, b',' | b'\\') {
+                list.push(b'\\');
+            }
+            list.push(octet);
+        }
+    }
+    list
 }

@@ -123,7 +123,7 @@ pub(super) fn check_digest(rtype: Type, rdata: &[u8]) -> Result<(), RdataError> 
 }
 
 /// How many octets the field at `at` has; `at` is not behind the data's end.
-fn field_len(kind: Kind, rdata: &[u8], at: usize) -> Result<usize, Fault> {
+pub(crate) fn field_len(kind: Kind, rdata: &[u8], at: usize) -> Result<usize, Fault> {
     let rest = &rdata[at..];
     let all = |valid: bool| if valid { Ok(rest.len()) } else { Err(Fault::Malformed) };
     match kind {
