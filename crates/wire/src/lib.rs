@@ -3,12 +3,14 @@
 //! Deliberately absent: sockets, clocks, allocation on the answer path, and any policy.
 
 pub mod code;
+pub mod message;
 pub mod name;
 pub mod query;
 pub mod rdata;
 pub mod reply;
 
 pub use code::{Class, Ede, Opcode, Rcode, Type};
+pub use message::Message;
 pub use name::{Name, NameError};
 pub use query::{Edns, Fault, Query};
 pub use reply::{Full, Owner, Places, Reply, Section};
