@@ -14,7 +14,7 @@ pub struct Token<'t> {
     pub quoted: bool,
     /// Whether no blank stood between it and the token before, as in `alpn="h2"`.
     pub glued: bool,
-    /// Where the text begins, counted in octets by whoever made the token.
+    /// Where it begins, its quote included, counted in octets by whoever made the token.
     pub at: usize,
 }
 
