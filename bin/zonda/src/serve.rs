@@ -10,8 +10,8 @@ use zonda_server::{Options, serve};
 
 /// What `zonda serve` says when it was told nothing.
 const NOTHING_TO_SERVE: &str = "\
-Nothing to serve. Give a zone:        zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
-or a configuration file:              zonda serve --config zonda.toml
+Give a zone: zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
+or a configuration file: zonda serve --config zonda.toml
 A commented file to start from is packaging/zonda.toml; `zonda serve --help` tells more.";
 
 /// Answer queries until told to stop
@@ -22,7 +22,7 @@ A commented file to start from is packaging/zonda.toml; `zonda serve --help` tel
 #[command(after_help = "Examples:
   zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
   zonda serve --config /etc/zonda/zonda.toml
-  zonda serve --config /etc/zonda/zonda.toml --take-over   # replace the running server, losing nothing")]
+  zonda serve --config /etc/zonda/zonda.toml --take-over   # replace the running server")]
 pub struct Serve {
     #[command(flatten)]
     configuration: Configuration,

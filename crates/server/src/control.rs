@@ -46,7 +46,7 @@ pub struct ControlParts {
 /// The running server's handle, shared by the admin interface and the main task.
 pub struct Control {
     publisher: Mutex<Publisher>,
-    /// Held during a reload, so that there is one at a time; zones are loaded under this lock alone.
+    /// Held during a reload, so that there is one at a time; zones load under this lock alone.
     reloading: Mutex<()>,
     read_config: ReadConfig,
     /// The counters of all engines.

@@ -45,8 +45,8 @@ impl fmt::Display for HandOverError {
             ),
             Self::Io(path, error) => write!(
                 f,
-                "cannot take over through {}: {error}; is a server running with the same admin.socket? \
-                 Without one, start without --take-over",
+                "cannot take over through {}: {error}; is a server running with the same \
+                 admin.socket? Without one, start without --take-over",
                 path.display()
             ),
         }

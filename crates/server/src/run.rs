@@ -158,8 +158,8 @@ fn raise_descriptor_limit(config: &Config) {
     let wanted = u64::from(config.tcp.connections_max) + BESIDES;
     match process::raise_descriptor_limit(wanted) {
         Ok(granted) if granted < wanted => tracing::warn!(
-            "the system allows {granted} open descriptors, but tcp.connections-max may need {wanted}: \
-             raise LimitNOFILE or `ulimit -n`"
+            "the system allows {granted} open descriptors, but tcp.connections-max may need \
+             {wanted}: raise LimitNOFILE or `ulimit -n`"
         ),
         Ok(_) => {}
         Err(error) => tracing::warn!("cannot raise the limit of open descriptors: {error}"),

@@ -44,8 +44,8 @@ pub fn bind(config: &Admin, replace: bool) -> Result<Bound, String> {
         Some(path) => {
             if !replace && UnixStream::connect(path).is_ok() {
                 return Err(format!(
-                    "another server answers on {}: stop it, start with --take-over to replace it, or \
-                     give this one another admin.socket",
+                    "another server answers on {}: stop it, start with --take-over to replace it, \
+                     or give this one another admin.socket",
                     path.display()
                 ));
             }
@@ -77,8 +77,8 @@ fn bind_tcp(address: SocketAddr, replace: bool) -> Result<Option<TcpListener>, S
             Ok(None)
         }
         Err(error) => Err(format!(
-            "cannot bind admin.address {address}: {error}; choose another, or \"off\" (environment: \
-             ZONDA_ADMIN_ADDRESS)"
+            "cannot bind admin.address {address}: {error}; choose another, or \"off\" \
+             (environment: ZONDA_ADMIN_ADDRESS)"
         )),
     }
 }
