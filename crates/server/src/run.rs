@@ -256,16 +256,18 @@ impl Running {
         let mut watch = tokio::time::interval(self.control.watch_interval());
         watch.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let watches = self.control.watches();
-        loop {
+        let reason = loop {
             tokio::select! {
                 _ = hangup.recv() => self.control.hang_up().await,
-                _ = terminate.recv() => return Ok(tracing::info!("stopping: SIGTERM")),
-                _ = interrupt.recv() => return Ok(tracing::info!("stopping: SIGINT")),
-                _ = stop_requests.recv() => return Ok(tracing::info!("stopping: asked to")),
+                _ = terminate.recv() => break "SIGTERM",
+                _ = interrupt.recv() => break "SIGINT",
+                _ = stop_requests.recv() => break "asked to",
                 Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
                 _ = watch.tick(), if watches => self.control.reload_watched().await,
             }
-        }
+        };
+        tracing::info!("stopping: {reason}");
+        Ok(())
     }
 
     /// Answers what was received, then stops.
