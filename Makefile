@@ -20,9 +20,8 @@ help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 run: toolchain ## Builds Zonda and serves examples/zones on 127.0.0.1:5300
-	cargo build --release --bin zonda
-	target/release/zonda serve --listen $(ADDRESS) \
-		$(foreach zone,$(wildcard examples/zones/*.zone),--zone $(basename $(notdir $(zone)))=$(zone))
+	cargo run --release --bin zonda -- serve --listen $(ADDRESS) \
+		$(foreach zone,$(wildcard examples/zones/*),--zone $(basename $(notdir $(zone)))=$(zone))
 
 # Every gate, cheapest first, so that a mistake shows soon.
 test: toolchain packages fmt clippy tidy unit doc instructions interop ## Installs the peers and runs every gate
