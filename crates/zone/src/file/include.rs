@@ -2,8 +2,8 @@
 
 use super::directive::{argument, end, origin};
 use super::problem::DirectiveProblem;
-use super::{Entry, FileState, Options, Reader, Wrong};
-use std::fs::{self, File};
+use super::{Entry, FileState, Options, Reader, Wrong, open};
+use std::fs;
 use std::path::{Path, PathBuf};
 use zonda_wire::rdata::string;
 
@@ -24,21 +24,14 @@ pub(super) struct Includes {
 }
 
 impl Includes {
-    /// For a file.
-    pub(super) fn from_file(path: &Path, options: &Options) -> Self {
-        let path = fs::canonicalize(path).ok();
-        let beside = || path.as_deref().and_then(Path::parent).map(Path::to_owned);
+    /// For the file `top`, or for a text that is not a file.
+    fn new(top: Option<&Path>, options: &Options) -> Self {
+        let top = top.and_then(|path| fs::canonicalize(path).ok());
         let root = match &options.root {
             Some(root) => fs::canonicalize(root).ok(),
-            None => beside(),
+            None => top.as_deref().and_then(Path::parent).map(Path::to_owned),
         };
-        Self { root, open: path.into_iter().collect(), count: 0 }
-    }
-
-    /// For a text that is not a file.
-    pub(super) fn from_text(options: &Options) -> Self {
-        let root = options.root.as_ref().and_then(|root| fs::canonicalize(root).ok());
-        Self { root, open: Vec::new(), count: 0 }
+        Self { root, open: top.into_iter().collect(), count: 0 }
     }
 
     /// The file to read for `named`, if it may be read.
@@ -62,6 +55,21 @@ impl Includes {
         let is_file = fs::metadata(&resolved).map_err(unreadable)?.is_file();
         if is_file { Ok(resolved) } else { Err(DirectiveProblem::IncludeNotAFile) }
     }
+
+    /// The path that a name stands for: relative ones begin at the including file's directory, or
+    /// at the root if there is no such file.
+    fn path_of(&self, named: &[u8], including: &Path) -> PathBuf {
+        let mut unescaped = Vec::new();
+        if string::unescape_into(named, &mut unescaped).is_err() {
+            unescaped = named.to_vec();
+        }
+        let named = PathBuf::from(String::from_utf8_lossy(&unescaped).into_owned());
+        let directory = match (&self.open[..], &self.root) {
+            ([], Some(root)) => root,
+            _ => including.parent().unwrap_or(Path::new("")),
+        };
+        directory.join(named)
+    }
 }
 
 impl Reader<'_> {
@@ -74,8 +82,8 @@ impl Reader<'_> {
         let named = argument(entry, 1, "a file name")?;
         end(entry, 3)?;
         let wrong = |problem| Wrong::new(named.at, problem);
-        let path = self.path_of(named.text, &file.path);
-        let resolved = self.includes.admit(&path).map_err(wrong)?;
+        let path = self.includes().path_of(named.text, &file.path);
+        let resolved = self.includes().admit(&path).map_err(wrong)?;
         let mut inner = FileState::new(&path, &file.origin);
         inner.owner.clone_from(&file.owner);
         inner.owner_is_wrong = file.owner_is_wrong;
@@ -83,28 +91,20 @@ impl Reader<'_> {
             inner.origin = origin(token, &file.origin)?;
             inner.owner_is_stale = !inner.owner.is_empty();
         }
-        let opened = File::open(&resolved)
+        let (opened, len) = open(&resolved)
             .map_err(|error| wrong(DirectiveProblem::IncludeIo(path.clone(), error.kind())))?;
-        self.includes.count += 1;
-        self.includes.open.push(resolved);
-        self.read_file(opened, &mut inner);
-        self.includes.open.pop();
+        self.includes().count += 1;
+        self.includes().open.push(resolved);
+        self.read_file(opened, len, &mut inner);
+        self.includes().open.pop();
         self.records.begin_file(&file.path);
         Ok(())
     }
 
-    /// The path that a name stands for: relative ones begin at the including file's directory, or
-    /// at the root if there is no such file.
-    fn path_of(&self, named: &[u8], including: &Path) -> PathBuf {
-        let mut unescaped = Vec::new();
-        if string::unescape_into(named, &mut unescaped).is_err() {
-            unescaped = named.to_vec();
-        }
-        let named = PathBuf::from(String::from_utf8_lossy(&unescaped).into_owned());
-        let directory = match (&self.includes.open[..], &self.includes.root) {
-            ([], Some(root)) => root,
-            _ => including.parent().unwrap_or(Path::new("")),
-        };
-        directory.join(named)
+    /// Which files may be read; the file system is asked when a zone first includes one, as most
+    /// zones never do.
+    fn includes(&mut self) -> &mut Includes {
+        let (top, options) = (self.top, self.options);
+        self.includes.get_or_insert_with(|| Includes::new(top, options))
     }
 }

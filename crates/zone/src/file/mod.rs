@@ -26,7 +26,7 @@ use lexer::{ENTRY_BYTES_MAX, Scanned, Shape};
 use record::TtlRules;
 use source::Source;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zonda_wire::rdata::Token;
@@ -60,16 +60,12 @@ impl Default for Options {
 /// The records are all that could be read; when the diagnostics hold an error, some are missing.
 #[must_use]
 pub fn read(path: &Path, origin: &Name, options: &Options) -> (Records, Diagnostics) {
-    let mut reader = Reader::new(options, Includes::from_file(path, options));
+    let mut reader = Reader::new(Some(path), options);
     let mut file = FileState::new(path, origin.as_wire());
-    let text = File::open(path).and_then(|opened| {
-        let len = opened.metadata()?.len();
-        Ok((opened, len))
-    });
-    match text {
+    match open(path) {
         Ok((opened, len)) => {
             reader.records = Records::with_capacity(capacity_for(len));
-            reader.read_file(opened, &mut file);
+            reader.read_file(opened, len, &mut file);
         }
         Err(error) => reader.report_file(&file, FileProblem::Io(error.kind())),
     }
@@ -85,17 +81,20 @@ pub fn read_text(
     origin: &Name,
     options: &Options,
 ) -> (Records, Diagnostics) {
-    let mut reader = Reader::new(options, Includes::from_text(options));
-    reader.read_file(text, &mut FileState::new(name, origin.as_wire()));
+    let mut reader = Reader::new(None, options);
+    reader.read_file(text, text.len() as u64, &mut FileState::new(name, origin.as_wire()));
     (reader.records, reader.diagnostics)
 }
 
 /// What is read, from all files together.
 struct Reader<'o> {
+    /// The file that reading began with; `None` for a text.
+    top: Option<&'o Path>,
     options: &'o Options,
     records: Records,
     diagnostics: Diagnostics,
-    includes: Includes,
+    /// Known from the first `$INCLUDE` on.
+    includes: Option<Includes>,
     ttl: TtlRules,
     /// The data of the current record.
     rdata: Vec<u8>,
@@ -175,21 +174,22 @@ impl Entry<'_, '_> {
 
 impl<'o> Reader<'o> {
     /// Nothing read yet.
-    fn new(options: &'o Options, includes: Includes) -> Self {
+    fn new(top: Option<&'o Path>, options: &'o Options) -> Self {
         Self {
+            top,
             options,
             records: Records::default(),
             diagnostics: Diagnostics::default(),
-            includes,
+            includes: None,
             ttl: TtlRules::default(),
             rdata: Vec::new(),
         }
     }
 
-    /// Reads a file to its end.
-    fn read_file(&mut self, text: impl Read, file: &mut FileState) {
+    /// Reads a file of `len` octets, 0 if that is not known, to its end.
+    fn read_file(&mut self, text: impl Read, len: u64, file: &mut FileState) {
         self.records.begin_file(&file.path);
-        let mut source = Source::new(text);
+        let mut source = Source::new(text, len);
         let mut is_first = true;
         loop {
             if let Err(error) = source.fill() {
@@ -323,6 +323,13 @@ impl<'o> Reader<'o> {
         let severity = if problem.is_warning() { Severity::Warning } else { Severity::Error };
         self.diagnostics.push(Diagnostic { severity, place, record, problem: problem.into() });
     }
+}
+
+/// Opens a file and asks for its length.
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    let file = File::open(path)?;
+    let len = file.metadata()?.len();
+    Ok((file, len))
 }
 
 /// The octets of records to make room for before a file of that length is read. Zones need about as

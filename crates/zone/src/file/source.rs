@@ -18,9 +18,14 @@ pub(super) struct Source<R> {
 }
 
 impl<R: Read> Source<R> {
-    /// Nothing read yet.
-    pub(super) fn new(reader: R) -> Self {
-        Self { reader, buffer: vec![0; PIECE], start: 0, end: 0, is_last: false }
+    /// Nothing read yet of a text of `len` octets; 0 stands for one of unknown length, such as a
+    /// pipe. Room for one octet more shows the end of a short text at once.
+    pub(super) fn new(reader: R, len: u64) -> Self {
+        let room = match usize::try_from(len) {
+            Ok(len @ 1..PIECE) => len + 1,
+            _ => PIECE,
+        };
+        Self { reader, buffer: vec![0; room], start: 0, end: 0, is_last: false }
     }
 
     /// The window.
