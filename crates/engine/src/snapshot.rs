@@ -16,6 +16,7 @@ pub struct Snapshot {
 }
 
 /// Settings that the stages read.
+#[derive(Clone)]
 pub struct Settings {
     /// The largest UDP reply, octets, at least 512; also what we advertise (rfc6891#6.2.3).
     pub udp_bytes_max: u16,

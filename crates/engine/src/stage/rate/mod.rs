@@ -34,6 +34,7 @@ const MOMENT_SHIFT: u32 = 14;
 const HORIZON: u64 = 1 << (MOMENT_BITS - 1);
 
 /// Response rate limiting as configured.
+#[derive(Clone)]
 pub struct RateSettings {
     /// Units of time that one reply uses up.
     interval: u64,

@@ -1,0 +1,325 @@
+//! Every file in `scenarios/` is a set of zones, questions about them, and the replies in full.
+//!
+//! ```text
+//! zone example.org            a zone; its master file follows, up to a line `end`
+//! set cross-zone              a setting, for the rest of the file
+//!
+//! case its_name_is_a_sentence   rfc4592#2.2.2
+//! ask b.example.org A +do       also: +tcp +size=N +edns=N +norec +cookie=HEX +nsid +opcode=N
+//! > NOERROR aa                  the reply: code and flags, then a line for each record
+//! ```
+//!
+//! `UPDATE=1 cargo test -p zonda-engine --test scenarios` writes the replies that are given now;
+//! read the difference before you keep it.
+#![allow(clippy::unwrap_used)]
+
+use arc_swap::ArcSwap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use zonda_engine::counters::Counters;
+use zonda_engine::stage::cookie::Secrets;
+use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
+use zonda_engine::{Engine, Now, Peer, Settings, Snapshot, Transport};
+use zonda_wire::message::Message;
+use zonda_wire::query::flag;
+use zonda_wire::rdata::print::Presentation;
+use zonda_wire::{Class, Ede, Name, Section, Type};
+use zonda_zone::{HashSeed, build, file};
+
+const SEED: HashSeed = HashSeed(1);
+
+/// Checks one file.
+fn check(name: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios").join(name);
+    let expected = fs::read_to_string(&path).unwrap();
+    let given = answer_all(&expected);
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&path, given).unwrap();
+    } else if given != expected {
+        panic!("{}", difference(&expected, &given));
+    }
+}
+
+/// The lines that differ, under the case they belong to.
+fn difference(expected: &str, given: &str) -> String {
+    let cases = |text: &str| -> Vec<(String, Vec<String>)> {
+        let mut cases = vec![(String::new(), Vec::new())];
+        for line in text.lines() {
+            match line.strip_prefix("case ") {
+                Some(name) => cases.push((name.to_owned(), Vec::new())),
+                None => cases.last_mut().unwrap().1.push(line.to_owned()),
+            }
+        }
+        cases
+    };
+    let mut text = "replies differ from the file (- file, + given):\n".to_owned();
+    for ((name, before), (_, after)) in cases(expected).iter().zip(&cases(given)) {
+        if before != after {
+            writeln!(text, "case {name}").unwrap();
+            before
+                .iter()
+                .filter(|it| !after.contains(it))
+                .for_each(|it| writeln!(text, "- {it}").unwrap());
+            after
+                .iter()
+                .filter(|it| !before.contains(it))
+                .for_each(|it| writeln!(text, "+ {it}").unwrap());
+        }
+    }
+    text
+}
+
+/// The file with every reply as it is given now.
+fn answer_all(text: &str) -> String {
+    let mut world = World::default();
+    let mut given = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.starts_with("> ") || line == ">" {
+            continue; // made anew
+        }
+        writeln!(given, "{line}").unwrap();
+        match line.split_once(' ') {
+            Some(("zone", name)) => {
+                let body: Vec<_> = lines.by_ref().take_while(|line| *line != "end").collect();
+                body.iter().for_each(|line| writeln!(given, "{line}").unwrap());
+                given.push_str("end\n");
+                world.add_zone(name, &body.join("\n"));
+            }
+            Some(("set", setting)) => world.set(setting),
+            Some(("ask", question)) => world.ask(question).lines().for_each(|line| {
+                writeln!(given, "> {line}").unwrap();
+            }),
+            _ => {}
+        }
+    }
+    given
+}
+
+/// Zones and settings so far.
+#[derive(Default)]
+struct World {
+    entries: Vec<Arc<ZoneEntry>>,
+    settings: Settings,
+}
+
+impl World {
+    fn add_zone(&mut self, name: &str, text: &str) {
+        let apex: Name = name.parse().unwrap();
+        let options = file::Options::default();
+        let (records, diagnostics) =
+            file::read_text(format!("{text}\n").as_bytes(), Path::new(name), &apex, &options);
+        assert!(!diagnostics.has_errors(), "{diagnostics}");
+        let source = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
+        let number = self.entries.len() as u32;
+        let entry = ZoneEntry { apex: apex.to_lowercase(), source, access: None, number };
+        self.entries.push(Arc::new(entry));
+    }
+
+    fn set(&mut self, setting: &str) {
+        let settings = &mut self.settings;
+        match setting.split_once(' ').unwrap_or((setting, "")) {
+            ("cross-zone", _) => settings.cross_zone = true,
+            ("rotate", _) => settings.rotate = true,
+            ("nsid", text) => settings.nsid = Some(text.as_bytes().into()),
+            ("version", text) => settings.version = Some(text.into()),
+            ("server-id", text) => settings.server_id = Some(text.into()),
+            ("keepalive", text) => settings.keepalive = Some(text.parse().unwrap()),
+            ("cookies", _) => {
+                settings.cookies = Some(Secrets { current: [7; 16], accepted: Vec::new() });
+            }
+            ("unavailable", name) => self.entries.push(Arc::new(ZoneEntry {
+                apex: name.parse().unwrap(),
+                source: Source::Unavailable,
+                access: None,
+                number: self.entries.len() as u32,
+            })),
+            _ => panic!("unknown setting {setting}"),
+        }
+    }
+
+    /// Asks a question until its answer is kept; all replies must be the same but for rotation.
+    fn ask(&self, question: &str) -> String {
+        let zones = ZoneTable::new(self.entries.clone(), SEED);
+        let settings = self.settings.clone();
+        let snapshot = Snapshot { zones, settings, generation: 1 };
+        let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
+        let mut engine = Engine::new(snapshot, Arc::<Counters>::default());
+        let asked = Asked::parse(question);
+        let replies: Vec<_> = (0..4).map(|_| asked.send(&mut engine)).collect();
+        if self.settings.rotate {
+            return replies.join("--\n");
+        }
+        assert!(replies.iter().all(|it| *it == replies[0]), "{question}: a kept answer differs");
+        replies[0].clone()
+    }
+}
+
+/// A question and how it is asked.
+struct Asked {
+    message: Vec<u8>,
+    transport: Transport,
+}
+
+impl Asked {
+    fn parse(text: &str) -> Self {
+        let mut words = text.split_whitespace();
+        if let Some(hex) = text.strip_prefix("octets") {
+            let (hex, tcp) = hex.strip_suffix(" +tcp").map_or((hex, false), |it| (it, true));
+            let transport = if tcp { Transport::Tcp } else { Transport::Udp };
+            return Self { message: octets(hex), transport };
+        }
+        let name: Name = words.next().unwrap().parse().unwrap();
+        let (mut class, mut qtype) = (Class::IN, Type::A);
+        let (mut flags, mut size, mut version, mut dnssec_ok) = (flag::RD, None, 0, false);
+        let (mut options, mut transport) = (Vec::new(), Transport::Udp);
+        for word in words {
+            match word.split_once('=').unwrap_or((word, "")) {
+                ("+do", _) => dnssec_ok = true,
+                ("+tcp", _) => transport = Transport::Tcp,
+                ("+norec", _) => flags &= !flag::RD,
+                ("+cd", _) => flags |= flag::CD,
+                ("+size", value) => size = Some(value.parse::<u16>().unwrap()),
+                ("+edns", value) => version = value.parse().unwrap(),
+                ("+opcode", value) => flags |= value.parse::<u16>().unwrap() << 11,
+                ("+nsid", _) => options.extend([0, 3, 0, 0]),
+                ("+keepalive", _) => options.extend([0, 11, 0, 0]),
+                ("+unknown", _) => options.extend([0xff, 0, 0, 2, 1, 2]),
+                ("+cookie", hex) => {
+                    let cookie = octets(hex);
+                    options.extend([0, 10, 0, cookie.len() as u8]);
+                    options.extend(cookie);
+                }
+                ("CH", _) => class = Class::CH,
+                ("HS", _) => class = Class::HS,
+                (word, _) => qtype = word.parse().unwrap(),
+            }
+        }
+        let mut message = vec![0x12, 0x34, (flags >> 8) as u8, flags as u8, 0, 1, 0, 0, 0, 0, 0, 0];
+        message.extend(name.as_wire());
+        message.extend(qtype.0.to_be_bytes());
+        message.extend(class.0.to_be_bytes());
+        let with_edns = size.is_some() || dnssec_ok || version > 0 || !options.is_empty();
+        if with_edns {
+            message[11] = 1;
+            message.extend([0, 0, 41]);
+            message.extend(size.unwrap_or(1232).to_be_bytes());
+            message.extend([0, version, u8::from(dnssec_ok) << 7, 0, 0, options.len() as u8]);
+            message.extend(options);
+        }
+        Self { message, transport }
+    }
+
+    /// Sends it and prints the reply.
+    fn send(&self, engine: &mut Engine) -> String {
+        let address = "192.0.2.99:4444".parse().unwrap();
+        let peer = Peer { address, transport: self.transport, listener: 0 };
+        let now = Now { monotonic_nanos: 5_000_000_000, unix_secs: 1_000_000 };
+        let mut buffer = vec![0xaa; 65_535];
+        buffer[..self.message.len()].copy_from_slice(&self.message);
+        let len = engine.answer(now, &peer, &mut buffer, self.message.len());
+        if len == 0 {
+            return "silence\n".to_owned();
+        }
+        print(&Message::parse(&buffer[..len]).unwrap(), len)
+    }
+}
+
+fn octets(hex: &str) -> Vec<u8> {
+    let hex: String = hex.split_whitespace().collect();
+    (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect()
+}
+
+/// Prints a reply: a line for the header, one for OPT, one for each record.
+fn print(message: &Message, len: usize) -> String {
+    let mut text = message.rcode().to_string();
+    for (bit, name) in [
+        (flag::AA, "aa"),
+        (flag::TC, "tc"),
+        (flag::RD, "rd"),
+        (flag::RA, "ra"),
+        (flag::AD, "ad"),
+        (flag::CD, "cd"),
+    ] {
+        // RD is echoed from nearly every query; its absence is what is worth a word.
+        match (bit, message.has(bit)) {
+            (flag::RD, false) => text.push_str(" no-rd"),
+            (flag::RD, true) | (_, false) => {}
+            (_, true) => write!(text, " {name}").unwrap(),
+        }
+    }
+    if message.opcode().0 != 0 {
+        write!(text, " {}", message.opcode()).unwrap();
+    }
+    if message.questions.is_empty() {
+        text.push_str(" no-question");
+    }
+    if len > 512 {
+        text.push_str(" over-512");
+    }
+    text.push('\n');
+    if let Some(opt) = &message.opt {
+        write!(text, "opt {} version {}", opt.udp_bytes, opt.version).unwrap();
+        if opt.dnssec_ok() {
+            text.push_str(" do");
+        }
+        for (code, data) in &opt.options {
+            match code {
+                15 => {
+                    let code = Ede(u16::from_be_bytes([data[0], data[1]]));
+                    write!(text, " ede {} ({code})", code.0).unwrap();
+                }
+                _ => {
+                    write!(text, " {code}=").unwrap();
+                    data.iter().for_each(|octet| write!(text, "{octet:02x}").unwrap());
+                }
+            }
+        }
+        text.push('\n');
+    }
+    for (section, sign) in
+        [(Section::Answer, ""), (Section::Authority, "auth "), (Section::Additional, "add  ")]
+    {
+        for record in message.section(section) {
+            let data = Presentation { rtype: record.rtype, rdata: &record.rdata };
+            let (owner, ttl, rtype) = (&record.owner, record.ttl, record.rtype);
+            writeln!(text, "{sign}{owner} {ttl} {rtype} {data}").unwrap();
+        }
+    }
+    text
+}
+
+/// One test for each file, so that a failure names it.
+macro_rules! scenarios {
+    ($($test:ident $file:literal,)*) => {
+        $(#[test] fn $test() { check($file); })*
+
+        #[test]
+        fn every_file_of_scenarios_is_checked() {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios");
+            let files = fs::read_dir(folder).unwrap().map(|it| it.unwrap().file_name());
+            let mut files: Vec<_> = files.map(|it| it.into_string().unwrap()).collect();
+            files.sort();
+            assert_eq!(files, [$($file),*]);
+        }
+    };
+}
+
+scenarios! {
+    additional_data_helps_and_never_hurts "additional.txt",
+    chains_are_followed_within_the_server "chains.txt",
+    delegations_are_referred_to "delegation.txt",
+    signed_zones_prove_what_they_say_by_nsec "dnssec-nsec.txt",
+    signed_zones_prove_what_they_say_by_nsec3 "dnssec-nsec3.txt",
+    extensions_are_answered_as_asked "edns.txt",
+    the_server_says_who_it_is_if_it_may "identity.txt",
+    names_are_found_or_denied "lookup.txt",
+    messages_that_are_no_queries_get_what_they_deserve "messages.txt",
+    the_root_is_a_zone_like_any_other "root.txt",
+    addresses_rotate_if_told_to "rotate.txt",
+    what_does_not_fit_is_left_out_in_whole_sets "truncation.txt",
+    wildcards_stand_for_names_that_do_not_exist "wildcard.txt",
+    the_longest_matching_zone_answers "zones.txt",
+}
