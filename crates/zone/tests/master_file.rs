@@ -125,6 +125,7 @@ z:12:2: error: the record ends before its type
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table of mistakes and what is said about each")]
 fn what_a_record_cannot_be_is_named() {
     for (line, expected) in [
         ("  A 1.1.1.1", "2:3: error: the first record must begin with its owner name"),
