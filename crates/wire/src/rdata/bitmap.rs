@@ -136,7 +136,7 @@ pub fn windowed_types(octets: &[u8]) -> impl Iterator<Item = Type> {
 }
 
 /// The types of a bitmap without blocks, in ascending order.
-pub(super) fn flat_types(octets: &[u8]) -> impl Iterator<Item = Type> {
+pub fn flat_types(octets: &[u8]) -> impl Iterator<Item = Type> {
     bits_set(octets).map(|number| Type(number as u16)) // at most 16 octets
 }
 

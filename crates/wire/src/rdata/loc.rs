@@ -13,15 +13,15 @@ use std::fmt::{self, Write};
 /// Octets of a location.
 pub(super) const LEN: usize = 16;
 /// Zero degrees.
-pub(super) const EQUATOR: u32 = 1 << 31;
+pub const EQUATOR: u32 = 1 << 31;
 /// Thousandths of a second of arc in a degree.
-const DEGREE: u32 = 3_600_000;
+pub const DEGREE: u32 = 3_600_000;
 /// Centimetres from the lowest altitude to that of the ellipsoid.
-pub(super) const ELLIPSOID: u32 = 10_000_000;
+pub const ELLIPSOID: u32 = 10_000_000;
 /// The highest altitude: 42 849 672.95 m.
-const ALTITUDE_MAX: i64 = 4_284_967_295;
+pub const ALTITUDE_MAX: i64 = 4_284_967_295;
 /// The largest size: 90 000 km in centimetres.
-const SIZE_MAX: i64 = 9_000_000_000;
+pub const SIZE_MAX: i64 = 9_000_000_000;
 /// Size, horizontal and vertical precision when the text leaves them out: 1 m, 10 km, 10 m.
 const DEFAULT_SIZES: [u8; 3] = [0x12, 0x16, 0x13];
 
@@ -108,7 +108,8 @@ fn fixed_point(word: &[u8], places: usize) -> Option<i64> {
 }
 
 /// The octet nearest below a size in centimetres.
-fn size_octet(centimetres: i64) -> Option<u8> {
+#[must_use]
+pub fn size_octet(centimetres: i64) -> Option<u8> {
     if !(0..=SIZE_MAX).contains(&centimetres) {
         return None;
     }
@@ -167,6 +168,7 @@ pub struct Parts {
 }
 
 /// The parts of sixteen octets.
+#[must_use]
 pub fn parts(octets: &[u8]) -> Option<Parts> {
     let &[_, a, b, c, ref rest @ ..] = octets else { return None };
     let u32_at = |at| rest.get(at..)?.first_chunk().map(|four| u32::from_be_bytes(*four));
@@ -175,6 +177,7 @@ pub fn parts(octets: &[u8]) -> Option<Parts> {
 }
 
 /// The size that digit and exponent are.
+#[must_use]
 pub fn centimetres_of(size: u8) -> u64 {
     u64::from(size >> 4) * 10_u64.pow(u32::from(size & 0x0f))
 }

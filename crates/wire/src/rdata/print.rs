@@ -126,6 +126,33 @@ impl Display for FieldText<'_> {
     }
 }
 
+/// Octets, to be displayed in upper-case hexadecimal.
+pub struct Hex<'r>(pub &'r [u8]);
+
+/// Octets, to be displayed in base 64 with padding.
+pub struct Base64<'r>(pub &'r [u8]);
+
+/// Four or sixteen octets, to be displayed as an address.
+pub struct Address<'r>(pub &'r [u8]);
+
+impl Display for Hex<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        print_hex(self.0, f)
+    }
+}
+
+impl Display for Base64<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        print_base64(self.0, f)
+    }
+}
+
+impl Display for Address<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        print_address(self.0, f)
+    }
+}
+
 /// Data of any type: `\#`, its length, its octets in hexadecimal.
 fn print_generic(rdata: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     write!(f, "\\# {}", rdata.len())?;

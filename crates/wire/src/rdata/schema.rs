@@ -197,7 +197,7 @@ schemas! {
         types: TypeBitmap }
     NSEC3PARAM => { hash_alg: U8, flags: U8, iterations: U16, salt: HexByLength }
     TLSA | SMIMEA => { usage: U8, selector: U8, matching_type: U8, certificate: Hex }
-    HIP => { identity: HipIdentity, servers: Names(NameUse::Verbatim) }
+    HIP => { identity: HipIdentity, rendezvous_servers: Names(NameUse::Verbatim) }
     TALINK => { previous: VERBATIM, next: VERBATIM }
     CSYNC => { soa_serial: U32, flags: U16, types: TypeBitmap }
     ZONEMD => { serial: U32, scheme: U8, algorithm: U8, hash: Hex }

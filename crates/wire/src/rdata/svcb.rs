@@ -146,7 +146,8 @@ fn place_of(key: u16, start: usize, out: &[u8]) -> Result<usize, SvcFault> {
 }
 
 /// The number of `alpn` or `key667`.
-fn key_of(text: &[u8]) -> Option<u16> {
+#[must_use]
+pub fn key_of(text: &[u8]) -> Option<u16> {
     if let Some(known) = KEYS.iter().find(|known| known.1.as_bytes() == text) {
         return Some(known.0);
     }

@@ -1,0 +1,277 @@
+//! JSON zones in the format of erldns.
+//!
+//! ```text
+//! [{"name": "example.com", "sha": "v1", "records": [
+//!   {"name": "example.com", "type": "A", "ttl": 3600, "data": {"ip": "192.0.2.1"}}]}]
+//! ```
+//! A file is a list of zones, or one zone. Reading goes on behind a wrong record, so that one run
+//! shows them all; text that is not JSON is not read at all. `sha` is kept; `keys` and `context`
+//! are not used, which a warning says.
+
+mod data;
+mod problem;
+mod text;
+mod write;
+
+pub use problem::{JsonFault, JsonProblem};
+pub use write::write;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Place, RecordName, Severity};
+use crate::records::{Record, Records};
+use data::Members;
+use std::borrow::Cow;
+use std::path::Path;
+use std::sync::Arc;
+use text::{Json, Wrong};
+use zonda_wire::rdata::schema::{self, Schema};
+use zonda_wire::{Name, Type};
+
+/// A zone of a JSON file.
+pub struct JsonZone {
+    /// Its apex.
+    pub name: Name,
+    /// What its maker calls this version of it.
+    pub sha: Option<String>,
+    /// Its records.
+    pub records: Records,
+}
+
+/// Reads a file.
+///
+/// The zones are all that could be read; when the diagnostics hold an error, something is missing.
+#[must_use]
+pub fn read(path: &Path) -> (Vec<JsonZone>, Diagnostics) {
+    match std::fs::read(path) {
+        Ok(text) => read_text(&text, path),
+        Err(error) => {
+            let mut reader = Reader::new("", path);
+            let place = Place { file: reader.file.clone(), line: 0, column: 0 };
+            let fault = JsonFault::Io(error.kind());
+            reader.push(place, None, JsonProblem { path: "".into(), fault });
+            (Vec::new(), reader.diagnostics)
+        }
+    }
+}
+
+/// Reads the text of a file that messages call `name`.
+#[must_use]
+pub fn read_text(octets: &[u8], name: &Path) -> (Vec<JsonZone>, Diagnostics) {
+    let (text, is_whole) = match str::from_utf8(octets) {
+        Ok(text) => (text, true),
+        Err(error) => (str::from_utf8(&octets[..error.valid_up_to()]).unwrap_or_default(), false),
+    };
+    let mut reader = Reader::new(text, name);
+    let mut zones = Vec::new();
+    let read = if is_whole {
+        text::parse(text).and_then(|json| reader.read_zones(json, &mut zones))
+    } else {
+        Err(Wrong { at: &text[text.len()..], path: String::new(), fault: JsonFault::Encoding })
+    };
+    if let Err(wrong) = read {
+        reader.report(wrong, None);
+    }
+    (zones, reader.diagnostics)
+}
+
+/// What is read, and how far.
+struct Reader<'t> {
+    text: &'t str,
+    file: Arc<Path>,
+    diagnostics: Diagnostics,
+    /// The place up to which lines were counted: its octet, its line and where that begins.
+    counted: (usize, u32, usize),
+    /// Whether the first context of the zone was met.
+    saw_context: bool,
+    /// The data of the current record.
+    rdata: Vec<u8>,
+}
+
+impl<'t> Reader<'t> {
+    /// Nothing read yet.
+    fn new(text: &'t str, file: &Path) -> Self {
+        Self {
+            text,
+            file: file.into(),
+            diagnostics: Diagnostics::default(),
+            counted: (0, 1, 0),
+            saw_context: false,
+            rdata: Vec::new(),
+        }
+    }
+
+    /// Reads a list of zones, or one.
+    fn read_zones(&mut self, json: Json<'t>, zones: &mut Vec<JsonZone>) -> Result<(), Wrong<'t>> {
+        if json.begins('{') {
+            zones.push(self.read_zone(json, "")?);
+            return Ok(());
+        }
+        if !json.begins('[') {
+            return Err(json.expected("a list of zones, or a zone"));
+        }
+        json.elements(|index, zone| {
+            let path = format!("[{index}]");
+            match self.read_zone(zone, &path) {
+                Ok(zone) => zones.push(zone),
+                Err(wrong) => self.report(wrong.within(&path), None),
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads a zone.
+    fn read_zone(&mut self, json: Json<'t>, path: &str) -> Result<JsonZone, Wrong<'t>> {
+        let mut members = Members::of(json)?;
+        let name = members.need("name")?;
+        let name = read_name(name).map_err(|wrong| wrong.within("name"))?;
+        let sha = members.take("sha").map(Json::word).transpose();
+        let sha = sha.map_err(|wrong| wrong.within("sha"))?.map(Cow::into_owned);
+        if let Some(keys) = members.take("keys").filter(|keys| keys.text() != "[]") {
+            self.report(keys.wrong(JsonFault::Keys).within("keys").within(path), None);
+        }
+        let records = self.read_records(members.need("records")?, path)?;
+        self.report_left(members, path, None);
+        Ok(JsonZone { name, sha, records })
+    }
+
+    /// Reads the records of a zone.
+    fn read_records(&mut self, json: Json<'t>, path: &str) -> Result<Records, Wrong<'t>> {
+        let mut records = Records::with_capacity(json.text().len() / 3);
+        records.begin_file(&self.file);
+        self.saw_context = false;
+        let read = json.elements(|index, record| {
+            let path = within(path, &format!("records[{index}]"));
+            let mut named = None;
+            if let Err(wrong) = self.read_record(record, &path, &mut records, &mut named) {
+                self.report(wrong.within(&path), named);
+            }
+            Ok(())
+        });
+        read.map(|()| records).map_err(|wrong| wrong.within("records"))
+    }
+
+    /// Reads a record; `named` becomes what messages call it.
+    fn read_record(
+        &mut self,
+        json: Json<'t>,
+        path: &str,
+        records: &mut Records,
+        named: &mut Option<RecordName>,
+    ) -> Result<(), Wrong<'t>> {
+        let mut members = Members::of(json)?;
+        let owner = members.need("name")?;
+        let owner = read_name(owner).map_err(|wrong| wrong.within("name"))?;
+        let record_name = named.insert(RecordName { owner, rtype: None });
+        let (rtype, schema) = read_type(members.need("type")?)?;
+        record_name.rtype = Some(rtype);
+        let ttl = members.need("ttl")?.number(0, i64::from(i32::MAX));
+        let ttl = ttl.map_err(|wrong| wrong.within("ttl"))? as u32; // rfc2181#8
+        if let Some(class) = members.take("class") {
+            read_class(class).map_err(|wrong| wrong.within("class"))?;
+        }
+        if let Some(context) = members.take("context").filter(|_| !self.saw_context) {
+            self.saw_context = context.text() != "[]";
+            if self.saw_context {
+                let wrong = context.wrong(JsonFault::Context).within("context").within(path);
+                self.report(wrong, named.clone());
+            }
+        }
+        let data = members.take("data").ok_or_else(|| json.wrong(JsonFault::NoData))?;
+        self.read_data(data, path, rtype, schema, named)?;
+        self.report_left(members, path, named.as_ref());
+
+        let owner = named.as_ref().map_or(&[0][..], |named| named.owner.as_wire());
+        let line = self.place_of(json.text()).line;
+        let record = Record { owner, rtype, ttl, rdata: &self.rdata };
+        records.push(record, line).map_err(|_| json.wrong(JsonFault::TooManyRecords))
+    }
+
+    /// Reads the data of a record into [`rdata`](Self::rdata).
+    fn read_data(
+        &mut self,
+        json: Json<'t>,
+        path: &str,
+        rtype: Type,
+        schema: Option<&'static Schema>,
+        named: &Option<RecordName>,
+    ) -> Result<(), Wrong<'t>> {
+        let in_data = |wrong: Wrong<'t>| wrong.within("data");
+        let mut members = Members::of(json).map_err(in_data)?;
+        self.rdata.clear();
+        match schema {
+            Some(schema) => data::read(schema, &mut members, &mut self.rdata),
+            None => data::read_generic(rtype, &mut members, &mut self.rdata),
+        }
+        .map_err(in_data)?;
+        members.drop_derived(rtype);
+        self.report_left(members, &within(path, "data"), named.as_ref());
+        Ok(())
+    }
+
+    /// Warns about members that nobody asked for.
+    fn report_left(&mut self, members: Members<'t>, path: &str, named: Option<&RecordName>) {
+        for (key, value) in members.into_left() {
+            self.report(value.wrong(JsonFault::Unknown).within(&key).within(path), named.cloned());
+        }
+    }
+
+    /// Adds a diagnostic.
+    fn report(&mut self, wrong: Wrong<'t>, record: Option<RecordName>) {
+        let place = self.place_of(wrong.at);
+        self.push(place, record, JsonProblem { path: wrong.path.into(), fault: wrong.fault });
+    }
+
+    /// Adds a diagnostic for a place.
+    fn push(&mut self, place: Place, record: Option<RecordName>, problem: JsonProblem) {
+        let is_warning = problem.fault.is_warning();
+        let severity = if is_warning { Severity::Warning } else { Severity::Error };
+        self.diagnostics.push(Diagnostic { severity, place, record, problem: problem.into() });
+    }
+
+    /// The line and column at which a part of the text begins. Quick as long as the parts asked for
+    /// come one after the other.
+    fn place_of(&mut self, part: &str) -> Place {
+        let offset = part.as_ptr() as usize - self.text.as_ptr() as usize;
+        let (from, line, line_start) =
+            if offset < self.counted.0 { (0, 1, 0) } else { self.counted };
+        let passed = &self.text.as_bytes()[from..offset];
+        let lines = passed.iter().filter(|&&octet| octet == b'\n').count();
+        let last = passed.iter().rposition(|&octet| octet == b'\n');
+        let line_start = last.map_or(line_start, |at| from + at + 1);
+        let line = line + lines as u32; // a text has less than 2³² lines
+        self.counted = (offset, line, line_start);
+        let column = (offset - line_start) as u32 + 1;
+        Place { file: self.file.clone(), line, column }
+    }
+}
+
+/// The way to a value, one step longer.
+fn within(path: &str, step: &str) -> String {
+    if path.is_empty() { step.to_owned() } else { format!("{path}.{step}") }
+}
+
+/// Reads a name.
+fn read_name(json: Json<'_>) -> Result<Name, Wrong<'_>> {
+    let mut wire = Vec::new();
+    data::read_name(json, &mut wire)?;
+    Name::from_wire(&wire).map_err(|error| json.wrong(JsonFault::Name(error)))
+}
+
+/// Reads a mnemonic or a number; the data that goes with a number is always octets.
+fn read_type(json: Json<'_>) -> Result<(Type, Option<&'static Schema>), Wrong<'_>> {
+    let word = json.word().map_err(|wrong| wrong.within("type"))?;
+    let by_number = word.parse().ok().map(|number| (Type(number), None));
+    let by_name = || Type::from_text(word.as_bytes()).map(|rtype| (rtype, schema::of(rtype)));
+    match by_number.or_else(by_name) {
+        Some((rtype, _)) if rtype.is_meta() || rtype == Type(0) => {
+            Err(json.wrong(JsonFault::MetaType(rtype)).within("type"))
+        }
+        Some(read) => Ok(read),
+        None => Err(json.wrong(JsonFault::Type).within("type")),
+    }
+}
+
+/// Reads the class, of which there is one.
+fn read_class(json: Json<'_>) -> Result<(), Wrong<'_>> {
+    let is_in = json.string()?.eq_ignore_ascii_case("in");
+    if is_in { Ok(()) } else { Err(json.wrong(JsonFault::Class)) }
+}

@@ -1,0 +1,103 @@
+//! What can be wrong with a JSON zone.
+
+use std::fmt;
+use zonda_wire::rdata::Fault;
+use zonda_wire::{NameError, Type};
+
+/// What is wrong with a JSON value, and which one it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonProblem {
+    /// The way to the value from the file's outermost one, as in `[0].records[3].data.ip`; empty
+    /// for that one itself.
+    pub path: Box<str>,
+    /// What is wrong.
+    pub fault: JsonFault,
+}
+
+/// What is wrong with a JSON value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JsonFault {
+    /// The file cannot be read.
+    Io(std::io::ErrorKind),
+    /// The file is not UTF-8.
+    Encoding,
+    /// Not JSON: what the parser says.
+    Syntax(Box<str>),
+    /// A value of another kind.
+    Expected(&'static str),
+    /// Not a whole number in this range.
+    Number {
+        /// The least.
+        min: i64,
+        /// The greatest.
+        max: i64,
+    },
+    /// A member that must be there is not.
+    Missing(&'static str),
+    /// A member that nobody knows.
+    Unknown,
+    /// A member that stands there for the second time.
+    Repeated,
+    /// Not a domain name.
+    Name(NameError),
+    /// Not a record type.
+    Type,
+    /// A type that cannot stand in a zone.
+    MetaType(Type),
+    /// Another class than IN.
+    Class,
+    /// Not what the field of a record's data takes.
+    Data(Fault),
+    /// `data` is not there, or `null`.
+    NoData,
+    /// `context` has a meaning to erldns only.
+    Context,
+    /// `keys` have a meaning to erldns only.
+    Keys,
+    /// The zone has over 4 GiB of records.
+    TooManyRecords,
+}
+
+impl JsonFault {
+    /// Whether the zone can be served nevertheless.
+    pub(super) fn is_warning(&self) -> bool {
+        matches!(self, Self::Unknown | Self::NoData | Self::Context | Self::Keys)
+    }
+}
+
+impl fmt::Display for JsonProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        self.fault.fmt(f)
+    }
+}
+
+impl fmt::Display for JsonFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Io(kind) => return write!(f, "cannot be read: {kind}"),
+            Self::Syntax(said) => return write!(f, "not JSON: {said}"),
+            Self::Expected(what) => return write!(f, "expected {what}"),
+            Self::Number { min, max } => {
+                return write!(f, "expected a whole number from {min} to {max}");
+            }
+            Self::Missing(what) => return write!(f, "expected a member \"{what}\" in this object"),
+            Self::Name(error) => return error.fmt(f),
+            Self::MetaType(rtype) => {
+                return write!(f, "records of type {rtype} cannot stand in a zone");
+            }
+            Self::Data(fault) => return fault.fmt(f),
+            Self::Encoding => "the text is not UTF-8 from here on",
+            Self::Unknown => "unknown here, and ignored",
+            Self::Repeated => "stands here for the second time",
+            Self::Type => "expected a record type such as \"AAAA\", or its number",
+            Self::Class => "only class IN is served",
+            Self::NoData => "the record has no data and is left out",
+            Self::Context => "contexts are not supported: the record is served to everybody",
+            Self::Keys => "keys are not used: the zone is served as it is, nothing is signed",
+            Self::TooManyRecords => "a zone has at most 4 GiB of records",
+        })
+    }
+}

@@ -1,0 +1,320 @@
+//! JSON zones: what they mean, what is said of wrong ones, and that they are master files by
+//! another name.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use zonda_wire::Name;
+use zonda_zone::file::{self, Options};
+use zonda_zone::{JsonZone, Records, json, print};
+
+/// Records of every type, each with its wire form; the test of record data explains them.
+const TABLE: &str = include_str!("../../wire/tests/rdata.txt");
+
+/// Records in canonical print.
+fn printed(records: &Records) -> String {
+    let mut text = Vec::new();
+    print::print(records, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// A master file's records.
+fn master(text: &str) -> Records {
+    let origin = "example.org".parse().unwrap();
+    let options = Options::default();
+    let (records, diagnostics) =
+        file::read_text(text.as_bytes(), Path::new("text"), &origin, &options);
+    assert!(!diagnostics.has_errors(), "{diagnostics}{text}");
+    records
+}
+
+/// A JSON file's zones, and what was said of them.
+fn read(text: &str) -> (Vec<JsonZone>, String) {
+    let (zones, diagnostics) = json::read_text(text.as_bytes(), Path::new("z"));
+    (zones, diagnostics.to_string())
+}
+
+/// Zones as JSON.
+fn written(zones: &[JsonZone]) -> String {
+    let mut text = Vec::new();
+    json::write(zones, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// Records as a JSON zone and back.
+fn through_json(name: &Name, records: Records) -> (String, Records) {
+    let zone = JsonZone { name: name.clone(), sha: None, records };
+    let text = written(&[zone]);
+    let (mut zones, said) = read(&text);
+    assert_eq!(said, "", "{text}");
+    assert_eq!(zones[0].name, *name);
+    (text, zones.remove(0).records)
+}
+
+#[test]
+fn a_file_of_erldns_loads_as_it_is_and_warnings_say_what_is_not_used() {
+    let (zones, said) = read(include_str!("json/erldns.json"));
+    let names: Vec<String> = zones.iter().map(|zone| zone.name.to_string()).collect();
+    assert_eq!(names, ["example.com.", "example-dnssec0.com."]);
+    assert!(zones[0].sha.as_deref().is_some_and(|sha| sha.starts_with("10ea56ad")));
+    let expected = "\
+example.com.\t3600\tIN\tSOA\tns1.example.com. admin.example.com. 2013022001 86400 7200 604800 300
+example.com.\t3600\tIN\tA\t1.2.3.4
+example.com.\t3600\tIN\tNS\tns1.example.com.
+example.com.\t3600\tIN\tNS\tns2.example.com.
+example.com.\t3600\tIN\tMX\t10 mail.example.com.
+example.com.\t3600\tIN\tTXT\t\"\\\"Hi, this is some text\\\"\"
+example.com.\t3600\tIN\tAAAA\t2001:6a8:0:1:210:4bff:fe4b:4c61
+example.com.\t3600\tIN\tCAA\t0 issue \"example.net\"
+_ldap._tcp.example.com.\t3600\tIN\tSRV\t0 100 389 ldap.example.com.
+ldap.example.com.\t3600\tIN\tA\t50.40.50.40
+www.example.com.\t120\tIN\tCNAME\texample.com.
+";
+    let mut lines: Vec<&str> = expected.lines().collect();
+    lines[1..8].sort_by_key(|line| {
+        ["\tA\t", "\tNS\t", "\tMX", "\tTXT", "\tAAAA", "\tCAA"]
+            .iter()
+            .position(|rtype| line.contains(rtype))
+    });
+    let found = printed(&zones[0].records);
+    assert_eq!(found.lines().collect::<Vec<_>>().len(), lines.len());
+    lines.iter().for_each(|line| assert!(found.contains(line), "{line} in {found}"));
+    let expected = "\
+z:20:95: warning: [0].records[1].context: contexts are not supported: the record is served to everybody (example.com. A)
+z:31:7: warning: [0].records[12]: the record has no data and is left out (empty.example.com. A)
+z:40:13: warning: [1].keys: keys are not used: the zone is served as it is, nothing is signed
+";
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn every_type_goes_through_json_and_back_and_prints_the_same() {
+    let origin: Name = "example.org".parse().unwrap();
+    for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        let (text, _) = line.split_once('\t').unwrap();
+        let records = master(&format!("x.example.org. 7 {text}\n"));
+        let before = printed(&records);
+        let (json, records) = through_json(&origin, records);
+        assert_eq!(printed(&records), before, "{json}");
+        assert_eq!(printed(&master(&before)), before, "{text}");
+    }
+}
+
+#[test]
+fn data_that_json_cannot_say_goes_by_number_and_base_64() {
+    let origin: Name = "example.org".parse().unwrap();
+    for (text, json) in [
+        (r#"TXT "\255""#, r#""type": "16", "ttl": 7, "data": {"data": "Af8="}"#),
+        ("TYPE65280 \\# 1 ab", r#""type": "65280", "ttl": 7, "data": {"data": "qw=="}"#),
+        ("TYPE65280 \\# 0", r#""type": "65280", "ttl": 7, "data": {"data": ""}"#),
+        ("NSEC3 1 3 0 - 00", r#""type": "50", "ttl": 7, "data": {"data": "AQMAAAABAA=="}"#),
+    ] {
+        let records = master(&format!("x 7 {text}\n"));
+        let before = printed(&records);
+        let (written, records) = through_json(&origin, records);
+        assert!(written.contains(json), "{written}");
+        assert_eq!(printed(&records), before);
+    }
+}
+
+#[test]
+fn data_is_written_as_erldns_writes_it() {
+    for (text, json) in [
+        ("A 192.0.2.1", r#"{"ip": "192.0.2.1"}"#),
+        ("NS a.b.", r#"{"dname": "a.b"}"#),
+        ("MX 0 .", r#"{"preference": 0, "exchange": "."}"#),
+        (r#"TXT "a\"b" "é" """#, r#"{"txts": ["a\"b", "é", ""]}"#),
+        (
+            "DS 1 13 2 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+            r#"{"keytag": 1, "alg": 13, "digest_type": 2, "digest": "0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF0123456789ABCDEF"}"#,
+        ),
+        (
+            "NSEC3 1 1 5 - 00 A RRSIG",
+            r#"{"hash_alg": 1, "opt_out": true, "iterations": 5, "salt": "-", "hash": "00", "types": ["A", "RRSIG"]}"#,
+        ),
+        (
+            "KEY 49152 3 1",
+            r#"{"type": 3, "xt": 0, "name_type": 0, "sig": 0, "protocol": 3, "alg": 1, "public_key": ""}"#,
+        ),
+        (
+            "AMTRELAY 1 1 3 a.",
+            r#"{"precedence": 1, "discovery_optional": true, "relay_type": 3, "relay": "a."}"#,
+        ),
+        ("EUI48 00-00-5e-00-53-2a", r#"{"address": "00005E00532A"}"#),
+        (
+            "LOC 0 0 1 S 1 E -1m 2m 3m 4m",
+            r#"{"size": 200, "horiz": 300, "vert": 400, "lat": -1000, "lon": 3600000, "alt": -100}"#,
+        ),
+        (
+            "RRSIG A 13 2 60 20231114221320 19700101000001 7 . AAAA",
+            r#"{"type_covered": "A", "alg": 13, "labels": 2, "original_ttl": 60, "expiration": 1700000000, "inception": 1, "keytag": 7, "signers_name": ".", "signature": "AAAA"}"#,
+        ),
+        (
+            "HTTPS 1 . alpn=h2,h3 no-default-alpn port=443 ipv4hint=192.0.2.1 key667=x key668",
+            r#"{"svc_priority": 1, "target_name": ".", "svc_params": {"alpn": ["h2", "h3"], "no-default-alpn": null, "port": 443, "ipv4hint": ["192.0.2.1"], "key667": "x", "key668": null}}"#,
+        ),
+        (
+            r#"SVCB 1 . alpn="a\\,b,c\\\\d""#,
+            r#"{"svc_priority": 1, "target_name": ".", "svc_params": {"alpn": ["a,b", "c\\d"]}}"#,
+        ),
+        (
+            "HIP 2 AA AAAA rvs.",
+            r#"{"alg": 2, "hit": "AA", "public_key": "AAAA", "rendezvous_servers": ["rvs"]}"#,
+        ),
+    ] {
+        let origin: Name = "example.org".parse().unwrap();
+        let records = master(&format!("x 7 {text}\n"));
+        let before = printed(&records);
+        let (written, records) = through_json(&origin, records);
+        let data = written.lines().nth(2).unwrap().split_once("\"data\": ").unwrap().1;
+        assert_eq!(data.strip_suffix('}').unwrap(), json, "{text}");
+        assert_eq!(printed(&records), before);
+    }
+}
+
+/// A zone with one record, whose members are given.
+fn one(members: &str) -> String {
+    format!("{{\"name\": \"example.org\", \"records\": [\n{{{members}}}]}}")
+}
+
+/// Asserts what becomes of the data of a record: its printed form.
+#[track_caller]
+fn means(rtype: &str, data: &str, printed_data: &str) {
+    let text = one(&format!(r#""name": "x", "type": "{rtype}", "ttl": 7, "data": {data}"#));
+    let (zones, said) = read(&text);
+    assert_eq!(said, "", "{text}");
+    let found = printed(&zones[0].records);
+    assert_eq!(found.split('\t').nth(4), Some(&*format!("{printed_data}\n")), "{text}");
+}
+
+#[test]
+fn data_may_be_given_in_more_ways_than_it_is_written() {
+    means("NS", r#"{"dname": ""}"#, ".");
+    means("1", r#"{"data": "wAACAQ=="}"#, "192.0.2.1");
+    means(
+        "DNSKEY",
+        r#"{"flags":256,"protocol":3,"alg":13,"public_key":"AAAA","keytag":1}"#,
+        "256 3 13 AAAA",
+    );
+    means("NSEC", r#"{"next_dname": "b", "types": [1, "MX", "TYPE65280"]}"#, "b. A MX TYPE65280");
+    means(
+        "RRSIG",
+        r#"{"type_covered":1,"alg":"RSASHA256","labels":0,"original_ttl":1,
+        "expiration":"20231114221320","inception":0,"keytag":1,"signers_name":".",
+        "signature":"AAAA"}"#,
+        "A 8 0 1 20231114221320 19700101000000 1 . AAAA",
+    );
+    means(
+        "NSEC3",
+        r#"{"hash_alg":1,"flags":1,"iterations":0,"salt":"","hash":"00","types":[]}"#,
+        "1 1 0 - 00",
+    );
+    means("IPSECKEY", r#"{"precedence":1,"alg":2,"gateway":"192.0.2.1"}"#, "1 1 2 192.0.2.1");
+    means("IPSECKEY", r#"{"precedence":1,"alg":2,"gateway":"g.example"}"#, "1 3 2 g.example.");
+    means("SVCB", r#"{"svc_priority":0,"target_name":"a"}"#, "0 a.");
+}
+
+/// Asserts what is said of a text, and how many records are read nevertheless.
+#[track_caller]
+fn says(text: &str, records: usize, expected: &str) {
+    let (zones, said) = read(text);
+    assert_eq!(said, expected, "{text}");
+    assert_eq!(zones.iter().map(|zone| zone.records.len()).sum::<usize>(), records, "{text}");
+}
+
+#[test]
+fn an_error_names_line_column_and_the_way_to_the_value() {
+    says("", 0, "z:1:1: error: not JSON: EOF while parsing a value\n");
+    says("[{\n\"name\": }]", 0, "z:2:9: error: not JSON: expected value\n");
+    says("7", 0, "z:1:1: error: expected a list of zones, or a zone\n");
+    says("[7]", 0, "z:1:2: error: [0]: expected an object\n");
+    says(r#"{"records": []}"#, 0, "z:1:1: error: expected a member \"name\" in this object\n");
+    says(
+        r#"{"name": "a..b"}"#,
+        0,
+        "z:1:10: error: name: the name has an empty label (two dots in a row, or a leading dot)\n",
+    );
+    says(r#"{"name": "a", "records": {}}"#, 0, "z:1:26: error: records: expected a list\n");
+    says(
+        r#"[{"name": "a", "records": [], "owner": 1}]"#,
+        0,
+        "z:1:40: warning: [0].owner: unknown here, and ignored\n",
+    );
+}
+
+#[test]
+fn reading_goes_on_behind_a_wrong_record() {
+    let record = |rest: &str| format!(r#"{{"name": "x", "ttl": 1, {rest}}}"#);
+    for (rest, said) in [
+        (
+            r#""type": "A", "data": {"ip": "1.2.3"}"#,
+            ":53: error: records[0].data.ip: expected an IPv4 address such as 192.0.2.1 (x. A)",
+        ),
+        (
+            r#""type": "A", "data": {}"#,
+            ":46: error: records[0].data: expected a member \"ip\" in this object (x. A)",
+        ),
+        (
+            r#""type": "B", "data": {}"#,
+            ":33: error: records[0].type: expected a record type such as \"AAAA\", or its number (x.)",
+        ),
+        (
+            r#""type": "OPT", "data": {}"#,
+            ":33: error: records[0].type: records of type OPT cannot stand in a zone (x.)",
+        ),
+        (
+            r#""type": "TXT", "data": {"txts": "x"}"#,
+            ":57: error: records[0].data.txts: expected a list (x. TXT)",
+        ),
+        (
+            r#""type": "MX", "data": {"preference": 70000, "exchange": "x"}"#,
+            ":62: error: records[0].data.preference: expected a number from 0 to 65535 (x. MX)",
+        ),
+        (
+            r#""type": "A", "class": "CH", "data": {"ip": "1.2.3.4"}"#,
+            ":47: error: records[0].class: only class IN is served (x. A)",
+        ),
+        (
+            r#""type": "A", "type": "A""#,
+            ":46: error: records[0].type: stands here for the second time",
+        ),
+        (
+            r#""type": "DS", "data": {"keytag": 1, "alg": 1, "digest_type": 1, "digest": "00"}"#,
+            ":47: error: records[0].data.digest: expected 20 octets, the length of this kind of digest (x. DS)",
+        ),
+        (
+            r#""type": "HTTPS", "data": {"svc_priority": 1, "target_name": "", "svc_params": {"port": []}}"#,
+            ":103: error: records[0].data.svc_params: port= takes a number from 0 to 65535 (x. HTTPS)",
+        ),
+    ] {
+        let good = record(r#""type": "A", "data": {"ip": "192.0.2.1"}"#);
+        let text = format!("{{\"name\": \"a\", \"records\": [\n{}, {good}]}}", record(rest));
+        says(&text, 1, &format!("z:2{said}\n"));
+    }
+}
+
+#[test]
+fn unknown_members_are_warned_about_and_the_record_is_kept() {
+    let members =
+        r#""name": "x", "type": "A", "ttl": 1, "id": 7, "data": {"ip": "192.0.2.1", "port": 1}"#;
+    says(
+        &one(members),
+        1,
+        "z:2:83: warning: records[0].data.port: unknown here, and ignored (x. A)\n\
+         z:2:44: warning: records[0].id: unknown here, and ignored (x. A)\n",
+    );
+}
+
+#[test]
+fn text_that_is_not_utf8_is_refused_at_its_place() {
+    let (zones, diagnostics) = json::read_text(b"[\n \xff]", Path::new("z"));
+    assert!(zones.is_empty());
+    assert_eq!(diagnostics.to_string(), "z:2:2: error: the text is not UTF-8 from here on\n");
+}
+
+#[test]
+fn the_sha_of_a_zone_is_kept() {
+    let (zones, _) = read(r#"[{"name": "a", "sha": "x\"y", "records": []}]"#);
+    let (zones, _) = read(&written(&zones));
+    assert_eq!(zones[0].sha.as_deref(), Some("x\"y"));
+}
