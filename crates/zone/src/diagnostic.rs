@@ -1,6 +1,7 @@
 //! What is wrong with zone data, and where.
 
 use crate::file::FileProblem;
+use crate::json::JsonProblem;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,6 +57,8 @@ pub struct RecordName {
 pub enum Problem {
     /// The text of a master file.
     File(FileProblem),
+    /// A JSON zone.
+    Json(JsonProblem),
 }
 
 /// Diagnostics in the order in which they were found, at most [`LISTED_MAX`] of them.
@@ -182,6 +185,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(problem) => problem.fmt(f),
+            Self::Json(problem) => problem.fmt(f),
         }
     }
 }
@@ -189,5 +193,11 @@ impl fmt::Display for Problem {
 impl From<FileProblem> for Problem {
     fn from(problem: FileProblem) -> Self {
         Self::File(problem)
+    }
+}
+
+impl From<JsonProblem> for Problem {
+    fn from(problem: JsonProblem) -> Self {
+        Self::Json(problem)
     }
 }

@@ -6,11 +6,15 @@
 
 pub mod diagnostic;
 pub mod file;
+pub mod json;
 pub mod lookup_name;
+pub mod order;
+pub mod print;
 pub mod records;
 pub mod snapshot;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Place, Problem, RecordName, Severity};
+pub use json::JsonZone;
 pub use lookup_name::{HashSeed, LookupName};
 pub use records::{Position, Record, Records};
 pub use snapshot::{BuildError, Found, Node, Set, Zone, build};

@@ -217,7 +217,7 @@ impl<'t> Reader<'t> {
     /// Adds a diagnostic.
     fn report(&mut self, wrong: Wrong<'t>, record: Option<RecordName>) {
         let place = self.place_of(wrong.at);
-        self.push(place, record, JsonProblem { path: wrong.path.into(), fault: wrong.fault });
+        self.push(place, record, JsonProblem { path: printable(&wrong.path), fault: wrong.fault });
     }
 
     /// Adds a diagnostic for a place.
@@ -242,6 +242,14 @@ impl<'t> Reader<'t> {
         let column = (offset - line_start) as u32 + 1;
         Place { file: self.file.clone(), line, column }
     }
+}
+
+/// The beginning of a path, which may hold any text as the name of a member, fit to be shown.
+fn printable(path: &str) -> Box<str> {
+    const SHOWN_MAX: usize = 200;
+    let shown = path.chars().take(SHOWN_MAX);
+    let shown: String = shown.map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    shown.into()
 }
 
 /// The way to a value, one step longer.

@@ -20,8 +20,9 @@ pub fn write<'z>(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut writer = Writer { text: String::new(), out };
+    writer.out.write_all(b"[")?;
     for (index, zone) in zones.into_iter().enumerate() {
-        writer.out.write_all(if index == 0 { b"[\n" } else { b",\n" })?;
+        writer.out.write_all(if index == 0 { b"\n" } else { b",\n" })?;
         writer.zone(&zone.name, zone.sha.as_deref(), &zone.records)?;
     }
     writer.out.write_all(b"\n]\n")
