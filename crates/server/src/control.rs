@@ -6,7 +6,9 @@ use crate::listen::Sockets;
 use crate::load;
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
-use std::net::SocketAddr;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -105,9 +107,15 @@ impl Control {
         let _ = self.stop_request.try_send(()); // a full channel holds the request already
     }
 
-    /// Offers the sockets to a successor.
-    pub fn offer_sockets(&self, admin_socket: &Path) -> std::io::Result<PathBuf> {
-        handover::offer(admin_socket, &self.sockets, self.stop_request.clone())
+    /// Offers the sockets, that of the admin interface included, to a successor.
+    ///
+    /// # Errors
+    /// When a descriptor or the Unix socket cannot be had.
+    pub fn offer_sockets(&self, socket: &Path, admin: Option<&TcpListener>) -> io::Result<PathBuf> {
+        let own = self.sockets.iter().flat_map(Sockets::descriptors);
+        let all = own.chain(admin.map(AsFd::as_fd)).map(|it| it.try_clone_to_owned());
+        let all: io::Result<Vec<OwnedFd>> = all.collect();
+        handover::offer(socket, all?, self.stop_request.clone())
     }
 
     /// Reads the configuration and all changed zones anew. Blocks.

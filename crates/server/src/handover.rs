@@ -8,7 +8,6 @@
 //! new ──connect──► former        new ◄── descriptors ── former        new ── 'R' ──► former stops
 //! ```
 
-use crate::listen::Sockets;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -97,16 +96,13 @@ pub fn ask(config: &Config) -> Result<(Former, Vec<OwnedFd>), HandOverError> {
     receive().map_err(|error| HandOverError::Io(path, error))
 }
 
-/// Offers the sockets to a successor; sends a message to `stop` once one has taken over.
+/// Offers sockets to a successor; sends a message to `stop` once one has taken over.
 ///
 /// # Errors
 /// When the Unix socket cannot be bound.
-pub fn offer(admin: &Path, sockets: &[Sockets], stop: Sender<()>) -> io::Result<PathBuf> {
+pub fn offer(admin: &Path, own: Vec<OwnedFd>, stop: Sender<()>) -> io::Result<PathBuf> {
     let path = beside(admin);
     let listener = crate::admin::bind_unix(&path)?;
-    let own: io::Result<Vec<OwnedFd>> =
-        sockets.iter().flat_map(Sockets::descriptors).map(|it| it.try_clone_to_owned()).collect();
-    let own = own?;
     thread::Builder::new()
         .name("hand-over".to_owned())
         .spawn(move || wait_for_successor(&listener, &own, &stop))?;

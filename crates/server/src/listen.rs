@@ -87,6 +87,11 @@ impl Found {
         }
         found
     }
+
+    /// The listening TCP socket that was found for an address.
+    pub fn take_tcp(&mut self, address: SocketAddr) -> Option<TcpListener> {
+        self.tcp.remove(&address)
+    }
 }
 
 /// Gets the sockets of all listeners, out of `found` where they are there.

@@ -87,9 +87,10 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     } else {
         None
     };
+    let admin = admin::bind(&config.admin, &mut found, former.is_some());
+    let admin = admin.map_err(ServeError::Admin)?;
     let sockets = listen::listen(&config.listeners, found).map_err(ServeError::Listen)?;
     raise_descriptor_limit(&config);
-    let admin = admin::bind(&config.admin, former.is_some()).map_err(ServeError::Admin)?;
     if let Some(user) = &config.user {
         process::drop_privileges(user, None).map_err(ServeError::Privileges)?;
     }

@@ -4,12 +4,13 @@ mod api;
 mod metrics;
 
 use crate::control::Control;
+use crate::listen::Found;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::fs;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -18,9 +19,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use zonda_config::Admin;
+use zonda_netio::tcp::TcpOptions;
 
 /// Connections open at once on each of the two sockets; more wait.
 const CONNECTIONS_MAX: usize = 64;
+/// The address of the configuration's default.
+const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9153));
 /// How long a client may take to send a request's header.
 const HEADER_MAX: Duration = Duration::from_secs(10);
 
@@ -31,56 +35,58 @@ pub struct Bound {
     unix: Option<(UnixListener, PathBuf)>,
 }
 
-/// Binds what is configured. With `replace`, a Unix socket that a running server has is replaced.
+/// Binds what is configured, out of `found` where it is there. With `replace`, a Unix socket that a
+/// running server has is replaced.
 ///
 /// # Errors
 /// What is wrong, and what to do about it.
-pub fn bind(config: &Admin, replace: bool) -> Result<Bound, String> {
+pub fn bind(config: &Admin, found: &mut Found, replace: bool) -> Result<Bound, String> {
     let tcp = match config.address {
-        Some(address) => bind_tcp(address, replace)?,
+        Some(address) => match found.take_tcp(address) {
+            Some(listener) => Some(listener),
+            None => bind_tcp(address)?,
+        },
         None => None,
     };
     let unix = match &config.socket {
-        Some(path) => {
-            if !replace && UnixStream::connect(path).is_ok() {
-                return Err(format!(
-                    "another server answers on {}: stop it, start with --take-over to replace it, \
-                     or give this one another admin.socket",
-                    path.display()
-                ));
-            }
-            let socket = bind_unix(path).map_err(|error| {
-                format!(
-                    "cannot bind the admin socket {}: {error}; set admin.socket",
-                    path.display()
-                )
-            })?;
-            Some((socket, path.clone()))
-        }
+        Some(path) => Some((replace_socket(path, replace)?, path.clone())),
         None => None,
     };
     let token = config.token.as_ref().map(|token| token.reveal().into());
     Ok(Bound { tcp, token, unix })
 }
 
-/// Binds the HTTP address. A successor starts without it while the former server still has it: the
-/// socket says how to reach it.
-fn bind_tcp(address: SocketAddr, replace: bool) -> Result<Option<TcpListener>, String> {
-    let bound = zonda_netio::tcp::listen(
-        address,
-        &zonda_netio::tcp::TcpOptions { reuse_port: true, ..Default::default() },
-    );
-    match bound {
+/// Binds the HTTP address. A second server on a machine shall start without being told another, so
+/// the default may be taken.
+fn bind_tcp(address: SocketAddr) -> Result<Option<TcpListener>, String> {
+    match zonda_netio::tcp::listen(address, &TcpOptions::default()) {
         Ok(listener) => Ok(Some(listener)),
-        Err(error) if replace => {
-            tracing::warn!("admin.address {address} is still taken ({error}); metrics are off");
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && address == DEFAULT_ADDRESS => {
+            tracing::warn!(
+                "no metrics over HTTP: {address} is taken, perhaps by another server; choose another \
+                 admin.address, or \"off\" (environment: ZONDA_ADMIN_ADDRESS)"
+            );
             Ok(None)
         }
         Err(error) => Err(format!(
-            "cannot bind admin.address {address}: {error}; choose another, or \"off\" \
-             (environment: ZONDA_ADMIN_ADDRESS)"
+            "cannot bind admin.address {address}: {error}; choose another, or \"off\" (environment: \
+             ZONDA_ADMIN_ADDRESS)"
         )),
     }
+}
+
+/// Binds the admin socket, unless another server answers on it.
+fn replace_socket(path: &Path, replace: bool) -> Result<UnixListener, String> {
+    if !replace && UnixStream::connect(path).is_ok() {
+        return Err(format!(
+            "another server answers on {}: stop it, start with --take-over to replace it, or give \
+             this one another admin.socket",
+            path.display()
+        ));
+    }
+    bind_unix(path).map_err(|error| {
+        format!("cannot bind the admin socket {}: {error}; set admin.socket", path.display())
+    })
 }
 
 /// Binds a Unix socket that only its owner may use, in place of one that nobody answers on.
@@ -120,7 +126,7 @@ impl Listening {
 pub async fn serve(bound: Bound, control: Arc<Control>) -> Listening {
     let mut listening = Listening { address: None, sockets: Vec::new() };
     if let Some((unix, path)) = bound.unix {
-        let offered = control.offer_sockets(&path);
+        let offered = control.offer_sockets(&path, bound.tcp.as_ref());
         for path in [Ok(path), offered] {
             match path {
                 Ok(path) => {
