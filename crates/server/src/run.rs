@@ -254,21 +254,30 @@ impl Running {
         let mut hangup = signal(SignalKind::hangup()).map_err(ServeError::Start)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Start)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Start)?;
-        let mut watch = tokio::time::interval(self.control.watch_interval());
-        watch.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let watches = self.control.watches();
+        let mut next_look = self.control.watch_interval();
         let reason = loop {
+            let watches = self.control.watches(); // a reload may change it
             tokio::select! {
                 _ = hangup.recv() => self.control.hang_up().await,
                 _ = terminate.recv() => break "SIGTERM",
                 _ = interrupt.recv() => break "SIGINT",
                 _ = stop_requests.recv() => break "asked to",
                 Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
-                _ = watch.tick(), if watches => self.control.reload_watched().await,
+                () = tokio::time::sleep(next_look), if watches => {
+                    next_look = self.look_at_watched_files().await;
+                }
             }
         };
         tracing::info!("stopping: {reason}");
         Ok(())
+    }
+
+    /// Reloads watched files that changed; returns when to look again. A million files take seconds
+    /// to look at, so that takes at most a twentieth of the time.
+    async fn look_at_watched_files(&self) -> Duration {
+        let start = Instant::now();
+        self.control.reload_watched().await;
+        self.control.watch_interval().max(start.elapsed() * 20)
     }
 
     /// Answers what was received, then stops.

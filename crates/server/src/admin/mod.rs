@@ -63,14 +63,14 @@ fn bind_tcp(address: SocketAddr) -> Result<Option<TcpListener>, String> {
         Ok(listener) => Ok(Some(listener)),
         Err(error) if error.kind() == io::ErrorKind::AddrInUse && address == DEFAULT_ADDRESS => {
             tracing::warn!(
-                "no metrics over HTTP: {address} is taken, perhaps by another server; choose another \
-                 admin.address, or \"off\" (environment: ZONDA_ADMIN_ADDRESS)"
+                "no metrics over HTTP: {address} is taken, perhaps by another server; choose \
+                 another admin.address, or \"off\" (environment: ZONDA_ADMIN_ADDRESS)"
             );
             Ok(None)
         }
         Err(error) => Err(format!(
-            "cannot bind admin.address {address}: {error}; choose another, or \"off\" (environment: \
-             ZONDA_ADMIN_ADDRESS)"
+            "cannot bind admin.address {address}: {error}; choose another, or \"off\" \
+             (environment: ZONDA_ADMIN_ADDRESS)"
         )),
     }
 }
