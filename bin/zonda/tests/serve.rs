@@ -202,6 +202,22 @@ fn a_zone_that_never_loaded_is_servfail_while_the_others_serve() {
 }
 
 #[test]
+fn json_zones_are_served_beside_master_files() {
+    let zones = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/zones");
+    let json = zones.canonicalize().unwrap().join("example.net.json");
+    let net = format!("example.net={}", json.display());
+    let missing = format!("other.test={}", json.display());
+    let first = zone(1);
+    let arguments = ["--zone", &net, "--zone", &missing];
+    let zonda = Zonda::start(BINARY, &[("example.org", &first)], &arguments);
+    let rcode = |name: &str| ask(zonda.address, &Question::new(name, "SOA")).unwrap().rcode_text();
+    assert_eq!(rcode("example.net"), "NOERROR");
+    assert_eq!(rcode("example.org"), "NOERROR");
+    assert_eq!(rcode("other.test"), "SERVFAIL");
+    assert!(zonda.process.log("no zone other.test.").contains("example.net.json"));
+}
+
+#[test]
 fn a_hangup_signal_reloads() {
     let server = Server::start(&[], "");
     server.write_zone(&zone(2));

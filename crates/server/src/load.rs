@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use zonda_config::{Access, Source, Zone as ZoneConfig};
 use zonda_wire::Name;
 use zonda_zone::diagnostic::Diagnostics;
-use zonda_zone::{HashSeed, Records, Zone, build, file};
+use zonda_zone::{HashSeed, Records, Zone, build, file, json};
 
 /// Memory above which a zone is moved into huge pages.
 const HUGE_BYTES: usize = 8 << 20;
@@ -199,33 +199,55 @@ pub fn load_all(units: &[&Unit], seed: HashSeed, threads: usize) -> Vec<LoadedUn
 
 /// Loads one unit.
 fn load(unit: &Unit, seed: HashSeed) -> LoadedUnit {
-    let before = Stamp::of(&unit.path); // so that a change while it is read is noticed later
+    let mut stamps = vec![Stamp::of(&unit.path)]; // before it is read, so that no change is missed
+    let (zones, diagnostics) = read(unit);
+    let included = zones.iter().flat_map(|(_, records)| records.files());
+    stamps.extend(included.filter(|path| *path != unit.path).map(Stamp::of));
+    let error = report(&diagnostics).err();
+    let zones = match (&unit.content, error) {
+        (Content::Json(Some(name)), None) if zones.is_empty() => {
+            let first = format!("{}: there is no zone {name} in this file", unit.path.display());
+            vec![(name.clone(), Err(LoadError { first, count: 1 }))]
+        }
+        (_, None) => zones
+            .into_iter()
+            .map(|(name, records)| {
+                let zone = make(&name, &records, seed);
+                (name, zone)
+            })
+            .collect(),
+        (Content::Master(name) | Content::Json(Some(name)), Some(error)) => {
+            vec![(name.clone(), Err(error))]
+        }
+        (Content::Json(None), failure) => {
+            return LoadedUnit { stamps, zones: Vec::new(), failure };
+        }
+    };
+    LoadedUnit { stamps, zones, failure: None }
+}
+
+/// Reads the zones of a unit.
+fn read(unit: &Unit) -> (Vec<(Name, Records)>, Diagnostics) {
     match &unit.content {
         Content::Master(name) => {
-            let options =
-                file::Options { root: Some(unit.root.to_path_buf()), ..file::Options::default() };
+            let root = Some(unit.root.to_path_buf());
+            let options = file::Options { root, ..file::Options::default() };
             let (records, diagnostics) = file::read(&unit.path, name, &options);
-            let mut stamps = vec![before];
-            stamps.extend(records.files().filter(|path| *path != unit.path).map(Stamp::of));
-            let zone = make(name, &records, &diagnostics, seed);
-            LoadedUnit { stamps, zones: vec![(name.clone(), zone)], failure: None }
+            (vec![(name.clone(), records)], diagnostics)
         }
-        Content::Json(_) => {
-            let first = format!("{}: JSON zones cannot be read yet", unit.path.display());
-            let failure = Some(LoadError { first, count: 1 });
-            LoadedUnit { stamps: vec![before], zones: Vec::new(), failure }
+        Content::Json(only) => {
+            let (zones, diagnostics) = json::read(&unit.path);
+            let wanted = |name: &Name| {
+                only.as_ref().is_none_or(|only| only.to_lowercase() == name.to_lowercase())
+            };
+            let zones = zones.into_iter().map(|zone| (zone.name, zone.records));
+            (zones.filter(|(name, _)| wanted(name)).collect(), diagnostics)
         }
     }
 }
 
-/// Checks and builds a zone.
-fn make(
-    name: &Name,
-    records: &Records,
-    read: &Diagnostics,
-    seed: HashSeed,
-) -> Result<LoadedZone, LoadError> {
-    report(read)?;
+/// Builds a zone.
+fn make(name: &Name, records: &Records, seed: HashSeed) -> Result<LoadedZone, LoadError> {
     let zone = build(name, records, seed)
         .map_err(|error| LoadError { first: format!("zone {name}: {error}"), count: 1 })?;
     if zone.bytes() > HUGE_BYTES {
@@ -274,19 +296,27 @@ pub fn check(config: &zonda_config::Config, print: &mut dyn FnMut(&str)) -> Chec
     let mut report = CheckReport::default();
     let seed = HashSeed::random();
     for unit in units(&config.zones) {
-        if let Content::Master(name) = &unit.content {
-            let options =
-                file::Options { root: Some(unit.root.to_path_buf()), ..file::Options::default() };
-            let (records, diagnostics) = file::read(&unit.path, name, &options);
+        let (zones, diagnostics) = read(&unit);
+        report.add(&diagnostics, print);
+        for (name, records) in zones {
             report.zones += 1;
-            report.errors += diagnostics.error_count();
-            report.warnings += diagnostics.warning_count();
-            diagnostics.iter().for_each(|diagnostic| print(&diagnostic.to_string()));
-            if let Err(error) = build(name, &records, seed) {
+            if let Err(error) = build(&name, &records, seed) {
                 report.errors += 1;
                 print(&format!("{}:0:0: error: zone {name}: {error}", unit.path.display()));
             }
         }
     }
     report
+}
+
+impl CheckReport {
+    /// Counts and prints diagnostics.
+    fn add(&mut self, diagnostics: &Diagnostics, print: &mut dyn FnMut(&str)) {
+        self.errors += diagnostics.error_count();
+        self.warnings += diagnostics.warning_count();
+        diagnostics.iter().for_each(|diagnostic| print(&diagnostic.to_string()));
+        if diagnostics.unlisted_count() > 0 {
+            print(&format!("and {} more errors and warnings", diagnostics.unlisted_count()));
+        }
+    }
 }
