@@ -228,16 +228,15 @@ impl Catalog {
                 outcome.failed.push(format!("{name}: {error}"));
                 if let Some(former) = former {
                     if let Some(data) = former.data() {
-                        tracing::error!(
-                            "zone {name} not loaded, the former version is still served"
-                        );
                         entry.source = Source::Data(Arc::clone(data));
                     }
                     (next.records, next.loaded) = (former.records, former.loaded);
                 }
-                if matches!(entry.source, Source::Unavailable) {
-                    tracing::error!("zone {name} not loaded: it is answered SERVFAIL");
-                }
+                let state = match entry.source {
+                    Source::Data(_) => "its former version is still served",
+                    Source::Unavailable => "it is answered SERVFAIL",
+                };
+                tracing::error!("zone {name} was not loaded, {state}: {error}");
                 next.error = Some(error);
             }
         }
