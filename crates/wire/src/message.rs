@@ -115,6 +115,35 @@ impl Message {
         Some(message)
     }
 
+    /// The octets of the message, without compression.
+    ///
+    /// More of anything than the wire can count is left out: 65 535 records of a section, octets of
+    /// a record's data or of an option.
+    #[must_use]
+    pub fn to_wire(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64);
+        let sections = [Section::Answer, Section::Authority, Section::Additional];
+        let [an, ns, ar] = sections.map(|section| self.section(section).count());
+        let counts = [self.questions.len(), an, ns, ar + usize::from(self.opt.is_some())];
+        let counts = counts.map(|count| u16::try_from(count).unwrap_or(u16::MAX));
+        let words = [self.id, self.flags].into_iter().chain(counts);
+        out.extend(words.flat_map(u16::to_be_bytes));
+        for question in self.questions.iter().take(usize::from(u16::MAX)) {
+            out.extend_from_slice(question.name.as_wire());
+            out.extend_from_slice(&question.qtype.0.to_be_bytes());
+            out.extend_from_slice(&question.qclass.0.to_be_bytes());
+        }
+        for (section, count) in sections.into_iter().zip(&counts[1..]) {
+            self.section(section)
+                .take(usize::from(*count))
+                .for_each(|record| record.write(&mut out));
+        }
+        if let Some(opt) = &self.opt {
+            opt.to_record().write(&mut out);
+        }
+        out
+    }
+
     /// The operation code.
     #[must_use]
     pub fn opcode(&self) -> Opcode {
@@ -140,7 +169,38 @@ impl Message {
     }
 }
 
+impl Record {
+    /// Appends the record, uncompressed.
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.owner.as_wire());
+        out.extend_from_slice(&self.rtype.0.to_be_bytes());
+        out.extend_from_slice(&self.class.0.to_be_bytes());
+        out.extend_from_slice(&self.ttl.to_be_bytes());
+        write_counted(&self.rdata, out);
+    }
+}
+
+/// Appends two octets of length and as many octets.
+fn write_counted(octets: &[u8], out: &mut Vec<u8>) {
+    let len = u16::try_from(octets.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&len.to_be_bytes());
+    out.extend_from_slice(&octets[..usize::from(len)]);
+}
+
 impl Opt {
+    /// The record that says the same.
+    fn to_record(&self) -> Record {
+        let mut rdata = Vec::new();
+        for (code, data) in &self.options {
+            rdata.extend_from_slice(&code.to_be_bytes());
+            write_counted(data, &mut rdata);
+        }
+        let [high, low] = self.flags.to_be_bytes();
+        let ttl = u32::from_be_bytes([self.rcode_high, self.version, high, low]);
+        let (owner, class) = (Name::root(), Class(self.udp_bytes));
+        Record { section: Section::Additional, owner, rtype: Type::OPT, class, ttl, rdata }
+    }
+
     /// Reads an OPT record: its class and TTL mean something else (rfc6891#6.1.3).
     fn of(record: &Record) -> Option<Self> {
         let [rcode_high, version, high, low] = record.ttl.to_be_bytes();
@@ -244,7 +304,7 @@ impl<'m> Reader<'m> {
                 0xc0.. => {
                     let target = (len & 0x3f) << 8 | usize::from(self.take(1)?[0]);
                     behind.get_or_insert(self.at);
-                    if target >= earliest {
+                    if !(HEADER_BYTES..earliest).contains(&target) {
                         return None;
                     }
                     earliest = target;
@@ -314,6 +374,7 @@ mod tests {
     fn a_pointer_leads_backwards_and_nowhere_else() {
         for name in [
             &b"\xc0\x0c"[..], // itself
+            b"\xc0\x02",      // the header
             b"\xc0\x0e\0",    // what follows
             b"\x01a\xc0\x0c", // its own beginning
             b"\xc0\xff",      // behind the end
