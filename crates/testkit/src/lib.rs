@@ -7,6 +7,7 @@ pub mod client;
 pub mod difference;
 pub mod differential;
 pub mod generate;
+pub mod golden;
 pub mod message;
 pub mod peer;
 pub mod process;

@@ -1,5 +1,6 @@
 //! What is wrong with zone data, and where.
 
+use crate::check::CheckProblem;
 use crate::file::FileProblem;
 use crate::json::JsonProblem;
 use std::fmt;
@@ -15,7 +16,7 @@ pub const LISTED_MAX: usize = 1000;
 pub enum Severity {
     /// The zone can be served.
     Warning,
-    /// The zone cannot be served.
+    /// The zone cannot be read in whole, or other servers refuse it.
     Error,
 }
 
@@ -59,6 +60,8 @@ pub enum Problem {
     File(FileProblem),
     /// A JSON zone.
     Json(JsonProblem),
+    /// How records fit together.
+    Check(CheckProblem),
 }
 
 /// Diagnostics in the order in which they were found, at most [`LISTED_MAX`] of them.
@@ -186,6 +189,7 @@ impl fmt::Display for Problem {
         match self {
             Self::File(problem) => problem.fmt(f),
             Self::Json(problem) => problem.fmt(f),
+            Self::Check(problem) => problem.fmt(f),
         }
     }
 }
@@ -199,5 +203,11 @@ impl From<FileProblem> for Problem {
 impl From<JsonProblem> for Problem {
     fn from(problem: JsonProblem) -> Self {
         Self::Json(problem)
+    }
+}
+
+impl From<CheckProblem> for Problem {
+    fn from(problem: CheckProblem) -> Self {
+        Self::Check(problem)
     }
 }

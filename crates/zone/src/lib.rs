@@ -4,6 +4,7 @@
 //!
 //! Deliberately absent: sockets, clocks, threads that outlive a call, and signing.
 
+pub mod check;
 pub mod diagnostic;
 pub mod file;
 pub mod json;
