@@ -1,4 +1,4 @@
-//! Any octets sent to the engine: a reply that is a message and no larger than it may be, or silence.
+//! Any octets sent to the engine: a reply that is a message and not too large, or silence.
 
 #![no_main]
 

@@ -319,6 +319,7 @@ scenarios! {
     messages_that_are_no_queries_get_what_they_deserve "messages.txt",
     the_root_is_a_zone_like_any_other "root.txt",
     addresses_rotate_if_told_to "rotate.txt",
+    records_of_a_set_are_told_apart "sets.txt",
     what_does_not_fit_is_left_out_in_whole_sets "truncation.txt",
     wildcards_stand_for_names_that_do_not_exist "wildcard.txt",
     the_longest_matching_zone_answers "zones.txt",

@@ -12,8 +12,9 @@ use super::slots::Slots;
 use super::{Denial, Zone};
 use crate::lookup_name::{HashSeed, LookupName};
 use crate::records::{Record, Records};
+use std::borrow::Cow;
 use std::fmt;
-use zonda_wire::{Name, Type, name};
+use zonda_wire::{Name, Type, name, rdata};
 
 /// Why records do not make a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -268,6 +269,18 @@ fn type_covered(record: Record<'_>) -> Type {
     }
 }
 
+/// Rdata in the form in which it is compared (rfc4034#6.2); nearly always as it stands.
+fn canonical(record: Record<'_>) -> Cow<'_, [u8]> {
+    let Record { rtype, rdata, .. } = record;
+    let has_upper_case = || rdata.iter().any(u8::is_ascii_uppercase);
+    if rdata::names(rtype, rdata).next().is_none() || !has_upper_case() {
+        return rdata.into();
+    }
+    let mut lower = rdata.to_vec();
+    rdata::make_canonical(rtype, &mut lower);
+    lower.into()
+}
+
 /// Writes nodes into an arena.
 #[derive(Default)]
 struct NodeWriter<'r> {
@@ -307,8 +320,9 @@ impl<'r> NodeWriter<'r> {
     fn end(&mut self) -> Result<(), BuildError> {
         let mut records = std::mem::take(&mut self.records);
         if records.len() > 1 {
-            records.sort_unstable_by_key(|keyed| (keyed.order, keyed.record.rdata));
-            records.dedup_by_key(|keyed| (keyed.order, keyed.record.rdata));
+            let key = |keyed: &Keyed<'r>| (keyed.order, canonical(keyed.record));
+            records.sort_by(|a, b| key(a).cmp(&key(b))); // of equal ones, the first stays
+            records.dedup_by(|a, b| key(a) == key(b));
         }
         let mut sets = 0_u16;
         for set in records.chunk_by(|a, b| a.order == b.order) {
