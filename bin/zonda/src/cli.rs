@@ -1,6 +1,6 @@
 //! The command line: what there is to type, and which function does it.
 
-use crate::{control, serve};
+use crate::{control, generate, query, serve, zone};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,7 +8,18 @@ use zonda_config::Flags;
 
 /// A DNS server at the speed of the kernel.
 #[derive(Parser)]
-#[command(name = "zonda", version, about, arg_required_else_help = true)]
+#[command(
+    name = "zonda",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
+  zonda query @127.0.0.1 -p 5300 example.com SOA
+  zonda zone check example.com.zone
+
+Each command has more under --help."
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -24,6 +35,9 @@ enum Command {
     Stats(control::Stats),
     Zones(control::Zones),
     Stop(control::Stop),
+    Query(query::Query),
+    Zone(zone::Zone),
+    Generate(generate::Generate),
 }
 
 impl Cli {
@@ -37,6 +51,9 @@ impl Cli {
             Command::Stats(command) => command.run(),
             Command::Zones(command) => command.run(),
             Command::Stop(command) => command.run(),
+            Command::Query(command) => command.run(),
+            Command::Zone(command) => command.run(),
+            Command::Generate(command) => command.run(),
         }
     }
 }

@@ -2,7 +2,11 @@
 
 mod cli;
 mod control;
+mod generate;
+mod output;
+mod query;
 mod serve;
+mod zone;
 
 use clap::Parser;
 use std::process::ExitCode;

@@ -1,0 +1,86 @@
+//! `zonda query`: asks a server, as dig does.
+//!
+//! | file | what |
+//! |---|---|
+//! | `request` | words of the command line to a question and settings |
+//! | `exchange` | sending it, waiting, asking again |
+//! | `text`, `json` | showing what came |
+
+mod exchange;
+mod json;
+mod request;
+mod text;
+
+use crate::output;
+use clap::Args;
+use request::{Form, OPTIONS, Request};
+use std::net::IpAddr;
+use std::process::ExitCode;
+use zonda_wire::{Class, Type};
+
+/// Ask a server a question and show the reply
+///
+/// Without @SERVER the first name server of /etc/resolv.conf is asked, or 127.0.0.1. Asks over UDP,
+/// and over TCP when the reply was cut off. The type is A unless given.
+#[derive(Args)]
+#[command(after_help = help())]
+pub struct Query {
+    /// In any order: @ and the server's address or name, the name to ask for, a type, a class, and
+    /// options that begin with +
+    #[arg(value_name = "@SERVER | NAME | TYPE | CLASS | +OPTION")]
+    words: Vec<String>,
+    /// Ask this port
+    #[arg(short, long, default_value_t = 53)]
+    port: u16,
+    /// Ask for the name of this address
+    #[arg(short = 'x', long, value_name = "ADDRESS")]
+    reverse: Option<IpAddr>,
+    /// Ask for this type, even if it looks like a name
+    #[arg(short = 't', long = "type", value_name = "TYPE")]
+    qtype: Option<Type>,
+    /// Ask in this class: IN, CH (as in version.bind TXT), HS
+    #[arg(short, long, value_name = "CLASS")]
+    class: Option<Class>,
+}
+
+impl Query {
+    /// Asks.
+    pub fn run(self) -> ExitCode {
+        let asked = match Request::new(&self) {
+            Ok(request) => request,
+            Err(error) => {
+                eprintln!("zonda: {error}");
+                return ExitCode::from(2);
+            }
+        };
+        output::exit_code(exchange::ask(&asked).and_then(|exchange| {
+            output::print(|out| match asked.form {
+                Form::Text => text::print(&exchange, out),
+                Form::Short => text::print_short(&exchange, out),
+                Form::Json => json::print(&exchange, out),
+            })?;
+            Ok(ExitCode::SUCCESS)
+        }))
+    }
+}
+
+/// What follows the arguments in the help.
+fn help() -> String {
+    let mut help = String::from("Options behind +, most of which +no… turns off:\n");
+    for option in OPTIONS {
+        let name = format!("+{}{}", option.name, option.value);
+        help.push_str(&format!("  {name:<13} {}\n", option.help));
+    }
+    help.push_str(
+        "
+Exit code: 0 when a reply came, whatever it says; 1 when none came; 2 for a wrong command line.
+
+Examples:
+  zonda query @127.0.0.1 -p 5300 www.example.com AAAA
+  zonda query @192.0.2.53 example.com SOA +dnssec +norec
+  zonda query @192.0.2.53 -x 192.0.2.10 +short
+  zonda query @192.0.2.53 version.bind TXT CH
+  zonda query @192.0.2.53 example.com MX +json | jq '.answer[].data'",
+    );
+    help
+}

@@ -1,0 +1,80 @@
+//! The zone file of a command, in either form.
+
+use clap::Args;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use zonda_wire::{Name, Type};
+use zonda_zone::{Diagnostics, JsonZone, file, json};
+
+/// How much of a file is searched for its SOA record, octets.
+const HEAD_BYTES: u64 = 1 << 20;
+
+/// Which file to read.
+#[derive(Args)]
+pub struct Input {
+    /// A master file, or a JSON file of zones if its name ends in .json
+    file: PathBuf,
+    /// The zone's name, where the file does not say it by $ORIGIN or a SOA record with a whole
+    /// name; of a JSON file, the one zone to take
+    #[arg(long, value_name = "NAME")]
+    origin: Option<Name>,
+}
+
+impl Input {
+    /// Reads the zones of the file: one of a master file, any number of JSON.
+    ///
+    /// # Errors
+    /// When it is not known which zone that is.
+    pub fn read(&self) -> Result<(Vec<JsonZone>, Diagnostics), String> {
+        let file = self.file.display();
+        if self.file.extension().is_some_and(|extension| extension == "json") {
+            let (mut zones, diagnostics) = json::read(&self.file);
+            if let Some(wanted) = &self.origin {
+                zones.retain(|zone| zone.name.to_lowercase() == wanted.to_lowercase());
+                if zones.is_empty() && !diagnostics.has_errors() {
+                    return Err(format!("{file}: there is no zone {wanted} in it"));
+                }
+            }
+            return Ok((zones, diagnostics));
+        }
+        let name = match &self.origin {
+            Some(name) => name.clone(),
+            None => name_in(&self.file)?.ok_or_else(|| {
+                format!("{file}: the file does not say which zone it is: add --origin NAME")
+            })?,
+        };
+        let (records, diagnostics) = file::read(&self.file, &name, &file::Options::default());
+        Ok((vec![JsonZone { name, sha: None, records }], diagnostics))
+    }
+
+    /// Reads the zones of a file without errors; warnings go to standard error.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn read_whole(&self) -> Result<Vec<JsonZone>, String> {
+        let (zones, diagnostics) = self.read()?;
+        eprint!("{diagnostics}");
+        match diagnostics.error_count() {
+            0 => Ok(zones),
+            1 => Err(format!("{}: not a whole zone, because of the error", self.file.display())),
+            n => Err(format!("{}: not a whole zone, because of {n} errors", self.file.display())),
+        }
+    }
+}
+
+/// The owner of the SOA record at the beginning of a file, if it does not depend on the origin.
+fn name_in(file: &Path) -> Result<Option<Name>, String> {
+    let mut head = Vec::new();
+    let opened = std::fs::File::open(file);
+    opened
+        .and_then(|opened| opened.take(HEAD_BYTES).read_to_end(&mut head))
+        .map_err(|error| format!("{}: cannot be read: {error}", file.display()))?;
+    let owner_within = |origin: &str| {
+        let origin: Name = origin.parse().ok()?;
+        let (records, _) = file::read_text(&head, file, &origin, &file::Options::default());
+        let soa = records.iter().find(|record| record.rtype == Type::SOA)?;
+        Name::from_wire(soa.owner).ok()
+    };
+    let [one, two] = ["one.invalid", "two.invalid"].map(owner_within);
+    Ok(if one == two { one } else { None })
+}

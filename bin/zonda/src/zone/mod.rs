@@ -1,0 +1,39 @@
+//! `zonda zone`: what can be done with zone files without a server.
+
+mod check;
+mod convert;
+mod input;
+mod print;
+mod stats;
+
+use crate::output;
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Check, print, convert or count zone files
+#[derive(Args)]
+pub struct Zone {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What is done.
+#[derive(Subcommand)]
+enum Command {
+    Check(check::Check),
+    Print(print::Print),
+    Convert(convert::Convert),
+    Stats(stats::Stats),
+}
+
+impl Zone {
+    /// Does it.
+    pub fn run(self) -> ExitCode {
+        output::exit_code(match self.command {
+            Command::Check(command) => command.run(),
+            Command::Print(command) => command.run(),
+            Command::Convert(command) => command.run(),
+            Command::Stats(command) => command.run(),
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! What commands print, word for word.
+//!
+//! The files in `cli/*.txt` hold commands behind `$`, what they write to standard output, what they
+//! write to standard error behind `2>`, and the exit code if it is not 0. `UPDATE=1` writes down
+//! what they print now.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use zonda_testkit::golden;
+
+/// Where the files of commands and the zones that they name are.
+fn directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli")
+}
+
+/// Runs a command line without quotes in it.
+fn run(line: &str) -> Output {
+    let arguments = line.strip_prefix("zonda").unwrap().split_ascii_whitespace();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+    command.current_dir(directory()).env("COLUMNS", "100").stdin(Stdio::null());
+    command.args(arguments).output().unwrap()
+}
+
+/// Runs the commands of a file, and compares what they print.
+fn check(file: &str) {
+    let path = directory().join(file);
+    let mut text = String::new();
+    for line in std::fs::read_to_string(&path).unwrap().lines() {
+        let Some(line) = line.strip_prefix("$ ") else { continue };
+        let output = run(line);
+        let between = if text.is_empty() { "" } else { "\n" };
+        writeln!(text, "{between}$ {line}").unwrap();
+        for line in String::from_utf8(output.stdout).unwrap().lines() {
+            writeln!(text, "{}", line.trim_end()).unwrap();
+        }
+        for line in String::from_utf8(output.stderr).unwrap().lines() {
+            writeln!(text, "{}", format!("2> {line}").trim_end()).unwrap();
+        }
+        match output.status.code() {
+            Some(0) => {}
+            code => writeln!(text, "exit {}", code.unwrap()).unwrap(),
+        }
+    }
+    golden::check(&path, &text);
+}
+
+#[test]
+fn zone_commands_say_what_they_find_and_what_is_wrong() {
+    check("zone.txt");
+}
+
+#[test]
+fn a_wrong_question_is_told_in_a_line() {
+    check("query.txt");
+}
+
+#[test]
+fn help_says_enough_to_need_no_manual() {
+    check("help.txt");
+}
+
+#[test]
+fn what_is_printed_is_read_again_and_prints_the_same() {
+    let printed = run("zonda zone print office.zone").stdout;
+    let folder = zonda_testkit::process::Folder::new("command-line");
+    let again = |name: &str, content: &[u8]| {
+        let path = folder.write(name, content);
+        run(&format!("zonda zone print {}", path.display())).stdout
+    };
+    assert!(!printed.is_empty());
+    assert_eq!(again("printed.zone", &printed), printed);
+    let json = run("zonda zone convert --to json office.zone").stdout;
+    assert_eq!(again("converted.json", &json), printed);
+}
+
+#[test]
+fn a_man_page_is_made_for_each_command_and_completions_for_each_shell() {
+    let folder = zonda_testkit::process::Folder::new("generate");
+    let output = run(&format!("zonda generate man {}", folder.path().display()));
+    assert!(output.status.success());
+    for command in ["zonda", "zonda-serve", "zonda-query", "zonda-zone-check"] {
+        assert!(folder.path().join(format!("{command}.1")).exists(), "{command}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let output = run(&format!("zonda generate completions {shell}"));
+        assert!(String::from_utf8(output.stdout).unwrap().contains("zonda"), "{shell}");
+    }
+}
