@@ -324,3 +324,20 @@ scenarios! {
     wildcards_stand_for_names_that_do_not_exist "wildcard.txt",
     the_longest_matching_zone_answers "zones.txt",
 }
+
+#[test]
+fn a_zone_with_an_ambiguous_owner_is_not_built() {
+    let apex: Name = "example.org".parse().unwrap();
+    let error = |more: &str| {
+        let text = format!("$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\n{more}\n");
+        let options = file::Options::default();
+        let (records, _) = file::read_text(text.as_bytes(), Path::new("zone"), &apex, &options);
+        build(&apex, &records, SEED).err().map(|error| error.to_string())
+    };
+    let alone =
+        |what: &str| Some(format!("{what} must be alone, remove it or what stands beside it"));
+    assert_eq!(error("a CNAME b\na TXT x"), alone("a.example.org. CNAME"));
+    assert_eq!(error("a CNAME b\na CNAME c"), alone("a.example.org. CNAME"));
+    assert_eq!(error("@ SOA ns host 2 2 3 4 5"), alone("example.org. SOA"));
+    assert_eq!(error("a CNAME b\na CNAME B\na NSEC c CNAME NSEC"), None);
+}

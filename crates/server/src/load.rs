@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 use zonda_config::{Access, Source, Zone as ZoneConfig};
 use zonda_wire::Name;
-use zonda_zone::diagnostic::Diagnostics;
-use zonda_zone::{HashSeed, Records, Zone, build, file, json};
+use zonda_zone::diagnostic::{Diagnostics, Severity};
+use zonda_zone::{HashSeed, Records, Zone, build, check, file, json};
 
 /// Memory above which a zone is moved into huge pages.
 const HUGE_BYTES: usize = 8 << 20;
@@ -246,8 +246,11 @@ fn read(unit: &Unit) -> (Vec<(Name, Records)>, Diagnostics) {
     }
 }
 
-/// Builds a zone.
+/// Checks and builds a zone.
 fn make(name: &Name, records: &Records, seed: HashSeed) -> Result<LoadedZone, LoadError> {
+    if records.len() <= CHECKED_MAX {
+        log(&check::check(name, records, unix_secs()));
+    }
     let zone = build(name, records, seed)
         .map_err(|error| LoadError { first: format!("zone {name}: {error}"), count: 1 })?;
     if zone.bytes() > HUGE_BYTES {
@@ -259,24 +262,37 @@ fn make(name: &Name, records: &Records, seed: HashSeed) -> Result<LoadedZone, Lo
     Ok(LoadedZone { zone, records: records.len() })
 }
 
-/// Logs diagnostics; an error among them is the result.
+/// Seconds since 1970: signatures are judged by it.
+fn unix_secs() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// Records up to which a zone is checked whenever it is loaded; larger ones would be served late.
+const CHECKED_MAX: usize = 100_000;
+/// Diagnostics of a zone that are logged.
+const LOGGED_MAX: usize = 20;
+
+/// Logs what reading found; an error among it is the result.
 fn report(diagnostics: &Diagnostics) -> Result<(), LoadError> {
-    let mut first = None;
-    for diagnostic in diagnostics {
-        match diagnostic.severity {
-            zonda_zone::diagnostic::Severity::Error => {
-                tracing::error!("{diagnostic}");
-                first.get_or_insert_with(|| diagnostic.to_string());
-            }
-            zonda_zone::diagnostic::Severity::Warning => tracing::warn!("{diagnostic}"),
+    log(diagnostics);
+    match diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error) {
+        Some(first) => {
+            Err(LoadError { first: first.to_string(), count: diagnostics.error_count() })
         }
-    }
-    if diagnostics.unlisted_count() > 0 {
-        tracing::error!("and {} more errors and warnings", diagnostics.unlisted_count());
-    }
-    match first {
-        Some(first) => Err(LoadError { first, count: diagnostics.error_count() }),
         None => Ok(()),
+    }
+}
+
+/// Logs diagnostics, the first ones one by one. Whether a zone is served is not decided here.
+fn log(diagnostics: &Diagnostics) {
+    for diagnostic in diagnostics.iter().take(LOGGED_MAX) {
+        tracing::warn!("{diagnostic}");
+    }
+    let all = diagnostics.error_count() + diagnostics.warning_count();
+    if all > LOGGED_MAX as u64 {
+        let more = all - LOGGED_MAX as u64;
+        tracing::warn!("and {more} more errors and warnings; `zonda check` tells them");
     }
 }
 
@@ -300,6 +316,11 @@ pub fn check(config: &zonda_config::Config, print: &mut dyn FnMut(&str)) -> Chec
         report.add(&diagnostics, print);
         for (name, records) in zones {
             report.zones += 1;
+            let found = check::check(&name, &records, unix_secs());
+            report.add(&found, print);
+            if found.has_errors() {
+                continue;
+            }
             if let Err(error) = build(&name, &records, seed) {
                 report.errors += 1;
                 print(&format!("{}:0:0: error: zone {name}: {error}", unit.path.display()));

@@ -17,20 +17,28 @@ use std::fmt;
 use zonda_wire::{Name, Type, name, rdata};
 
 /// Why records do not make a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuildError {
     /// There is no SOA record at the apex.
     NoSoa,
+    /// An owner has records of which one must be alone: a CNAME beside other data (rfc2181#10.1),
+    /// several CNAME, or several SOA records.
+    NotAlone(Name, Type),
     /// A set, a node or the zone is larger than the snapshot's form can hold.
     TooLarge,
 }
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoSoa => "the zone has no SOA record at its apex",
-            Self::TooLarge => "the zone has over 16 GiB, or 65535 records of one name and type",
-        })
+        match self {
+            Self::NoSoa => f.write_str("the zone has no SOA record at its apex"),
+            Self::NotAlone(owner, rtype) => {
+                write!(f, "{owner} {rtype} must be alone, remove it or what stands beside it")
+            }
+            Self::TooLarge => {
+                f.write_str("the zone has over 16 GiB, or 65535 records of one name and type")
+            }
+        }
     }
 }
 
@@ -269,6 +277,25 @@ fn type_covered(record: Record<'_>) -> Type {
     }
 }
 
+/// Refuses an owner whose answers would be ambiguous.
+fn refuse_company(records: &[Keyed<'_>]) -> Result<(), BuildError> {
+    let Some(Keyed { record, .. }) = records.first().filter(|_| records.len() > 1) else {
+        return Ok(());
+    };
+    let count = |wanted: Type| records.iter().filter(|it| it.record.rtype == wanted).count();
+    // What may stand beside a CNAME: rfc4034#2.5, rfc3007#4.2, rfc2535#2.3.5.
+    let allowed = [Type::RRSIG, Type::NSEC, Type::KEY, Type::SIG, Type::NXT];
+    let beside = allowed.iter().map(|rtype| count(*rtype)).sum::<usize>();
+    let alone = match (count(Type::CNAME), count(Type::SOA)) {
+        (0, 0 | 1) => return Ok(()),
+        (1, 0) if records.len() == 1 + beside => return Ok(()),
+        (0, _) => Type::SOA,
+        _ => Type::CNAME,
+    };
+    let owner = Name::from_wire(record.owner).map_err(|_| BuildError::TooLarge)?;
+    Err(BuildError::NotAlone(owner, alone))
+}
+
 /// Rdata in the form in which it is compared (rfc4034#6.2); nearly always as it stands.
 fn canonical(record: Record<'_>) -> Cow<'_, [u8]> {
     let Record { rtype, rdata, .. } = record;
@@ -324,6 +351,7 @@ impl<'r> NodeWriter<'r> {
             records.sort_by(|a, b| key(a).cmp(&key(b))); // of equal ones, the first stays
             records.dedup_by(|a, b| key(a) == key(b));
         }
+        refuse_company(&records)?;
         let mut sets = 0_u16;
         for set in records.chunk_by(|a, b| a.order == b.order) {
             self.write_set(set)?;
