@@ -296,7 +296,7 @@ fn log(diagnostics: &Diagnostics) {
     }
 }
 
-/// What [`check`] found.
+/// What [`check()`] found.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CheckReport {
     /// Zones that were read.
