@@ -17,8 +17,8 @@ pub fn canonical(records: &Records) -> Vec<u32> {
         .map(|(index, record)| (sort_key(&record.owner[..record.owner.len() - shared]), index))
         .collect();
     keyed.sort_unstable_by(|a, b| {
-        let (one, two) = (records.get(a.1 as usize), records.get(b.1 as usize));
-        a.0.cmp(&b.0).then_with(|| compare(&one, &two)).then(a.1.cmp(&b.1))
+        let whole = || compare(&records.get(a.1 as usize), &records.get(b.1 as usize));
+        a.0.cmp(&b.0).then_with(whole).then(a.1.cmp(&b.1))
     });
     keyed.into_iter().map(|(_, index)| index).collect()
 }
