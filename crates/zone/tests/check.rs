@@ -130,6 +130,43 @@ fn real_peers_judge_as_it_is_written_down() {
     }
 }
 
+#[test]
+fn real_peers_sign_zones_in_which_nothing_is_wrong() {
+    let apex = "example.org".parse().unwrap();
+    for (number, denial) in ["", "-3 -", "-3 aabb -A"].into_iter().enumerate() {
+        let folder = Folder::new(&format!("signed-{number}"));
+        let directory = folder.path().to_str().unwrap();
+        let zone = folder.write("zone", format!("{HEAD}{APEX}{SIGNED}"));
+        let zone = zone.to_str().unwrap();
+        let (made, said) =
+            run("dnssec-keygen", &["-q", "-a", "ECDSAP256SHA256", "-K", directory, "example.org"]);
+        assert!(made, "{said}");
+        let arguments = ["-P", "-S", "-z", "-o", "example.org", "-K", directory, "-d", directory];
+        let denial: Vec<&str> = denial.split_ascii_whitespace().collect();
+        let (signed, said) = run("dnssec-signzone", &[&arguments, &denial[..], &[zone]].concat());
+        assert!(signed, "{said}");
+        let signed = std::fs::read(format!("{zone}.signed")).unwrap();
+        let (records, diagnostics) =
+            file::read_text(&signed, Path::new("z"), &apex, &Options::default());
+        assert_eq!(diagnostics.to_string(), "");
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        let found = check::check(&apex, &records, now.as_secs() as u32);
+        assert_eq!(found.to_string(), "", "{denial:?}\n{}", String::from_utf8_lossy(&signed));
+    }
+}
+
+/// Records with which a signer has something to do.
+const SIGNED: &str = "\
+*.w A 192.0.2.1
+a.b.c TXT deep
+alias CNAME ns1
+old DNAME example.com.
+open NS ns.open
+ns.open A 192.0.2.2
+closed NS ns1
+closed DS 1 13 2 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+";
+
 /// Whether a program succeeds, and what it says.
 fn run(program: &str, arguments: &[&str]) -> (bool, String) {
     let output = Command::new(program).args(arguments).output();

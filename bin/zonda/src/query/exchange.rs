@@ -9,12 +9,15 @@ use zonda_wire::query::flag;
 
 /// A reply and how it came.
 pub struct Exchange {
+    /// The reply.
     pub reply: Message,
-    /// Octets of the reply.
+    /// How many octets it has.
     pub octets: usize,
+    /// Where it came from.
     pub server: SocketAddr,
     /// `UDP` or `TCP`.
     pub transport: &'static str,
+    /// From sending the question over that transport to receiving the reply.
     pub elapsed: Duration,
 }
 

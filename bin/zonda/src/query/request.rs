@@ -18,6 +18,7 @@ pub struct Request {
     pub message: Message,
     /// An address or a name.
     pub server: String,
+    /// Where it listens.
     pub port: u16,
     /// TCP from the beginning.
     pub tcp: bool,
@@ -34,8 +35,11 @@ pub struct Request {
 /// How a reply is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form {
+    /// All sections, a line for each record.
     Text,
+    /// The data of the answer.
     Short,
+    /// An object.
     Json,
 }
 
@@ -48,18 +52,40 @@ struct Settings {
     dnssec: bool,
     cookie: bool,
     nsid: bool,
+    /// The largest UDP reply to take, octets.
     bufsize: u16,
     timeout_secs: u64,
     tries: u32,
     form: Form,
 }
 
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            tcp: false,
+            ignore_truncation: false,
+            recursion: true,
+            edns: true,
+            dnssec: false,
+            cookie: false,
+            nsid: false,
+            bufsize: 1232,
+            timeout_secs: 5,
+            tries: 3,
+            form: Form::Text,
+        }
+    }
+}
+
 /// An option behind `+`.
 pub struct QueryOption {
+    /// What stands behind `+`.
     pub name: &'static str,
     /// `=` and what stands for the value; empty for an option that is on or off.
     pub value: &'static str,
+    /// What it does, in a line.
     pub help: &'static str,
+    /// What it changes.
     set: Set,
 }
 
@@ -153,19 +179,7 @@ impl Request {
     /// # Errors
     /// The first word that is wrong.
     pub fn new(query: &Query) -> Result<Self, String> {
-        let mut settings = Settings {
-            tcp: false,
-            ignore_truncation: false,
-            recursion: true,
-            edns: true,
-            dnssec: false,
-            cookie: false,
-            nsid: false,
-            bufsize: 1232,
-            timeout_secs: 5,
-            tries: 3,
-            form: Form::Text,
-        };
+        let mut settings = Settings::default();
         let mut server = None;
         let mut name = query.reverse.map(|address| Ok(reverse_name(address)));
         let (mut qtype, mut class) = (query.qtype, query.class);
