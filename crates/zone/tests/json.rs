@@ -205,6 +205,32 @@ fn unknown_members_are_warned_about_and_the_record_is_kept() {
 }
 
 #[test]
+fn places_are_right_in_whatever_order_they_are_told() {
+    let members = "\"name\": \"x\",\n\"id\": 7,\n\"type\": \"TXT\", \"ttl\": 1,\n\
+                   \"data\": {\n\"port\": 1,\n\"txts\": [\"a\"]},\n \"more\": 2";
+    says(
+        &one(members),
+        1,
+        "z:6:9: warning: records[0].data.port: unknown here, and ignored (x. TXT)\n\
+         z:8:10: warning: records[0].more: unknown here, and ignored (x. TXT)\n\
+         z:3:7: warning: records[0].id: unknown here, and ignored (x. TXT)\n",
+    );
+}
+
+#[test]
+fn data_and_objects_have_bounds() {
+    let text = "x".repeat(255);
+    let strings = vec![format!("\"{text}\""); 257].join(",");
+    let members =
+        format!(r#""name": "x", "type": "TXT", "ttl": 1, "data": {{"txts": [{strings}]}}"#);
+    let said = "z:2:48: error: records[0].data: record data has at most 65535 octets (x. TXT)\n";
+    says(&one(&members), 0, said);
+    let members: Vec<String> = (0..101).map(|number| format!("\"{number}\": 0")).collect();
+    let said = "z:2:1: error: records[0]: expected at most 100 members\n";
+    says(&one(&members.join(",")), 0, said);
+}
+
+#[test]
 fn text_that_is_not_utf8_is_refused_at_its_place() {
     let (zones, diagnostics) = json::read_text(b"[\n \xff]", Path::new("z"));
     assert!(zones.is_empty());

@@ -73,6 +73,9 @@ pub(super) fn split(rtype: Type, field: &Field) -> Option<&'static Bits> {
     SPLIT.iter().find(|bits| bits.rtype == rtype && bits.field == field.name)
 }
 
+/// Most members that an object may have, so that looking for one of them stays quick.
+const MEMBERS_MAX: usize = 100;
+
 /// The members of an object that were not used yet.
 pub(super) struct Members<'t> {
     object: Json<'t>,
@@ -84,6 +87,9 @@ impl<'t> Members<'t> {
     pub(super) fn of(object: Json<'t>) -> Result<Self, Wrong<'t>> {
         let mut left: Vec<(Cow<'t, str>, Json<'t>)> = Vec::with_capacity(8);
         object.members(|key, value| {
+            if left.len() == MEMBERS_MAX {
+                return Err(object.expected("at most 100 members"));
+            }
             if left.iter().any(|member| member.0 == key) {
                 return Err(value.wrong(JsonFault::Repeated).within(&key));
             }

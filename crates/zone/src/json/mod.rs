@@ -23,6 +23,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use text::{Json, Wrong};
+use zonda_wire::rdata::Fault;
 use zonda_wire::rdata::schema::{self, Schema};
 use zonda_wire::{Name, Type};
 
@@ -157,6 +158,7 @@ impl<'t> Reader<'t> {
         records: &mut Records,
         named: &mut Option<RecordName>,
     ) -> Result<(), Wrong<'t>> {
+        let line = self.place_of(json.text()).line;
         let mut members = Members::of(json)?;
         let owner = members.need("name")?;
         let owner = read_name(owner).map_err(|wrong| wrong.within("name"))?;
@@ -180,7 +182,6 @@ impl<'t> Reader<'t> {
         self.report_left(members, path, named.as_ref());
 
         let owner = named.as_ref().map_or(&[0][..], |named| named.owner.as_wire());
-        let line = self.place_of(json.text()).line;
         let record = Record { owner, rtype, ttl, rdata: &self.rdata };
         records.push(record, line).map_err(|_| json.wrong(JsonFault::TooManyRecords))
     }
@@ -202,6 +203,9 @@ impl<'t> Reader<'t> {
             None => data::read_generic(rtype, &mut members, &mut self.rdata),
         }
         .map_err(in_data)?;
+        if self.rdata.len() > usize::from(u16::MAX) {
+            return Err(in_data(json.wrong(JsonFault::Data(Fault::TooLong))));
+        }
         members.drop_derived(rtype);
         self.report_left(members, &within(path, "data"), named.as_ref());
         Ok(())
@@ -227,17 +231,19 @@ impl<'t> Reader<'t> {
         self.diagnostics.push(Diagnostic { severity, place, record, problem: problem.into() });
     }
 
-    /// The line and column at which a part of the text begins. Quick as long as the parts asked for
-    /// come one after the other.
+    /// The line and column at which a part of the text begins. Only the text between this part and
+    /// the one asked for before is looked at.
     fn place_of(&mut self, part: &str) -> Place {
-        let offset = part.as_ptr() as usize - self.text.as_ptr() as usize;
-        let (from, line, line_start) =
-            if offset < self.counted.0 { (0, 1, 0) } else { self.counted };
-        let passed = &self.text.as_bytes()[from..offset];
-        let lines = passed.iter().filter(|&&octet| octet == b'\n').count();
-        let last = passed.iter().rposition(|&octet| octet == b'\n');
-        let line_start = last.map_or(line_start, |at| from + at + 1);
-        let line = line + lines as u32; // a text has less than 2³² lines
+        let text = self.text.as_bytes();
+        let offset = part.as_ptr() as usize - text.as_ptr() as usize;
+        let (from, mut line, mut line_start) = self.counted;
+        let between = &text[offset.min(from)..offset.max(from)];
+        let lines = between.iter().filter(|&&octet| octet == b'\n').count() as u32; // below 2³²
+        if lines > 0 {
+            line = if offset < from { line - lines } else { line + lines };
+            let last = text[..offset].iter().rposition(|&octet| octet == b'\n');
+            line_start = last.map_or(0, |at| at + 1);
+        }
         self.counted = (offset, line, line_start);
         let column = (offset - line_start) as u32 + 1;
         Place { file: self.file.clone(), line, column }
