@@ -114,6 +114,18 @@ fn real_peers_bind_prints_every_type_as_we_read_it() {
 }
 
 #[test]
+fn real_peers_bind_reads_every_type_as_we_print_it() {
+    // A second SOA and obsolete types are refused, CLA and IPN are unknown to it.
+    let zone = every_type(&["SOA", "MD", "MF", "CLA", "IPN"], &[]);
+    let origin = "example.org".parse().unwrap();
+    let (records, _) =
+        file::read_text(zone.as_bytes(), Path::new("text"), &origin, &Options::default());
+    let mut printed = Vec::new();
+    zonda_zone::print::print(&records, &mut printed).unwrap();
+    check_same(&zone, &bind("printed", str::from_utf8(&printed).unwrap()));
+}
+
+#[test]
 fn real_peers_ldns_prints_every_type_as_we_read_it() {
     let unknown_to_ldns = [
         "A6", "AMTRELAY", "AVC", "BRID", "CAA", "CLA", "DOA", "DSYNC", "HHIT", "IPN", "KEY",
