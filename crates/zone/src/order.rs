@@ -52,7 +52,7 @@ fn compare(one: &Record<'_>, two: &Record<'_>) -> Ordering {
 }
 
 /// Where a type stands among those of its owner.
-fn rank(rtype: Type) -> u16 {
+pub(crate) fn rank(rtype: Type) -> u16 {
     if rtype == Type::SOA { 0 } else { rtype.0 }
 }
 

@@ -4,7 +4,7 @@ use super::Findings;
 use super::names::name_of;
 use super::problem::CheckProblem;
 use super::view::{Owner, Standing, View};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use zonda_wire::rdata::{self, Kind, bitmap, schema};
 use zonda_wire::{Type, name};
 
@@ -45,10 +45,13 @@ pub(super) fn unsigned_sets(owner: Owner<'_>, findings: &mut Findings<'_>) {
     if !owner.view.is_signed {
         return;
     }
+    let covered = owner.of(Type::RRSIG).filter_map(|(_, signature)| {
+        signature.rdata.first_chunk().map(|covered| Type(u16::from_be_bytes(*covered)))
+    });
+    let covered: BTreeSet<Type> = covered.collect();
     for (index, rtype) in owner.types() {
         let is_due = rtype != Type::RRSIG && owner.is_authoritative_for(rtype);
-        let covers = |rdata: &[u8]| rdata.starts_with(&rtype.0.to_be_bytes());
-        if is_due && !owner.of(Type::RRSIG).any(|(_, signature)| covers(signature.rdata)) {
+        if is_due && !covered.contains(&rtype) {
             findings.record(index, CheckProblem::Unsigned(rtype));
         }
     }

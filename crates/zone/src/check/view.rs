@@ -222,9 +222,15 @@ impl<'v> Owner<'v> {
         self.indexes().iter().map(move |&index| (index, self.view.records.get(index as usize)))
     }
 
-    /// Its records of a type.
+    /// Its records of a type, found by halving: a name may have thousands of types.
     pub(super) fn of(self, rtype: Type) -> impl Iterator<Item = (u32, Record<'v>)> {
-        self.records().filter(move |(_, record)| record.rtype == rtype)
+        let record = move |index: u32| self.view.records.get(index as usize);
+        let rank = |index: &u32| order::rank(record(*index).rtype);
+        let wanted = order::rank(rtype);
+        let all = self.indexes();
+        let start = all.partition_point(|index| rank(index) < wanted);
+        let end = all.partition_point(|index| rank(index) <= wanted);
+        all[start..end].iter().map(move |&index| (index, record(index)))
     }
 
     /// Its types, each once, with the first record of the type.
@@ -236,7 +242,7 @@ impl<'v> Owner<'v> {
 
     /// Whether it has records of a type.
     pub(super) fn has(self, rtype: Type) -> bool {
-        self.records().any(|(_, record)| record.rtype == rtype)
+        self.of(rtype).next().is_some()
     }
 
     /// Whether it has an address.
