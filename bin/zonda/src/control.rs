@@ -9,7 +9,8 @@ use zonda_server::client::ask;
 /// How to reach the server.
 #[derive(Args)]
 struct Target {
-    /// The server's admin socket (default: the only one found where servers put it)
+    /// The server's admin socket (default: `$ZONDA_ADMIN_SOCKET`, else the only
+    /// one found where servers put it)
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
 }
@@ -17,7 +18,7 @@ struct Target {
 impl Target {
     /// Asks the server and prints its answer.
     fn ask(self, method: &str, path: &str) -> ExitCode {
-        let socket = match self.socket.map_or_else(only_socket, Ok) {
+        let socket = match self.socket.or_else(named_socket).map_or_else(only_socket, Ok) {
             Ok(socket) => socket,
             Err(error) => {
                 eprintln!("{error}");
@@ -39,6 +40,11 @@ impl Target {
             }
         }
     }
+}
+
+/// The socket that the environment names, for the server too.
+fn named_socket() -> Option<PathBuf> {
+    std::env::var_os("ZONDA_ADMIN_SOCKET").map(PathBuf::from)
 }
 
 /// The socket of the only server that runs here.
