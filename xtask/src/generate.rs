@@ -1,5 +1,7 @@
-//! Files made from code: the configuration's reference page and sample.
+//! Files made from code: the configuration's reference page and sample, and the list of RFCs.
 
+use crate::rfcs;
+use crate::tidy::Tree;
 use std::path::Path;
 use std::process::ExitCode;
 use std::{fs, io};
@@ -7,7 +9,8 @@ use std::{fs, io};
 /// Writes every generated file, and says which cannot be written.
 pub fn run() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    for (path, content) in zonda_config::generated_files() {
+    let rfcs = (rfcs::PAGE, rfcs::page(&Tree::of_repository()));
+    for (path, content) in zonda_config::generated_files().into_iter().chain([rfcs]) {
         if let Err(error) = write(&root.join(path), &content) {
             eprintln!("{path}: {error}");
             return ExitCode::FAILURE;

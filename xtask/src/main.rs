@@ -2,6 +2,7 @@
 
 mod generate;
 mod instructions;
+mod rfcs;
 mod tidy;
 
 use std::process::ExitCode;

@@ -7,6 +7,7 @@
 mod calls;
 mod docs;
 mod edges;
+mod generated;
 mod manifests;
 mod size;
 mod tree;
@@ -14,7 +15,7 @@ mod tree;
 use std::fmt;
 use std::process::ExitCode;
 
-use tree::Tree;
+pub use tree::Tree;
 
 /// One broken rule and where.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +53,7 @@ const RULES: &[Rule] = &[
     ("sizes", size::check),
     ("banned calls and paths", calls::check),
     ("links and code blocks", docs::check),
+    ("generated pages", generated::check),
 ];
 
 /// Applies every rule to the repository and prints what it finds.

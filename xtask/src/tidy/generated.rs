@@ -1,0 +1,17 @@
+//! Pages that are made from code are as the code would make them now.
+
+use super::{Finding, Tree};
+use crate::rfcs;
+
+/// Compares them.
+pub fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (number, module) in rfcs::unlisted(tree) {
+        let what = format!("has no line for RFC {number}, which {module} cites");
+        findings.push(Finding::new("xtask/src/rfcs.txt", 0, what));
+    }
+    if tree.text(rfcs::PAGE) != Some(&rfcs::page(tree)) {
+        findings.push(Finding::new(rfcs::PAGE, 0, "is stale: run `cargo xtask generate`"));
+    }
+    findings
+}
