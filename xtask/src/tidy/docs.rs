@@ -2,7 +2,7 @@
 //!
 //! Checked: relative links and images (the file or folder exists), their `#anchors` (a heading of
 //! the Markdown file has it), and every block marked `toml` or `json` parses. Not checked: links to
-//! other sites, and shell blocks, which are not run.
+//! other sites. Shell blocks that say so are run by `bin/zonda/tests/docs.rs`.
 
 use toml::de::DeTable;
 
