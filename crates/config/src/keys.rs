@@ -233,6 +233,8 @@ section! {
 
     /// Where the lines go.
     output: Toggle<Output> = "off";
+    /// How a line is written.
+    format: LogFormat = "text";
     /// Log one query in so many.
     sample: u32 = "1", from "1" to "1000000";
     /// Lines that may wait to be written.

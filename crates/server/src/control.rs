@@ -195,11 +195,14 @@ impl Control {
 
     /// Does what SIGHUP asks for.
     pub async fn hang_up(self: &Arc<Self>) {
-        if let Some(log) = &self.query_log {
-            log.reopen();
-        }
         let control = Arc::clone(self);
-        let _ = tokio::task::spawn_blocking(move || control.reload()).await;
+        let work = move || {
+            if let Some(log) = &control.query_log {
+                log.reopen();
+            }
+            let _ = control.reload(); // what became of it is logged
+        };
+        let _ = tokio::task::spawn_blocking(work).await; // a panic was logged by its hook
     }
 
     /// Waits until the query log is written.

@@ -3,35 +3,38 @@
 //! Workers put fixed-size events into a bounded channel and never wait: what does not fit is
 //! dropped and counted.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_config::{Output, QueryLog as Config};
+use zonda_config::{LogFormat, Output, QueryLog as Config};
 use zonda_engine::{Event, Observer, Reason, Transport};
 use zonda_wire::name::{NAME_BYTES_MAX, Presentation};
 use zonda_wire::{Class, Rcode, Type};
 
-/// The writing end, shared by all workers.
+/// How long a stop waits for lines to be written.
+const FLUSH_MAX: Duration = Duration::from_secs(1);
+
+/// The log's handle: makes what workers tell of their queries.
 #[derive(Clone)]
 pub struct QueryLog {
-    lines: SyncSender<Line>,
-    shared: Arc<Shared>,
+    entries: SyncSender<Entry>,
+    dropped: Arc<AtomicU64>,
     sample: u32,
 }
 
-/// What workers and the writer share.
-#[derive(Default)]
-struct Shared {
-    dropped: AtomicU64,
-    /// Lines handed over and written, to know when all are.
-    sent: AtomicU64,
-    written: AtomicU64,
-    reopen: AtomicBool,
+/// What the writer is sent.
+#[expect(clippy::large_enum_variant, reason = "almost all are lines, and a box is an allocation")]
+enum Entry {
+    Line(Line),
+    /// The file was renamed, so it is to be opened anew.
+    Reopen,
+    /// Whoever waits for what was sent before.
+    Written(SyncSender<()>),
 }
 
 /// What a line says.
@@ -55,12 +58,16 @@ impl QueryLog {
     /// When the file cannot be opened.
     pub fn open(config: &Config) -> io::Result<Option<Self>> {
         let Some(output) = config.output.0.clone() else { return Ok(None) };
-        let shared = Arc::<Shared>::default();
-        let (lines, receiver) = sync_channel(config.capacity as usize);
-        let mut writer =
-            Writer { target: Target::open(&output)?, output, shared: Arc::clone(&shared) };
+        let dropped = Arc::<AtomicU64>::default();
+        let (entries, receiver) = sync_channel(config.capacity as usize);
+        let mut writer = Writer {
+            target: open(&output)?,
+            output,
+            format: config.format,
+            dropped: Arc::clone(&dropped),
+        };
         thread::Builder::new().name("query-log".to_owned()).spawn(move || writer.run(&receiver))?;
-        Ok(Some(Self { lines, shared, sample: config.sample }))
+        Ok(Some(Self { entries, dropped, sample: config.sample }))
     }
 
     /// What a worker tells of its queries.
@@ -70,21 +77,27 @@ impl QueryLog {
 
     /// Lines that were dropped because the writer did not keep up.
     pub fn dropped(&self) -> u64 {
-        self.shared.dropped.load(Relaxed)
+        self.dropped.load(Relaxed)
     }
 
-    /// Has the file opened anew, for whoever renamed it.
+    /// Has the file opened anew, for whoever renamed it. Waits for room in the channel.
     pub fn reopen(&self) {
-        self.shared.reopen.store(true, Relaxed);
+        let _ = self.entries.send(Entry::Reopen); // the writer ends with the last handle only
     }
 
-    /// Waits until all lines are written, but no longer than a second.
+    /// Waits until all lines are written, but not long.
     pub fn flush(&self) {
-        let deadline = Instant::now() + Duration::from_secs(1);
-        let behind = || self.shared.written.load(Relaxed) < self.shared.sent.load(Relaxed);
-        while behind() && Instant::now() < deadline {
+        let deadline = Instant::now() + FLUSH_MAX;
+        let (written, wait) = sync_channel(1);
+        let mut entry = Entry::Written(written);
+        while let Err(TrySendError::Full(back)) = self.entries.try_send(entry) {
+            if Instant::now() > deadline {
+                return;
+            }
+            entry = back;
             thread::sleep(Duration::from_millis(5));
         }
+        let _ = wait.recv_timeout(deadline.saturating_duration_since(Instant::now()));
     }
 }
 
@@ -115,98 +128,113 @@ impl Observer for Sampler {
             reason: event.reason,
             reply_bytes: event.reply_bytes as u16, // a reply has at most 65 535 octets
         };
-        match self.log.lines.try_send(line) {
-            Ok(()) => self.log.shared.sent.fetch_add(1, Relaxed),
-            Err(_) => self.log.shared.dropped.fetch_add(1, Relaxed),
-        };
-    }
-}
-
-/// Where lines go.
-enum Target {
-    Stdout,
-    File(BufWriter<File>),
-}
-
-impl Target {
-    fn open(output: &Output) -> io::Result<Self> {
-        match output {
-            Output::Stdout => Ok(Self::Stdout),
-            Output::File(path) => {
-                let file = OpenOptions::new().create(true).append(true).open(path)?;
-                Ok(Self::File(BufWriter::new(file)))
-            }
+        if self.log.entries.try_send(Entry::Line(line)).is_err() {
+            self.log.dropped.fetch_add(1, Relaxed);
         }
     }
+}
+
+/// Where lines go. Its buffer holds whole lines, so that a killed server leaves no half of one.
+type Target = BufWriter<Box<dyn Write + Send>>;
+
+/// Opens what is configured.
+fn open(output: &Output) -> io::Result<Target> {
+    Ok(BufWriter::new(match output {
+        Output::Stdout => Box::new(io::stdout()),
+        Output::File(path) => Box::new(OpenOptions::new().create(true).append(true).open(path)?),
+    }))
 }
 
 /// The thread that writes.
 struct Writer {
     target: Target,
     output: Output,
-    shared: Arc<Shared>,
+    format: LogFormat,
+    dropped: Arc<AtomicU64>,
 }
 
 impl Writer {
-    /// Writes lines until no worker is left.
-    fn run(&mut self, lines: &Receiver<Line>) {
-        const IDLE: Duration = Duration::from_millis(200);
-        loop {
-            match lines.recv_timeout(IDLE) {
-                Ok(line) => {
-                    let mut count = self.write(&line);
-                    while let Ok(line) = lines.try_recv() {
-                        count += self.write(&line);
-                    }
-                    self.flush();
-                    self.shared.written.fetch_add(count, Relaxed);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+    /// Writes what is sent until nobody can send any more.
+    fn run(&mut self, entries: &Receiver<Entry>) {
+        while let Ok(first) = entries.recv() {
+            self.take(first);
+            while let Ok(next) = entries.try_recv() {
+                self.take(next);
             }
-            if self.shared.reopen.swap(false, Relaxed) {
-                match Target::open(&self.output) {
+            self.flush();
+        }
+    }
+
+    /// Does what an entry says.
+    fn take(&mut self, entry: Entry) {
+        match entry {
+            Entry::Line(line) => {
+                let text = match self.format {
+                    LogFormat::Text => line.to_text(),
+                    LogFormat::Json => line.to_json(),
+                };
+                if self.target.write_all(text.as_bytes()).is_err() {
+                    self.dropped.fetch_add(1, Relaxed);
+                }
+            }
+            Entry::Reopen => {
+                self.flush();
+                match open(&self.output) {
                     Ok(target) => self.target = target,
                     Err(error) => tracing::error!("the query log cannot be opened anew: {error}"),
                 }
             }
+            Entry::Written(waiting) => {
+                self.flush();
+                let _ = waiting.send(()); // who waited may have given up
+            }
         }
     }
 
-    /// Writes a line; returns 1.
-    fn write(&mut self, line: &Line) -> u64 {
-        let written = match &mut self.target {
-            Target::Stdout => write_line(&mut io::stdout().lock(), line),
-            Target::File(file) => write_line(file, line),
-        };
-        if written.is_err() {
-            self.shared.dropped.fetch_add(1, Relaxed);
-        }
-        1
-    }
-
+    /// Writes what is buffered; a full disk is told of once the buffer is full.
     fn flush(&mut self) {
-        if let Target::File(file) = &mut self.target {
-            let _ = file.flush(); // a line that is lost was counted, or the disk is full
-        }
+        let _ = self.target.flush();
     }
 }
 
-/// Writes `time client transport name class type rcode reason octets`.
-fn write_line(to: &mut impl Write, line: &Line) -> io::Result<()> {
-    let rcode = line.rcode.map_or_else(|| "-".to_owned(), |rcode| rcode.to_string());
-    writeln!(
-        to,
-        "{} {} {} {} {} {} {rcode} {} {}",
-        Rfc3339(line.unix_secs),
-        line.client,
-        line.transport.name(),
-        Presentation(&line.name[..usize::from(line.name_len)]),
-        line.qclass,
-        line.qtype,
-        line.reason.name(),
-        line.reply_bytes,
-    )
+impl Line {
+    /// `time client transport name class type rcode reason octets`.
+    fn to_text(&self) -> String {
+        let rcode = self.rcode.map_or_else(|| "-".to_owned(), |rcode| rcode.to_string());
+        format!(
+            "{} {} {} {} {} {} {rcode} {} {}\n",
+            Rfc3339(self.unix_secs),
+            self.client,
+            self.transport.name(),
+            self.name(),
+            self.qclass,
+            self.qtype,
+            self.reason.name(),
+            self.reply_bytes,
+        )
+    }
+
+    /// The same as an object of JSON.
+    fn to_json(&self) -> String {
+        let object = serde_json::json!({
+            "time": Rfc3339(self.unix_secs).to_string(),
+            "client": self.client.ip().to_string(),
+            "port": self.client.port(),
+            "transport": self.transport.name(),
+            "name": self.name().to_string(),
+            "class": self.qclass.to_string(),
+            "type": self.qtype.to_string(),
+            "rcode": self.rcode.map(|rcode| rcode.to_string()),
+            "reason": self.reason.name(),
+            "bytes": self.reply_bytes,
+        });
+        format!("{object}\n")
+    }
+
+    /// The name asked for.
+    fn name(&self) -> Presentation<'_> {
+        Presentation(&self.name[..usize::from(self.name_len)])
+    }
 }
 
 /// Prints seconds since 1970 as a date and time of day in UTC.
@@ -231,6 +259,30 @@ impl std::fmt::Display for Rfc3339 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_says_the_same_as_text_and_as_json() {
+        let mut name = [0; NAME_BYTES_MAX];
+        name[..7].copy_from_slice(b"\x03a\"b\x01c\0");
+        let line = Line {
+            unix_secs: 0,
+            client: "[2001:db8::1]:53".parse().expect("an address"),
+            transport: Transport::Udp,
+            name,
+            name_len: 7,
+            qclass: Class::IN,
+            qtype: Type::AAAA,
+            rcode: None,
+            reason: Reason::NotAQuery,
+            reply_bytes: 0,
+        };
+        let text = "1970-01-01T00:00:00Z [2001:db8::1]:53 udp a\\\"b.c. IN AAAA - not_a_query 0\n";
+        assert_eq!(line.to_text(), text);
+        let json =
+            r#"{"bytes":0,"class":"IN","client":"2001:db8::1","name":"a\\\"b.c.","port":53,"#;
+        assert!(line.to_json().starts_with(json), "{}", line.to_json());
+        assert!(line.to_json().ends_with("\"type\":\"AAAA\"}\n"), "{}", line.to_json());
+    }
 
     #[test]
     fn seconds_become_dates() {
