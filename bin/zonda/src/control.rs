@@ -4,7 +4,7 @@ use crate::cli::environment;
 use clap::Args;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use zonda_server::client::ask;
+use zonda_server::client::{ask, encoded};
 
 /// How to reach the server.
 #[derive(Args)]
@@ -75,7 +75,7 @@ impl Reload {
     /// Reloads.
     pub fn run(self) -> ExitCode {
         match self.zone {
-            Some(zone) => self.target.ask("POST", &format!("/v1/reload?zone={zone}")),
+            Some(zone) => self.target.ask("POST", &format!("/v1/reload?zone={}", encoded(&zone))),
             None => self.target.ask("POST", "/v1/reload"),
         }
     }
@@ -127,9 +127,9 @@ pub struct Zones {
 impl Zones {
     /// Lists them.
     pub fn run(self) -> ExitCode {
-        let after = self.after.map_or(String::new(), |name| format!("&after={name}"));
+        let after = self.after.map_or(String::new(), |name| format!("&after={}", encoded(&name)));
         match self.zone {
-            Some(zone) => self.target.ask("GET", &format!("/v1/zones/{zone}")),
+            Some(zone) => self.target.ask("GET", &format!("/v1/zones/{}", encoded(&zone))),
             None => self.target.ask("GET", &format!("/v1/zones?limit={}{after}", self.limit)),
         }
     }

@@ -19,6 +19,22 @@ pub struct Changes<'a> {
 }
 
 impl Config {
+    /// Takes over what `next` says and a reload can change. A listener that `next` lacks keeps its
+    /// access list, for it is answered on until the restart.
+    pub fn take_over(&mut self, next: Self) {
+        for listener in &mut self.listeners {
+            if let Some(same) = next.listeners.iter().find(|it| it.address == listener.address) {
+                listener.access.clone_from(&same.access);
+            }
+        }
+        self.zones = next.zones;
+        self.answers = next.answers;
+        self.edns = next.edns;
+        self.identity = next.identity;
+        self.rate_limit = next.rate_limit;
+        self.metrics = next.metrics;
+    }
+
     /// What `next` does differently. Costs time in proportion to the number of zones.
     #[must_use]
     pub fn changes<'a>(&'a self, next: &'a Self) -> Changes<'a> {

@@ -208,7 +208,7 @@ section! {
 
 section! {
     /// Metrics for Prometheus, at `/metrics` of the administrative interface.
-    pub struct Metrics: Table "metrics", Restart;
+    pub struct Metrics: Table "metrics", Reload;
 
     /// Zones that are counted one by one. Unset: the `busiest`. All others count as `other`.
     zones: Vec<Name>, like "example.com, example.org";

@@ -1,16 +1,22 @@
 //! The zones as the control side knows them, and the snapshots made from them.
 //!
 //! # Invariants
-//! - A zone that was served once is served until its unit is gone, whatever becomes of its file.
+//! - A zone that was served once is served until nothing in the configuration and the directories
+//!   stands for it any more, whatever becomes of its file.
 //! - A name belongs to one unit; the first that has it.
 
-use crate::load::{self, LoadError, LoadedUnit, LoadedZone, Stamp, Unit};
+use crate::load::{LoadError, LoadedUnit, LoadedZone};
+use crate::numbers::{Number, Numbers};
 use crate::settings::access;
-use std::collections::HashMap;
-use std::path::PathBuf;
+use crate::stamp::Stamp;
+use crate::units::{Survey, Unit, UnitKey, already_served, survey};
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
-use zonda_config::Config;
+use zonda_config::{Access, Config};
+use zonda_engine::access::AccessList;
+use zonda_engine::counters::Counters;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_wire::Name;
 use zonda_zone::{HashSeed, Zone};
@@ -18,30 +24,37 @@ use zonda_zone::{HashSeed, Zone};
 /// All zones of the server.
 pub struct Catalog {
     seed: HashSeed,
-    units: Vec<KnownUnit>,
+    units: HashMap<Arc<UnitKey>, KnownUnit>,
     /// By name in lower case.
     zones: HashMap<Name, KnownZone>,
-    /// Numbers of zones that are gone.
-    free_numbers: Vec<u32>,
-    next_number: u32,
-    /// Units that failed as a whole, by file.
-    failures: HashMap<PathBuf, LoadError>,
+    numbers: Numbers,
+    /// Directories that could not be read when they were last looked at.
+    unreadable: Vec<(PathBuf, LoadError)>,
+    /// Files that were left out when they were last looked at, and why.
+    ignored: HashSet<String>,
+    /// The access list that was converted last; most zones of a configuration share one.
+    last_access: Option<(Arc<Access>, Arc<AccessList>)>,
 }
 
-/// A unit and what it was when it was last looked at.
+/// A unit and what it was when it was last loaded.
 struct KnownUnit {
     unit: Unit,
     stamps: Vec<Stamp>,
     /// Its zones, in lower case.
     zones: Vec<Name>,
+    /// Why not even its zones' names are known; those it had before stay.
+    failure: Option<LoadError>,
+    /// Whether anything in it could not be loaded.
+    failed: bool,
 }
 
 /// A zone, served or not.
 pub struct KnownZone {
     /// What the snapshot holds.
     pub entry: Arc<ZoneEntry>,
-    /// Its file.
-    pub path: PathBuf,
+    /// Where it is from.
+    unit: Arc<UnitKey>,
+    number: Number,
     /// How many records the served version has.
     pub records: usize,
     /// When that was loaded.
@@ -58,6 +71,19 @@ impl KnownZone {
             Source::Unavailable => None,
         }
     }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.unit.path
+    }
+}
+
+/// A file or directory that could not be read.
+pub struct Failure<'c> {
+    /// Why.
+    pub error: &'c LoadError,
+    /// Whether zones from there are served because they could be read before.
+    pub is_served: bool,
 }
 
 /// What a reload did.
@@ -67,7 +93,7 @@ pub struct Outcome {
     pub loaded: Vec<Name>,
     /// Zones that are not served any more.
     pub removed: Vec<Name>,
-    /// Zones that could not be loaded, and files of which none could.
+    /// What is wrong with zones and files that could not be loaded.
     pub failed: Vec<String>,
     /// Whether anything in the snapshot differs.
     pub changed: bool,
@@ -75,10 +101,10 @@ pub struct Outcome {
     names_changed: bool,
 }
 
-/// Which units a reload looks at.
+/// Which units a reload loads.
 #[derive(Clone, Copy)]
 pub enum Scope<'n> {
-    /// Those whose files changed.
+    /// Those whose files changed, and those that could not be loaded before.
     Changed,
     /// Those whose files changed and are watched.
     Watched,
@@ -86,33 +112,49 @@ pub enum Scope<'n> {
     Zone(&'n Name),
 }
 
-/// All units of a configuration, and which of them to load.
+/// What is to be done with a unit.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Keep,
+    /// Nothing is new but who may ask.
+    Admit,
+    Load,
+}
+
+/// What is to be done to bring the zones up to date with the configuration and the files.
 pub struct Plan {
-    units: Vec<(Unit, bool)>,
+    units: Vec<(Unit, Step)>,
+    gone: Vec<Arc<UnitKey>>,
+    unreadable: Vec<(PathBuf, LoadError)>,
+    ignored: Vec<String>,
+    /// Whether failures are reported that were reported before: somebody asked.
+    is_asked: bool,
 }
 
 impl Plan {
     /// The units to load, in the order in which [`Catalog::apply`] wants the results.
     pub fn stale(&self) -> Vec<&Unit> {
-        self.units.iter().filter(|(_, stale)| *stale).map(|(unit, _)| unit).collect()
+        let stale = self.units.iter().filter(|(_, step)| *step == Step::Load);
+        stale.map(|(unit, _)| unit).collect()
     }
 }
 
 impl Catalog {
-    /// No zones yet.
-    pub fn new(seed: HashSeed) -> Self {
+    /// No zones yet; workers will count in `engines`.
+    pub fn new(seed: HashSeed, engines: Vec<Arc<Counters>>) -> Self {
         Self {
             seed,
-            units: Vec::new(),
+            units: HashMap::new(),
             zones: HashMap::new(),
-            free_numbers: Vec::new(),
-            next_number: 0,
-            failures: HashMap::new(),
+            numbers: Numbers::new(engines),
+            unreadable: Vec::new(),
+            ignored: HashSet::new(),
+            last_access: None,
         }
     }
 
     /// All zones, in no particular order.
-    pub fn zones(&self) -> impl Iterator<Item = &KnownZone> {
+    pub fn zones(&self) -> impl ExactSizeIterator<Item = &KnownZone> {
         self.zones.values()
     }
 
@@ -121,149 +163,259 @@ impl Catalog {
         self.zones.get(&name.to_lowercase())
     }
 
-    /// Files of which nothing could be loaded, with the reasons.
-    pub fn failures(&self) -> impl Iterator<Item = (&PathBuf, &LoadError)> {
-        self.failures.iter()
+    /// Queries for a zone so far.
+    pub fn queries(&self, zone: &KnownZone) -> u64 {
+        self.numbers.queries(zone.number)
     }
 
-    /// The lowest number that no zone has.
-    pub fn numbers(&self) -> usize {
-        self.next_number as usize
+    /// Queries for zones that are gone.
+    pub fn queries_gone(&self) -> u64 {
+        self.numbers.queries_gone()
     }
 
-    /// What has to be loaded to bring the zones up to date with the configuration and the files.
-    pub fn plan(&self, config: &Config, scope: Scope<'_>) -> Plan {
-        let known: HashMap<&Unit, &KnownUnit> =
-            self.units.iter().map(|it| (&it.unit, it)).collect();
-        let units = load::units(&config.zones).into_iter().map(|unit| {
-            let stale = known.get(&unit).is_none_or(|known| is_stale(known, config.watch, scope));
-            (unit, stale)
+    /// Files and directories that could not be read.
+    pub fn failures(&self) -> impl Iterator<Item = Failure<'_>> {
+        let files = self.units.values().filter_map(|known| {
+            let error = known.failure.as_ref()?;
+            Some(Failure { error, is_served: !known.zones.is_empty() })
         });
-        Plan { units: units.collect() }
+        let directories = self.unreadable.iter().map(|(path, error)| {
+            let is_served = self.units_in(path).next().is_some();
+            Failure { error, is_served }
+        });
+        files.chain(directories)
+    }
+
+    /// The units that were found in a directory.
+    fn units_in(&self, directory: &Path) -> impl Iterator<Item = &Unit> {
+        let units = self.units.values().map(|known| &known.unit);
+        units.filter(move |unit| unit.in_directory && unit.key.path.parent() == Some(directory))
+    }
+
+    /// What has to be done to bring the zones up to date with the configuration and the files.
+    pub fn plan(&self, config: &Config, scope: Scope<'_>) -> Plan {
+        let Survey { units, unreadable, ignored } = survey(&config.zones, |directory| {
+            let mut units: Vec<_> = self.units_in(directory).cloned().collect();
+            units.sort_by(|a, b| a.key.path.cmp(&b.key.path));
+            units
+        });
+        let target = match scope {
+            Scope::Zone(name) => self.zone(name).map(|zone| &zone.unit),
+            Scope::Changed | Scope::Watched => None,
+        };
+        let is_stale = |known: &KnownUnit| match scope {
+            Scope::Zone(_) => Some(&known.unit.key) == target,
+            Scope::Watched if !config.watch && !known.unit.in_directory => false,
+            Scope::Watched => known.is_outdated(),
+            Scope::Changed => known.failed || known.is_outdated(),
+        };
+        let mut known_units = 0;
+        let units: Vec<_> = units
+            .into_iter()
+            .map(|unit| {
+                let Some(known) = self.units.get(&unit.key) else { return (unit, Step::Load) };
+                known_units += 1;
+                let step = match (&unit, &known.unit) {
+                    (new, old) if new.root != old.root || is_stale(known) => Step::Load,
+                    (new, old) if new.access != old.access => Step::Admit,
+                    (new, old) if new.in_directory != old.in_directory => Step::Admit,
+                    _ => Step::Keep,
+                };
+                (unit, step)
+            })
+            .collect();
+        let gone = if known_units == self.units.len() { Vec::new() } else { self.others(&units) };
+        let is_asked = !matches!(scope, Scope::Watched);
+        Plan { units, gone, unreadable, ignored, is_asked }
+    }
+
+    /// The known units that are not among `units`.
+    fn others(&self, units: &[(Unit, Step)]) -> Vec<Arc<UnitKey>> {
+        let planned: HashSet<&UnitKey> = units.iter().map(|(unit, _)| &*unit.key).collect();
+        self.units.keys().filter(|key| !planned.contains(&***key)).cloned().collect()
     }
 
     /// Carries out a plan, with what was loaded for it.
     pub fn apply(&mut self, plan: Plan, loaded: Vec<LoadedUnit>) -> Outcome {
         let mut outcome = Outcome::default();
-        let mut known: HashMap<Unit, KnownUnit> =
-            self.units.drain(..).map(|known| (known.unit.clone(), known)).collect();
-        let mut stale = Vec::new();
-        for (unit, is_stale) in plan.units {
-            let known = known.remove(&unit);
-            let new = || KnownUnit { unit, stamps: Vec::new(), zones: Vec::new() };
-            match known {
-                Some(known) if !is_stale => self.units.push(known),
-                known => stale.push(known.unwrap_or_else(new)),
+        self.note_failures(plan.unreadable, plan.is_asked, &mut outcome);
+        self.note_ignored(plan.ignored);
+        // Zones that their units have no more. Another unit may take them over; the data of the
+        // former stays until that is loaded.
+        let mut orphans: HashSet<Name> = HashSet::new();
+        for key in plan.gone {
+            orphans.extend(self.units.remove(&key).into_iter().flat_map(|known| known.zones));
+        }
+        let (mut loaded, mut loads) = (loaded.into_iter(), Vec::new());
+        for (unit, step) in plan.units {
+            match step {
+                Step::Keep => {}
+                Step::Admit => self.admit(unit, &mut outcome),
+                Step::Load => loads.extend(loaded.next().map(|loaded| (unit, loaded))),
             }
         }
-        for gone in known.into_values() {
-            gone.zones.iter().for_each(|name| self.remove(name, &mut outcome));
-            self.failures.remove(&gone.unit.path);
+        for (unit, loaded) in &loads {
+            self.find_lost(&unit.key, loaded, &mut orphans);
         }
-        for (unit, loaded) in stale.into_iter().zip(loaded) {
-            self.take(unit, loaded, &mut outcome);
+        for (unit, loaded) in loads {
+            self.take(unit, loaded, &mut orphans, &mut outcome);
         }
+        orphans.iter().for_each(|name| self.remove(name, &mut outcome));
         outcome
     }
 
-    /// Takes over what became of a unit.
-    fn take(&mut self, mut unit: KnownUnit, loaded: LoadedUnit, outcome: &mut Outcome) {
-        unit.stamps = loaded.stamps;
-        self.failures.remove(&unit.unit.path);
-        if let Some(failure) = loaded.failure {
-            outcome.failed.push(failure.to_string());
-            self.failures.insert(unit.unit.path.clone(), failure);
-            self.units.push(unit);
-            return;
-        }
-        let before = std::mem::take(&mut unit.zones);
-        for (name, zone) in loaded.zones {
-            let key = name.to_lowercase();
-            let taken = self.zones.get(&key).filter(|other| other.path != unit.unit.path);
-            if let Some(other) = taken {
-                let (path, other) = (unit.unit.path.display(), other.path.display());
-                tracing::warn!("{path}: zone {name} is already served from {other}; ignored");
-                continue;
+    /// Notes which directories cannot be read.
+    fn note_failures(
+        &mut self,
+        unreadable: Vec<(PathBuf, LoadError)>,
+        is_asked: bool,
+        outcome: &mut Outcome,
+    ) {
+        for failure in &unreadable {
+            if is_asked || !self.unreadable.contains(failure) {
+                tracing::error!("{}", failure.1);
+                outcome.failed.push(failure.1.to_string());
             }
-            self.put(&unit.unit, &key, zone, outcome);
-            unit.zones.push(key);
         }
-        let gone: Vec<_> = before.into_iter().filter(|name| !unit.zones.contains(name)).collect();
-        gone.iter().for_each(|name| self.remove(name, outcome));
-        self.units.push(unit);
+        self.unreadable = unreadable;
+    }
+
+    /// Notes which files are left out, and logs those that are new.
+    fn note_ignored(&mut self, ignored: Vec<String>) {
+        for reason in ignored.iter().filter(|reason| !self.ignored.contains(*reason)) {
+            tracing::warn!("{reason}");
+        }
+        self.ignored = ignored.into_iter().collect();
+    }
+
+    /// Puts into force what a unit says of its zones besides their data.
+    fn admit(&mut self, unit: Unit, outcome: &mut Outcome) {
+        let Some(mut known) = self.units.remove(&unit.key) else { return };
+        known.unit = unit;
+        self.change_access(&known, outcome);
+        self.units.insert(Arc::clone(&known.unit.key), known);
+    }
+
+    /// Changes who may ask for the zones of a unit to whom the unit says.
+    fn change_access(&mut self, known: &KnownUnit, outcome: &mut Outcome) {
+        let access = self.access_list(&known.unit);
+        for name in &known.zones {
+            if let Some(zone) = self.zones.get_mut(name) {
+                zone.entry = entry(name, zone.data().cloned(), access.clone(), zone.number);
+                outcome.changed = true;
+            }
+        }
+    }
+
+    /// Finds the zones that a unit has no more.
+    fn find_lost(&self, key: &Arc<UnitKey>, loaded: &LoadedUnit, orphans: &mut HashSet<Name>) {
+        let (Some(known), Ok(zones)) = (self.units.get(key), &loaded.zones) else { return };
+        let now: HashSet<Name> = zones.iter().map(|(name, _)| name.to_lowercase()).collect();
+        orphans.extend(known.zones.iter().filter(|name| !now.contains(*name)).cloned());
+    }
+
+    /// Takes over what became of a unit.
+    fn take(
+        &mut self,
+        unit: Unit,
+        loaded: LoadedUnit,
+        orphans: &mut HashSet<Name>,
+        outcome: &mut Outcome,
+    ) {
+        let former = self.units.remove(&unit.key);
+        let key = Arc::clone(&unit.key);
+        let (stamps, zones) = (loaded.stamps, Vec::new());
+        let mut known = KnownUnit { unit, stamps, zones, failure: None, failed: false };
+        match loaded.zones {
+            Ok(zones) => {
+                for (name, zone) in zones {
+                    known.failed |= zone.is_err();
+                    let name = name.to_lowercase();
+                    let other = self.zones.get(&name).filter(|zone| zone.unit != key);
+                    if let (Some(other), false) = (other, orphans.remove(&name)) {
+                        tracing::warn!("{}", already_served(&key.path, &name, other.path()));
+                        continue;
+                    }
+                    self.put(&known.unit, name.clone(), zone, outcome);
+                    known.zones.push(name);
+                }
+            }
+            Err(error) => {
+                tracing::error!("nothing was loaded: {error}");
+                outcome.failed.push(error.to_string());
+                known.zones = former.map(|former| former.zones).unwrap_or_default();
+                (known.failure, known.failed) = (Some(error), true);
+                self.change_access(&known, outcome);
+            }
+        }
+        self.units.insert(key, known);
     }
 
     /// Puts a zone in place of the former version, which stays if the new one failed.
     fn put(
         &mut self,
         unit: &Unit,
-        name: &Name,
+        name: Name,
         loaded: Result<LoadedZone, LoadError>,
         outcome: &mut Outcome,
     ) {
-        let former = self.zones.remove(name);
+        let former = self.zones.remove(&name);
+        outcome.changed = true;
         outcome.names_changed |= former.is_none();
-        let number = former.as_ref().map_or_else(|| self.number(), |zone| zone.entry.number);
-        let mut next = KnownZone {
-            entry: Arc::new(ZoneEntry {
-                apex: name.clone(),
-                source: Source::Unavailable,
-                access: unit.access.as_deref().map(|list| Arc::new(access(list))),
-                number,
-            }),
-            path: unit.path.clone(),
-            records: 0,
-            loaded: None,
-            error: None,
+        let number = former.as_ref().map_or_else(|| self.numbers.take(), |zone| zone.number);
+        let (mut data, mut records, mut since, mut error) = match former {
+            Some(former) => (former.data().cloned(), former.records, former.loaded, None),
+            None => (None, 0, None, None),
         };
-        let entry = Arc::get_mut(&mut next.entry).expect("made just now");
         match loaded {
-            Ok(LoadedZone { zone, records }) => {
-                warn_if_serial_went_back(former.as_ref(), &zone);
+            Ok(new) => {
+                warn_if_serial_went_back(data.as_deref(), &new.zone);
                 outcome.loaded.push(name.clone());
-                entry.source = Source::Data(Arc::new(zone));
-                (next.records, next.loaded) = (records, Some(SystemTime::now()));
+                (data, records) = (Some(Arc::new(new.zone)), new.records);
+                since = Some(SystemTime::now());
             }
-            Err(error) => {
-                outcome.failed.push(format!("{name}: {error}"));
-                if let Some(former) = former {
-                    if let Some(data) = former.data() {
-                        entry.source = Source::Data(Arc::clone(data));
-                    }
-                    (next.records, next.loaded) = (former.records, former.loaded);
-                }
-                let state = match entry.source {
-                    Source::Data(_) => "its former version is still served",
-                    Source::Unavailable => "it is answered SERVFAIL",
+            Err(failure) => {
+                let state = match data {
+                    Some(_) => "its former version is still served",
+                    None => "it is answered SERVFAIL",
                 };
-                tracing::error!("zone {name} was not loaded, {state}: {error}");
-                next.error = Some(error);
+                tracing::error!("zone {name} was not loaded, {state}: {failure}");
+                outcome.failed.push(format!("{name}: {failure}"));
+                error = Some(failure);
             }
         }
-        outcome.changed = true;
-        self.zones.insert(name.clone(), next);
+        let entry = entry(&name, data, self.access_list(unit), number);
+        let unit = Arc::clone(&unit.key);
+        self.zones.insert(name, KnownZone { entry, unit, number, records, loaded: since, error });
     }
 
     /// Takes a zone away.
     fn remove(&mut self, name: &Name, outcome: &mut Outcome) {
         if let Some(zone) = self.zones.remove(name) {
-            self.free_numbers.push(zone.entry.number);
+            self.numbers.give_back(zone.number);
             outcome.removed.push(name.clone());
             outcome.changed = true;
             outcome.names_changed = true;
         }
     }
 
-    /// A number for a new zone.
-    fn number(&mut self) -> u32 {
-        self.free_numbers.pop().unwrap_or_else(|| {
-            self.next_number += 1;
-            self.next_number - 1
-        })
+    /// The access list of a unit as the engine reads it.
+    fn access_list(&mut self, unit: &Unit) -> Option<Arc<AccessList>> {
+        let configured = unit.access.as_ref()?;
+        if let Some((last, list)) = &self.last_access
+            && last == configured
+        {
+            return Some(Arc::clone(list));
+        }
+        let list = Arc::new(access(configured));
+        self.last_access = Some((Arc::clone(configured), Arc::clone(&list)));
+        Some(list)
     }
 
-    /// The table of all zones; parts of `former` are shared if the names are the same.
+    /// The table of all zones, for whose counting there is room from now on; parts of `former` are
+    /// shared if the names are the same.
     pub fn table(&self, former: Option<&ZoneTable>, outcome: &Outcome) -> ZoneTable {
+        self.numbers.make_room();
         let Some(former) = former.filter(|_| !outcome.names_changed) else {
             let entries = self.zones.values().map(|zone| Arc::clone(&zone.entry)).collect();
             return ZoneTable::new(entries, self.seed);
@@ -274,20 +426,34 @@ impl Catalog {
         });
         former.with_replaced(changed)
     }
-}
 
-/// Whether a unit must be loaded again.
-fn is_stale(known: &KnownUnit, watch: bool, scope: Scope<'_>) -> bool {
-    match scope {
-        Scope::Zone(name) => known.zones.contains(&name.to_lowercase()),
-        Scope::Watched if !watch && !known.unit.watched => false,
-        Scope::Changed | Scope::Watched => known.stamps.iter().any(|stamp| !stamp.is_current()),
+    /// Notes that no worker has an older table any more.
+    pub fn note_published(&mut self) {
+        self.numbers.note_published();
     }
 }
 
+impl KnownUnit {
+    /// Whether a file of it changed since it was read.
+    fn is_outdated(&self) -> bool {
+        !self.stamps.iter().all(Stamp::is_current)
+    }
+}
+
+/// A zone as a snapshot holds it.
+fn entry(
+    apex: &Name,
+    data: Option<Arc<Zone>>,
+    access: Option<Arc<AccessList>>,
+    number: Number,
+) -> Arc<ZoneEntry> {
+    let source = data.map_or(Source::Unavailable, Source::Data);
+    Arc::new(ZoneEntry { apex: apex.clone(), source, access, number: number.place })
+}
+
 /// Warns of a serial that is lower than the former one: secondaries would not follow (rfc1982).
-fn warn_if_serial_went_back(former: Option<&KnownZone>, zone: &Zone) {
-    let Some(former) = former.and_then(KnownZone::data) else { return };
+fn warn_if_serial_went_back(former: Option<&Zone>, zone: &Zone) {
+    let Some(former) = former else { return };
     let (old, new) = (former.serial(), zone.serial());
     if new != old && new.wrapping_sub(old) > i32::MAX as u32 {
         let name = zonda_wire::name::Presentation(zone.apex());

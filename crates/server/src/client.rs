@@ -50,6 +50,21 @@ pub fn ask(socket: &Path, method: &str, path: &str) -> Result<Answer, AskError> 
     exchange().map_err(|error| AskError { socket: socket.to_owned(), error })
 }
 
+/// A text as a part of a path or query string (rfc3986#2.1).
+#[must_use]
+pub fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for octet in text.bytes() {
+        match octet {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(octet.into());
+            }
+            _ => encoded.push_str(&format!("%{octet:02X}")),
+        }
+    }
+    encoded
+}
+
 /// The status and body of an HTTP answer that ends with its connection.
 fn parse(answer: &str) -> Option<Answer> {
     let (head, body) = answer.split_once("\r\n\r\n")?;

@@ -134,11 +134,14 @@ impl Control {
             self.load_and_publish(Some(config), Scope::Changed)
         });
         let failed = result.as_ref().map_or(true, |outcome| !outcome.failed.is_empty());
-        self.publisher().note_reload(failed);
+        let mut publisher = self.publisher();
+        publisher.note_reload(failed);
+        publisher.history.config_error = result.as_ref().err().cloned();
+        drop(publisher);
         match &result {
             Ok(outcome) => log(outcome),
             Err(error) => {
-                tracing::error!("configuration not reloaded, the former stays in force:\n{error}")
+                tracing::error!("configuration not reloaded, the former stays in force:\n{error}");
             }
         }
         let _ = supervisor::notify(State::Ready);

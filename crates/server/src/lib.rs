@@ -10,17 +10,21 @@
 
 mod admin;
 mod catalog;
+mod check;
 pub mod client;
 mod control;
 mod handover;
 mod listen;
 mod load;
+mod numbers;
 mod publish;
 mod query_log;
 mod run;
 mod settings;
+mod stamp;
+mod units;
 
-pub use load::{CheckReport, check};
+pub use check::{CheckReport, check};
 pub use run::{Options, ServeError, serve};
 
 /// The version of the server.

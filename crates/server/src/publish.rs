@@ -6,12 +6,15 @@ use crate::settings::Lasting;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use zonda_config::Config;
 use zonda_engine::Snapshot;
 use zonda_engine::counters::Counters;
 use zonda_engine::zones::ZoneTable;
 use zonda_zone::HashSeed;
+
+/// How long a worker may read one snapshot before it is left to free that.
+const READ_MAX: Duration = Duration::from_secs(10);
 
 /// Owns the configuration and the zones, and publishes them.
 pub struct Publisher {
@@ -19,8 +22,6 @@ pub struct Publisher {
     catalog: Catalog,
     lasting: Lasting,
     snapshot: Arc<ArcSwap<Snapshot>>,
-    /// The counters of all workers, which must have room for every zone.
-    counters: Vec<Arc<Counters>>,
     seed: HashSeed,
     generation: u64,
     /// What happened so far.
@@ -36,24 +37,25 @@ pub struct History {
     pub failed_reloads: u64,
     /// When the last one ended.
     pub last: Option<SystemTime>,
+    /// What is wrong with the configuration that was read last, so that it is not in force.
+    pub config_error: Option<String>,
 }
 
 impl Publisher {
-    /// Loads all zones of `config`.
-    pub fn load(config: Config, counters: Vec<Arc<Counters>>, threads: usize) -> Self {
+    /// Loads all zones of `config`; workers will count in `engines`.
+    pub fn load(config: Config, engines: Vec<Arc<Counters>>, threads: usize) -> Self {
         let seed = HashSeed::random();
-        let mut catalog = Catalog::new(seed);
+        let mut catalog = Catalog::new(seed, engines);
         let plan = catalog.plan(&config, Scope::Changed);
         let loaded = load::load_all(&plan.stale(), seed, threads);
         let outcome = catalog.apply(plan, loaded);
         let mut lasting = Lasting::default();
-        counters.iter().for_each(|counters| counters.reserve_zones(catalog.numbers()));
         let zones = catalog.table(None, &outcome);
         let settings = lasting.settings(&config);
         let first = Snapshot { zones, settings, generation: 1 };
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
         let history = History::default();
-        Self { config, catalog, lasting, snapshot, counters, seed, generation: 1, history }
+        Self { config, catalog, lasting, snapshot, seed, generation: 1, history }
     }
 
     /// What workers answer from.
@@ -84,8 +86,8 @@ impl Publisher {
         loaded: Vec<LoadedUnit>,
     ) -> Outcome {
         let new_settings = config.is_some();
-        if let Some(config) = config {
-            self.config = config;
+        if let Some(next) = config {
+            self.config.take_over(next);
         }
         let outcome = self.catalog.apply(plan, loaded);
         if outcome.changed || new_settings {
@@ -108,12 +110,17 @@ impl Publisher {
     /// ever has to. A worker holds a snapshot for the time of a batch.
     fn publish(&mut self, zones: ZoneTable) {
         self.generation += 1;
-        self.counters.iter().for_each(|counters| counters.reserve_zones(self.catalog.numbers()));
         let settings = self.lasting.settings(&self.config);
         let next = Snapshot { zones, settings, generation: self.generation };
         let mut former = self.snapshot.swap(Arc::new(next));
+        let deadline = Instant::now() + READ_MAX;
         while Arc::get_mut(&mut former).is_none() {
+            if Instant::now() > deadline {
+                tracing::error!("a worker has been busy for {READ_MAX:?} with one batch");
+                return;
+            }
             thread::sleep(Duration::from_millis(1));
         }
+        self.catalog.note_published();
     }
 }

@@ -6,7 +6,7 @@ use crate::control::Control;
 use crate::query_log::Rfc3339;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -30,10 +30,12 @@ pub async fn answer(
     if token.is_some_and(|token| !is_authorised(&request, &token)) {
         let mut reply =
             text(StatusCode::UNAUTHORIZED, "a bearer token is needed: admin.token\n".into());
-        reply
-            .headers_mut()
-            .insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Bearer"));
+        reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         return reply;
+    }
+    // Only a web page sends this header: one that some user of this machine looks at.
+    if request.method() == Method::POST && request.headers().contains_key(ORIGIN) {
+        return text(StatusCode::FORBIDDEN, "web pages cannot change anything here\n".into());
     }
     // Reloads read files, and even a list of zones takes a while when there are a million.
     let work = move || route(request.method(), request.uri(), &control);
@@ -53,7 +55,9 @@ fn is_authorised(request: &Request<Incoming>, token: &str) -> bool {
 /// Finds who answers a path.
 fn route(method: &Method, uri: &hyper::Uri, control: &Arc<Control>) -> Reply {
     let query = uri.query().unwrap_or_default();
-    let segments: Vec<&str> = uri.path().split('/').skip(1).collect();
+    let segments: Option<Vec<String>> = uri.path().split('/').skip(1).map(decoded).collect();
+    let segments = segments.unwrap_or_default();
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     match (method.as_str(), segments.as_slice()) {
         ("GET", ["metrics"]) => metrics_page(control),
         ("GET", ["health"]) => text(StatusCode::OK, "ok\n".into()),
@@ -86,14 +90,26 @@ fn is_known(segments: &[&str]) -> bool {
 }
 
 /// The value of a key in a query string.
-fn parameter<'q>(query: &'q str, key: &str) -> Option<&'q str> {
-    query.split('&').find_map(|pair| pair.strip_prefix(key)?.strip_prefix('='))
+fn parameter(query: &str, key: &str) -> Option<String> {
+    query.split('&').find_map(|pair| decoded(pair.strip_prefix(key)?.strip_prefix('=')?))
+}
+
+/// A part of a path or query string without its percent signs (rfc3986#2.1).
+fn decoded(part: &str) -> Option<String> {
+    let mut octets = Vec::with_capacity(part.len());
+    let mut pieces = part.split('%');
+    octets.extend(pieces.next()?.bytes());
+    for piece in pieces {
+        octets.push(u8::from_str_radix(piece.get(..2)?, 16).ok()?);
+        octets.extend(&piece.as_bytes()[2..]);
+    }
+    String::from_utf8(octets).ok()
 }
 
 fn metrics_page(control: &Control) -> Reply {
     let mut reply = text(StatusCode::OK, metrics::page(control));
     let version = "text/plain; version=0.0.4; charset=utf-8";
-    reply.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static(version));
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(version));
     reply
 }
 
@@ -105,9 +121,9 @@ fn ready(control: &Control) -> Reply {
         let error = zone.error.as_ref()?;
         Some(format!("zone {} is not served: {error}\n", zone.entry.apex))
     });
-    let files = publisher.catalog().failures();
-    let files = files.map(|(path, error)| format!("{}: {error}\n", path.display()));
-    match zones.chain(files).take(PAGE).collect::<String>() {
+    let failures = publisher.catalog().failures().filter(|failure| !failure.is_served);
+    let failures = failures.map(|failure| format!("{}\n", failure.error));
+    match zones.chain(failures).take(PAGE).collect::<String>() {
         reasons if reasons.is_empty() => text(StatusCode::OK, "ready\n".into()),
         reasons => text(StatusCode::SERVICE_UNAVAILABLE, reasons),
     }
@@ -116,19 +132,22 @@ fn ready(control: &Control) -> Reply {
 /// What the server is and how it is.
 fn status(control: &Control) -> Value {
     let publisher = control.publisher();
-    let zones: Vec<_> = publisher.catalog().zones().collect();
-    let unserved = zones.iter().filter(|zone| zone.data().is_none()).count();
-    let failed = zones.iter().filter(|zone| zone.error.is_some()).count();
+    let catalog = publisher.catalog();
+    let unserved = catalog.zones().filter(|zone| zone.data().is_none()).count();
+    let failed = catalog.zones().filter(|zone| zone.error.is_some()).count();
     let history = &publisher.history;
+    let failures = catalog.failures().map(|failure| failure.error.to_string());
+    let problems: Vec<String> = history.config_error.iter().cloned().chain(failures).collect();
     json!({
         "version": crate::VERSION,
         "pid": std::process::id(),
         "uptime_seconds": control.started.elapsed().as_secs(),
         "listeners": control.addresses().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "workers": control.udp.len(),
-        "zones": zones.len(),
+        "zones": catalog.zones().len(),
         "zones_not_served": unserved,
         "zones_with_errors": failed,
+        "problems": problems,
         "tcp_connections": control.tcp.open_connections(),
         "reloads": history.reloads,
         "failed_reloads": history.failed_reloads,
@@ -138,25 +157,29 @@ fn status(control: &Control) -> Value {
 
 /// A page of the list of zones, in the order of their names.
 fn zones(query: &str, control: &Control) -> Reply {
-    let limit = parameter(query, "limit").map(str::parse::<usize>);
+    let limit = parameter(query, "limit").map(|text| text.parse::<usize>());
     let Ok(limit) = limit.unwrap_or(Ok(PAGE)) else {
         return text(StatusCode::BAD_REQUEST, "limit must be a number\n".into());
     };
-    let after = parameter(query, "after").map(str::parse::<Name>);
+    let after = parameter(query, "after").map(|text| text.parse::<Name>());
     let Ok(after) = after.transpose() else {
         return text(StatusCode::BAD_REQUEST, "after must be the name of a zone\n".into());
     };
-    let after = after.map(|name| name.to_lowercase().as_wire().to_vec());
+    let after = after.map(|name| name.to_lowercase());
     let publisher = control.publisher();
-    let mut zones: Vec<_> = publisher.catalog().zones().collect();
-    let order = |a: &[u8], b: &[u8]| zonda_wire::name::canonical_cmp(a, b);
-    zones.sort_by(|a, b| order(a.entry.apex.as_wire(), b.entry.apex.as_wire()));
-    let is_behind = |zone: &&KnownZone| {
-        after.as_ref().is_none_or(|after| order(zone.entry.apex.as_wire(), after).is_gt())
-    };
-    let total = zones.len();
-    let page = zones.into_iter().filter(is_behind).take(limit.min(PAGE_MAX)).map(describe);
-    json_reply(&json!({ "total": total, "zones": page.collect::<Vec<_>>() }))
+    let order = |a: &Name, b: &Name| zonda_wire::name::canonical_cmp(a.as_wire(), b.as_wire());
+    let by_name = |a: &&KnownZone, b: &&KnownZone| order(&a.entry.apex, &b.entry.apex);
+    let is_behind =
+        |zone: &&KnownZone| after.as_ref().is_none_or(|it| order(&zone.entry.apex, it).is_gt());
+    let mut zones: Vec<_> = publisher.catalog().zones().filter(is_behind).collect();
+    let limit = limit.min(PAGE_MAX);
+    if limit < zones.len() {
+        zones.select_nth_unstable_by(limit, by_name);
+        zones.truncate(limit);
+    }
+    zones.sort_unstable_by(by_name);
+    let page: Vec<_> = zones.into_iter().map(describe).collect();
+    json_reply(&json!({ "total": publisher.catalog().zones().len(), "zones": page }))
 }
 
 fn zone(name: &str, control: &Control) -> Reply {
@@ -173,7 +196,7 @@ fn zone(name: &str, control: &Control) -> Reply {
 fn describe(zone: &KnownZone) -> Value {
     json!({
         "name": zone.entry.apex.to_string(),
-        "file": zone.path,
+        "file": zone.path(),
         "served": zone.data().is_some(),
         "serial": zone.data().map(|data| data.serial()),
         "records": zone.records,
@@ -223,14 +246,14 @@ fn time(moment: SystemTime) -> String {
 fn text(status: StatusCode, body: String) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from(body)));
     *reply.status_mut() = status;
-    let kind = hyper::header::HeaderValue::from_static("text/plain; charset=utf-8");
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
     reply.headers_mut().insert(CONTENT_TYPE, kind);
     reply
 }
 
 fn json_reply(value: &Value) -> Reply {
     let mut reply = text(StatusCode::OK, format!("{value:#}\n"));
-    let kind = hyper::header::HeaderValue::from_static("application/json");
+    let kind = HeaderValue::from_static("application/json");
     reply.headers_mut().insert(CONTENT_TYPE, kind);
     reply
 }

@@ -3,13 +3,17 @@
 //! Every worker counts for itself; the sums are made here, when somebody asks. How the counters add
 //! up is told in `docs/metrics.md` and tested.
 
+use crate::catalog::Catalog;
 use crate::control::Control;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::fmt::{Display, Write};
 use std::fs;
 use std::time::UNIX_EPOCH;
+use zonda_config::Config;
 use zonda_engine::counters::{Counter, Counters, LATENCY_BOUNDS, RCODES, TYPES};
 use zonda_engine::{Reason, Transport};
+use zonda_wire::Name;
 
 /// Text under way.
 struct Page(String);
@@ -177,54 +181,49 @@ fn tcp(page: &mut Page, control: &Control) {
 
 fn zones(page: &mut Page, control: &Control) {
     let publisher = control.publisher();
-    let (catalog, config) = (publisher.catalog(), publisher.config());
+    let catalog = publisher.catalog();
     let served = catalog.zones().filter(|zone| zone.data().is_some()).count();
     let stale =
         catalog.zones().filter(|zone| zone.data().is_some() && zone.error.is_some()).count();
-    let all = catalog.zones().count();
     page.metric("zonda_zones", "gauge", "Zones by state.");
     page.value("zonda_zones", &[("state", "current")], served - stale);
     page.value("zonda_zones", &[("state", "stale")], stale);
-    page.value("zonda_zones", &[("state", "unavailable")], all - served);
+    page.value("zonda_zones", &[("state", "unavailable")], catalog.zones().len() - served);
     let history = &publisher.history;
     page.single("zonda_reloads_total", "counter", "Reloads.", history.reloads);
-    let failed = history.failed_reloads;
-    page.single(
-        "zonda_failed_reloads_total",
-        "counter",
-        "Reloads in which something failed.",
-        failed,
-    );
+    let (name, failed) = ("zonda_failed_reloads_total", history.failed_reloads);
+    page.single(name, "counter", "Reloads in which something failed.", failed);
     if let Some(last) = history.last.and_then(|last| last.duration_since(UNIX_EPOCH).ok()) {
-        page.single("zonda_last_reload_timestamp_seconds", "gauge", "When.", last.as_secs());
+        let name = "zonda_last_reload_timestamp_seconds";
+        page.single(name, "gauge", "When the last reload ended.", last.as_secs());
     }
+    zone_queries(page, catalog, publisher.config());
+}
+
+/// Queries by zone: of those listed, else of the busiest, and of all others together.
+fn zone_queries(page: &mut Page, catalog: &Catalog, config: &Config) {
     let name = "zonda_zone_queries_total";
     page.metric(name, "counter", "Queries by zone; the zones not told apart count as other.");
-    let count = |number| -> u64 {
-        let one =
-            |counters: &std::sync::Arc<Counters>| counters.zone(number).map_or(0, Counter::get);
-        control.counters.iter().map(one).sum()
-    };
-    let mut counts: Vec<_> =
-        catalog.zones().map(|zone| (count(zone.entry.number), &zone.entry.apex)).collect();
-    let listed = &config.metrics.zones;
-    let told_apart = if listed.is_empty() {
-        counts.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.as_wire().cmp(b.1.as_wire())));
-        counts.len().min(config.metrics.busiest as usize)
+    let listed: HashSet<Name> = config.metrics.zones.iter().map(Name::to_lowercase).collect();
+    let mut counts: Vec<(u64, &Name)> =
+        catalog.zones().map(|zone| (catalog.queries(zone), &zone.entry.apex)).collect();
+    let all: u64 = counts.iter().map(|(count, _)| count).sum();
+    if listed.is_empty() {
+        let busiest = config.metrics.busiest as usize;
+        let by_count = |(a, _): &(u64, &Name), (b, _): &(u64, &Name)| b.cmp(a);
+        if busiest < counts.len() {
+            counts.select_nth_unstable_by(busiest, by_count);
+            counts.truncate(busiest);
+        }
     } else {
-        counts.sort_by_key(|(_, apex)| !listed.iter().any(|name| name.to_lowercase() == **apex));
-        counts
-            .iter()
-            .filter(|(_, apex)| listed.iter().any(|name| name.to_lowercase() == **apex))
-            .count()
-    };
-    let (told, rest) = counts.split_at(told_apart);
-    for (count, apex) in told {
+        counts.retain(|(_, apex)| listed.contains(apex));
+    }
+    counts.sort_unstable_by(|a, b| a.1.as_wire().cmp(b.1.as_wire()));
+    for (count, apex) in &counts {
         page.value(name, &[("zone", &apex.to_string())], count);
     }
-    if !rest.is_empty() {
-        page.value(name, &[("zone", "other")], rest.iter().map(|(count, _)| count).sum::<u64>());
-    }
+    let told: u64 = counts.iter().map(|(count, _)| count).sum();
+    page.value(name, &[("zone", "other")], all - told + catalog.queries_gone());
 }
 
 fn process(page: &mut Page, control: &Control) {
@@ -238,7 +237,8 @@ fn process(page: &mut Page, control: &Control) {
         page.single("process_resident_memory_bytes", "gauge", "Resident memory.", resident_bytes);
     }
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
-        page.single("process_open_fds", "gauge", "Open descriptors.", open.count());
+        let open = open.count().saturating_sub(1); // not the one that reads the list
+        page.single("process_open_fds", "gauge", "Open descriptors.", open);
     }
 }
 
