@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::mem::size_of;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::ptr;
 
 use libc::{c_int, c_uint, c_void, iovec, msghdr};
@@ -90,14 +90,18 @@ pub enum Inherited {
     Udp(UdpSocket),
     /// A listening stream socket, non-blocking.
     Tcp(TcpListener),
+    /// A listening stream socket with a path, or with an abstract name.
+    Unix(UnixListener),
 }
 
 impl Inherited {
     /// Looks what the descriptor is. Only bound UDP and listening TCP sockets over IPv4 or IPv6
-    /// will do; anything else is closed and is [`io::ErrorKind::Unsupported`].
+    /// and listening Unix sockets will do; anything else is closed and is
+    /// [`io::ErrorKind::Unsupported`].
     pub fn adopt(descriptor: OwnedFd, options: &UdpOptions) -> io::Result<Self> {
         let socket = SockRef::from(&descriptor);
-        let bound = socket.local_addr()?.as_socket().is_some_and(|address| address.port() != 0);
+        let address = socket.local_addr()?;
+        let bound = address.as_socket().is_some_and(|address| address.port() != 0);
         let (kind, listening) = (socket.r#type()?, socket.is_listener()?);
         let connected = socket.peer_addr().is_ok();
         match kind {
@@ -109,6 +113,7 @@ impl Inherited {
                 listener.set_nonblocking(true)?;
                 Ok(Self::Tcp(listener))
             }
+            Type::STREAM if address.is_unix() && listening => Ok(Self::Unix(descriptor.into())),
             _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }

@@ -7,9 +7,9 @@ use crate::load;
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
@@ -42,7 +42,16 @@ pub struct ControlParts {
     /// The query log, if there is one.
     pub query_log: Option<QueryLog>,
     /// Asks the server to stop.
-    pub stop_request: mpsc::Sender<()>,
+    pub stop_request: mpsc::Sender<Stop>,
+}
+
+/// Why the server is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// An administrator wants it.
+    Asked,
+    /// A successor answers from its sockets.
+    TakenOver,
 }
 
 /// The running server's handle, shared by the admin interface and the main task.
@@ -61,7 +70,7 @@ pub struct Control {
     pub sockets: Vec<Sockets>,
     /// The query log, if there is one.
     pub query_log: Option<QueryLog>,
-    stop_request: mpsc::Sender<()>,
+    stop_request: mpsc::Sender<Stop>,
     /// When the server started.
     pub started: Instant,
 }
@@ -104,18 +113,22 @@ impl Control {
 
     /// Asks the server to stop.
     pub fn stop(&self) {
-        let _ = self.stop_request.try_send(()); // a full channel holds the request already
+        let _ = self.stop_request.try_send(Stop::Asked); // a full channel holds the request already
     }
 
-    /// Offers the sockets, that of the admin interface included, to a successor.
+    /// Offers the sockets, with `others` that are not DNS, to a successor that asks on `listener`.
     ///
     /// # Errors
-    /// When a descriptor or the Unix socket cannot be had.
-    pub fn offer_sockets(&self, socket: &Path, admin: Option<&TcpListener>) -> io::Result<PathBuf> {
+    /// When a descriptor or a thread cannot be had.
+    pub fn offer_sockets(
+        &self,
+        listener: UnixListener,
+        others: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
         let own = self.sockets.iter().flat_map(Sockets::descriptors);
-        let all = own.chain(admin.map(AsFd::as_fd)).map(|it| it.try_clone_to_owned());
-        let all: io::Result<Vec<OwnedFd>> = all.collect();
-        handover::offer(socket, all?, self.stop_request.clone())
+        let all = own.chain(others.iter().copied()).chain([listener.as_fd()]);
+        let all: Vec<OwnedFd> = all.map(|it| it.try_clone_to_owned()).collect::<io::Result<_>>()?;
+        handover::offer(listener, all, self.stop_request.clone())
     }
 
     /// Reads the configuration and all changed zones anew. Blocks.

@@ -2,15 +2,18 @@
 //!
 //! The new process asks for the descriptors over a Unix socket beside that of the admin interface,
 //! starts to answer from them, and then has the former one stop. Both answer from the same queues
-//! meanwhile; closing a socket in the former does not touch what is queued in it.
+//! meanwhile; closing a socket in the former does not touch what is queued in it. The sockets of
+//! the admin interface and of the hand-over itself go the same way: a successor that fails while
+//! it starts has changed nothing.
 //!
 //! ```text
 //! new ──connect──► former        new ◄── descriptors ── former        new ── 'R' ──► former stops
 //! ```
 
+use crate::control::Stop;
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -55,7 +58,7 @@ impl fmt::Display for HandOverError {
 impl std::error::Error for HandOverError {}
 
 /// The socket for hand-over that lies beside an admin socket.
-fn beside(admin: &Path) -> PathBuf {
+pub fn beside(admin: &Path) -> PathBuf {
     let mut path = admin.as_os_str().to_owned();
     path.push(".hand-over");
     path.into()
@@ -96,40 +99,41 @@ pub fn ask(config: &Config) -> Result<(Former, Vec<OwnedFd>), HandOverError> {
     receive().map_err(|error| HandOverError::Io(path, error))
 }
 
-/// Offers sockets to a successor; sends a message to `stop` once one has taken over.
+/// Offers sockets to a successor that asks on `listener`; tells `stop` once one has taken over.
 ///
 /// # Errors
-/// When the Unix socket cannot be bound.
-pub fn offer(admin: &Path, own: Vec<OwnedFd>, stop: Sender<()>) -> io::Result<PathBuf> {
-    let path = beside(admin);
-    let listener = crate::admin::bind_unix(&path)?;
-    thread::Builder::new()
-        .name("hand-over".to_owned())
-        .spawn(move || wait_for_successor(&listener, &own, &stop))?;
-    Ok(path)
+/// When no thread can be started for it.
+pub fn offer(listener: UnixListener, own: Vec<OwnedFd>, stop: Sender<Stop>) -> io::Result<()> {
+    let wait = move || wait_for_successor(&listener, &own, &stop);
+    thread::Builder::new().name("hand-over".to_owned()).spawn(wait).map(drop)
 }
 
 /// Serves successors one after the other until one takes over.
-fn wait_for_successor(listener: &UnixListener, own: &[OwnedFd], stop: &Sender<()>) {
-    use std::os::fd::AsFd;
-    for stream in listener.incoming() {
-        let Ok(mut stream) = stream else { return };
-        let descriptors: Vec<BorrowedFd<'_>> = own.iter().map(AsFd::as_fd).collect();
-        let chunks = descriptors.chunks(descriptors::DESCRIPTORS_MAX);
-        let last = chunks.len().saturating_sub(1);
-        let sent = chunks.enumerate().try_for_each(|(number, chunk)| {
-            descriptors::send(&stream, if number == last { LAST } else { MORE }, chunk)
-        });
-        if let Err(error) = sent {
-            tracing::warn!("the sockets could not be handed over: {error}");
-            continue;
+fn wait_for_successor(listener: &UnixListener, own: &[OwnedFd], stop: &Sender<Stop>) {
+    loop {
+        match listener.accept().and_then(|(stream, _)| hand_over(stream, own)) {
+            Ok(true) => {
+                let _ = stop.blocking_send(Stop::TakenOver); // otherwise it is stopping already
+                return;
+            }
+            Ok(false) => tracing::warn!("the successor went away; still serving"),
+            Err(error) => {
+                tracing::warn!("the sockets could not be handed over: {error}");
+                thread::sleep(Duration::from_secs(1)); // perhaps there are no free descriptors
+            }
         }
-        tracing::info!("sockets handed to a successor, which is starting");
-        let mut answer = [0];
-        if matches!(stream.read(&mut answer), Ok(1)) && answer[0] == RELEASE {
-            let _ = stop.blocking_send(()); // otherwise it is stopping already
-            return;
-        }
-        tracing::warn!("the successor went away; still serving");
     }
+}
+
+/// Hands sockets over; returns whether the successor answers from them now.
+fn hand_over(mut stream: UnixStream, own: &[OwnedFd]) -> io::Result<bool> {
+    let descriptors: Vec<BorrowedFd<'_>> = own.iter().map(AsFd::as_fd).collect();
+    let chunks = descriptors.chunks(descriptors::DESCRIPTORS_MAX);
+    let last = chunks.len().saturating_sub(1);
+    for (number, chunk) in chunks.enumerate() {
+        descriptors::send(&stream, if number == last { LAST } else { MORE }, chunk)?;
+    }
+    tracing::info!("sockets handed to a successor, which is starting");
+    let mut answer = [0];
+    Ok(matches!(stream.read(&mut answer), Ok(1)) && answer[0] == RELEASE)
 }

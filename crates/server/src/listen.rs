@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zonda_config::Listener;
 use zonda_netio::descriptors::Inherited;
@@ -66,6 +68,7 @@ impl std::error::Error for ListenError {}
 pub struct Found {
     udp: HashMap<SocketAddr, Vec<UdpSocket>>,
     tcp: HashMap<SocketAddr, TcpListener>,
+    unix: HashMap<PathBuf, UnixListener>,
 }
 
 impl Found {
@@ -82,6 +85,12 @@ impl Found {
                         found.tcp.insert(address, listener);
                     }
                 }
+                Ok(Inherited::Unix(listener)) => {
+                    let address = listener.local_addr();
+                    if let Some(path) = address.ok().as_ref().and_then(|it| it.as_pathname()) {
+                        found.unix.insert(path.to_owned(), listener);
+                    }
+                }
                 Err(error) => tracing::warn!("an inherited descriptor is not used: {error}"),
             }
         }
@@ -92,6 +101,11 @@ impl Found {
     pub fn take_tcp(&mut self, address: SocketAddr) -> Option<TcpListener> {
         self.tcp.remove(&address)
     }
+
+    /// The listening Unix socket that was found at a path.
+    pub fn take_unix(&mut self, path: &Path) -> Option<UnixListener> {
+        self.unix.remove(path)
+    }
 }
 
 /// Gets the sockets of all listeners, out of `found` where they are there.
@@ -100,8 +114,9 @@ impl Found {
 /// The first socket that could not be bound.
 pub fn listen(listeners: &[Listener], mut found: Found) -> Result<Vec<Sockets>, ListenError> {
     let sockets = listeners.iter().map(|listener| sockets(listener, &mut found)).collect();
-    for address in found.udp.keys().chain(found.tcp.keys()) {
-        tracing::warn!("an inherited socket on {address} is not in the configuration; closed");
+    let addresses = found.udp.keys().chain(found.tcp.keys()).map(ToString::to_string);
+    for place in addresses.chain(found.unix.keys().map(|path| path.display().to_string())) {
+        tracing::warn!("an inherited socket on {place} is not in the configuration; closed");
     }
     sockets
 }

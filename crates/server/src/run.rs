@@ -1,17 +1,19 @@
 //! The running server.
 
-use crate::admin::{self, Listening};
-use crate::control::{Control, ControlParts, ReadConfig};
+use crate::admin;
+use crate::control::{Control, ControlParts, ReadConfig, Stop};
 use crate::handover::{self, HandOverError};
 use crate::listen::{self, Found, ListenError, Sockets};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
+use std::convert::Infallible;
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
 use zonda_engine::Engine;
@@ -87,8 +89,7 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     } else {
         None
     };
-    let admin = admin::bind(&config.admin, &mut found, former.is_some());
-    let admin = admin.map_err(ServeError::Admin)?;
+    let admin = admin::bind(&config.admin, &mut found).map_err(ServeError::Admin)?;
     let sockets = listen::listen(&config.listeners, found).map_err(ServeError::Listen)?;
     raise_descriptor_limit(&config);
     if let Some(user) = &config.user {
@@ -96,28 +97,36 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     }
     let cpus = process::available_cpus();
     let executors = cpus.min(RIM_THREADS_MAX);
+    let runtime = runtime(executors).map_err(ServeError::Start)?;
+    let _context = runtime.enter();
+    // From here on, so that a request to reload does not end a server that still loads.
+    let hangup = signal(SignalKind::hangup()).map_err(ServeError::Start)?;
     let workers: usize = sockets.iter().map(|sockets| sockets.udp.len()).sum();
     let counters: Vec<Arc<Counters>> = (0..workers + executors).map(|_| Arc::default()).collect();
     let publisher = Publisher::load(config, counters.clone(), cpus);
-    let runtime = runtime(executors).map_err(ServeError::Start)?;
     let running = Running::start(&runtime, sockets, publisher, counters, executors, read_config)?;
     let control = Arc::clone(&running.control);
-    let listening = runtime.block_on(admin::serve(admin, Arc::clone(&control)));
+    let admin = admin::serve(admin, &control).map_err(ServeError::Start)?;
     if let Some(former) = former {
         former.release();
     }
-    announce(&control, &listening);
+    announce(&control, admin.address);
     let _ = supervisor::notify(State::Ready);
-    let result = runtime.block_on(running.wait());
+    let reason = runtime.block_on(running.wait(hangup));
     let _ = supervisor::notify(State::Stopping);
+    if matches!(reason, Ok(Stop::TakenOver)) {
+        admin.stop(); // the sockets are the successor's now
+    }
     running.stop(&runtime);
-    listening.remove_sockets();
+    if !matches!(reason, Ok(Stop::TakenOver)) {
+        admin.remove_sockets();
+    }
     runtime.shutdown_timeout(Duration::from_secs(1));
-    result
+    reason.map(drop)
 }
 
 /// Tells the administrator what runs and how to try it.
-fn announce(control: &Control, listening: &Listening) {
+fn announce(control: &Control, metrics: Option<SocketAddr>) {
     let publisher = control.publisher();
     let zones: Vec<_> = publisher.catalog().zones().collect();
     let failed = zones.iter().filter(|zone| zone.data().is_none()).count();
@@ -125,7 +134,7 @@ fn announce(control: &Control, listening: &Listening) {
     for address in &addresses {
         tracing::info!("listening on {address}");
     }
-    if let Some(address) = listening.address {
+    if let Some(address) = metrics {
         tracing::info!("metrics: http://{address}/metrics");
     }
     let served = zones.len() - failed;
@@ -174,7 +183,7 @@ struct Running {
     stop_tcp: watch::Sender<bool>,
     tcp_tasks: Vec<tokio::task::JoinHandle<io::Result<()>>>,
     failures: tokio::sync::Mutex<mpsc::Receiver<Failure>>,
-    stop_requests: tokio::sync::Mutex<mpsc::Receiver<()>>,
+    stop_requests: tokio::sync::Mutex<mpsc::Receiver<Stop>>,
 }
 
 impl Running {
@@ -247,29 +256,39 @@ impl Running {
         Ok(Self { control, workers, stop_tcp, tcp_tasks, failures, stop_requests })
     }
 
-    /// Waits for a reason to stop; reloads meanwhile when told to, or when watched files change.
-    async fn wait(&self) -> Result<(), ServeError> {
+    /// Waits for a reason to stop; keeps the zones up to date meanwhile.
+    async fn wait(&self, hangup: Signal) -> Result<Stop, ServeError> {
         let mut failures = self.failures.lock().await;
         let mut stop_requests = self.stop_requests.lock().await;
-        let mut hangup = signal(SignalKind::hangup()).map_err(ServeError::Start)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Start)?;
         let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Start)?;
+        let (stop, reason) = tokio::select! {
+            biased; // a successor that has the sockets outranks a signal
+            Some(stop) = stop_requests.recv() => match stop {
+                Stop::Asked => (stop, "asked to"),
+                Stop::TakenOver => (stop, "a successor has taken over"),
+            },
+            Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
+            _ = terminate.recv() => (Stop::Asked, "SIGTERM"),
+            _ = interrupt.recv() => (Stop::Asked, "SIGINT"),
+            never = self.keep_up_to_date(hangup) => match never {},
+        };
+        tracing::info!("stopping: {reason}");
+        Ok(stop)
+    }
+
+    /// Reloads when told to, and when watched files change.
+    async fn keep_up_to_date(&self, mut hangup: Signal) -> Infallible {
         let mut next_look = self.control.watch_interval();
-        let reason = loop {
+        loop {
             let watches = self.control.watches(); // a reload may change it
             tokio::select! {
                 _ = hangup.recv() => self.control.hang_up().await,
-                _ = terminate.recv() => break "SIGTERM",
-                _ = interrupt.recv() => break "SIGINT",
-                _ = stop_requests.recv() => break "asked to",
-                Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
                 () = tokio::time::sleep(next_look), if watches => {
                     next_look = self.look_at_watched_files().await;
                 }
             }
-        };
-        tracing::info!("stopping: {reason}");
-        Ok(())
+        }
     }
 
     /// Reloads watched files that changed; returns when to look again. A million files take seconds

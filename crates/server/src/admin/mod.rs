@@ -4,6 +4,7 @@ mod api;
 mod metrics;
 
 use crate::control::Control;
+use crate::handover;
 use crate::listen::Found;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -11,6 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -18,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use zonda_config::Admin;
 use zonda_netio::tcp::TcpOptions;
 
@@ -28,19 +31,23 @@ const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::L
 /// How long a client may take to send a request's header.
 const HEADER_MAX: Duration = Duration::from_secs(10);
 
+/// How long a connection may last; the slowest request is a reload of many zones.
+const CONNECTION_MAX: Duration = Duration::from_secs(900);
+
 /// Sockets that are bound, but not served yet.
 pub struct Bound {
     tcp: Option<TcpListener>,
     token: Option<Arc<str>>,
     unix: Option<(UnixListener, PathBuf)>,
+    /// Where a successor asks for our sockets.
+    hand_over: Option<(UnixListener, PathBuf)>,
 }
 
-/// Binds what is configured, out of `found` where it is there. With `replace`, a Unix socket that a
-/// running server has is replaced.
+/// Binds what is configured, out of `found` where it is there.
 ///
 /// # Errors
 /// What is wrong, and what to do about it.
-pub fn bind(config: &Admin, found: &mut Found, replace: bool) -> Result<Bound, String> {
+pub fn bind(config: &Admin, found: &mut Found) -> Result<Bound, String> {
     let tcp = match config.address {
         Some(address) => match found.take_tcp(address) {
             Some(listener) => Some(listener),
@@ -48,12 +55,18 @@ pub fn bind(config: &Admin, found: &mut Found, replace: bool) -> Result<Bound, S
         },
         None => None,
     };
-    let unix = match &config.socket {
-        Some(path) => Some((replace_socket(path, replace)?, path.clone())),
-        None => None,
-    };
+    let (mut unix, mut hand_over) = (None, None);
+    if let Some(path) = &config.socket {
+        let listener = found.take_unix(path).map_or_else(|| bind_admin(path), Ok)?;
+        unix = Some((listener, path.clone()));
+        let beside = handover::beside(path);
+        match found.take_unix(&beside).map_or_else(|| bind_unix(&beside), Ok) {
+            Ok(listener) => hand_over = Some((listener, beside)),
+            Err(error) => tracing::warn!("no hand-over to a successor is possible: {error}"),
+        }
+    }
     let token = config.token.as_ref().map(|token| token.reveal().into());
-    Ok(Bound { tcp, token, unix })
+    Ok(Bound { tcp, token, unix, hand_over })
 }
 
 /// Binds the HTTP address. A second server on a machine shall start without being told another, so
@@ -76,8 +89,8 @@ fn bind_tcp(address: SocketAddr) -> Result<Option<TcpListener>, String> {
 }
 
 /// Binds the admin socket, unless another server answers on it.
-fn replace_socket(path: &Path, replace: bool) -> Result<UnixListener, String> {
-    if !replace && UnixStream::connect(path).is_ok() {
+fn bind_admin(path: &Path) -> Result<UnixListener, String> {
+    if UnixStream::connect(path).is_ok() {
         return Err(format!(
             "another server answers on {}: stop it, start with --take-over to replace it, or give \
              this one another admin.socket",
@@ -90,7 +103,7 @@ fn replace_socket(path: &Path, replace: bool) -> Result<UnixListener, String> {
 }
 
 /// Binds a Unix socket that only its owner may use, in place of one that nobody answers on.
-pub fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     if let Some(directory) = path.parent().filter(|it| !it.as_os_str().is_empty() && !it.exists()) {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
     }
@@ -103,16 +116,23 @@ pub fn bind_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Where the interface answers.
-pub struct Listening {
+/// The interface at work.
+pub struct Serving {
     /// The HTTP address.
     pub address: Option<SocketAddr>,
     /// Unix sockets, each with its inode, so that only our own are removed.
     sockets: Vec<(PathBuf, u64)>,
+    /// What accepts connections.
+    tasks: Vec<JoinHandle<()>>,
 }
 
-impl Listening {
-    /// Removes the Unix sockets, unless a successor has replaced them.
+impl Serving {
+    /// Accepts no more connections.
+    pub fn stop(&self) {
+        self.tasks.iter().for_each(JoinHandle::abort);
+    }
+
+    /// Removes the Unix sockets.
     pub fn remove_sockets(&self) {
         for (path, inode) in &self.sockets {
             if fs::symlink_metadata(path).is_ok_and(|now| now.ino() == *inode) {
@@ -122,62 +142,65 @@ impl Listening {
     }
 }
 
-/// Serves requests from now on.
-pub async fn serve(bound: Bound, control: Arc<Control>) -> Listening {
-    let mut listening = Listening { address: None, sockets: Vec::new() };
-    if let Some((unix, path)) = bound.unix {
-        let offered = control.offer_sockets(&path, bound.tcp.as_ref());
-        for path in [Ok(path), offered] {
-            match path {
-                Ok(path) => {
-                    let inode = fs::symlink_metadata(&path).map_or(0, |it| it.ino());
-                    listening.sockets.push((path, inode));
-                }
-                Err(error) => tracing::warn!("no hand-over to a successor is possible: {error}"),
-            }
-        }
-        tokio::spawn(serve_unix(unix, Arc::clone(&control)));
+/// Serves requests from now on. Needs the context of a runtime.
+///
+/// # Errors
+/// When a socket cannot be served.
+pub fn serve(bound: Bound, control: &Arc<Control>) -> io::Result<Serving> {
+    let mut serving = Serving { address: None, sockets: Vec::new(), tasks: Vec::new() };
+    for (_, path) in bound.unix.iter().chain(&bound.hand_over) {
+        let inode = fs::symlink_metadata(path).map_or(0, |it| it.ino());
+        serving.sockets.push((path.clone(), inode));
+    }
+    if let Some((listener, _)) = bound.hand_over {
+        let tcp = bound.tcp.iter().map(AsFd::as_fd);
+        let unix = bound.unix.iter().map(|(unix, _)| unix.as_fd());
+        control.offer_sockets(listener, &tcp.chain(unix).collect::<Vec<_>>())?;
+    }
+    if let Some((unix, _)) = bound.unix {
+        unix.set_nonblocking(true)?;
+        let listener = Listener::Unix(tokio::net::UnixListener::from_std(unix)?);
+        serving.tasks.push(tokio::spawn(accept_all(listener, None, Arc::clone(control))));
     }
     if let Some(tcp) = bound.tcp {
-        listening.address = tcp.local_addr().ok();
-        tokio::spawn(serve_tcp(tcp, bound.token, control));
+        serving.address = tcp.local_addr().ok();
+        let listener = Listener::Tcp(tokio::net::TcpListener::from_std(tcp)?);
+        serving.tasks.push(tokio::spawn(accept_all(listener, bound.token, Arc::clone(control))));
     }
-    listening
+    Ok(serving)
 }
 
-/// Accepts on the Unix socket; whoever may open it needs no token.
-async fn serve_unix(listener: UnixListener, control: Arc<Control>) {
-    let listener =
-        listener.set_nonblocking(true).and_then(|()| tokio::net::UnixListener::from_std(listener));
-    let Ok(listener) = listener else {
-        return tracing::error!("the admin socket cannot be served");
-    };
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-        if let Ok((stream, _)) = listener.accept().await {
-            let control = Arc::clone(&control);
-            tokio::spawn(async move {
-                connection(stream, None, control).await;
-                drop(slot);
-            });
-        }
+/// A socket that accepts connections of the interface.
+enum Listener {
+    Tcp(tokio::net::TcpListener),
+    /// Whoever may open it needs no token.
+    Unix(tokio::net::UnixListener),
+}
+
+/// A connection of either kind.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+impl Listener {
+    /// The next connection.
+    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        Ok(match self {
+            Self::Tcp(listener) => Box::new(listener.accept().await?.0),
+            Self::Unix(listener) => Box::new(listener.accept().await?.0),
+        })
     }
 }
 
-/// Accepts on the HTTP address.
-async fn serve_tcp(listener: TcpListener, token: Option<Arc<str>>, control: Arc<Control>) {
-    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
-        return tracing::error!("admin.address cannot be served");
-    };
+/// Accepts connections, a bounded number at a time.
+async fn accept_all(listener: Listener, token: Option<Arc<str>>, control: Arc<Control>) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok((stream, _)) => {
-                let (control, token) = (Arc::clone(&control), token.clone());
+            Ok(stream) => {
+                let connection = connection(stream, token.clone(), Arc::clone(&control));
                 tokio::spawn(async move {
-                    connection(stream, token, control).await;
+                    let _ = tokio::time::timeout(CONNECTION_MAX, connection).await;
                     drop(slot);
                 });
             }
@@ -187,10 +210,7 @@ async fn serve_tcp(listener: TcpListener, token: Option<Arc<str>>, control: Arc<
 }
 
 /// Serves the requests of one connection.
-async fn connection<S>(stream: S, token: Option<Arc<str>>, control: Arc<Control>)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
+async fn connection(stream: Box<dyn Stream>, token: Option<Arc<str>>, control: Arc<Control>) {
     let service = service_fn(|request| {
         let (control, token) = (Arc::clone(&control), token.clone());
         async move { Ok::<_, std::convert::Infallible>(api::answer(request, token, control).await) }

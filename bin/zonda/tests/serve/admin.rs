@@ -1,0 +1,142 @@
+//! What the server tells about itself, and who may ask.
+
+use crate::server::{BINARY, Server, http, run, text, wait_until, zone};
+use std::net::UdpSocket;
+use zonda_testkit::process::{Folder, free_port};
+use zonda_testkit::{Question, Zonda, ask};
+
+#[test]
+fn counters_add_up_to_what_was_asked() {
+    let server = Server::start(&[], "");
+    let before = server.metric("zonda_zone_queries_total{zone=\"example.org.\"}");
+    for (name, rtype, times) in
+        [("www.example.org", "TXT", 7), ("no.example.org", "A", 5), ("other.test", "A", 3)]
+    {
+        for _ in 0..times {
+            ask(server.zonda.address, &Question::new(name, rtype)).unwrap();
+        }
+    }
+    // A response is answered with silence, and counted.
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(&[0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0], server.zonda.address).unwrap();
+    let silence = "zonda_queries_total{reason=\"not_a_query\"}";
+    wait_until("the response was counted", || server.metric(silence) == 1.0);
+    let sum = |name: &str| -> f64 {
+        let page = server.get("/metrics").1;
+        let values = page.lines().filter(|line| line.starts_with(&format!("{name}{{")));
+        values.map(|line| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap()).sum()
+    };
+    let replies = sum("zonda_replies_total");
+    assert_eq!(sum("zonda_queries_total"), replies + 1.0);
+    // A reply's latency is known, and counted, only after it is sent.
+    wait_until("latencies are counted", || sum("zonda_query_duration_seconds_count") == replies);
+    assert_eq!(server.metric("zonda_queries_total{reason=\"nxdomain\"}"), 5.0);
+    assert_eq!(server.metric("zonda_queries_total{reason=\"no_zone\"}"), 3.0);
+    let zone = server.metric("zonda_zone_queries_total{zone=\"example.org.\"}");
+    assert_eq!(zone - before, 12.0);
+    assert_eq!(
+        server.metric("zonda_replies_total{transport=\"udp\",type=\"A\",rcode=\"NXDOMAIN\"}"),
+        5.0
+    );
+}
+
+#[test]
+fn the_admin_interface_wants_its_token() {
+    let server = Server::start(&[], "");
+    let (status, _) = server.get("/v1/version");
+    assert_eq!(status, 200, "none is configured");
+    assert_eq!(server.get("/nothing").0, 404);
+    assert_eq!(server.get("/v1/reload").0, 405);
+    assert_eq!(server.get("/v1/zones/other.test").0, 404);
+    drop(server);
+    let port = free_port();
+    let address = format!("127.0.0.1:{port}");
+    let config = format!(
+        "version = 1\n[admin]\naddress = \"{address}\"\ntoken = \"correct-horse-battery\"\n"
+    );
+    let folder = Folder::new("token");
+    let config = folder.write("zonda.toml", config);
+    let first = zone(1);
+    let zones = [("example.org", &*first)];
+    let _zonda = Zonda::start(BINARY, &zones, &["--config", config.to_str().unwrap()]);
+    let address = address.parse().unwrap();
+    let status = |header: &str| http(address, &format!("GET /ready HTTP/1.1\r\n{header}")).0;
+    assert_eq!(status(""), 401);
+    assert_eq!(status("authorization: Bearer wrong--horse-battery\r\n"), 401);
+    assert_eq!(status("authorization: Bearer correct-horse-battery\r\n"), 200);
+}
+
+#[test]
+fn commands_reach_the_server_over_its_socket() {
+    let server = Server::start(&[], "");
+    let socket = server.socket();
+    let socket = ["--socket", &socket];
+    let output = |arguments: &[&str]| run(&[arguments, &socket].concat());
+    assert!(text(&output(&["status"]).stdout).contains("\"zones\": 1"));
+    assert!(text(&output(&["zones"]).stdout).contains("\"serial\": 1"));
+    assert!(text(&output(&["stats"]).stdout).contains("\"queries\""));
+    server.write_zone(&zone(2));
+    let reload = output(&["reload", "example.org"]);
+    assert!(reload.status.success(), "{}", text(&reload.stderr));
+    assert_eq!(server.version(), "\"version 2\"");
+    let wrong = output(&["reload", "other.test"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert_eq!(text(&wrong.stderr), "zone other.test. is not served here\n");
+    assert!(output(&["stop"]).status.success());
+    let mut server = server;
+    wait_until("the server ends", || server.zonda.process.ended());
+    let gone = output(&["status"]);
+    assert_eq!(gone.status.code(), Some(1));
+    assert!(text(&gone.stderr).starts_with("no server answers on"), "{}", text(&gone.stderr));
+}
+
+#[test]
+fn zones_that_are_not_listed_count_as_other() {
+    let keys = "[metrics]\nzones = [\"example.org\"]";
+    let (second, third) = (zone(1), zone(1));
+    let server = Server::start(&[("example.net", &second), ("example.com", &third)], keys);
+    let other = || server.metric("zonda_zone_queries_total{zone=\"other\"}");
+    let before = other();
+    for name in ["www.example.net", "www.example.com", "www.example.org", "www.example.test"] {
+        server.rcode(name, "TXT");
+    }
+    assert_eq!(other() - before, 2.0);
+    server.configure("[metrics]\nzones = [\"example.NET\"]");
+    assert_eq!(server.post("/v1/reload").0, 200);
+    let page = server.get("/metrics").1;
+    assert!(page.contains("zonda_zone_queries_total{zone=\"example.net.\"}"), "{page}");
+    assert!(!page.contains("zonda_zone_queries_total{zone=\"example.org.\"}"), "{page}");
+}
+
+#[test]
+fn the_list_of_zones_comes_in_pages() {
+    let texts = [zone(1), zone(1)];
+    let more = [("a.test", &*texts[0]), ("0/25.2.0.192.in-addr.arpa", &*texts[1])];
+    let server = Server::start(&more, "");
+    let names = |query: &str| -> Vec<String> {
+        let (status, body) = server.get(&format!("/v1/zones?{query}"));
+        assert_eq!(status, 200);
+        let names = body.lines().filter_map(|line| line.trim().strip_prefix("\"name\": \""));
+        names.map(|name| name.trim_end_matches("\",").to_owned()).collect()
+    };
+    let all = ["0/25.2.0.192.in-addr.arpa.", "example.org.", "a.test."];
+    assert_eq!(names(""), all);
+    assert_eq!(names("limit=2"), all[..2]);
+    assert_eq!(names("limit=2&after=EXAMPLE.org"), all[2..]);
+    assert_eq!(names("after=0%2F25.2.0.192.in-addr.arpa&limit=1"), all[1..2]);
+    assert_eq!(server.get("/v1/zones?limit=many").0, 400);
+    assert_eq!(server.get("/v1/zones/%").0, 404);
+    let socket = server.socket();
+    for command in ["zones", "reload"] {
+        let output = run(&[command, "0/25.2.0.192.in-addr.arpa", "--socket", &socket]);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_web_page_cannot_stop_the_server() {
+    let server = Server::start(&[], "");
+    let head = "POST /v1/stop HTTP/1.1\r\norigin: http://example.test\r\n";
+    assert_eq!(http(server.admin, head).0, 403);
+    assert_eq!(server.version(), "\"version 1\"");
+}

@@ -1,0 +1,9 @@
+//! The running server, asked over real sockets.
+#![allow(clippy::unwrap_used)]
+
+mod admin;
+mod answers;
+mod reload;
+mod server;
+mod start;
+mod stop;

@@ -1,0 +1,77 @@
+//! How a server starts, and what it says when it cannot.
+
+use crate::server::{Server, run, text, zone};
+use std::net::UdpSocket;
+use zonda_testkit::process::Folder;
+use zonda_testkit::{Question, ask};
+
+#[test]
+fn a_zone_that_never_loaded_is_servfail_while_the_others_serve() {
+    let server = Server::start(&[], "[[zone]]\nname = \"broken.test\"\nfile = \"missing.zone\"");
+    assert_eq!(server.version(), "\"version 1\"");
+    let reply = ask(server.zonda.address, &Question::new("www.broken.test", "A").edns(1232));
+    assert_eq!(reply.unwrap().rcode_text(), "SERVFAIL");
+    let (status, reasons) = server.get("/ready");
+    assert_eq!(status, 503);
+    assert!(reasons.contains("broken.test.") && reasons.contains("missing.zone"), "{reasons}");
+}
+
+#[test]
+fn without_anything_to_serve_it_says_what_to_do_in_three_lines() {
+    let output = run(&["serve"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(text(&output.stderr).lines().count(), 3);
+    assert!(text(&output.stderr).contains("zonda serve --zone"));
+}
+
+#[test]
+fn an_address_that_is_taken_is_named_with_what_to_do() {
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let folder = Folder::new("taken");
+    let file = folder.write("zone", zone(1));
+    let zone = format!("example.org={}", file.display());
+    let output = run(&["serve", "--listen", &address, "--zone", &zone]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains(&format!("cannot listen on {address} (UDP)")), "{said}");
+    assert!(said.contains("--listen"), "{said}");
+}
+
+#[test]
+fn a_check_tells_all_errors_with_their_places() {
+    let folder = Folder::new("check");
+    folder.write("a.zone", "@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.256\nns AAAA x\n");
+    let config = folder
+        .write("zonda.toml", "version = 1\n[[zone]]\nname = \"example.org\"\nfile = \"a.zone\"\n");
+    let config = config.to_str().unwrap();
+    let output = run(&["check", "--config", config]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stdout);
+    assert!(said.contains("a.zone:3:") && said.contains("a.zone:4:"), "{said}");
+    folder.write("a.zone", zone(1));
+    let output = run(&["check", "--config", config]);
+    assert!(output.status.success(), "{}", text(&output.stdout));
+}
+
+#[test]
+fn a_check_tells_of_files_that_are_left_out_and_directories_that_are_missing() {
+    let folder = Folder::new("check");
+    let file = folder.write("example.org.zone", zone(1));
+    folder.write("no..name.zone", "");
+    folder.write(
+        "zonda.toml",
+        format!(
+            "version = 1\n[[zone]]\ndirectory = \".\"\n[[zone]]\ndirectory = \"missing\"\n\
+             [[zone]]\nname = \"EXAMPLE.org\"\nfile = {file:?}\n"
+        ),
+    );
+    let config = folder.path().join("zonda.toml");
+    let output = run(&["check", "--config", config.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stdout);
+    assert!(said.contains("no..name is not the name of a zone"), "{said}");
+    assert!(said.contains("missing: cannot read the directory"), "{said}");
+    assert!(said.contains("zone EXAMPLE.org. is already served from"), "{said}");
+    assert!(said.ends_with("1 zones, 1 errors, 2 warnings\n"), "{said}");
+}
