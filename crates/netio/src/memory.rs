@@ -8,8 +8,7 @@ const HUGE_PAGE: usize = 2 << 20;
 /// Moves `memory` into huge pages, as far as whole ones lie within it, so that reading it at random
 /// misses the processor's table of pages less often.
 ///
-/// The contents stay as they are; readers may read meanwhile. Takes about a millisecond per four
-/// megabytes.
+/// The contents stay as they are; readers may read meanwhile.
 ///
 /// # Errors
 /// When the kernel has no huge page free, or cannot do this (before Linux 6.1): all is as before.
