@@ -26,7 +26,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-zone",
         ],
     ),
-    ("zonda", &["zonda-config", "zonda-server", "zonda-wire", "zonda-zone"]),
+    ("zonda-bench", &["zonda-netio", "zonda-wire"]),
+    ("zonda", &["zonda-bench", "zonda-config", "zonda-server", "zonda-wire", "zonda-zone"]),
     // Reads other servers' messages with its own eyes, so that it can judge ours.
     ("zonda-testkit", &[]),
     // Generates the reference pages from the types that they describe.

@@ -1,0 +1,233 @@
+//! What was measured, as it is written to JSON and read by reports.
+//!
+//! Raw figures of every round; medians, spreads, ratios and ranks are computed by whoever shows
+//! them, so that a report can never disagree with the data below it.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of this form. A reader refuses others.
+pub const FORMAT: u32 = 1;
+
+/// One run of one suite.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// The suite's name, as on the command line.
+    pub suite: String,
+    /// One line that says what is compared.
+    pub title: String,
+    /// When it began; seconds since 1970.
+    pub began_unix_secs: u64,
+    /// How long it took.
+    pub took_secs: f64,
+    /// Where it ran.
+    pub environment: Environment,
+    /// How it was measured, the same for all cells.
+    pub method: Method,
+    /// Servers that took part, in the order of the suite.
+    pub servers: Vec<Server>,
+    /// Servers that did not, and why.
+    pub skipped: Vec<Skipped>,
+    /// What was measured: one for each server and place in the matrix.
+    pub cells: Vec<Cell>,
+    /// What the original report printed, to stand beside the tables.
+    pub published: Vec<Table>,
+}
+
+/// The machine and the programs on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    /// The processor's model, as it names itself.
+    pub cpu: String,
+    /// CPUs that this run was allowed to use.
+    pub cpus: usize,
+    /// Main memory.
+    pub memory_octets: u64,
+    /// `uname -sr`.
+    pub kernel: String,
+    /// `PRETTY_NAME` of os-release.
+    pub system: String,
+    /// The version of `zonda bench`.
+    pub bench: String,
+    /// The command line that was typed.
+    pub command: Vec<String>,
+}
+
+/// How it was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Method {
+    /// Length of one round.
+    pub seconds: f64,
+    /// Rounds asked for, of each server in each cell.
+    pub rounds: usize,
+    /// Load before each round that counts for nothing.
+    pub warm_up_secs: f64,
+    /// How queries were sent: `batch` or `dnsperf`.
+    pub pace: String,
+    /// CPUs of the servers.
+    pub server_cpus: Vec<usize>,
+    /// CPUs of the generator.
+    pub load_cpus: Vec<usize>,
+    /// A round was repeated when other processes used more than this share of the machine; 0–1.
+    pub foreign_cpu_max: f64,
+}
+
+/// A server that took part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    /// Its name, as on the command line.
+    pub name: String,
+    /// Its version, as it prints it.
+    pub version: String,
+    /// Whether this is the bare UDP reflector, the floor and not a rival.
+    pub is_floor: bool,
+    /// Every different way in which it was started.
+    pub setups: Vec<Setup>,
+}
+
+/// How a server was started.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The workload and place in the matrix it was for, as text.
+    pub purpose: String,
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// Its configuration: file name and text. Long files are cut, and say so.
+    pub files: Vec<(String, String)>,
+}
+
+/// A server that did not take part.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Its name.
+    pub server: String,
+    /// Why, and how to have it take part.
+    pub reason: String,
+}
+
+/// All rounds of one server at one place in the matrix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The server.
+    pub server: String,
+    /// What is asked, by the suite's name for it.
+    pub workload: String,
+    /// The place in the matrix: axis and value, such as `threads` and `2`.
+    pub place: BTreeMap<String, String>,
+    /// Rounds that count.
+    pub rounds: Vec<Round>,
+    /// Rounds that were thrown away because others used the machine.
+    pub discarded: usize,
+    /// Why this server is not ranked here: its answers differ from its peers', or it failed.
+    pub unranked: Option<String>,
+    /// Latency below saturation, if the suite asks for it.
+    pub latency_at: Vec<LoadPoint>,
+    /// From start to the first answer, and what it took.
+    pub start: Option<Start>,
+}
+
+/// One round at saturation, or at the cell's fixed rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// Its number, from 0; rounds of one number were run side by side.
+    pub number: usize,
+    /// How long it took.
+    pub seconds: f64,
+    /// Queries and replies.
+    pub traffic: Traffic,
+    /// Time from query to reply.
+    pub latency: Latency,
+    /// User time of the server's processes for the round.
+    pub cpu_user_secs: f64,
+    /// System time of the same.
+    pub cpu_system_secs: f64,
+    /// CPU time of the generator, user and system.
+    pub load_cpu_secs: f64,
+    /// Context switches of the server, both kinds.
+    pub context_switches: u64,
+    /// Proportional set size of the server after the round.
+    pub memory_octets: u64,
+    /// Share of the machine that other processes used; 0–1.
+    pub foreign_cpu: f64,
+}
+
+/// Queries and what came back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Traffic {
+    /// Queries sent.
+    pub sent: u64,
+    /// Queries answered in time.
+    pub completed: u64,
+    /// Queries never answered in time, whoever lost them.
+    pub lost: u64,
+    /// Datagrams that the generator's own socket buffers dropped.
+    pub dropped_by_generator: u64,
+    /// Datagrams that the server's socket buffers dropped.
+    pub dropped_by_server: u64,
+    /// Replies that belong to no query outstanding.
+    pub unexpected: u64,
+    /// Second replies to one query.
+    pub duplicate: u64,
+    /// Replies that came after the timeout.
+    pub late: u64,
+    /// Replies that could not be read, or were not what was expected.
+    pub wrong: u64,
+    /// Replies by RCODE.
+    pub rcodes: BTreeMap<String, u64>,
+}
+
+/// Time from query to reply, in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// The fastest.
+    pub min: f64,
+    /// The average.
+    pub mean: f64,
+    /// The standard deviation.
+    pub deviation: f64,
+    /// The slowest.
+    pub max: f64,
+    /// Percentile and value, ascending: 50, 90, 99, 99.9, 99.99 and those between for curves.
+    pub percentiles: Vec<(f64, f64)>,
+}
+
+/// Latency at a rate below saturation, sent on a schedule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoadPoint {
+    /// What the rate is a share of, such as `50 % of saturation of knot`.
+    pub label: String,
+    /// Queries per second, as scheduled.
+    pub rate: f64,
+    /// Queries and replies.
+    pub traffic: Traffic,
+    /// Time from the scheduled moment of sending to the reply.
+    pub latency: Latency,
+    /// CPU time of the server for each answered query, in microseconds.
+    pub cpu_micros_per_query: f64,
+}
+
+/// What starting cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    /// From start to the first answer.
+    pub ready_secs: f64,
+    /// CPU time until then.
+    pub cpu_secs: f64,
+    /// Proportional set size then.
+    pub memory_octets: u64,
+}
+
+/// A table as a report printed it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// What it shows.
+    pub title: String,
+    /// Where it was printed, and on what machine.
+    pub source: String,
+    /// Column heads.
+    pub columns: Vec<String>,
+    /// Rows, each as long as `columns`.
+    pub rows: Vec<Vec<String>>,
+}
