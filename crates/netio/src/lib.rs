@@ -12,10 +12,12 @@
 //! | [`supervisor`] | socket activation and state notices of systemd |
 //! | [`memory`] | huge pages |
 //! | [`process`] | CPUs, descriptor limit, privileges |
+//! | [`child`] | child processes that stay on given CPUs and do not outlive their parent |
 //!
 //! Deliberately absent: DNS, threads, the runtime, logging. Callers decide what an error means.
 
 pub mod batch;
+pub mod child;
 pub mod descriptors;
 pub mod memory;
 mod options;

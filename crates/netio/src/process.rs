@@ -31,16 +31,23 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
 
 /// Keeps the calling thread on one CPU.
 pub fn pin_thread(cpu: usize) -> io::Result<()> {
-    if cpu >= libc::CPU_SETSIZE as usize {
-        return Err(io::ErrorKind::InvalidInput.into());
+    let set = cpu_set(&[cpu])?;
+    // SAFETY: the call reads one set.
+    check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }).map(drop)
+}
+
+/// The set of these CPUs.
+pub(crate) fn cpu_set(cpus: &[usize]) -> io::Result<libc::cpu_set_t> {
+    // SAFETY: a zeroed set is an empty set.
+    let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
+    for &cpu in cpus {
+        if cpu >= libc::CPU_SETSIZE as usize {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        // SAFETY: `cpu` is below the set's size.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
     }
-    // SAFETY: a zeroed set is an empty set; `cpu` is below its size.
-    unsafe {
-        let mut set: libc::cpu_set_t = mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        check(libc::sched_setaffinity(0, size_of_val(&set), &set))?;
-    }
-    Ok(())
+    Ok(set)
 }
 
 /// Raises the limit of open descriptors to `wanted`, or as far as this process may; returns the
