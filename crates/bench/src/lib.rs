@@ -3,8 +3,14 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`data`] | what was measured, as it is written to JSON and read by reports |
+//! | [`procfs`] | what the kernel knows of processes and the machine |
+//! | [`reflector`] | the bare UDP reflector, the floor under every server |
+//! | [`relay`] | a relay that loses and delays, before an upstream |
 //!
 //! Deliberately absent: unsafe code and socket options (`netio`), and any knowledge of how Zonda
 //! itself answers: it is one server among others here, found and started like its rivals.
 
 pub mod data;
+pub mod procfs;
+pub mod reflector;
+pub mod relay;

@@ -1,0 +1,226 @@
+//! What the kernel knows of processes and the machine: `/proc`.
+//!
+//! A server is a process with all its descendants, so everything here is summed over the tree.
+//! A process that ends while it is looked at counts as nothing.
+
+use std::fs;
+use std::net::SocketAddr;
+
+/// Ticks per second in `/proc`: `USER_HZ`, 100 on every architecture that Rust's std supports.
+const TICKS_PER_SEC: f64 = 100.0;
+
+/// What the processes of a tree have used since each began.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Usage {
+    /// CPU time in their own code; resolution 10 ms.
+    pub user_secs: f64,
+    /// CPU time in the kernel on their behalf; resolution 10 ms.
+    pub system_secs: f64,
+    /// Context switches of all threads, both kinds.
+    pub context_switches: u64,
+}
+
+impl Usage {
+    /// User and system time.
+    pub fn cpu_secs(&self) -> f64 {
+        self.user_secs + self.system_secs
+    }
+
+    /// What was used since `earlier`; never negative, though processes may have ended meanwhile.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            user_secs: (self.user_secs - earlier.user_secs).max(0.0),
+            system_secs: (self.system_secs - earlier.system_secs).max(0.0),
+            context_switches: self.context_switches.saturating_sub(earlier.context_switches),
+        }
+    }
+}
+
+/// The process and all its descendants.
+pub fn tree(process: u32) -> Vec<u32> {
+    let mut found = vec![process];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        for thread in numbers_in(&format!("/proc/{parent}/task")) {
+            let children = read(&format!("/proc/{parent}/task/{thread}/children"));
+            found.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+        }
+        next += 1;
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// What the tree below a process has used.
+pub fn usage(process: u32) -> Usage {
+    let mut usage = Usage::default();
+    for process in tree(process) {
+        let (user, system) = cpu_ticks(&read(&format!("/proc/{process}/stat")));
+        usage.user_secs += user as f64 / TICKS_PER_SEC;
+        usage.system_secs += system as f64 / TICKS_PER_SEC;
+        for thread in numbers_in(&format!("/proc/{process}/task")) {
+            let status = read(&format!("/proc/{process}/task/{thread}/status"));
+            usage.context_switches += field(&status, "voluntary_ctxt_switches:")
+                + field(&status, "nonvoluntary_ctxt_switches:");
+        }
+    }
+    usage
+}
+
+/// Proportional set size of the tree: memory that forked workers share counts once.
+pub fn memory_octets(process: u32) -> u64 {
+    let rollup = |process| read(&format!("/proc/{process}/smaps_rollup"));
+    tree(process).into_iter().map(|process| field(&rollup(process), "Pss:") * 1024).sum()
+}
+
+/// Open descriptors of the tree.
+pub fn descriptors(process: u32) -> usize {
+    tree(process).into_iter().map(|process| numbers_in(&format!("/proc/{process}/fd")).len()).sum()
+}
+
+/// CPU time that the machine has spent working since it started, on all CPUs.
+pub fn busy_secs() -> f64 {
+    busy_ticks(&read("/proc/stat")) as f64 / TICKS_PER_SEC
+}
+
+/// Datagrams that the kernel dropped on all sockets bound to this address, mostly for want of room
+/// in their receive buffers.
+pub fn socket_drops(address: SocketAddr) -> u64 {
+    let file = if address.is_ipv4() { "/proc/net/udp" } else { "/proc/net/udp6" };
+    drops_at(&read(file), address)
+}
+
+/// A file of `/proc`, empty if its process has ended.
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The entries of a folder of `/proc` whose names are numbers.
+fn numbers_in(folder: &str) -> Vec<u32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The number behind a label at the start of a line, 0 without one.
+fn field(text: &str, label: &str) -> u64 {
+    let value = text.lines().find_map(|line| line.strip_prefix(label)).unwrap_or_default();
+    value.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or_default()
+}
+
+/// User and system time in `/proc/PID/stat`, fields 14 and 15 of proc(5).
+fn cpu_ticks(stat: &str) -> (u64, u64) {
+    // The second field is the program's name in brackets and may hold anything, brackets too.
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let mut fields = after_name.split_whitespace().skip(11);
+    let mut next = || fields.next().and_then(|ticks| ticks.parse().ok()).unwrap_or_default();
+    (next(), next())
+}
+
+/// User, nice, system, irq and softirq time in the first line of `/proc/stat`: neither idle, nor
+/// waiting for a disk, nor stolen by a hypervisor.
+fn busy_ticks(stat: &str) -> u64 {
+    let fields: Vec<u64> = stat
+        .lines()
+        .next()
+        .into_iter()
+        .flat_map(str::split_whitespace)
+        .skip(1)
+        .map(|ticks| ticks.parse().unwrap_or_default())
+        .collect();
+    [0, 1, 2, 5, 6].iter().filter_map(|&index| fields.get(index)).sum()
+}
+
+/// The sum of the column `drops` over the sockets with this local address.
+fn drops_at(table: &str, address: SocketAddr) -> u64 {
+    let local = hexadecimal(address);
+    let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
+    let ours = rows.filter(|row| row.get(1).is_some_and(|address| *address == local));
+    ours.filter_map(|row| row.last()?.parse::<u64>().ok()).sum()
+}
+
+/// An address as `/proc/net/udp` writes it: 32-bit words in the machine's byte order, then the port.
+fn hexadecimal(address: SocketAddr) -> String {
+    let word = |octets: &[u8]| {
+        let octets = octets.try_into().expect("chunks of four octets");
+        format!("{:08X}", u32::from_ne_bytes(octets))
+    };
+    let ip: String = match address {
+        SocketAddr::V4(address) => word(&address.ip().octets()),
+        SocketAddr::V6(address) => address.ip().octets().chunks_exact(4).map(word).collect(),
+    };
+    format!("{ip}:{:04X}", address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::net::UdpSocket;
+    use std::process::{Command, id};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_program_name_with_brackets_and_blanks_does_not_move_the_fields() {
+        let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 10 0 0 0 123 45 0 0 20 0 1 0 99";
+        assert_eq!(cpu_ticks(stat), (123, 45));
+        assert_eq!(cpu_ticks(""), (0, 0));
+    }
+
+    #[test]
+    fn waiting_and_stolen_time_is_not_work() {
+        assert_eq!(busy_ticks("cpu  1 2 4 1000 1000 8 16 1000 0 0\ncpu0 1 1"), 31);
+    }
+
+    #[test]
+    fn drops_of_all_sockets_on_the_address_are_summed() {
+        let table = "  sl  local_address rem_address   st ... drops\n\
+            1: 0100007F:14B4 00000000:0000 07 0:0 0:0 0 0 0 1 2 x 5\n\
+            2: 0100007F:14B4 00000000:0000 07 0:0 0:0 0 0 0 1 2 x 7\n\
+            3: 0100007F:14B5 00000000:0000 07 0:0 0:0 0 0 0 1 2 x 100\n";
+        assert_eq!(drops_at(table, "127.0.0.1:5300".parse().unwrap()), 12);
+    }
+
+    #[test]
+    fn a_socket_of_ours_is_found_with_what_it_dropped() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = receiver.local_addr().unwrap();
+        assert_eq!(socket_drops(address), 0);
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let limit = Instant::now() + Duration::from_secs(10);
+        while socket_drops(address) == 0 && Instant::now() < limit {
+            for _ in 0..1000 {
+                let _ = sender.send_to(&[0; 1000], address);
+            }
+        }
+        assert!(socket_drops(address) > 0);
+    }
+
+    #[test]
+    fn work_of_a_grandchild_belongs_to_the_tree() {
+        let script = "sh -c 'while :; do :; done' & wait";
+        let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let limit = Instant::now() + Duration::from_secs(20);
+        while usage(child.id()).cpu_secs() < 0.1 && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let (processes, used) = (tree(child.id()), usage(child.id()));
+        for process in processes.iter().rev() {
+            let _ = Command::new("kill").args(["-KILL", &process.to_string()]).status();
+        }
+        child.wait().unwrap();
+        assert_eq!(processes.len(), 2);
+        assert!(used.cpu_secs() >= 0.1);
+        assert!(busy_secs() > 0.1);
+    }
+
+    #[test]
+    fn this_process_has_memory_descriptors_and_context_switches() {
+        assert!(memory_octets(id()) > 1 << 20);
+        assert!(descriptors(id()) >= 3);
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(usage(id()).context_switches > 0);
+    }
+}
