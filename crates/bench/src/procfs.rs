@@ -140,7 +140,7 @@ fn drops_at(table: &str, address: SocketAddr) -> u64 {
     ours.filter_map(|row| row.last()?.parse::<u64>().ok()).sum()
 }
 
-/// An address as `/proc/net/udp` writes it: 32-bit words in the machine's byte order, then the port.
+/// An address as `/proc/net/udp` writes it: 32-bit words in the machine's byte order, and the port.
 fn hexadecimal(address: SocketAddr) -> String {
     let word = |octets: &[u8]| {
         let octets = octets.try_into().expect("chunks of four octets");
