@@ -55,6 +55,7 @@ impl Publisher {
         let first = Snapshot { zones, settings, generation: 1 };
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
         let history = History::default();
+        zonda_netio::memory::give_back();
         Self { config, catalog, lasting, snapshot, seed, generation: 1, history }
     }
 
@@ -122,5 +123,7 @@ impl Publisher {
             thread::sleep(Duration::from_millis(1));
         }
         self.catalog.note_published();
+        drop(former);
+        zonda_netio::memory::give_back();
     }
 }

@@ -189,3 +189,17 @@ fn zones_of_a_directory_stay_while_it_cannot_be_read() {
     wait_until("the failure is over", || !is_told());
     assert_eq!(server.post("/v1/reload").0, 200);
 }
+
+#[test]
+fn memory_does_not_grow_from_one_reload_to_the_next() {
+    let server = Server::start(&[], "");
+    let hosts: String = (0..300_000).map(|host| format!("host{host} A 192.0.2.1\n")).collect();
+    let resident_after = |version| {
+        server.write_zone(&format!("{}{hosts}", zone(version)));
+        assert_eq!(server.post("/v1/reload").0, 200);
+        server.metric("process_resident_memory_bytes")
+    };
+    let first = resident_after(2);
+    let last = (3..12).map(resident_after).fold(0.0, |_, next| next);
+    assert!(last < 1.7 * first, "{first} octets, and after nine more reloads {last}");
+}
