@@ -28,9 +28,9 @@ pub fn use_huge_pages<T>(memory: &[T]) -> io::Result<()> {
 
 /// Gives memory that was freed back to the system, wherever it lies in the heap.
 ///
-/// glibc returns by itself what lies at the end of a heap and keeps the rest for later. What a large
-/// load used lies between what it leaves behind, so that the process would seem to grow with every
-/// reload. Costs milliseconds a gigabyte; other allocators give back by themselves.
+/// glibc returns by itself what lies at the end of a heap and keeps the rest for later. What a
+/// large load used lies between what it leaves behind, so that the process grew with every reload.
+/// Other allocators give back by themselves.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: touches only memory that the allocator holds and nobody uses, under its own locks.

@@ -233,5 +233,5 @@ impl Control {
 fn log(outcome: &Outcome) {
     let (loaded, removed, failed) =
         (outcome.loaded.len(), outcome.removed.len(), outcome.failed.len());
-    tracing::info!("reloaded: {loaded} zones loaded, {removed} removed, {failed} failed");
+    tracing::info!("reloaded; zones loaded: {loaded}, removed: {removed}, failed: {failed}");
 }

@@ -139,8 +139,8 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
     }
     let served = zones.len() - failed;
     match failed {
-        0 => tracing::info!("{served} zones served"),
-        _ => tracing::error!("{served} zones served, {failed} could not be loaded (see above)"),
+        0 => tracing::info!("zones served: {served}"),
+        _ => tracing::error!("zones served: {served}, not loaded: {failed} (see above)"),
     }
     let first = zones
         .iter()
