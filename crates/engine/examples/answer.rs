@@ -21,10 +21,12 @@ const BUFFER_BYTES: usize = 1232;
 /// Names in the zone of the workloads that ask at random: more than hot answers can be kept for.
 const NAMES: usize = 50_000;
 
-/// A name, zones as (name, master file), and questions as (name, type).
+/// A name, zones as (name, master file), how many zones without data are beside them, and questions
+/// as (name, type).
 struct Workload {
     name: &'static str,
     zones: fn() -> Vec<(String, String)>,
+    zones_beside: u32,
     questions: fn() -> Vec<(String, Type)>,
 }
 
@@ -33,31 +35,43 @@ const WORKLOADS: &[Workload] = &[
     Workload {
         name: "hot",
         zones: small_zones,
+        zones_beside: 0,
+        questions: || (0..100).map(|n| (format!("example{n}.com."), Type::A)).collect(),
+    },
+    Workload {
+        name: "hot-beside-a-million",
+        zones: small_zones,
+        zones_beside: 1_000_000,
         questions: || (0..100).map(|n| (format!("example{n}.com."), Type::A)).collect(),
     },
     Workload {
         name: "refused",
         zones: small_zones,
+        zones_beside: 0,
         questions: || (0..100).map(|n| (format!("elsewhere{n}.com."), Type::A)).collect(),
     },
     Workload {
         name: "random-name",
         zones: one_zone,
+        zones_beside: 0,
         questions: || shuffled(|n| (format!("h{n}.big.test."), Type::A)),
     },
     Workload {
         name: "no-such-name",
         zones: one_zone,
+        zones_beside: 0,
         questions: || shuffled(|n| (format!("nx{n}.big.test."), Type::A)),
     },
     Workload {
         name: "referral",
         zones: one_zone,
+        zones_beside: 0,
         questions: || shuffled(|n| (format!("www.d{}.big.test.", n % 1000), Type::A)),
     },
     Workload {
         name: "wildcard",
         zones: one_zone,
+        zones_beside: 0,
         questions: || shuffled(|n| (format!("n{n}.wild.big.test."), Type::A)),
     },
 ];
@@ -85,7 +99,7 @@ fn shuffled(question: fn(usize) -> (String, Type)) -> Vec<(String, Type)> {
 }
 
 /// The snapshot that holds a workload's zones.
-fn snapshot(zones: Vec<(String, String)>) -> Snapshot {
+fn snapshot(workload: &Workload) -> Snapshot {
     let seed = HashSeed(1);
     let entry = |(number, (name, text)): (u32, (String, String))| {
         let apex = name_of(&name);
@@ -95,7 +109,11 @@ fn snapshot(zones: Vec<(String, String)>) -> Snapshot {
         let zone = build(&apex, &records, seed).expect("the zones of this file can be served");
         Arc::new(ZoneEntry { apex, source: Source::Data(Arc::new(zone)), access: None, number })
     };
-    let entries = (0..).zip(zones).map(entry).collect();
+    let beside = (0..workload.zones_beside).map(|number| {
+        let apex = name_of(&format!("zone{number}.example."));
+        Arc::new(ZoneEntry { apex, source: Source::Unavailable, access: None, number })
+    });
+    let entries = (0..).zip((workload.zones)()).map(entry).chain(beside).collect();
     let zones = ZoneTable::new(entries, seed);
     Snapshot { zones, settings: Settings::default(), generation: 1 }
 }
@@ -131,7 +149,7 @@ impl Batch for Memory {
 
 /// Answers this many queries, rounded up to whole batches.
 fn run(workload: &Workload, count: usize) {
-    let snapshot = Arc::new(ArcSwap::from_pointee(snapshot((workload.zones)())));
+    let snapshot = Arc::new(ArcSwap::from_pointee(snapshot(workload)));
     let mut engine = Engine::new(snapshot, Arc::default());
     let queries: Vec<Vec<u8>> =
         (workload.questions)().iter().map(|(name, qtype)| query(name, *qtype)).collect();
