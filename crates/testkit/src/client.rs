@@ -131,7 +131,7 @@ pub fn exchange(server: SocketAddr, query: &[u8], tcp: bool) -> io::Result<Vec<u
     let mut buffer = vec![0; 65_535];
     let mut last = io::Error::from(io::ErrorKind::TimedOut);
     for _ in 0..TRIES {
-        match socket.send(query).and_then(|_| socket.recv(&mut buffer)) {
+        match socket.send(query).and_then(|_| receive(&socket, &mut buffer)) {
             Ok(length) => return Ok(buffer[..length].to_vec()),
             Err(error) => last = error,
         }
@@ -150,6 +150,20 @@ fn exchange_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let mut reply = vec![0; usize::from(u16::from_be_bytes(length))];
     stream.read_exact(&mut reply)?;
     Ok(reply)
+}
+
+/// Receives one datagram; its length. The kernel also interrupts a receive that has a timeout when
+/// the whole process was stopped for a while, which says nothing about the server.
+///
+/// # Errors
+/// When nothing comes in time.
+pub fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match socket.recv(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
 }
 
 /// Wire form of a name in presentation form, with `\.` and `\DDD` (rfc1035#5.1).

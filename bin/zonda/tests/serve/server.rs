@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use zonda_testkit::client::receive;
 use zonda_testkit::process::{Folder, free_port};
 use zonda_testkit::{Question, Zonda, ask};
 
@@ -165,7 +166,7 @@ pub fn ask_once(server: SocketAddr, question: &Question) -> std::io::Result<u16>
     socket.set_read_timeout(Some(Duration::from_secs(3)))?;
     socket.send(&query)?;
     let mut reply = [0; 4096];
-    let len = socket.recv(&mut reply)?;
+    let len = receive(&socket, &mut reply)?;
     let answers = u16::from_be_bytes([reply[6], reply[7]]);
     assert!(len > 12 && answers <= 1);
     Ok(u16::from(reply[3] & 15) + if answers == 1 { 0 } else { 100 })

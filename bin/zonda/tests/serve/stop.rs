@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 use zonda_testkit::Question;
+use zonda_testkit::client::receive;
 use zonda_testkit::process::{Folder, Process, free_port};
 
 #[test]
@@ -21,7 +22,7 @@ fn a_stop_answers_what_was_received() {
     }
     assert_eq!(server.post("/v1/stop").0, 200);
     let mut reply = [0; 512];
-    let answered = (0..200).take_while(|_| socket.recv(&mut reply).is_ok()).count();
+    let answered = (0..200).take_while(|_| receive(&socket, &mut reply).is_ok()).count();
     assert_eq!(answered, 200);
 }
 
