@@ -1,5 +1,6 @@
 //! Servers as child processes that never outlive their test.
 
+use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -78,6 +79,11 @@ impl Process {
         let mut bounded = Command::new("timeout");
         bounded.args(["--kill-after=5", LIFETIME_SECS]).arg(command.get_program());
         bounded.args(command.get_args()).process_group(0).stdin(Stdio::null());
+        // What tells the tests what to do is no configuration of the server.
+        let inherited = env::vars_os().map(|(key, _)| key);
+        for key in inherited.filter(|key| key.as_encoded_bytes().starts_with(b"ZONDA_")) {
+            bounded.env_remove(key);
+        }
         bounded.envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))));
         let child = bounded.stdout(output.try_clone()?).stderr(output).spawn()?;
         Ok(Self { child, log: log.to_owned() })
