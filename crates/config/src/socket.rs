@@ -27,10 +27,9 @@ pub(crate) fn default_socket(
 #[must_use]
 pub fn find_sockets(environment: impl IntoIterator<Item = (String, String)>) -> Vec<PathBuf> {
     let environment = environment.into_iter().collect();
-    let entries = directories(&environment).into_iter().filter_map(|directory| {
-        let directory = if directory.as_os_str().is_empty() { ".".into() } else { directory };
-        std::fs::read_dir(directory).ok()
-    });
+    let entries = directories(&environment)
+        .into_iter()
+        .filter_map(|directory| std::fs::read_dir(directory).ok());
     let paths = entries.flatten().filter_map(|entry| Some(entry.ok()?.path()));
     let mut sockets: Vec<PathBuf> = paths.filter(|path| is_socket(path)).collect();
     sockets.sort();
@@ -50,7 +49,9 @@ fn directories(environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let systemd = by_variable("RUNTIME_DIRECTORY").and_then(|dirs| dirs.split(':').next());
     let session = by_variable("XDG_RUNTIME_DIR").map(|dir| Path::new(dir).join("zonda"));
     let system = is_root().then(|| "/run/zonda".into());
-    let directories = [systemd.map(PathBuf::from), system, session, Some(PathBuf::new())];
+    // Whole, because a path in a printed configuration starts from where that is stored.
+    let working = std::env::current_dir().ok();
+    let directories = [systemd.map(PathBuf::from), system, session, working];
     directories.into_iter().flatten().collect()
 }
 
