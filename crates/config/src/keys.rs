@@ -40,7 +40,8 @@ section! {
     workers: u16 = "0", from "0" to "1024";
     /// The user whose rights the server keeps once its sockets are bound, when started as root.
     user: Option<String>, like "zonda";
-    /// The directory that zone files and their `$INCLUDE`s must not leave.
+    /// The directory that zone files must not leave by the paths written for them, nor their
+    /// `$INCLUDE`s by any link that they follow.
     /// Unset: the configuration file's directory; for a zone given as a flag, that of its file.
     root: Option<PathBuf>, like "/var/lib/zonda";
     /// Reload a zone when its file changes, not only when told to.
