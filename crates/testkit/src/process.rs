@@ -36,7 +36,7 @@ impl Folder {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let process = std::process::id();
-        let path = std::env::temp_dir().join(format!("zonda-test-{process}-{number}-{name}"));
+        let path = env::temp_dir().join(format!("zonda-test-{process}-{number}-{name}"));
         fs::create_dir_all(&path).expect("the folder for temporary files is writable");
         Self(path)
     }
@@ -145,9 +145,8 @@ pub fn free_port() -> u16 {
 
 /// Where a program is; servers are in folders that are not in everybody's PATH.
 pub fn installed(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders =
-        std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 

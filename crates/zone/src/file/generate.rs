@@ -107,15 +107,16 @@ impl<'a, 't> Template<'a, 't> {
         Self { owner, head, data }
     }
 
-    /// Appends the text of a record. Data that is a single string loses its quotes.
+    /// Appends the text of a record. Data that is a single string loses its quotes, and quotes
+    /// within it their escapes, so that `"\"one\" two"` is two strings.
     fn write(&self, number: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
-        expand(self.owner, number, out)?;
+        expand(self.owner, number, false, out)?;
         for token in self.head {
             write_token(*token, None, out)?;
         }
         if let &[only] = self.data {
             out.push(b' ');
-            return expand(only, number, out);
+            return expand(only, number, only.quoted, out);
         }
         self.data.iter().try_for_each(|token| write_token(*token, Some(number), out))
     }
@@ -127,21 +128,29 @@ fn write_token(token: Token<'_>, number: Option<u32>, out: &mut Vec<u8>) -> Resu
     out.extend_from_slice(if token.glued { b"" } else { b" " });
     out.extend_from_slice(quote);
     match number {
-        Some(number) => expand(token, number, out)?,
+        Some(number) => expand(token, number, false, out)?,
         None => out.extend_from_slice(token.text),
     }
     out.extend_from_slice(quote);
     Ok(())
 }
 
-/// Appends the text of a token with the number put in.
-fn expand(token: Token<'_>, number: u32, out: &mut Vec<u8>) -> Result<(), Wrong> {
+/// Appends the text of a token with the number put in; `\"` becomes `"` if wanted.
+fn expand(
+    token: Token<'_>,
+    number: u32,
+    quotes_unescaped: bool,
+    out: &mut Vec<u8>,
+) -> Result<(), Wrong> {
     let mut rest = token.text;
     while let Some((&octet, tail)) = rest.split_first() {
         rest = tail;
         match (octet, tail.first()) {
             (b'\\', Some(&escaped)) => {
-                out.extend_from_slice(&[b'\\', escaped]);
+                if !(quotes_unescaped && escaped == b'"') {
+                    out.push(b'\\');
+                }
+                out.push(escaped);
                 rest = &tail[1..];
             }
             (b'$', Some(b'$')) => {
