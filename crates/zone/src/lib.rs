@@ -6,6 +6,7 @@
 
 pub mod check;
 pub mod diagnostic;
+pub mod disk;
 pub mod file;
 pub mod json;
 pub mod lookup_name;

@@ -276,6 +276,23 @@ fn generate_writes_the_numbers_into_owner_and_data() {
     holds(text, expected);
 }
 
+#[test]
+fn generate_takes_escaped_quotes_of_quoted_data_as_quotes() {
+    let text = "$TTL 1\n$GENERATE 1-1 w$ TXT \"\\\"v=spf1 a:s$ -all\\\"\"\n";
+    holds(text, "2 w1.example.org. 1 TXT 10763d7370663120613a7331202d616c6c\n");
+}
+
+#[test]
+fn what_is_not_a_file_is_not_waited_for() {
+    let folder = Folder::new("pipe", &[("zone", "$INCLUDE pipe\n")]);
+    let pipe = folder.0.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert_eq!(folder.read("pipe", None).1, "pipe: error: is not a file\n");
+    assert!(folder.read("zone", None).1.ends_with("pipe is not a file\n"));
+    let (zones, diagnostics) = zonda_zone::json::read(&pipe);
+    assert!(zones.is_empty() && diagnostics.to_string().ends_with(": is not a file\n"));
+}
+
 /// A directory with files, removed when the test ends.
 struct Folder(PathBuf);
 
@@ -352,11 +369,11 @@ fn files_outside_the_root_cycles_and_depths_are_refused() {
     assert_eq!(diagnostics, "in/cycle:2:10: error: this file includes itself\n");
     assert_eq!(records.len(), 1);
     let expected = "in/missing:1:10: error: in/none cannot be read: entity not found\n\
-                    in/missing:2:10: error: this is not a file\n\
+                    in/missing:2:10: error: in/. is not a file\n\
                     in/missing:3:9: error: expected a file name\n";
     assert_eq!(folder.read("in/missing", None).1, expected);
     assert_eq!(folder.read("absent", None).1, "absent: error: cannot be read: entity not found\n");
-    assert_eq!(folder.read("in", None).1, "in: error: cannot be read: is a directory\n");
+    assert_eq!(folder.read("in", None).1, "in: error: is not a file\n");
 }
 
 #[test]

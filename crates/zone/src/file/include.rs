@@ -43,17 +43,15 @@ impl Includes {
         if self.count >= FILES_MAX {
             return Err(DirectiveProblem::TooManyIncludes(FILES_MAX));
         }
-        let unreadable =
-            |error: std::io::Error| DirectiveProblem::IncludeIo(named.to_owned(), error.kind());
-        let resolved = fs::canonicalize(named).map_err(unreadable)?;
+        let resolved = fs::canonicalize(named)
+            .map_err(|error| DirectiveProblem::Included(named.to_owned(), error.into()))?;
         if !resolved.starts_with(root) {
             return Err(DirectiveProblem::IncludeOutside);
         }
         if self.open.contains(&resolved) {
             return Err(DirectiveProblem::IncludeCycle);
         }
-        let is_file = fs::metadata(&resolved).map_err(unreadable)?.is_file();
-        if is_file { Ok(resolved) } else { Err(DirectiveProblem::IncludeNotAFile) }
+        Ok(resolved)
     }
 
     /// The path that a name stands for: relative ones begin at the including file's directory, or
@@ -91,8 +89,8 @@ impl Reader<'_> {
             inner.origin = origin(token, &file.origin)?;
             inner.owner_is_stale = !inner.owner.is_empty();
         }
-        let (opened, len) = open(&resolved)
-            .map_err(|error| wrong(DirectiveProblem::IncludeIo(path.clone(), error.kind())))?;
+        let (opened, len) =
+            open(&resolved).map_err(|why| wrong(DirectiveProblem::Included(path.clone(), why)))?;
         self.includes().count += 1;
         self.includes().open.push(resolved);
         self.read_file(opened, len, &mut inner);

@@ -20,13 +20,13 @@ mod source;
 pub use problem::{DirectiveProblem, FileProblem, Snippet};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Place, RecordName, Severity};
+use crate::disk::open;
 use crate::records::Records;
 use include::Includes;
 use lexer::{ENTRY_BYTES_MAX, Scanned, Shape};
 use record::TtlRules;
 use source::Source;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zonda_wire::rdata::Token;
@@ -67,7 +67,7 @@ pub fn read(path: &Path, origin: &Name, options: &Options) -> (Records, Diagnost
             reader.records = Records::with_capacity(capacity_for(len));
             reader.read_file(opened, len, &mut file);
         }
-        Err(error) => reader.report_file(&file, FileProblem::Io(error.kind())),
+        Err(why) => reader.report_file(&file, FileProblem::Unreadable(why)),
     }
     (reader.records, reader.diagnostics)
 }
@@ -193,7 +193,7 @@ impl<'o> Reader<'o> {
         let mut is_first = true;
         loop {
             if let Err(error) = source.fill() {
-                self.report_file(file, FileProblem::Io(error.kind()));
+                self.report_file(file, FileProblem::Unreadable(error.into()));
             }
             if is_first && source.text().starts_with(BYTE_ORDER_MARK) {
                 source.consume(BYTE_ORDER_MARK.len());
@@ -323,13 +323,6 @@ impl<'o> Reader<'o> {
         let severity = if problem.is_warning() { Severity::Warning } else { Severity::Error };
         self.diagnostics.push(Diagnostic { severity, place, record, problem: problem.into() });
     }
-}
-
-/// Opens a file and asks for its length.
-fn open(path: &Path) -> io::Result<(File, u64)> {
-    let file = File::open(path)?;
-    let len = file.metadata()?.len();
-    Ok((file, len))
 }
 
 /// The octets of records to make room for before a file of that length is read. Zones need about as

@@ -1,7 +1,7 @@
 //! What can be wrong with the text of a master file.
 
+use crate::disk::Unreadable;
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use zonda_wire::rdata::TextError;
 use zonda_wire::{Class, NameError, Type};
@@ -10,7 +10,7 @@ use zonda_wire::{Class, NameError, Type};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileProblem {
     /// The file cannot be read.
-    Io(io::ErrorKind),
+    Unreadable(Unreadable),
     /// An octet that text does not hold.
     ControlOctet(u8),
     /// A quote without its partner on the same line.
@@ -71,9 +71,7 @@ pub enum DirectiveProblem {
     /// The argument of `$TTL` is not a time.
     Ttl(Snippet),
     /// The file named cannot be read.
-    IncludeIo(PathBuf, io::ErrorKind),
-    /// The file named is not a regular file.
-    IncludeNotAFile,
+    Included(PathBuf, Unreadable),
     /// The file named lies outside the directory that files may be included from.
     IncludeOutside,
     /// Files must not be included here.
@@ -132,7 +130,7 @@ impl fmt::Display for Snippet {
 impl fmt::Display for FileProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(kind) => write!(f, "cannot be read: {kind}"),
+            Self::Unreadable(why) => why.fmt(f),
             Self::ControlOctet(octet) => {
                 write!(f, "octet {octet} is not text: write \\{octet:03} if it is meant")
             }
@@ -194,10 +192,7 @@ impl fmt::Display for DirectiveProblem {
             Self::Ttl(found) => {
                 write!(f, "expected seconds, or a time with units such as 1h30m, found {found}")
             }
-            Self::IncludeIo(file, kind) => {
-                write!(f, "{} cannot be read: {kind}", file.display())
-            }
-            Self::IncludeNotAFile => f.write_str("this is not a file"),
+            Self::Included(file, why) => write!(f, "{} {why}", file.display()),
             Self::IncludeOutside => {
                 f.write_str("this file lies outside the directory that zone files are read from")
             }

@@ -17,9 +17,11 @@ pub use problem::{JsonFault, JsonProblem};
 pub use write::write;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Place, RecordName, Severity};
+use crate::disk::{Unreadable, open};
 use crate::records::{Record, Records};
 use data::Members;
 use std::borrow::Cow;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 use text::{Json, Wrong};
@@ -42,16 +44,24 @@ pub struct JsonZone {
 /// The zones are all that could be read; when the diagnostics hold an error, something is missing.
 #[must_use]
 pub fn read(path: &Path) -> (Vec<JsonZone>, Diagnostics) {
-    match std::fs::read(path) {
+    match text_of(path) {
         Ok(text) => read_text(&text, path),
-        Err(error) => {
+        Err(why) => {
             let mut reader = Reader::new("", path);
             let place = Place { file: reader.file.clone(), line: 0, column: 0 };
-            let fault = JsonFault::Io(error.kind());
+            let fault = JsonFault::Unreadable(why);
             reader.push(place, None, JsonProblem { path: "".into(), fault });
             (Vec::new(), reader.diagnostics)
         }
     }
+}
+
+/// The octets of a file.
+fn text_of(path: &Path) -> Result<Vec<u8>, Unreadable> {
+    let (mut file, len) = open(path)?;
+    let mut text = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
+    file.read_to_end(&mut text)?;
+    Ok(text)
 }
 
 /// Reads the text of a file that messages call `name`.

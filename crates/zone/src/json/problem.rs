@@ -1,5 +1,6 @@
 //! What can be wrong with a JSON zone.
 
+use crate::disk::Unreadable;
 use std::fmt;
 use zonda_wire::rdata::Fault;
 use zonda_wire::{NameError, Type};
@@ -18,7 +19,7 @@ pub struct JsonProblem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JsonFault {
     /// The file cannot be read.
-    Io(std::io::ErrorKind),
+    Unreadable(Unreadable),
     /// The file is not UTF-8.
     Encoding,
     /// Not JSON: what the parser says.
@@ -77,7 +78,7 @@ impl fmt::Display for JsonProblem {
 impl fmt::Display for JsonFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Io(kind) => return write!(f, "cannot be read: {kind}"),
+            Self::Unreadable(why) => return why.fmt(f),
             Self::Syntax(said) => return write!(f, "not JSON: {said}"),
             Self::Expected(what) => return write!(f, "expected {what}"),
             Self::Number { min, max } => {
