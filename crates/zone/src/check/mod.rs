@@ -105,13 +105,13 @@ impl<'r> Findings<'r> {
         self.push(place, owner, rtype, problem);
     }
 
-    /// Where a record stands.
+    /// Where a record stands; it is meant as a whole, from its line's first octet.
     fn place_of(&mut self, index: u32) -> Place {
         let position = self.records.position(index as usize);
         if *self.file != *position.file {
             self.file = position.file.into();
         }
-        Place { file: self.file.clone(), line: position.line, column: 0 }
+        Place { file: self.file.clone(), line: position.line, column: 1 }
     }
 
     /// A problem at a place.
