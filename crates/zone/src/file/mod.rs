@@ -150,14 +150,24 @@ struct Entry<'a, 't> {
 struct Wrong {
     at: usize,
     problem: FileProblem,
-    /// The type of the record, if it got that far.
-    rtype: Option<Type>,
+    subject: Subject,
+}
+
+/// What of an entry is known when something is wrong with it.
+#[derive(Clone, Copy)]
+enum Subject {
+    /// Nothing but its text.
+    Text,
+    /// Its owner.
+    Owner,
+    /// Its owner and its type.
+    Record(Type),
 }
 
 impl Wrong {
-    /// A problem with no type known.
+    /// A problem of a text.
     fn new(at: usize, problem: impl Into<FileProblem>) -> Self {
-        Self { at, problem: problem.into(), rtype: None }
+        Self { at, problem: problem.into(), subject: Subject::Text }
     }
 }
 
@@ -307,8 +317,11 @@ impl<'o> Reader<'o> {
             column: (before.len() - line_start) as u32 + 1,
         };
         let owner = Name::from_wire(&file.owner).ok();
-        let record = wrong.rtype.zip(owner);
-        let record = record.map(|(rtype, owner)| RecordName { owner, rtype: Some(rtype) });
+        let record = match wrong.subject {
+            Subject::Text => None,
+            Subject::Owner => owner.map(|owner| RecordName { owner, rtype: None }),
+            Subject::Record(rtype) => owner.map(|owner| RecordName { owner, rtype: Some(rtype) }),
+        };
         self.push(place, record, wrong.problem);
     }
 

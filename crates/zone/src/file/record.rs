@@ -1,7 +1,7 @@
 //! Records: `[owner] [TTL] [class] type data`, TTL and class in any order (rfc1035#5.1).
 
 use super::problem::{FileProblem, Snippet};
-use super::{Entry, FileState, Reader, Wrong};
+use super::{Entry, FileState, Reader, Subject, Wrong};
 use crate::records::Record;
 use zonda_wire::rdata::{self, number};
 use zonda_wire::{Class, Type, name};
@@ -42,8 +42,10 @@ impl Reader<'_> {
             read_owner(entry, file)?;
             1
         };
-        let head = self.read_head(entry, head_at, file)?;
-        let of_type = |at, problem| Wrong { at, problem, rtype: Some(head.rtype) };
+        let head = self
+            .read_head(entry, head_at, file)
+            .map_err(|wrong| Wrong { subject: Subject::Owner, ..wrong })?;
+        let of_type = |at, problem| Wrong { at, problem, subject: Subject::Record(head.rtype) };
         if head.rtype.is_meta() || head.rtype == Type(0) {
             let at = entry.place_of(head.data_at - 1);
             return Err(of_type(at, FileProblem::MetaType(head.rtype)));
@@ -154,7 +156,8 @@ impl Reader<'_> {
         if let Some(default) = self.ttl.default {
             return Ok(default);
         }
-        let wrong = |problem| Wrong { at: entry.place_of(0), problem, rtype: Some(rtype) };
+        let wrong =
+            |problem| Wrong { at: entry.place_of(0), problem, subject: Subject::Record(rtype) };
         if let Some(last) = self.ttl.last {
             if !self.ttl.warned {
                 self.ttl.warned = true;
