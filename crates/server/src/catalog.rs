@@ -42,8 +42,10 @@ struct KnownUnit {
     stamps: Vec<Stamp>,
     /// Its zones, in lower case.
     zones: Vec<Name>,
-    /// Why not even its zones' names are known; those it had before stay.
+    /// Why not even the names of all its zones are known; those it had before stay.
     failure: Option<LoadError>,
+    /// Whether they were known once.
+    was_known: bool,
     /// Whether anything in it could not be loaded.
     failed: bool,
 }
@@ -177,7 +179,7 @@ impl Catalog {
     pub fn failures(&self) -> impl Iterator<Item = Failure<'_>> {
         let files = self.units.values().filter_map(|known| {
             let error = known.failure.as_ref()?;
-            Some(Failure { error, is_served: !known.zones.is_empty() })
+            Some(Failure { error, is_served: known.was_known })
         });
         let directories = self.unreadable.iter().map(|(path, error)| {
             let is_served = self.units_in(path).next().is_some();
@@ -309,8 +311,8 @@ impl Catalog {
 
     /// Finds the zones that a unit has no more.
     fn find_lost(&self, key: &Arc<UnitKey>, loaded: &LoadedUnit, orphans: &mut HashSet<Name>) {
-        let (Some(known), Ok(zones)) = (self.units.get(key), &loaded.zones) else { return };
-        let now: HashSet<Name> = zones.iter().map(|(name, _)| name.to_lowercase()).collect();
+        let (Some(known), None) = (self.units.get(key), &loaded.failure) else { return };
+        let now = loaded.names();
         orphans.extend(known.zones.iter().filter(|name| !now.contains(*name)).cloned());
     }
 
@@ -322,31 +324,34 @@ impl Catalog {
         orphans: &mut HashSet<Name>,
         outcome: &mut Outcome,
     ) {
-        let former = self.units.remove(&unit.key);
         let key = Arc::clone(&unit.key);
-        let (stamps, zones) = (loaded.stamps, Vec::new());
-        let mut known = KnownUnit { unit, stamps, zones, failure: None, failed: false };
-        match loaded.zones {
-            Ok(zones) => {
-                for (name, zone) in zones {
-                    known.failed |= zone.is_err();
-                    let name = name.to_lowercase();
-                    let other = self.zones.get(&name).filter(|zone| zone.unit != key);
-                    if let (Some(other), false) = (other, orphans.remove(&name)) {
-                        tracing::warn!("{}", already_served(&key.path, &name, other.path()));
-                        continue;
-                    }
-                    self.put(&known.unit, name.clone(), zone, outcome);
-                    known.zones.push(name);
-                }
-            }
-            Err(error) => {
-                tracing::error!("nothing was loaded: {error}");
+        let mut known = KnownUnit::new(unit);
+        if let Some(former) = self.units.remove(&key) {
+            known.was_known = former.was_known;
+            known.zones = former.zones;
+            let now = loaded.names();
+            known.zones.retain(|name| loaded.failure.is_some() && !now.contains(name));
+        }
+        known.stamps = loaded.stamps;
+        match &loaded.failure {
+            None => known.was_known = true,
+            Some(error) => {
+                tracing::error!("not all was loaded: {error}");
                 outcome.failed.push(error.to_string());
-                known.zones = former.map(|former| former.zones).unwrap_or_default();
-                (known.failure, known.failed) = (Some(error), true);
                 self.change_access(&known, outcome);
             }
+        }
+        known.failed = loaded.failure.is_some() || loaded.zones.iter().any(|(_, z)| z.is_err());
+        known.failure = loaded.failure;
+        for (name, zone) in loaded.zones {
+            let name = name.to_lowercase();
+            let other = self.zones.get(&name).filter(|zone| zone.unit != key);
+            if let (Some(other), false) = (other, orphans.remove(&name)) {
+                tracing::warn!("{}", already_served(&key.path, &name, other.path()));
+                continue;
+            }
+            self.put(&known.unit, name.clone(), zone, outcome);
+            known.zones.push(name);
         }
         self.units.insert(key, known);
     }
@@ -434,6 +439,12 @@ impl Catalog {
 }
 
 impl KnownUnit {
+    /// A unit of which nothing was loaded yet.
+    fn new(unit: Unit) -> Self {
+        let (stamps, zones) = (Vec::new(), Vec::new());
+        Self { unit, stamps, zones, failure: None, was_known: false, failed: false }
+    }
+
     /// Whether a file of it changed since it was read.
     fn is_outdated(&self) -> bool {
         !self.stamps.iter().all(Stamp::is_current)

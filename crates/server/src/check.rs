@@ -1,10 +1,9 @@
 //! `zonda check`: all that is wrong with the zones of a configuration.
 
-use crate::load::{lacks_zone, read, unix_secs};
+use crate::load::{read, unix_secs};
 use crate::units::{Unit, survey};
 use zonda_config::Config;
-use zonda_zone::diagnostic::Diagnostics;
-use zonda_zone::{HashSeed, build, check};
+use zonda_zone::{Diagnostics, HashSeed, JsonFile, JsonZone, build, check};
 
 /// What [`check()`] found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,12 +40,9 @@ struct Checker<'p> {
 impl Checker<'_> {
     /// Checks the zones of a unit.
     fn unit(&mut self, unit: &Unit) {
-        let (zones, diagnostics) = read(unit);
+        let JsonFile { zones, diagnostics, .. } = read(unit);
         self.diagnostics(&diagnostics);
-        if let (false, Some(error)) = (diagnostics.has_errors(), lacks_zone(unit, &zones)) {
-            self.error(&error.first);
-        }
-        for (name, records) in zones {
+        for JsonZone { name, records, .. } in zones {
             self.report.zones += 1;
             let found = check::check(&name, &records, unix_secs());
             self.diagnostics(&found);

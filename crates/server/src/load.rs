@@ -2,13 +2,15 @@
 
 use crate::stamp::Stamp;
 use crate::units::{Content, Unit};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 use zonda_wire::Name;
-use zonda_zone::diagnostic::{Diagnostics, Severity};
-use zonda_zone::{HashSeed, Records, Zone, build, check, file, json};
+use zonda_zone::{
+    Diagnostics, Errors, HashSeed, JsonFile, JsonZone, Records, Zone, build, check, file, json,
+};
 
 /// Memory above which a zone is moved into huge pages.
 const HUGE_BYTES: usize = 8 << 20;
@@ -21,8 +23,17 @@ const LOGGED_MAX: usize = 20;
 pub struct LoadedUnit {
     /// The files that were read, as they were before.
     pub stamps: Vec<Stamp>,
-    /// The zones in it, each or why there is none; an error when they cannot even be named.
-    pub zones: Result<Vec<NamedZone>, LoadError>,
+    /// The zones in it, each or why there is none.
+    pub zones: Vec<NamedZone>,
+    /// Why there may be more zones, not even the names of which are known.
+    pub failure: Option<LoadError>,
+}
+
+impl LoadedUnit {
+    /// The names of its zones, in lower case.
+    pub fn names(&self) -> HashSet<Name> {
+        self.zones.iter().map(|(name, _)| name.to_lowercase()).collect()
+    }
 }
 
 /// A zone by its name, or why there is none.
@@ -43,6 +54,12 @@ pub struct LoadError {
     pub first: String,
     /// All errors.
     pub count: u64,
+}
+
+impl From<Errors> for LoadError {
+    fn from(errors: Errors) -> Self {
+        Self { first: errors.first.to_string(), count: errors.count }
+    }
 }
 
 impl std::fmt::Display for LoadError {
@@ -82,51 +99,35 @@ fn load(unit: &Unit, seed: HashSeed) -> LoadedUnit {
     let started = SystemTime::now();
     let path = &unit.key.path;
     let mut stamps = vec![Stamp::of(path, started)]; // before it is read: no change is missed
-    let (zones, diagnostics) = read(unit);
-    let included = zones.iter().flat_map(|(_, records)| records.files());
+    let read = read(unit);
+    let included = read.zones.iter().flat_map(|zone| zone.records.files());
     stamps.extend(included.filter(|file| file != path).map(|file| Stamp::of(file, started)));
-    let fault = report(&diagnostics).err().or_else(|| lacks_zone(unit, &zones));
-    let zones = match (fault, unit.key.content.only_zone()) {
-        (None, _) => Ok(zones
-            .into_iter()
-            .map(|(name, records)| {
-                let zone = make(&name, &records, seed);
-                (name, zone)
-            })
-            .collect()),
-        (Some(error), Some(name)) => Ok(vec![(name.clone(), Err(error))]),
-        (Some(error), None) => Err(error),
-    };
-    LoadedUnit { stamps, zones }
+    log(&read.diagnostics);
+    let zones = read.zones.into_iter().map(|JsonZone { name, records, errors, .. }| {
+        let zone = match errors {
+            Some(errors) => Err(errors.into()),
+            None => make(&name, &records, seed),
+        };
+        (name, zone)
+    });
+    LoadedUnit { stamps, zones: zones.collect(), failure: read.errors.map(LoadError::from) }
 }
 
-/// Reads the zones of a unit.
-pub fn read(unit: &Unit) -> (Vec<(Name, Records)>, Diagnostics) {
+/// Reads the zones of a unit; a master file is a file with one zone.
+pub fn read(unit: &Unit) -> JsonFile {
     let path = &unit.key.path;
-    match &unit.key.content {
+    let (zone, diagnostics) = match &unit.key.content {
         Content::Master(name) => {
             let root = Some(unit.root.to_path_buf());
             let options = file::Options { root, ..file::Options::default() };
             let (records, diagnostics) = file::read(path, name, &options);
-            (vec![(name.clone(), records)], diagnostics)
+            let (name, errors) = (name.clone(), diagnostics.errors().cloned());
+            (JsonZone { name, sha: None, records, errors }, diagnostics)
         }
-        Content::Json(only) => {
-            let only = only.as_ref().map(Name::to_lowercase);
-            let (zones, diagnostics) = json::read(path);
-            let zones = zones.into_iter().map(|zone| (zone.name, zone.records));
-            let wanted =
-                |name: &Name| only.as_ref().is_none_or(|only| *only == name.to_lowercase());
-            (zones.filter(|(name, _)| wanted(name)).collect(), diagnostics)
-        }
-    }
-}
-
-/// The error that a file without the zone it is named for makes.
-pub fn lacks_zone(unit: &Unit, zones: &[(Name, Records)]) -> Option<LoadError> {
-    let name = unit.key.content.only_zone().filter(|_| zones.is_empty())?;
-    let path = unit.key.path.display();
-    let first = format!("{path}:0:0: error: there is no zone {name} in this file");
-    Some(LoadError { first, count: 1 })
+        Content::Json(Some(name)) => json::read_zone(path, name),
+        Content::Json(None) => return json::read(path),
+    };
+    JsonFile { zones: vec![zone], errors: None, diagnostics }
 }
 
 /// Checks and builds a zone.
@@ -149,17 +150,6 @@ fn make(name: &Name, records: &Records, seed: HashSeed) -> Result<LoadedZone, Lo
 pub fn unix_secs() -> u32 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
-}
-
-/// Logs what reading found; an error among it is the result.
-fn report(diagnostics: &Diagnostics) -> Result<(), LoadError> {
-    log(diagnostics);
-    match diagnostics.iter().find(|diagnostic| diagnostic.severity == Severity::Error) {
-        Some(first) => {
-            Err(LoadError { first: first.to_string(), count: diagnostics.error_count() })
-        }
-        None => Ok(()),
-    }
 }
 
 /// Logs diagnostics, the first ones one by one. Whether a zone is served is not decided here.

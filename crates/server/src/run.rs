@@ -138,9 +138,11 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
         tracing::info!("metrics: http://{address}/metrics");
     }
     let served = zones.len() - failed;
-    match failed {
-        0 => tracing::info!("zones served: {served}"),
-        _ => tracing::error!("zones served: {served}, not loaded: {failed} (see above)"),
+    let lost = |count, what| if count == 0 { String::new() } else { format!(", {what}: {count}") };
+    let files = publisher.catalog().failures().count();
+    match lost(failed, "not loaded") + &lost(files, "files with errors") {
+        lost if lost.is_empty() => tracing::info!("zones served: {served}"),
+        lost => tracing::error!("zones served: {served}{lost} (see above)"),
     }
     let first = zones
         .iter()

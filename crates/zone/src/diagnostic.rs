@@ -64,11 +64,30 @@ pub enum Problem {
     Check(CheckProblem),
 }
 
+/// Errors, of which one is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Errors {
+    /// The first.
+    pub first: Diagnostic,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl Errors {
+    /// Counts an error.
+    pub(crate) fn add(errors: &mut Option<Self>, error: &Diagnostic) {
+        match errors {
+            Some(errors) => errors.count += 1,
+            None => *errors = Some(Self { first: error.clone(), count: 1 }),
+        }
+    }
+}
+
 /// Diagnostics in the order in which they were found, at most [`LISTED_MAX`] of them.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     listed: Vec<Diagnostic>,
-    errors: u64,
+    errors: Option<Errors>,
     warnings: u64,
 }
 
@@ -76,7 +95,7 @@ impl Diagnostics {
     /// Adds one, or counts it when the list is full.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         match diagnostic.severity {
-            Severity::Error => self.errors += 1,
+            Severity::Error => Errors::add(&mut self.errors, &diagnostic),
             Severity::Warning => self.warnings += 1,
         }
         if self.listed.len() < LISTED_MAX {
@@ -86,7 +105,11 @@ impl Diagnostics {
 
     /// Adds those of another run.
     pub fn append(&mut self, other: Self) {
-        self.errors += other.errors;
+        match (&mut self.errors, other.errors) {
+            (Some(errors), Some(more)) => errors.count += more.count,
+            (Some(_), None) => {}
+            (none, errors) => *none = errors,
+        }
         self.warnings += other.warnings;
         let room = LISTED_MAX - self.listed.len();
         self.listed.extend(other.listed.into_iter().take(room));
@@ -95,7 +118,13 @@ impl Diagnostics {
     /// How many errors there are, listed or not.
     #[must_use]
     pub fn error_count(&self) -> u64 {
-        self.errors
+        self.errors.as_ref().map_or(0, |errors| errors.count)
+    }
+
+    /// The errors, listed or not.
+    #[must_use]
+    pub fn errors(&self) -> Option<&Errors> {
+        self.errors.as_ref()
     }
 
     /// How many warnings there are, listed or not.
@@ -107,7 +136,7 @@ impl Diagnostics {
     /// Whether there is an error, so that the zone cannot be served.
     #[must_use]
     pub fn has_errors(&self) -> bool {
-        self.errors > 0
+        self.errors.is_some()
     }
 
     /// Those that are listed.
@@ -118,7 +147,7 @@ impl Diagnostics {
     /// How many are counted but not listed.
     #[must_use]
     pub fn unlisted_count(&self) -> u64 {
-        self.errors + self.warnings - self.listed.len() as u64
+        self.error_count() + self.warnings - self.listed.len() as u64
     }
 }
 

@@ -15,8 +15,8 @@ pub mod print;
 pub mod records;
 pub mod snapshot;
 
-pub use diagnostic::{Diagnostic, Diagnostics, Place, Problem, RecordName, Severity};
-pub use json::JsonZone;
+pub use diagnostic::{Diagnostic, Diagnostics, Errors, Place, Problem, RecordName, Severity};
+pub use json::{JsonFile, JsonZone};
 pub use lookup_name::{HashSeed, LookupName};
 pub use records::{Position, Record, Records};
 pub use snapshot::{BuildError, Found, Node, Set, Zone, build};

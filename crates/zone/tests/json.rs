@@ -36,8 +36,8 @@ fn master(text: &str) -> Records {
 
 /// A JSON file's zones, and what was said of them.
 fn read(text: &str) -> (Vec<JsonZone>, String) {
-    let (zones, diagnostics) = json::read_text(text.as_bytes(), Path::new("z"));
-    (zones, diagnostics.to_string())
+    let file = json::read_text(text.as_bytes(), Path::new("z"));
+    (file.zones, file.diagnostics.to_string())
 }
 
 /// Zones as JSON.
@@ -49,7 +49,7 @@ fn written(zones: &[JsonZone]) -> String {
 
 /// Records as a JSON zone and back.
 fn through_json(name: &Name, records: Records) -> (String, Records) {
-    let zone = JsonZone { name: name.clone(), sha: None, records };
+    let zone = JsonZone { name: name.clone(), sha: None, records, errors: None };
     let text = written(&[zone]);
     let (mut zones, said) = read(&text);
     assert_eq!(said, "", "{text}");
@@ -232,9 +232,26 @@ fn data_and_objects_have_bounds() {
 
 #[test]
 fn text_that_is_not_utf8_is_refused_at_its_place() {
-    let (zones, diagnostics) = json::read_text(b"[\n \xff]", Path::new("z"));
-    assert!(zones.is_empty());
-    assert_eq!(diagnostics.to_string(), "z:2:2: error: the text is not UTF-8 from here on\n");
+    let file = json::read_text(b"[\n \xff]", Path::new("z"));
+    assert!(file.zones.is_empty());
+    assert_eq!(file.diagnostics.to_string(), "z:2:2: error: the text is not UTF-8 from here on\n");
+}
+
+#[test]
+fn an_error_belongs_to_its_zone_or_to_the_file() {
+    let record = r#"{"name": "b", "type": "A", "ttl": 1, "data": {"ip": "x"}}"#;
+    let text = format!(
+        r#"[{{"name": "a", "records": []}}, {{"name": "b", "records": [{record}, {record}]}},
+            {{"records": []}}, {{"name": "c", "records": 1}}]"#
+    );
+    let file = json::read_text(text.as_bytes(), Path::new("z"));
+    let zones = file.zones.iter();
+    let counts = zones.map(|zone| zone.errors.as_ref().map_or(0, |errors| errors.count));
+    assert_eq!(counts.collect::<Vec<_>>(), [0, 2, 1]);
+    let of_file = file.errors.unwrap();
+    assert_eq!(of_file.count, 1);
+    assert!(of_file.first.to_string().contains("[2]: expected a member"), "{}", of_file.first);
+    assert_eq!(file.diagnostics.error_count(), 4);
 }
 
 #[test]

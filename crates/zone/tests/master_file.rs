@@ -304,8 +304,9 @@ fn what_is_not_a_file_is_not_waited_for() {
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     assert_eq!(folder.read("pipe", None).1, "pipe: error: is not a file\n");
     assert!(folder.read("zone", None).1.ends_with("pipe is not a file\n"));
-    let (zones, diagnostics) = zonda_zone::json::read(&pipe);
-    assert!(zones.is_empty() && diagnostics.to_string().ends_with(": is not a file\n"));
+    let json = zonda_zone::json::read(&pipe);
+    assert!(json.zones.is_empty());
+    assert!(json.diagnostics.to_string().ends_with(": is not a file\n"));
 }
 
 /// A directory with files, removed when the test ends.

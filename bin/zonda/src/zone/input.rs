@@ -4,7 +4,7 @@ use clap::Args;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use zonda_wire::{Name, Type};
-use zonda_zone::{Diagnostics, JsonZone, file, json};
+use zonda_zone::{Diagnostics, JsonFile, JsonZone, file, json};
 
 /// How much of a file is searched for its SOA record, octets.
 const HEAD_BYTES: u64 = 1 << 20;
@@ -28,7 +28,7 @@ impl Input {
     pub fn read(&self) -> Result<(Vec<JsonZone>, Diagnostics), String> {
         let file = self.file.display();
         if self.file.extension().is_some_and(|extension| extension == "json") {
-            let (mut zones, diagnostics) = json::read(&self.file);
+            let JsonFile { mut zones, diagnostics, .. } = json::read(&self.file);
             if let Some(wanted) = &self.origin {
                 zones.retain(|zone| zone.name.to_lowercase() == wanted.to_lowercase());
                 if zones.is_empty() && !diagnostics.has_errors() {
@@ -44,7 +44,8 @@ impl Input {
             })?,
         };
         let (records, diagnostics) = file::read(&self.file, &name, &file::Options::default());
-        Ok((vec![JsonZone { name, sha: None, records }], diagnostics))
+        let errors = diagnostics.errors().cloned();
+        Ok((vec![JsonZone { name, sha: None, records, errors }], diagnostics))
     }
 
     /// Reads the zones of a file without errors; warnings go to standard error.

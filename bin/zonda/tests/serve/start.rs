@@ -17,6 +17,55 @@ fn a_zone_that_never_loaded_is_servfail_while_the_others_serve() {
 }
 
 #[test]
+fn a_bad_zone_in_a_json_file_leaves_the_others_of_that_file_alone() {
+    let zone = |name, address| {
+        format!(
+            r#"{{"name": "{name}", "records": [
+                 {{"name": "{name}", "type": "SOA", "ttl": 60, "data": {{"mname": "ns.test",
+                   "rname": "x.test", "serial": 1, "refresh": 2, "retry": 3, "expire": 4,
+                   "minimum": 5}}}},
+                 {{"name": "{name}", "type": "A", "ttl": 60, "data": {{"ip": "{address}"}}}}]}}"#
+        )
+    };
+    let [good, bad] = [zone("good.test", "192.0.2.1"), zone("bad.test", "192.0.2.256")];
+    let folder = Folder::new("json");
+    let root = std::env::temp_dir();
+    let file = folder.write("two.json", format!("[{good},{bad}]"));
+    let only = folder.write("only.json", format!("[{},{bad}]", good.replace("good", "only")));
+    let keys = format!(
+        "root = {root:?}\n[[zone]]\njson = {file:?}\n\
+         [[zone]]\nname = \"only.test\"\njson = {only:?}"
+    );
+    let server = Server::start(&[], &keys);
+    assert_eq!(server.rcode("good.test", "A"), "NOERROR");
+    assert_eq!(server.rcode("only.test", "A"), "NOERROR");
+    assert_eq!(server.rcode("bad.test", "A"), "SERVFAIL");
+    assert!(server.zonda.process.log("not loaded: 1").contains("zones served: 3"));
+    let (_, reasons) = server.get("/ready");
+    assert!(reasons.contains("bad.test.") && !reasons.contains("good.test."), "{reasons}");
+
+    folder.write("two.json", format!("[{good},{}]", zone("bad.test", "192.0.2.2")));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    folder.write("two.json", format!("[{},{{\"records\": []}}]", good.replace("2.1", "2.3")));
+    let (status, body) = server.post("/v1/reload");
+    assert!(status == 422 && body.contains(r#"[1]: expected a member \"name\""#), "{body}");
+    assert!(body.contains("good.test."), "what has a name is loaded: {body}");
+    assert_eq!(server.rcode("bad.test", "A"), "NOERROR", "it may be the one without a name");
+    assert_eq!(server.get("/ready").0, 200);
+}
+
+#[test]
+fn a_json_file_that_cannot_be_read_is_told_where_the_zones_are_counted() {
+    let folder = Folder::new("json");
+    let file = folder.write("zones.json", "[{]");
+    let keys = format!("root = {:?}\n[[zone]]\njson = {file:?}", std::env::temp_dir());
+    let server = Server::start(&[], &keys);
+    let log = server.zonda.process.log("zones served: ");
+    assert!(log.contains("zones served: 1, files with errors: 1 (see above)"), "{log}");
+    assert_eq!(server.get("/ready").0, 503);
+}
+
+#[test]
 fn without_anything_to_serve_it_says_what_to_do_in_three_lines() {
     let output = run(&["serve"]);
     assert_eq!(output.status.code(), Some(2));

@@ -16,12 +16,13 @@ mod write;
 pub use problem::{JsonFault, JsonProblem};
 pub use write::write;
 
-use crate::diagnostic::{Diagnostic, Diagnostics, Place, RecordName, Severity};
+use crate::diagnostic::{Diagnostic, Diagnostics, Errors, Place, RecordName, Severity};
 use crate::disk::{Unreadable, open};
 use crate::records::{Record, Records};
 use data::Members;
 use std::borrow::Cow;
 use std::io::Read;
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 use text::{Json, Wrong};
@@ -29,31 +30,59 @@ use zonda_wire::rdata::Fault;
 use zonda_wire::rdata::schema::{self, Schema};
 use zonda_wire::{Name, Type};
 
+/// What is in a JSON file.
+pub struct JsonFile {
+    /// Its zones, as far as they could be read.
+    pub zones: Vec<JsonZone>,
+    /// Errors that belong to none of the zones: the file cannot be read, or a zone has no name.
+    pub errors: Option<Errors>,
+    /// All that is wrong.
+    pub diagnostics: Diagnostics,
+}
+
 /// A zone of a JSON file.
 pub struct JsonZone {
     /// Its apex.
     pub name: Name,
     /// What its maker calls this version of it.
     pub sha: Option<String>,
-    /// Its records.
+    /// Its records, or those that could be read.
     pub records: Records,
+    /// What keeps it from being read in whole.
+    pub errors: Option<Errors>,
 }
 
 /// Reads a file.
-///
-/// The zones are all that could be read; when the diagnostics hold an error, something is missing.
 #[must_use]
-pub fn read(path: &Path) -> (Vec<JsonZone>, Diagnostics) {
+pub fn read(path: &Path) -> JsonFile {
     match text_of(path) {
         Ok(text) => read_text(&text, path),
         Err(why) => {
             let mut reader = Reader::new("", path);
-            let place = Place { file: reader.file.clone(), line: 0, column: 0 };
-            let fault = JsonFault::Unreadable(why);
-            reader.push(place, None, JsonProblem { path: "".into(), fault });
-            (Vec::new(), reader.diagnostics)
+            reader.report_file(JsonFault::Unreadable(why));
+            reader.into_file(Vec::new())
         }
     }
+}
+
+/// Reads one zone of a file. What is wrong with the others is told, but does not keep this one from
+/// being whole.
+#[must_use]
+pub fn read_zone(path: &Path, name: &Name) -> (JsonZone, Diagnostics) {
+    let file = read(path);
+    let is_wanted = |zone: &JsonZone| zone.name.to_lowercase() == name.to_lowercase();
+    if let Some(zone) = file.zones.into_iter().find(is_wanted) {
+        return (zone, file.diagnostics);
+    }
+    let (mut diagnostics, mut errors) = (file.diagnostics, file.errors);
+    if errors.is_none() {
+        let mut reader = Reader::new("", path);
+        reader.report_file(JsonFault::NoZone(name.clone()));
+        errors = reader.errors;
+        diagnostics.append(reader.diagnostics);
+    }
+    let (name, records) = (name.clone(), Records::default());
+    (JsonZone { name, sha: None, records, errors }, diagnostics)
 }
 
 /// The octets of a file.
@@ -66,7 +95,7 @@ fn text_of(path: &Path) -> Result<Vec<u8>, Unreadable> {
 
 /// Reads the text of a file that messages call `name`.
 #[must_use]
-pub fn read_text(octets: &[u8], name: &Path) -> (Vec<JsonZone>, Diagnostics) {
+pub fn read_text(octets: &[u8], name: &Path) -> JsonFile {
     let (text, is_whole) = match str::from_utf8(octets) {
         Ok(text) => (text, true),
         Err(error) => (str::from_utf8(&octets[..error.valid_up_to()]).unwrap_or_default(), false),
@@ -81,7 +110,7 @@ pub fn read_text(octets: &[u8], name: &Path) -> (Vec<JsonZone>, Diagnostics) {
     if let Err(wrong) = read {
         reader.report(wrong, None);
     }
-    (zones, reader.diagnostics)
+    reader.into_file(zones)
 }
 
 /// What is read, and how far.
@@ -89,6 +118,8 @@ struct Reader<'t> {
     text: &'t str,
     file: Arc<Path>,
     diagnostics: Diagnostics,
+    /// Errors of the zone that is being read; between zones, those that belong to none.
+    errors: Option<Errors>,
     /// The place up to which lines were counted: its octet, its line and where that begins.
     counted: (usize, u32, usize),
     /// Whether the first context of the zone was met.
@@ -104,10 +135,16 @@ impl<'t> Reader<'t> {
             text,
             file: file.into(),
             diagnostics: Diagnostics::default(),
+            errors: None,
             counted: (0, 1, 0),
             saw_context: false,
             rdata: Vec::new(),
         }
+    }
+
+    /// What came of reading.
+    fn into_file(self, zones: Vec<JsonZone>) -> JsonFile {
+        JsonFile { zones, errors: self.errors, diagnostics: self.diagnostics }
     }
 
     /// Reads a list of zones, or one.
@@ -129,19 +166,35 @@ impl<'t> Reader<'t> {
         })
     }
 
-    /// Reads a zone.
+    /// Reads a zone; an error is one that leaves it without a name.
     fn read_zone(&mut self, json: Json<'t>, path: &str) -> Result<JsonZone, Wrong<'t>> {
         let mut members = Members::of(json)?;
         let name = members.need("name")?;
         let name = read_name(name).map_err(|wrong| wrong.within("name"))?;
+        let of_file = self.errors.take();
+        let mut zone = JsonZone { name, sha: None, records: Records::default(), errors: None };
+        if let Err(wrong) = self.read_members(members, path, &mut zone) {
+            self.report(wrong.within(path), None);
+        }
+        zone.errors = mem::replace(&mut self.errors, of_file);
+        Ok(zone)
+    }
+
+    /// Reads all of a zone but its name.
+    fn read_members(
+        &mut self,
+        mut members: Members<'t>,
+        path: &str,
+        zone: &mut JsonZone,
+    ) -> Result<(), Wrong<'t>> {
         let sha = members.take("sha").map(Json::word).transpose();
-        let sha = sha.map_err(|wrong| wrong.within("sha"))?.map(Cow::into_owned);
+        zone.sha = sha.map_err(|wrong| wrong.within("sha"))?.map(Cow::into_owned);
         if let Some(keys) = members.take("keys").filter(|keys| keys.text() != "[]") {
             self.report(keys.wrong(JsonFault::Keys).within("keys").within(path), None);
         }
-        let records = self.read_records(members.need("records")?, path)?;
+        zone.records = self.read_records(members.need("records")?, path)?;
         self.report_left(members, path, None);
-        Ok(JsonZone { name, sha, records })
+        Ok(())
     }
 
     /// Reads the records of a zone.
@@ -234,11 +287,21 @@ impl<'t> Reader<'t> {
         self.push(place, record, JsonProblem { path: printable(&wrong.path), fault: wrong.fault });
     }
 
+    /// Adds a diagnostic for the file as a whole.
+    fn report_file(&mut self, fault: JsonFault) {
+        let place = Place { file: self.file.clone(), line: 0, column: 0 };
+        self.push(place, None, JsonProblem { path: "".into(), fault });
+    }
+
     /// Adds a diagnostic for a place.
     fn push(&mut self, place: Place, record: Option<RecordName>, problem: JsonProblem) {
         let is_warning = problem.fault.is_warning();
         let severity = if is_warning { Severity::Warning } else { Severity::Error };
-        self.diagnostics.push(Diagnostic { severity, place, record, problem: problem.into() });
+        let diagnostic = Diagnostic { severity, place, record, problem: problem.into() };
+        if severity == Severity::Error {
+            Errors::add(&mut self.errors, &diagnostic);
+        }
+        self.diagnostics.push(diagnostic);
     }
 
     /// The line and column at which a part of the text begins. Only the text between this part and

@@ -3,7 +3,7 @@
 use crate::disk::Unreadable;
 use std::fmt;
 use zonda_wire::rdata::Fault;
-use zonda_wire::{NameError, Type};
+use zonda_wire::{Name, NameError, Type};
 
 /// What is wrong with a JSON value, and which one it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +57,8 @@ pub enum JsonFault {
     Keys,
     /// The zone has over 4 GiB of records.
     TooManyRecords,
+    /// The file does not have the zone that it is read for.
+    NoZone(Name),
 }
 
 impl JsonFault {
@@ -90,6 +92,7 @@ impl fmt::Display for JsonFault {
                 return write!(f, "records of type {rtype} cannot stand in a zone");
             }
             Self::Data(fault) => return fault.fmt(f),
+            Self::NoZone(name) => return write!(f, "there is no zone {name} in this file"),
             Self::Encoding => "the text is not UTF-8 from here on",
             Self::Unknown => "unknown here, and ignored",
             Self::Repeated => "stands here for the second time",

@@ -2,14 +2,16 @@
 
 use std::path::Path;
 use zonda_wire::{name, rdata};
-use zonda_zone::{JsonZone, json, print};
+use zonda_zone::{JsonFile, JsonZone, json, print};
 
 /// Reads the text and checks what comes of it.
 ///
 /// # Panics
 /// When something does not hold.
 pub fn check(text: &[u8]) {
-    let (zones, diagnostics) = json::read_text(text, Path::new("z"));
+    let JsonFile { zones, errors, diagnostics } = json::read_text(text, Path::new("z"));
+    let errors = zones.iter().map(|zone| &zone.errors).chain([&errors]).flatten();
+    assert_eq!(errors.map(|errors| errors.count).sum::<u64>(), diagnostics.error_count());
     for record in zones.iter().flat_map(|zone| zone.records.iter()) {
         assert_eq!(name::wire_len(record.owner), Some(record.owner.len()));
         assert!(record.ttl <= i32::MAX as u32);
@@ -29,9 +31,9 @@ pub fn check(text: &[u8]) {
 pub fn check_written(zones: &[JsonZone]) {
     let mut written = Vec::new();
     json::write(zones, &mut written).expect("memory takes everything");
-    let (again, said) = json::read_text(&written, Path::new("again"));
-    assert_eq!(said.to_string(), "");
-    assert_eq!(printed(&again), printed(zones));
+    let again = json::read_text(&written, Path::new("again"));
+    assert_eq!(again.diagnostics.to_string(), "");
+    assert_eq!(printed(&again.zones), printed(zones));
 }
 
 /// All zones in canonical print.
