@@ -54,8 +54,9 @@ struct Walk<'s> {
     /// Names of the chain that a wildcard stood for, by hop and label of the closest encloser. What
     /// the proofs of more would need is left out.
     expanded: [Option<(u8, u8)>; 4],
-    /// The targets of the DNAME records that were followed. A chain with more of them ends.
-    dnames: [Option<&'s [u8]>; 4],
+    /// The DNAME record that was followed at each hop, by the first octet of its target: one that
+    /// is met again stands in the answer already.
+    dnames: [Option<&'s u8>; CHAIN_MAX],
     /// What a reply that is cut off here says: NXDOMAIN stays NXDOMAIN without its SOA record.
     verdict: (Rcode, Reason),
 }
@@ -63,7 +64,7 @@ struct Walk<'s> {
 impl<'s> Walk<'s> {
     fn new(zone: &'s Zone, labels: usize) -> Self {
         let verdict = (Rcode::NOERROR, Reason::Answered);
-        Self { zone, labels, hop: 0, expanded: [None; 4], dnames: [None; 4], verdict }
+        Self { zone, labels, hop: 0, expanded: [None; 4], dnames: [None; CHAIN_MAX], verdict }
     }
 
     fn run(&mut self, cx: &mut Context<'s>) -> Result<(Rcode, Reason), Full> {
@@ -195,18 +196,13 @@ impl<'s> Walk<'s> {
             return Ok(Step::Done(Rcode::SERVFAIL, Reason::ZoneUnavailable));
         };
         let target = dname.first();
-        // A name that comes to the same DNAME again grows or turns in a circle.
-        let met = |known: &&[u8]| std::ptr::eq(*known, target);
-        let place = self.dnames.iter_mut().find(|place| place.as_ref().is_none_or(met));
-        if place.is_none_or(|place| place.replace(target).is_some()) {
-            self.finish_answer(cx)?;
-            return Ok(Step::Done(Rcode::NOERROR, Reason::Answered));
-        }
         let name = self.name(cx).clone();
         let wire = name.as_wire();
         let owner_len = node.relative_owner().len() + self.zone.apex().len();
         let (kept, owner) = wire.split_at(wire.len() - owner_len);
-        Writer::of(cx).set(Section::Answer, Owner::Name(owner), dname, signatures)?;
+        if !self.has_met(target) {
+            Writer::of(cx).set(Section::Answer, Owner::Name(owner), dname, signatures)?;
+        }
         if kept.len() + target.len() > name::NAME_BYTES_MAX {
             return Ok(Step::Done(Rcode::YXDOMAIN, Reason::NameTooLong));
         }
@@ -221,6 +217,14 @@ impl<'s> Walk<'s> {
             return Ok(Step::Done(Rcode::NOERROR, Reason::Answered));
         }
         Ok(self.go_to(cx, cname))
+    }
+
+    /// Notes the DNAME record with this target at the present hop; whether an earlier one met it.
+    fn has_met(&mut self, target: &'s [u8]) -> bool {
+        let record = target.first();
+        self.dnames[self.hop] = record; // the walk ends at CHAIN_MAX before it looks up a name
+        let same = |known: &&u8| record.is_some_and(|record| std::ptr::eq(*known, record));
+        self.dnames[..self.hop].iter().flatten().any(same)
     }
 
     /// Makes `target` the present name.
