@@ -53,9 +53,9 @@ pub struct Worker {
     pub chain: Box<[LookupName; CHAIN_MAX]>,
     /// A name being put together or looked up beside the chain.
     pub scratch: Box<LookupName>,
-    /// The nodes whose proofs the reply has; [`u32::MAX`] for none. A proof has at most three, so
-    /// that none is written twice.
-    pub proven: [u32; 8],
+    /// The nodes whose proofs the reply has, by their address, as zones number theirs alike; 0 for
+    /// none. A proof has at most three, so that none is written twice.
+    pub proven: [usize; 8],
     /// Raised with every answer that rotates.
     pub rotation: u32,
     /// Raised with every reply over the rate limit.
@@ -67,7 +67,7 @@ impl Default for Worker {
         Self {
             chain: Box::new(std::array::from_fn(|_| LookupName::default())),
             scratch: Box::default(),
-            proven: [u32::MAX; 8],
+            proven: [0; 8],
             rotation: 0,
             slip: 0,
         }

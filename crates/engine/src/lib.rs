@@ -35,7 +35,7 @@ use hot::{Answer, Hit, HotAnswers, Key, Meta, Rotation};
 use message::Single;
 use std::sync::Arc;
 use zonda_wire::query::{HEADER_BYTES, UDP_BYTES_MIN, flag};
-use zonda_wire::{Class, Fault, Opcode, Places, Query, Rcode, Reply, Type};
+use zonda_wire::{Class, Fault, Opcode, Places, Query, Rcode, Reply};
 use zonda_zone::{LookupName, Zone};
 use zones::{Source, ZoneMatch};
 
@@ -133,19 +133,8 @@ impl Prepared {
         }
         match self.hit {
             Some(hit) => self.zone = Some(hit.zone),
-            None => self.find_zone(snapshot, self.query.qtype == Type::DS),
+            None => self.zone = snapshot.zones.find_answering(&self.name, self.query.qtype),
         }
-    }
-
-    /// Finds the zone that holds the name. DS records lie above the cut (rfc4035#3.1.4.1).
-    #[inline]
-    fn find_zone(&mut self, snapshot: &Snapshot, is_ds: bool) {
-        let labels = self.name.label_count();
-        let mut found = snapshot.zones.find(&self.name, labels);
-        if is_ds && labels > 0 && found.is_some_and(|zone| usize::from(zone.labels) == labels) {
-            found = snapshot.zones.find(&self.name, labels - 1).or(found);
-        }
-        self.zone = found;
     }
 
     /// The zone data that the name will be looked up in.
@@ -251,7 +240,6 @@ impl Engine {
         let query = &prepared.query;
         let reserved = epilogue::reserved_bytes(query, &snapshot.settings, peer.transport);
         let limit = reply_bytes_max(query, &snapshot.settings, peer.transport);
-        self.worker.proven = [u32::MAX; 8];
         let reply = Reply::new(buffer, query, limit.saturating_sub(reserved), &mut self.places);
         let mut cx = Context {
             now,

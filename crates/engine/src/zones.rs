@@ -6,7 +6,7 @@
 
 use crate::access::AccessList;
 use std::sync::Arc;
-use zonda_wire::Name;
+use zonda_wire::{Name, Type};
 use zonda_zone::snapshot::Slots;
 use zonda_zone::{HashSeed, LookupName, Zone};
 
@@ -124,6 +124,22 @@ impl ZoneTable {
             depths &= !(1 << labels);
         }
         None
+    }
+
+    /// The zone that answers a question for `name`. DS records lie above the cut
+    /// (rfc4035#3.1.4.1), so at an apex they are the parent's, if that is ours.
+    #[inline]
+    #[must_use]
+    pub fn find_answering(&self, name: &LookupName, qtype: Type) -> Option<ZoneMatch> {
+        let labels = name.label_count();
+        let found = self.find(name, labels);
+        if qtype == Type::DS
+            && labels > 0
+            && found.is_some_and(|zone| usize::from(zone.labels) == labels)
+        {
+            return self.find(name, labels - 1).or(found);
+        }
+        found
     }
 
     /// The zone whose apex is the last `labels` labels of `name`.

@@ -310,6 +310,7 @@ macro_rules! scenarios {
 scenarios! {
     additional_data_helps_and_never_hurts "additional.txt",
     chains_are_followed_within_the_server "chains.txt",
+    zones_are_joined_when_told "cross-zone.txt",
     delegations_are_referred_to "delegation.txt",
     signed_zones_prove_what_they_say_by_nsec "dnssec-nsec.txt",
     signed_zones_prove_what_they_say_by_nsec3 "dnssec-nsec3.txt",

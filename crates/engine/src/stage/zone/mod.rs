@@ -23,6 +23,7 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
         return reply(Rcode::SERVFAIL, Reason::ZoneUnavailable);
     };
     let zone: &Zone = zone;
+    cx.worker.proven = [0; 8];
     cx.keep = cx.query.qtype != Type::ANY; // whose answer depends on the transport
     let mut walk = Walk::new(zone, usize::from(found.labels));
     match walk.run(cx) {
@@ -51,9 +52,9 @@ struct Walk<'s> {
     labels: usize,
     /// How many CNAME or DNAME records led here.
     hop: usize,
-    /// Names of the chain that a wildcard stood for, by hop and label of the closest encloser. What
-    /// the proofs of more would need is left out.
-    expanded: [Option<(u8, u8)>; 4],
+    /// Names of the chain that a wildcard stood for: its zone, the hop, and the label of the
+    /// closest encloser. What the proofs of more would need is left out.
+    expanded: [Option<(&'s Zone, u8, u8)>; 4],
     /// The DNAME record that was followed at each hop, by the first octet of its target: one that
     /// is met again stands in the answer already.
     dnames: [Option<&'s u8>; CHAIN_MAX],
@@ -254,10 +255,8 @@ impl<'s> Walk<'s> {
         if !cx.snapshot.settings.cross_zone {
             return false;
         }
-        let Some(ZoneMatch { index, labels }) = cx.snapshot.zones.find(name, name.label_count())
-        else {
-            return false;
-        };
+        let found = cx.snapshot.zones.find_answering(name, cx.query.qtype);
+        let Some(ZoneMatch { index, labels }) = found else { return false };
         let entry = cx.snapshot.zones.get(index);
         let allowed = entry
             .access
@@ -302,7 +301,7 @@ impl<'s> Walk<'s> {
     fn remember_expansion(&mut self, encloser: Option<usize>) {
         let free = self.expanded.iter_mut().find(|place| place.is_none());
         if let (Some(encloser), Some(place)) = (encloser, free) {
-            *place = Some((self.hop as u8, encloser as u8)); // at most 16 hops, 127 labels
+            *place = Some((self.zone, self.hop as u8, encloser as u8)); // at most 16 hops, 127 labels
         }
     }
 
@@ -316,8 +315,8 @@ impl<'s> Walk<'s> {
         if !cx.query.dnssec_ok() {
             return Ok(());
         }
-        for (hop, encloser) in self.expanded.iter().flatten() {
-            proof::expansion(cx, self.zone, usize::from(*hop), usize::from(*encloser))?;
+        for (zone, hop, encloser) in self.expanded.iter().flatten() {
+            proof::expansion(cx, zone, usize::from(*hop), usize::from(*encloser))?;
         }
         Ok(())
     }

@@ -164,13 +164,14 @@ impl<'p, 'b> Proof<'p, 'b> {
     /// Writes a node's set, unless the proof has it already.
     fn write(&mut self, node: Node<'_>, rtype: Type) -> Result<(), Full> {
         let proven = &mut self.cx.worker.proven;
-        if proven.contains(&node.place()) {
+        let (relative, apex) = (node.relative_owner(), self.zone.apex());
+        let address = relative.as_ptr().addr();
+        if proven.contains(&address) {
             return Ok(());
         }
         proven.rotate_right(1);
-        proven[0] = node.place();
+        proven[0] = address;
         let Some((set, signatures)) = node.signed_set(rtype) else { return Ok(()) };
-        let (relative, apex) = (node.relative_owner(), self.zone.apex());
         let mut owner = [0; name::NAME_BYTES_MAX];
         owner[..relative.len()].copy_from_slice(relative);
         owner[relative.len()..relative.len() + apex.len()].copy_from_slice(apex);
