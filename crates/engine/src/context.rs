@@ -25,6 +25,9 @@ pub struct Context<'a> {
     pub name: &'a LookupName,
     /// The zone that holds the name.
     pub zone: Option<ZoneMatch>,
+    /// The label of the name at which the owner of what answers begins: a wildcard's closest
+    /// encloser, a DNAME; 0 where the name itself does.
+    pub answering_label: u8,
     /// What to answer from.
     pub snapshot: &'a Snapshot,
     /// The reply under way.

@@ -52,6 +52,8 @@ pub struct Meta {
     pub generation: u64,
     /// The zone that it is from.
     pub zone: ZoneMatch,
+    /// The label of the name at which the owner of what answered begins.
+    pub answering_label: u8,
     /// Records in the answer, authority and additional sections.
     pub counts: [u16; 3],
     /// Flags of the header.
@@ -127,6 +129,7 @@ impl Default for HotAnswers {
         let meta = Meta {
             generation: 0,
             zone: ZoneMatch { index: 0, labels: 0 },
+            answering_label: 0,
             counts: [0; 3],
             flags: 0,
             rcode: Rcode::NOERROR,
@@ -218,5 +221,6 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
         return Continue(());
     }
     cx.flags |= meta.flags;
+    cx.answering_label = meta.answering_label;
     reply(meta.rcode, meta.reason)
 }

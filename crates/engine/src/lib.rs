@@ -247,6 +247,7 @@ impl Engine {
             query,
             name: &prepared.name,
             zone: prepared.zone,
+            answering_label: 0,
             snapshot,
             reply,
             flags: 0,
@@ -301,6 +302,7 @@ fn offer(cx: &mut Context<'_>, key: Key, rcode: Rcode, reason: Reason) {
     let meta = Meta {
         generation: cx.snapshot.generation,
         zone,
+        answering_label: cx.answering_label,
         counts: cx.reply.counts(),
         flags: cx.flags,
         rcode,

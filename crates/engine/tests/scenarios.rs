@@ -7,6 +7,8 @@
 //! case its_name_is_a_sentence   rfc4592#2.2.2
 //! ask b.example.org A +do       also: +tcp +size=N +edns=N +norec +cookie=HEX +nsid +opcode=N
 //! > NOERROR aa                  the reply: code and flags, then a line for each record
+//! flood 20 h$.example.org A     asks so many times within a second, `$` being the number
+//! > 20 NOERROR aa               how often each reply's first line was given
 //! ```
 //!
 //! `UPDATE=1 cargo test -p zonda-engine --test scenarios` writes the replies that are given now;
@@ -14,12 +16,14 @@
 #![allow(clippy::unwrap_used)]
 
 use arc_swap::ArcSwap;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use zonda_engine::counters::Counters;
 use zonda_engine::stage::cookie::Secrets;
+use zonda_engine::stage::rate::{RateSettings, RateTable};
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Engine, Now, Peer, Settings, Snapshot, Transport};
 use zonda_wire::message::Message;
@@ -92,6 +96,9 @@ fn answer_all(text: &str) -> String {
             Some(("ask", question)) => world.ask(question).lines().for_each(|line| {
                 writeln!(given, "> {line}").unwrap();
             }),
+            Some(("flood", flood)) => world.flood(flood).iter().for_each(|(line, times)| {
+                writeln!(given, "> {times} {line}").unwrap();
+            }),
             _ => {}
         }
     }
@@ -103,6 +110,8 @@ fn answer_all(text: &str) -> String {
 struct World {
     entries: Vec<Arc<ZoneEntry>>,
     settings: Settings,
+    /// Replies of one kind that a client gets in a second.
+    rate: Option<u32>,
 }
 
 impl World {
@@ -130,6 +139,7 @@ impl World {
             ("cookies", _) => {
                 settings.cookies = Some(Secrets { current: [7; 16], accepted: Vec::new() });
             }
+            ("rate", per_second) => self.rate = Some(per_second.parse().unwrap()),
             ("unavailable", name) => self.entries.push(Arc::new(ZoneEntry {
                 apex: name.parse().unwrap(),
                 source: Source::Unavailable,
@@ -142,11 +152,7 @@ impl World {
 
     /// Asks a question until its answer is kept; all replies must be the same but for rotation.
     fn ask(&self, question: &str) -> String {
-        let zones = ZoneTable::new(self.entries.clone(), SEED);
-        let settings = self.settings.clone();
-        let snapshot = Snapshot { zones, settings, generation: 1 };
-        let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
-        let mut engine = Engine::new(snapshot, Arc::<Counters>::default());
+        let mut engine = self.engine();
         let asked = Asked::parse(question);
         let replies: Vec<_> = (0..4).map(|_| asked.send(&mut engine)).collect();
         if self.settings.rotate {
@@ -154,6 +160,31 @@ impl World {
         }
         assert!(replies.iter().all(|it| *it == replies[0]), "{question}: a kept answer differs");
         replies[0].clone()
+    }
+
+    /// Asks many questions of one engine; how often each reply's first line is given.
+    fn flood(&self, flood: &str) -> BTreeMap<String, u32> {
+        let (times, question) = flood.split_once(' ').unwrap();
+        let mut engine = self.engine();
+        let mut replies = BTreeMap::new();
+        for number in 0..times.parse::<u32>().unwrap() {
+            let question = question.replace('$', &number.to_string());
+            let reply = Asked::parse(&question).send(&mut engine);
+            *replies.entry(reply.lines().next().unwrap().to_owned()).or_default() += 1;
+        }
+        replies
+    }
+
+    /// An engine that knows the zones and settings so far, and nobody yet.
+    fn engine(&self) -> Engine {
+        let zones = ZoneTable::new(self.entries.clone(), SEED);
+        let mut settings = self.settings.clone();
+        settings.rate = self.rate.map(|per_second| {
+            RateSettings::new(per_second, 1, 2, (24, 56), Vec::new(), RateTable::new(1024))
+        });
+        let snapshot = Snapshot { zones, settings, generation: 1 };
+        let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
+        Engine::new(snapshot, Arc::<Counters>::default())
     }
 }
 
@@ -318,6 +349,7 @@ scenarios! {
     the_server_says_who_it_is_if_it_may "identity.txt",
     names_are_found_or_denied "lookup.txt",
     messages_that_are_no_queries_get_what_they_deserve "messages.txt",
+    replies_of_one_kind_are_limited "rate.txt",
     the_root_is_a_zone_like_any_other "root.txt",
     addresses_rotate_if_told_to "rotate.txt",
     records_of_a_set_are_told_apart "sets.txt",

@@ -152,14 +152,18 @@ fn count(cx: &mut Context<'_>, settings: &RateSettings, verdict: Verdict) -> Ver
     if settings.exempt.iter().any(|network| network.contains(client)) {
         return verdict;
     }
-    // Names that exist are counted one by one; the endless others by the zone they would be in.
+    // Names that exist are counted one by one; the endless others by the wildcard or DNAME that
+    // stands for them, or else by the zone they would be in.
     let by_name = matches!(reason, Reason::Answered | Reason::NoData | Reason::Identity);
     let label = match cx.zone {
         Some(zone) if !by_name => cx.name.label_count() - usize::from(zone.labels),
-        _ if by_name => 0,
+        _ if by_name => usize::from(cx.answering_label),
         _ => cx.name.label_count(),
     };
-    let kind = cx.name.hash(label) ^ (rcode.0 as u64) << 8 ^ reason as u64;
+    // What stands for other names shares no count with the name that it is written below.
+    let stands_for_others = u64::from(by_name && label > 0);
+    let kind =
+        cx.name.hash(label) ^ stands_for_others << 32 ^ u64::from(rcode.0) << 8 ^ reason as u64;
     let now = cx.now.monotonic_nanos >> MOMENT_SHIFT;
     let key = settings.key(client, kind);
     if settings.table.admit(key, now, settings.interval, settings.burst) {

@@ -89,7 +89,10 @@ impl<'s> Walk<'s> {
         let at_parent = cx.query.qtype == Type::DS;
         match self.zone.find(self.name(cx), self.labels, at_parent) {
             Found::Exact(node) => self.answer_from(cx, node, None),
-            Found::Wildcard { node, encloser } => self.answer_from(cx, node, Some(encloser)),
+            Found::Wildcard { node, encloser } => {
+                self.note_owner(cx, encloser);
+                self.answer_from(cx, node, Some(encloser))
+            }
             Found::Missing { encloser } => {
                 cx.flags |= flag::AA;
                 self.verdict = (Rcode::NXDOMAIN, Reason::NameError);
@@ -201,6 +204,7 @@ impl<'s> Walk<'s> {
         let wire = name.as_wire();
         let owner_len = node.relative_owner().len() + self.zone.apex().len();
         let (kept, owner) = wire.split_at(wire.len() - owner_len);
+        self.note_owner(cx, name.label_count() - name::labels(owner).count());
         if !self.has_met(target) {
             Writer::of(cx).set(Section::Answer, Owner::Name(owner), dname, signatures)?;
         }
@@ -295,6 +299,13 @@ impl<'s> Walk<'s> {
             cx.rotation = Rotation { count: set.count, bytes: write::record_bytes(set.rtype) };
         }
         Ok(())
+    }
+
+    /// Notes where in the name asked for the owner of what answers it begins.
+    fn note_owner(&self, cx: &mut Context<'_>, label: usize) {
+        if self.hop == 0 {
+            cx.answering_label = label as u8; // a name has at most 127
+        }
     }
 
     /// Notes that the present name was answered by a wildcard.
