@@ -35,7 +35,7 @@ use hot::{Answer, Hit, HotAnswers, Key, Meta, Rotation};
 use message::Single;
 use std::sync::Arc;
 use zonda_wire::query::{HEADER_BYTES, UDP_BYTES_MIN, flag};
-use zonda_wire::{Class, Fault, Opcode, Places, Query, Rcode, Reply};
+use zonda_wire::{Class, Fault, Places, Query, Rcode, Reply};
 use zonda_zone::{LookupName, Zone};
 use zones::{Source, ZoneMatch};
 
@@ -261,7 +261,7 @@ impl Engine {
         };
         let verdict = match prepared.fault {
             None => plan::run(&mut cx),
-            Some(fault) => refuse_faulty(query, fault),
+            Some(fault) => plan::refuse(&mut cx, fault),
         };
         let (sent, reason) = match verdict {
             Verdict::Drop(reason) => (None, reason),
@@ -333,19 +333,6 @@ fn count(
         && let Some(counter) = counters.zone(snapshot.zones.get(zone.index).number)
     {
         counter.add(1);
-    }
-}
-
-/// The verdict on a message that is no well-formed query (rfc8906#3).
-fn refuse_faulty(query: &Query, fault: Fault) -> Verdict {
-    match fault {
-        Fault::NotAQuery => Verdict::Drop(Reason::NotAQuery),
-        _ if query.opcode() != Opcode::QUERY => match query.opcode() {
-            Opcode::NOTIFY | Opcode::UPDATE => Verdict::Reply(Rcode::FORMERR, Reason::FormatError),
-            _ => Verdict::Reply(Rcode::NOTIMP, Reason::NotImplemented),
-        },
-        Fault::NoQuestion(rcode) => Verdict::Reply(rcode, Reason::FormatError),
-        Fault::Malformed => Verdict::Reply(Rcode::FORMERR, Reason::FormatError),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::reason::Reason;
 use crate::stage::{access, cookie, identity, rate, zone};
 use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::query::HEADER_BYTES;
-use zonda_wire::{Class, Opcode, Rcode, Type};
+use zonda_wire::{Class, Fault, Opcode, Rcode, Type};
 
 /// Looks at a query, and may end it.
 type Stage = fn(&mut Context<'_>) -> Flow;
@@ -34,6 +34,30 @@ pub fn run(cx: &mut Context<'_>) -> Verdict {
         }
     }
     unreachable!("the last stage ends every query")
+}
+
+/// Processes a message that is no well-formed query. It passes the first stage and is counted like
+/// the others; a reply stays unanswered, whoever sent it.
+pub fn refuse(cx: &mut Context<'_>, fault: Fault) -> Verdict {
+    if fault == Fault::NotAQuery {
+        return Verdict::Drop(Reason::NotAQuery);
+    }
+    let verdict = match access::by_listener(cx) {
+        Break(verdict) => verdict,
+        Continue(()) => faulty(cx.query.opcode(), fault),
+    };
+    rate::limit(cx, verdict)
+}
+
+/// The reply to a message that is no well-formed query (rfc8906#3).
+fn faulty(opcode: Opcode, fault: Fault) -> Verdict {
+    match (opcode, fault) {
+        (Opcode::QUERY, Fault::NoQuestion(rcode)) => Verdict::Reply(rcode, Reason::FormatError),
+        (Opcode::QUERY | Opcode::NOTIFY | Opcode::UPDATE, _) => {
+            Verdict::Reply(Rcode::FORMERR, Reason::FormatError)
+        }
+        _ => Verdict::Reply(Rcode::NOTIMP, Reason::NotImplemented),
+    }
 }
 
 /// Answers versions of EDNS that we do not know (rfc6891#6.1.3).

@@ -21,6 +21,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use zonda_engine::access::{Access, AccessList};
 use zonda_engine::counters::Counters;
 use zonda_engine::stage::cookie::Secrets;
 use zonda_engine::stage::rate::{RateSettings, RateTable};
@@ -138,6 +139,10 @@ impl World {
             ("keepalive", text) => settings.keepalive = Some(text.parse().unwrap()),
             ("cookies", _) => {
                 settings.cookies = Some(Secrets { current: [7; 16], accepted: Vec::new() });
+            }
+            ("access", access) => {
+                let otherwise = if access == "drop" { Access::Drop } else { Access::Refuse };
+                settings.listener_access = vec![Some(AccessList { rules: Vec::new(), otherwise })];
             }
             ("rate", per_second) => self.rate = Some(per_second.parse().unwrap()),
             ("unavailable", name) => self.entries.push(Arc::new(ZoneEntry {
@@ -339,6 +344,7 @@ macro_rules! scenarios {
 }
 
 scenarios! {
+    listeners_serve_whom_they_may "access.txt",
     additional_data_helps_and_never_hurts "additional.txt",
     chains_are_followed_within_the_server "chains.txt",
     zones_are_joined_when_told "cross-zone.txt",
