@@ -312,7 +312,8 @@ impl<'s> Walk<'s> {
     fn remember_expansion(&mut self, encloser: Option<usize>) {
         let free = self.expanded.iter_mut().find(|place| place.is_none());
         if let (Some(encloser), Some(place)) = (encloser, free) {
-            *place = Some((self.zone, self.hop as u8, encloser as u8)); // at most 16 hops, 127 labels
+            // At most 16 hops, 127 labels.
+            *place = Some((self.zone, self.hop as u8, encloser as u8));
         }
     }
 
