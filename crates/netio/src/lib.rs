@@ -6,6 +6,8 @@
 //! |---|---|
 //! | [`udp`] | one bound UDP socket and its options |
 //! | [`batch`] | datagrams received together, answered in place, sent together |
+//! | [`client`] | connected UDP sockets and what they send and receive together |
+//! | [`poller`] | waits for any of several descriptors |
 //! | [`stop`] | ends a thread that blocks in a receive call |
 //! | [`tcp`] | a listening TCP socket |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
@@ -18,9 +20,11 @@
 
 pub mod batch;
 pub mod child;
+pub mod client;
 pub mod descriptors;
 pub mod memory;
 mod options;
+pub mod poller;
 pub mod process;
 pub mod stop;
 pub mod supervisor;
@@ -28,6 +32,8 @@ pub mod tcp;
 pub mod udp;
 
 pub use batch::{Datagram, DatagramBatch, Sent};
+pub use client::{ClientSocket, ReceiveBatch, SendBatch, SendCall};
+pub use poller::Poller;
 pub use stop::{StopHandle, StopToken, stop_channel};
 pub use udp::{UdpOptions, UdpSocket};
 

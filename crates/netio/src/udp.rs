@@ -127,10 +127,7 @@ impl UdpSocket {
     /// Datagrams that the kernel dropped on this socket since it exists, mostly for want of room in
     /// the receive buffer. Wraps at 2³².
     pub fn dropped(&self) -> io::Result<u32> {
-        /// linux/sock_diag.h: SK_MEMINFO_VARS values, the last of which is SK_MEMINFO_DROPS.
-        const VARS: usize = 9;
-        let info: [u32; VARS] = options::get(self.as_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO)?;
-        Ok(info[VARS - 1])
+        dropped_by(&self.socket)
     }
 }
 
@@ -140,9 +137,17 @@ impl AsFd for UdpSocket {
     }
 }
 
+/// Datagrams that the kernel dropped on a socket.
+pub(crate) fn dropped_by(socket: &Socket) -> io::Result<u32> {
+    /// linux/sock_diag.h: SK_MEMINFO_VARS values, the last of which is SK_MEMINFO_DROPS.
+    const VARS: usize = 9;
+    let info: [u32; VARS] = options::get(socket.as_fd(), libc::SOL_SOCKET, libc::SO_MEMINFO)?;
+    Ok(info[VARS - 1])
+}
+
 /// Asks for both buffers: first beyond the system's limit, which only the privileged may pass.
 /// A refusal is not an error, since the socket works; the granted size tells.
-fn ask_for_buffers(socket: &Socket, options: &UdpOptions) {
+pub(crate) fn ask_for_buffers(socket: &Socket, options: &UdpOptions) {
     for (bytes, force, ask) in [
         (options.receive_buffer_bytes, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
         (options.send_buffer_bytes, libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),

@@ -1,0 +1,381 @@
+//! UDP from a client's side: connected sockets, and batches of what they send and receive.
+//!
+//! All memory is allocated when a batch is made or first filled. Nothing here waits: see
+//! [`Poller`](crate::Poller).
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::ptr;
+
+use libc::{c_int, c_uint, iovec, mmsghdr, msghdr};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::udp::{ask_for_buffers, dropped_by};
+use crate::{UdpOptions, check};
+
+/// Octets of the longest UDP payload, and so of the longest run of segments.
+const PAYLOAD_MAX: usize = 65_507;
+
+/// Segments in one run; linux/udp.h: UDP_MAX_SEGMENTS, 64 before Linux 6.8.
+const SEGMENTS_MAX: usize = 64;
+
+/// A connected UDP socket: it hears its server only.
+#[derive(Debug)]
+pub struct ClientSocket {
+    /// The descriptor.
+    socket: Socket,
+}
+
+impl ClientSocket {
+    /// Connects to `server` from `local`, or from wherever the kernel likes.
+    pub fn connect(
+        server: SocketAddr,
+        local: Option<SocketAddr>,
+        options: &UdpOptions,
+    ) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))?;
+        if let Some(local) = local {
+            socket.bind(&local.into())?;
+        }
+        ask_for_buffers(&socket, options);
+        socket.connect(&server.into())?;
+        Ok(Self { socket })
+    }
+
+    /// Datagrams that the kernel dropped on this socket, for want of room. Wraps at 2³².
+    pub fn dropped(&self) -> io::Result<u32> {
+        dropped_by(&self.socket)
+    }
+}
+
+impl AsFd for ClientSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// How a batch leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendCall {
+    /// A call for each datagram.
+    Single,
+    /// One call for all.
+    Batch,
+    /// One call for all; neighbours of one length are one message until the last layer (GSO).
+    Segments,
+}
+
+/// Datagrams that lie side by side in memory and leave as one message.
+#[derive(Clone, Copy)]
+struct Run {
+    /// Where it begins in the batch's octets.
+    start: usize,
+    /// Octets of all its datagrams.
+    len: usize,
+    /// Octets of each of them.
+    segment: usize,
+    /// How many there are.
+    count: usize,
+}
+
+/// The control message that says how long each segment of a run is.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct SegmentSize {
+    /// Tells what follows.
+    header: libc::cmsghdr,
+    /// Octets.
+    size: u16,
+    /// As `CMSG_SPACE` pads.
+    padding: [u8; 6],
+}
+
+const _: () = {
+    // SAFETY: arithmetic on its argument.
+    let space = unsafe { libc::CMSG_SPACE(size_of::<u16>() as c_uint) };
+    assert!(size_of::<SegmentSize>() == space as usize);
+};
+
+/// Datagrams that are gathered, then sent over one socket.
+pub struct SendBatch {
+    /// How it leaves.
+    call: SendCall,
+    /// The datagrams, without gaps.
+    octets: Vec<u8>,
+    /// Where each message lies in `octets`.
+    runs: Vec<Run>,
+    /// The same as pointers; only valid within one send.
+    iovecs: Vec<iovec>,
+    /// Lengths of segments; only used with [`SendCall::Segments`].
+    controls: Vec<SegmentSize>,
+    /// What the system call takes; only valid within one send.
+    messages: Vec<mmsghdr>,
+}
+
+// SAFETY: raw pointers are written anew before each use and point into vectors of the same value.
+unsafe impl Send for SendBatch {}
+
+impl SendBatch {
+    /// An empty batch.
+    #[must_use]
+    pub fn new(call: SendCall) -> Self {
+        Self {
+            call,
+            octets: Vec::new(),
+            runs: Vec::new(),
+            iovecs: Vec::new(),
+            controls: Vec::new(),
+            messages: Vec::new(),
+        }
+    }
+
+    /// Adds a datagram; its octets may be changed until the batch is sent.
+    pub fn push(&mut self, datagram: &[u8]) -> &mut [u8] {
+        let (start, len) = (self.octets.len(), datagram.len());
+        match self.runs.last_mut() {
+            Some(run)
+                if self.call == SendCall::Segments
+                    && run.segment == len
+                    && run.count < SEGMENTS_MAX
+                    && run.len + len <= PAYLOAD_MAX =>
+            {
+                run.len += len;
+                run.count += 1;
+            }
+            _ => self.runs.push(Run { start, len, segment: len, count: 1 }),
+        }
+        self.octets.extend_from_slice(datagram);
+        &mut self.octets[start..]
+    }
+
+    /// Sends everything and leaves the batch empty; returns how many datagrams the kernel refused,
+    /// for example because an earlier one was answered by "port unreachable".
+    pub fn send(&mut self, socket: &ClientSocket) -> usize {
+        let refused = match self.call {
+            SendCall::Single => self.send_singly(socket),
+            SendCall::Batch | SendCall::Segments => self.send_together(socket),
+        };
+        self.runs.clear();
+        self.octets.clear();
+        refused
+    }
+
+    /// A call for each datagram.
+    fn send_singly(&self, socket: &ClientSocket) -> usize {
+        let send = |run: &&Run| socket.socket.send(&self.octets[run.start..][..run.len]).is_err();
+        self.runs.iter().filter(send).count()
+    }
+
+    /// As few calls as possible.
+    fn send_together(&mut self, socket: &ClientSocket) -> usize {
+        self.build_messages();
+        let (mut next, mut refused) = (0, 0);
+        while next < self.messages.len() {
+            let left = &mut self.messages[next..];
+            // SAFETY: `build_messages` has just made these point at parts of `octets` and at
+            // `iovecs` and `controls`, none of which changes before the call returns.
+            let count = check(unsafe {
+                libc::sendmmsg(
+                    socket.as_fd().as_raw_fd(),
+                    left.as_mut_ptr(),
+                    left.len() as c_uint,
+                    0,
+                )
+            });
+            match count {
+                Ok(count) => next += count as usize,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // The error belongs to the first message; sendmmsg(2) sent none.
+                Err(_) => {
+                    refused += self.runs[next].count;
+                    next += 1;
+                }
+            }
+        }
+        refused
+    }
+
+    /// Makes `messages` point at the runs.
+    fn build_messages(&mut self) {
+        self.iovecs.clear();
+        self.controls.clear();
+        self.messages.clear();
+        for run in &self.runs {
+            let part = &mut self.octets[run.start..][..run.len];
+            self.iovecs.push(iovec { iov_base: part.as_mut_ptr().cast(), iov_len: run.len });
+            self.controls.push(SegmentSize::new(run.segment));
+        }
+        for (index, run) in self.runs.iter().enumerate() {
+            let iovec = self.iovecs.as_mut_ptr().wrapping_add(index);
+            let mut message = message(iovec);
+            if run.count > 1 {
+                message.msg_hdr.msg_control = self.controls.as_mut_ptr().wrapping_add(index).cast();
+                message.msg_hdr.msg_controllen = size_of::<SegmentSize>();
+            }
+            self.messages.push(message);
+        }
+    }
+}
+
+impl SegmentSize {
+    /// Says that segments have `octets`, which is at most [`PAYLOAD_MAX`].
+    fn new(octets: usize) -> Self {
+        // SAFETY: arithmetic on its argument.
+        let len = unsafe { libc::CMSG_LEN(size_of::<u16>() as c_uint) };
+        let header = libc::cmsghdr {
+            cmsg_len: len as usize,
+            cmsg_level: libc::SOL_UDP,
+            cmsg_type: libc::UDP_SEGMENT,
+        };
+        Self { header, size: octets as u16, padding: [0; 6] }
+    }
+}
+
+/// A message of one part, without address and control messages.
+fn message(part: *mut iovec) -> mmsghdr {
+    mmsghdr {
+        msg_hdr: msghdr {
+            msg_name: ptr::null_mut(),
+            msg_namelen: 0,
+            msg_iov: part,
+            msg_iovlen: 1,
+            msg_control: ptr::null_mut(),
+            msg_controllen: 0,
+            msg_flags: 0,
+        },
+        msg_len: 0,
+    }
+}
+
+/// A fixed number of places for datagrams, filled by one call.
+pub struct ReceiveBatch {
+    /// What the system call takes; points at `_iovecs`.
+    messages: Vec<mmsghdr>,
+    /// One part for each message; points at `buffers`.
+    _iovecs: Vec<iovec>,
+    /// The datagrams, `capacity` apart.
+    buffers: Vec<u8>,
+    /// Octets of one buffer.
+    capacity: usize,
+    /// How many datagrams there are.
+    received: usize,
+}
+
+// SAFETY: the raw pointers point only into vectors of the same value, which are never resized.
+unsafe impl Send for ReceiveBatch {}
+
+impl ReceiveBatch {
+    /// Room for `width` datagrams (1 to 1024, the kernel's limit) of up to `capacity` octets.
+    #[must_use]
+    pub fn new(width: usize, capacity: usize) -> Self {
+        let width = width.clamp(1, 1024);
+        let mut buffers = vec![0; width * capacity];
+        let base: *mut u8 = buffers.as_mut_ptr();
+        let iovec = |place| iovec {
+            iov_base: base.wrapping_add(place * capacity).cast(),
+            iov_len: capacity,
+        };
+        let mut iovecs: Vec<iovec> = (0..width).map(iovec).collect();
+        let first = iovecs.as_mut_ptr();
+        let messages = (0..width).map(|place| message(first.wrapping_add(place))).collect();
+        Self { messages, _iovecs: iovecs, buffers, capacity, received: 0 }
+    }
+
+    /// Takes what is queued, without waiting; returns whether the batch is full, so that there may
+    /// be more.
+    ///
+    /// # Errors
+    /// "Port unreachable" and the like are told here, once for each; an empty queue is no error.
+    pub fn receive(&mut self, socket: &ClientSocket) -> io::Result<bool> {
+        self.received = 0;
+        // SAFETY: all messages point at parts of `buffers` of the stated length, which nothing
+        // else borrows while `self` is borrowed mutably.
+        let count = check(unsafe {
+            libc::recvmmsg(
+                socket.as_fd().as_raw_fd(),
+                self.messages.as_mut_ptr(),
+                self.messages.len() as c_uint,
+                libc::MSG_DONTWAIT as c_int,
+                ptr::null_mut(),
+            )
+        });
+        match count {
+            Ok(count) => self.received = count as usize,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        Ok(self.received == self.messages.len())
+    }
+
+    /// The datagrams; those longer than the capacity are cut.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let lens = self.messages[..self.received].iter().map(|message| message.msg_len as usize);
+        self.buffers.chunks_exact(self.capacity).zip(lens).map(|(buffer, len)| &buffer[..len])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::net::UdpSocket;
+    use std::time::Duration;
+
+    /// Sends datagrams of these lengths in one batch; returns what arrived.
+    fn exchange(call: SendCall, lens: &[usize]) -> Vec<Vec<u8>> {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        server.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+        let address = server.local_addr().unwrap();
+        let client = ClientSocket::connect(address, None, &UdpOptions::default()).unwrap();
+        let mut batch = SendBatch::new(call);
+        for (index, len) in lens.iter().enumerate() {
+            batch.push(&vec![0; *len])[0] = index as u8;
+        }
+        assert_eq!(batch.send(&client), 0);
+        let mut buffer = [0; 2048];
+        std::iter::from_fn(|| server.recv(&mut buffer).ok().map(|len| buffer[..len].to_vec()))
+            .collect()
+    }
+
+    #[test]
+    fn datagrams_arrive_one_by_one_however_they_are_sent() {
+        let lens = [30, 30, 30, 31, 31, 29];
+        let all = lens.iter().enumerate().map(|(index, len)| {
+            let mut octets = vec![0; *len];
+            octets[0] = index as u8;
+            octets
+        });
+        let all: Vec<_> = all.collect();
+        for call in [SendCall::Single, SendCall::Batch, SendCall::Segments] {
+            assert_eq!(exchange(call, &lens), all, "{call:?}");
+        }
+    }
+
+    #[test]
+    fn more_datagrams_than_a_run_may_have_are_several_runs() {
+        assert_eq!(exchange(SendCall::Segments, &[20; 150]).len(), 150);
+    }
+
+    #[test]
+    fn queued_replies_are_taken_together_and_an_empty_queue_is_no_error() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        let client = ClientSocket::connect(address, None, &UdpOptions::default()).unwrap();
+        let mut batch = SendBatch::new(SendCall::Batch);
+        batch.push(b"hello");
+        batch.send(&client);
+        let (_, peer) = server.recv_from(&mut [0; 16]).unwrap();
+        let mut replies = ReceiveBatch::new(4, 16);
+        assert!(!replies.receive(&client).unwrap());
+        assert_eq!(replies.iter().count(), 0);
+        for reply in [&b"a"[..], b"bc", b"longer than sixteen octets"] {
+            server.send_to(reply, peer).unwrap();
+        }
+        assert!(!replies.receive(&client).unwrap());
+        let got: Vec<&[u8]> = replies.iter().collect();
+        assert_eq!(got, [&b"a"[..], b"bc", b"longer than sixt"]);
+        assert_eq!(client.dropped().unwrap(), 0);
+    }
+}

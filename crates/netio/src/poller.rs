@@ -1,0 +1,103 @@
+//! Waiting for any of several descriptors, with a time limit finer than a millisecond.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::ptr;
+use std::time::Duration;
+
+use libc::{c_int, epoll_event};
+
+use crate::check;
+
+/// Descriptors told of by one call; the others are told of by the next.
+const EVENTS_MAX: usize = 64;
+
+/// A set of descriptors, each with a number of the caller's.
+pub struct Poller {
+    /// The epoll instance.
+    epoll: OwnedFd,
+    /// What the last wait wrote.
+    events: Vec<epoll_event>,
+}
+
+impl Poller {
+    /// An empty set.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: takes flags only.
+        let epoll = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+        // SAFETY: the call has just made this descriptor; nobody else owns it.
+        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+        Ok(Self { epoll, events: Vec::with_capacity(EVENTS_MAX) })
+    }
+
+    /// Adds a descriptor; closing it takes it out.
+    pub fn add(&self, descriptor: &impl AsFd, number: usize) -> io::Result<()> {
+        let mut event = epoll_event { events: libc::EPOLLIN as u32, u64: number as u64 };
+        let descriptor = descriptor.as_fd().as_raw_fd();
+        // SAFETY: the kernel reads one event.
+        check(unsafe {
+            libc::epoll_ctl(
+                self.epoll.as_raw_fd(),
+                libc::EPOLL_CTL_ADD as c_int,
+                descriptor,
+                &mut event,
+            )
+        })?;
+        Ok(())
+    }
+
+    /// Waits until a descriptor can be read or the time is over; returns the numbers of those that
+    /// can. A signal ends the wait early.
+    pub fn wait(&mut self, limit: Duration) -> io::Result<impl Iterator<Item = usize> + '_> {
+        self.events.clear();
+        let limit = libc::timespec {
+            tv_sec: limit.as_secs() as libc::time_t,
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        // SAFETY: the kernel writes at most `EVENTS_MAX` events, for which there is room.
+        let count = check(unsafe {
+            libc::epoll_pwait2(
+                self.epoll.as_raw_fd(),
+                self.events.as_mut_ptr(),
+                EVENTS_MAX as c_int,
+                &limit,
+                ptr::null(),
+            )
+        });
+        match count {
+            // SAFETY: the kernel wrote this many.
+            Ok(count) => unsafe { self.events.set_len(count as usize) },
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        Ok(self.events.iter().map(|event| event.u64 as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::net::UdpSocket;
+    use std::time::Instant;
+
+    #[test]
+    fn only_descriptors_with_something_to_read_are_told_of() {
+        let quiet = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let busy = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.add(&quiet, 1).unwrap();
+        poller.add(&busy, 2).unwrap();
+        quiet.send_to(b"x", busy.local_addr().unwrap()).unwrap();
+        assert_eq!(poller.wait(Duration::from_secs(5)).unwrap().collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_wait_ends_with_its_limit() {
+        let start = Instant::now();
+        let mut poller = Poller::new().unwrap();
+        assert_eq!(poller.wait(Duration::from_micros(300)).unwrap().count(), 0);
+        assert!(start.elapsed() >= Duration::from_micros(300));
+    }
+}
