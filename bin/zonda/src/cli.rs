@@ -1,6 +1,6 @@
 //! The command line: what there is to type, and which function does it.
 
-use crate::{control, generate, query, serve, zone};
+use crate::{bench, control, generate, query, serve, zone};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -37,6 +37,7 @@ enum Command {
     Stop(control::Stop),
     Query(query::Query),
     Zone(zone::Zone),
+    Bench(bench::Bench),
     Generate(generate::Generate),
 }
 
@@ -53,6 +54,7 @@ impl Cli {
             Command::Stop(command) => command.run(),
             Command::Query(command) => command.run(),
             Command::Zone(command) => command.run(),
+            Command::Bench(command) => command.run(),
             Command::Generate(command) => command.run(),
         }
     }

@@ -1,5 +1,6 @@
 //! The zonda command.
 
+mod bench;
 mod cli;
 mod control;
 mod generate;

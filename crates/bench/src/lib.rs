@@ -3,6 +3,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`data`] | what was measured, as it is written to JSON and read by reports |
+//! | [`load`] | the load generator |
 //! | [`procfs`] | what the kernel knows of processes and the machine |
 //! | [`reflector`] | the bare UDP reflector, the floor under every server |
 //! | [`relay`] | a relay that loses and delays, before an upstream |
@@ -11,6 +12,7 @@
 //! itself answers: it is one server among others here, found and started like its rivals.
 
 pub mod data;
+pub mod load;
 pub mod procfs;
 pub mod reflector;
 pub mod relay;

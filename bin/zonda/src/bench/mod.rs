@@ -1,0 +1,29 @@
+//! `zonda bench`: measuring DNS servers.
+
+mod load;
+mod target;
+
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+/// Measure DNS servers
+#[derive(Args)]
+pub struct Bench {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// What is done.
+#[derive(Subcommand)]
+enum What {
+    Load(Box<load::Load>),
+}
+
+impl Bench {
+    /// Does it.
+    pub fn run(self) -> ExitCode {
+        match self.what {
+            What::Load(command) => command.run(),
+        }
+    }
+}

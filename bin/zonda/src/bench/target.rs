@@ -1,0 +1,195 @@
+//! Whom to load with what, for all commands that send queries; flags as dnsperf has them.
+
+use clap::{Args, ValueEnum};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::time::Duration;
+use zonda_bench::load::{Form, Mode, Pace, Plan, Queries};
+
+/// Whom to load with what.
+#[derive(Args)]
+pub struct Target {
+    /// The server's address or name
+    #[arg(short = 's', value_name = "SERVER", default_value = "127.0.0.1")]
+    server: String,
+    /// The server's port
+    #[arg(short = 'p', value_name = "PORT", default_value_t = 53)]
+    port: u16,
+    /// Use addresses of this family only
+    #[arg(short = 'f', value_name = "FAMILY")]
+    family: Option<Family>,
+    /// How to send
+    #[arg(short = 'm', value_name = "MODE", default_value = "udp", value_parser = transport)]
+    mode: String,
+    /// Send from this address
+    #[arg(short = 'a', value_name = "ADDRESS")]
+    local: Option<IpAddr>,
+    /// Send from this port, and those above it if there are several clients
+    #[arg(short = 'x', value_name = "PORT", default_value_t = 0)]
+    local_port: u16,
+    /// A file with a name and a type on each line; - is standard input
+    #[arg(short = 'd', value_name = "FILE", default_value = "-")]
+    queries: PathBuf,
+    /// Clients, each with a socket, over all threads
+    #[arg(short = 'c', value_name = "N", default_value_t = 1)]
+    clients: usize,
+    /// Threads
+    #[arg(short = 'T', value_name = "N", default_value_t = 1)]
+    threads: usize,
+    /// Socket buffers, in kilobytes
+    #[arg(short = 'b', value_name = "N", default_value_t = 4096)]
+    buffer: usize,
+    /// After how many seconds without reply a query is lost
+    #[arg(short = 't', value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    timeout: Duration,
+    /// Send an OPT record (EDNS)
+    #[arg(short = 'e')]
+    edns: bool,
+    /// Send this EDNS option, its value in hexadecimal (repeatable)
+    #[arg(short = 'E', value_name = "CODE:VALUE", value_parser = edns_option)]
+    option: Vec<(u16, Vec<u8>)>,
+    /// Ask for signatures and proofs (DO)
+    #[arg(short = 'D')]
+    dnssec: bool,
+    /// Not supported yet
+    #[arg(short = 'y', value_name = "KEY", hide = true, value_parser = refuse_key)]
+    key: Option<String>,
+    /// How many queries one call sends
+    #[arg(long, value_enum, default_value = "batch")]
+    pace: PaceName,
+    /// Let the kernel cut queries of one length from one message; not for comparing servers
+    #[arg(long, conflicts_with = "pace")]
+    segment: bool,
+    /// Keep the threads on these CPUs
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    cpus: Vec<usize>,
+    /// Allow more than 100 queries a second to a server outside of private networks
+    #[arg(long)]
+    i_own_this_server: bool,
+}
+
+/// An address family.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Family {
+    /// IPv4.
+    Inet,
+    /// IPv6.
+    Inet6,
+    /// Either.
+    Any,
+}
+
+/// How many queries one call sends.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PaceName {
+    /// As many as are due
+    Batch,
+    /// One, as dnsperf does
+    Dnsperf,
+}
+
+impl Target {
+    /// A plan without an end.
+    ///
+    /// # Errors
+    /// Why the queries cannot be read or the server not be found.
+    pub fn plan(&self, mode: Mode) -> Result<Plan, String> {
+        let form = Form {
+            edns: self.edns,
+            dnssec: self.dnssec,
+            options: self.option.clone(),
+            ..Form::default()
+        };
+        let server = self.resolve()?;
+        let queries = Queries::read(&self.queries, &form).map_err(|error| error.to_string())?;
+        let mut plan = Plan::new(server, queries);
+        plan.local = (self.local.is_some() || self.local_port > 0).then(|| self.local_of(server));
+        plan.threads = self.threads;
+        // A client that may never send is none.
+        plan.sockets = match mode {
+            Mode::Closed { outstanding, .. } => self.clients.min(outstanding),
+            Mode::Open { .. } => self.clients,
+        }
+        .max(self.threads);
+        plan.mode = mode;
+        plan.end.runs = None;
+        plan.timeout = self.timeout;
+        plan.pace = match self.pace {
+            PaceName::Batch => Pace::Batch,
+            PaceName::Dnsperf => Pace::Dnsperf,
+        };
+        plan.segment = self.segment;
+        plan.cpus.clone_from(&self.cpus);
+        plan.buffer_octets = self.buffer.saturating_mul(1024);
+        plan.is_own_server = self.i_own_this_server;
+        Ok(plan)
+    }
+
+    /// The server's address.
+    fn resolve(&self) -> Result<SocketAddr, String> {
+        let found = (self.server.as_str(), self.port).to_socket_addrs();
+        let suits = |address: &SocketAddr| match self.family {
+            Some(Family::Inet) => address.is_ipv4(),
+            Some(Family::Inet6) => address.is_ipv6(),
+            Some(Family::Any) | None => true,
+        };
+        let found = found.ok().and_then(|mut addresses| addresses.find(suits));
+        found.ok_or_else(|| {
+            format!("{}: not an address of that family, nor a name that has one", self.server)
+        })
+    }
+
+    /// The address to send from.
+    fn local_of(&self, server: SocketAddr) -> SocketAddr {
+        let any = match server {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        SocketAddr::new(self.local.unwrap_or(any), self.local_port)
+    }
+}
+
+/// Reads a time in seconds.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let secs = text.parse().map_err(|_| "expected a number of seconds")?;
+    Duration::try_from_secs_f64(secs).map_err(|error| error.to_string())
+}
+
+/// Refuses transports that there are not.
+fn transport(text: &str) -> Result<String, String> {
+    match text {
+        "udp" => Ok(text.to_owned()),
+        "tcp" | "dot" | "doh" | "doq" => Err(format!("{text} is not supported yet; udp is")),
+        _ => Err("expected udp".to_owned()),
+    }
+}
+
+/// Refuses keys.
+fn refuse_key(_: &str) -> Result<String, String> {
+    Err("queries are not signed (TSIG) yet".to_owned())
+}
+
+/// Reads an EDNS option, such as `3:abcd`.
+fn edns_option(text: &str) -> Result<(u16, Vec<u8>), String> {
+    let (code, value) = text.split_once(':').unwrap_or((text, ""));
+    let code = code.parse().map_err(|_| "expected a code, a colon and hexadecimal octets")?;
+    let octets = value.as_bytes().chunks(2).map(|digits| {
+        let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.len() == 2)?;
+        u8::from_str_radix(digits, 16).ok()
+    });
+    let octets: Option<_> = octets.collect();
+    Ok((code, octets.ok_or("expected an even number of hexadecimal digits")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_option_is_a_code_and_octets() {
+        assert_eq!(edns_option("3:abCD"), Ok((3, vec![0xab, 0xcd])));
+        assert_eq!(edns_option("3"), Ok((3, vec![])));
+        assert!(edns_option("3:abc").is_err());
+        assert!(edns_option("x:ab").is_err());
+    }
+}

@@ -1,0 +1,274 @@
+//! Load generator.
+//!
+//! A [`Plan`] says what to send where and how; [`run`] sends it and tells the [`Outcome`].
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`queries`] | messages to send, ready-made |
+//! | `supply` | which query is next and when it is due |
+//! | `worker` | one thread: sends, receives, gives up |
+//! | `ledger` | queries that wait, by message ID |
+//! | `check` | whether a message is the reply to a query |
+//! | `udp` | sockets |
+//! | `tally` | what is counted |
+//! | `server_drops` | what a server on this machine had no room for |
+//! | [`guard`] | whom the generator may load without being told |
+//! | [`outcome`], [`text`] | the result, and how it is printed |
+//!
+//! Deliberately absent: retries. A query without reply is lost.
+
+mod check;
+pub mod guard;
+mod ledger;
+pub mod outcome;
+pub mod queries;
+mod server_drops;
+mod supply;
+mod tally;
+pub mod text;
+mod udp;
+mod worker;
+
+pub use outcome::{Outcome, Progress, Second};
+pub use queries::{Form, Queries, QueriesError};
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use outcome::Gatherer;
+use supply::Supply;
+use worker::{Finished, Report, Worker};
+
+/// What to send, where and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where to.
+    pub server: SocketAddr,
+    /// What from, if it matters. Port 0 lets the kernel choose for each client; another one is that
+    /// of the first client, and those above it belong to the next ones.
+    pub local: Option<SocketAddr>,
+    /// What to ask.
+    pub queries: Arc<Queries>,
+    /// When a query is sent.
+    pub mode: Mode,
+    /// Threads, at least 1.
+    pub threads: usize,
+    /// Clients, each with a socket, over all threads; at least as many as there are threads.
+    pub sockets: usize,
+    /// When to stop.
+    pub end: End,
+    /// After how long a query is lost.
+    pub timeout: Duration,
+    /// How many queries one call sends.
+    pub pace: Pace,
+    /// Hand neighbours of one length to the kernel as one message. Cheaper for the generator, and
+    /// for a server on the same machine, too: not for comparisons.
+    pub segment: bool,
+    /// CPUs for the threads, in turn; empty leaves them where the kernel likes.
+    pub cpus: Vec<usize>,
+    /// Octets of each socket's buffers.
+    pub buffer_octets: usize,
+    /// Whether whoever runs this may load a server that is not in a private network.
+    pub is_own_server: bool,
+}
+
+impl Plan {
+    /// One thread and one client with 100 queries outstanding, once through all queries.
+    #[must_use]
+    pub fn new(server: SocketAddr, queries: Queries) -> Self {
+        Self {
+            server,
+            local: None,
+            queries: Arc::new(queries),
+            mode: Mode::Closed { outstanding: 100, rate_max: None },
+            threads: 1,
+            sockets: 1,
+            end: End { runs: Some(1), ..End::default() },
+            timeout: Duration::from_secs(5),
+            pace: Pace::Batch,
+            segment: false,
+            cpus: Vec::new(),
+            buffer_octets: 4 << 20,
+            is_own_server: false,
+        }
+    }
+
+    /// Queries per second that are asked for; nothing if it is as many as the server answers.
+    fn rate(&self) -> Option<f64> {
+        match self.mode {
+            Mode::Closed { rate_max, .. } => rate_max,
+            Mode::Open { rate } => Some(rate),
+        }
+    }
+
+    /// What a client sends from.
+    fn local_of(&self, client: usize) -> Option<SocketAddr> {
+        let mut local = self.local?;
+        if local.port() > 0 {
+            local.set_port(local.port().wrapping_add(client as u16));
+        }
+        Some(local)
+    }
+
+    /// How many queries there are to send.
+    fn count(&self) -> u64 {
+        let runs = self.end.runs.map(|runs| runs.saturating_mul(self.queries.count() as u64));
+        runs.unwrap_or(u64::MAX).min(self.end.count.unwrap_or(u64::MAX))
+    }
+
+    /// Refuses what cannot be done.
+    fn check(&self) -> Result<(), LoadError> {
+        let rate = self.rate();
+        let outstanding = match self.mode {
+            Mode::Closed { outstanding, .. } => outstanding,
+            Mode::Open { .. } => usize::MAX,
+        };
+        if self.threads == 0 || self.sockets < self.threads || outstanding < self.threads {
+            return Err(LoadError::Plan("give each thread a client and a query to send"));
+        }
+        if rate.is_some_and(|rate| !(rate > 0.0 && rate <= RATE_MAX)) {
+            return Err(LoadError::Plan("a rate is more than 0 and at most 100 million a second"));
+        }
+        if self.timeout.is_zero() {
+            return Err(LoadError::Plan("a timeout of 0 loses every query"));
+        }
+        let is_slow = rate.is_some_and(|rate| rate <= guard::RATE_MAX);
+        if !is_slow && !self.is_own_server && !guard::is_private(self.server.ip()) {
+            return Err(LoadError::NotPrivate(self.server));
+        }
+        Ok(())
+    }
+}
+
+/// Queries per second that may be asked for; beyond any machine, and exact as `f64`.
+const RATE_MAX: f64 = 1e8;
+
+/// When a query is sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    /// When an earlier one was answered or given up. A slow server is asked less.
+    Closed {
+        /// Queries that wait for replies, over all clients.
+        outstanding: usize,
+        /// Queries per second at most.
+        rate_max: Option<f64>,
+    },
+    /// When the schedule says. Latency counts from the scheduled time, so that a server that stalls
+    /// cannot hide it.
+    Open {
+        /// Queries per second.
+        rate: f64,
+    },
+}
+
+/// When to stop sending: whatever comes first, and never if nothing is given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct End {
+    /// After this time.
+    pub after: Option<Duration>,
+    /// After this many times through all queries.
+    pub runs: Option<u64>,
+    /// After this many queries.
+    pub count: Option<u64>,
+}
+
+/// How many queries one call sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// As many as are due.
+    Batch,
+    /// One, as dnsperf does; the server then pays more for each.
+    Dnsperf,
+}
+
+/// Why a run could not be made.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The plan cannot be followed.
+    Plan(&'static str),
+    /// The server may be somebody else's.
+    NotPrivate(SocketAddr),
+    /// A client has no way to the server.
+    Connect(SocketAddr, io::Error),
+    /// A thread cannot be kept on its CPU.
+    Pin(usize, io::Error),
+    /// The system refuses something that it usually grants.
+    System(io::Error),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan(what) => f.write_str(what),
+            Self::NotPrivate(server) => write!(
+                f,
+                "{} is not a private address: say --i-own-this-server, or ask at most {} queries \
+                 a second",
+                server.ip(),
+                guard::RATE_MAX
+            ),
+            Self::Connect(server, error) => write!(f, "{server}: {error}"),
+            Self::Pin(cpu, error) => write!(f, "CPU {cpu}: {error}"),
+            Self::System(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// Sends what the plan says and waits for the replies; `watch` is told every second.
+///
+/// # Errors
+/// When the plan cannot be followed. Lost queries are no error.
+pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outcome, LoadError> {
+    plan.check()?;
+    let supply = Supply::new(plan.count(), plan.rate());
+    let drops_before = server_drops::count(plan.server);
+    let (sender, reports) = mpsc::channel::<Report>();
+    let mut workers = Vec::with_capacity(plan.threads);
+    let mut first_client = 0;
+    for thread in 0..plan.threads {
+        let share =
+            |whole: usize| whole / plan.threads + usize::from(thread < whole % plan.threads);
+        let outstanding = match plan.mode {
+            Mode::Closed { outstanding, .. } => share(outstanding),
+            Mode::Open { .. } => 0,
+        };
+        let clients = first_client..first_client + share(plan.sockets);
+        first_client = clients.end;
+        workers.push(Worker::new(plan, &supply, (clients, outstanding), sender.clone())?);
+    }
+    drop(sender);
+    let mut gatherer = Gatherer::new(plan.threads);
+    let start = Instant::now();
+    let finished = thread::scope(|scope| {
+        let threads = workers.into_iter().enumerate().map(|(index, worker)| {
+            scope.spawn(move || {
+                prepare_thread(plan, index)?;
+                worker.run(start)
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        gatherer.gather(&reports, watch);
+        let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().expect("no panic");
+        threads.into_iter().map(join).collect::<Result<Vec<Finished>, LoadError>>()
+    })?;
+    let deadline_secs = plan.end.after.map_or(f64::INFINITY, |after| after.as_secs_f64());
+    let mut outcome = gatherer.finish(&finished, deadline_secs);
+    outcome.traffic.dropped_by_server = server_drops::count(plan.server) - drops_before;
+    Ok(outcome)
+}
+
+/// Puts a thread on its CPU and has it wake in time.
+fn prepare_thread(plan: &Plan, index: usize) -> Result<(), LoadError> {
+    if !plan.cpus.is_empty() {
+        let cpu = plan.cpus[index % plan.cpus.len()];
+        zonda_netio::process::pin_thread(cpu).map_err(|error| LoadError::Pin(cpu, error))?;
+    }
+    zonda_netio::process::use_exact_timers().map_err(LoadError::System)
+}

@@ -1,0 +1,155 @@
+//! What a run came to.
+
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
+
+use super::tally::{Tally, latency_of};
+use super::worker::{Finished, Report};
+use crate::data;
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// From the beginning to the last query or reply, at most the time that was given.
+    pub seconds: f64,
+    /// Queries and replies.
+    pub traffic: data::Traffic,
+    /// Replies that say that something was left out, TC.
+    pub truncated: u64,
+    /// Octets of all queries.
+    pub sent_octets: u64,
+    /// Octets of all replies in time.
+    pub completed_octets: u64,
+    /// Time to reply.
+    pub latency: data::Latency,
+    /// The same by RCODE.
+    pub latency_by_rcode: BTreeMap<String, data::Latency>,
+    /// Times to reply in nanoseconds.
+    pub histogram: Histogram<u64>,
+    /// Second by second.
+    pub by_second: Vec<Second>,
+    /// CPU time of the generator's threads.
+    pub cpu_secs: f64,
+}
+
+impl Outcome {
+    /// Queries answered per second.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.traffic.completed as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Lost queries as a share of those sent; 0–1.
+    #[must_use]
+    pub fn loss(&self) -> f64 {
+        self.traffic.lost as f64 / self.traffic.sent.max(1) as f64
+    }
+}
+
+/// What happened in one second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Second {
+    /// Which, from 0.
+    pub second: u64,
+    /// Queries sent.
+    pub sent: u64,
+    /// Queries answered in time.
+    pub completed: u64,
+    /// Queries given up.
+    pub lost: u64,
+    /// Time to reply, of the replies that came in this second.
+    pub latency: data::Latency,
+}
+
+/// How far a run is, after each second.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// Queries sent so far.
+    pub sent: u64,
+    /// Queries answered so far.
+    pub completed: u64,
+    /// Queries given up so far.
+    pub lost: u64,
+    /// The second that is over.
+    pub second: Second,
+}
+
+/// Puts together what threads tell.
+pub struct Gatherer {
+    /// How many threads there are.
+    threads: usize,
+    /// Seconds of which not all threads have told: how many have, and what.
+    open: BTreeMap<u64, (usize, Tally)>,
+    /// Seconds that are over.
+    closed: Vec<Second>,
+    /// Everything so far.
+    total: Tally,
+}
+
+impl Gatherer {
+    /// Nothing yet.
+    pub fn new(threads: usize) -> Self {
+        Self { threads, open: BTreeMap::new(), closed: Vec::new(), total: Tally::default() }
+    }
+
+    /// Takes reports until all threads have ended, and tells `watch` of each second.
+    pub fn gather(
+        &mut self,
+        reports: &Receiver<Report>,
+        mut watch: Option<&mut dyn FnMut(&Progress)>,
+    ) {
+        for report in reports {
+            let (count, tally) = self.open.entry(report.second).or_default();
+            *count += 1;
+            tally.add(&report.tally);
+            self.total.add(&report.tally);
+            if *count == self.threads {
+                self.close(report.second, &mut watch);
+            }
+        }
+        // A thread that ends early tells nothing of the seconds after.
+        while let Some(second) = self.open.keys().next().copied() {
+            self.close(second, &mut watch);
+        }
+    }
+
+    /// Ends a second.
+    fn close(&mut self, number: u64, watch: &mut Option<&mut dyn FnMut(&Progress)>) {
+        let Some((_, tally)) = self.open.remove(&number) else { return };
+        let second = Second {
+            second: number,
+            sent: tally.sent,
+            completed: tally.completed(),
+            lost: tally.lost,
+            latency: latency_of(&tally.latencies()),
+        };
+        self.closed.push(second.clone());
+        if let Some(watch) = watch {
+            let Tally { sent, lost, .. } = self.total;
+            watch(&Progress { sent, completed: self.total.completed(), lost, second });
+        }
+    }
+
+    /// Everything.
+    pub fn finish(mut self, threads: &[Finished], deadline_secs: f64) -> Outcome {
+        self.closed.sort_by_key(|second| second.second);
+        let last_nanos = threads.iter().map(|thread| thread.last_nanos).max().unwrap_or(0);
+        let histogram = self.total.latencies();
+        let by_rcode = self.total.latencies_by_rcode();
+        let mut traffic = self.total.traffic();
+        traffic.dropped_by_generator = threads.iter().map(|thread| thread.dropped).sum();
+        Outcome {
+            seconds: deadline_secs.min(last_nanos as f64 / 1e9),
+            traffic,
+            truncated: self.total.truncated,
+            sent_octets: self.total.sent_octets,
+            completed_octets: self.total.completed_octets,
+            latency: latency_of(&histogram),
+            latency_by_rcode: by_rcode.iter().map(|(k, v)| (k.clone(), latency_of(v))).collect(),
+            histogram,
+            by_second: self.closed,
+            cpu_secs: threads.iter().map(|thread| thread.cpu_secs).sum(),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What a thread counts, second by second.
+
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+use zonda_wire::Rcode;
+
+use crate::data;
+
+/// The shortest time told apart from none, and the longest; nanoseconds.
+const LATENCY_NANOS: (u64, u64) = (1_000, 10_000_000_000);
+
+/// Significant decimal digits of a latency.
+const LATENCY_DIGITS: u8 = 3;
+
+/// Percentiles that are reported.
+const PERCENTILES: [f64; 15] =
+    [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999];
+
+/// An empty histogram of nanoseconds.
+pub fn histogram() -> Histogram<u64> {
+    let (low, high) = LATENCY_NANOS;
+    Histogram::new_with_bounds(low, high, LATENCY_DIGITS).expect("the bounds are in order")
+}
+
+/// A histogram as it is reported.
+pub fn latency_of(histogram: &Histogram<u64>) -> data::Latency {
+    if histogram.is_empty() {
+        return data::Latency::default();
+    }
+    let micros = |nanos: u64| nanos as f64 / 1e3;
+    data::Latency {
+        min: micros(histogram.min()),
+        mean: histogram.mean() / 1e3,
+        deviation: histogram.stdev() / 1e3,
+        max: micros(histogram.max()),
+        percentiles: PERCENTILES
+            .iter()
+            .map(|percent| (*percent, micros(histogram.value_at_percentile(*percent))))
+            .collect(),
+    }
+}
+
+/// What happened in one second, or in a whole run.
+#[derive(Clone, Default)]
+pub struct Tally {
+    /// Queries sent, and their octets.
+    pub sent: u64,
+    /// Octets of the same.
+    pub sent_octets: u64,
+    /// Octets of replies in time.
+    pub completed_octets: u64,
+    /// Queries not answered in time.
+    pub lost: u64,
+    /// Replies that belong to no query.
+    pub unexpected: u64,
+    /// Second replies to one query.
+    pub duplicate: u64,
+    /// Replies after the timeout.
+    pub late: u64,
+    /// Replies that are none, or not the expected ones.
+    pub wrong: u64,
+    /// Replies that say that something was left out.
+    pub truncated: u64,
+    /// Time to reply by RCODE, 0 to 15; absent until there is one.
+    latencies: [Option<Box<Histogram<u64>>>; 16],
+}
+
+impl Tally {
+    /// Counts a reply in time.
+    pub fn complete(&mut self, rcode: u8, octets: usize, latency_nanos: u64) {
+        self.completed_octets += octets as u64;
+        let latencies = &mut self.latencies[usize::from(rcode & 15)];
+        latencies.get_or_insert_with(|| Box::new(histogram())).saturating_record(latency_nanos);
+    }
+
+    /// Adds what another counted.
+    pub fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.sent_octets += other.sent_octets;
+        self.completed_octets += other.completed_octets;
+        self.lost += other.lost;
+        self.unexpected += other.unexpected;
+        self.duplicate += other.duplicate;
+        self.late += other.late;
+        self.wrong += other.wrong;
+        self.truncated += other.truncated;
+        for (ours, theirs) in self.latencies.iter_mut().zip(&other.latencies) {
+            if let Some(theirs) = theirs {
+                let ours = ours.get_or_insert_with(|| Box::new(histogram()));
+                ours.add(theirs.as_ref()).expect("all histograms have the same bounds");
+            }
+        }
+    }
+
+    /// Queries answered in time.
+    pub fn completed(&self) -> u64 {
+        self.latencies.iter().flatten().map(|histogram| histogram.len()).sum()
+    }
+
+    /// Latencies of all replies.
+    pub fn latencies(&self) -> Histogram<u64> {
+        let mut all = histogram();
+        for one in self.latencies.iter().flatten() {
+            all.add(one.as_ref()).expect("all histograms have the same bounds");
+        }
+        all
+    }
+
+    /// Latencies by the name of the RCODE.
+    pub fn latencies_by_rcode(&self) -> BTreeMap<String, Histogram<u64>> {
+        let named = self.latencies.iter().enumerate().filter_map(|(rcode, histogram)| {
+            Some((Rcode(rcode as _).to_string(), histogram.as_deref()?.clone()))
+        });
+        named.collect()
+    }
+
+    /// As it is written to JSON; drops in socket buffers are known to others.
+    pub fn traffic(&self) -> data::Traffic {
+        let by_rcode = self.latencies_by_rcode();
+        data::Traffic {
+            sent: self.sent,
+            completed: self.completed(),
+            lost: self.lost,
+            dropped_by_generator: 0,
+            dropped_by_server: 0,
+            unexpected: self.unexpected,
+            duplicate: self.duplicate,
+            late: self.late,
+            wrong: self.wrong,
+            rcodes: by_rcode.into_iter().map(|(name, one)| (name, one.len())).collect(),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! An outcome for people.
+
+use std::io::{self, Write};
+
+use super::Outcome;
+use crate::data::Latency;
+
+/// Percentiles that are shown.
+const SHOWN: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// Prints an outcome.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+    let traffic = &outcome.traffic;
+    let percent = |count: u64| 100.0 * count as f64 / traffic.sent.max(1) as f64;
+    writeln!(out, "sent        {:>12}  in {:.3} s", traffic.sent, outcome.seconds)?;
+    let (completed, lost) = (traffic.completed, traffic.lost);
+    writeln!(out, "answered    {completed:>12}  {:.0} per second", outcome.rate())?;
+    writeln!(out, "lost        {lost:>12}  {:.3} %", percent(lost))?;
+    let oddities = [
+        ("wrong", traffic.wrong, "not a reply to their query, or not the one expected"),
+        ("duplicate", traffic.duplicate, "second replies to one query"),
+        ("late", traffic.late, "after the timeout"),
+        ("unexpected", traffic.unexpected, "to no query"),
+        ("truncated", outcome.truncated, "something was left out"),
+        ("overrun", traffic.dropped_by_generator, "replies that the generator had no room for"),
+        ("dropped", traffic.dropped_by_server, "queries that the server had no room for"),
+    ];
+    for (name, count, what) in oddities.into_iter().filter(|odd| odd.1 > 0) {
+        writeln!(out, "{name:<11} {count:>12}  {what}")?;
+    }
+    for (rcode, count) in &traffic.rcodes {
+        let share = 100.0 * *count as f64 / completed.max(1) as f64;
+        writeln!(out, "{rcode:<11} {count:>12}  {share:.2} %")?;
+    }
+    print_latency(&outcome.latency, out)?;
+    let micros = 1e6 * outcome.cpu_secs / completed.max(1) as f64;
+    writeln!(out, "generator   {:>12.3}  CPU seconds, {micros:.2} µs per answer", outcome.cpu_secs)
+}
+
+/// Prints times to reply in a line.
+fn print_latency(latency: &Latency, out: &mut impl Write) -> io::Result<()> {
+    write!(out, "latency µs  {:>12.1}  average, {:.1} least", latency.mean, latency.min)?;
+    for (percent, micros) in latency.percentiles.iter().filter(|(one, _)| SHOWN.contains(one)) {
+        write!(out, ", p{percent} {micros:.1}")?;
+    }
+    writeln!(out, ", {:.1} most", latency.max)
+}

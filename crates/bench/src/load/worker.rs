@@ -1,0 +1,287 @@
+//! One thread of the generator: sends what is due, reads what has come, gives up what is late.
+
+use std::ops::Range;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use zonda_netio::Poller;
+
+use super::check;
+use super::ledger::{Ledger, Match};
+use super::supply::Supply;
+use super::tally::Tally;
+use super::udp::UdpClients;
+use super::{LoadError, Mode, Plan};
+
+/// Queries sent by one call.
+const SEND_WIDTH: u64 = 64;
+
+/// Longest wait for a reply; what else is due is looked at in between.
+const WAIT_MAX: Duration = Duration::from_millis(50);
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// What a thread tells of one second.
+pub struct Report {
+    /// The second, from 0.
+    pub second: u64,
+    /// What happened in it.
+    pub tally: Tally,
+}
+
+/// What a thread tells at its end.
+pub struct Finished {
+    /// When the last query was sent or the last reply came; nanoseconds since the run began.
+    pub last_nanos: u64,
+    /// CPU time that it used.
+    pub cpu_secs: f64,
+    /// Datagrams that its sockets had no room for.
+    pub dropped: u64,
+}
+
+/// A thread's state.
+pub struct Worker<'a> {
+    /// What to do.
+    plan: &'a Plan,
+    /// Which queries to send.
+    supply: &'a Supply,
+    /// When the run began.
+    start: Instant,
+    /// When to stop sending; nanoseconds since the run began.
+    deadline_nanos: u64,
+    /// After how long a query is lost.
+    timeout_nanos: u64,
+    /// Queries that may wait for replies, over all clients.
+    outstanding_max: usize,
+    /// Waits for replies.
+    poller: Poller,
+    /// Sockets.
+    clients: UdpClients,
+    /// What each client waits for.
+    ledgers: Vec<Ledger>,
+    /// The client whose turn it is to send.
+    turn: usize,
+    /// Clients that can be read.
+    ready: Vec<usize>,
+    /// When queries were last given up.
+    swept_nanos: u64,
+    /// When something last happened.
+    last_nanos: u64,
+    /// The second that `tally` counts.
+    second: u64,
+    /// What happened in it.
+    tally: Tally,
+    /// Takes what happened in each second.
+    reports: Sender<Report>,
+}
+
+impl<'a> Worker<'a> {
+    /// Connects clients with these numbers; in closed loop they share `outstanding` queries.
+    pub fn new(
+        plan: &'a Plan,
+        supply: &'a Supply,
+        (numbers, outstanding): (Range<usize>, usize),
+        reports: Sender<Report>,
+    ) -> Result<Self, LoadError> {
+        let clients = numbers.len();
+        let poller = Poller::new().map_err(LoadError::System)?;
+        let outstanding_max = match plan.mode {
+            Mode::Closed { .. } => outstanding,
+            Mode::Open { .. } => usize::MAX,
+        };
+        Ok(Self {
+            plan,
+            supply,
+            start: Instant::now(),
+            deadline_nanos: plan.end.after.map_or(u64::MAX, |after| after.as_nanos() as u64),
+            timeout_nanos: plan.timeout.as_nanos() as u64,
+            outstanding_max,
+            clients: UdpClients::connect(plan, numbers, &poller)?,
+            poller,
+            ledgers: (0..clients)
+                .map(|_| Ledger::new((outstanding_max / clients).saturating_add(1)))
+                .collect(),
+            turn: 0,
+            ready: Vec::new(),
+            swept_nanos: 0,
+            last_nanos: 0,
+            second: 0,
+            tally: Tally::default(),
+            reports,
+        })
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// When the system refuses to wait or to tell CPU time.
+    pub fn run(mut self, start: Instant) -> Result<Finished, LoadError> {
+        self.start = start;
+        loop {
+            let now = self.now();
+            self.begin_second(now);
+            let is_sending = now < self.deadline_nanos && self.supply.next_due_nanos().is_some();
+            let has_more = is_sending && self.send(now);
+            self.give_up_late(now);
+            if !is_sending && self.ledgers.iter().all(|ledger| ledger.waiting() == 0) {
+                break;
+            }
+            let limit = if has_more { Duration::ZERO } else { self.wait_limit(now) };
+            self.ready.clear();
+            self.ready.extend(self.poller.wait(limit).map_err(LoadError::System)?);
+            self.receive();
+        }
+        self.report();
+        let cpu = zonda_netio::process::thread_cpu_time().map_err(LoadError::System)?;
+        let (last_nanos, dropped) = (self.last_nanos, self.clients.dropped());
+        Ok(Finished { last_nanos, cpu_secs: cpu.as_secs_f64(), dropped })
+    }
+
+    /// Nanoseconds since the run began.
+    fn now(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// How long there is nothing to do unless replies come.
+    fn wait_limit(&self, now: u64) -> Duration {
+        let sweep = self.swept_nanos + self.sweep_every();
+        let due = match self.supply.next_due_nanos() {
+            Some(due) if now < self.deadline_nanos && due > now => due.min(sweep),
+            _ => sweep,
+        };
+        Duration::from_nanos(due.min(self.deadline_nanos.max(now)).saturating_sub(now))
+            .min(WAIT_MAX)
+    }
+
+    /// Sends what is due, a batch from each client; returns whether there is more.
+    fn send(&mut self, now: u64) -> bool {
+        for _ in 0..self.ledgers.len() {
+            let room = self.room(self.turn);
+            if room > 0 {
+                let numbers = self.supply.take(SEND_WIDTH.min(room as u64), now);
+                if numbers.is_empty() {
+                    return false;
+                }
+                for number in numbers {
+                    self.push(number, now);
+                }
+                self.clients.send(self.turn);
+                self.last_nanos = now;
+            }
+            self.turn = (self.turn + 1) % self.ledgers.len();
+        }
+        (0..self.ledgers.len()).any(|place| self.room(place) > 0)
+    }
+
+    /// Queries that a client may send now; all clients have an equal share.
+    fn room(&self, place: usize) -> usize {
+        let (count, ledger) = (self.ledgers.len(), &self.ledgers[place]);
+        let rest = usize::from(place < self.outstanding_max % count);
+        let share = self.outstanding_max / count + rest;
+        share.saturating_sub(ledger.waiting()).min(ledger.room())
+    }
+
+    /// Gathers a query for the client whose turn it is.
+    fn push(&mut self, number: u64, now: u64) {
+        let place = (number % self.plan.queries.count() as u64) as usize;
+        let query = self.plan.queries.message(place);
+        let sent_nanos = match self.plan.mode {
+            Mode::Closed { .. } => now,
+            Mode::Open { .. } => self.supply.due_nanos(number),
+        };
+        let id = self.ledgers[self.turn].enter(place as u32, sent_nanos);
+        self.clients.push(query, id);
+        self.tally.sent += 1;
+        self.tally.sent_octets += query.len() as u64;
+    }
+
+    /// Reads what the ready clients have received.
+    fn receive(&mut self) {
+        for index in 0..self.ready.len() {
+            let place = self.ready[index];
+            let mut has_more = true;
+            while has_more {
+                has_more = self.clients.receive(place);
+                let now = self.start.elapsed().as_nanos() as u64;
+                let ledger = &mut self.ledgers[place];
+                let mut book = Book { plan: self.plan, ledger, tally: &mut self.tally };
+                for reply in self.clients.replies() {
+                    book.enter(reply, now, self.timeout_nanos);
+                    self.last_nanos = now;
+                }
+            }
+        }
+    }
+
+    /// Nanoseconds between two looks for queries that are late.
+    fn sweep_every(&self) -> u64 {
+        self.timeout_nanos / 16 + 1
+    }
+
+    /// Gives up queries whose time is over.
+    fn give_up_late(&mut self, now: u64) {
+        if now >= self.swept_nanos + self.sweep_every() {
+            self.swept_nanos = now;
+            let oldest = (now + 1).saturating_sub(self.timeout_nanos);
+            self.tally.lost +=
+                self.ledgers.iter_mut().map(|ledger| ledger.give_up_before(oldest)).sum::<u64>();
+        }
+    }
+
+    /// Tells of the second that is over, if one is.
+    fn begin_second(&mut self, now: u64) {
+        if now / SECOND != self.second {
+            self.report();
+            self.second = now / SECOND;
+        }
+    }
+
+    /// Tells of the present second.
+    fn report(&mut self) {
+        let tally = std::mem::take(&mut self.tally);
+        // Nobody listens any more only when the run has failed.
+        let _ = self.reports.send(Report { second: self.second, tally });
+    }
+}
+
+/// What a reply changes.
+struct Book<'a> {
+    /// What was to be done.
+    plan: &'a Plan,
+    /// What its client waits for.
+    ledger: &'a mut Ledger,
+    /// What is counted.
+    tally: &'a mut Tally,
+}
+
+impl Book<'_> {
+    /// Judges a reply and counts it. A reply that is wrong leaves its query waiting: the right one
+    /// may still come.
+    fn enter(&mut self, reply: &[u8], now: u64, timeout_nanos: u64) {
+        let Some(id) = check::id_of(reply) else {
+            self.tally.wrong += 1;
+            return;
+        };
+        let (query, sent_nanos) = match self.ledger.find(id) {
+            Match::Waiting { query, sent_nanos } => (query, sent_nanos),
+            Match::Duplicate => return self.tally.duplicate += 1,
+            Match::Late => return self.tally.late += 1,
+            Match::Unexpected => return self.tally.unexpected += 1,
+        };
+        let Some(header) = check::read(reply, self.plan.queries.message(query as usize)) else {
+            self.tally.wrong += 1;
+            return;
+        };
+        let latency_nanos = now.saturating_sub(sent_nanos);
+        if latency_nanos > timeout_nanos {
+            self.ledger.give_up(id);
+            self.tally.lost += 1;
+            self.tally.late += 1;
+            return;
+        }
+        self.ledger.answer(id);
+        self.tally.truncated += u64::from(header.is_truncated);
+        self.tally.complete(header.rcode, reply.len(), latency_nanos);
+    }
+}

@@ -1,0 +1,156 @@
+//! The generator against a server that misbehaves by script: every count is exact.
+
+#![allow(clippy::unwrap_used)]
+
+mod scripted;
+
+use scripted::{Act, ScriptedServer};
+use std::time::Duration;
+use zonda_bench::load::{self, End, Form, Mode, Outcome, Pace, Plan, Queries};
+
+/// A plan for `count` queries, ten outstanding, lost after 300 ms.
+fn plan(server: &ScriptedServer, count: u64) -> Plan {
+    let queries = Queries::from_lines("a.example A\nlonger.b.example AAAA\n", &Form::default());
+    let mut plan = Plan::new(server.address(), queries.unwrap());
+    plan.mode = Mode::Closed { outstanding: 10, rate_max: None };
+    plan.end = End { count: Some(count), ..End::default() };
+    plan.timeout = Duration::from_millis(300);
+    plan
+}
+
+/// Runs a plan that can be followed.
+fn run(plan: &Plan) -> Outcome {
+    load::run(plan, None).unwrap()
+}
+
+/// Counts of a run: sent, completed, lost; unexpected, duplicate, late, wrong, truncated.
+fn counts(outcome: &Outcome) -> ([u64; 3], [u64; 5]) {
+    let traffic = &outcome.traffic;
+    let main = [traffic.sent, traffic.completed, traffic.lost];
+    let odd = [traffic.unexpected, traffic.duplicate, traffic.late, traffic.wrong];
+    (main, [odd[0], odd[1], odd[2], odd[3], outcome.truncated])
+}
+
+#[test]
+fn a_sound_server_answers_everything() {
+    let server = ScriptedServer::start(vec![Act::Answer]);
+    let outcome = run(&plan(&server, 1000));
+    assert_eq!(counts(&outcome), ([1000, 1000, 0], [0; 5]));
+    assert_eq!(outcome.traffic.rcodes["NOERROR"], 1000);
+    assert_eq!(outcome.histogram.len(), 1000);
+    assert!(outcome.latency.min > 0.0 && outcome.latency.max < 300_000.0);
+    assert_eq!(outcome.by_second.iter().map(|second| second.completed).sum::<u64>(), 1000);
+}
+
+#[test]
+fn queries_are_shared_by_threads_clients_and_ways_to_send() {
+    for (pace, segment) in [(Pace::Dnsperf, false), (Pace::Batch, false), (Pace::Batch, true)] {
+        let server = ScriptedServer::start(vec![Act::Answer]);
+        let mut plan = plan(&server, 999);
+        (plan.threads, plan.sockets, plan.pace, plan.segment) = (3, 7, pace, segment);
+        assert_eq!(counts(&run(&plan)), ([999, 999, 0], [0; 5]));
+        assert_eq!(server.clients(), 7);
+    }
+}
+
+#[test]
+fn dropped_queries_are_lost() {
+    let server = ScriptedServer::start(vec![Act::Answer, Act::Answer, Act::Drop, Act::Answer]);
+    assert_eq!(counts(&run(&plan(&server, 80))), ([80, 60, 20], [0; 5]));
+}
+
+#[test]
+fn second_replies_are_duplicates() {
+    let server = ScriptedServer::start(vec![Act::Answer, Act::Twice]);
+    let outcome = run(&plan(&server, 100));
+    // The last reply of all may still be under way when nothing waits any more.
+    let (main, odd) = counts(&outcome);
+    assert_eq!(main, [100, 100, 0]);
+    assert!((49..=50).contains(&odd[1]), "{odd:?}");
+}
+
+#[test]
+fn replies_after_the_timeout_are_late_and_their_queries_lost() {
+    let late = Act::Delay(Duration::from_millis(450));
+    let mut script = vec![late; 3];
+    // Queries that keep the run going until the late replies have come.
+    script.extend([Act::Delay(Duration::from_millis(200)); 30]);
+    let server = ScriptedServer::start(script);
+    assert_eq!(counts(&run(&plan(&server, 33))), ([33, 30, 3], [0, 0, 3, 0, 0]));
+}
+
+#[test]
+fn delayed_replies_in_another_order_find_their_queries() {
+    let script = (0..10).map(|place| Act::Delay(Duration::from_millis(100 - 10 * place)));
+    let server = ScriptedServer::start(script.collect());
+    let outcome = run(&plan(&server, 30));
+    assert_eq!(counts(&outcome), ([30, 30, 0], [0; 5]));
+    assert!(outcome.latency.min >= 9_000.0, "{:?}", outcome.latency);
+    assert!(outcome.latency.max >= 99_000.0, "{:?}", outcome.latency);
+}
+
+#[test]
+fn what_is_cut_or_corrupt_or_to_another_question_is_wrong_and_its_query_lost() {
+    for act in [Act::Cut(5), Act::Cut(20), Act::Cut(40), Act::OtherName, Act::NoReply] {
+        let server = ScriptedServer::start(vec![Act::Answer, act]);
+        let outcome = run(&plan(&server, 20));
+        assert_eq!(counts(&outcome), ([20, 10, 10], [0, 0, 0, 10, 0]), "{act:?}");
+    }
+}
+
+#[test]
+fn a_reply_to_no_query_is_unexpected_and_a_truncated_one_an_answer() {
+    let server = ScriptedServer::start(vec![Act::Stray, Act::Truncated]);
+    assert_eq!(counts(&run(&plan(&server, 20))), ([20, 20, 0], [10, 0, 0, 0, 10]));
+}
+
+#[test]
+fn a_stalled_server_cannot_hide_it_from_a_schedule() {
+    let mut script = vec![Act::Stall(Duration::from_millis(200))];
+    script.extend([Act::Answer; 999]);
+    let outcome = |mode| {
+        let server = ScriptedServer::start(script.clone());
+        let mut plan = plan(&server, 500);
+        plan.mode = mode;
+        run(&plan)
+    };
+    let open = outcome(Mode::Open { rate: 1000.0 });
+    // 200 of 500 queries were due while the server slept, and waited 100 ms on average.
+    assert_eq!(counts(&open).0, [500, 500, 0]);
+    assert!(open.latency.mean > 20_000.0, "{:?}", open.latency);
+    assert!((0.499..0.7).contains(&open.seconds), "{}", open.seconds);
+    let closed = outcome(Mode::Closed { outstanding: 1, rate_max: None });
+    assert!(closed.latency.mean < 5_000.0, "{:?}", closed.latency);
+}
+
+#[test]
+fn a_run_ends_with_its_time_and_a_rate_holds_it_back() {
+    let server = ScriptedServer::start(vec![Act::Answer]);
+    let mut plan = plan(&server, u64::MAX);
+    plan.end = End { after: Some(Duration::from_millis(400)), ..End::default() };
+    plan.mode = Mode::Closed { outstanding: 10, rate_max: Some(500.0) };
+    let outcome = run(&plan);
+    assert!((190..=200).contains(&outcome.traffic.sent), "{:?}", outcome.traffic);
+    assert!(outcome.seconds <= 0.4);
+    assert!(outcome.cpu_secs > 0.0);
+}
+
+#[test]
+fn progress_is_told_every_second() {
+    let server = ScriptedServer::start(vec![Act::Answer]);
+    let mut plan = plan(&server, u64::MAX);
+    plan.end = End { after: Some(Duration::from_millis(1300)), ..End::default() };
+    plan.mode = Mode::Open { rate: 100.0 };
+    let mut seen = Vec::new();
+    load::run(&plan, Some(&mut |progress| seen.push((progress.second.second, progress.sent))))
+        .unwrap();
+    assert_eq!(seen, [(0, 100), (1, 130)]);
+}
+
+#[test]
+fn somebody_elses_server_is_not_loaded() {
+    let queries = Queries::from_lines("a.example A", &Form::default()).unwrap();
+    let plan = Plan::new("192.0.2.1:53".parse().unwrap(), queries);
+    let error = load::run(&plan, None).unwrap_err().to_string();
+    assert!(error.contains("--i-own-this-server"), "{error}");
+}
