@@ -3,7 +3,8 @@
 # Needed to build: a C compiler (for the linker and for cryptography) and what fetches Rust.
 BUILD_PACKAGES := build-essential ca-certificates curl
 # Needed to test: the servers that Zonda is compared with, and their tools.
-TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind dnsperf knot-dnsutils knot-dnssecutils \
+TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind unbound dnsmasq-base dnsdist gdnsd \
+	dnsperf knot-dnsutils knot-dnssecutils \
 	ldnsutils bind9-dnsutils valgrind python3 procps
 
 # The compiler whose warnings are errors. A newer one knows lints that this code was never held to:

@@ -1,0 +1,134 @@
+//! Where a server's program is on this machine, and which version.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::Kind;
+
+/// A program that is there.
+#[derive(Clone, Debug)]
+pub struct Located {
+    /// Its file.
+    pub program: PathBuf,
+    /// The folder of the package that it needs, if it needs one.
+    pub package: Option<PathBuf>,
+    /// As it prints it; empty if it was not asked or said nothing of the kind.
+    pub version: String,
+}
+
+/// Why a server cannot take part, and how it can.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing(pub String);
+
+/// Looks for a kind's program and package, and asks for the version.
+pub fn locate(kind: &Kind) -> Result<Located, Missing> {
+    let missing = |what: &str| {
+        let (name, install) = (&kind.name, &kind.install);
+        Missing(format!("{name}: {what} is not installed: {install}"))
+    };
+    let program = program(kind).ok_or_else(|| missing(&format!("`{}`", kind.program)))?;
+    let package = match &kind.package {
+        None => None,
+        Some(package) => {
+            let named = env::var_os(&package.variable).map(PathBuf::from);
+            let folder = named.or_else(|| Some(cache_folder()?.join(&package.path)));
+            let folder = folder.filter(|folder| folder.is_dir());
+            Some(folder.ok_or_else(|| missing("its package"))?)
+        }
+    };
+    let version = match &package {
+        Some(package) => package_version(package),
+        None => printed_version(&program, &kind.version),
+    };
+    Ok(Located { program, package, version })
+}
+
+/// The program's file: what the variable says, else the first of that name in PATH, the folders of
+/// servers, and where `go install` puts what it builds.
+fn program(kind: &Kind) -> Option<PathBuf> {
+    if let Some(named) = env::var_os(&kind.variable) {
+        let named = PathBuf::from(named);
+        return if named.components().count() > 1 {
+            named.is_file().then_some(named)
+        } else {
+            in_folders(named.to_str()?)
+        };
+    }
+    if kind.program == "self" { env::current_exe().ok() } else { in_folders(&kind.program) }
+}
+
+/// The first file of this name.
+fn in_folders(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin"].map(PathBuf::from);
+    let go = env::var_os("GOBIN").map(PathBuf::from);
+    let home_go = env::var_os("HOME").map(|home| PathBuf::from(home).join("go/bin"));
+    let folders = env::split_paths(&path).chain(usual).chain(go).chain(home_go);
+    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// `$XDG_CACHE_HOME`, else `~/.cache`.
+fn cache_folder() -> Option<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))
+}
+
+/// What a program says of its version.
+fn printed_version(program: &Path, arguments: &[String]) -> String {
+    if arguments.is_empty() {
+        return String::new();
+    }
+    let Ok(output) = Command::new(program).args(arguments).output() else { return String::new() };
+    let text = [output.stdout, output.stderr].concat();
+    version_in(&String::from_utf8_lossy(&text)).unwrap_or_default().to_owned()
+}
+
+/// What a package of npm says of its version.
+fn package_version(folder: &Path) -> String {
+    let text = fs::read(folder.join("package.json")).unwrap_or_default();
+    let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+    manifest["version"].as_str().unwrap_or_default().to_owned()
+}
+
+/// The first word that holds digits, a dot and digits; from there to the word's end.
+fn version_in(text: &str) -> Option<&str> {
+    text.split([' ', '\n', '\t', ',', '(', ')']).find_map(|word| {
+        let start = word.find(|c: char| c.is_ascii_digit())?;
+        let version = &word[start..];
+        let rest = version.trim_start_matches(|c: char| c.is_ascii_digit());
+        let dotted = rest.strip_prefix('.')?;
+        dotted.starts_with(|c: char| c.is_ascii_digit()).then_some(version)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn versions_are_found_in_what_servers_print() {
+        for (text, version) in [
+            ("knotd (Knot DNS), version 3.2.6\n", "3.2.6"),
+            ("Nov 21 09:09:36 PowerDNS Authoritative Server 4.7.3 (C) 2001\n", "4.7.3"),
+            ("BIND 9.18.49-1~deb12u3-Debian (Extended)\n", "9.18.49-1~deb12u3-Debian"),
+            ("CoreDNS-1.15.0\nlinux/amd64, go1.26.8,\n", "1.15.0"),
+            ("dnsdist 1.7.3 (Lua 5.1.4 [LuaJIT])\n", "1.7.3"),
+        ] {
+            assert_eq!(version_in(text), Some(version));
+        }
+        assert_eq!(version_in("no number, 7 or so\n"), None);
+    }
+
+    #[test]
+    fn what_is_not_there_is_told_with_how_to_have_it() {
+        let mut kind = Kind::named("knot").unwrap();
+        kind.program = "no-such-program".to_owned();
+        kind.variable = "ZONDA_TEST_NO_SUCH_VARIABLE".to_owned();
+        let Missing(said) = locate(&kind).unwrap_err();
+        assert_eq!(said, "knot: `no-such-program` is not installed: apt-get install knot");
+    }
+}

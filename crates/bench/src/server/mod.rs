@@ -1,0 +1,17 @@
+//! Servers under test: found, configured, started, asked whether they are up, and stopped.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`kind`] | what is known of a server: a TOML file, shipped or given |
+//! | [`locate`] | where its program is on this machine, and which version |
+//! | [`running`] | a process of it |
+//!
+//! Nothing here knows a server by name; what differs between them stands in `bench/servers`.
+
+pub mod kind;
+pub mod locate;
+pub mod running;
+
+pub use kind::{Kind, KindError, Role};
+pub use locate::{Located, Missing};
+pub use running::{Running, StartError};
