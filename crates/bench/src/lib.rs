@@ -7,6 +7,9 @@
 //! | [`procfs`] | what the kernel knows of processes and the machine |
 //! | [`reflector`] | the bare UDP reflector, the floor under every server |
 //! | [`relay`] | a relay that loses and delays, before an upstream |
+//! | [`server`] | servers under test: found, configured, started, stopped |
+//! | [`suite`] | suites: what is measured side by side, and the measuring |
+//! | [`template`] | text with places to fill in, for configurations and zones |
 //!
 //! Deliberately absent: unsafe code and socket options (`netio`), and any knowledge of how Zonda
 //! itself answers: it is one server among others here, found and started like its rivals.
@@ -16,3 +19,6 @@ pub mod load;
 pub mod procfs;
 pub mod reflector;
 pub mod relay;
+pub mod server;
+pub mod suite;
+pub mod template;

@@ -1,6 +1,8 @@
 //! `zonda bench`: measuring DNS servers.
 
 mod load;
+mod reflector;
+mod suite;
 mod target;
 
 use clap::{Args, Subcommand};
@@ -17,6 +19,8 @@ pub struct Bench {
 #[derive(Subcommand)]
 enum What {
     Load(Box<load::Load>),
+    Suite(suite::Suite),
+    Reflector(reflector::Reflector),
 }
 
 impl Bench {
@@ -24,6 +28,8 @@ impl Bench {
     pub fn run(self) -> ExitCode {
         match self.what {
             What::Load(command) => command.run(),
+            What::Suite(command) => command.run(),
+            What::Reflector(command) => command.run(),
         }
     }
 }

@@ -1,0 +1,126 @@
+//! `zonda bench suite`: servers side by side.
+
+use crate::output;
+use clap::Args;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use zonda_bench::data::Run;
+use zonda_bench::suite::{self, Options, summary};
+
+/// Run a suite of side-by-side measurements
+///
+/// Servers that are not installed are left out with a word. dnsperf makes the load. Everything
+/// runs on 127.0.0.1.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  zonda bench suite --list
+  zonda bench suite erldns --against zonda,knot,nsd --json erldns.json
+  zonda bench suite ./mine.toml --rounds 7 --server-cpus 0,1 --load-cpus 2,3")]
+pub struct Suite {
+    /// A suite's name, or a FILE.toml
+    #[arg(required_unless_present = "list")]
+    name: Option<String>,
+    /// List the suites with their workloads and servers
+    #[arg(long)]
+    list: bool,
+    /// Servers, by name or FILE.toml, instead of the suite's; the reflector is always among them
+    #[arg(long, value_name = "SERVER,…", value_delimiter = ',')]
+    against: Option<Vec<String>>,
+    /// Workloads of the suite, instead of all
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    workloads: Option<Vec<String>>,
+    /// Length of one round
+    #[arg(long, value_parser = positive_number)]
+    seconds: Option<f64>,
+    /// Rounds of each server in each cell
+    #[arg(long, value_name = "N", value_parser = positive_count)]
+    rounds: Option<usize>,
+    /// CPUs of the servers, instead of the first half
+    #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
+    server_cpus: Vec<usize>,
+    /// CPUs of the load, instead of the other half
+    #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
+    load_cpus: Vec<usize>,
+    /// Repeat a round when other processes used more of the machine; 5 by default
+    #[arg(long, value_name = "PERCENT", value_parser = positive_number)]
+    max_foreign: Option<f64>,
+    /// Write all that was measured to a file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl Suite {
+    /// Measures, or lists.
+    pub fn run(self) -> ExitCode {
+        output::exit_code(match &self.name {
+            Some(name) if !self.list => self.measure(name),
+            _ => list(),
+        })
+    }
+
+    /// Runs the suite of this name.
+    fn measure(&self, name: &str) -> Result<ExitCode, String> {
+        let suite = suite::Suite::named(name).map_err(|error| error.to_string())?;
+        // Made before hours of measuring, not after them.
+        let json = self.json.as_deref().map(create).transpose()?;
+        let options = Options {
+            against: self.against.clone(),
+            workloads: self.workloads.clone(),
+            seconds: self.seconds,
+            rounds: self.rounds,
+            server_cpus: self.server_cpus.clone(),
+            load_cpus: self.load_cpus.clone(),
+            foreign_cpu_max: self.max_foreign.map(|percent| percent / 100.0),
+        };
+        let run = suite::run(&suite, &options, &mut |line| eprintln!("{line}"))
+            .map_err(|error| format!("{name}: {error}"))?;
+        if let (Some(file), Some(path)) = (json, &self.json) {
+            write(file, &run).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
+        let text = summary::text(&run);
+        output::print(|out| out.write_all(text.as_bytes()))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Makes the file for the raw data.
+fn create(path: &Path) -> Result<File, String> {
+    File::create(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Writes the raw data.
+fn write(file: File, run: &Run) -> std::io::Result<()> {
+    let mut out = BufWriter::new(file);
+    serde_json::to_writer_pretty(&mut out, run)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Prints what there is.
+fn list() -> Result<ExitCode, String> {
+    output::print(|out| {
+        for suite in suite::Suite::shipped() {
+            writeln!(out, "{}: {}", suite.name, suite.title)?;
+            let workloads: Vec<&str> = suite.workloads.iter().map(|w| &*w.name).collect();
+            writeln!(out, "  workloads: {}", workloads.join(", "))?;
+            writeln!(out, "  servers: {}", suite.servers.join(", "))?;
+        }
+        Ok(())
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads a number.
+fn positive_number(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "must be a number above 0".to_owned())
+}
+
+/// Reads a count.
+fn positive_count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "must be a whole number above 0".to_owned())
+}

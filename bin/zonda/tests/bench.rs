@@ -1,0 +1,105 @@
+//! `zonda bench`, as it is typed.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::process::{Command, Output};
+
+use zonda_testkit::process::Folder;
+
+/// Two zones' worth of work that is over in a few seconds.
+const SUITE: &str = r#"
+name = "small"
+title = "One zone"
+servers = ["reflector", "zonda"]
+seconds = 0.5
+rounds = 2
+warm_up_secs = 0.1
+
+[[workload]]
+name = "one"
+roles = ["authoritative"]
+ready = ["www.a.test A"]
+settings = { clients = "4", outstanding = "50" }
+
+[[workload.zones]]
+name = "a.test"
+text = """
+$ORIGIN a.test.
+$TTL 60
+@ IN SOA ns h 1 7200 3600 1209600 60
+@ IN NS ns
+ns IN A 127.0.0.1
+www IN A 127.0.0.1
+"""
+
+[[workload.queries]]
+mix = [{ text = "www.a.test A" }]
+
+[[workload.queries]]
+mix = [{ text = "nowhere.a.test A" }]
+"#;
+
+fn bench(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+    command.arg("bench").args(arguments).env_remove("ZONDA").output().unwrap()
+}
+
+#[test]
+fn the_list_has_every_suite() {
+    let output = bench(&["suite", "--list"]);
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    for suite in ["dinodns-coredns", "erldns", "bind-forward", "scale", "gslb", "cluster"] {
+        assert!(text.contains(&format!("{suite}: ")), "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_told_in_one_line() {
+    for (arguments, said) in [
+        (&["suite", "no-such-suite"][..], "zonda: no suite `no-such-suite`; there are "),
+        (&["suite", "none.toml"], "zonda: none.toml: No such file"),
+        (&["suite", "erldns", "--against", "djbdns"], "zonda: erldns: no server `djbdns`; "),
+    ] {
+        let output = bench(arguments);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success());
+        assert!(text.starts_with(said) && text.lines().count() == 1, "{text}");
+    }
+}
+
+/// Starts dnsperf, so it has its place among the tests that need other programs.
+#[test]
+fn real_peers_a_suite_is_measured_from_start_to_end_and_leaves_nothing() {
+    let folder = Folder::new("suite");
+    let (suite, json) = (folder.write("small.toml", SUITE), folder.path().join("run.json"));
+    let temporary = folder.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+    command.args(["bench", "suite", "--max-foreign", "100", "--json"]).arg(&json).arg(&suite);
+    let output = command.env_remove("ZONDA").env("TMPDIR", &temporary).output().unwrap();
+    let (text, steps) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{steps}");
+    assert!(text.contains("zonda") && text.contains("CPU µs/query"), "{text}");
+
+    let run: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    assert_eq!(run["cells"].as_array().unwrap().len(), 2, "{steps}");
+    for cell in run["cells"].as_array().unwrap() {
+        assert_eq!(cell["rounds"].as_array().unwrap().len(), 2, "{steps}");
+        for round in cell["rounds"].as_array().unwrap() {
+            assert!(round["traffic"]["completed"].as_u64().unwrap() > 100, "{round}");
+            assert!(round["cpu_system_secs"].as_f64().unwrap() > 0.0, "{round}");
+        }
+    }
+    assert!(fs::read_dir(&temporary).unwrap().next().is_none());
+    assert!(!processes_name(&temporary.display().to_string()));
+}
+
+/// Whether a process has this text in its command line.
+fn processes_name(text: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let mut lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines.any(|line| String::from_utf8_lossy(&line).contains(text))
+}

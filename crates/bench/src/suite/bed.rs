@@ -1,0 +1,280 @@
+//! What is started for one round: upstream, relay, server.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fmt, io};
+
+use super::place::{Place, Zone};
+use super::spec::{Way, Workload};
+use crate::data::Start;
+use crate::procfs::{self, Usage};
+use crate::relay::{self, Relay};
+use crate::server::running::{Question, QuestionError, free_port};
+use crate::server::{Kind, Located, Role, Running, StartError};
+use crate::template::{TemplateError, Values};
+
+/// Where things run.
+#[derive(Clone, Debug)]
+pub struct Ground {
+    /// CPUs of the servers.
+    pub server_cpus: Vec<usize>,
+    /// CPUs of the generator, the relay and the upstream.
+    pub load_cpus: Vec<usize>,
+    /// A folder for files, empty at first.
+    pub folder: PathBuf,
+}
+
+/// A server that takes part, with what its kind and this machine say of it.
+#[derive(Clone, Debug)]
+pub struct Contestant {
+    /// What is known of it.
+    pub kind: Kind,
+    /// Where it is.
+    pub located: Located,
+}
+
+/// What all servers of one cell are given: written once.
+pub struct Stock {
+    /// Names of the zones.
+    zones: Vec<String>,
+    /// Their master files, named after them.
+    zones_folder: PathBuf,
+    /// The queries.
+    pub queries: PathBuf,
+    /// What tells that a server is up.
+    ready: Vec<Question>,
+    /// How long that may take.
+    start_max: Duration,
+    /// The server behind a forwarder, its zones, and the way to it.
+    upstream: Option<(Contestant, Vec<String>, PathBuf, Option<Way>)>,
+}
+
+impl Stock {
+    /// Writes zones and queries of a place into `folder`.
+    pub fn write(
+        workload: &Workload,
+        place: &Place,
+        upstream: Option<Contestant>,
+        folder: &Path,
+    ) -> Result<Self, BedError> {
+        let zones_folder = folder.join("zones");
+        let zones = write_zones(&zones_folder, place.zones(&workload.zones)?)?;
+        let queries = folder.join("queries");
+        fs::write(&queries, place.queries(workload)?)?;
+        let ready = place.ready(workload)?;
+        let ready = ready.iter().map(|text| Question::parse(text)).collect::<Result<_, _>>()?;
+        let upstream = match (&workload.upstream, upstream) {
+            (Some(spec), Some(contestant)) => {
+                let folder = folder.join("upstream-zones");
+                let zones = write_zones(&folder, place.zones(&spec.zones)?)?;
+                Some((contestant, zones, folder, spec.way.clone()))
+            }
+            _ => None,
+        };
+        let start_max = Duration::from_secs(workload.start_secs_max);
+        Ok(Self { zones, zones_folder, queries, ready, start_max, upstream })
+    }
+}
+
+/// Writes master files; returns all names, also of zones that have none.
+fn write_zones(folder: &Path, zones: Vec<Zone>) -> io::Result<Vec<String>> {
+    fs::create_dir_all(folder)?;
+    let write = |zone: Zone| {
+        if let Some(text) = &zone.text {
+            fs::write(folder.join(&zone.name), text)?;
+        }
+        Ok(zone.name)
+    };
+    zones.into_iter().map(write).collect()
+}
+
+/// A server ready for its round. Dropping it ends every process.
+pub struct Bed {
+    /// The processes under test, at least one. First, so that they end before what they ask.
+    servers: Vec<Running>,
+    /// Between server and upstream.
+    _relay: Option<Relay>,
+    /// Behind a forwarder.
+    _upstream: Option<Running>,
+    /// Where to ask.
+    pub address: SocketAddr,
+    /// What starting cost.
+    pub start: Start,
+}
+
+impl Bed {
+    /// Starts everything and waits until the server answers.
+    pub fn start(
+        contestant: &Contestant,
+        role: &Role,
+        place: &Place,
+        stock: &Stock,
+        ground: &Ground,
+    ) -> Result<Self, BedError> {
+        let folder = ground.folder.join("bed");
+        let _ = fs::remove_dir_all(&folder);
+        let mut values = place.values.clone();
+        let (upstream, relay) = start_upstream(stock, ground, &folder, &mut values)?;
+        let address = local(free_port()?);
+        let mut servers = Vec::new();
+        for (number, cpus) in ground.server_cpus.chunks(place.threads).enumerate() {
+            if number == place.processes {
+                break;
+            }
+            let values = listening(&values, address, place.threads, &stock.zones);
+            let folder = folder_with_zones(&folder, &number.to_string(), &stock.zones_folder)?;
+            let Contestant { kind, located } = contestant;
+            servers.push(Running::start(kind, located, role, &values, &folder, cpus)?);
+        }
+        let mut ready = Duration::ZERO;
+        for server in &mut servers {
+            ready = ready.max(server.wait_until_ready(address, &stock.ready, stock.start_max)?);
+        }
+        let start = Start {
+            ready_secs: ready.as_secs_f64(),
+            cpu_secs: usage(&servers).cpu_secs(),
+            memory_octets: memory_octets(&servers),
+        };
+        Ok(Self { servers, _relay: relay, _upstream: upstream, address, start })
+    }
+
+    /// What the server's processes have used since they began.
+    pub fn usage(&self) -> Usage {
+        usage(&self.servers)
+    }
+
+    /// Their memory now.
+    pub fn memory_octets(&self) -> u64 {
+        memory_octets(&self.servers)
+    }
+
+    /// How the first process was started.
+    pub fn first(&self) -> &Running {
+        &self.servers[0]
+    }
+}
+
+/// The sum over processes.
+fn usage(servers: &[Running]) -> Usage {
+    let mut sum = Usage::default();
+    for used in servers.iter().map(|server| procfs::usage(server.process())) {
+        sum.user_secs += used.user_secs;
+        sum.system_secs += used.system_secs;
+        sum.context_switches += used.context_switches;
+    }
+    sum
+}
+
+/// The sum over processes.
+fn memory_octets(servers: &[Running]) -> u64 {
+    servers.iter().map(|server| procfs::memory_octets(server.process())).sum()
+}
+
+/// Starts the server behind a forwarder and the way to it, and says in `values` where to ask.
+fn start_upstream(
+    stock: &Stock,
+    ground: &Ground,
+    folder: &Path,
+    values: &mut Values,
+) -> Result<(Option<Running>, Option<Relay>), BedError> {
+    let Some((Contestant { kind, located }, zones, zones_folder, way)) = &stock.upstream else {
+        return Ok((None, None));
+    };
+    let role = kind.roles.get("authoritative").ok_or(BedError::Upstream)?;
+    let address = local(free_port()?);
+    let own = listening(values, address, 1, zones);
+    let folder = folder_with_zones(folder, "upstream", zones_folder)?;
+    let mut running = Running::start(kind, located, role, &own, &folder, &ground.load_cpus)?;
+    running.wait_until_ready(address, &stock.ready, stock.start_max)?;
+    let relay = match way {
+        None => None,
+        Some(way) => {
+            let delay = Duration::from_millis(way.delay_millis.0)
+                ..=Duration::from_millis(way.delay_millis.1);
+            Some(Relay::start(address, &relay::Way { loss: way.loss, delay, seed: 1 })?)
+        }
+    };
+    let asked = relay.as_ref().map_or(address, Relay::address);
+    values.set("upstream_address", asked.ip());
+    values.set("upstream_port", asked.port());
+    Ok((Some(running), relay))
+}
+
+/// What a server's templates are given.
+fn listening(values: &Values, address: SocketAddr, threads: usize, zones: &[String]) -> Values {
+    let mut values = values.clone();
+    values.set("address", address.ip());
+    values.set("port", address.port());
+    values.set("threads", threads);
+    values.lists.insert("zones".to_owned(), zones.to_vec());
+    values
+}
+
+/// A folder for a server, with a link `zones` to the master files.
+fn folder_with_zones(folder: &Path, name: &str, zones: &Path) -> io::Result<PathBuf> {
+    let folder = folder.join(name);
+    fs::create_dir_all(&folder)?;
+    symlink(zones, folder.join("zones"))?;
+    Ok(folder)
+}
+
+/// This port of 127.0.0.1.
+fn local(port: u16) -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// Why there is nothing to measure.
+#[derive(Debug)]
+pub enum BedError {
+    /// A text of the suite asks for what there is not.
+    Template(TemplateError),
+    /// A question that tells whether a server is up.
+    Question(QuestionError),
+    /// A file or a port.
+    System(io::Error),
+    /// A server does not run.
+    Start(StartError),
+    /// The upstream has no role `authoritative`.
+    Upstream,
+}
+
+impl From<TemplateError> for BedError {
+    fn from(error: TemplateError) -> Self {
+        Self::Template(error)
+    }
+}
+
+impl From<QuestionError> for BedError {
+    fn from(error: QuestionError) -> Self {
+        Self::Question(error)
+    }
+}
+
+impl From<io::Error> for BedError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+impl From<StartError> for BedError {
+    fn from(error: StartError) -> Self {
+        Self::Start(error)
+    }
+}
+
+impl fmt::Display for BedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Template(error) => error.fmt(f),
+            Self::Question(error) => error.fmt(f),
+            Self::System(error) => error.fmt(f),
+            Self::Start(error) => error.fmt(f),
+            Self::Upstream => f.write_str("the upstream's kind has no role `authoritative`"),
+        }
+    }
+}
+
+impl std::error::Error for BedError {}

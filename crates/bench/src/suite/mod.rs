@@ -1,0 +1,31 @@
+//! Suites: what is measured side by side, and the measuring of it.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`spec`] | a suite as its TOML file says it |
+//! | [`series`] | numbered texts: zones, records and queries by the thousand |
+//! | [`place`] | one place in a workload's matrix, with its settings |
+//! | [`bed`] | what is started for one round: upstream, relay, server |
+//! | [`load`] | the load: dnsperf, and what it counted |
+//! | [`measure`] | one round of one server |
+//! | [`judge`] | whose answers differ from its peers' |
+//! | [`environment`] | the machine |
+//! | [`run`] | a whole suite, rounds interleaved between servers |
+//! | [`summary`] | a run in a few lines of text |
+//!
+//! Everything runs on 127.0.0.1. Deliberately absent: medians and ranks in the data; whoever shows it
+//! computes them, see [`crate::data`].
+
+pub mod bed;
+pub mod environment;
+pub mod judge;
+pub mod load;
+pub mod measure;
+pub mod place;
+pub mod run;
+pub mod series;
+pub mod spec;
+pub mod summary;
+
+pub use run::{Options, SuiteError, run};
+pub use spec::{SpecError, Suite};

@@ -1,0 +1,129 @@
+//! One place in a workload's matrix, with its settings.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use super::series;
+use super::spec::{Workload, Zones};
+use crate::template::{TemplateError, Values};
+
+/// Where in the matrix, and what that means. Settings that are no fields here are only values for
+/// templates, such as a number of zones.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Axis and value, as reports show them.
+    pub axes: BTreeMap<String, String>,
+    /// All settings, for templates.
+    pub values: Values,
+    /// Threads of each server process; default 1.
+    pub threads: usize,
+    /// Server processes on one address; default 1.
+    pub processes: usize,
+    /// Sockets of the generator; default 100.
+    pub clients: usize,
+    /// Queries outstanding at most; default 1000.
+    pub outstanding: usize,
+    /// Most queries a second; default no limit.
+    pub rate: Option<u64>,
+}
+
+/// A zone's name and master file.
+#[derive(Clone, Debug)]
+pub struct Zone {
+    /// Without the dot at the end.
+    pub name: String,
+    /// The master file; none is a zone that cannot be loaded.
+    pub text: Option<String>,
+}
+
+impl Place {
+    /// All places of a workload's matrix.
+    pub fn all(workload: &Workload) -> Result<Vec<Self>, SettingError> {
+        if workload.places.is_empty() {
+            return Ok(vec![Self::new(workload, &BTreeMap::new())?]);
+        }
+        workload.places.iter().map(|axes| Self::new(workload, axes)).collect()
+    }
+
+    /// The place with these settings over those of the workload.
+    fn new(workload: &Workload, axes: &BTreeMap<String, String>) -> Result<Self, SettingError> {
+        let mut values = Values::default();
+        for (name, value) in workload.settings.iter().chain(axes) {
+            values.set(name, value);
+        }
+        Ok(Self {
+            axes: axes.clone(),
+            threads: setting(&values, "threads")?.unwrap_or(1),
+            processes: setting(&values, "processes")?.unwrap_or(1),
+            clients: setting(&values, "clients")?.unwrap_or(100),
+            outstanding: setting(&values, "outstanding")?.unwrap_or(1000),
+            rate: setting(&values, "rate")?,
+            values,
+        })
+    }
+
+    /// CPUs that the servers can use here.
+    pub fn cpus(&self) -> usize {
+        self.threads * self.processes
+    }
+
+    /// What the server serves here.
+    pub fn zones(&self, zones: &[Zones]) -> Result<Vec<Zone>, TemplateError> {
+        let mut all = Vec::new();
+        for zones in zones {
+            for number in series::numbers(&self.values, &zones.from, &zones.to, zones.step)? {
+                let mut values = self.values.clone();
+                series::set_number(&mut values, number);
+                let name = values.fill(&zones.name)?;
+                values.set("zone", &name);
+                let mut text = zones.text.as_ref().map(|text| values.fill(text)).transpose()?;
+                for records in &zones.records {
+                    text.get_or_insert_default().push_str(&records.lines(&values)?);
+                }
+                all.push(Zone { name, text });
+            }
+        }
+        Ok(all)
+    }
+
+    /// What is asked here, a line each.
+    pub fn queries(&self, workload: &Workload) -> Result<String, TemplateError> {
+        workload.queries.iter().map(|series| series.lines(&self.values)).collect()
+    }
+
+    /// Questions that tell whether a server is up here.
+    pub fn ready(&self, workload: &Workload) -> Result<Vec<String>, TemplateError> {
+        workload.ready.iter().map(|text| self.values.fill(text)).collect()
+    }
+
+    /// Its axes, as a line of text; empty without any.
+    pub fn text(&self) -> String {
+        let axes: Vec<String> =
+            self.axes.iter().map(|(axis, value)| format!("{axis} {value}")).collect();
+        axes.join(", ")
+    }
+}
+
+/// A setting's number, if it is set.
+fn setting<T: FromStr>(values: &Values, name: &'static str) -> Result<Option<T>, SettingError> {
+    let Some(text) = values.scalars.get(name) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| SettingError { name, value: text.clone() })
+}
+
+/// A setting that is no number.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SettingError {
+    /// Its name.
+    name: &'static str,
+    /// What it is.
+    value: String,
+}
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` must be a number, not `{}`", self.name, self.value)
+    }
+}
+
+impl std::error::Error for SettingError {}

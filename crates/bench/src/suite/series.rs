@@ -1,0 +1,153 @@
+//! Numbered texts: zones, records and queries by the thousand.
+
+use serde::Deserialize;
+
+use crate::template::{TemplateError, Values};
+
+/// A text for each number of a range. In the text, `${n}` is the number and `${ip}` the address of
+/// that number in 10.0.0.0/8.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// The first number, a template.
+    #[serde(default = "one")]
+    pub from: String,
+    /// The last number, a template.
+    #[serde(default = "one")]
+    pub to: String,
+    /// From one number to the next; at least 1.
+    #[serde(default = "step_by_one")]
+    pub step: u64,
+    /// How many numbers to draw at random instead of taking each in turn.
+    pub draw: Option<u64>,
+    /// The texts, of which each number takes one.
+    pub mix: Vec<Part>,
+}
+
+/// One text of a mix.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// Its share of the numbers, in relation to the other parts'.
+    #[serde(default = "step_by_one")]
+    pub share: u64,
+    /// A template.
+    pub text: String,
+}
+
+/// The default of `from` and `to`.
+fn one() -> String {
+    "1".to_owned()
+}
+
+/// The default of `step` and `share`.
+fn step_by_one() -> u64 {
+    1
+}
+
+impl Series {
+    /// All texts, a line each.
+    pub fn lines(&self, values: &Values) -> Result<String, TemplateError> {
+        let numbers = numbers(values, &self.from, &self.to, self.step)?;
+        let mut values = values.clone();
+        let mut lines = String::new();
+        let mut add = |number: u64| {
+            let Some(part) = self.part(number) else { return Ok(()) };
+            set_number(&mut values, number);
+            values.fill_into(&mut lines, part, None)?;
+            lines.push('\n');
+            Ok(())
+        };
+        match self.draw {
+            None => numbers.iter().try_for_each(|&number| add(number))?,
+            Some(count) if !numbers.is_empty() => {
+                let pick = |turn| numbers[(scatter(turn) % numbers.len() as u64) as usize];
+                (0..count).try_for_each(|turn| add(pick(turn)))?;
+            }
+            Some(_) => {}
+        }
+        Ok(lines)
+    }
+
+    /// The text of a number. Neighbours fall on different parts, the same ones in every run.
+    fn part(&self, number: u64) -> Option<&str> {
+        /// A prime, so that numbers spread over all shares before any comes again.
+        const STRIDE: u64 = 7919;
+        let total: u64 = self.mix.iter().map(|part| part.share).sum();
+        let mut left = number.wrapping_mul(STRIDE).checked_rem(total)?;
+        for part in &self.mix {
+            match left.checked_sub(part.share) {
+                Some(rest) => left = rest,
+                None => return Some(&part.text),
+            }
+        }
+        None
+    }
+}
+
+/// The numbers from one template's to another's, both included.
+pub fn numbers(
+    values: &Values,
+    from: &str,
+    to: &str,
+    step: u64,
+) -> Result<Vec<u64>, TemplateError> {
+    let number = |text: &str| {
+        let filled = values.fill(text)?;
+        filled.parse::<u64>().map_err(|_| TemplateError::Unknown(filled))
+    };
+    Ok((number(from)?..=number(to)?).step_by(step.max(1) as usize).collect())
+}
+
+/// Sets `n` and `ip`.
+pub fn set_number(values: &mut Values, number: u64) {
+    values.set("n", number);
+    let [.., high, middle, low] = number.to_be_bytes();
+    values.set("ip", format_args!("10.{high}.{middle}.{low}"));
+}
+
+/// A number that looks random: the finalizer of SplitMix64.
+fn scatter(turn: u64) -> u64 {
+    let mut mixed = turn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn series(text: &str) -> String {
+        let series: Series = toml::from_str(text).unwrap();
+        series.lines(&Values::default()).unwrap()
+    }
+
+    #[test]
+    fn each_number_of_a_range_gives_a_line() {
+        let lines = series("from = '1'\nto = '5'\nstep = 2\nmix = [{ text = 'h${n} A ${ip}' }]");
+        assert_eq!(lines, "h1 A 10.0.0.1\nh3 A 10.0.0.3\nh5 A 10.0.0.5\n");
+    }
+
+    #[test]
+    fn a_mix_keeps_its_shares_exactly() {
+        let lines = series(
+            "from = '0'\nto = '9999'\n\
+             mix = [{ share = 705, text = 'a' }, { share = 280, text = 'b' }, { share = 15, text = 'c' }]",
+        );
+        let count = |text| lines.lines().filter(|line| *line == text).count();
+        assert_eq!((count("a"), count("b"), count("c")), (7050, 2800, 150));
+    }
+
+    #[test]
+    fn draws_cover_the_range_and_come_again() {
+        let text = "from = '1'\nto = '10'\ndraw = 1000\nmix = [{ text = '${n}' }]";
+        let lines = series(text);
+        assert_eq!(lines.lines().count(), 1000);
+        let count = |text: &str| lines.lines().filter(|line| *line == text).count();
+        assert!((1..=10).all(|n| count(&n.to_string()) > 50));
+        assert_eq!(lines, series(text));
+    }
+}

@@ -1,0 +1,228 @@
+//! A suite as its TOML file says it.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs, io};
+
+use super::series::Series;
+use crate::data::Table;
+
+/// The files in `bench/suites`.
+const SHIPPED: &[&str] = &[
+    include_str!("../../../../bench/suites/dinodns-coredns.toml"),
+    include_str!("../../../../bench/suites/erldns.toml"),
+    include_str!("../../../../bench/suites/bind-forward.toml"),
+    include_str!("../../../../bench/suites/scale.toml"),
+    include_str!("../../../../bench/suites/gslb.toml"),
+    include_str!("../../../../bench/suites/cluster.toml"),
+];
+
+/// What is compared, and how.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Suite {
+    /// Its name on the command line.
+    pub name: String,
+    /// One line that says what is compared.
+    pub title: String,
+    /// Servers, the floor first.
+    pub servers: Vec<String>,
+    /// Length of one round, unless the command line says another.
+    pub seconds: f64,
+    /// Rounds of each server in each cell, unless the command line says another number.
+    pub rounds: usize,
+    /// Load before each round that counts for nothing.
+    pub warm_up_secs: f64,
+    /// What is asked.
+    #[serde(rename = "workload")]
+    pub workloads: Vec<Workload>,
+    /// What the original report printed.
+    #[serde(default)]
+    pub published: Vec<Table>,
+}
+
+/// What is asked, of servers that know what.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Its name in reports.
+    pub name: String,
+    /// What a server shall do: the first of these roles that its kind has.
+    pub roles: Vec<String>,
+    /// Servers, if not those of the suite.
+    pub servers: Option<Vec<String>>,
+    /// Settings that hold at every place; see [`super::place::Place`].
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
+    /// The places of the matrix, each with settings of its own; none is one place.
+    #[serde(default)]
+    pub places: Vec<BTreeMap<String, String>>,
+    /// What the server serves.
+    #[serde(default)]
+    pub zones: Vec<Zones>,
+    /// What is asked, in this order.
+    pub queries: Vec<Series>,
+    /// Questions whose answers tell that the server is up, `NAME TYPE`, templates.
+    pub ready: Vec<String>,
+    /// The server behind a forwarder.
+    pub upstream: Option<Upstream>,
+    /// Whether the cache is empty when a round begins, and each query is asked once.
+    #[serde(default)]
+    pub cold: bool,
+    /// How long a server may take to be up.
+    #[serde(default = "start_secs")]
+    pub start_secs_max: u64,
+}
+
+/// The default of `start_secs_max`.
+fn start_secs() -> u64 {
+    60
+}
+
+/// Zones of one kind, one for each number. `${zone}` is the name.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Zones {
+    /// The name, a template, without the dot at the end.
+    pub name: String,
+    /// The first number, a template.
+    #[serde(default = "one")]
+    pub from: String,
+    /// The last number, a template.
+    #[serde(default = "one")]
+    pub to: String,
+    /// From one number to the next; at least 1.
+    #[serde(default = "step")]
+    pub step: u64,
+    /// The master file, a template; none is a zone that is configured and cannot be loaded.
+    pub text: Option<String>,
+    /// Records behind the text.
+    #[serde(default)]
+    pub records: Vec<Series>,
+}
+
+/// The default of `from` and `to`.
+fn one() -> String {
+    "1".to_owned()
+}
+
+/// The default of `step`.
+fn step() -> u64 {
+    1
+}
+
+/// The server behind a forwarder, and the way to it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Upstream {
+    /// Its kind.
+    pub server: String,
+    /// What it serves.
+    pub zones: Vec<Zones>,
+    /// What happens to datagrams between the two; none is a direct way.
+    pub way: Option<Way>,
+}
+
+/// See [`crate::relay::Way`].
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Way {
+    /// Share of queries that are lost; 0–1.
+    pub loss: f64,
+    /// Bounds of the delay.
+    pub delay_millis: (u64, u64),
+}
+
+impl Suite {
+    /// All that are shipped.
+    ///
+    /// # Panics
+    /// Never: a test reads them all.
+    pub fn shipped() -> Vec<Self> {
+        let parse = |text: &&str| toml::from_str(text).expect("shipped files are read by a test");
+        SHIPPED.iter().map(parse).collect()
+    }
+
+    /// The shipped one of this name, or what the file of this name says.
+    pub fn named(name: &str) -> Result<Self, SpecError> {
+        if let Some(suite) = Self::shipped().into_iter().find(|suite| suite.name == name) {
+            return Ok(suite);
+        }
+        if !name.ends_with(".toml") {
+            return Err(SpecError::Unknown(name.to_owned()));
+        }
+        let path = Path::new(name);
+        let text = fs::read_to_string(path).map_err(|e| SpecError::Read(path.to_owned(), e))?;
+        toml::from_str(&text).map_err(|e| SpecError::Parse(path.to_owned(), Box::new(e)))
+    }
+}
+
+/// Why there is no such suite.
+#[derive(Debug)]
+pub enum SpecError {
+    /// Neither shipped nor a file.
+    Unknown(String),
+    /// The file cannot be read.
+    Read(PathBuf, io::Error),
+    /// The file says something else.
+    Parse(PathBuf, Box<toml::de::Error>),
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(name) => {
+                let known: Vec<String> =
+                    Suite::shipped().into_iter().map(|suite| suite.name).collect();
+                write!(f, "no suite `{name}`; there are {}, or a FILE.toml", known.join(", "))
+            }
+            Self::Read(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::Parse(path, error) => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::server::{Kind, running::Question};
+    use crate::suite::place::Place;
+
+    #[test]
+    fn every_shipped_suite_names_shipped_servers_and_asks_readable_questions() {
+        let suites = Suite::shipped();
+        assert_eq!(suites.len(), SHIPPED.len());
+        for suite in suites {
+            for workload in &suite.workloads {
+                for name in suite.servers.iter().chain(workload.servers.iter().flatten()) {
+                    Kind::named(name).unwrap();
+                }
+                for place in Place::all(workload).unwrap() {
+                    for question in place.ready(workload).unwrap() {
+                        Question::parse(&question).unwrap();
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_published_tables_are_as_long_as_their_heads() {
+        for table in Suite::shipped().into_iter().flat_map(|suite| suite.published) {
+            for row in &table.rows {
+                assert_eq!(row.len(), table.columns.len(), "{}: {row:?}", table.title);
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_suite_is_told_with_those_that_there_are() {
+        let said = Suite::named("speed").unwrap_err().to_string();
+        assert!(said.starts_with("no suite `speed`; there are dinodns-coredns, "), "{said}");
+    }
+}
