@@ -13,8 +13,8 @@
 //! | [`run`] | a whole suite, rounds interleaved between servers |
 //! | [`summary`] | a run in a few lines of text |
 //!
-//! Everything runs on 127.0.0.1. Deliberately absent: medians and ranks in the data; whoever shows it
-//! computes them, see [`crate::data`].
+//! Everything runs on 127.0.0.1. Deliberately absent: medians and ranks in the data, because
+//! whoever shows it computes them; see [`crate::data`].
 
 pub mod bed;
 pub mod environment;

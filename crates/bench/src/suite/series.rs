@@ -135,7 +135,8 @@ mod tests {
     fn a_mix_keeps_its_shares_exactly() {
         let lines = series(
             "from = '0'\nto = '9999'\n\
-             mix = [{ share = 705, text = 'a' }, { share = 280, text = 'b' }, { share = 15, text = 'c' }]",
+             mix = [{ share = 705, text = 'a' }, { share = 280, text = 'b' }, \
+             { share = 15, text = 'c' }]",
         );
         let count = |text| lines.lines().filter(|line| *line == text).count();
         assert_eq!((count("a"), count("b"), count("c")), (7050, 2800, 150));

@@ -63,7 +63,8 @@ fn row(text: &mut String, cell: &Cell, cost: &Spread, floor: Option<f64>, note: 
     let ratio = floor.map_or_else(String::new, |floor| format!("{:6.2} ×", cost.median / floor));
     let _ = writeln!(
         text,
-        "{:10} {:7.2} ±{:5.2} CPU µs/query {ratio} {:8.0} q/s {:8.0} µs {:6.0} MB  lost {:.0}{note}",
+        "{:10} {:7.2} ±{:5.2} CPU µs/query {ratio} {:8.0} q/s {:8.0} µs {:6.0} MB  \
+         lost {:.0}{note}",
         cell.server,
         cost.median,
         cost.half_range,
