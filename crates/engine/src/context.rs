@@ -50,6 +50,20 @@ pub struct Context<'a> {
     pub rotation: Rotation,
 }
 
+/// Which record of a set comes first, as a fraction of 2³² of the set.
+#[derive(Default)]
+pub struct Turn(u32);
+
+impl Turn {
+    /// The first of `count` records this time. Steps of the golden ratio reach all records evenly,
+    /// also where other sets take every second or third turn.
+    #[inline]
+    pub fn next(&mut self, count: u16) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9);
+        ((u64::from(self.0) * u64::from(count)) >> 32) as usize
+    }
+}
+
 /// State of a worker that outlives a query.
 pub struct Worker {
     /// The names of a chain of CNAME and DNAME records.
@@ -59,8 +73,8 @@ pub struct Worker {
     /// The nodes whose proofs the reply has, by their address, as zones number theirs alike; 0 for
     /// none. A proof has at most three, so that none is written twice.
     pub proven: [usize; 8],
-    /// Raised with every answer that rotates.
-    pub rotation: u32,
+    /// Where the last answer that rotates began.
+    pub turn: Turn,
     /// Raised with every reply over the rate limit.
     pub slip: u32,
 }
@@ -71,7 +85,7 @@ impl Default for Worker {
             chain: Box::new(std::array::from_fn(|_| LookupName::default())),
             scratch: Box::default(),
             proven: [0; 8],
-            rotation: 0,
+            turn: Turn::default(),
             slip: 0,
         }
     }

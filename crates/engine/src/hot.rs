@@ -210,8 +210,7 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
     let meta = &entry.meta;
     let mut pieces = [body, &[], &[]];
     if meta.rotation.count > 1 {
-        cx.worker.rotation = cx.worker.rotation.wrapping_add(1);
-        let first = (cx.worker.rotation % u32::from(meta.rotation.count)) as usize;
+        let first = cx.worker.turn.next(meta.rotation.count);
         let bytes = usize::from(meta.rotation.bytes);
         let (set, rest) = body.split_at(bytes * usize::from(meta.rotation.count));
         let (before, from) = set.split_at(first * bytes);

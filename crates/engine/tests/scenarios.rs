@@ -9,6 +9,8 @@
 //! > NOERROR aa                  the reply: code and flags, then a line for each record
 //! flood 20 h$.example.org A     asks so many times within a second, `$` being the number
 //! > 20 NOERROR aa               how often each reply's first line was given
+//! turns a.example.org A | b.example.org A   asks in turn, a hundred times each
+//! > 50 a.example.org. 300 A 192.0.2.1       how often each record came first
 //! ```
 //!
 //! `UPDATE=1 cargo test -p zonda-engine --test scenarios` writes the replies that are given now;
@@ -97,6 +99,11 @@ fn answer_all(text: &str) -> String {
             Some(("ask", question)) => world.ask(question).lines().for_each(|line| {
                 writeln!(given, "> {line}").unwrap();
             }),
+            Some(("turns", questions)) => {
+                world.turns(questions).iter().for_each(|(line, times)| {
+                    writeln!(given, "> {times} {line}").unwrap();
+                })
+            }
             Some(("flood", flood)) => world.flood(flood).iter().for_each(|(line, times)| {
                 writeln!(given, "> {times} {line}").unwrap();
             }),
@@ -178,6 +185,17 @@ impl World {
             *replies.entry(reply.lines().next().unwrap().to_owned()).or_default() += 1;
         }
         replies
+    }
+
+    /// Asks several questions in turn, a hundred times each; how often each record comes first.
+    fn turns(&self, questions: &str) -> BTreeMap<String, u32> {
+        let mut engine = self.engine();
+        let mut firsts = BTreeMap::new();
+        for question in questions.split(" | ").cycle().take(100 * questions.split(" | ").count()) {
+            let reply = Asked::parse(question).send(&mut engine);
+            *firsts.entry(reply.lines().nth(1).unwrap().to_owned()).or_default() += 1;
+        }
+        firsts
     }
 
     /// An engine that knows the zones and settings so far, and nobody yet.

@@ -183,7 +183,7 @@ impl<'s> Walk<'s> {
         let name = if self.hop == 0 { cx.name } else { &cx.worker.chain[self.hop - 1] };
         let cut_owner = owner(self.hop, name, owner_len);
         let mut writer =
-            Writer { reply: &mut cx.reply, dnssec_ok: cx.query.dnssec_ok(), rotation: None };
+            Writer { reply: &mut cx.reply, dnssec_ok: cx.query.dnssec_ok(), turn: None };
         writer.set(Section::Authority, cut_owner, servers, None)?;
         if cx.query.dnssec_ok() {
             proof::delegation(cx, self.zone, self.hop, owner_len, cut)?;
@@ -288,8 +288,8 @@ impl<'s> Walk<'s> {
         signatures: Option<Set<'_>>,
     ) -> Result<(), Full> {
         let name = if self.hop == 0 { cx.name } else { &cx.worker.chain[self.hop - 1] };
-        let rotation = cx.snapshot.settings.rotate.then_some(&mut cx.worker.rotation);
-        let mut writer = Writer { reply: &mut cx.reply, dnssec_ok: cx.query.dnssec_ok(), rotation };
+        let turn = cx.snapshot.settings.rotate.then_some(&mut cx.worker.turn);
+        let mut writer = Writer { reply: &mut cx.reply, dnssec_ok: cx.query.dnssec_ok(), turn };
         let owner = owner(self.hop, name, name.as_wire().len());
         let start = writer.reply.body().len();
         writer.set(Section::Answer, owner, set, signatures)?;
@@ -350,7 +350,7 @@ impl<'s> Walk<'s> {
         let name = if self.hop == 0 { cx.name } else { &cx.worker.chain[self.hop - 1] };
         let apex = owner(self.hop, name, self.zone.apex().len());
         let mut writer =
-            Writer { reply: &mut cx.reply, dnssec_ok: cx.query.dnssec_ok(), rotation: None };
+            Writer { reply: &mut cx.reply, dnssec_ok: cx.query.dnssec_ok(), turn: None };
         writer.set(Section::Authority, apex, soa, signatures)?;
         if cx.query.dnssec_ok() {
             self.prove_expansions(cx)?;

@@ -1,6 +1,6 @@
 //! Writing RRsets.
 
-use crate::context::Context;
+use crate::context::{Context, Turn};
 use zonda_wire::{Class, Full, Owner, Reply, Section, Type};
 use zonda_zone::LookupName;
 use zonda_zone::Set;
@@ -35,13 +35,13 @@ pub struct Writer<'w, 'b> {
     /// Whether signatures are wanted.
     pub dnssec_ok: bool,
     /// Where sets of addresses begin, if they rotate.
-    pub rotation: Option<&'w mut u32>,
+    pub turn: Option<&'w mut Turn>,
 }
 
 impl<'w, 'b> Writer<'w, 'b> {
     /// A writer of sets that do not rotate.
     pub fn of(cx: &'w mut Context<'b>) -> Self {
-        Self { dnssec_ok: cx.query.dnssec_ok(), reply: &mut cx.reply, rotation: None }
+        Self { dnssec_ok: cx.query.dnssec_ok(), reply: &mut cx.reply, turn: None }
     }
 
     /// Writes a set and, if wanted, its signatures.
@@ -68,11 +68,8 @@ impl<'w, 'b> Writer<'w, 'b> {
     #[inline]
     fn records(&mut self, section: Section, owner: Owner<'_>, set: Set<'_>) -> Result<(), Full> {
         let fixed = (set.rtype, Class::IN, set.ttl);
-        let first = match &mut self.rotation {
-            Some(rotation) if set.count > 1 && rotates(set.rtype) => {
-                **rotation = rotation.wrapping_add(1);
-                (**rotation % u32::from(set.count)) as usize
-            }
+        let first = match &mut self.turn {
+            Some(turn) if set.count > 1 && rotates(set.rtype) => turn.next(set.count),
             _ => 0,
         };
         for rdata in set.rdatas().skip(first).chain(set.rdatas().take(first)) {
