@@ -396,5 +396,7 @@ fn a_zone_with_an_ambiguous_owner_is_not_built() {
     assert_eq!(error("a CNAME b\na TXT x"), alone("a.example.org. CNAME"));
     assert_eq!(error("a CNAME b\na CNAME c"), alone("a.example.org. CNAME"));
     assert_eq!(error("@ SOA ns host 2 2 3 4 5"), alone("example.org. SOA"));
+    assert_eq!(error("a DNAME b\na DNAME c"), alone("a.example.org. DNAME"));
+    assert_eq!(error("a DNAME b\na DNAME B\na TXT x"), None);
     assert_eq!(error("a CNAME b\na CNAME B\na NSEC c CNAME NSEC"), None);
 }

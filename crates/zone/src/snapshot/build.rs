@@ -22,7 +22,7 @@ pub enum BuildError {
     /// There is no SOA record at the apex.
     NoSoa,
     /// An owner has records of which one must be alone: a CNAME beside other data (rfc2181#10.1),
-    /// several CNAME, or several SOA records.
+    /// several CNAME, several DNAME (rfc6672#2.4), or several SOA records.
     NotAlone(Name, Type),
     /// A set, a node or the zone is larger than the snapshot's form can hold.
     TooLarge,
@@ -286,10 +286,11 @@ fn refuse_company(records: &[Keyed<'_>]) -> Result<(), BuildError> {
     // What may stand beside a CNAME: rfc4034#2.5, rfc3007#4.2, rfc2535#2.3.5.
     let allowed = [Type::RRSIG, Type::NSEC, Type::KEY, Type::SIG, Type::NXT];
     let beside = allowed.iter().map(|rtype| count(*rtype)).sum::<usize>();
-    let alone = match (count(Type::CNAME), count(Type::SOA)) {
-        (0, 0 | 1) => return Ok(()),
-        (1, 0) if records.len() == 1 + beside => return Ok(()),
-        (0, _) => Type::SOA,
+    let alone = match (count(Type::CNAME), count(Type::SOA), count(Type::DNAME)) {
+        (0, 0 | 1, 0 | 1) => return Ok(()),
+        (1, 0, 0) if records.len() == 1 + beside => return Ok(()),
+        (0, 0 | 1, _) => Type::DNAME,
+        (0, _, _) => Type::SOA,
         _ => Type::CNAME,
     };
     let owner = Name::from_wire(record.owner).map_err(|_| BuildError::TooLarge)?;
