@@ -20,6 +20,7 @@ warm_up_secs = 0.1
 name = "one"
 roles = ["authoritative"]
 ready = ["www.a.test A"]
+latency = { percents = [50] }
 settings = { clients = "4", outstanding = "50" }
 
 [[workload.zones]]
@@ -69,9 +70,8 @@ fn what_is_not_there_is_told_in_one_line() {
     }
 }
 
-/// Starts dnsperf, so it has its place among the tests that need other programs.
 #[test]
-fn real_peers_a_suite_is_measured_from_start_to_end_and_leaves_nothing() {
+fn a_suite_is_measured_from_start_to_end_and_leaves_nothing() {
     let folder = Folder::new("suite");
     let (suite, json) = (folder.write("small.toml", SUITE), folder.path().join("run.json"));
     let temporary = folder.path().join("tmp");
@@ -88,6 +88,7 @@ fn real_peers_a_suite_is_measured_from_start_to_end_and_leaves_nothing() {
     assert_eq!(run["cells"].as_array().unwrap().len(), 2, "{steps}");
     for cell in run["cells"].as_array().unwrap() {
         assert_eq!(cell["rounds"].as_array().unwrap().len(), 2, "{steps}");
+        assert_eq!(cell["latency_at"].as_array().unwrap().len(), 1, "{steps}");
         for round in cell["rounds"].as_array().unwrap() {
             assert!(round["traffic"]["completed"].as_u64().unwrap() > 100, "{round}");
             assert!(round["cpu_system_secs"].as_f64().unwrap() > 0.0, "{round}");

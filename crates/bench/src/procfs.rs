@@ -57,7 +57,7 @@ pub fn tree(process: u32) -> Vec<u32> {
 pub fn usage(process: u32) -> Usage {
     let mut usage = Usage::default();
     for process in tree(process) {
-        let [user, system] = fields_of_stat(&read(&format!("/proc/{process}/stat")), OWN_CPU);
+        let (user, system) = cpu_ticks(&read(&format!("/proc/{process}/stat")));
         usage.user_secs += user as f64 / TICKS_PER_SEC;
         usage.system_secs += system as f64 / TICKS_PER_SEC;
         for thread in numbers_in(&format!("/proc/{process}/task")) {
@@ -83,12 +83,6 @@ pub fn descriptors(process: u32) -> usize {
 /// CPU time that the machine has spent working since it started, on all CPUs.
 pub fn busy_secs() -> f64 {
     busy_ticks(&read("/proc/stat")) as f64 / TICKS_PER_SEC
-}
-
-/// CPU time of a process's children that have ended and been waited for, with theirs.
-pub fn ended_children_cpu_secs(process: u32) -> f64 {
-    let stat = read(&format!("/proc/{process}/stat"));
-    fields_of_stat(&stat, CHILDREN_CPU).iter().sum::<u64>() as f64 / TICKS_PER_SEC
 }
 
 /// CPUs of the machine that are on.
@@ -121,19 +115,13 @@ fn field(text: &str, label: &str) -> u64 {
     value.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
-/// Where user and system time stand in `/proc/PID/stat`: fields 14 and 15 of proc(5), counted from
-/// behind the name.
-const OWN_CPU: usize = 11;
-/// The same for children that were waited for: fields 16 and 17.
-const CHILDREN_CPU: usize = 13;
-
-/// Two neighbouring fields of `/proc/PID/stat`.
-fn fields_of_stat(stat: &str, first: usize) -> [u64; 2] {
+/// User and system time in `/proc/PID/stat`, fields 14 and 15 of proc(5).
+fn cpu_ticks(stat: &str) -> (u64, u64) {
     // The second field is the program's name in brackets and may hold anything, brackets too.
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let mut fields = after_name.split_whitespace().skip(first);
+    let mut fields = after_name.split_whitespace().skip(11);
     let mut next = || fields.next().and_then(|ticks| ticks.parse().ok()).unwrap_or_default();
-    [next(), next()]
+    (next(), next())
 }
 
 /// User, nice, system, irq and softirq time in the first line of `/proc/stat`: neither idle, nor
@@ -183,9 +171,8 @@ mod tests {
     #[test]
     fn a_program_name_with_brackets_and_blanks_does_not_move_the_fields() {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 10 0 0 0 123 45 6 7 20 0 1 0 99";
-        assert_eq!(fields_of_stat(stat, OWN_CPU), [123, 45]);
-        assert_eq!(fields_of_stat(stat, CHILDREN_CPU), [6, 7]);
-        assert_eq!(fields_of_stat("", OWN_CPU), [0, 0]);
+        assert_eq!(cpu_ticks(stat), (123, 45));
+        assert_eq!(cpu_ticks(""), (0, 0));
     }
 
     #[test]

@@ -1,18 +1,18 @@
 //! `zonda bench suite`: servers side by side.
 
 use crate::output;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use zonda_bench::data::Run;
+use zonda_bench::load::Pace;
 use zonda_bench::suite::{self, Options, summary};
 
 /// Run a suite of side-by-side measurements
 ///
-/// Servers that are not installed are left out with a word. dnsperf makes the load. Everything
-/// runs on 127.0.0.1.
+/// Servers that are not installed are left out with a word. Everything runs on 127.0.0.1.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -44,12 +44,24 @@ pub struct Suite {
     /// CPUs of the load, instead of the other half
     #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
     load_cpus: Vec<usize>,
+    /// How many queries one call sends; batches make the server cheaper, too
+    #[arg(long, value_enum, default_value = "batch")]
+    pace: PaceName,
     /// Repeat a round when other processes used more of the machine; 5 by default
     #[arg(long, value_name = "PERCENT", value_parser = positive_number)]
     max_foreign: Option<f64>,
     /// Write all that was measured to a file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// How many queries one call sends.
+#[derive(Clone, Copy, ValueEnum)]
+enum PaceName {
+    /// As many as are due
+    Batch,
+    /// One, as dnsperf does
+    Dnsperf,
 }
 
 impl Suite {
@@ -73,6 +85,10 @@ impl Suite {
             rounds: self.rounds,
             server_cpus: self.server_cpus.clone(),
             load_cpus: self.load_cpus.clone(),
+            pace: match self.pace {
+                PaceName::Batch => Pace::Batch,
+                PaceName::Dnsperf => Pace::Dnsperf,
+            },
             foreign_cpu_max: self.max_foreign.map(|percent| percent / 100.0),
         };
         let run = suite::run(&suite, &options, &mut |line| eprintln!("{line}"))

@@ -10,6 +10,7 @@ use std::{fmt, io};
 use super::place::{Place, Zone};
 use super::spec::{Way, Workload};
 use crate::data::Start;
+use crate::load::{Form, Queries, QueriesError};
 use crate::procfs::{self, Usage};
 use crate::relay::{self, Relay};
 use crate::server::running::{Question, QuestionError, free_port};
@@ -43,7 +44,7 @@ pub struct Stock {
     /// Their master files, named after them.
     zones_folder: PathBuf,
     /// The queries.
-    pub queries: PathBuf,
+    pub queries: Queries,
     /// What tells that a server is up.
     ready: Vec<Question>,
     /// How long that may take.
@@ -62,8 +63,8 @@ impl Stock {
     ) -> Result<Self, BedError> {
         let zones_folder = folder.join("zones");
         let zones = write_zones(&zones_folder, place.zones(&workload.zones)?)?;
-        let queries = folder.join("queries");
-        fs::write(&queries, place.queries(workload)?)?;
+        let lines = place.queries(workload)?;
+        let queries = Queries::from_lines(&lines, &Form::default()).map_err(BedError::Queries)?;
         let ready = place.ready(workload)?;
         let ready = ready.iter().map(|text| Question::parse(text)).collect::<Result<_, _>>()?;
         let upstream = match (&workload.upstream, upstream) {
@@ -233,6 +234,8 @@ pub enum BedError {
     Template(TemplateError),
     /// A question that tells whether a server is up.
     Question(QuestionError),
+    /// What is asked.
+    Queries(QueriesError),
     /// A file or a port.
     System(io::Error),
     /// A server does not run.
@@ -270,6 +273,7 @@ impl fmt::Display for BedError {
         match self {
             Self::Template(error) => error.fmt(f),
             Self::Question(error) => error.fmt(f),
+            Self::Queries(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
             Self::Start(error) => error.fmt(f),
             Self::Upstream => f.write_str("the upstream's kind has no role `authoritative`"),

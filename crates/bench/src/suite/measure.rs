@@ -1,42 +1,62 @@
-//! One round of one server.
+//! One round of one server, and its latency at a rate.
 
 use std::process;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::bed::Bed;
-use super::load::{self, End, LoadError, Order};
-use crate::data::Round;
+use crate::data::{LoadPoint, Round};
+use crate::load::{self, End, LoadError, Mode, Outcome, Plan};
 use crate::procfs::{self, Usage};
 
-/// Warms up, then measures. A round is measured as a whole: what the server did before the first
-/// and after the last query counts, as it does for everybody.
-pub fn round(
-    number: usize,
-    bed: &Bed,
-    order: &Order<'_>,
-    warm_up: Option<f64>,
-) -> Result<Round, LoadError> {
-    if let Some(seconds) = warm_up {
-        load::run(&Order { end: End::Once, rate: None, ..order.clone() })?;
-        load::run(&Order { end: End::Seconds(seconds), ..order.clone() })?;
-    }
-    let before = Reading::take(bed);
-    let mut counted = load::run(order)?;
-    let after = Reading::take(bed);
-    let server = after.server.since(&before.server);
-    counted.traffic.dropped_by_server = after.server_drops.saturating_sub(before.server_drops);
+/// Sends every query once, so that all has been touched, and then what the plan says for a while.
+pub fn warm_up(plan: &Plan, seconds: f64) -> Result<(), LoadError> {
+    const MODE: Mode = Mode::Closed { outstanding: 100, rate_max: None };
+    let once = End { runs: Some(1), ..End::default() };
+    load::run(&Plan { mode: MODE, end: once, ..plan.clone() }, None)?;
+    let after = Some(Duration::from_secs_f64(seconds));
+    load::run(&Plan { end: End { after, ..End::default() }, ..plan.clone() }, None)?;
+    Ok(())
+}
+
+/// Follows the plan and reads what it cost. A round is measured as a whole: what the server did
+/// before the first and after the last query counts, as it does for everybody.
+pub fn round(number: usize, bed: &Bed, plan: &Plan) -> Result<Round, LoadError> {
+    let (outcome, server, foreign_cpu) = run(bed, plan)?;
     Ok(Round {
         number,
-        seconds: counted.seconds,
-        traffic: counted.traffic,
-        latency: counted.latency,
+        seconds: outcome.seconds,
+        traffic: outcome.traffic,
+        latency: outcome.latency,
         cpu_user_secs: server.user_secs,
         cpu_system_secs: server.system_secs,
-        load_cpu_secs: (after.load_secs - before.load_secs).max(0.0),
+        load_cpu_secs: outcome.cpu_secs,
         context_switches: server.context_switches,
         memory_octets: bed.memory_octets(),
-        foreign_cpu: after.foreign_share_since(&before),
+        foreign_cpu,
     })
+}
+
+/// Sends at this rate, on a schedule. Returns the share of the machine that others used, too.
+pub fn load_point(
+    label: String,
+    rate: f64,
+    bed: &Bed,
+    plan: &Plan,
+) -> Result<(LoadPoint, f64), LoadError> {
+    let plan = Plan { mode: Mode::Open { rate }, ..plan.clone() };
+    let (outcome, server, foreign_cpu) = run(bed, &plan)?;
+    let answered = outcome.traffic.completed.max(1) as f64;
+    let cpu_micros_per_query = server.cpu_secs() * 1e6 / answered;
+    let (traffic, latency) = (outcome.traffic, outcome.latency);
+    Ok((LoadPoint { label, rate, traffic, latency, cpu_micros_per_query }, foreign_cpu))
+}
+
+/// Follows the plan; returns what came of it, what the server used, and what others used.
+fn run(bed: &Bed, plan: &Plan) -> Result<(Outcome, Usage, f64), LoadError> {
+    let before = Reading::take(bed);
+    let outcome = load::run(plan, None)?;
+    let after = Reading::take(bed);
+    Ok((outcome, after.server.since(&before.server), after.foreign_share_since(&before)))
 }
 
 /// What the kernel's counters say at one moment.
@@ -45,11 +65,7 @@ struct Reading {
     at: Instant,
     /// The server's processes.
     server: Usage,
-    /// Datagrams that its sockets dropped.
-    server_drops: u64,
-    /// CPU time of generators that have ended.
-    load_secs: f64,
-    /// CPU time of this process and all below it, whether they have ended or not.
+    /// CPU time of this process and all below it.
     own_secs: f64,
     /// CPU time of the whole machine.
     busy_secs: f64,
@@ -58,13 +74,10 @@ struct Reading {
 impl Reading {
     /// Reads them.
     fn take(bed: &Bed) -> Self {
-        let load_secs = procfs::ended_children_cpu_secs(process::id());
         Self {
             at: Instant::now(),
             server: bed.usage(),
-            server_drops: procfs::socket_drops(bed.address),
-            load_secs,
-            own_secs: procfs::usage(process::id()).cpu_secs() + load_secs,
+            own_secs: procfs::usage(process::id()).cpu_secs(),
             busy_secs: procfs::busy_secs(),
         }
     }

@@ -6,8 +6,7 @@
 //! | [`series`] | numbered texts: zones, records and queries by the thousand |
 //! | [`place`] | one place in a workload's matrix, with its settings |
 //! | [`bed`] | what is started for one round: upstream, relay, server |
-//! | [`load`] | the load: dnsperf, and what it counted |
-//! | [`measure`] | one round of one server |
+//! | [`measure`] | one round of one server, and its latency at a rate |
 //! | [`judge`] | whose answers differ from its peers' |
 //! | [`environment`] | the machine |
 //! | [`run`] | a whole suite, rounds interleaved between servers |
@@ -19,7 +18,6 @@
 pub mod bed;
 pub mod environment;
 pub mod judge;
-pub mod load;
 pub mod measure;
 pub mod place;
 pub mod run;

@@ -1,29 +1,31 @@
 //! A whole suite, rounds interleaved between servers.
 
 use std::collections::BTreeMap;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, fmt, fs, io, process};
 
 use super::bed::{Bed, BedError, Contestant, Ground, Stock};
 use super::environment::environment;
-use super::load::{End, Order};
 use super::place::{Place, SettingError};
 use super::spec::{Suite, Workload};
 use super::{judge, measure};
-use crate::data::{Cell, FORMAT, Method, Round, Run, Server, Setup, Skipped};
+use crate::data::{Cell, FORMAT, LoadPoint, Method, Round, Run, Server, Setup, Skipped};
+use crate::load::{End, Mode, Pace, Plan};
 use crate::server::locate::locate;
 use crate::server::{Kind, KindError, Missing};
 
 /// A round counts when other processes used no more than this share of the machine, unless the
 /// command line says otherwise.
 const FOREIGN_CPU_MAX: f64 = 0.05;
+/// How long a query may take before it counts as lost.
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a round is repeated that others disturbed, before the server goes without it.
 const REPEATS_MAX: usize = 3;
 /// Most octets of a configuration that are kept for the report.
 const FILE_OCTETS_MAX: usize = 4096;
 
 /// What the command line says over the suite.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Servers instead of the suite's; the floor takes part in any case.
     pub against: Option<Vec<String>>,
@@ -37,6 +39,9 @@ pub struct Options {
     pub server_cpus: Vec<usize>,
     /// CPUs of the load; empty is the other half.
     pub load_cpus: Vec<usize>,
+    /// How many queries one call sends: batches for servers to be at their best, one to compare
+    /// with figures that were measured with dnsperf.
+    pub pace: Pace,
     /// The share of the machine that others may use in a round that counts; 0–1.
     pub foreign_cpu_max: Option<f64>,
 }
@@ -53,12 +58,16 @@ pub fn run(suite: &Suite, options: &Options, say: &mut dyn FnMut(&str)) -> Resul
             seconds,
             rounds,
             warm_up_secs: suite.warm_up_secs,
-            pace: "dnsperf".to_owned(),
+            pace: match options.pace {
+                Pace::Batch => "batch".to_owned(),
+                Pace::Dnsperf => "dnsperf".to_owned(),
+            },
             server_cpus: ground.server_cpus.clone(),
             load_cpus: ground.load_cpus.clone(),
             foreign_cpu_max: options.foreign_cpu_max.unwrap_or(FOREIGN_CPU_MAX),
         },
         ground,
+        pace: options.pace,
         contestants: Vec::new(),
         setups: BTreeMap::new(),
         skipped: Vec::new(),
@@ -121,6 +130,8 @@ struct Runner<'a> {
     method: Method,
     /// Where it runs.
     ground: Ground,
+    /// See [`Options::pace`].
+    pace: Pace,
     /// Servers that are there.
     contestants: Vec<Contestant>,
     /// How each was started, by name.
@@ -192,6 +203,7 @@ impl Runner<'_> {
                 }
             }
         }
+        self.latencies(&contestants, workload, place, &stock, &mut cells);
         let floors: Vec<&str> =
             contestants.iter().filter(|c| c.kind.floor).map(|c| &*c.kind.name).collect();
         judge::mark(&mut cells.iter_mut().collect::<Vec<_>>(), |name| floors.contains(&name));
@@ -273,19 +285,93 @@ impl Runner<'_> {
             };
             self.setups.entry(contestant.kind.name.clone()).or_default().push(setup);
         }
-        let order = Order {
-            server: bed.address,
-            queries: &stock.queries,
-            clients: place.clients,
-            outstanding: place.outstanding,
-            rate: place.rate,
-            end: if workload.cold { End::Once } else { End::Seconds(self.method.seconds) },
-            cpus: &self.ground.load_cpus,
-        };
-        let warm_up = (!workload.cold).then_some(self.method.warm_up_secs);
-        let round = measure::round(number, &bed, &order, warm_up);
-        let round = round.map_err(|error| error.to_string())?;
+        let plan = self.plan(&bed, workload, place, stock);
+        if !workload.cold {
+            measure::warm_up(&plan, self.method.warm_up_secs).map_err(|e| e.to_string())?;
+        }
+        let round = measure::round(number, &bed, &plan).map_err(|error| error.to_string())?;
         if round.traffic.completed == 0 { Err("answers nothing".to_owned()) } else { Ok(round) }
+    }
+
+    /// What is sent in a round.
+    fn plan(&self, bed: &Bed, workload: &Workload, place: &Place, stock: &Stock) -> Plan {
+        let cpus = self.ground.load_cpus.clone();
+        let threads = cpus.len().min(place.clients).min(place.outstanding).max(1);
+        let after = Some(Duration::from_secs_f64(self.method.seconds));
+        let rate_max = place.rate.map(|rate| rate as f64);
+        Plan {
+            mode: Mode::Closed { outstanding: place.outstanding, rate_max },
+            threads,
+            sockets: place.clients.max(threads),
+            end: if workload.cold {
+                End { runs: Some(1), ..End::default() }
+            } else {
+                End { after, ..End::default() }
+            },
+            timeout: TIMEOUT,
+            pace: self.pace,
+            cpus,
+            ..Plan::new(bed.address, stock.queries.clone())
+        }
+    }
+
+    /// Measures each server's latency below saturation, where the workload asks for it.
+    fn latencies(
+        &mut self,
+        contestants: &[Contestant],
+        workload: &Workload,
+        place: &Place,
+        stock: &Stock,
+        cells: &mut [Cell],
+    ) {
+        let Some(at) = &workload.latency else { return };
+        let reference = at.half_of.as_ref().and_then(|name| {
+            let rate = saturation(cells.iter().find(|cell| cell.server == *name)?)?;
+            Some((format!("50 % of saturation of {name}"), rate / 2.0))
+        });
+        for (contestant, cell) in contestants.iter().zip(cells) {
+            let Some(own) = saturation(cell) else { continue };
+            let percents = at.percents.iter();
+            let rates = percents
+                .map(|&percent| {
+                    (format!("{percent} % of saturation"), own * f64::from(percent) / 100.0)
+                })
+                .chain(reference.clone());
+            let points = self.load_points(contestant, workload, place, stock, rates.collect());
+            match points {
+                Ok(points) => cell.latency_at = points,
+                Err(reason) => (self.say)(&format!("{}: latency: {reason}", cell.server)),
+            }
+        }
+    }
+
+    /// One server's latency at these rates.
+    fn load_points(
+        &mut self,
+        contestant: &Contestant,
+        workload: &Workload,
+        place: &Place,
+        stock: &Stock,
+        rates: Vec<(String, f64)>,
+    ) -> Result<Vec<LoadPoint>, String> {
+        let role = contestant.role(workload).expect("contestants without a role were left out");
+        let bed = Bed::start(contestant, role, place, stock, &self.ground);
+        let bed = bed.map_err(|error| error.to_string())?;
+        let plan = self.plan(&bed, workload, place, stock);
+        measure::warm_up(&plan, self.method.warm_up_secs).map_err(|error| error.to_string())?;
+        let mut points = Vec::new();
+        for (label, rate) in rates {
+            for _ in 0..=REPEATS_MAX {
+                let point = measure::load_point(label.clone(), rate, &bed, &plan);
+                let (point, foreign) = point.map_err(|error| error.to_string())?;
+                if foreign <= self.method.foreign_cpu_max {
+                    (self.say)(&format!("{}: {}", contestant.kind.name, point_line(&point)));
+                    points.push(point);
+                    break;
+                }
+            }
+        }
+        Ok(points)
     }
 
     /// Those that took part, for the report.
@@ -330,6 +416,31 @@ fn cut((name, text): &(String, String)) -> (String, String) {
     let is_end = |end: &usize| text.is_char_boundary(*end);
     let end = (0..=FILE_OCTETS_MAX).rev().find(is_end).unwrap_or_default();
     (name.clone(), format!("{}\n… cut: {} octets in all\n", &text[..end], text.len()))
+}
+
+/// The median rate of a cell's rounds; none without rounds.
+fn saturation(cell: &Cell) -> Option<f64> {
+    let rate = |round: &Round| round.traffic.completed as f64 / round.seconds;
+    let mut rates: Vec<f64> = cell.rounds.iter().map(rate).collect();
+    rates.sort_by(f64::total_cmp);
+    rates.get(rates.len() / 2).copied()
+}
+
+/// A latency in one line.
+fn point_line(point: &LoadPoint) -> String {
+    let value = |wanted: f64| {
+        let found = point.latency.percentiles.iter().find(|(percentile, _)| *percentile == wanted);
+        found.map_or(0.0, |(_, micros)| *micros)
+    };
+    format!(
+        "{}, {:.0} queries/s: p50 {:.0} µs, p99 {:.0} µs, p99.9 {:.0} µs, {} lost",
+        point.label,
+        point.rate,
+        value(50.0),
+        value(99.0),
+        value(99.9),
+        point.traffic.lost,
+    )
 }
 
 /// A round in one line.

@@ -67,12 +67,24 @@ pub struct Workload {
     pub ready: Vec<String>,
     /// The server behind a forwarder.
     pub upstream: Option<Upstream>,
+    /// Rates below saturation at which latency is measured; none is none.
+    pub latency: Option<LatencyAt>,
     /// Whether the cache is empty when a round begins, and each query is asked once.
     #[serde(default)]
     pub cold: bool,
     /// How long a server may take to be up.
     #[serde(default = "start_secs")]
     pub start_secs_max: u64,
+}
+
+/// At which rates latency is measured.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyAt {
+    /// Percents of the server's own saturation.
+    pub percents: Vec<u32>,
+    /// A server at half of whose saturation all are measured, so that they stand side by side.
+    pub half_of: Option<String>,
 }
 
 /// The default of `start_secs_max`.
