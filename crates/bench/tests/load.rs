@@ -6,6 +6,7 @@ mod scripted;
 
 use scripted::{Act, ScriptedServer};
 use std::time::Duration;
+use zonda_bench::load::limits::{Broken, Limits};
 use zonda_bench::load::{self, End, Form, Mode, Outcome, Pace, Plan, Queries};
 
 /// A plan for `count` queries, ten outstanding, lost after 300 ms.
@@ -153,4 +154,61 @@ fn somebody_elses_server_is_not_loaded() {
     let plan = Plan::new("192.0.2.1:53".parse().unwrap(), queries);
     let error = load::run(&plan, None).unwrap_err().to_string();
     assert!(error.contains("--i-own-this-server"), "{error}");
+}
+
+#[test]
+fn dnsperf_layout_has_its_lines() {
+    let server = ScriptedServer::start(vec![Act::Answer, Act::Answer, Act::Answer, Act::Drop]);
+    let mut outcome = run(&plan(&server, 8));
+    outcome.seconds = 0.5;
+    outcome.latency.mean = 73.0;
+    outcome.latency.min = 38.0;
+    outcome.latency.max = 159.0;
+    outcome.latency.deviation = 58.0;
+    let mut text = Vec::new();
+    load::dnsperf::print(&outcome, &mut text).unwrap();
+    let expected = "\
+Statistics:
+
+  Queries sent:         8
+  Queries completed:    6 (75.00%)
+  Queries lost:         2 (25.00%)
+
+  Response codes:       NOERROR 6 (100.00%)
+  Average packet size:  request 30, response 45
+  Run time (s):         0.500000
+  Queries per second:   12.000000
+
+  Average Latency (s):  0.000073 (min 0.000038, max 0.000159)
+  Latency StdDev (s):   0.000058
+
+";
+    assert_eq!(String::from_utf8(text).unwrap(), expected);
+}
+
+#[test]
+fn json_lines_are_the_seconds_and_the_whole() {
+    let server = ScriptedServer::start(vec![Act::Answer]);
+    let mut text = Vec::new();
+    load::json::print(&run(&plan(&server, 10)), &mut text).unwrap();
+    let lines = String::from_utf8(text).unwrap();
+    let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<serde_json::Value> = lines.collect();
+    assert_eq!((lines.len(), &lines[0]["completed"]), (2, &10.into()));
+    assert_eq!(lines[1]["traffic"]["rcodes"]["NOERROR"], 10);
+    assert!(lines[1]["latency_micros_by_rcode"]["NOERROR"]["mean"].is_number());
+}
+
+#[test]
+fn broken_limits_are_told() {
+    let server = ScriptedServer::start(vec![Act::Answer, Act::Drop]);
+    let outcome = run(&plan(&server, 20));
+    let hour = Some(Duration::from_secs(3600));
+    let kept = Limits { loss_max: Some(0.5), p99_max: hour };
+    assert_eq!(kept.broken_by(&outcome), []);
+    let strict = Limits { loss_max: Some(0.49), p99_max: Some(Duration::from_nanos(1)) };
+    let broken = strict.broken_by(&outcome);
+    assert!(matches!(broken[..], [Broken::Loss(0.5, 0.49), Broken::P99(..)]), "{broken:?}");
+    let silent = run(&plan(&ScriptedServer::start(vec![Act::Drop]), 2));
+    assert_eq!(Limits { p99_max: hour, ..kept }.broken_by(&silent).last(), Some(&Broken::NoReply));
 }

@@ -2,10 +2,11 @@
 
 use super::target::Target;
 use crate::output;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::process::ExitCode;
 use std::time::Duration;
-use zonda_bench::load::{self, End, Mode, Plan};
+use zonda_bench::load::limits::{self, Limits};
+use zonda_bench::load::{self, End, Mode, Outcome, Plan};
 
 /// Send queries to a server and tell how it answered
 #[derive(Args)]
@@ -13,6 +14,7 @@ use zonda_bench::load::{self, End, Mode, Plan};
 Examples:
   zonda bench load -s 127.0.0.1 -p 5300 -d queries.txt -l 10
   zonda bench load -p 5300 -d queries.txt -l 10 --rate 20000
+  zonda bench load -p 5300 -d queries.txt -l 10 --rate 20000 --max-loss 0.1% --max-p99 2ms
 
 Without --rate, a query is sent when an earlier one was answered: a slow server is asked less. With
 --rate, queries are sent on a schedule and latency counts from the scheduled time.")]
@@ -37,6 +39,26 @@ pub struct Load {
     /// Send N queries a second, whether the server keeps up or not
     #[arg(long, value_name = "N")]
     rate: Option<f64>,
+    /// Fail when more than this share of queries is lost, such as 0.1%
+    #[arg(long, value_name = "SHARE", value_parser = limits::parse_share)]
+    max_loss: Option<f64>,
+    /// Fail when the 99th percentile of latency is longer than this, such as 2ms
+    #[arg(long, value_name = "TIME", value_parser = limits::parse_time)]
+    max_p99: Option<Duration>,
+    /// How to print the outcome
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+/// How an outcome is printed.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// As dnsperf does
+    Dnsperf,
+    /// A line of JSON for each second, then one for the whole run
+    Json,
 }
 
 impl Load {
@@ -49,8 +71,25 @@ impl Load {
     fn try_run(self) -> Result<ExitCode, String> {
         let plan = self.plan()?;
         let outcome = load::run(&plan, None).map_err(|error| error.to_string())?;
-        output::print(|out| load::text::print(&outcome, out))?;
-        Ok(ExitCode::SUCCESS)
+        output::print(|out| match self.format {
+            Format::Text => load::text::print(&outcome, out),
+            Format::Dnsperf => load::dnsperf::print(&outcome, out),
+            Format::Json => load::json::print(&outcome, out),
+        })?;
+        self.judge(&outcome)
+    }
+
+    /// Fails if a limit was broken.
+    fn judge(&self, outcome: &Outcome) -> Result<ExitCode, String> {
+        let limits = Limits { loss_max: self.max_loss, p99_max: self.max_p99 };
+        let broken = limits.broken_by(outcome);
+        match broken.as_slice() {
+            [] => Ok(ExitCode::SUCCESS),
+            _ => {
+                let words: Vec<String> = broken.iter().map(ToString::to_string).collect();
+                Err(format!("limits broken: {}", words.join("; ")))
+            }
+        }
     }
 
     /// What the command line asks for.

@@ -13,13 +13,18 @@
 //! | `tally` | what is counted |
 //! | `server_drops` | what a server on this machine had no room for |
 //! | [`guard`] | whom the generator may load without being told |
-//! | [`outcome`], [`text`] | the result, and how it is printed |
+//! | [`outcome`] | the result |
+//! | [`text`], [`dnsperf`], [`json`] | ways to print it |
+//! | [`limits`] | what it must keep to be good |
 //!
 //! Deliberately absent: retries. A query without reply is lost.
 
 mod check;
+pub mod dnsperf;
 pub mod guard;
+pub mod json;
 mod ledger;
+pub mod limits;
 pub mod outcome;
 pub mod queries;
 mod server_drops;

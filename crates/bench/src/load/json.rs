@@ -1,0 +1,33 @@
+//! An outcome as lines of JSON: one for each second, then one for the whole run.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::{Outcome, Second};
+
+/// Prints an outcome.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+    for Second { second, sent, completed, lost, latency } in &outcome.by_second {
+        let line = json!({
+            "second": second, "sent": sent, "completed": completed, "lost": lost,
+            "latency_micros": latency,
+        });
+        writeln!(out, "{line}")?;
+    }
+    let whole = json!({
+        "seconds": outcome.seconds,
+        "rate": outcome.rate(),
+        "traffic": outcome.traffic,
+        "truncated": outcome.truncated,
+        "sent_octets": outcome.sent_octets,
+        "completed_octets": outcome.completed_octets,
+        "latency_micros": outcome.latency,
+        "latency_micros_by_rcode": outcome.latency_by_rcode,
+        "generator_cpu_secs": outcome.cpu_secs,
+    });
+    writeln!(out, "{whole}")
+}

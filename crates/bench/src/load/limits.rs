@@ -1,0 +1,105 @@
+//! Limits that a run must keep, so that it can gate a deployment.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::Outcome;
+
+/// Limits; those that are absent are kept by any run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Lost queries as a share of those sent; 0–1.
+    pub loss_max: Option<f64>,
+    /// The 99th percentile of the time to reply.
+    pub p99_max: Option<Duration>,
+}
+
+/// A limit that was broken, and by what.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Broken {
+    /// The share that was lost, and the most that may be; 0–1.
+    Loss(f64, f64),
+    /// The 99th percentile, and the most that it may be.
+    P99(Duration, Duration),
+    /// No query was answered, so that there is no percentile.
+    NoReply,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Loss(found, limit) => {
+                write!(f, "lost {} %, at most {} % may be", 100.0 * found, 100.0 * limit)
+            }
+            Self::P99(found, limit) => {
+                write!(f, "the 99th percentile is {found:?}, at most {limit:?} may be")
+            }
+            Self::NoReply => f.write_str("no query was answered"),
+        }
+    }
+}
+
+impl Limits {
+    /// The limits that a run has broken.
+    #[must_use]
+    pub fn broken_by(&self, outcome: &Outcome) -> Vec<Broken> {
+        let mut broken = Vec::new();
+        if let Some(limit) = self.loss_max.filter(|limit| outcome.loss() > *limit) {
+            broken.push(Broken::Loss(outcome.loss(), limit));
+        }
+        match self.p99_max {
+            Some(_) if outcome.histogram.is_empty() => broken.push(Broken::NoReply),
+            Some(limit) => {
+                let p99 = Duration::from_nanos(outcome.histogram.value_at_percentile(99.0));
+                if p99 > limit {
+                    broken.push(Broken::P99(p99, limit));
+                }
+            }
+            None => {}
+        }
+        broken
+    }
+}
+
+/// Reads a share: `0.1%` or `0.001`.
+///
+/// # Errors
+/// What was expected.
+pub fn parse_share(text: &str) -> Result<f64, String> {
+    let (number, unit) = match text.strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    let share = number.trim_end().parse::<f64>().map(|number| number / unit);
+    let share = share.ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a share, such as 0.1%".to_owned())
+}
+
+/// Reads a time with its unit: `us`, `ms` or `s`.
+///
+/// # Errors
+/// What was expected.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    let expected = || "expected a time, such as 500us, 2ms or 1s".to_owned();
+    let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let number = |(name, unit): &(&str, f64)| Some((text.strip_suffix(name)?, *unit));
+    let (number, unit) = units.iter().find_map(number).ok_or_else(expected)?;
+    let secs = number.trim_end().parse::<f64>().map_err(|_| expected())? * unit;
+    Duration::try_from_secs_f64(secs).map_err(|_| expected())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_times_are_read_with_their_units() {
+        assert_eq!(parse_share("0.1%"), Ok(0.001));
+        assert_eq!(parse_share("0.5"), Ok(0.5));
+        assert!(parse_share("101%").is_err() && parse_share("some").is_err());
+        assert_eq!(parse_time("2ms"), Ok(Duration::from_millis(2)));
+        assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(parse_time("30us"), Ok(Duration::from_micros(30)));
+        assert!(parse_time("2").is_err() && parse_time("-1s").is_err());
+    }
+}
