@@ -5,6 +5,7 @@
 //! | [`data`] | what was measured, as it is written to JSON and read by reports |
 //! | [`load`] | the load generator |
 //! | [`procfs`] | what the kernel knows of processes and the machine |
+//! | [`ramp`] | the highest rate that a server holds |
 //! | [`reflector`] | the bare UDP reflector, the floor under every server |
 //! | [`relay`] | a relay that loses and delays, before an upstream |
 //! | [`server`] | servers under test: found, configured, started, stopped |
@@ -17,6 +18,7 @@
 pub mod data;
 pub mod load;
 pub mod procfs;
+pub mod ramp;
 pub mod reflector;
 pub mod relay;
 pub mod server;

@@ -8,6 +8,7 @@ use scripted::{Act, ScriptedServer};
 use std::time::Duration;
 use zonda_bench::load::limits::{Broken, Limits};
 use zonda_bench::load::{self, End, Form, Mode, Outcome, Pace, Plan, Queries};
+use zonda_bench::ramp::{self, Ramp};
 
 /// A plan for `count` queries, ten outstanding, lost after 300 ms.
 fn plan(server: &ScriptedServer, count: u64) -> Plan {
@@ -211,4 +212,24 @@ fn broken_limits_are_told() {
     assert!(matches!(broken[..], [Broken::Loss(0.5, 0.49), Broken::P99(..)]), "{broken:?}");
     let silent = run(&plan(&ScriptedServer::start(vec![Act::Drop]), 2));
     assert_eq!(Limits { p99_max: hour, ..kept }.broken_by(&silent).last(), Some(&Broken::NoReply));
+}
+
+#[test]
+fn a_ramp_finds_a_rate_between_what_is_held_and_what_is_not() {
+    // Each answer takes a millisecond, so that at most 1000 a second are given.
+    let server = ScriptedServer::start(vec![Act::Stall(Duration::from_millis(1))]);
+    let ramp = Ramp {
+        from: 100.0,
+        to: 6400.0,
+        step: Duration::from_millis(500),
+        limits: Limits { loss_max: Some(0.1), p99_max: Some(Duration::from_millis(250)) },
+        precision: 0.5,
+    };
+    let mut seen = 0;
+    let steps = ramp::run(&plan(&server, 1), &ramp, &mut |_| seen += 1).unwrap();
+    assert_eq!(steps.len(), seen);
+    assert!(steps.is_sorted_by(|one, other| one.rate < other.rate));
+    let highest = ramp::highest_held(&steps).unwrap();
+    assert!((100.0..1600.0).contains(&highest), "{highest}");
+    assert!(!steps.last().unwrap().is_held());
 }

@@ -1,6 +1,7 @@
 //! `zonda bench`: measuring DNS servers.
 
 mod load;
+mod ramp;
 mod reflector;
 mod suite;
 mod target;
@@ -19,6 +20,7 @@ pub struct Bench {
 #[derive(Subcommand)]
 enum What {
     Load(Box<load::Load>),
+    Ramp(Box<ramp::Ramp>),
     Suite(suite::Suite),
     Reflector(reflector::Reflector),
 }
@@ -28,6 +30,7 @@ impl Bench {
     pub fn run(self) -> ExitCode {
         match self.what {
             What::Load(command) => command.run(),
+            What::Ramp(command) => command.run(),
             What::Suite(command) => command.run(),
             What::Reflector(command) => command.run(),
         }
