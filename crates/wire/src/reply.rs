@@ -222,7 +222,6 @@ impl<'a> Reply<'a> {
                 self.name(&rdata[first..first + second])?;
                 self.append(&rdata[first + second..])
             }
-            Type::DNAME => self.whole_name(rdata), // rfc6672#2.5: must not be compressed
             _ => self.append(rdata),
         }
     }
@@ -285,17 +284,6 @@ impl<'a> Reply<'a> {
         let start = self.len;
         self.append(wire)?;
         self.remember_until(start, wire, at);
-        Ok(())
-    }
-
-    /// Writes a name without a pointer; later names may point at it.
-    fn whole_name(&mut self, wire: &[u8]) -> Result<(), Full> {
-        if self.places.count == 0 {
-            self.remember_question();
-        }
-        let start = self.len;
-        self.append(wire)?;
-        self.remember_until(start, wire, wire.len().saturating_sub(1));
         Ok(())
     }
 
@@ -431,22 +419,6 @@ mod tests {
             Ok(())
         );
         assert_eq!(reply.len(), 41);
-    }
-
-    #[test]
-    fn the_target_of_a_dname_is_written_in_full_and_pointed_at() {
-        let (mut buffer, query) = asked("a.old.example");
-        let mut places = Places::default();
-        let mut reply = Reply::new(&mut buffer, &query, 512, &mut places);
-        let dname = (Type::DNAME, Class::IN, 60);
-        let cname = (Type::CNAME, Class::IN, 60);
-        let old = Owner::Question { skip: 2 };
-        reply.record(Section::Answer, old, dname, &wire("new.example")).unwrap();
-        let asked = Owner::Question { skip: 0 };
-        reply.record(Section::Answer, asked, cname, &wire("a.new.example")).unwrap();
-        let expected: &[u8] = b"\xc0\x0e\0\x27\0\x01\0\0\0\x3c\0\x0d\x03new\x07example\0\
-            \xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x04\x01a\xc0\x2b";
-        assert_eq!(reply.body(), expected);
     }
 
     #[test]
