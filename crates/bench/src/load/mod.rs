@@ -265,7 +265,9 @@ pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outc
     })?;
     let deadline_secs = plan.end.after.map_or(f64::INFINITY, |after| after.as_secs_f64());
     let mut outcome = gatherer.finish(&finished, deadline_secs);
-    outcome.traffic.dropped_by_server = server_drops::count(plan.server) - drops_before;
+    // Sockets that a server closes meanwhile take their counts along.
+    let drops = server_drops::count(plan.server).saturating_sub(drops_before);
+    outcome.traffic.dropped_by_server = drops;
     Ok(outcome)
 }
 
