@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use zonda_config::Config;
 use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
@@ -59,6 +59,8 @@ pub struct Control {
     publisher: Mutex<Publisher>,
     /// Held during a reload, so that there is one at a time; zones load under this lock alone.
     reloading: Mutex<()>,
+    /// Told after each reload of the configuration: what is watched may be other than before.
+    pub reloaded: Notify,
     read_config: ReadConfig,
     /// The counters of all engines.
     pub counters: Vec<Arc<Counters>>,
@@ -84,6 +86,7 @@ impl Control {
         Arc::new(Self {
             publisher: Mutex::new(parts.publisher),
             reloading: Mutex::new(()),
+            reloaded: Notify::new(),
             read_config: parts.read_config,
             counters: parts.counters,
             udp: parts.udp,
@@ -158,6 +161,7 @@ impl Control {
             }
         }
         let _ = supervisor::notify(State::Ready);
+        self.reloaded.notify_one();
         result
     }
 

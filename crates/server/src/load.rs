@@ -2,7 +2,7 @@
 
 use crate::stamp::Stamp;
 use crate::units::{Content, Unit};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -21,7 +21,7 @@ const LOGGED_MAX: usize = 20;
 
 /// What became of a unit.
 pub struct LoadedUnit {
-    /// The files that were read, as they were before.
+    /// The files that were read or wanted, as they were before.
     pub stamps: Vec<Stamp>,
     /// The zones in it, each or why there is none.
     pub zones: Vec<NamedZone>,
@@ -100,8 +100,9 @@ fn load(unit: &Unit, seed: HashSeed) -> LoadedUnit {
     let path = &unit.key.path;
     let mut stamps = vec![Stamp::of(path, started)]; // before it is read: no change is missed
     let read = read(unit);
-    let included = read.zones.iter().flat_map(|zone| zone.records.files());
-    stamps.extend(included.filter(|file| file != path).map(|file| Stamp::of(file, started)));
+    let files: BTreeSet<_> = read.zones.iter().flat_map(|zone| zone.records.files()).collect();
+    let included = files.into_iter().filter(|file| file != path);
+    stamps.extend(included.map(|file| Stamp::of(file, started)));
     log(&read.diagnostics);
     let zones = read.zones.into_iter().map(|JsonZone { name, records, errors, .. }| {
         let zone = match errors {

@@ -283,9 +283,12 @@ impl Running {
     async fn keep_up_to_date(&self, mut hangup: Signal) -> Infallible {
         let mut next_look = self.control.watch_interval();
         loop {
-            let watches = self.control.watches(); // a reload may change it
+            let watches = self.control.watches();
             tokio::select! {
                 _ = hangup.recv() => self.control.hang_up().await,
+                () = self.control.reloaded.notified() => {
+                    next_look = self.control.watch_interval();
+                }
                 () = tokio::time::sleep(next_look), if watches => {
                     next_look = self.look_at_watched_files().await;
                 }

@@ -18,7 +18,7 @@ use zonda_wire::{Type, name};
 pub struct Records {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// The files read, each with the number of its first record; an `$INCLUDE` and the return
+    /// The files read or wanted, each with the number of its first record; an `$INCLUDE` and the return
     /// from it begin a new element.
     files: Vec<(usize, PathBuf)>,
 }
@@ -89,7 +89,7 @@ impl Records {
         Ok(())
     }
 
-    /// The files that were read, each once for every time that its records begin anew.
+    /// The files that were read or wanted, some of them several times.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(_, file)| file.as_path())
     }

@@ -153,6 +153,31 @@ fn a_watched_file_is_reloaded_when_it_changes() {
 }
 
 #[test]
+fn a_zone_that_failed_for_want_of_an_included_file_is_loaded_when_that_appears() {
+    let server = Server::start(&[], "watch = true\nwatch-interval = \"100 ms\"");
+    server.write_zone("$INCLUDE more.zone\n");
+    wait_until("the failure is told", || server.metric("zonda_zones{state=\"stale\"}") == 1.0);
+    let failed = server.metric("zonda_failed_reloads_total");
+    thread::sleep(Duration::from_millis(500));
+    let again = server.metric("zonda_failed_reloads_total");
+    assert!(again <= failed + 1.0, "read {again} times, though nothing changed");
+    fs::write(server.zonda.folder.path().join("more.zone"), zone(2)).unwrap();
+    wait_until("the new version is served", || server.version() == "\"version 2\"");
+}
+
+#[test]
+fn a_directory_that_a_reload_adds_is_watched_from_then_on() {
+    let folder = Folder::new("zones");
+    let root = std::env::temp_dir();
+    let server = Server::start(&[], "");
+    let directory = format!("[[zone]]\ndirectory = {:?}", folder.path());
+    server.configure(&format!("root = {root:?}\nwatch-interval = \"100 ms\"\n{directory}"));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    folder.write("example.net.zone", zone(1));
+    wait_until("the zone is served", || server.rcode("www.example.net", "TXT") == "NOERROR");
+}
+
+#[test]
 fn zones_of_a_directory_come_and_go_with_their_files() {
     let folder = Folder::new("zones");
     let directory = format!("[[zone]]\ndirectory = {:?}", folder.path());

@@ -81,6 +81,9 @@ impl Reader<'_> {
         end(entry, 3)?;
         let wrong = |problem| Wrong::new(named.at, problem);
         let path = self.includes().path_of(named.text, &file.path);
+        // It counts as a file of the zone even if it cannot be read: it may be there later.
+        self.records.begin_file(&path);
+        self.records.begin_file(&file.path);
         let resolved = self.includes().admit(&path).map_err(wrong)?;
         let mut inner = FileState::new(&path, &file.origin);
         inner.owner.clone_from(&file.owner);
