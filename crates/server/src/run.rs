@@ -22,11 +22,13 @@ use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
 use zonda_transport::Clock;
 use zonda_transport::faults::Failure;
-use zonda_transport::tcp::{TcpConfig, TcpServer};
+use zonda_transport::tcp::{self, TcpConfig, TcpServer};
 use zonda_transport::udp::{UdpConfig, UdpWorker, stop_workers};
 
 /// How long stopping may take before what is left is abandoned.
 const STOP_MAX: Duration = Duration::from_secs(10);
+/// The same after a hand-over, when TCP connections are served on for a while.
+const HANDED_OVER_MAX: Duration = Duration::from_secs(20);
 /// Threads of the rim, on which TCP and the admin interface run.
 const RIM_THREADS_MAX: usize = 4;
 
@@ -116,9 +118,9 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     let _ = supervisor::notify(State::Stopping);
     if matches!(reason, Ok(Stop::TakenOver)) {
         admin.stop(); // the sockets are the successor's now
-    }
-    running.stop(&runtime);
-    if !matches!(reason, Ok(Stop::TakenOver)) {
+        running.stop(&runtime, tcp::Stop::HandedOver);
+    } else {
+        running.stop(&runtime, tcp::Stop::Now);
         admin.remove_sockets();
     }
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -182,7 +184,7 @@ fn raise_descriptor_limit(config: &Config) {
 struct Running {
     control: Arc<Control>,
     workers: Vec<UdpWorker>,
-    stop_tcp: watch::Sender<bool>,
+    stop_tcp: watch::Sender<tcp::Stop>,
     tcp_tasks: Vec<tokio::task::JoinHandle<io::Result<()>>>,
     failures: tokio::sync::Mutex<mpsc::Receiver<Failure>>,
     stop_requests: tokio::sync::Mutex<mpsc::Receiver<Stop>>,
@@ -233,7 +235,7 @@ impl Running {
         let make = move |executor: usize| make_engine(&tcp_counters[executor]);
         let limits = tcp_config(publisher.config());
         let tcp = TcpServer::new(limits, executors, clock, make, failed);
-        let (stop_tcp, stop) = watch::channel(false);
+        let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let mut tcp_tasks = Vec::new();
         for (listener, sockets) in (0..).zip(&sockets) {
             let Some(socket) = &sockets.tcp else { continue };
@@ -305,9 +307,10 @@ impl Running {
     }
 
     /// Answers what was received, then stops.
-    fn stop(self, runtime: &Runtime) {
-        let deadline = Instant::now() + STOP_MAX;
-        let _ = self.stop_tcp.send(true);
+    fn stop(self, runtime: &Runtime, how: tcp::Stop) {
+        let is_handed_over = how == tcp::Stop::HandedOver;
+        let deadline = Instant::now() + if is_handed_over { HANDED_OVER_MAX } else { STOP_MAX };
+        let _ = self.stop_tcp.send(how);
         if !stop_workers(self.workers, deadline) {
             tracing::error!("a worker did not stop in time");
         }

@@ -16,13 +16,13 @@ use tokio::time::{sleep, timeout};
 use zonda_netio::tcp::{TcpOptions, listen};
 use zonda_transport::Clock;
 use zonda_transport::faults::FAULTS_PER_MINUTE_MAX;
-use zonda_transport::tcp::{TcpConfig, TcpCounters, TcpServer};
+use zonda_transport::tcp::{Stop, TcpConfig, TcpCounters, TcpServer};
 
 /// A running server.
 struct Running {
     server: Arc<TcpServer<Toy>>,
     address: SocketAddr,
-    stop: watch::Sender<bool>,
+    stop: watch::Sender<Stop>,
     task: JoinHandle<std::io::Result<()>>,
     failures: tokio::sync::mpsc::Receiver<zonda_transport::faults::Failure>,
 }
@@ -34,7 +34,7 @@ impl Running {
         let server = TcpServer::new(config, 2, Clock::start(), |_| Toy, sender);
         let listener = listen("127.0.0.1:0".parse().unwrap(), &TcpOptions::default()).unwrap();
         let address = listener.local_addr().unwrap();
-        let (stop, stopped) = watch::channel(false);
+        let (stop, stopped) = watch::channel(Stop::No);
         let task = tokio::spawn(Arc::clone(&server).serve(listener, 0, stopped));
         Self { server, address, stop, task, failures }
     }
@@ -46,7 +46,12 @@ impl Running {
 
     /// Stops the server and waits for its end.
     async fn stop(self) -> Arc<TcpCounters> {
-        self.stop.send(true).unwrap();
+        self.stop_as(Stop::Now).await
+    }
+
+    /// Stops the server in one of two ways and waits for its end.
+    async fn stop_as(self, stop: Stop) -> Arc<TcpCounters> {
+        self.stop.send(stop).unwrap();
         timeout(Duration::from_secs(10), self.task).await.unwrap().unwrap().unwrap();
         assert_eq!(self.server.open_connections(), 0);
         Arc::clone(self.server.counters())
@@ -284,6 +289,68 @@ async fn a_stopped_server_does_not_wait_for_clients_that_go_on_asking() {
     sleep(Duration::from_millis(50)).await;
     running.stop().await;
     assert!(asking.await.unwrap());
+}
+
+/// Asks again and again for some seconds, until the server ends the connection; how many queries
+/// were answered and whether one was not.
+async fn ask_on(mut client: TcpStream, label: &'static str, secs: u64) -> (u32, bool) {
+    let end = Instant::now() + Duration::from_secs(secs);
+    let mut answered = 0;
+    while Instant::now() < end {
+        if client.try_read(&mut [0; 1]).is_ok_and(|count| count == 0) {
+            return (answered, false);
+        }
+        let sent = client.write_all(&framed(&query(1, label))).await;
+        if sent.is_err() || receive(&mut client).await.is_err() {
+            return (answered, true);
+        }
+        answered += 1;
+        sleep(Duration::from_millis(80)).await; // time for the end to arrive
+    }
+    (answered, false)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 6)]
+async fn a_stop_that_ends_busy_connections_answers_what_it_has_read() {
+    let running = Running::start(TcpConfig::default());
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        clients.push(tokio::spawn(ask_on(running.connect().await, "slower", 8)));
+    }
+    sleep(Duration::from_millis(100)).await;
+    running.stop().await;
+    for client in clients {
+        assert!(!client.await.unwrap().1, "a query was not answered");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_go_on_after_a_hand_over_while_they_are_used() {
+    let running = Running::start(TcpConfig::default());
+    let mut idle = running.connect().await;
+    ask(&mut idle, "a").await;
+    let busy = tokio::spawn(ask_on(running.connect().await, "a", 3));
+    sleep(Duration::from_millis(50)).await;
+    let start = Instant::now();
+    let stopping = tokio::spawn(running.stop_as(Stop::HandedOver));
+    assert!(is_closed(&mut idle).await);
+    assert!(start.elapsed() < Duration::from_millis(2500), "it had paused");
+    let (answered, lost) = busy.await.unwrap();
+    assert!(answered > 10 && !lost, "{answered}");
+    assert!(start.elapsed() > Duration::from_millis(2500), "it was in use");
+    stopping.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_hand_over_connections_end_in_the_time_of_an_idle_one() {
+    let idle_max = Duration::from_millis(300);
+    let running = Running::start(TcpConfig { idle_max, ..TcpConfig::default() });
+    let busy = tokio::spawn(ask_on(running.connect().await, "a", 8));
+    sleep(Duration::from_millis(50)).await;
+    let start = Instant::now();
+    running.stop_as(Stop::HandedOver).await;
+    assert!(start.elapsed() < Duration::from_secs(3));
+    assert!(!busy.await.unwrap().1);
 }
 
 #[tokio::test]

@@ -12,14 +12,20 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use zonda_engine::Peer;
 
-use super::TcpServer;
 use super::admission::Ticket;
+use super::{Stop, TcpServer};
 use crate::responder::Responder;
 
 /// How long a stopped connection waits for bytes that are on their way.
 const STOP_GRACE: Duration = Duration::from_millis(50);
 /// How long a stopped connection goes on answering a client that goes on asking.
 const STOP_MAX: Duration = Duration::from_secs(1);
+/// The same after a hand-over, when nobody waits: longer than a reply and the query behind it are
+/// on their way, and as long as a client may be idle, but no longer than this.
+const HANDED_OVER_GRACE: Duration = Duration::from_secs(1);
+const HANDED_OVER_MAX: Duration = Duration::from_secs(10);
+/// How long a connection is given to come to a point between two queries after that.
+const LAST_QUERIES_MAX: Duration = Duration::from_secs(1);
 /// How long to wait for the client's end of a connection that we have ended first.
 const LINGER_MAX: Duration = Duration::from_millis(500);
 
@@ -71,8 +77,18 @@ pub(super) struct Connection<R> {
     queries: u64,
     /// The client will send no more.
     is_half_closed: bool,
-    /// The server stops: when to give up answering.
-    stop_at: Option<Instant>,
+    /// How it ends, once the server stops.
+    ending: Option<Ending>,
+}
+
+/// How a connection ends when the server stops: by itself when the client pauses, else between two
+/// queries.
+#[derive(Clone, Copy)]
+struct Ending {
+    /// How long the client may pause.
+    pause_max: Duration,
+    /// From when on it ends as soon as all that was received is answered.
+    last_queries: Instant,
 }
 
 impl<R: Responder> Connection<R> {
@@ -93,12 +109,12 @@ impl<R: Responder> Connection<R> {
             message_since: Instant::now(),
             queries: 0,
             is_half_closed: false,
-            stop_at: None,
+            ending: None,
         }
     }
 
     /// Serves until either side ends it, then counts why.
-    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) {
+    pub(super) async fn run(mut self, mut stop: watch::Receiver<Stop>) {
         let end = loop {
             if let Err(end) = self.step(&mut stop).await {
                 break end;
@@ -124,11 +140,10 @@ impl<R: Responder> Connection<R> {
 
     /// Delivers what is to be sent, answers what has been received, or waits for more; in this
     /// order, so that a client that does not read is not read from.
-    async fn step(&mut self, stop: &mut watch::Receiver<bool>) -> Result<(), End> {
-        if *stop.borrow() {
-            self.begin_stop();
-        }
-        if self.stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
+    async fn step(&mut self, stop: &mut watch::Receiver<Stop>) -> Result<(), End> {
+        let how = *stop.borrow();
+        self.begin_ending(how);
+        if self.is_late_by(LAST_QUERIES_MAX) {
             return Err(End::Stopped);
         }
         self.deliver().await?;
@@ -142,9 +157,22 @@ impl<R: Responder> Connection<R> {
         self.read()
     }
 
-    /// From now on waits for no new queries.
-    fn begin_stop(&mut self) {
-        self.stop_at.get_or_insert_with(|| Instant::now() + STOP_MAX);
+    /// Ends soon, if the server stops.
+    fn begin_ending(&mut self, stop: Stop) {
+        let (pause_max, patience) = match stop {
+            Stop::No => return,
+            Stop::Now => (STOP_GRACE, STOP_MAX),
+            Stop::HandedOver => {
+                (HANDED_OVER_GRACE, self.server.config.idle_max.min(HANDED_OVER_MAX))
+            }
+        };
+        let ending = || Ending { pause_max, last_queries: Instant::now() + patience };
+        self.ending.get_or_insert_with(ending);
+    }
+
+    /// Whether the time in which it may end by itself is over, for as long as `more`.
+    fn is_late_by(&self, more: Duration) -> bool {
+        self.ending.is_some_and(|ending| Instant::now() >= ending.last_queries + more)
     }
 
     /// Sends all output.
@@ -194,9 +222,12 @@ impl<R: Responder> Connection<R> {
     }
 
     /// Waits until there is something to read, but no longer than the connection may last.
-    async fn wait(&mut self, stop: &mut watch::Receiver<bool>) -> Result<(), End> {
-        if let Some(stop_at) = self.stop_at {
-            let deadline = stop_at.min(Instant::now() + STOP_GRACE);
+    async fn wait(&mut self, stop: &mut watch::Receiver<Stop>) -> Result<(), End> {
+        if let Some(Ending { pause_max, last_queries }) = self.ending {
+            if self.is_late_by(Duration::ZERO) {
+                return Ok(()); // what there is to read is read, no more is waited for
+            }
+            let deadline = last_queries.min(Instant::now() + pause_max);
             let readable = timeout_at(deadline, self.stream.readable()).await;
             return Ok(readable.map_err(|_| End::Stopped)??);
         }
@@ -207,8 +238,9 @@ impl<R: Responder> Connection<R> {
         }
         let waited = tokio::select! {
             biased;
-            _ = stop.wait_for(|stop| *stop) => {
-                self.begin_stop();
+            how = stop.wait_for(|stop| *stop != Stop::No) => {
+                let how = how.map_or(Stop::Now, |how| *how);
+                self.begin_ending(how);
                 Ok(())
             }
             () = self.ticket.evicted() => Err(End::Evicted),
@@ -243,8 +275,9 @@ impl<R: Responder> Connection<R> {
                 }
                 self.input.extend_from_slice(&chunk[..count]);
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error.into()),
+            Err(_) if self.is_late_by(Duration::ZERO) => return Err(End::Stopped),
+            Err(_) => {}
         }
         Ok(())
     }

@@ -70,6 +70,18 @@ impl Default for TcpConfig {
     }
 }
 
+/// Whether and how a [`TcpServer`] is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It is not.
+    No,
+    /// Connections answer what arrives within moments, and close.
+    Now,
+    /// Another process accepts new connections. Those that are open close once they pause, and
+    /// after `idle_max` or ten seconds between two queries.
+    HandedOver,
+}
+
 /// What all listeners of a [`TcpServer`] have done.
 ///
 /// `accepted` = `refused_total` + `refused_client` + open connections + closed ones.
@@ -147,11 +159,12 @@ impl<R: Responder> TcpServer<R> {
         self.admission.open()
     }
 
-    /// Accepts and serves connections until `stop` says true or is gone; then those that wait to be
+    /// Accepts and serves connections until `stop` says so or is gone; then those that wait to be
     /// accepted too, and returns once all of its connections are closed.
     ///
     /// A stopped connection answers what has arrived and closes; that takes at most `write_max` and
-    /// two seconds, which only a client needs that does not read or goes on asking.
+    /// three seconds, ten seconds more after a hand-over, which only a client needs that does not
+    /// read or goes on asking.
     ///
     /// # Errors
     /// When the listener, which must not block, cannot join the runtime.
@@ -159,14 +172,14 @@ impl<R: Responder> TcpServer<R> {
         self: Arc<Self>,
         listener: std::net::TcpListener,
         index: u16,
-        mut stop: watch::Receiver<bool>,
+        mut stop: watch::Receiver<Stop>,
     ) -> io::Result<()> {
         let listener = TcpListener::from_std(listener)?;
         let mut tasks = JoinSet::new();
         loop {
             let accepted = tokio::select! {
                 biased;
-                _ = stop.wait_for(|stop| *stop) => break,
+                _ = stop.wait_for(|stop| *stop != Stop::No) => break,
                 Some(ended) = tasks.join_next() => {
                     if let Err(error) = ended {
                         tracing::error!(%error, "the task of a connection panicked");
@@ -195,7 +208,7 @@ impl<R: Responder> TcpServer<R> {
         stream: TcpStream,
         address: SocketAddr,
         listener: u16,
-        stop: &watch::Receiver<bool>,
+        stop: &watch::Receiver<Stop>,
         tasks: &mut JoinSet<()>,
     ) {
         self.counters.accepted.add(1);

@@ -28,6 +28,7 @@ impl Responder for Toy {
         let label = buffer[13..13 + usize::from(buffer[12])].to_vec();
         match label.as_slice() {
             b"panic" => panic!("on purpose"),
+            b"slower" => thread::sleep(Duration::from_millis(100)),
             b"slow" => thread::sleep(Duration::from_millis(1)),
             b"long" => {
                 buffer[2] |= 0x80;
