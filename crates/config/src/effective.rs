@@ -36,13 +36,9 @@ impl Effective {
         self.blocks.push(Block { section, lines: Vec::new() });
     }
 
-    /// Notes the value of a key, given as the text form of its items. Keys that nobody set are left
-    /// out of sections that repeat.
+    /// Notes the value of a key, given as the text form of its items; none if it is unset.
     pub(crate) fn record(&mut self, key: &Key, name: &str, items: &[&str], origin: &Origin) {
         let Some(block) = self.blocks.last_mut() else { return };
-        if items.is_empty() && block.section.kind == Kind::Array {
-            return;
-        }
         let value = match items {
             [] => None,
             _ if key.secret => Some("\"hidden\"".into()),
