@@ -68,12 +68,14 @@ fn refuse_key(
     });
 }
 
-/// Reports every variable that begins with `ZONDA_` and sets nothing.
+/// Reports every variable that begins with `ZONDA_` and sets nothing, but for those by which
+/// Kubernetes tells the addresses of Services.
 pub(crate) fn refuse_variables(
     environment: &BTreeMap<String, String>,
     errors: &mut Vec<ConfigError>,
 ) {
-    let ours = environment.keys().filter(|name| name.starts_with("ZONDA_"));
+    let ours = environment.iter().filter(|(name, _)| name.starts_with("ZONDA_"));
+    let ours = ours.filter(|(name, value)| !is_of_service(name, value)).map(|(name, _)| name);
     let known: Vec<String> = SECTIONS.iter().flat_map(|section| section.variables()).collect();
     for name in ours.filter(|name| !known.contains(name)) {
         let near = nearest(name, known.iter().map(String::as_str));
@@ -84,6 +86,14 @@ pub(crate) fn refuse_variables(
             problem: Problem::UnknownVariable(suggestion),
         });
     }
+}
+
+/// Whether a variable is one that Kubernetes sets in every pod for a Service called `zonda` or
+/// `zonda-…`: `ZONDA_SERVICE_HOST`, `ZONDA_SERVICE_PORT…`, `ZONDA_PORT=udp://…`, `ZONDA_PORT_53_UDP…`.
+fn is_of_service(name: &str, value: &str) -> bool {
+    let numbered = name.split("_PORT_").skip(1).any(|rest| rest.starts_with(char::is_numeric));
+    let is_address = name.ends_with("_PORT") && value.contains("://");
+    name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT") || numbered || is_address
 }
 
 /// The name among `known` that `name` is most likely a slip of.

@@ -140,6 +140,21 @@ fn every_default_example_and_bound_is_sound() {
 }
 
 #[test]
+fn variables_that_kubernetes_sets_for_a_service_are_passed_over() {
+    let set = [
+        ("ZONDA_SERVICE_HOST", "10.0.0.10"),
+        ("ZONDA_SERVICE_PORT_DNS_TCP", "53"),
+        ("ZONDA_PORT", "udp://10.0.0.10:53"),
+        ("ZONDA_PORT_53_UDP_ADDR", "10.0.0.10"),
+        ("ZONDA_DNS_SERVICE_HOST", "10.0.0.11"),
+        ("ZONDA_DNS_PORT_53_TCP", "tcp://10.0.0.11:53"),
+    ];
+    assert!(load_environment(&set).is_ok());
+    let slips = [("ZONDA_PORT", "53"), ("ZONDA_ADMIN_PORT", "9153"), ("ZONDA_SERVICE", "x")];
+    assert_eq!(load_environment(&slips).unwrap_err().len(), 3);
+}
+
+#[test]
 fn no_two_keys_share_a_variable() {
     let keys = SECTIONS.iter().flat_map(|section| section.keys.iter().map(move |k| (section, k)));
     let mut variables: Vec<String> = keys.filter_map(|(section, k)| section.variable(k)).collect();
