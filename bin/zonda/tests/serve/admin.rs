@@ -64,6 +64,8 @@ fn the_admin_interface_wants_its_token() {
     assert_eq!(status(""), 401);
     assert_eq!(status("authorization: Bearer wrong--horse-battery\r\n"), 401);
     assert_eq!(status("authorization: Bearer correct-horse-battery\r\n"), 200);
+    assert_eq!(status("authorization: bearer correct-horse-battery\r\n"), 200);
+    assert_eq!(status("authorization: Basic_ correct-horse-battery\r\n"), 401);
 }
 
 #[test]

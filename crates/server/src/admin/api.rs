@@ -46,8 +46,12 @@ pub async fn answer(
 
 /// Whether a request carries the token; takes the same time wherever a wrong one differs.
 fn is_authorised(request: &Request<Incoming>, token: &str) -> bool {
+    const SCHEME: &[u8] = b"bearer ";
     let given = request.headers().get(AUTHORIZATION).map_or(&[][..], |value| value.as_bytes());
-    let given = given.strip_prefix(b"Bearer ").unwrap_or_default();
+    let given = match given.split_at_checked(SCHEME.len()) {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case(SCHEME) => token, // rfc9110#11.1
+        _ => &[],
+    };
     let differing = given.iter().zip(token.as_bytes()).fold(0, |all, (a, b)| all | (a ^ b));
     given.len() == token.len() && differing == 0
 }
