@@ -126,6 +126,7 @@ impl Query {
     pub fn read(&mut self, message: &[u8]) -> Result<(), Fault> {
         self.name_end = HEADER_BYTES as u16;
         self.qtype = Type(0);
+        self.qclass = Class(0);
         self.edns = None;
         let Some(header) = message.first_chunk::<HEADER_BYTES>() else {
             return Err(Fault::NotAQuery);
@@ -314,6 +315,14 @@ mod tests {
         assert_eq!((query.name_end, query.qtype, query.qclass), (15, Type::A, Class::IN));
         assert_eq!((query.question_end(), query.edns), (19, None));
         assert_eq!(query.flags, flag::RD);
+    }
+
+    #[test]
+    fn a_query_that_is_reused_keeps_nothing_of_the_former_one() {
+        let mut query = Query::parse(&message([1, 0, 0, 0], b"")).unwrap();
+        assert_eq!(query.read(&[0; 5]), Err(Fault::NotAQuery));
+        assert_eq!((query.qtype, query.qclass, query.edns), (Type(0), Class(0), None));
+        assert_eq!(query.question_end(), HEADER_BYTES);
     }
 
     #[test]
