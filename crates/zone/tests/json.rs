@@ -135,6 +135,15 @@ fn data_may_be_given_in_more_ways_than_it_is_written() {
         r#"{"flags":256,"protocol":3,"alg":13,"public_key":"AAAA","keytag":1}"#,
         "256 3 13 AAAA",
     );
+    for rtype in ["DNSKEY", "CDNSKEY"] {
+        let data =
+            |alg, key| format!(r#"{{"flags":256,"protocol":3,"alg":{alg},"public_key":"{key}"}}"#);
+        // An RSA key as dns_erlang writes it, and as it goes on the wire.
+        let (erlang, wire) = ("AAAAAwEAAQAAAAKrzQ==", "AwEAAavN");
+        means(rtype, &data(8, erlang), &format!("256 3 8 {wire}"));
+        means(rtype, &data(8, wire), &format!("256 3 8 {wire}"));
+        means(rtype, &data(13, erlang), &format!("256 3 13 {erlang}"));
+    }
     means("NSEC", r#"{"next_dname": "b", "types": [1, "MX", "TYPE65280"]}"#, "b. A MX TYPE65280");
     means(
         "RRSIG",

@@ -8,6 +8,7 @@
 //! | type bitmaps, service parameters | lists of mnemonics; an object |
 //! | the rest | strings, as in master files |
 //!
+//! An RSA key may also be given in the form of dns_erlang, each of its numbers behind its length.
 //! Data that JSON cannot say so is written under the type's number, `{"data": "base 64"}`.
 
 use super::problem::JsonFault;
@@ -161,10 +162,36 @@ pub(super) fn read<'t>(
             }
         }
     }
+    if matches!(schema.rtype, Type::DNSKEY | Type::CDNSKEY) {
+        join_rsa_key(out);
+    }
     rdata::validate(schema.rtype, out).map_err(|error| {
         let wrong = members.object.wrong(JsonFault::Data(error.fault));
         if error.field.is_empty() { wrong } else { wrong.within(error.field) }
     })
+}
+
+/// Turns the RSA key of a DNSKEY record as dns_erlang writes it into what goes on the wire
+/// (rfc3110#2). A key for the wire cannot be taken for the other form: its exponent would be empty.
+///
+/// ```text
+/// length u32 | exponent | length u32 | modulus     to     length u8 | exponent | modulus
+/// ```
+fn join_rsa_key(rdata: &mut Vec<u8>) {
+    const FIXED: usize = 4; // flags, protocol, algorithm
+    const RSA: [u8; 4] = [5, 7, 8, 10]; // with SHA-1, twice, SHA-256 and SHA-512
+    let part = |from: &[u8]| {
+        let (len, rest) = from.split_first_chunk()?;
+        let (part, rest) = rest.split_at_checked(u32::from_be_bytes(*len) as usize)?;
+        Some((part.to_vec(), rest.to_vec()))
+    };
+    let Some((fixed, key)) = rdata.split_first_chunk::<FIXED>() else { return };
+    let Some((exponent, rest)) = part(key).filter(|_| RSA.contains(&fixed[3])) else { return };
+    let Some((modulus, _)) = part(&rest).filter(|(_, rest)| rest.is_empty()) else { return };
+    let Ok(len) = u8::try_from(exponent.len()) else { return };
+    rdata.truncate(FIXED);
+    rdata.push(len);
+    rdata.extend(exponent.into_iter().chain(modulus));
 }
 
 /// Reads one field from its member.
