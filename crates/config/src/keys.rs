@@ -121,7 +121,8 @@ section! {
     connections_max: u32 = "10000", from "1" to "1000000";
     /// Connections open at once from one client address.
     connections_per_client: u32 = "100", from "1" to "1000000";
-    /// A connection without a query for this long is closed.
+    /// A connection without a query for this long is closed, and sooner when `connections-max` are
+    /// open and it is the one that has been idle longest.
     idle_timeout: Duration = "10s", from "1s" to "1h";
     /// Time in which a message must arrive completely, once its first octet came.
     message_timeout: Duration = "5s", from "100 ms" to "1m";

@@ -200,6 +200,18 @@ async fn an_idle_connection_and_a_message_that_never_ends_are_closed_in_time() {
 }
 
 #[tokio::test]
+async fn a_connection_may_be_idle_for_the_time_that_clients_are_told_however_many_there_are() {
+    let idle_max = Duration::from_millis(800);
+    let config = TcpConfig { connections_max: 1, idle_max, ..TcpConfig::default() };
+    let running = Running::start(config);
+    let mut client = running.connect().await;
+    let start = Instant::now();
+    assert!(is_closed(&mut client).await);
+    assert!(start.elapsed() >= idle_max);
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn a_full_server_closes_the_longest_idle_connection() {
     let running = Running::start(TcpConfig { connections_max: 3, ..TcpConfig::default() });
     let mut clients = Vec::new();

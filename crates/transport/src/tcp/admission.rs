@@ -85,11 +85,6 @@ impl Admission {
         self.table().open.len()
     }
 
-    /// Whether idle connections should go sooner.
-    pub(super) fn is_crowded(&self) -> bool {
-        self.open() * 4 > self.total_max * 3
-    }
-
     /// Locks the table, which no panic can leave half changed.
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)

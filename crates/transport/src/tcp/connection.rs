@@ -259,9 +259,7 @@ impl<R: Responder> Connection<R> {
         if !self.input.is_empty() {
             return (self.message_since + config.read_max, End::ReadTimeout);
         }
-        let crowded = self.server.admission.is_crowded();
-        let idle_max = if crowded { config.idle_max / 4 } else { config.idle_max };
-        (Instant::now() + idle_max, End::IdleTimeout)
+        (Instant::now() + config.idle_max, End::IdleTimeout)
     }
 
     /// Takes what has arrived, if anything has.

@@ -48,8 +48,7 @@ pub struct TcpConfig {
     pub connections_per_client_max: usize,
     /// Queries answered on one connection before it is closed; 0 = no bound.
     pub queries_max: u64,
-    /// How long a connection may be idle; a quarter of it once three quarters of
-    /// `connections_max` are open.
+    /// How long a connection may be idle, unless it has to make room for another.
     pub idle_max: Duration,
     /// How long a message may take from its first to its last byte.
     pub read_max: Duration,
