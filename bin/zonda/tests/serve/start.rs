@@ -104,6 +104,26 @@ fn a_check_tells_all_errors_with_their_places() {
 }
 
 #[test]
+fn a_check_tells_of_a_file_that_cannot_be_read_once_and_of_an_empty_one_by_its_name() {
+    let folder = Folder::new("check");
+    let path = folder.path().join("missing.zone");
+    let path = path.to_str().unwrap();
+    let config = format!("version = 1\n[[zone]]\nname = \"example.org\"\nfile = {path:?}\n");
+    let config = folder.write("zonda.toml", config);
+    let config = config.to_str().unwrap();
+    let said = text(&run(&["check", "--config", config]).stdout);
+    assert!(said.contains("missing.zone: error: cannot be read"), "{said}");
+    assert!(said.ends_with("1 zones, 1 errors, 0 warnings\n"), "{said}");
+    folder.write("missing.zone", "");
+    let of_zone = ["zone", "check", "--origin", "example.org", path];
+    for arguments in [&of_zone[..], &["check", "--config", config]] {
+        let said = text(&run(arguments).stdout);
+        assert!(said.contains("missing.zone: error: "), "{said}");
+        assert!(said.lines().all(|line| !line.starts_with(':')), "{said}");
+    }
+}
+
+#[test]
 fn a_check_tells_of_files_that_are_left_out_and_directories_that_are_missing() {
     let folder = Folder::new("check");
     let file = folder.write("example.org.zone", zone(1));

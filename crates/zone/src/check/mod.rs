@@ -92,10 +92,8 @@ impl<'r> Findings<'r> {
 
     /// A problem of the zone as a whole.
     fn zone(&mut self, apex: &[u8], problem: CheckProblem) {
-        let mut place = Place { file: self.file.clone(), line: 0, column: 0 };
-        if !self.records.is_empty() {
-            place = Place { line: 0, ..self.place_of(0) };
-        }
+        let file = self.records.files().next().unwrap_or(Path::new(""));
+        let place = Place { file: file.into(), line: 0, column: 0 };
         self.push(place, apex, None, problem);
     }
 

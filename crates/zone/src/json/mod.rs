@@ -52,6 +52,14 @@ pub struct JsonZone {
     pub errors: Option<Errors>,
 }
 
+impl JsonZone {
+    /// Whether nothing of it could be read, so that there is nothing more to say of it.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.errors.is_some() && self.records.is_empty()
+    }
+}
+
 /// Reads a file.
 #[must_use]
 pub fn read(path: &Path) -> JsonFile {
