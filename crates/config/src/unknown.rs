@@ -89,7 +89,8 @@ pub(crate) fn refuse_variables(
 }
 
 /// Whether a variable is one that Kubernetes sets in every pod for a Service called `zonda` or
-/// `zonda-…`: `ZONDA_SERVICE_HOST`, `ZONDA_SERVICE_PORT…`, `ZONDA_PORT=udp://…`, `ZONDA_PORT_53_UDP…`.
+/// `zonda-…`: `ZONDA_SERVICE_HOST`, `ZONDA_SERVICE_PORT…`, `ZONDA_PORT=udp://…` and
+/// `ZONDA_PORT_53_UDP…`.
 fn is_of_service(name: &str, value: &str) -> bool {
     let numbered = name.split("_PORT_").skip(1).any(|rest| rest.starts_with(char::is_numeric));
     let is_address = name.ends_with("_PORT") && value.contains("://");

@@ -18,8 +18,8 @@ use zonda_wire::{Type, name};
 pub struct Records {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    /// The files read or wanted, each with the number of its first record; an `$INCLUDE` and the return
-    /// from it begin a new element.
+    /// The files read or wanted, each with the number of its first record; an `$INCLUDE` and the
+    /// return from it begin a new element.
     files: Vec<(usize, PathBuf)>,
 }
 
