@@ -11,7 +11,7 @@ const REFERENCE_HEAD: &str = "\
 
 The server reads one file in [TOML](https://toml.io), which says `version = 1`. Each key may also be
 set by an environment variable, and some by a flag; a flag wins over a variable, a variable over the
-file. A key, section or `ZONDA_` variable that does not exist is an error, but for the variables that
+file. A key, section or `ZONDA_` variable that does not exist is an error, but for those that
 Kubernetes sets for a Service. `zonda check` reports all
 errors at once; `zonda serve --print-config` shows what every value came out as, and who set it.
 
