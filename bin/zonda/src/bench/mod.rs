@@ -1,8 +1,10 @@
 //! `zonda bench`: measuring DNS servers.
 
+mod compare;
 mod load;
 mod ramp;
 mod reflector;
+mod run_file;
 mod suite;
 mod target;
 
@@ -19,6 +21,7 @@ pub struct Bench {
 /// What is done.
 #[derive(Subcommand)]
 enum What {
+    Compare(compare::Compare),
     Load(Box<load::Load>),
     Ramp(Box<ramp::Ramp>),
     Suite(suite::Suite),
@@ -29,6 +32,7 @@ impl Bench {
     /// Does it.
     pub fn run(self) -> ExitCode {
         match self.what {
+            What::Compare(command) => command.run(),
             What::Load(command) => command.run(),
             What::Ramp(command) => command.run(),
             What::Suite(command) => command.run(),

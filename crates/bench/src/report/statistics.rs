@@ -1,0 +1,107 @@
+//! Median, spread, and whether two figures differ.
+//!
+//! Deliberately absent: tests of significance. Rounds are few and their noise is not normal, so a
+//! difference counts when it is larger than what the same server differs from itself.
+
+/// What several rounds say about one figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// The middle value; of an even number of values, the mean of the two in the middle.
+    pub median: f64,
+    /// The smallest value.
+    pub low: f64,
+    /// The largest value.
+    pub high: f64,
+    /// How many values there were; at least 1.
+    pub count: usize,
+}
+
+impl Spread {
+    /// Of some values; none without values, or when one of them is no number.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
+            return None;
+        }
+        values.sort_by(f64::total_cmp);
+        let (count, middle) = (values.len(), values.len() / 2);
+        let median = match count % 2 {
+            0 => f64::midpoint(values[middle - 1], values[middle]),
+            _ => values[middle],
+        };
+        Some(Self { median, low: values[0], high: values[count - 1], count })
+    }
+
+    /// From the smallest to the largest.
+    pub fn width(&self) -> f64 {
+        self.high - self.low
+    }
+
+    /// How this figure stands to another, which is the base of the share.
+    pub fn against(&self, base: &Self) -> Difference {
+        let distance = self.median - base.median;
+        let share = distance / base.median;
+        if !share.is_finite() {
+            return if distance == 0.0 { Difference::None } else { Difference::Unknown };
+        }
+        if share.abs() < SHARE_MIN || distance.abs() <= self.width().max(base.width()) {
+            Difference::None
+        } else if self.count < 2 || base.count < 2 {
+            Difference::Once(share)
+        } else {
+            Difference::Share(share)
+        }
+    }
+}
+
+/// Differences below half a percent are none, however steady the rounds: they print as 0 %.
+const SHARE_MIN: f64 = 0.005;
+
+/// How two figures stand to each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Difference {
+    /// Smaller than the spread of either.
+    None,
+    /// Larger than both spreads: the share of the base, -0.1 is 10 % less.
+    Share(f64),
+    /// A share of which nobody knows the noise, because a figure was measured once.
+    Once(f64),
+    /// The base is zero, so there is no share.
+    Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The spread of values that are numbers.
+    fn spread(values: &[f64]) -> Spread {
+        Spread::of(values.iter().copied()).expect("the values are numbers")
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_middle_two() {
+        assert_eq!(spread(&[4.0, 1.0, 3.0, 2.0]).median, 2.5);
+        assert_eq!(spread(&[9.0, 1.0, 3.0]).median, 3.0);
+        assert_eq!(Spread::of([]), None);
+        assert_eq!(Spread::of([1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn a_difference_within_the_spread_of_either_is_none() {
+        let base = spread(&[1.0, 1.1, 1.2]);
+        assert_eq!(spread(&[1.29, 1.29, 1.29]).against(&base), Difference::None);
+        assert!(matches!(spread(&[1.4, 1.4]).against(&base), Difference::Share(_)));
+    }
+
+    #[test]
+    fn a_figure_that_was_measured_once_cannot_be_told_from_noise() {
+        assert_eq!(spread(&[2.0]).against(&spread(&[1.0, 1.0])), Difference::Once(1.0));
+    }
+
+    #[test]
+    fn nothing_is_a_share_of_zero() {
+        assert_eq!(spread(&[0.0]).against(&spread(&[0.0])), Difference::None);
+        assert_eq!(spread(&[1.0, 1.0]).against(&spread(&[0.0, 0.0])), Difference::Unknown);
+    }
+}
