@@ -5,7 +5,7 @@ BUILD_PACKAGES := build-essential ca-certificates curl
 # Needed to test: the servers that Zonda is compared with, and their tools.
 TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind unbound dnsmasq-base dnsdist gdnsd \
 	dnsperf knot-dnsutils knot-dnssecutils \
-	ldnsutils bind9-dnsutils valgrind python3 procps
+	ldnsutils bind9-dnsutils valgrind python3 procps chromium
 
 # The compiler whose warnings are errors. A newer one knows lints that this code was never held to:
 # it prints them and goes on, so that a fresh machine with the latest stable Rust can run every gate.

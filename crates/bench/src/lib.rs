@@ -8,7 +8,7 @@
 //! | [`ramp`] | the highest rate that a server holds |
 //! | [`reflector`] | the bare UDP reflector, the floor under every server |
 //! | [`relay`] | a relay that loses and delays, before an upstream |
-//! | [`report`] | what a run says, as JSON, as text, and beside another run |
+//! | [`report`] | what a run says, as JSON, text and HTML, and beside another run |
 //! | [`server`] | servers under test: found, configured, started, stopped |
 //! | [`suite`] | suites: what is measured side by side, and the measuring |
 //! | [`template`] | text with places to fill in, for configurations and zones |

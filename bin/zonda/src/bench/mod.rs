@@ -4,6 +4,7 @@ mod compare;
 mod load;
 mod ramp;
 mod reflector;
+mod report;
 mod run_file;
 mod suite;
 mod target;
@@ -26,6 +27,7 @@ enum What {
     Ramp(Box<ramp::Ramp>),
     Suite(suite::Suite),
     Reflector(reflector::Reflector),
+    Report(report::Report),
 }
 
 impl Bench {
@@ -37,6 +39,7 @@ impl Bench {
             What::Ramp(command) => command.run(),
             What::Suite(command) => command.run(),
             What::Reflector(command) => command.run(),
+            What::Report(command) => command.run(),
         }
     }
 }

@@ -11,10 +11,14 @@ pub enum Figure {
     CpuPerQuery,
     /// Answered queries per second.
     Qps,
+    /// The average time from query to reply, in microseconds.
+    LatencyMean,
     /// The percentile of latency in thousandths, so that 99900 is p99.9; in microseconds.
     Percentile(u32),
     /// Memory after the round, in MiB.
     Memory,
+    /// Context switches of the server for each thousand answered queries.
+    Switches,
     /// From start to the first answer, in seconds.
     Ready,
 }
@@ -35,10 +39,12 @@ impl Figure {
         match self {
             Self::CpuPerQuery => "CPU per query".to_owned(),
             Self::Qps => "queries per second".to_owned(),
+            Self::LatencyMean => "average latency".to_owned(),
             Self::Percentile(thousandths) => {
                 format!("p{} latency", f64::from(thousandths) / 1000.0)
             }
             Self::Memory => "memory".to_owned(),
+            Self::Switches => "context switches per 1,000 queries".to_owned(),
             Self::Ready => "start to first answer".to_owned(),
         }
     }
@@ -48,6 +54,7 @@ impl Figure {
         match self {
             Self::Qps => format!("{}/s", grouped(value)),
             Self::Memory => format!("{} MiB", short(value)),
+            Self::Switches => short(value),
             Self::Ready => format!("{} s", short(value)),
             _ => format!("{} µs", short(value)),
         }
@@ -79,10 +86,12 @@ impl Figure {
         match self {
             Self::CpuPerQuery => Some(cpu_secs(round) * 1e6 / completed),
             Self::Qps => Some(completed / round.seconds),
+            Self::LatencyMean => Some(round.latency.mean),
             Self::Percentile(thousandths) => {
                 percentile(&round.latency.percentiles, f64::from(thousandths) / 1000.0)
             }
             Self::Memory => (round.memory_octets > 0).then(|| mebioctets(round.memory_octets)),
+            Self::Switches => Some(round.context_switches as f64 * 1000.0 / completed),
             Self::Ready => None,
         }
     }

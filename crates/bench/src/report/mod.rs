@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`json`] | writing a run and reading it back, the form's version checked |
 //! | [`text`](text()) | tables for a terminal |
+//! | [`html`](html()) | one self-contained page with tables and charts |
 //! | [`compare`] | what changed between two runs beyond noise |
 //! | [`statistics`] | median, spread, and whether two figures differ |
 //!
@@ -14,6 +15,7 @@
 pub mod compare;
 mod figures;
 
+mod html;
 pub mod json;
 mod numbers;
 pub mod statistics;
@@ -23,4 +25,5 @@ mod verdict;
 #[cfg(test)]
 mod sample;
 
+pub use html::html;
 pub use text::text;

@@ -1,0 +1,132 @@
+//! Where, when and how a run was measured.
+
+use super::escape;
+use crate::data::{Run, Server};
+use crate::report::figures::mebioctets;
+use crate::report::numbers::{grouped, short};
+
+/// What was compared, when and where.
+pub fn heading(run: &Run) -> String {
+    format!(
+        "<p class=\"kicker\">zonda bench · {}</p>\n<h1>{}</h1>\n\
+         <p class=\"note\">{} · {} · {}</p>\n",
+        escape(&run.suite),
+        escape(&run.title),
+        date(run.began_unix_secs),
+        escape(&run.environment.cpu),
+        escape(&run.environment.kernel),
+    )
+}
+
+/// Environment, method, and every server with its commands and configurations.
+pub fn method(run: &Run) -> String {
+    let (place, method) = (&run.environment, &run.method);
+    let entries = [
+        ("Command", place.command.join(" ")),
+        ("CPU", format!("{}, {} of them used", place.cpu, place.cpus)),
+        ("Memory", format!("{} MiB", grouped(mebioctets(place.memory_octets)))),
+        ("System", format!("{}, {}", place.system, place.kernel)),
+        ("Generator", format!("zonda bench {}, pace {}", place.bench, method.pace)),
+        (
+            "Rounds",
+            format!(
+                "{} of {} s after {} s of warm-up, servers in turns",
+                method.rounds, method.seconds, method.warm_up_secs
+            ),
+        ),
+        (
+            "Pinning",
+            format!(
+                "servers on CPU {}, generator on CPU {}",
+                list(&method.server_cpus),
+                list(&method.load_cpus)
+            ),
+        ),
+        (
+            "Discarded",
+            format!(
+                "rounds in which others used over {} % of the machine",
+                short(method.foreign_cpu_max * 100.0)
+            ),
+        ),
+        ("Took", format!("{} minutes", short(run.took_secs / 60.0))),
+    ];
+    let entries: String = entries
+        .iter()
+        .map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value)))
+        .collect();
+    let mut text = format!(
+        "<h2>How it was measured</h2>\n<p>A bar is the median over rounds and its whisker goes \
+         from the lowest to the highest. A difference smaller than that is called no difference. \
+         “× floor” is CPU per query as a multiple of a bare UDP reflector's in the round of the \
+         same number.</p>\n<dl>\n{entries}</dl>\n<h3>Servers</h3>\n"
+    );
+    for server in &run.servers {
+        text += &setups(server);
+    }
+    for skipped in &run.skipped {
+        text += &format!(
+            "<p class=\"note\">{} did not take part: {}.</p>\n",
+            escape(&skipped.server),
+            escape(&skipped.reason)
+        );
+    }
+    text
+}
+
+/// A server's version, unfolding to its commands and files.
+fn setups(server: &Server) -> String {
+    let mut inside = String::new();
+    for setup in &server.setups {
+        inside += &format!(
+            "<p class=\"note\">{}</p>\n<pre>{}</pre>\n",
+            escape(&setup.purpose),
+            escape(&setup.command.join(" "))
+        );
+        for (name, content) in &setup.files {
+            inside += &format!(
+                "<p class=\"note\">{}</p>\n<pre>{}</pre>\n",
+                escape(name),
+                escape(content)
+            );
+        }
+    }
+    format!(
+        "<details><summary><b>{}</b> {}</summary>\n{inside}</details>\n",
+        escape(&server.name),
+        escape(&server.version)
+    )
+}
+
+/// Numbers with commas.
+fn list(numbers: &[usize]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    numbers.join(", ")
+}
+
+/// The day in UTC, as `2026-01-31`.
+fn date(unix_secs: u64) -> String {
+    // Days since 1 March of the year 0, so that the leap day is the last day of a year.
+    let days = unix_secs / 86_400 + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era =
+        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_based = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * march_based + 2) / 5 + 1;
+    let month = if march_based < 10 { march_based + 3 } else { march_based - 9 };
+    let year = year_of_era + era * 400 + u64::from(month <= 2);
+    format!("{year}-{month:02}-{day:02}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::date;
+
+    #[test]
+    fn days_are_counted_over_leap_years() {
+        assert_eq!(date(0), "1970-01-01");
+        assert_eq!(date(951_782_400), "2000-02-29");
+        assert_eq!(date(1_767_225_599), "2025-12-31");
+    }
+}

@@ -1,0 +1,155 @@
+//! Tables: what a place in the matrix gave, and what original reports printed.
+
+use super::escape;
+use crate::data::{Cell, Run};
+use crate::report::figures::{Figure, Group, cpu_secs};
+use crate::report::numbers::{difference, grouped, short};
+use crate::report::statistics::Spread;
+use crate::report::verdict::HOME;
+
+/// The table of the original reports: what was sent and answered, QPS and latency with their Δ.
+pub fn traffic(group: &Group<'_>) -> String {
+    let base = group.ranked().find(|cell| cell.server == HOME).or_else(|| group.ranked().next());
+    let head = ["", "Sent", "Completed", "Lost", "QPS", "Average latency (s)", "Success"];
+    let rows = group.cells.iter().map(|cell| {
+        let (sent, completed, lost) = totals(cell);
+        let success = match sent {
+            0 => "–".to_owned(),
+            _ => format!("{:.2} %", completed as f64 * 100.0 / sent as f64),
+        };
+        let count = |value: u64| grouped(value as f64);
+        let mut row = vec![name(cell), count(sent), count(completed), count(lost)];
+        for figure in [Figure::Qps, Figure::LatencyMean] {
+            row.push(against(figure, cell, base));
+        }
+        row.push(success);
+        (cell.server == HOME, row)
+    });
+    let note = base.map_or_else(String::new, |base| {
+        format!("<p class=\"note\">Δ: against {}.</p>\n", escape(&base.server))
+    });
+    table(&head, rows) + &note
+}
+
+/// Sent, completed and lost over all rounds.
+fn totals(cell: &Cell) -> (u64, u64, u64) {
+    let traffic = || cell.rounds.iter().map(|round| &round.traffic);
+    (
+        traffic().map(|t| t.sent).sum(),
+        traffic().map(|t| t.completed).sum(),
+        traffic().map(|t| t.lost).sum(),
+    )
+}
+
+/// A median with what it differs from the base's.
+fn against(figure: Figure, cell: &Cell, base: Option<&Cell>) -> String {
+    let Some(spread) = figure.of(cell) else { return "–".to_owned() };
+    let text = match figure {
+        Figure::LatencyMean => format!("{:.6}", spread.median / 1e6),
+        _ => grouped(spread.median),
+    };
+    let ranked = cell.unranked.is_none();
+    let other = base.filter(|base| ranked && base.server != cell.server);
+    match other.and_then(|base| figure.of(base)) {
+        Some(base) => {
+            format!("{text} <small>{}</small>", escape(&difference(spread.against(&base))))
+        }
+        None => text,
+    }
+}
+
+/// What a query costs the server, how latency is spread, and what the process needs.
+pub fn cost(group: &Group<'_>) -> String {
+    let head = [
+        "",
+        "CPU µs/query",
+        "spread",
+        "user + system",
+        "× floor",
+        "p50 µs",
+        "p99 µs",
+        "p99.9 µs",
+        "MiB",
+        "switches /1,000",
+        "rounds",
+    ];
+    let rows = group.cells.iter().map(|cell| {
+        let show = |spread: Option<Spread>| {
+            spread.map_or_else(|| "–".to_owned(), |spread| short(spread.median))
+        };
+        let cost = Figure::CpuPerQuery.of(cell);
+        let range = cost.map_or_else(String::new, |cost| {
+            format!("<small>{} – {}</small>", short(cost.low), short(cost.high))
+        });
+        let mut row = vec![name(cell), show(cost), range, shares(cell)];
+        row.push(show(group.times_floor(cell)));
+        row.extend([50_000, 99_000, 99_900].map(|p| show(Figure::Percentile(p).of(cell))));
+        row.extend([Figure::Memory, Figure::Switches].map(|figure| show(figure.of(cell))));
+        row.push(match cell.discarded {
+            0 => cell.rounds.len().to_string(),
+            discarded => format!("{} <small>+{discarded} discarded</small>", cell.rounds.len()),
+        });
+        (cell.server == HOME, row)
+    });
+    table(&head, rows) + &unranked(group)
+}
+
+/// Shares of user and system time.
+fn shares(cell: &Cell) -> String {
+    let share = Spread::of(cell.rounds.iter().map(|r| r.cpu_user_secs / cpu_secs(r)));
+    share.map_or_else(String::new, |share| {
+        let user = (share.median * 100.0).round();
+        format!("<small>{user:.0} % + {:.0} %</small>", 100.0 - user)
+    })
+}
+
+/// Who is not ranked here, and why.
+fn unranked(group: &Group<'_>) -> String {
+    let reasons = group.cells.iter().filter_map(|cell| {
+        let reason = cell.unranked.as_deref().or_else(|| {
+            cell.rounds.is_empty().then_some("every round was disturbed by other processes")
+        })?;
+        let (server, reason) = (escape(&cell.server), escape(reason));
+        Some(format!("<p class=\"note\">* {server} is not ranked: {reason}.</p>\n"))
+    });
+    reasons.collect()
+}
+
+/// The server's name, with a mark when it is not ranked.
+fn name(cell: &Cell) -> String {
+    let mark = if cell.unranked.is_some() || cell.rounds.is_empty() { " *" } else { "" };
+    format!("{}{mark}", escape(&cell.server))
+}
+
+/// What the original reports printed, to stand beside the tables.
+pub fn published(run: &Run) -> String {
+    if run.published.is_empty() {
+        return String::new();
+    }
+    let mut text = "<h2>What was published</h2>\n<p>Figures of the report that this suite \
+                    repeats, measured by others on other machines.</p>\n"
+        .to_owned();
+    for original in &run.published {
+        let escaped = |cells: &[String]| cells.iter().map(|cell| escape(cell)).collect();
+        let head: Vec<String> = escaped(&original.columns);
+        let head: Vec<&str> = head.iter().map(String::as_str).collect();
+        text += &format!("<h3>{}</h3>\n", escape(&original.title));
+        text += &table(&head, original.rows.iter().map(|row| (false, escaped(row))));
+        text += &format!("<p class=\"note\">{}</p>\n", escape(&original.source));
+    }
+    text
+}
+
+/// A table that scrolls by itself where it is too wide; cells are HTML.
+fn table(head: &[&str], rows: impl Iterator<Item = (bool, Vec<String>)>) -> String {
+    let head: String = head.iter().map(|text| format!("<th>{text}</th>")).collect();
+    let mut body = String::new();
+    for (is_home, cells) in rows {
+        let cells: String = cells.iter().map(|cell| format!("<td>{cell}</td>")).collect();
+        body += &format!("<tr{}>{cells}</tr>\n", if is_home { " class=\"home\"" } else { "" });
+    }
+    format!(
+        "<div class=\"scroll\"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\
+         </table></div>\n"
+    )
+}
