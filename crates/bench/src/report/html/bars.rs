@@ -54,7 +54,8 @@ fn row(bar: &Bar<'_>, top: f64, left: f64, scale: f64) -> String {
     let (middle, base) = (top + ROW / 2.0, top + ROW / 2.0 + 4.5);
     let (low, high) = (x(bar.spread.low), x(bar.spread.high));
     let whisker = format!(
-        "<path class=\"whisker\" d=\"M{low:.1} {middle}H{high:.1}M{low:.1} {a}v8M{high:.1} {a}v8\"/>",
+        "<path class=\"whisker\" \
+         d=\"M{low:.1} {middle}H{high:.1}M{low:.1} {a}v8M{high:.1} {a}v8\"/>",
         a = middle - 4.0,
     );
     format!(
