@@ -9,7 +9,7 @@
 //! | [`measure`] | one round of one server, and its latency at a rate |
 //! | [`judge`] | whose answers differ from its peers' |
 //! | [`environment`] | the machine |
-//! | [`run`] | a whole suite, rounds interleaved between servers |
+//! | [`run()`] | a whole suite, rounds interleaved between servers |
 //! | [`summary`] | a run in a few lines of text |
 //!
 //! Everything runs on 127.0.0.1. Deliberately absent: medians and ranks in the data, because
