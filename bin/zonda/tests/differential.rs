@@ -23,6 +23,15 @@ const ACCEPTED: &[Accepted] = &[
         },
     },
     Accepted {
+        name: "names_below_the_target_of_a_dname_are_written_whole",
+        applies: |found, part| {
+            let mut answer = found.theirs.answer.iter();
+            part == Part::Flags
+                && found.ours.flags == found.theirs.flags | TC
+                && answer.any(|record| record.record_type == type_number("DNAME"))
+        },
+    },
+    Accepted {
         name: "names_of_many_labels_are_compressed_less",
         applies: |found, part| {
             part == Part::Flags
