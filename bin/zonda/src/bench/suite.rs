@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use zonda_bench::data::Run;
 use zonda_bench::load::Pace;
-use zonda_bench::suite::{self, Options, summary};
+use zonda_bench::report;
+use zonda_bench::suite::{self, Options};
 
 /// Run a suite of side-by-side measurements
 ///
@@ -96,7 +97,7 @@ impl Suite {
         if let (Some(file), Some(path)) = (json, &self.json) {
             write(file, &run).map_err(|error| format!("{}: {error}", path.display()))?;
         }
-        let text = summary::text(&run);
+        let text = report::text(&run);
         output::print(|out| out.write_all(text.as_bytes()))?;
         Ok(ExitCode::SUCCESS)
     }

@@ -1,8 +1,8 @@
 //! Figures of a cell, and cells that were measured side by side.
 
 use super::numbers::{grouped, short};
-use super::statistics::Spread;
-use crate::data::{Cell, Round, Run};
+use super::statistics::{Difference, Spread};
+use crate::data::{Cell, LoadPoint, Round, Run, Traffic};
 
 /// A figure that rounds have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,9 @@ pub enum Figure {
     LatencyMean,
     /// The percentile of latency in thousandths, so that 99900 is p99.9; in microseconds.
     Percentile(u32),
+    /// The 99.9th percentile at the rate below saturation that is the same for all servers, from
+    /// the scheduled moment of sending; in microseconds.
+    Tail,
     /// Memory after the round, in MiB.
     Memory,
     /// Context switches of the server for each thousand answered queries.
@@ -24,9 +27,10 @@ pub enum Figure {
 }
 
 /// Figures by which servers and runs are compared, in the order of reports.
-pub const COMPARED: [Figure; 6] = [
+pub const COMPARED: [Figure; 7] = [
     Figure::CpuPerQuery,
     Figure::Qps,
+    Figure::Tail,
     Figure::Percentile(50_000),
     Figure::Percentile(99_000),
     Figure::Memory,
@@ -41,8 +45,9 @@ impl Figure {
             Self::Qps => "queries per second".to_owned(),
             Self::LatencyMean => "average latency".to_owned(),
             Self::Percentile(thousandths) => {
-                format!("p{} latency", f64::from(thousandths) / 1000.0)
+                format!("p{} latency under full load", f64::from(thousandths) / 1000.0)
             }
+            Self::Tail => "p99.9 latency at one rate for all".to_owned(),
             Self::Memory => "memory".to_owned(),
             Self::Switches => "context switches per 1,000 queries".to_owned(),
             Self::Ready => "start to first answer".to_owned(),
@@ -65,9 +70,51 @@ impl Figure {
         self == Self::Qps
     }
 
+    /// Whether it is a time from query to reply.
+    pub fn is_latency(self) -> bool {
+        matches!(self, Self::LatencyMean | Self::Percentile(_) | Self::Tail)
+    }
+
+    /// Whether it belongs into the few sentences that tell a run. Latency under full load does
+    /// not: it is the length of the queue that the generator keeps.
+    pub fn is_headline(self) -> bool {
+        self == Self::Tail || !self.is_latency()
+    }
+
+    /// The smallest difference that counts: starting any process varies by some tens of
+    /// milliseconds, and memory comes in arenas.
+    fn resolution(self) -> f64 {
+        match self {
+            Self::Ready => 0.1,
+            Self::Memory => 1.0,
+            _ => 0.0,
+        }
+    }
+
+    /// How a value stands to another, which is the base of the share.
+    pub fn against(self, value: &Spread, base: &Spread) -> Difference {
+        match value.against(base) {
+            _ if (value.median - base.median).abs() < self.resolution() => Difference::None,
+            difference => difference,
+        }
+    }
+
+    /// The share of queries that were lost where it was measured; 0–1.
+    pub fn loss(self, cell: &Cell) -> f64 {
+        let (lost, sent) = match self {
+            Self::Tail => lost(common_points(cell).map(|point| &point.traffic)),
+            _ => lost(cell.rounds.iter().map(|round| &round.traffic)),
+        };
+        if sent == 0 { 0.0 } else { lost as f64 / sent as f64 }
+    }
+
     /// The figure over all rounds of a cell.
     pub fn of(self, cell: &Cell) -> Option<Spread> {
         match self {
+            Self::Tail => Spread::of(
+                common_points(cell)
+                    .filter_map(|point| percentile(&point.latency.percentiles, 99.9)),
+            ),
             Self::Ready => Spread::of(cell.start.iter().map(|start| start.ready_secs)),
             _ => {
                 let values: Option<Vec<f64>> =
@@ -92,9 +139,19 @@ impl Figure {
             }
             Self::Memory => (round.memory_octets > 0).then(|| mebioctets(round.memory_octets)),
             Self::Switches => Some(round.context_switches as f64 * 1000.0 / completed),
-            Self::Ready => None,
+            Self::Tail | Self::Ready => None,
         }
     }
+}
+
+/// What was measured below saturation at a rate that does not depend on the server.
+fn common_points(cell: &Cell) -> impl Iterator<Item = &LoadPoint> {
+    cell.latency_at.iter().filter(|point| point.label.contains("of saturation of"))
+}
+
+/// Queries lost, and queries sent.
+fn lost<'a>(traffic: impl Iterator<Item = &'a Traffic>) -> (u64, u64) {
+    traffic.fold((0, 0), |(lost, sent), of| (lost + of.lost, sent + of.sent))
 }
 
 /// CPU time of the server in a round, user and system.
@@ -125,12 +182,33 @@ pub struct Group<'a> {
 }
 
 impl<'a> Group<'a> {
+    /// Workload and place.
+    pub fn label(&self) -> String {
+        match self.place.as_str() {
+            "" => self.workload.to_owned(),
+            place => format!("{} · {place}", self.workload),
+        }
+    }
+
     /// Cells of servers that may be ranked: no reflector, no odd answers, and rounds that count.
     pub fn ranked(&self) -> impl Iterator<Item = &'a Cell> {
-        let floor = self.floor.map(|cell| &cell.server);
-        self.cells.iter().copied().filter(move |cell| {
-            Some(&cell.server) != floor && cell.unranked.is_none() && !cell.rounds.is_empty()
-        })
+        self.cells.iter().copied().filter(|cell| self.is_ranked(cell))
+    }
+
+    /// Whether this one of the cells may be ranked.
+    pub fn is_ranked(&self, cell: &Cell) -> bool {
+        !self.is_floor(cell) && self.reason_unranked(cell).is_none()
+    }
+
+    /// Whether this one of the cells is the reflector's.
+    pub fn is_floor(&self, cell: &Cell) -> bool {
+        self.floor.is_some_and(|floor| floor.server == cell.server)
+    }
+
+    /// Why this one of the cells is not ranked though it is no reflector's.
+    pub fn reason_unranked<'c>(&self, cell: &'c Cell) -> Option<&'c str> {
+        let none = "other processes used the machine in every round";
+        cell.unranked.as_deref().or_else(|| cell.rounds.is_empty().then_some(none))
     }
 
     /// CPU per query as a multiple of the reflector's in the round of the same number.

@@ -96,8 +96,9 @@ fn cell(
     size: u64,
 ) -> Cell {
     let rounds = (0..5).map(|number| round(number, cost)).collect();
-    let latency_at = [0.25, 0.5, 0.75, 0.9].map(|share| LoadPoint {
-        label: format!("{:.0} % of saturation of knot", share * 100.0),
+    let shares = [(0.5, ""), (0.9, ""), (0.45, " of knot")];
+    let latency_at = shares.map(|(share, whose)| LoadPoint {
+        label: format!("{:.0} % of saturation{whose}", share * 100.0),
         rate: 600_000.0 * share,
         traffic: traffic(2_000_000),
         latency: latency(cost * (20.0 + 10.0 / (1.05 - share))),

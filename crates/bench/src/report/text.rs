@@ -3,83 +3,115 @@
 use super::figures::{Figure, Group, groups};
 use super::numbers::{difference, grouped, short};
 use super::statistics::Spread;
-use super::verdict::{HOME, behind, sentence};
+use super::verdict::{HOME, Standing, behind, headlines};
 use crate::data::{Cell, Run};
 
 /// Heads of the columns; the first is left-aligned.
-const COLUMNS: [&str; 8] =
-    ["server", "CPU µs/query", "spread", "× floor", "vs best", "QPS", "p99 µs", "MiB"];
+const COLUMNS: [&str; 10] = [
+    "server",
+    "CPU µs/query",
+    "spread",
+    "× floor",
+    "against best",
+    "queries/s",
+    "lost %",
+    "p50 µs",
+    "p99 µs",
+    "MiB",
+];
 
-/// All of it: what ran, a table and a sentence for each place in the matrix, who was skipped.
+/// All of it: a table and sentences for each place in the matrix, who was skipped, and at the end,
+/// where a terminal stands still, what it all says.
 pub fn text(run: &Run) -> String {
     let mut out = format!("{}: {}\n", run.suite, run.title);
     let environment = &run.environment;
     out += &format!("{}, {}, {}\n", environment.cpu, environment.kernel, environment.system);
-    for group in groups(run) {
-        out += &format!("\n{}", group.workload);
-        if !group.place.is_empty() {
-            out += &format!(" · {}", group.place);
+    let groups = groups(run);
+    for group in &groups {
+        out += &format!("\n{}\n{}", group.label(), table(group));
+        for figure in [Figure::CpuPerQuery, Figure::Qps] {
+            if let Some(standing) = Standing::of(group, figure) {
+                out += &format!("  {}: {}\n", figure.name(), standing.sentence());
+            }
         }
+        for line in behind(group) {
+            out += &format!("  {HOME} is behind: {line}\n");
+        }
+    }
+    if !run.skipped.is_empty() {
         out += "\n";
-        out += &table(&group);
-        out += &format!("{}\n", sentence(&group));
-        for line in behind(&group) {
-            out += &format!("  {HOME} behind: {line}\n");
-        }
     }
     for skipped in &run.skipped {
-        out += &format!("\nskipped {}: {}", skipped.server, skipped.reason);
+        out += &format!("skipped {}: {}\n", skipped.server, skipped.reason);
     }
-    if run.skipped.is_empty() { out } else { out + "\n" }
+    let found = headlines(&groups);
+    if !found.is_empty() {
+        out += "\nIn short\n";
+    }
+    for (figure, sentence) in found {
+        out += &format!("  {}: {sentence}\n", figure.name());
+    }
+    out
 }
 
-/// A row for each server; who is not ranked says why below.
+/// A row for each server, the floor first, then by CPU per query, those not ranked last; these are
+/// marked and say why below.
 fn table(group: &Group<'_>) -> String {
-    let best = group
-        .ranked()
-        .filter_map(|cell| Figure::CpuPerQuery.of(cell))
-        .min_by(|a, b| a.median.total_cmp(&b.median));
+    let best = Standing::of(group, Figure::CpuPerQuery);
+    let best = best.as_ref().map(Standing::best);
+    let mut cells = group.cells.clone();
+    cells.sort_by(|a, b| {
+        let key = |cell: &Cell| (!group.is_floor(cell), !group.is_ranked(cell));
+        let cost = |cell| Figure::CpuPerQuery.of(cell).map_or(f64::INFINITY, |cost| cost.median);
+        key(a).cmp(&key(b)).then(cost(a).total_cmp(&cost(b)))
+    });
     let mut rows = vec![COLUMNS.map(str::to_owned)];
-    rows.extend(group.cells.iter().map(|cell| row(group, cell, best.as_ref())));
+    rows.extend(cells.iter().map(|cell| row(group, cell, best)));
     let mut out = aligned(&rows);
-    for cell in &group.cells {
-        if let Some(reason) = &cell.unranked {
-            out += &format!("  {} is not ranked: {reason}\n", cell.server);
-        } else if cell.rounds.is_empty() {
-            out += &format!("  {} was not measured: every round was disturbed\n", cell.server);
+    for cell in cells {
+        if let Some(reason) = group.reason_unranked(cell) {
+            out += &format!("  * {} is not ranked: {reason}\n", cell.server);
         }
     }
     out
 }
 
 /// A server's figures.
-fn row(group: &Group<'_>, cell: &Cell, best: Option<&Spread>) -> [String; 8] {
+fn row(group: &Group<'_>, cell: &Cell, best: Option<&Spread>) -> [String; 10] {
     let show = |spread: Option<Spread>, show: fn(f64) -> String| {
         spread.map_or_else(|| "–".to_owned(), |spread| show(spread.median))
     };
     let cost = Figure::CpuPerQuery.of(cell);
-    let ranked = group.ranked().any(|other| std::ptr::eq(other, cell));
     let versus = match (cost, best) {
-        (Some(cost), Some(best)) if ranked && cost == *best => "best".to_owned(),
-        (Some(cost), Some(best)) if ranked => difference(cost.against(best)),
+        (Some(cost), Some(best)) if group.is_ranked(cell) && cost == *best => "best".to_owned(),
+        (Some(cost), Some(best)) if group.is_ranked(cell) => {
+            difference(Figure::CpuPerQuery.against(&cost, best))
+        }
         _ => "–".to_owned(),
     };
     let spread = cost
         .map_or_else(|| "–".to_owned(), |cost| format!("{}–{}", short(cost.low), short(cost.high)));
+    let mark = if group.reason_unranked(cell).is_some() { " *" } else { "" };
+    let lost = match Figure::Qps.loss(cell) {
+        0.0 => "0".to_owned(),
+        loss => short(loss * 100.0),
+    };
     [
-        cell.server.clone(),
+        format!("{}{mark}", cell.server),
         show(cost, short),
         spread,
         show(group.times_floor(cell), short),
         versus,
         show(Figure::Qps.of(cell), grouped),
+        lost,
+        show(Figure::Percentile(50_000).of(cell), short),
         show(Figure::Percentile(99_000).of(cell), short),
         show(Figure::Memory.of(cell), short),
     ]
 }
 
 /// Columns as wide as their widest text, the first to the left and the others to the right.
-fn aligned(rows: &[[String; 8]]) -> String {
+fn aligned(rows: &[[String; 10]]) -> String {
     let width = |column: usize| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
     };
@@ -102,10 +134,14 @@ mod tests {
     #[test]
     fn the_text_says_who_is_ahead_and_where_zonda_is_behind() {
         let text = text(&run());
-        assert!(text.contains("zonda is behind knot"), "{text}");
-        assert!(text.contains("zonda behind: CPU per query: 1.42 µs behind knot"), "{text}");
+        assert!(text.contains("  zonda is behind: CPU per query: 1.42 µs, behind knot"), "{text}");
         assert!(text.contains("coredns is not ranked: answers 12 % REFUSED"), "{text}");
         assert!(text.contains("skipped dinodns: npm is not installed"), "{text}");
+        let end = text.lines().skip_while(|line| *line != "In short").nth(1);
+        assert!(
+            end.is_some_and(|line| line.contains("level with the best in 3, behind in 3")),
+            "{text}"
+        );
     }
 
     #[test]

@@ -10,7 +10,6 @@
 //! | [`judge`] | whose answers differ from its peers' |
 //! | [`environment`] | the machine |
 //! | [`run()`] | a whole suite, rounds interleaved between servers |
-//! | [`summary`] | a run in a few lines of text |
 //!
 //! Everything runs on 127.0.0.1. Deliberately absent: medians and ranks in the data, because
 //! whoever shows it computes them; see [`crate::data`].
@@ -23,7 +22,6 @@ pub mod place;
 pub mod run;
 pub mod series;
 pub mod spec;
-pub mod summary;
 
 pub use run::{Options, SuiteError, run};
 pub use spec::{SpecError, Suite};

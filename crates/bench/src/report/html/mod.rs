@@ -11,8 +11,9 @@ mod screen;
 mod surroundings;
 mod tables;
 
+use super::figures::Figure;
 use super::figures::{Group, groups};
-use super::verdict::{HOME, behind, sentence};
+use super::verdict::{HOME, Standing, behind};
 use crate::data::Run;
 
 /// Looks of the page.
@@ -49,18 +50,16 @@ fn in_short(groups: &[Group<'_>]) -> String {
     let items: String = groups
         .iter()
         .map(|group| {
-            format!("<li><b>{}</b>{}</li>\n", escape(&label(group)), escape(&sentence(group)))
+            format!("<li><b>{}</b>{}</li>\n", escape(&group.label()), escape(&sentence(group)))
         })
         .collect();
     format!("<ul class=\"short\">\n{items}</ul>\n")
 }
 
-/// Workload and place.
-fn label(group: &Group<'_>) -> String {
-    match group.place.as_str() {
-        "" => group.workload.to_owned(),
-        place => format!("{} · {place}", group.workload),
-    }
+/// Who is ahead in CPU per query.
+fn sentence(group: &Group<'_>) -> String {
+    Standing::of(group, Figure::CpuPerQuery)
+        .map_or_else(|| "No server can be ranked here.".to_owned(), |standing| standing.sentence())
 }
 
 /// All about one place in the matrix.
