@@ -23,6 +23,12 @@ use crate::udp::UdpSocket;
 /// Bytes in a cache line.
 const CACHE_LINE: usize = 64;
 
+/// Bytes from one buffer of a batch to the next: an odd number of cache lines, since at a distance
+/// of 4096 bytes all would share one set of L1.
+pub fn stride_of(capacity: usize) -> usize {
+    (capacity.div_ceil(CACHE_LINE) | 1) * CACHE_LINE
+}
+
 /// One datagram of a batch: who sent it, and the place of both query and reply.
 #[derive(Debug)]
 pub struct Datagram<'a> {
@@ -75,8 +81,7 @@ impl DatagramBatch {
     pub fn new(width: usize, capacity: usize) -> Self {
         const WIDTH_MAX: usize = 1024;
         let width = width.clamp(1, WIDTH_MAX);
-        // An odd number of cache lines: at a distance of 4096 bytes all would share one set of L1.
-        let stride = (capacity.div_ceil(CACHE_LINE) | 1) * CACHE_LINE;
+        let stride = stride_of(capacity);
         let mut batch = Self {
             messages: Vec::with_capacity(width),
             iovecs: vec![iovec { iov_base: ptr::null_mut(), iov_len: capacity }; width],

@@ -11,6 +11,7 @@ use std::ptr;
 use libc::{c_int, c_uint, iovec, mmsghdr, msghdr};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::batch::stride_of;
 use crate::udp::{ask_for_buffers, dropped_by};
 use crate::{UdpOptions, check};
 
@@ -62,21 +63,18 @@ pub enum SendCall {
     Single,
     /// One call for all.
     Batch,
-    /// One call for all; neighbours of one length are one message until the last layer (GSO).
+    /// One call for all, sorted by length: those of one length are one message until the last layer
+    /// (GSO). Cheaper for the sender than any real client is.
     Segments,
 }
 
-/// Datagrams that lie side by side in memory and leave as one message.
+/// A gathered datagram.
 #[derive(Clone, Copy)]
-struct Run {
+struct Part {
     /// Where it begins in the batch's octets.
     start: usize,
-    /// Octets of all its datagrams.
+    /// Its octets.
     len: usize,
-    /// Octets of each of them.
-    segment: usize,
-    /// How many there are.
-    count: usize,
 }
 
 /// The control message that says how long each segment of a run is.
@@ -103,8 +101,8 @@ pub struct SendBatch {
     call: SendCall,
     /// The datagrams, without gaps.
     octets: Vec<u8>,
-    /// Where each message lies in `octets`.
-    runs: Vec<Run>,
+    /// Where each datagram lies in `octets`.
+    parts: Vec<Part>,
     /// The same as pointers; only valid within one send.
     iovecs: Vec<iovec>,
     /// Lengths of segments; only used with [`SendCall::Segments`].
@@ -123,7 +121,7 @@ impl SendBatch {
         Self {
             call,
             octets: Vec::new(),
-            runs: Vec::new(),
+            parts: Vec::new(),
             iovecs: Vec::new(),
             controls: Vec::new(),
             messages: Vec::new(),
@@ -133,18 +131,7 @@ impl SendBatch {
     /// Adds a datagram; its octets may be changed until the batch is sent.
     pub fn push(&mut self, datagram: &[u8]) -> &mut [u8] {
         let (start, len) = (self.octets.len(), datagram.len());
-        match self.runs.last_mut() {
-            Some(run)
-                if self.call == SendCall::Segments
-                    && run.segment == len
-                    && run.count < SEGMENTS_MAX
-                    && run.len + len <= PAYLOAD_MAX =>
-            {
-                run.len += len;
-                run.count += 1;
-            }
-            _ => self.runs.push(Run { start, len, segment: len, count: 1 }),
-        }
+        self.parts.push(Part { start, len });
         self.octets.extend_from_slice(datagram);
         &mut self.octets[start..]
     }
@@ -156,15 +143,18 @@ impl SendBatch {
             SendCall::Single => self.send_singly(socket),
             SendCall::Batch | SendCall::Segments => self.send_together(socket),
         };
-        self.runs.clear();
+        self.parts.clear();
         self.octets.clear();
         refused
     }
 
     /// A call for each datagram.
     fn send_singly(&self, socket: &ClientSocket) -> usize {
-        let send = |run: &&Run| socket.socket.send(&self.octets[run.start..][..run.len]).is_err();
-        self.runs.iter().filter(send).count()
+        let refuses = |part: &&Part| {
+            let datagram = &self.octets[part.start..][..part.len];
+            socket.socket.send(datagram).is_err()
+        };
+        self.parts.iter().filter(refuses).count()
     }
 
     /// As few calls as possible.
@@ -188,7 +178,7 @@ impl SendBatch {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // The error belongs to the first message; sendmmsg(2) sent none.
                 Err(_) => {
-                    refused += self.runs[next].count;
+                    refused += self.messages[next].msg_hdr.msg_iovlen;
                     next += 1;
                 }
             }
@@ -196,25 +186,43 @@ impl SendBatch {
         refused
     }
 
-    /// Makes `messages` point at the runs.
+    /// Makes `messages` point at the datagrams.
     fn build_messages(&mut self) {
         self.iovecs.clear();
         self.controls.clear();
         self.messages.clear();
-        for run in &self.runs {
-            let part = &mut self.octets[run.start..][..run.len];
-            self.iovecs.push(iovec { iov_base: part.as_mut_ptr().cast(), iov_len: run.len });
-            self.controls.push(SegmentSize::new(run.segment));
+        if self.call == SendCall::Segments {
+            self.parts.sort_unstable_by_key(|part| (part.len, part.start));
         }
-        for (index, run) in self.runs.iter().enumerate() {
-            let iovec = self.iovecs.as_mut_ptr().wrapping_add(index);
-            let mut message = message(iovec);
-            if run.count > 1 {
-                message.msg_hdr.msg_control = self.controls.as_mut_ptr().wrapping_add(index).cast();
+        let base = self.octets.as_mut_ptr();
+        self.iovecs.extend(self.parts.iter().map(|part| iovec {
+            iov_base: base.wrapping_add(part.start).cast(),
+            iov_len: part.len,
+        }));
+        let mut next = 0;
+        while let Some(first) = self.parts.get(next) {
+            let count = self.message_width(next);
+            self.messages.push(message(self.iovecs.as_mut_ptr().wrapping_add(next), count));
+            self.controls.push(SegmentSize::new(first.len));
+            next += count;
+        }
+        // Only now do the controls stay where they are.
+        for (message, control) in self.messages.iter_mut().zip(&mut self.controls) {
+            if message.msg_hdr.msg_iovlen > 1 {
+                message.msg_hdr.msg_control = ptr::from_mut(control).cast();
                 message.msg_hdr.msg_controllen = size_of::<SegmentSize>();
             }
-            self.messages.push(message);
         }
+    }
+
+    /// How many datagrams from the one at `place` on leave as one message.
+    fn message_width(&self, place: usize) -> usize {
+        if self.call != SendCall::Segments {
+            return 1;
+        }
+        let len = self.parts[place].len;
+        let most = SEGMENTS_MAX.min(PAYLOAD_MAX / len.max(1)).max(1);
+        self.parts[place..].iter().take(most).take_while(|part| part.len == len).count()
     }
 }
 
@@ -232,14 +240,14 @@ impl SegmentSize {
     }
 }
 
-/// A message of one part, without address and control messages.
-fn message(part: *mut iovec) -> mmsghdr {
+/// A message of `count` parts, without address and control messages.
+fn message(parts: *mut iovec, count: usize) -> mmsghdr {
     mmsghdr {
         msg_hdr: msghdr {
             msg_name: ptr::null_mut(),
             msg_namelen: 0,
-            msg_iov: part,
-            msg_iovlen: 1,
+            msg_iov: parts,
+            msg_iovlen: count,
             msg_control: ptr::null_mut(),
             msg_controllen: 0,
             msg_flags: 0,
@@ -254,10 +262,10 @@ pub struct ReceiveBatch {
     messages: Vec<mmsghdr>,
     /// One part for each message; points at `buffers`.
     _iovecs: Vec<iovec>,
-    /// The datagrams, `capacity` apart.
+    /// The datagrams, `stride` apart.
     buffers: Vec<u8>,
-    /// Octets of one buffer.
-    capacity: usize,
+    /// Octets from one buffer to the next.
+    stride: usize,
     /// How many datagrams there are.
     received: usize,
 }
@@ -270,16 +278,15 @@ impl ReceiveBatch {
     #[must_use]
     pub fn new(width: usize, capacity: usize) -> Self {
         let width = width.clamp(1, 1024);
-        let mut buffers = vec![0; width * capacity];
+        let stride = stride_of(capacity);
+        let mut buffers = vec![0; width * stride];
         let base: *mut u8 = buffers.as_mut_ptr();
-        let iovec = |place| iovec {
-            iov_base: base.wrapping_add(place * capacity).cast(),
-            iov_len: capacity,
-        };
+        let iovec =
+            |place| iovec { iov_base: base.wrapping_add(place * stride).cast(), iov_len: capacity };
         let mut iovecs: Vec<iovec> = (0..width).map(iovec).collect();
         let first = iovecs.as_mut_ptr();
-        let messages = (0..width).map(|place| message(first.wrapping_add(place))).collect();
-        Self { messages, _iovecs: iovecs, buffers, capacity, received: 0 }
+        let messages = (0..width).map(|place| message(first.wrapping_add(place), 1)).collect();
+        Self { messages, _iovecs: iovecs, buffers, stride, received: 0 }
     }
 
     /// Takes what is queued, without waiting; returns whether the batch is full, so that there may
@@ -311,7 +318,7 @@ impl ReceiveBatch {
     /// The datagrams; those longer than the capacity are cut.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let lens = self.messages[..self.received].iter().map(|message| message.msg_len as usize);
-        self.buffers.chunks_exact(self.capacity).zip(lens).map(|(buffer, len)| &buffer[..len])
+        self.buffers.chunks_exact(self.stride).zip(lens).map(|(buffer, len)| &buffer[..len])
     }
 }
 
@@ -341,16 +348,18 @@ mod tests {
 
     #[test]
     fn datagrams_arrive_one_by_one_however_they_are_sent() {
-        let lens = [30, 30, 30, 31, 31, 29];
+        let lens = [30, 31, 30, 30, 31, 29];
         let all = lens.iter().enumerate().map(|(index, len)| {
             let mut octets = vec![0; *len];
             octets[0] = index as u8;
             octets
         });
-        let all: Vec<_> = all.collect();
-        for call in [SendCall::Single, SendCall::Batch, SendCall::Segments] {
+        let mut all: Vec<_> = all.collect();
+        for call in [SendCall::Single, SendCall::Batch] {
             assert_eq!(exchange(call, &lens), all, "{call:?}");
         }
+        all.sort_by_key(Vec::len);
+        assert_eq!(exchange(SendCall::Segments, &lens), all);
     }
 
     #[test]

@@ -16,6 +16,9 @@ use super::{LoadError, Mode, Plan};
 /// Queries sent by one call.
 const SEND_WIDTH: u64 = 64;
 
+/// The same where those of one length are one message, which more of them make longer.
+const SEGMENTED_SEND_WIDTH: u64 = 512;
+
 /// Longest wait for a reply; what else is due is looked at in between.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
@@ -156,10 +159,11 @@ impl<'a> Worker<'a> {
 
     /// Sends what is due, a batch from each client; returns whether there is more.
     fn send(&mut self, now: u64) -> bool {
+        let width = if self.plan.segment { SEGMENTED_SEND_WIDTH } else { SEND_WIDTH };
         for _ in 0..self.ledgers.len() {
             let room = self.room(self.turn);
             if room > 0 {
-                let numbers = self.supply.take(SEND_WIDTH.min(room as u64), now);
+                let numbers = self.supply.take(width.min(room as u64), now);
                 if numbers.is_empty() {
                     return false;
                 }
