@@ -2,14 +2,14 @@
 
 use crate::output;
 use clap::{Args, ValueEnum};
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use zonda_bench::data::Run;
 use zonda_bench::load::Pace;
-use zonda_bench::report;
-use zonda_bench::suite::{self, Options};
+use zonda_bench::report::{self, json};
+use zonda_bench::suite::{self, Options, Step};
 
 /// Run a suite of side-by-side measurements
 ///
@@ -18,7 +18,7 @@ use zonda_bench::suite::{self, Options};
 #[command(after_help = "\
 Examples:
   zonda bench suite --list
-  zonda bench suite erldns --against zonda,knot,nsd --json erldns.json
+  zonda bench suite erldns --against zonda,knot,nsd --json erldns.json --html erldns.html
   zonda bench suite ./mine.toml --rounds 7 --server-cpus 0,1 --load-cpus 2,3")]
 pub struct Suite {
     /// A suite's name, or a FILE.toml
@@ -51,9 +51,12 @@ pub struct Suite {
     /// Repeat a round when other processes used more of the machine; 5 by default
     #[arg(long, value_name = "PERCENT", value_parser = positive_number)]
     max_foreign: Option<f64>,
-    /// Write all that was measured to a file
+    /// Keep all that was measured in a file, after each round, so that nothing is lost when it ends
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write a page with tables and charts to a file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 /// How many queries one call sends.
@@ -77,8 +80,10 @@ impl Suite {
     /// Runs the suite of this name.
     fn measure(&self, name: &str) -> Result<ExitCode, String> {
         let suite = suite::Suite::named(name).map_err(|error| error.to_string())?;
-        // Made before hours of measuring, not after them.
-        let json = self.json.as_deref().map(create).transpose()?;
+        // Refused before hours of measuring, not after them.
+        for path in [&self.json, &self.html].into_iter().flatten() {
+            check_writable(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        }
         let options = Options {
             against: self.against.clone(),
             workloads: self.workloads.clone(),
@@ -92,28 +97,49 @@ impl Suite {
             },
             foreign_cpu_max: self.max_foreign.map(|percent| percent / 100.0),
         };
-        let run = suite::run(&suite, &options, &mut |line| eprintln!("{line}"))
-            .map_err(|error| format!("{name}: {error}"))?;
-        if let (Some(file), Some(path)) = (json, &self.json) {
-            write(file, &run).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut kept = Ok(());
+        let run = suite::run(&suite, &options, &mut |step| match step {
+            Step::Said(line) => eprintln!("{line}"),
+            Step::Measured(run) => kept = self.keep(run),
+        });
+        let run = run.map_err(|error| format!("{name}: {error}"))?;
+        kept?;
+        if let Some(path) = &self.html {
+            write_whole(path, |out| out.write_all(report::html(&run).as_bytes()))?;
         }
-        let text = report::text(&run);
-        output::print(|out| out.write_all(text.as_bytes()))?;
+        output::print(|out| out.write_all(report::text(&run).as_bytes()))?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Writes the raw data, if they are wanted.
+    fn keep(&self, run: &Run) -> Result<(), String> {
+        self.json.as_ref().map_or(Ok(()), |path| write_whole(path, |out| json::write(run, out)))
     }
 }
 
-/// Makes the file for the raw data.
-fn create(path: &Path) -> Result<File, String> {
-    File::create(path).map_err(|error| format!("{}: {error}", path.display()))
+/// The file beside `path` that takes its place when it is whole.
+fn part(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
 }
 
-/// Writes the raw data.
-fn write(file: File, run: &Run) -> std::io::Result<()> {
-    let mut out = BufWriter::new(file);
-    serde_json::to_writer_pretty(&mut out, run)?;
-    out.write_all(b"\n")?;
-    out.flush()
+/// Whether [`write_whole`] will be able to write here.
+fn check_writable(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    File::create(part(path))?;
+    fs::remove_file(part(path))
+}
+
+/// Writes a file so that there is at every moment either what was there before or the whole.
+fn write_whole(path: &Path, write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> Result<(), String> {
+    let mut text = Vec::new();
+    let written = write(&mut text)
+        .and_then(|()| fs::write(part(path), &text))
+        .and_then(|()| fs::rename(part(path), path));
+    written.map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Prints what there is.

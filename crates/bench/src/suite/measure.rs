@@ -1,7 +1,7 @@
 //! One round of one server, and its latency at a rate.
 
-use std::process;
 use std::time::{Duration, Instant};
+use std::{process, thread};
 
 use super::bed::Bed;
 use crate::data::{LoadPoint, Round};
@@ -59,11 +59,26 @@ fn run(bed: &Bed, plan: &Plan) -> Result<(Outcome, Usage, f64), LoadError> {
     Ok((outcome, after.server.since(&before.server), after.foreign_share_since(&before)))
 }
 
+/// Waits until others leave the machine alone for a second, as long as `limit` at most.
+pub fn wait_until_quiet(foreign_cpu_max: f64, limit: Duration) {
+    const INTERVAL: Duration = Duration::from_secs(1);
+    let began = Instant::now();
+    let mut before = Reading::of_machine();
+    while began.elapsed() < limit {
+        thread::sleep(INTERVAL);
+        let now = Reading::of_machine();
+        if now.foreign_share_since(&before) <= foreign_cpu_max {
+            return;
+        }
+        before = now;
+    }
+}
+
 /// What the kernel's counters say at one moment.
 struct Reading {
     /// When.
     at: Instant,
-    /// The server's processes.
+    /// The server's processes; nothing when nobody asks.
     server: Usage,
     /// CPU time of this process and all below it.
     own_secs: f64,
@@ -72,11 +87,16 @@ struct Reading {
 }
 
 impl Reading {
-    /// Reads them.
+    /// Reads all.
     fn take(bed: &Bed) -> Self {
+        Self { server: bed.usage(), ..Self::of_machine() }
+    }
+
+    /// Reads what tells how much others use.
+    fn of_machine() -> Self {
         Self {
             at: Instant::now(),
-            server: bed.usage(),
+            server: Usage::default(),
             own_secs: procfs::usage(process::id()).cpu_secs(),
             busy_secs: procfs::busy_secs(),
         }

@@ -10,18 +10,24 @@
 //! | [`judge`] | whose answers differ from its peers' |
 //! | [`environment`] | the machine |
 //! | [`run()`] | a whole suite, rounds interleaved between servers |
+//! | `progress`, `words` | how far it is, and what is said meanwhile |
+//! | [`error`] | why it did not run |
 //!
 //! Everything runs on 127.0.0.1. Deliberately absent: medians and ranks in the data, because
 //! whoever shows it computes them; see [`crate::data`].
 
 pub mod bed;
 pub mod environment;
+pub mod error;
 pub mod judge;
 pub mod measure;
 pub mod place;
+mod progress;
 pub mod run;
 pub mod series;
 pub mod spec;
+mod words;
 
-pub use run::{Options, SuiteError, run};
+pub use error::SuiteError;
+pub use run::{Options, Step, run};
 pub use spec::{SpecError, Suite};

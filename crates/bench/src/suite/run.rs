@@ -1,18 +1,21 @@
 //! A whole suite, rounds interleaved between servers.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use std::{env, fmt, fs, io, process};
+use std::{env, fs, io, process};
 
-use super::bed::{Bed, BedError, Contestant, Ground, Stock};
+use super::bed::{Bed, Contestant, Ground, Stock};
 use super::environment::environment;
-use super::place::{Place, SettingError};
+use super::error::SuiteError;
+use super::place::Place;
+use super::progress::{Progress, duration};
 use super::spec::{Suite, Workload};
-use super::{judge, measure};
-use crate::data::{Cell, FORMAT, LoadPoint, Method, Round, Run, Server, Setup, Skipped};
+use super::{judge, measure, words};
+use crate::data::{Cell, FORMAT, Method, Round, Run, Server, Setup, Skipped};
 use crate::load::{End, Mode, Pace, Plan};
 use crate::server::locate::locate;
-use crate::server::{Kind, KindError, Missing};
+use crate::server::{Kind, Missing, Role};
 
 /// A round counts when other processes used no more than this share of the machine, unless the
 /// command line says otherwise.
@@ -21,6 +24,12 @@ const FOREIGN_CPU_MAX: f64 = 0.05;
 const TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a round is repeated that others disturbed, before the server goes without it.
 const REPEATS_MAX: usize = 3;
+/// How long others are waited for before such a repeat.
+const QUIET_WAIT: Duration = Duration::from_secs(30);
+/// What starting and stopping a server takes, for the estimate.
+const START_SECS: f64 = 1.5;
+/// The name of the folder for files, before the number of the process.
+const FOLDER: &str = "zonda-bench-";
 /// Most octets of a configuration that are kept for the report.
 const FILE_OCTETS_MAX: usize = 4096;
 
@@ -46,51 +55,63 @@ pub struct Options {
     pub foreign_cpu_max: Option<f64>,
 }
 
-/// Runs a suite; `say` is told each step as it is done.
-pub fn run(suite: &Suite, options: &Options, say: &mut dyn FnMut(&str)) -> Result<Run, SuiteError> {
-    let began = Instant::now();
+/// What is told while a suite runs.
+pub enum Step<'a> {
+    /// A line for whoever waits.
+    Said(&'a str),
+    /// One more round is done; this is all that has been measured.
+    Measured(&'a Run),
+}
+
+/// Runs a suite; `watch` is told each step as it is done.
+///
+/// # Errors
+/// When nothing can be measured. A server that fails is marked, and the others go on.
+pub fn run(
+    suite: &Suite,
+    options: &Options,
+    watch: &mut dyn FnMut(Step<'_>),
+) -> Result<Run, SuiteError> {
     let ground = Ground::of(options)?;
     let kinds = kinds(suite, options)?;
-    let (seconds, rounds) =
-        (options.seconds.unwrap_or(suite.seconds), options.rounds.unwrap_or(suite.rounds));
-    let mut runner = Runner {
-        method: Method {
-            seconds,
-            rounds,
-            warm_up_secs: suite.warm_up_secs,
-            pace: match options.pace {
-                Pace::Batch => "batch".to_owned(),
-                Pace::Dnsperf => "dnsperf".to_owned(),
-            },
-            server_cpus: ground.server_cpus.clone(),
-            load_cpus: ground.load_cpus.clone(),
-            foreign_cpu_max: options.foreign_cpu_max.unwrap_or(FOREIGN_CPU_MAX),
-        },
-        ground,
-        pace: options.pace,
-        contestants: Vec::new(),
-        setups: BTreeMap::new(),
-        skipped: Vec::new(),
-        say,
-    };
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let run = empty_run(suite, options, &ground);
+    let (began, progress, pace) = (Instant::now(), Progress::new(0.0), options.pace);
+    let contestants = Vec::new();
+    let mut runner = Runner { run, ground, pace, contestants, began, progress, watch };
     runner.admit(kinds);
-    let cells = runner.workloads(suite, options);
+    let result = runner.hold_all(suite, options);
     let _ = fs::remove_dir_all(&runner.ground.folder);
-    let cells = cells?;
-    Ok(Run {
+    result.map(|()| runner.run)
+}
+
+/// A run in which nothing is measured yet.
+fn empty_run(suite: &Suite, options: &Options, ground: &Ground) -> Run {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let method = Method {
+        seconds: options.seconds.unwrap_or(suite.seconds),
+        rounds: options.rounds.unwrap_or(suite.rounds),
+        warm_up_secs: suite.warm_up_secs,
+        pace: match options.pace {
+            Pace::Batch => "batch".to_owned(),
+            Pace::Dnsperf => "dnsperf".to_owned(),
+        },
+        server_cpus: ground.server_cpus.clone(),
+        load_cpus: ground.load_cpus.clone(),
+        foreign_cpu_max: options.foreign_cpu_max.unwrap_or(FOREIGN_CPU_MAX),
+    };
+    Run {
         format: FORMAT,
         suite: suite.name.clone(),
         title: suite.title.clone(),
         began_unix_secs: since_1970.as_secs(),
-        took_secs: began.elapsed().as_secs_f64(),
+        took_secs: 0.0,
         environment: environment(),
-        servers: runner.servers(),
-        method: runner.method,
-        skipped: runner.skipped,
-        cells,
+        method,
+        servers: Vec::new(),
+        skipped: Vec::new(),
+        cells: Vec::new(),
         published: suite.published.clone(),
-    })
+    }
 }
 
 /// The kinds that take part, the floor first.
@@ -113,7 +134,8 @@ impl Ground {
         let chosen = |given: &[usize], half: &[usize]| {
             if given.is_empty() { half.to_vec() } else { given.to_vec() }
         };
-        let folder = env::temp_dir().join(format!("zonda-bench-{}", process::id()));
+        remove_left_folders();
+        let folder = env::temp_dir().join(format!("{FOLDER}{}", process::id()));
         fs::create_dir_all(&folder)?;
         let servers = if servers.is_empty() { load } else { servers };
         Ok(Self {
@@ -124,25 +146,80 @@ impl Ground {
     }
 }
 
+/// Removes what interrupted runs have left: it can be the files of a million zones.
+fn remove_left_folders() {
+    for entry in fs::read_dir(env::temp_dir()).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// One place of a workload, with those who take part.
+struct Contest<'a> {
+    /// What is asked.
+    workload: &'a Workload,
+    /// The place.
+    place: Place,
+    /// The servers, the floor first.
+    contestants: Vec<Contestant>,
+}
+
+/// A server's place in a contest, and in the run.
+#[derive(Clone, Copy)]
+struct Seat<'a> {
+    /// The contest.
+    contest: &'a Contest<'a>,
+    /// What all are given.
+    stock: &'a Stock,
+    /// The server.
+    contestant: &'a Contestant,
+    /// The number of its cell in the run.
+    cell: usize,
+}
+
+impl Seat<'_> {
+    /// How the server is started here.
+    fn role(&self) -> &Role {
+        let role = self.contestant.role(self.contest.workload);
+        role.expect("contestants without a role were left out")
+    }
+}
+
 /// A suite at work.
 struct Runner<'a> {
-    /// How it measures.
-    method: Method,
+    /// What has been measured.
+    run: Run,
     /// Where it runs.
     ground: Ground,
     /// See [`Options::pace`].
     pace: Pace,
     /// Servers that are there.
     contestants: Vec<Contestant>,
-    /// How each was started, by name.
-    setups: BTreeMap<String, Vec<Setup>>,
-    /// Servers that are not, and places that this machine is too small for.
-    skipped: Vec<Skipped>,
+    /// When it began.
+    began: Instant,
+    /// How far it is.
+    progress: Progress,
     /// Is told each step.
-    say: &'a mut dyn FnMut(&str),
+    watch: &'a mut dyn FnMut(Step<'_>),
 }
 
 impl Runner<'_> {
+    /// Tells a line.
+    fn say(&mut self, line: &str) {
+        (self.watch)(Step::Said(line));
+    }
+
+    /// Tells a line with how far the suite is, and what has been measured.
+    fn report(&mut self, line: &str) {
+        let line = format!("[{}] {line}", self.progress);
+        self.say(&line);
+        self.run.took_secs = self.began.elapsed().as_secs_f64();
+        (self.watch)(Step::Measured(&self.run));
+    }
+
     /// Looks for each kind's program.
     fn admit(&mut self, kinds: Vec<Kind>) {
         for kind in kinds {
@@ -156,58 +233,109 @@ impl Runner<'_> {
     /// Says and notes that a server does not take part; once for each reason.
     fn skip(&mut self, server: &str, reason: String) {
         let skipped = Skipped { server: server.to_owned(), reason };
-        if !self.skipped.contains(&skipped) {
-            (self.say)(&format!("skipped: {}", skipped.reason));
-            self.skipped.push(skipped);
+        if !self.run.skipped.contains(&skipped) {
+            self.say(&format!("skipped: {}", skipped.reason));
+            self.run.skipped.push(skipped);
         }
     }
 
-    /// Every workload at every place that the machine has the CPUs for.
-    fn workloads(&mut self, suite: &Suite, options: &Options) -> Result<Vec<Cell>, SuiteError> {
+    /// Every contest for which the machine has the CPUs, one after the other.
+    fn hold_all(&mut self, suite: &Suite, options: &Options) -> Result<(), SuiteError> {
+        let contests = self.contests(suite, options)?;
+        let turns: usize = contests.iter().map(|contest| contest.contestants.len()).sum();
+        if turns == 0 {
+            return Err(SuiteError::Nothing);
+        }
+        let expected_secs = contests.iter().map(|contest| self.contest_secs(contest)).sum();
+        self.progress = Progress::new(expected_secs);
+        let Method { seconds, rounds, .. } = self.run.method;
+        self.say(&format!(
+            "{}: {} places, {turns} cells, {rounds} rounds of {seconds} s each: about {}",
+            suite.name,
+            contests.len(),
+            duration(Duration::from_secs_f64(expected_secs)),
+        ));
+        contests.iter().try_for_each(|contest| self.hold(contest))
+    }
+
+    /// All contests of a suite.
+    fn contests<'s>(
+        &mut self,
+        suite: &'s Suite,
+        options: &Options,
+    ) -> Result<Vec<Contest<'s>>, SuiteError> {
         let wanted = |workload: &&Workload| match &options.workloads {
             Some(names) => names.contains(&workload.name),
             None => true,
         };
-        let mut cells = Vec::new();
+        let mut contests = Vec::new();
         for workload in suite.workloads.iter().filter(wanted) {
+            let contestants = self.contestants_of(workload, options.against.is_some());
             for place in Place::all(workload)? {
                 if place.cpus() > self.ground.server_cpus.len() {
                     let (cpus, text) = (place.cpus(), place.text());
                     self.skip("all", format!("{}, {text}: needs {cpus} CPUs", workload.name));
                     continue;
                 }
-                cells.extend(self.cells(workload, &place, options.against.is_some())?);
+                contests.push(Contest { workload, place, contestants: contestants.clone() });
             }
         }
-        if cells.is_empty() { Err(SuiteError::Nothing) } else { Ok(cells) }
+        Ok(contests)
     }
 
-    /// The cells of one place: in each round, every server in turn.
-    fn cells(
-        &mut self,
-        workload: &Workload,
-        place: &Place,
-        chosen: bool,
-    ) -> Result<Vec<Cell>, SuiteError> {
-        let contestants = self.contestants_of(workload, chosen);
+    /// What a contest is expected to take.
+    fn contest_secs(&self, contest: &Contest<'_>) -> f64 {
+        let rounds = self.run.method.rounds as f64 * self.round_secs(contest);
+        contest.contestants.len() as f64 * (rounds + self.latency_secs(contest))
+    }
+
+    /// What one round of one server is expected to take.
+    fn round_secs(&self, contest: &Contest<'_>) -> f64 {
+        let Method { seconds, warm_up_secs, .. } = self.run.method;
+        START_SECS + seconds + if contest.workload.cold { 0.0 } else { warm_up_secs }
+    }
+
+    /// What measuring one server's latency is expected to take.
+    fn latency_secs(&self, contest: &Contest<'_>) -> f64 {
+        contest.workload.latency.as_ref().map_or(0.0, |at| {
+            let rates = at.percents.len() + usize::from(at.half_of.is_some());
+            let Method { seconds, warm_up_secs, .. } = self.run.method;
+            START_SECS + warm_up_secs + rates as f64 * seconds
+        })
+    }
+
+    /// Holds one contest: in each round, every server in turn.
+    fn hold(&mut self, contest: &Contest<'_>) -> Result<(), SuiteError> {
         let folder = self.ground.folder.join("stock");
         let _ = fs::remove_dir_all(&folder);
-        let upstream = self.upstream(workload)?;
+        let Contest { workload, place, contestants } = contest;
+        let upstream = upstream(workload)?;
         let stock = Stock::write(workload, place, upstream, &folder)?;
-        let mut cells: Vec<Cell> =
-            contestants.iter().map(|contestant| cell(contestant, workload, place)).collect();
-        for number in 0..self.method.rounds {
-            for (contestant, cell) in contestants.iter().zip(&mut cells) {
-                if cell.unranked.is_none() {
-                    self.turn(number, contestant, workload, place, &stock, cell);
-                }
+        let first = self.run.cells.len();
+        self.run.cells.extend(contestants.iter().map(|one| cell(one, workload, place)));
+        let seat = |(number, contestant)| Seat {
+            contest,
+            stock: &stock,
+            contestant,
+            cell: first + number,
+        };
+        let seats: Vec<Seat<'_>> = contestants.iter().enumerate().map(seat).collect();
+        let rounds = self.run.method.rounds;
+        let turns = if workload.restart { rounds } else { 1 };
+        for turn in 0..turns {
+            let numbers = if workload.restart { turn..turn + 1 } else { 0..rounds };
+            for &seat in &seats {
+                self.turn(seat, numbers.clone());
             }
         }
-        self.latencies(&contestants, workload, place, &stock, &mut cells);
+        self.latencies(&seats);
         let floors: Vec<&str> =
-            contestants.iter().filter(|c| c.kind.floor).map(|c| &*c.kind.name).collect();
-        judge::mark(&mut cells.iter_mut().collect::<Vec<_>>(), |name| floors.contains(&name));
-        Ok(cells)
+            contestants.iter().filter(|one| one.kind.floor).map(|one| &*one.kind.name).collect();
+        let mut cells: Vec<&mut Cell> = self.run.cells[first..].iter_mut().collect();
+        judge::mark(&mut cells, |name| floors.contains(&name));
+        self.run.took_secs = self.began.elapsed().as_secs_f64();
+        (self.watch)(Step::Measured(&self.run));
+        Ok(())
     }
 
     /// Servers that have a role in the workload.
@@ -219,177 +347,192 @@ impl Runner<'_> {
         let (able, unable): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|contestant| contestant.role(workload).is_some());
         for Contestant { kind, .. } in unable {
-            let reason = format!("{}: has no role `{}`", kind.name, workload.roles.join("` or `"));
-            self.skip(&kind.name, reason);
+            let (name, roles) = (&kind.name, workload.roles.join("` or `"));
+            let reason = format!("{name}, {}: has no role `{roles}`", workload.name);
+            self.skip(name, reason);
         }
         able
     }
 
-    /// The server behind forwarders.
-    fn upstream(&self, workload: &Workload) -> Result<Option<Contestant>, SuiteError> {
-        let Some(upstream) = &workload.upstream else { return Ok(None) };
-        let kind = Kind::named(&upstream.server)?;
-        let located = locate(&kind).map_err(|Missing(reason)| SuiteError::Upstream(reason))?;
-        Ok(Some(Contestant { kind, located }))
-    }
-
-    /// One round of one server, again when others disturbed it; what fails is noted in the cell.
-    fn turn(
-        &mut self,
-        number: usize,
-        contestant: &Contestant,
-        workload: &Workload,
-        place: &Place,
-        stock: &Stock,
-        cell: &mut Cell,
-    ) {
-        for _ in 0..=REPEATS_MAX {
-            let round = match self.round(number, contestant, workload, place, stock, cell) {
-                Ok(round) => round,
-                Err(reason) => {
-                    (self.say)(&format!("{}: {}: {reason}", workload.name, cell.server));
-                    cell.unranked = Some(reason);
-                    return;
-                }
-            };
-            let disturbed = round.foreign_cpu > self.method.foreign_cpu_max;
-            (self.say)(&line(cell, &place.text(), &round, disturbed));
-            if !disturbed {
-                cell.rounds.push(round);
-                return;
-            }
-            cell.discarded += 1;
+    /// Rounds of one server from one start; what fails is noted in its cell.
+    fn turn(&mut self, seat: Seat<'_>, numbers: Range<usize>) {
+        let expected_secs = numbers.len() as f64 * self.round_secs(seat.contest);
+        if self.run.cells[seat.cell].unranked.is_some() {
+            return self.progress.spared(expected_secs);
+        }
+        if let Err(reason) = self.rounds(seat, numbers) {
+            let server = &seat.contestant.kind.name;
+            self.say(&format!("{}: {server}: {reason}", seat.contest.workload.name));
+            self.run.cells[seat.cell].unranked = Some(reason);
+            self.progress.spared(expected_secs);
         }
     }
 
-    /// Starts everything, measures, and ends everything.
-    fn round(
-        &mut self,
-        number: usize,
-        contestant: &Contestant,
-        workload: &Workload,
-        place: &Place,
-        stock: &Stock,
-        cell: &mut Cell,
-    ) -> Result<Round, String> {
-        let role = contestant.role(workload).expect("contestants without a role were left out");
-        let bed = Bed::start(contestant, role, place, stock, &self.ground);
+    /// Starts a server and measures rounds, again when others disturbed them.
+    fn rounds(&mut self, seat: Seat<'_>, numbers: Range<usize>) -> Result<(), String> {
+        let mut kept: Option<Bed> = None;
+        for number in numbers {
+            for attempt in 0..=REPEATS_MAX {
+                if attempt > 0 {
+                    measure::wait_until_quiet(self.run.method.foreign_cpu_max, QUIET_WAIT);
+                }
+                // A cache that must be empty needs a server that was just started.
+                let bed = match kept.take() {
+                    Some(bed) if !seat.contest.workload.cold => bed,
+                    old => {
+                        drop(old);
+                        self.start(seat)?
+                    }
+                };
+                let is_disturbed = self.round(seat, number, &bed)?;
+                kept = Some(bed);
+                if !is_disturbed {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a server and what it needs.
+    fn start(&mut self, seat: Seat<'_>) -> Result<Bed, String> {
+        let Seat { contest: Contest { workload, place, .. }, stock, contestant, .. } = seat;
+        let bed = Bed::start(contestant, seat.role(), place, stock, &self.ground);
         let bed = bed.map_err(|error| error.to_string())?;
+        let cell = &mut self.run.cells[seat.cell];
         if cell.start.is_none() {
             cell.start = Some(bed.start.clone());
             let purpose = [&*workload.name, &place.text()].join(" ").trim_end().to_owned();
-            let setup = Setup {
-                purpose,
-                command: bed.first().command.clone(),
-                files: bed.first().files.iter().map(cut).collect(),
-            };
-            self.setups.entry(contestant.kind.name.clone()).or_default().push(setup);
+            let (command, files) = (bed.first().command.clone(), &bed.first().files);
+            let setup = Setup { purpose, command, files: files.iter().map(cut).collect() };
+            self.server(contestant).setups.push(setup);
         }
-        let plan = self.plan(&bed, workload, place, stock);
-        if !workload.cold {
-            measure::warm_up(&plan, self.method.warm_up_secs).map_err(|e| e.to_string())?;
+        Ok(bed)
+    }
+
+    /// What the run says of a server, made at its first start.
+    fn server(&mut self, contestant: &Contestant) -> &mut Server {
+        let Contestant { kind, located } = contestant;
+        let servers = &mut self.run.servers;
+        let place = servers.iter().position(|server| server.name == kind.name);
+        let place = place.unwrap_or_else(|| {
+            let (name, version) = (kind.name.clone(), located.version.clone());
+            servers.push(Server { name, version, is_floor: kind.floor, setups: Vec::new() });
+            servers.len() - 1
+        });
+        &mut servers[place]
+    }
+
+    /// Measures a round and enters it; tells whether others disturbed it: then it does not count.
+    fn round(&mut self, seat: Seat<'_>, number: usize, bed: &Bed) -> Result<bool, String> {
+        let plan = self.plan(bed, seat);
+        if !seat.contest.workload.cold {
+            measure::warm_up(&plan, self.run.method.warm_up_secs).map_err(|e| e.to_string())?;
         }
-        let round = measure::round(number, &bed, &plan).map_err(|error| error.to_string())?;
-        if round.traffic.completed == 0 { Err("answers nothing".to_owned()) } else { Ok(round) }
+        let round = measure::round(number, bed, &plan).map_err(|error| error.to_string())?;
+        if round.traffic.completed == 0 {
+            return Err("answers nothing".to_owned());
+        }
+        let is_disturbed = round.foreign_cpu > self.run.method.foreign_cpu_max;
+        let cell = &mut self.run.cells[seat.cell];
+        let line = words::round_line(cell, &seat.contest.place.text(), &round, is_disturbed);
+        if is_disturbed {
+            cell.discarded += 1;
+        } else {
+            cell.rounds.push(round);
+            self.progress.done(self.round_secs(seat.contest));
+        }
+        self.report(&line);
+        Ok(is_disturbed)
     }
 
     /// What is sent in a round.
-    fn plan(&self, bed: &Bed, workload: &Workload, place: &Place, stock: &Stock) -> Plan {
+    fn plan(&self, bed: &Bed, seat: Seat<'_>) -> Plan {
+        let Contest { workload, place, .. } = seat.contest;
         let cpus = self.ground.load_cpus.clone();
         let threads = cpus.len().min(place.clients).min(place.outstanding).max(1);
-        let after = Some(Duration::from_secs_f64(self.method.seconds));
+        let after = Some(Duration::from_secs_f64(self.run.method.seconds));
         let rate_max = place.rate.map(|rate| rate as f64);
         Plan {
             mode: Mode::Closed { outstanding: place.outstanding, rate_max },
             threads,
             sockets: place.clients.max(threads),
-            end: if workload.cold {
-                End { runs: Some(1), ..End::default() }
-            } else {
-                End { after, ..End::default() }
-            },
+            end: End { after, runs: workload.cold.then_some(1), ..End::default() },
             timeout: TIMEOUT,
             pace: self.pace,
             cpus,
-            ..Plan::new(bed.address, stock.queries.clone())
+            ..Plan::new(bed.address, seat.stock.queries.clone())
         }
     }
 
     /// Measures each server's latency below saturation, where the workload asks for it.
-    fn latencies(
-        &mut self,
-        contestants: &[Contestant],
-        workload: &Workload,
-        place: &Place,
-        stock: &Stock,
-        cells: &mut [Cell],
-    ) {
+    fn latencies(&mut self, seats: &[Seat<'_>]) {
+        let Some(Contest { workload, .. }) = seats.first().map(|seat| seat.contest) else { return };
         let Some(at) = &workload.latency else { return };
         let reference = at.half_of.as_ref().and_then(|name| {
-            let rate = saturation(cells.iter().find(|cell| cell.server == *name)?)?;
+            let seat = seats.iter().find(|seat| seat.contestant.kind.name == *name)?;
+            let rate = saturation(&self.run.cells[seat.cell])?;
             Some((format!("50 % of saturation of {name}"), rate / 2.0))
         });
-        for (contestant, cell) in contestants.iter().zip(cells) {
-            let Some(own) = saturation(cell) else { continue };
+        for &seat in seats {
+            let expected_secs = self.latency_secs(seat.contest);
+            let Some(own) = saturation(&self.run.cells[seat.cell]) else {
+                let server = &seat.contestant.kind.name;
+                self.say(&format!("{server}: no latency: no round says what saturation is"));
+                self.progress.spared(expected_secs);
+                continue;
+            };
             let percents = at.percents.iter();
-            let rates = percents
-                .map(|&percent| {
-                    (format!("{percent} % of saturation"), own * f64::from(percent) / 100.0)
-                })
-                .chain(reference.clone());
-            let points = self.load_points(contestant, workload, place, stock, rates.collect());
-            match points {
-                Ok(points) => cell.latency_at = points,
-                Err(reason) => (self.say)(&format!("{}: latency: {reason}", cell.server)),
+            let rates = percents.map(|&percent| {
+                (format!("{percent} % of saturation"), own * f64::from(percent) / 100.0)
+            });
+            let rates = rates.chain(reference.clone()).collect();
+            if let Err(reason) = self.load_points(seat, rates) {
+                self.say(&format!("{}: no latency: {reason}", seat.contestant.kind.name));
             }
+            self.progress.done(expected_secs);
         }
     }
 
-    /// One server's latency at these rates.
-    fn load_points(
-        &mut self,
-        contestant: &Contestant,
-        workload: &Workload,
-        place: &Place,
-        stock: &Stock,
-        rates: Vec<(String, f64)>,
-    ) -> Result<Vec<LoadPoint>, String> {
-        let role = contestant.role(workload).expect("contestants without a role were left out");
-        let bed = Bed::start(contestant, role, place, stock, &self.ground);
-        let bed = bed.map_err(|error| error.to_string())?;
-        let plan = self.plan(&bed, workload, place, stock);
-        measure::warm_up(&plan, self.method.warm_up_secs).map_err(|error| error.to_string())?;
-        let mut points = Vec::new();
+    /// Measures one server's latency at these rates, again when others disturbed it.
+    fn load_points(&mut self, seat: Seat<'_>, rates: Vec<(String, f64)>) -> Result<(), String> {
+        let bed = self.start(seat)?;
+        let plan = self.plan(&bed, seat);
+        let method = self.run.method.clone();
+        measure::warm_up(&plan, method.warm_up_secs).map_err(|error| error.to_string())?;
         for (label, rate) in rates {
-            for _ in 0..=REPEATS_MAX {
+            for attempt in 0..=REPEATS_MAX {
+                if attempt > 0 {
+                    measure::wait_until_quiet(method.foreign_cpu_max, QUIET_WAIT);
+                }
                 let point = measure::load_point(label.clone(), rate, &bed, &plan);
                 let (point, foreign) = point.map_err(|error| error.to_string())?;
-                if foreign <= self.method.foreign_cpu_max {
-                    (self.say)(&format!("{}: {}", contestant.kind.name, point_line(&point)));
-                    points.push(point);
+                let is_disturbed = foreign > method.foreign_cpu_max;
+                let line = words::point_line(&seat.contestant.kind.name, &point, is_disturbed);
+                if !is_disturbed {
+                    self.run.cells[seat.cell].latency_at.push(point);
+                }
+                self.report(&line);
+                if !is_disturbed {
                     break;
                 }
             }
         }
-        Ok(points)
+        Ok(())
     }
+}
 
-    /// Those that took part, for the report.
-    fn servers(&mut self) -> Vec<Server> {
-        let mut servers = Vec::new();
-        for Contestant { kind, located } in &self.contestants {
-            if let Some(setups) = self.setups.remove(&kind.name) {
-                let (name, version) = (kind.name.clone(), located.version.clone());
-                servers.push(Server { name, version, is_floor: kind.floor, setups });
-            }
-        }
-        servers
-    }
+/// The server behind forwarders.
+fn upstream(workload: &Workload) -> Result<Option<Contestant>, SuiteError> {
+    let Some(upstream) = &workload.upstream else { return Ok(None) };
+    let kind = Kind::named(&upstream.server)?;
+    let located = locate(&kind).map_err(|Missing(reason)| SuiteError::Upstream(reason))?;
+    Ok(Some(Contestant { kind, located }))
 }
 
 impl Contestant {
     /// The first of the workload's roles that it has.
-    fn role(&self, workload: &Workload) -> Option<&crate::server::Role> {
+    fn role(&self, workload: &Workload) -> Option<&Role> {
         workload.roles.iter().find_map(|role| self.kind.roles.get(role))
     }
 }
@@ -425,94 +568,3 @@ fn saturation(cell: &Cell) -> Option<f64> {
     rates.sort_by(f64::total_cmp);
     rates.get(rates.len() / 2).copied()
 }
-
-/// A latency in one line.
-fn point_line(point: &LoadPoint) -> String {
-    let value = |wanted: f64| {
-        let found = point.latency.percentiles.iter().find(|(percentile, _)| *percentile == wanted);
-        found.map_or(0.0, |(_, micros)| *micros)
-    };
-    format!(
-        "{}, {:.0} queries/s: p50 {:.0} µs, p99 {:.0} µs, p99.9 {:.0} µs, {} lost",
-        point.label,
-        point.rate,
-        value(50.0),
-        value(99.0),
-        value(99.9),
-        point.traffic.lost,
-    )
-}
-
-/// A round in one line.
-fn line(cell: &Cell, place: &str, round: &Round, disturbed: bool) -> String {
-    let cpu = (round.cpu_user_secs + round.cpu_system_secs) / round.traffic.completed as f64 * 1e6;
-    let rate = round.traffic.completed as f64 / round.seconds;
-    let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
-    let word = if disturbed { ", discarded: others used the machine" } else { "" };
-    format!(
-        "{}{place}, round {}: {} {cpu:.2} CPU µs/query, {rate:.0} queries/s, {:.0} µs, \
-         {} lost, {:.1} % foreign{word}",
-        cell.workload,
-        round.number + 1,
-        cell.server,
-        round.latency.mean,
-        round.traffic.lost,
-        round.foreign_cpu * 100.0,
-    )
-}
-
-/// Why a suite did not run.
-#[derive(Debug)]
-pub enum SuiteError {
-    /// A server that nobody knows.
-    Kind(KindError),
-    /// A setting of the suite that is no number.
-    Setting(SettingError),
-    /// Zones and queries cannot be written.
-    Stock(BedError),
-    /// The machine.
-    System(io::Error),
-    /// The server behind forwarders is not there.
-    Upstream(String),
-    /// No workload, place or server is left.
-    Nothing,
-}
-
-impl From<KindError> for SuiteError {
-    fn from(error: KindError) -> Self {
-        Self::Kind(error)
-    }
-}
-
-impl From<SettingError> for SuiteError {
-    fn from(error: SettingError) -> Self {
-        Self::Setting(error)
-    }
-}
-
-impl From<BedError> for SuiteError {
-    fn from(error: BedError) -> Self {
-        Self::Stock(error)
-    }
-}
-
-impl From<io::Error> for SuiteError {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
-    }
-}
-
-impl fmt::Display for SuiteError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Kind(error) => error.fmt(f),
-            Self::Setting(error) => error.fmt(f),
-            Self::Stock(error) => error.fmt(f),
-            Self::System(error) => error.fmt(f),
-            Self::Upstream(reason) => write!(f, "the upstream is missing: {reason}"),
-            Self::Nothing => f.write_str("nothing is left to measure"),
-        }
-    }
-}
-
-impl std::error::Error for SuiteError {}

@@ -69,9 +69,13 @@ pub struct Workload {
     pub upstream: Option<Upstream>,
     /// Rates below saturation at which latency is measured; none is none.
     pub latency: Option<LatencyAt>,
-    /// Whether the cache is empty when a round begins, and each query is asked once.
+    /// Whether the cache is empty when a round begins, and no query is asked twice.
     #[serde(default)]
     pub cold: bool,
+    /// Whether a server is started anew for each round. Where loading takes minutes it is started
+    /// once, and its rounds follow one another.
+    #[serde(default = "yes")]
+    pub restart: bool,
     /// How long a server may take to be up.
     #[serde(default = "start_secs")]
     pub start_secs_max: u64,
@@ -85,6 +89,11 @@ pub struct LatencyAt {
     pub percents: Vec<u32>,
     /// A server at half of whose saturation all are measured, so that they stand side by side.
     pub half_of: Option<String>,
+}
+
+/// The default of `restart`.
+fn yes() -> bool {
+    true
 }
 
 /// The default of `start_secs_max`.

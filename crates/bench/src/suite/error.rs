@@ -1,0 +1,63 @@
+//! Why a suite did not run.
+
+use std::{fmt, io};
+
+use super::bed::BedError;
+use super::place::SettingError;
+use crate::server::KindError;
+
+/// Why a suite did not run.
+#[derive(Debug)]
+pub enum SuiteError {
+    /// A server that nobody knows.
+    Kind(KindError),
+    /// A setting of the suite that is no number.
+    Setting(SettingError),
+    /// Zones and queries cannot be written.
+    Stock(BedError),
+    /// The machine.
+    System(io::Error),
+    /// The server behind forwarders is not there.
+    Upstream(String),
+    /// No workload, place or server is left.
+    Nothing,
+}
+
+impl From<KindError> for SuiteError {
+    fn from(error: KindError) -> Self {
+        Self::Kind(error)
+    }
+}
+
+impl From<SettingError> for SuiteError {
+    fn from(error: SettingError) -> Self {
+        Self::Setting(error)
+    }
+}
+
+impl From<BedError> for SuiteError {
+    fn from(error: BedError) -> Self {
+        Self::Stock(error)
+    }
+}
+
+impl From<io::Error> for SuiteError {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+impl fmt::Display for SuiteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kind(error) => error.fmt(f),
+            Self::Setting(error) => error.fmt(f),
+            Self::Stock(error) => error.fmt(f),
+            Self::System(error) => error.fmt(f),
+            Self::Upstream(reason) => write!(f, "the upstream is missing: {reason}"),
+            Self::Nothing => f.write_str("nothing is left to measure"),
+        }
+    }
+}
+
+impl std::error::Error for SuiteError {}

@@ -1,0 +1,81 @@
+//! How much of a suite is done, and how long the rest will take.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// Counts expected seconds, and learns from those that are done how long the others are.
+#[derive(Debug)]
+pub struct Progress {
+    /// When the first began.
+    began: Instant,
+    /// Expected of all.
+    expected_secs: f64,
+    /// Expected of those that are done.
+    done_secs: f64,
+}
+
+impl Progress {
+    /// Nothing is done yet.
+    pub fn new(expected_secs: f64) -> Self {
+        Self { began: Instant::now(), expected_secs, done_secs: 0.0 }
+    }
+
+    /// Something is done that was expected to take so long.
+    pub fn done(&mut self, expected_secs: f64) {
+        self.done_secs += expected_secs;
+    }
+
+    /// Something will not be done that was expected to take so long.
+    pub fn spared(&mut self, expected_secs: f64) {
+        self.expected_secs -= expected_secs;
+    }
+
+    /// How long the rest will take after `elapsed` for what is done.
+    fn left_after(&self, elapsed: Duration) -> Duration {
+        let pace = if self.done_secs > 0.0 { elapsed.as_secs_f64() / self.done_secs } else { 1.0 };
+        Duration::from_secs_f64(((self.expected_secs - self.done_secs) * pace).max(0.0))
+    }
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = 100.0 * self.done_secs / self.expected_secs.max(f64::MIN_POSITIVE);
+        let left = self.left_after(self.began.elapsed());
+        write!(f, "{:.0} %, {} left", share.min(100.0), duration(left))
+    }
+}
+
+/// A time as people say it: `40 s`, `12 min`, `2 h 5 min`.
+pub fn duration(time: Duration) -> String {
+    let minutes = (time.as_secs() + 30) / 60;
+    match (time.as_secs(), minutes) {
+        (seconds @ 0..90, _) => format!("{seconds} s"),
+        (_, minutes @ 0..90) => format!("{minutes} min"),
+        (_, minutes) => format!("{} h {} min", minutes / 60, minutes % 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_measured_by_what_is_done() {
+        let mut progress = Progress::new(100.0);
+        assert_eq!(progress.left_after(Duration::ZERO).as_secs(), 100);
+        progress.done(10.0);
+        assert_eq!(progress.left_after(Duration::from_secs(20)).as_secs(), 180);
+        progress.spared(40.0);
+        assert_eq!(progress.left_after(Duration::from_secs(20)).as_secs(), 100);
+    }
+
+    #[test]
+    fn times_are_said_in_the_unit_that_suits_them() {
+        let said = |secs| duration(Duration::from_secs(secs));
+        assert_eq!(
+            (said(40), said(95), said(750)),
+            ("40 s".into(), "2 min".into(), "13 min".into())
+        );
+        assert_eq!(said(7500), "2 h 5 min");
+    }
+}

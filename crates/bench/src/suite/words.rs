@@ -1,0 +1,44 @@
+//! What is said of rounds while a suite runs.
+
+use crate::data::{Cell, LoadPoint, Round};
+
+/// A server's latency in one line.
+pub fn point_line(server: &str, point: &LoadPoint, is_disturbed: bool) -> String {
+    let value = |wanted: f64| {
+        let found = point.latency.percentiles.iter().find(|(percentile, _)| *percentile == wanted);
+        found.map_or(0.0, |(_, micros)| *micros)
+    };
+    format!(
+        "{server}: {}, {:.0} queries/s: p50 {:.0} µs, p99 {:.0} µs, p99.9 {:.0} µs, {} lost{}",
+        point.label,
+        point.rate,
+        value(50.0),
+        value(99.0),
+        value(99.9),
+        point.traffic.lost,
+        verdict(is_disturbed),
+    )
+}
+
+/// A round in one line.
+pub fn round_line(cell: &Cell, place: &str, round: &Round, is_disturbed: bool) -> String {
+    let cpu = (round.cpu_user_secs + round.cpu_system_secs) / round.traffic.completed as f64 * 1e6;
+    let rate = round.traffic.completed as f64 / round.seconds;
+    let place = if place.is_empty() { String::new() } else { format!(" ({place})") };
+    format!(
+        "{}{place}, round {}: {} {cpu:.2} CPU µs/query, {rate:.0} queries/s, {:.0} µs, \
+         {} lost, {:.1} % foreign{}",
+        cell.workload,
+        round.number + 1,
+        cell.server,
+        round.latency.mean,
+        round.traffic.lost,
+        round.foreign_cpu * 100.0,
+        verdict(is_disturbed),
+    )
+}
+
+/// What becomes of a figure.
+fn verdict(is_disturbed: bool) -> &'static str {
+    if is_disturbed { ", discarded: others used the machine" } else { "" }
+}
