@@ -10,13 +10,14 @@ use zonda_bench::load::limits::{Broken, Limits};
 use zonda_bench::load::{self, End, Form, Mode, Outcome, Pace, Plan, Queries};
 use zonda_bench::ramp::{self, Ramp};
 
-/// A plan for `count` queries, ten outstanding, lost after 300 ms.
+/// A plan for `count` queries, ten outstanding. Times are far from those of the scripts, so that a
+/// busy machine changes no count.
 fn plan(server: &ScriptedServer, count: u64) -> Plan {
     let queries = Queries::from_lines("a.example A\nlonger.b.example AAAA\n", &Form::default());
     let mut plan = Plan::new(server.address(), queries.unwrap());
     plan.mode = Mode::Closed { outstanding: 10, rate_max: None };
     plan.end = End { count: Some(count), ..End::default() };
-    plan.timeout = Duration::from_millis(300);
+    plan.timeout = Duration::from_secs(1);
     plan
 }
 
@@ -40,7 +41,7 @@ fn a_sound_server_answers_everything() {
     assert_eq!(counts(&outcome), ([1000, 1000, 0], [0; 5]));
     assert_eq!(outcome.traffic.rcodes["NOERROR"], 1000);
     assert_eq!(outcome.histogram.len(), 1000);
-    assert!(outcome.latency.min > 0.0 && outcome.latency.max < 300_000.0);
+    assert!(outcome.latency.min > 0.0 && outcome.latency.max <= 1_000_000.0);
     assert_eq!(outcome.by_second.iter().map(|second| second.completed).sum::<u64>(), 1000);
 }
 
@@ -62,42 +63,70 @@ fn dropped_queries_are_lost() {
 }
 
 #[test]
-fn second_replies_are_duplicates() {
+fn second_replies_are_duplicates_even_after_the_last_query_was_answered() {
     let server = ScriptedServer::start(vec![Act::Answer, Act::Twice]);
-    let outcome = run(&plan(&server, 100));
-    // The last reply of all may still be under way when nothing waits any more.
-    let (main, odd) = counts(&outcome);
-    assert_eq!(main, [100, 100, 0]);
-    assert!((49..=50).contains(&odd[1]), "{odd:?}");
+    let mut plan = plan(&server, 100);
+    plan.linger = Duration::from_secs(1);
+    assert_eq!(counts(&run(&plan)), ([100, 100, 0], [0, 50, 0, 0, 0]));
 }
 
 #[test]
 fn replies_after_the_timeout_are_late_and_their_queries_lost() {
-    let late = Act::Delay(Duration::from_millis(450));
-    let mut script = vec![late; 3];
-    // Queries that keep the run going until the late replies have come.
-    script.extend([Act::Delay(Duration::from_millis(200)); 30]);
-    let server = ScriptedServer::start(script);
-    assert_eq!(counts(&run(&plan(&server, 33))), ([33, 30, 3], [0, 0, 3, 0, 0]));
+    let server = ScriptedServer::start(vec![Act::Answer, Act::Delay(Duration::from_secs(2))]);
+    let mut plan = plan(&server, 10);
+    plan.linger = Duration::from_secs(3);
+    let outcome = run(&plan);
+    assert_eq!(counts(&outcome), ([10, 5, 5], [0, 0, 5, 0, 0]));
+    assert!(outcome.seconds < 1.0, "waiting is no part of the run: {}", outcome.seconds);
 }
 
 #[test]
-fn delayed_replies_in_another_order_find_their_queries() {
-    let script = (0..10).map(|place| Act::Delay(Duration::from_millis(100 - 10 * place)));
+fn replies_in_another_order_find_their_queries() {
+    let mut script = vec![Act::Hold; 9];
+    script.push(Act::Answer);
+    let server = ScriptedServer::start(script);
+    assert_eq!(counts(&run(&plan(&server, 30))), ([30, 30, 0], [0; 5]));
+    let script = (1..=10).rev().map(|tens| Act::Delay(Duration::from_millis(10 * tens)));
     let server = ScriptedServer::start(script.collect());
     let outcome = run(&plan(&server, 30));
     assert_eq!(counts(&outcome), ([30, 30, 0], [0; 5]));
-    assert!(outcome.latency.min >= 9_000.0, "{:?}", outcome.latency);
-    assert!(outcome.latency.max >= 99_000.0, "{:?}", outcome.latency);
+    assert!(outcome.latency.min >= 9_990.0, "{:?}", outcome.latency);
+    assert!(outcome.latency.max >= 99_900.0, "{:?}", outcome.latency);
 }
 
 #[test]
 fn what_is_cut_or_corrupt_or_to_another_question_is_wrong_and_its_query_lost() {
-    for act in [Act::Cut(5), Act::Cut(20), Act::Cut(40), Act::OtherName, Act::NoReply] {
+    let wrong = [Act::Cut(5), Act::Cut(20), Act::Cut(40), Act::OtherName, Act::NoReply];
+    for act in wrong {
         let server = ScriptedServer::start(vec![Act::Answer, act]);
-        let outcome = run(&plan(&server, 20));
-        assert_eq!(counts(&outcome), ([20, 10, 10], [0, 0, 0, 10, 0]), "{act:?}");
+        let outcome = run(&plan(&server, 10));
+        assert_eq!(counts(&outcome), ([10, 5, 5], [0, 0, 0, 5, 0]), "{act:?}");
     }
+}
+
+#[test]
+fn every_count_is_exact_when_everything_goes_wrong_at_once() {
+    let script = vec![
+        Act::Answer,
+        Act::Twice,
+        Act::Drop,
+        Act::Cut(20),
+        Act::OtherName,
+        Act::Stray,
+        Act::Truncated,
+        Act::Hold,
+        Act::Delay(Duration::from_millis(100)),
+        Act::Delay(Duration::from_secs(2)),
+    ];
+    let server = ScriptedServer::start(script);
+    let mut plan = plan(&server, 200);
+    (plan.threads, plan.sockets, plan.linger) = (2, 4, Duration::from_secs(3));
+    plan.mode = Mode::Closed { outstanding: 200, rate_max: None };
+    let outcome = run(&plan);
+    assert_eq!(counts(&outcome), ([200, 120, 80], [20, 20, 20, 40, 20]));
+    assert_eq!(outcome.traffic.rcodes["NOERROR"], 120);
+    assert_eq!(outcome.histogram.len(), 120);
+    assert_eq!(outcome.by_second.iter().map(|second| second.lost).sum::<u64>(), 80);
 }
 
 #[test]
@@ -110,19 +139,22 @@ fn a_reply_to_no_query_is_unexpected_and_a_truncated_one_an_answer() {
 fn a_stalled_server_cannot_hide_it_from_a_schedule() {
     let mut script = vec![Act::Stall(Duration::from_millis(200))];
     script.extend([Act::Answer; 999]);
-    let outcome = |mode| {
+    let slow_with = |mode| {
         let server = ScriptedServer::start(script.clone());
         let mut plan = plan(&server, 500);
-        plan.mode = mode;
-        run(&plan)
+        (plan.mode, plan.timeout) = (mode, Duration::from_secs(10));
+        let outcome = run(&plan);
+        assert_eq!(counts(&outcome).0, [500, 500, 0]);
+        let over_100_ms = outcome.histogram.iter_recorded().map(|bucket| {
+            let is_slow = bucket.value_iterated_to() >= 100_000_000;
+            if is_slow { bucket.count_since_last_iteration() } else { 0 }
+        });
+        over_100_ms.sum::<u64>()
     };
-    let open = outcome(Mode::Open { rate: 1000.0 });
-    // 200 of 500 queries were due while the server slept, and waited 100 ms on average.
-    assert_eq!(counts(&open).0, [500, 500, 0]);
-    assert!(open.latency.mean > 20_000.0, "{:?}", open.latency);
-    assert!((0.499..0.7).contains(&open.seconds), "{}", open.seconds);
-    let closed = outcome(Mode::Closed { outstanding: 1, rate_max: None });
-    assert!(closed.latency.mean < 5_000.0, "{:?}", closed.latency);
+    // A query was due each millisecond, so that 100 of them waited for at least 100 ms.
+    assert!(slow_with(Mode::Open { rate: 1000.0 }) >= 100);
+    // The others are those that a busy machine delays.
+    assert!(slow_with(Mode::Closed { outstanding: 1, rate_max: None }) < 50);
 }
 
 #[test]
@@ -132,7 +164,7 @@ fn a_run_ends_with_its_time_and_a_rate_holds_it_back() {
     plan.end = End { after: Some(Duration::from_millis(400)), ..End::default() };
     plan.mode = Mode::Closed { outstanding: 10, rate_max: Some(500.0) };
     let outcome = run(&plan);
-    assert!((190..=200).contains(&outcome.traffic.sent), "{:?}", outcome.traffic);
+    assert!((1..=200).contains(&outcome.traffic.sent), "{:?}", outcome.traffic);
     assert!(outcome.seconds <= 0.4);
     assert!(outcome.cpu_secs > 0.0);
 }
@@ -140,13 +172,18 @@ fn a_run_ends_with_its_time_and_a_rate_holds_it_back() {
 #[test]
 fn progress_is_told_every_second() {
     let server = ScriptedServer::start(vec![Act::Answer]);
-    let mut plan = plan(&server, u64::MAX);
-    plan.end = End { after: Some(Duration::from_millis(1300)), ..End::default() };
+    let mut plan = plan(&server, 130);
     plan.mode = Mode::Open { rate: 100.0 };
     let mut seen = Vec::new();
-    load::run(&plan, Some(&mut |progress| seen.push((progress.second.second, progress.sent))))
-        .unwrap();
-    assert_eq!(seen, [(0, 100), (1, 130)]);
+    load::run(&plan, Some(&mut |progress| seen.push(progress.clone()))).unwrap();
+    assert!(seen.len() >= 2);
+    assert!(seen.is_sorted_by(|one, next| one.second.second < next.second.second));
+    let mut sent = 0;
+    for progress in &seen {
+        sent += progress.second.sent;
+        assert_eq!(progress.sent, sent);
+    }
+    assert_eq!((seen[0].second.second, sent), (0, 130));
 }
 
 #[test]
@@ -194,10 +231,12 @@ fn json_lines_are_the_seconds_and_the_whole() {
     load::json::print(&run(&plan(&server, 10)), &mut text).unwrap();
     let lines = String::from_utf8(text).unwrap();
     let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
-    let lines: Vec<serde_json::Value> = lines.collect();
-    assert_eq!((lines.len(), &lines[0]["completed"]), (2, &10.into()));
-    assert_eq!(lines[1]["traffic"]["rcodes"]["NOERROR"], 10);
-    assert!(lines[1]["latency_micros_by_rcode"]["NOERROR"]["mean"].is_number());
+    let mut lines: Vec<serde_json::Value> = lines.collect();
+    let whole = lines.pop().unwrap();
+    let completed = lines.iter().map(|second| second["completed"].as_u64().unwrap());
+    assert_eq!((lines[0]["second"].as_u64(), completed.sum::<u64>()), (Some(0), 10));
+    assert_eq!(whole["traffic"]["rcodes"]["NOERROR"], 10);
+    assert!(whole["latency_micros_by_rcode"]["NOERROR"]["mean"].is_number());
 }
 
 #[test]
@@ -216,20 +255,21 @@ fn broken_limits_are_told() {
 
 #[test]
 fn a_ramp_finds_a_rate_between_what_is_held_and_what_is_not() {
-    // Each answer takes a millisecond, so that at most 1000 a second are given.
-    let server = ScriptedServer::start(vec![Act::Stall(Duration::from_millis(1))]);
+    // Gone after the steps of 100, 200 and 400 queries a second, and in the midst of that of 800.
+    let mut script = vec![Act::Answer; 50 + 100 + 200 + 150];
+    script.extend([Act::Drop; 10_000]);
+    let server = ScriptedServer::start(script);
     let ramp = Ramp {
         from: 100.0,
         to: 6400.0,
         step: Duration::from_millis(500),
-        limits: Limits { loss_max: Some(0.1), p99_max: Some(Duration::from_millis(250)) },
+        limits: Limits { loss_max: Some(0.5), p99_max: None },
         precision: 0.5,
     };
     let mut seen = 0;
     let steps = ramp::run(&plan(&server, 1), &ramp, &mut |_| seen += 1).unwrap();
-    assert_eq!(steps.len(), seen);
-    assert!(steps.is_sorted_by(|one, other| one.rate < other.rate));
-    let highest = ramp::highest_held(&steps).unwrap();
-    assert!((100.0..1600.0).contains(&highest), "{highest}");
-    assert!(!steps.last().unwrap().is_held());
+    let rates: Vec<f64> = steps.iter().map(|step| step.rate).collect();
+    assert_eq!(rates, [100.0, 200.0, 400.0, 600.0, 800.0]);
+    assert_eq!(seen, 5);
+    assert_eq!(ramp::highest_held(&steps), Some(400.0));
 }

@@ -36,6 +36,9 @@ pub struct Load {
     /// Send at most N queries a second
     #[arg(short = 'Q', value_name = "N", conflicts_with = "rate")]
     rate_max: Option<f64>,
+    /// Count late and second replies for so long after the last query was answered or lost
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = limits::parse_time)]
+    linger: Duration,
     /// Send N queries a second, whether the server keeps up or not
     #[arg(long, value_name = "N")]
     rate: Option<f64>,
@@ -102,6 +105,7 @@ impl Load {
         let is_bounded = self.limit.is_some() || self.count.is_some();
         let runs = self.runs.or((!is_bounded).then_some(1));
         plan.end = End { after: self.limit, runs, count: self.count };
+        plan.linger = self.linger;
         Ok(plan)
     }
 }

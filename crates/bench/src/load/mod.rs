@@ -69,6 +69,8 @@ pub struct Plan {
     pub end: End,
     /// After how long a query is lost.
     pub timeout: Duration,
+    /// How long late and second replies are counted after the last query was answered or lost.
+    pub linger: Duration,
     /// How many queries one call sends.
     pub pace: Pace,
     /// Hand neighbours of one length to the kernel as one message. Cheaper for the generator, and
@@ -95,6 +97,7 @@ impl Plan {
             sockets: 1,
             end: End { runs: Some(1), ..End::default() },
             timeout: Duration::from_secs(5),
+            linger: Duration::from_millis(100),
             pace: Pace::Batch,
             segment: false,
             cpus: Vec::new(),

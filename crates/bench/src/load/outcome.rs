@@ -11,7 +11,7 @@ use crate::data;
 /// What a run came to.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// From the beginning to the last query or reply, at most the time that was given.
+    /// From the beginning to the last query or answer, at most the time that was given.
     pub seconds: f64,
     /// Queries and replies.
     pub traffic: data::Traffic,
@@ -27,7 +27,7 @@ pub struct Outcome {
     pub latency_by_rcode: BTreeMap<String, data::Latency>,
     /// Times to reply in nanoseconds.
     pub histogram: Histogram<u64>,
-    /// Second by second.
+    /// Second by second, to the last in which something was sent, answered or given up.
     pub by_second: Vec<Second>,
     /// CPU time of the generator's threads.
     pub cpu_secs: f64,
@@ -60,6 +60,13 @@ pub struct Second {
     pub lost: u64,
     /// Time to reply, of the replies that came in this second.
     pub latency: data::Latency,
+}
+
+impl Second {
+    /// Whether nothing happened to any query.
+    fn is_empty(&self) -> bool {
+        self.sent + self.completed + self.lost == 0
+    }
 }
 
 /// How far a run is, after each second.
@@ -134,6 +141,9 @@ impl Gatherer {
     /// Everything.
     pub fn finish(mut self, threads: &[Finished], deadline_secs: f64) -> Outcome {
         self.closed.sort_by_key(|second| second.second);
+        while self.closed.last().is_some_and(Second::is_empty) {
+            self.closed.pop();
+        }
         let last_nanos = threads.iter().map(|thread| thread.last_nanos).max().unwrap_or(0);
         let histogram = self.total.latencies();
         let by_rcode = self.total.latencies_by_rcode();

@@ -35,7 +35,7 @@ pub struct Report {
 
 /// What a thread tells at its end.
 pub struct Finished {
-    /// When the last query was sent or the last reply came; nanoseconds since the run began.
+    /// When the last query was sent or answered; nanoseconds since the run began.
     pub last_nanos: u64,
     /// CPU time that it used.
     pub cpu_secs: f64,
@@ -69,7 +69,7 @@ pub struct Worker<'a> {
     ready: Vec<usize>,
     /// When queries were last given up.
     swept_nanos: u64,
-    /// When something last happened.
+    /// When the last query was sent or answered.
     last_nanos: u64,
     /// The second that `tally` counts.
     second: u64,
@@ -131,10 +131,9 @@ impl<'a> Worker<'a> {
                 break;
             }
             let limit = if has_more { Duration::ZERO } else { self.wait_limit(now) };
-            self.ready.clear();
-            self.ready.extend(self.poller.wait(limit).map_err(LoadError::System)?);
-            self.receive();
+            self.receive_within(limit)?;
         }
+        self.linger()?;
         self.report();
         let cpu = zonda_netio::process::thread_cpu_time().map_err(LoadError::System)?;
         let (last_nanos, dropped) = (self.last_nanos, self.clients.dropped());
@@ -200,6 +199,26 @@ impl<'a> Worker<'a> {
         self.tally.sent_octets += query.len() as u64;
     }
 
+    /// Counts late and second replies for a while after no query waits any more.
+    fn linger(&mut self) -> Result<(), LoadError> {
+        let mut now = self.now();
+        let end = now + self.plan.linger.as_nanos() as u64;
+        while now < end {
+            self.begin_second(now);
+            self.receive_within(Duration::from_nanos(end - now).min(WAIT_MAX))?;
+            now = self.now();
+        }
+        Ok(())
+    }
+
+    /// Waits for replies, and reads those that have come.
+    fn receive_within(&mut self, limit: Duration) -> Result<(), LoadError> {
+        self.ready.clear();
+        self.ready.extend(self.poller.wait(limit).map_err(LoadError::System)?);
+        self.receive();
+        Ok(())
+    }
+
     /// Reads what the ready clients have received.
     fn receive(&mut self) {
         for index in 0..self.ready.len() {
@@ -209,10 +228,10 @@ impl<'a> Worker<'a> {
                 has_more = self.clients.receive(place);
                 let now = self.start.elapsed().as_nanos() as u64;
                 let ledger = &mut self.ledgers[place];
-                let mut book = Book { plan: self.plan, ledger, tally: &mut self.tally };
+                let (tally, last_nanos) = (&mut self.tally, &mut self.last_nanos);
+                let mut book = Book { plan: self.plan, ledger, tally, last_nanos };
                 for reply in self.clients.replies() {
                     book.enter(reply, now, self.timeout_nanos);
-                    self.last_nanos = now;
                 }
             }
         }
@@ -257,6 +276,8 @@ struct Book<'a> {
     ledger: &'a mut Ledger,
     /// What is counted.
     tally: &'a mut Tally,
+    /// When the last query was sent or answered; nanoseconds since the run began.
+    last_nanos: &'a mut u64,
 }
 
 impl Book<'_> {
@@ -285,6 +306,7 @@ impl Book<'_> {
             return;
         }
         self.ledger.answer(id);
+        *self.last_nanos = now;
         self.tally.truncated += u64::from(header.is_truncated);
         self.tally.complete(header.rcode, reply.len(), latency_nanos);
     }

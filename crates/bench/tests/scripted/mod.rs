@@ -16,6 +16,8 @@ pub enum Act {
     Drop,
     /// Answer after a time, others meanwhile.
     Delay(Duration),
+    /// Answer after the next query that is not held was dealt with; the last one held is first.
+    Hold,
     /// Answer after a time, nobody meanwhile.
     Stall(Duration),
     /// Answer two times.
@@ -86,6 +88,7 @@ fn serve(
 ) {
     let mut acts = script.iter().cycle();
     let mut delayed: Vec<Delayed> = Vec::new();
+    let mut held: Vec<(Vec<u8>, SocketAddr)> = Vec::new();
     let mut buffer = [0; 512];
     while !stop.load(Ordering::Relaxed) {
         if let Ok((len, peer)) = socket.recv_from(&mut buffer) {
@@ -93,6 +96,10 @@ fn serve(
             let (query, send) = (&buffer[..len], |reply: &[u8]| drop(socket.send_to(reply, peer)));
             let reply = answer(query);
             match *acts.next().unwrap() {
+                Act::Hold => {
+                    held.push((reply, peer));
+                    continue;
+                }
                 Act::Answer => send(&reply),
                 Act::Drop => {}
                 Act::Delay(time) => delayed.push(Delayed(Instant::now() + time, reply, peer)),
@@ -109,6 +116,9 @@ fn serve(
                     send(&reply);
                 }
                 Act::Truncated => send(&changed(&changed(query, 2, 0x82), 3, 0)),
+            }
+            for (reply, peer) in held.drain(..).rev() {
+                socket.send_to(&reply, peer).unwrap();
             }
         }
         delayed.retain(|Delayed(due, reply, peer)| {
