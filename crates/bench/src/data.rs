@@ -230,4 +230,21 @@ pub struct Table {
     pub columns: Vec<String>,
     /// Rows, each as long as `columns`.
     pub rows: Vec<Vec<String>>,
+    /// For each row what was measured in its place; empty when nothing was.
+    #[serde(default)]
+    pub beside: Vec<Beside>,
+}
+
+/// What is measured in place of a row that a report printed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    /// The server of the row; none when it is not among those that are measured.
+    #[serde(default)]
+    pub server: Option<String>,
+    /// The workload; empty when no workload is like what the row tells of.
+    #[serde(default)]
+    pub workload: String,
+    /// Axes and values of the place; axes that are left out may have any value.
+    #[serde(default)]
+    pub place: BTreeMap<String, String>,
 }

@@ -1,6 +1,6 @@
 //! Figures of a cell, and cells that were measured side by side.
 
-use super::numbers::{grouped, short};
+use super::numbers::{grouped, short, time};
 use super::statistics::{Difference, Spread};
 use crate::data::{Cell, LoadPoint, Round, Run, Traffic};
 
@@ -61,7 +61,8 @@ impl Figure {
             Self::Memory => format!("{} MiB", short(value)),
             Self::Switches => short(value),
             Self::Ready => format!("{} s", short(value)),
-            _ => format!("{} µs", short(value)),
+            Self::CpuPerQuery => format!("{} µs", short(value)),
+            Self::LatencyMean | Self::Percentile(_) | Self::Tail => time(value),
         }
     }
 
@@ -145,7 +146,7 @@ impl Figure {
 }
 
 /// What was measured below saturation at a rate that does not depend on the server.
-fn common_points(cell: &Cell) -> impl Iterator<Item = &LoadPoint> {
+pub fn common_points(cell: &Cell) -> impl Iterator<Item = &LoadPoint> {
     cell.latency_at.iter().filter(|point| point.label.contains("of saturation of"))
 }
 

@@ -5,6 +5,7 @@
 //! | [`json`] | writing a run and reading it back, the form's version checked |
 //! | [`text`](text()) | tables for a terminal |
 //! | [`html`](html()) | one self-contained page with tables and charts |
+//! | [`index`] | a page that links those of several runs |
 //! | [`compare`] | what changed between two runs beyond noise |
 //! | [`statistics`] | median, spread, and whether two figures differ |
 //!
@@ -12,9 +13,9 @@
 //!
 //! [`Run`]: crate::data::Run
 
+mod caveats;
 pub mod compare;
 mod figures;
-
 mod html;
 pub mod json;
 mod numbers;
@@ -25,5 +26,5 @@ mod verdict;
 #[cfg(test)]
 mod sample;
 
-pub use html::html;
+pub use html::{html, index};
 pub use text::text;

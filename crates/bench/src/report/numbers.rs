@@ -45,6 +45,36 @@ pub fn difference(difference: Difference) -> String {
     }
 }
 
+/// A time in microseconds as people say it: `87.0 µs`, `12.3 ms`, `1.20 s`.
+pub fn time(micros: f64) -> String {
+    match micros {
+        micros if micros >= 999_500.0 => format!("{} s", short(micros / 1e6)),
+        micros if micros >= 999.5 => format!("{} ms", short(micros / 1e3)),
+        micros => format!("{} µs", short(micros)),
+    }
+}
+
+/// The same as a tick of an axis, without needless digits.
+pub fn time_tick(micros: f64) -> String {
+    let text = time(micros);
+    let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+    let number = if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    };
+    format!("{number} {unit}")
+}
+
+/// A sentence with its beginning in upper case, but for the name of a server, which stays as typed.
+pub fn capital(text: &str) -> String {
+    let words = ["no ", "only ", "nobody ", "ahead ", "queries ", "memory", "start "];
+    match words.iter().any(|word| text.starts_with(word)) {
+        true => text[..1].to_uppercase() + &text[1..],
+        false => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,6 +86,15 @@ mod tests {
             assert_eq!(short(value), text);
         }
         assert_eq!(grouped(-1234.0), "−1,234");
+    }
+
+    #[test]
+    fn times_have_a_unit_that_fits() {
+        assert_eq!(
+            [0.5, 87.0, 12_345.0, 1.2e6].map(time),
+            ["0.500 µs", "87.0 µs", "12.3 ms", "1.20 s"]
+        );
+        assert_eq!([200.0, 1000.0, 5e6].map(time_tick), ["200 µs", "1 ms", "5 s"]);
     }
 
     #[test]

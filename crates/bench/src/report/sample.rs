@@ -1,8 +1,8 @@
 //! A run with figures made up for tests of reports.
 
 use crate::data::{
-    Cell, Environment, FORMAT, Latency, LoadPoint, Method, Round, Run, Server, Setup, Skipped,
-    Start, Table, Traffic,
+    Beside, Cell, Environment, FORMAT, Latency, LoadPoint, Method, Round, Run, Server, Setup,
+    Skipped, Start, Table, Traffic,
 };
 use std::collections::BTreeMap;
 
@@ -169,5 +169,15 @@ fn published() -> Table {
             row(["CoreDNS", "100", "10", "0.005"]),
             row(["DinoDNS", "90", "9 (-10 %)", "0.006 (+20 %)"]),
         ],
+        beside: ["coredns", "dinodns"].map(beside).to_vec(),
+    }
+}
+
+/// A server with one thread.
+fn beside(server: &str) -> Beside {
+    Beside {
+        server: Some(server.to_owned()),
+        workload: "dino".to_owned(),
+        place: BTreeMap::from([("threads".to_owned(), "1".to_owned())]),
     }
 }

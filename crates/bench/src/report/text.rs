@@ -1,5 +1,6 @@
 //! A run as tables for a terminal.
 
+use super::caveats::caveats;
 use super::figures::{Figure, Group, groups};
 use super::numbers::{difference, grouped, short};
 use super::statistics::Spread;
@@ -47,6 +48,9 @@ pub fn text(run: &Run) -> String {
     let found = headlines(&groups);
     if !found.is_empty() {
         out += "\nIn short\n";
+    }
+    for caveat in caveats(run, &groups) {
+        out += &format!("  ! {caveat}\n");
     }
     for (figure, sentence) in found {
         out += &format!("  {}: {sentence}\n", figure.name());

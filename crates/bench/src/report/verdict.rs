@@ -168,6 +168,7 @@ fn over_places(places: &[(&Group<'_>, Standing<'_>)]) -> String {
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| match count == compared {
+            true if compared == 2 => format!("{what} in both places"),
             true => format!("{what} in all {compared} places"),
             false => format!("{what} in {count}"),
         })

@@ -8,22 +8,35 @@ const WIDTH: f64 = 400.0;
 /// Height of a row.
 const ROW: f64 = 30.0;
 /// Width that a character of a label takes at most.
-const CHARACTER: f64 = 7.6;
+const CHARACTER: f64 = 7.4;
 
 /// A bar.
 pub struct Bar<'a> {
     /// The server.
     pub name: &'a str,
-    /// The CSS variable of its colour.
-    pub colour: &'static str,
+    /// How it is filled.
+    pub fill: Fill,
     /// How long it is, and its whisker.
     pub spread: Spread,
     /// The median as text.
     pub text: String,
 }
 
+/// What a bar stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fill {
+    /// The reflector; a thread runs down from its end.
+    Floor,
+    /// The server at home.
+    Home,
+    /// Anybody else.
+    Other,
+    /// Somebody who is not ranked: an outline only.
+    Unranked,
+}
+
 /// A figure with its title; empty without bars.
-pub fn chart(title: &str, note: &str, bars: &[Bar<'_>]) -> String {
+pub fn chart(title: &str, caption: &str, bars: &[Bar<'_>]) -> String {
     let most = bars.iter().map(|bar| bar.spread.high).fold(0.0, f64::max);
     if most <= 0.0 {
         return String::new();
@@ -32,19 +45,23 @@ pub fn chart(title: &str, note: &str, bars: &[Bar<'_>]) -> String {
         bars.iter().map(text).max().unwrap_or_default() as f64 * CHARACTER
     };
     let left = widest(&|bar| bar.name.chars().count()) + 8.0;
-    let room = WIDTH - left - widest(&|bar| bar.text.chars().count()) - 12.0;
+    let room = WIDTH - left - widest(&|bar| bar.text.chars().count()) - 10.0;
     let height = ROW * bars.len() as f64;
     let rows: String = bars
         .iter()
         .enumerate()
         .map(|(index, bar)| row(bar, ROW * index as f64, left, room / most))
         .collect();
+    let floor = bars.iter().find(|bar| bar.fill == Fill::Floor).map_or_else(String::new, |bar| {
+        let x = left + bar.spread.median * room / most;
+        format!("<path class=\"floor\" d=\"M{x:.1} 0V{height}\"/>")
+    });
     format!(
-        "<figure><h4>{title}</h4><figcaption>{note}</figcaption>\
-         <svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">{rows}</svg>\
-         </figure>\n",
+        "<figure><h4>{title}</h4><figcaption>{caption}</figcaption>\
+         <svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{title}\">{floor}{rows}\
+         </svg></figure>\n",
         title = escape(title),
-        note = escape(note),
+        caption = escape(caption),
     )
 }
 
@@ -58,16 +75,21 @@ fn row(bar: &Bar<'_>, top: f64, left: f64, scale: f64) -> String {
          d=\"M{low:.1} {middle}H{high:.1}M{low:.1} {a}v8M{high:.1} {a}v8\"/>",
         a = middle - 4.0,
     );
+    let class = match bar.fill {
+        Fill::Floor => "bar-floor",
+        Fill::Home => "bar-home",
+        Fill::Other => "bar-other",
+        Fill::Unranked => "bar-unranked",
+    };
     format!(
-        "<text x=\"{name_x:.1}\" y=\"{base}\" text-anchor=\"end\">{name}</text>\
-         <rect x=\"{left:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"18\" rx=\"2\" \
-         fill=\"var({colour})\"/>{whisker}\
-         <text x=\"{text_x:.1}\" y=\"{base}\">{text}</text>",
+        "<text x=\"{name_x:.1}\" y=\"{base}\" text-anchor=\"end\"{bold}>{name}</text>\
+         <rect class=\"{class}\" x=\"{left:.1}\" y=\"{y}\" width=\"{width:.1}\" height=\"18\"/>\
+         {whisker}<text class=\"value\" x=\"{text_x:.1}\" y=\"{base}\"{bold}>{text}</text>",
+        bold = if bar.fill == Fill::Home { " font-weight=\"600\"" } else { "" },
         name_x = left - 8.0,
         name = escape(bar.name),
         y = middle - 9.0,
         width = (bar.spread.median * scale).max(1.0),
-        colour = bar.colour,
         whisker = if bar.spread.count > 1 { whisker } else { String::new() },
         text_x = high.max(x(bar.spread.median)) + 8.0,
         text = escape(&bar.text),

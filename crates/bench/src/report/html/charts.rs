@@ -1,50 +1,51 @@
 //! Which charts a place in the matrix has.
 
-use super::bars::{self, Bar};
-use super::lines::{self, Axes, Line, tick_text};
-use crate::data::{Cell, Run};
-use crate::report::figures::{Figure, Group, mebioctets, percentile};
+use super::bars::{self, Bar, Fill};
+use super::lines::{self, Axes, Line, Style, tick_text};
+use crate::data::{Cell, LoadPoint, Run};
+use crate::report::caveats::is_bound_by_load;
+use crate::report::figures::{Figure, Group, common_points, mebioctets, percentile};
+use crate::report::numbers::{capital, short, time_tick};
 use crate::report::statistics::Spread;
-use crate::report::verdict::HOME;
+use crate::report::verdict::{HOME, Standing};
 
-/// Colours of servers other than the floor and the one at home, told apart by the colour-blind.
+/// Colours of rivals, told apart by the colour-blind as far as seven can be.
 const COLOURS: [&str; 6] = ["--s1", "--s2", "--s3", "--s4", "--s5", "--s6"];
+/// Shapes of points: square, triangle, diamond, triangle downwards, bar, cross.
+const SHAPES: [&str; 6] = [
+    "m-3.5 -3.5h7v7h-7z",
+    "m0 -4.6l4.4 7.8h-8.8z",
+    "m0 -5l4.6 5l-4.6 5l-4.6 -5z",
+    "m0 4.6l4.4 -7.8h-8.8z",
+    "m-5 -1.6h10v3.2h-10z",
+    "m-1.5 -4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
+];
+/// A round point.
+const ROUND: &str = "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z";
 
 /// Bars of cost and rate, lines of latency.
 pub fn of_group(run: &Run, group: &Group<'_>) -> String {
-    let rounds = "Median and spread over rounds. ";
-    let cost = bars(run, group, Figure::CpuPerQuery);
-    let rate = bars(run, group, Figure::Qps);
+    let curve = percentile_curve(run, group);
     let charts = [
-        bars::chart("CPU per query", &format!("{rounds}Shorter is better."), &cost),
-        bars::chart("Queries per second", &format!("{rounds}Longer is better."), &rate),
+        bars_of(run, group, Figure::CpuPerQuery, "CPU per query, shorter is better"),
+        bars_of(run, group, Figure::Qps, "Queries per second, longer is better"),
         latency_against_load(run, group),
-        percentile_curve(run, group),
+        curve,
     ];
     grid(&charts)
 }
 
-/// Memory and cost of a workload against the one axis that is a number, if there is one.
-pub fn against_size(run: &Run, groups: &[Group<'_>], workload: &str) -> String {
-    let cells: Vec<&Cell> = groups
-        .iter()
-        .filter(|group| group.workload == workload)
-        .flat_map(|group| group.cells.iter().copied())
-        .collect();
-    let Some(axis) = cells.first().and_then(|cell| cell.place.keys().next()) else {
-        return String::new();
-    };
-    let mut sizes: Vec<f64> = Vec::new();
-    for cell in &cells {
-        match size(cell, axis) {
-            Some(value) if !sizes.contains(&value) => sizes.push(value),
-            Some(_) => {}
-            None => return String::new(),
-        }
-    }
-    if sizes.len() < 3 {
-        return String::new();
-    }
+/// What a figure says, and its bars.
+fn bars_of(run: &Run, group: &Group<'_>, figure: Figure, title: &str) -> String {
+    let said = Standing::of(group, figure).map_or_else(String::new, |it| capital(&it.sentence()));
+    bars::chart(title, &said, &bars(run, group, figure))
+}
+
+/// Charts of a workload against the one axis that is a number, if there is one.
+pub fn against_size(run: &Run, groups: &[&Group<'_>]) -> String {
+    let Some(axis) = size_axis(groups) else { return String::new() };
+    let cells: Vec<&Cell> = groups.iter().flat_map(|group| group.cells.iter().copied()).collect();
+    let sizes: Vec<f64> = groups.iter().filter_map(|group| size(group.cells[0], axis)).collect();
     let chart = |title: &str, vertical: &str, value: fn(&Cell) -> Option<f64>| {
         let lines = lines(run, &cells, |server| {
             let own = cells.iter().filter(|cell| cell.server == server);
@@ -52,23 +53,45 @@ pub fn against_size(run: &Run, groups: &[Group<'_>], workload: &str) -> String {
             sorted(points.collect())
         });
         let ticks = sizes.iter().map(|value| (*value, tick_text(*value))).collect();
-        let axes = Axes { title, vertical, horizontal: axis, logarithmic: true, ticks };
+        let title = format!("{title} against {axis}");
+        let (tick, horizontal) = (tick_text as fn(f64) -> String, axis);
+        let axes = Axes { title: &title, vertical, tick, horizontal, logarithmic: true, ticks };
         lines::chart(&axes, &lines)
     };
     grid(&[
-        chart(&format!("Memory against {axis}"), "MiB after start", |cell| {
+        chart("CPU per query", "µs, median over rounds; lower is better", |cell| {
+            Some(Figure::CpuPerQuery.of(cell)?.median)
+        }),
+        chart("Queries per second", "median over rounds; higher is better", |cell| {
+            Some(Figure::Qps.of(cell)?.median)
+        }),
+        chart("Memory", "MiB at the first answer; lower is better", |cell| {
             Some(mebioctets(cell.start.as_ref()?.memory_octets))
         }),
-        chart(&format!("CPU per query against {axis}"), "µs, median over rounds", |cell| {
-            Some(Figure::CpuPerQuery.of(cell)?.median)
+        chart("Start", "seconds to the first answer; lower is better", |cell| {
+            Some(cell.start.as_ref()?.ready_secs)
         }),
     ])
 }
 
-/// The value of the one axis of a cell, if it is a number above 0.
+/// The first axis that has a number of its own in each of three places or more.
+fn size_axis<'a>(groups: &[&Group<'a>]) -> Option<&'a str> {
+    let first = *groups.first()?.cells.first()?;
+    let own = |axis: &&String| {
+        let sizes: Option<Vec<f64>> =
+            groups.iter().map(|group| size(group.cells.first()?, axis)).collect();
+        sizes.is_some_and(|mut sizes| {
+            sizes.sort_by(f64::total_cmp);
+            sizes.len() >= 3 && sizes.windows(2).all(|pair| pair[0] < pair[1])
+        })
+    };
+    first.place.keys().find(own).map(String::as_str)
+}
+
+/// The value of an axis, if it is a number above 0.
 fn size(cell: &Cell, axis: &str) -> Option<f64> {
     let value: f64 = cell.place.get(axis)?.parse().ok()?;
-    (cell.place.len() == 1 && value.is_finite() && value > 0.0).then_some(value)
+    (value.is_finite() && value > 0.0).then_some(value)
 }
 
 /// Charts side by side where there is room; nothing without charts.
@@ -77,22 +100,27 @@ fn grid(charts: &[String]) -> String {
     if charts.is_empty() { charts } else { format!("<div class=\"charts\">\n{charts}</div>\n") }
 }
 
-/// A bar for each server that was measured, in the order of the figure, the best first.
+/// A bar for each server that was measured, the best first.
 fn bars<'a>(run: &Run, group: &Group<'a>, figure: Figure) -> Vec<Bar<'a>> {
-    let mut bars: Vec<Bar<'a>> = group
-        .cells
-        .iter()
-        .filter_map(|cell| {
-            let spread = figure.of(cell)?;
-            let mark = if cell.unranked.is_some() { " *" } else { "" };
-            let text = format!("{}{mark}", figure.show(spread.median));
-            let colour = match colour(run, &cell.server) {
-                same @ ("--s0" | "--floor") => same,
-                _ => "--other",
-            };
-            Some(Bar { name: &cell.server, colour, spread, text })
-        })
-        .collect();
+    let bar = |cell: &&'a Cell| {
+        let spread = figure.of(cell)?;
+        let mark = if group.reason_unranked(cell).is_some() { " *" } else { "" };
+        let least = if figure == Figure::Qps && is_bound_by_load(run, cell) { "≥ " } else { "" };
+        let times = match figure {
+            Figure::CpuPerQuery => group.times_floor(cell),
+            _ => None,
+        };
+        let times = times.map_or_else(String::new, |it| format!(" · {} ×", short(it.median)));
+        let text = format!("{least}{}{times}{mark}", figure.show(spread.median));
+        let fill = match () {
+            () if group.is_floor(cell) => Fill::Floor,
+            () if !group.is_ranked(cell) => Fill::Unranked,
+            () if cell.server == HOME => Fill::Home,
+            () => Fill::Other,
+        };
+        Some(Bar { name: &cell.server, fill, spread, text })
+    };
+    let mut bars: Vec<Bar<'a>> = group.cells.iter().filter_map(bar).collect();
     bars.sort_by(|a, b| a.spread.median.total_cmp(&b.spread.median));
     if figure.more_is_better() {
         bars.reverse();
@@ -100,15 +128,20 @@ fn bars<'a>(run: &Run, group: &Group<'a>, figure: Figure) -> Vec<Bar<'a>> {
     bars
 }
 
-/// The colour of a server, the same in every chart of a run.
-fn colour(run: &Run, name: &str) -> &'static str {
+/// The looks of a server, the same in every chart of a run.
+fn style(run: &Run, name: &str) -> Style {
     if name == HOME {
-        return "--s0";
+        return Style { colour: "--s0", shape: ROUND, dashes: "none" };
     }
     let mut rivals = run.servers.iter().filter(|server| !server.is_floor && server.name != HOME);
-    rivals
-        .position(|server| server.name == name)
-        .map_or("--floor", |index| COLOURS[index % COLOURS.len()])
+    match rivals.position(|server| server.name == name) {
+        Some(index) => Style {
+            colour: COLOURS[index % COLOURS.len()],
+            shape: SHAPES[index % SHAPES.len()],
+            dashes: ["none", "8 3", "8 3 2 3"][(index / COLOURS.len()).min(2)],
+        },
+        None => Style { colour: "--floor", shape: "", dashes: "2 3" },
+    }
 }
 
 /// A line for each server that has cells here.
@@ -122,8 +155,7 @@ fn lines<'a>(
     servers
         .map(|server| Line {
             name: &server.name,
-            colour: colour(run, &server.name),
-            dashed: server.is_floor,
+            style: style(run, &server.name),
             points: points(&server.name),
         })
         .collect()
@@ -148,8 +180,9 @@ fn latency_against_load(run: &Run, group: &Group<'_>) -> String {
         _ => Vec::new(),
     };
     let axes = Axes {
-        title: "Latency against load",
-        vertical: "p99 in µs, queries sent on a schedule. Lower is better.",
+        title: "Latency against load, lower is better",
+        vertical: "p99 from the scheduled moment of sending, at rates below saturation",
+        tick: time_tick,
         horizontal: "queries per second",
         logarithmic: false,
         ticks,
@@ -157,19 +190,38 @@ fn latency_against_load(run: &Run, group: &Group<'_>) -> String {
     lines::chart(&axes, &lines)
 }
 
-/// Percentiles over the rounds; the axis stretches towards 100 %.
+/// Percentiles at the rate that all servers were asked at; without one, those of the rounds. The
+/// axis stretches towards 100 %.
 fn percentile_curve(run: &Run, group: &Group<'_>) -> String {
+    let rate = group.cells.iter().flat_map(|cell| common_points(cell)).map(|point| point.rate);
+    let rate = rate.reduce(f64::max);
     let lines = lines(run, &group.cells, |server| {
-        group.cells.iter().find(|cell| cell.server == server).map_or_else(Vec::new, |c| curve(c))
+        let cell = group.cells.iter().find(|cell| cell.server == server);
+        cell.map_or_else(Vec::new, |cell| match rate {
+            Some(_) => curve(common_points(cell).map(latency_of_point)),
+            None => curve(cell.rounds.iter().map(|round| &round.latency.percentiles[..])),
+        })
     });
     let shown = [(50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9"), (99.99, "p99.99")];
     let has = |place: f64| {
         lines.iter().flat_map(|line| &line.points).any(|(x, _)| (x - place).abs() < 1e-6)
     };
     let ticks = shown.map(|(name, text)| (stretched(name), text.to_owned()));
+    let said = Standing::of(group, Figure::Tail).map(|it| format!("p99.9: {}", it.sentence()));
+    let (title, vertical) = match rate {
+        Some(rate) => (
+            format!("Latency at {} queries per second", tick_text(rate)),
+            said.unwrap_or_else(|| "Lower is better.".to_owned()),
+        ),
+        None => (
+            "Latency, lower is better".to_owned(),
+            "Median over the rounds whose queries per second are above.".to_owned(),
+        ),
+    };
     let axes = Axes {
-        title: "Latency at saturation",
-        vertical: "µs, median over rounds. Lower is better.",
+        title: &title,
+        vertical: &vertical,
+        tick: time_tick,
         horizontal: "percentile",
         logarithmic: false,
         ticks: ticks.into_iter().filter(|(place, _)| has(*place)).collect(),
@@ -177,13 +229,18 @@ fn percentile_curve(run: &Run, group: &Group<'_>) -> String {
     lines::chart(&axes, &lines)
 }
 
-/// Medians over rounds of every percentile from the 50th up.
-fn curve(cell: &Cell) -> Vec<(f64, f64)> {
-    let Some(first) = cell.rounds.first() else { return Vec::new() };
-    let names = first.latency.percentiles.iter().map(|(name, _)| *name);
+/// The percentiles of a point.
+fn latency_of_point(point: &LoadPoint) -> &[(f64, f64)] {
+    &point.latency.percentiles
+}
+
+/// Medians over lists of every percentile from the 50th up.
+fn curve<'a>(lists: impl Iterator<Item = &'a [(f64, f64)]>) -> Vec<(f64, f64)> {
+    let lists: Vec<&[(f64, f64)]> = lists.collect();
+    let Some(first) = lists.first() else { return Vec::new() };
+    let names = first.iter().map(|(name, _)| *name);
     let points = names.filter(|name| (50.0..100.0).contains(name)).filter_map(|name| {
-        let values =
-            cell.rounds.iter().filter_map(|round| percentile(&round.latency.percentiles, name));
+        let values = lists.iter().filter_map(|list| percentile(list, name));
         Some((stretched(name), Spread::of(values)?.median))
     });
     points.collect()

@@ -22,12 +22,21 @@ const LABEL: f64 = 15.0;
 pub struct Line<'a> {
     /// The server.
     pub name: &'a str,
-    /// The CSS variable of its colour.
-    pub colour: &'static str,
-    /// Whether it is drawn with dashes, as the floor is.
-    pub dashed: bool,
+    /// Its looks.
+    pub style: Style,
     /// Points, ascending in x.
     pub points: Vec<(f64, f64)>,
+}
+
+/// How a line looks: colour, shape of its points and dashes each tell it from others.
+#[derive(Clone, Copy)]
+pub struct Style {
+    /// The CSS variable of its colour.
+    pub colour: &'static str,
+    /// The shape of its points, relative to the middle of each.
+    pub shape: &'static str,
+    /// The value of `stroke-dasharray`.
+    pub dashes: &'static str,
 }
 
 /// What the axes of a chart say.
@@ -36,6 +45,8 @@ pub struct Axes<'a> {
     pub title: &'a str,
     /// What the vertical axis counts; it is logarithmic.
     pub vertical: &'a str,
+    /// How its values are written.
+    pub tick: fn(f64) -> String,
     /// What the horizontal axis counts.
     pub horizontal: &'a str,
     /// Whether the horizontal axis is logarithmic; all its values are above 0 then.
@@ -65,10 +76,16 @@ pub fn chart(axes: &Axes<'_>, lines: &[Line<'_>]) -> String {
             y = y(tick),
             a = LEFT - 8.0,
             b = y(tick) + 4.0,
-            text = tick_text(tick),
+            text = (axes.tick)(tick),
         );
     }
+    let mut room_from = 0.0;
     for (place, text) in &axes.ticks {
+        let half = text.chars().count() as f64 * 3.6;
+        if x(*place) - half < room_from {
+            continue;
+        }
+        room_from = x(*place) + half + 4.0;
         drawing += &format!(
             "<text class=\"tick\" x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
             x(*place),
@@ -80,12 +97,14 @@ pub fn chart(axes: &Axes<'_>, lines: &[Line<'_>]) -> String {
     for line in &lines {
         let path: Vec<String> =
             line.points.iter().map(|(a, b)| format!("{:.1} {:.1}", x(*a), y(*b))).collect();
-        let dashes = if line.dashed { " stroke-dasharray=\"5 4\"" } else { "" };
+        let Style { colour, shape, dashes } = line.style;
         drawing += &format!(
-            "<path class=\"line\" stroke=\"var({})\"{dashes} d=\"M{}\"/>",
-            line.colour,
+            "<path class=\"line\" stroke=\"var({colour})\" stroke-dasharray=\"{dashes}\" \
+             d=\"M{}\"/>",
             path.join("L"),
         );
+        let marks: String = path.iter().map(|place| format!("M{place}{shape}")).collect();
+        drawing += &format!("<path class=\"mark\" style=\"fill:var({colour})\" d=\"{marks}\"/>");
         ends.extend(line.points.last().map(|(_, value)| (y(*value), *line)));
     }
     drawing += &labels(ends);
@@ -107,26 +126,39 @@ fn frame(axes: &Axes<'_>, drawing: &str) -> String {
     )
 }
 
-/// Names at the ends of lines, moved apart from the lowest value up, each with a thread to its end.
+/// Names at the ends of lines, each with a thread to its end.
 fn labels(mut ends: Vec<(f64, &Line<'_>)>) -> String {
     ends.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let mut text = String::new();
-    let mut limit = BOTTOM + 4.0;
-    for (end, line) in ends {
-        let place = end.min(limit);
-        limit = place - LABEL;
-        text += &format!(
+    let places = apart(&ends.iter().map(|(end, _)| *end).collect::<Vec<_>>());
+    let label = |((end, line), place): (&(f64, &Line<'_>), f64)| {
+        format!(
             "<path d=\"M{a} {end:.1}L{b} {place:.1}\" stroke=\"var({colour})\" fill=\"none\"/>\
              <text x=\"{c}\" y=\"{base:.1}\" style=\"fill:var({colour})\">{name}</text>",
-            a = RIGHT + 2.0,
-            b = RIGHT + 12.0,
-            c = RIGHT + 15.0,
+            a = RIGHT + 5.0,
+            b = RIGHT + 14.0,
+            c = RIGHT + 17.0,
             base = place + 4.5,
-            colour = line.colour,
+            colour = line.style.colour,
             name = escape(line.name),
-        );
+        )
+    };
+    ends.iter().zip(places).map(label).collect()
+}
+
+/// Places for labels near ends that descend in value, so ascend on the page from its bottom: moved
+/// up until none covers another, and back down where that leaves the drawing.
+fn apart(ends: &[f64]) -> Vec<f64> {
+    let mut places: Vec<f64> = Vec::with_capacity(ends.len());
+    for end in ends {
+        let limit = places.last().map_or(BOTTOM + 4.0, |last| last - LABEL);
+        places.push(end.min(limit));
     }
-    text
+    let mut limit = TOP;
+    for place in places.iter_mut().rev() {
+        *place = place.max(limit);
+        limit = *place + LABEL;
+    }
+    places
 }
 
 /// The smallest and the largest value.
@@ -136,9 +168,13 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     })
 }
 
-/// 1, 2 and 5 of each decade between two logarithms; only the 1 when there are many decades.
+/// Round numbers between two logarithms, the more of each decade the fewer there are.
 fn vertical_ticks(low: f64, high: f64) -> Vec<f64> {
-    let steps: &[f64] = if high - low > 2.2 { &[1.0] } else { &[1.0, 2.0, 5.0] };
+    let steps: &[f64] = match high - low {
+        many if many > 2.2 => &[1.0],
+        several if several > 0.8 => &[1.0, 2.0, 5.0],
+        _ => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+    };
     let decades = low.floor() as i32..=high.ceil() as i32;
     decades
         .flat_map(|decade| steps.iter().map(move |step| step * 10_f64.powi(decade)))
@@ -153,5 +189,34 @@ pub fn tick_text(value: f64) -> String {
         value if value >= 1e4 => format!("{} k", grouped(value / 1e3)),
         value if value >= 1.0 => grouped(value),
         _ => short(value).trim_end_matches('0').to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_stand_apart_and_inside_the_drawing() {
+        let places = apart(&[210.0, 60.0, 20.0, 18.0, 16.0, 15.0]);
+        assert!(places.windows(2).all(|pair| pair[0] - pair[1] >= LABEL), "{places:?}");
+        assert!(places.iter().all(|place| (TOP..=BOTTOM + 4.0).contains(place)), "{places:?}");
+        assert_eq!(places[0], 210.0);
+    }
+
+    #[test]
+    fn a_chart_needs_a_line_of_two_points() {
+        let style = Style { colour: "--s0", shape: "", dashes: "" };
+        let axes = Axes {
+            title: "t",
+            vertical: "v",
+            tick: tick_text,
+            horizontal: "h",
+            logarithmic: true,
+            ticks: Vec::new(),
+        };
+        let line = |points: &[(f64, f64)]| Line { name: "a", style, points: points.to_vec() };
+        assert_eq!(chart(&axes, &[line(&[(1.0, 1.0)])]), "");
+        assert!(chart(&axes, &[line(&[(1.0, 1.0), (10.0, 2.0)])]).contains("<svg"));
     }
 }

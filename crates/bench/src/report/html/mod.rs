@@ -5,83 +5,122 @@
 
 mod bars;
 mod charts;
+#[cfg(test)]
+mod contrast;
 mod lines;
+mod matrix;
+mod published;
 #[cfg(test)]
 mod screen;
 mod surroundings;
 mod tables;
 
-use super::figures::Figure;
+use super::caveats::caveats;
 use super::figures::{Group, groups};
-use super::verdict::{HOME, Standing, behind};
+use super::numbers::capital;
+use super::verdict::{HOME, behind, headlines};
 use crate::data::Run;
 
 /// Looks of the page.
 const STYLE: &str = include_str!("style.css");
+/// A workload with more places than this has them folded below the table of all of them.
+const PLACES_OPEN_MAX: usize = 2;
 
-/// The page.
+/// The page of a run.
 pub fn html(run: &Run) -> String {
     let groups = groups(run);
     let mut body = surroundings::heading(run);
-    body += &in_short(&groups);
-    let mut workload = "";
-    for group in &groups {
-        if group.workload != workload {
-            workload = group.workload;
-            body += &format!("<h2>{}</h2>\n", escape(workload));
-            body += &charts::against_size(run, &groups, workload);
-        }
-        body += &section(run, group);
+    body += &in_short(run, &groups);
+    let mut names: Vec<&str> = groups.iter().map(|group| group.workload).collect();
+    names.dedup();
+    for name in names {
+        let own: Vec<&Group<'_>> = groups.iter().filter(|group| group.workload == name).collect();
+        body += &workload(run, &own);
     }
-    body += &tables::published(run);
+    body += &published::published(run, &groups);
     body += &surroundings::method(run);
+    page(&format!("{} · zonda bench", run.suite), &body)
+}
+
+/// A page that leads to those of several runs, each with the address of its own page.
+pub fn index(runs: &[(String, Run)]) -> String {
+    let mut body = String::from("<p class=\"kicker\">zonda bench</p>\n<h1>Benchmarks</h1>\n");
+    for (address, run) in runs {
+        body += &format!(
+            "<h2><a href=\"{}\">{}</a></h2>\n<p>{}.</p>\n{}{}",
+            escape(address),
+            escape(&run.suite),
+            escape(&run.title),
+            surroundings::where_and_when(run),
+            in_short(run, &groups(run)),
+        );
+    }
+    page("Benchmarks · zonda bench", &body)
+}
+
+/// A whole page around its body.
+fn page(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <link rel=\"icon\" href=\"data:,\">\n\
-         <title>{} · zonda bench</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
          {body}</main>\n</body>\n</html>\n",
-        escape(&run.suite),
+        escape(title),
     )
 }
 
-/// One sentence for each place.
-fn in_short(groups: &[Group<'_>]) -> String {
-    let items: String = groups
+/// What the run says, a sentence for each figure, and what to know before believing it.
+fn in_short(run: &Run, groups: &[Group<'_>]) -> String {
+    let caveats: String = caveats(run, groups)
         .iter()
-        .map(|group| {
-            format!("<li><b>{}</b>{}</li>\n", escape(&group.label()), escape(&sentence(group)))
+        .map(|caveat| format!("<p class=\"caveat\">{}</p>\n", escape(caveat)))
+        .collect();
+    let items: String = headlines(groups)
+        .iter()
+        .map(|(figure, said)| {
+            let (name, said) = (escape(&capital(&figure.name())), escape(&capital(said)));
+            format!("<li><b>{name}</b> <span>{said}</span></li>\n")
         })
         .collect();
-    format!("<ul class=\"short\">\n{items}</ul>\n")
+    match items.is_empty() {
+        true => format!("{caveats}<p>No server can be ranked.</p>\n"),
+        false => format!("{caveats}<ul class=\"short\">\n{items}</ul>\n"),
+    }
 }
 
-/// Who is ahead in CPU per query.
-fn sentence(group: &Group<'_>) -> String {
-    Standing::of(group, Figure::CpuPerQuery)
-        .map_or_else(|| "No server can be ranked here.".to_owned(), |standing| standing.sentence())
+/// All places of a workload: together, then each.
+fn workload(run: &Run, groups: &[&Group<'_>]) -> String {
+    let mut text = format!("<h2>{}</h2>\n", escape(groups[0].workload));
+    text += &charts::against_size(run, groups);
+    text += &matrix::matrix(groups);
+    for group in groups {
+        let section = section(run, group);
+        let name = escape(&group.place);
+        text += &match (group.place.is_empty(), groups.len() > PLACES_OPEN_MAX) {
+            (true, _) => section,
+            (false, false) => format!("<h3>{name}</h3>\n{section}"),
+            (false, true) => format!(
+                "<details class=\"place\"><summary><b>{name}</b></summary>\n{section}</details>\n"
+            ),
+        };
+    }
+    text
 }
 
 /// All about one place in the matrix.
 fn section(run: &Run, group: &Group<'_>) -> String {
-    let mut text = String::new();
-    if !group.place.is_empty() {
-        text += &format!("<h3>{}</h3>\n", escape(&group.place));
-    }
-    text += &format!("<p class=\"verdict\">{}</p>\n", escape(&sentence(group)));
-    text += &charts::of_group(run, group);
-    text += &tables::traffic(group);
-    text += &tables::cost(group);
+    let mut text = charts::of_group(run, group);
     let lines = behind(group);
     if !lines.is_empty() {
         let items: String = lines.iter().map(|line| format!("<li>{}</li>", escape(line))).collect();
         text +=
             &format!("<div class=\"behind\"><p>Where {HOME} is behind</p><ul>{items}</ul></div>\n");
     }
-    text
+    text + &tables::traffic(group) + &tables::cost(group)
 }
 
-/// Text as HTML, in elements and in quoted attributes.
+/// Text as HTML, in elements and in quoted attributes; numbers keep their units on the line.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -93,7 +132,9 @@ fn escape(text: &str) -> String {
             other => out.push(other),
         }
     }
-    out
+    ["%", "µs", "ms", "×"]
+        .iter()
+        .fold(out, |out, unit| out.replace(&format!(" {unit}"), &format!("\u{a0}{unit}")))
 }
 
 #[cfg(test)]
@@ -120,6 +161,24 @@ mod tests {
     fn no_number_of_a_drawing_is_undefined() {
         let page = html(&run());
         assert!(!page.contains("NaN") && !page.contains("inf\""));
+    }
+
+    #[test]
+    fn what_was_published_stands_beside_what_was_measured() {
+        let page = html(&run());
+        let row = page.lines().find(|line| line.contains("<td>CoreDNS</td>")).unwrap_or_default();
+        assert!(
+            row.contains("<td>100</td><td><span class=\"here\">1,445,383</span></td>"),
+            "{row}"
+        );
+        assert!(page.contains("<td>zonda</td><td></td><td><span class=\"here\">"));
+    }
+
+    #[test]
+    fn the_index_leads_to_each_page() {
+        let page = index(&[("a.html".to_owned(), run()), ("b&c.html".to_owned(), run())]);
+        assert!(page.contains("<a href=\"a.html\">dinodns-coredns</a>"));
+        assert!(page.contains("<a href=\"b&amp;c.html\">"));
     }
 
     #[test]

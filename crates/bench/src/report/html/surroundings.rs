@@ -8,14 +8,37 @@ use crate::report::numbers::{grouped, short};
 /// What was compared, when and where.
 pub fn heading(run: &Run) -> String {
     format!(
-        "<p class=\"kicker\">zonda bench · {}</p>\n<h1>{}</h1>\n\
-         <p class=\"note\">{} · {} · {}</p>\n",
+        "<p class=\"kicker\">zonda bench · {}</p>\n<h1>{}</h1>\n{}",
         escape(&run.suite),
         escape(&run.title),
+        where_and_when(run),
+    )
+}
+
+/// Date, machine and servers.
+pub fn where_and_when(run: &Run) -> String {
+    let servers: Vec<String> = run
+        .servers
+        .iter()
+        .filter(|server| !server.is_floor)
+        .map(|server| match server.version.split_whitespace().find(|it| is_number(it)) {
+            Some(version) => format!("{} {version}", server.name),
+            None => server.name.clone(),
+        })
+        .collect();
+    format!(
+        "<p class=\"note\">{} · {}, {} CPUs · {}<br>{}</p>\n",
         date(run.began_unix_secs),
         escape(&run.environment.cpu),
+        run.environment.cpus,
         escape(&run.environment.kernel),
+        escape(&servers.join(", ")),
     )
+}
+
+/// Whether this word of what a program prints is its version.
+fn is_number(word: &str) -> bool {
+    word.starts_with(|first: char| first.is_ascii_digit()) && word.contains('.')
 }
 
 /// Environment, method, and every server with its commands and configurations.

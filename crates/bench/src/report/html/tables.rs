@@ -1,7 +1,7 @@
-//! Tables: what a place in the matrix gave, and what original reports printed.
+//! Tables of what a place in the matrix gave.
 
 use super::escape;
-use crate::data::{Cell, Run};
+use crate::data::Cell;
 use crate::report::figures::{Figure, Group, cpu_secs};
 use crate::report::numbers::{difference, grouped, short};
 use crate::report::statistics::Spread;
@@ -18,7 +18,7 @@ pub fn traffic(group: &Group<'_>) -> String {
             _ => format!("{:.2} %", completed as f64 * 100.0 / sent as f64),
         };
         let count = |value: u64| grouped(value as f64);
-        let mut row = vec![name(cell), count(sent), count(completed), count(lost)];
+        let mut row = vec![name(group, cell), count(sent), count(completed), count(lost)];
         for figure in [Figure::Qps, Figure::LatencyMean] {
             row.push(against(figure, cell, base));
         }
@@ -28,7 +28,7 @@ pub fn traffic(group: &Group<'_>) -> String {
     let note = base.map_or_else(String::new, |base| {
         format!("<p class=\"note\">Δ: against {}.</p>\n", escape(&base.server))
     });
-    table(&head, rows) + &note
+    table(&head.map(str::to_owned), rows) + &note
 }
 
 /// Sent, completed and lost over all rounds.
@@ -52,7 +52,7 @@ fn against(figure: Figure, cell: &Cell, base: Option<&Cell>) -> String {
     let other = base.filter(|base| ranked && base.server != cell.server);
     match other.and_then(|base| figure.of(base)) {
         Some(base) => {
-            format!("{text} <small>{}</small>", escape(&difference(spread.against(&base))))
+            format!("{text} <small>{}</small>", difference(figure.against(&spread, &base)))
         }
         None => text,
     }
@@ -81,7 +81,7 @@ pub fn cost(group: &Group<'_>) -> String {
         let range = cost.map_or_else(String::new, |cost| {
             format!("<small>{} – {}</small>", short(cost.low), short(cost.high))
         });
-        let mut row = vec![name(cell), show(cost), range, shares(cell)];
+        let mut row = vec![name(group, cell), show(cost), range, shares(cell)];
         row.push(show(group.times_floor(cell)));
         row.extend([50_000, 99_000, 99_900].map(|p| show(Figure::Percentile(p).of(cell))));
         row.extend([Figure::Memory, Figure::Switches].map(|figure| show(figure.of(cell))));
@@ -91,7 +91,7 @@ pub fn cost(group: &Group<'_>) -> String {
         });
         (cell.server == HOME, row)
     });
-    table(&head, rows) + &unranked(group)
+    table(&head.map(str::to_owned), rows) + &unranked(group)
 }
 
 /// Shares of user and system time.
@@ -106,50 +106,29 @@ fn shares(cell: &Cell) -> String {
 /// Who is not ranked here, and why.
 fn unranked(group: &Group<'_>) -> String {
     let reasons = group.cells.iter().filter_map(|cell| {
-        let reason = cell.unranked.as_deref().or_else(|| {
-            cell.rounds.is_empty().then_some("every round was disturbed by other processes")
-        })?;
-        let (server, reason) = (escape(&cell.server), escape(reason));
+        let (server, reason) = (escape(&cell.server), escape(group.reason_unranked(cell)?));
         Some(format!("<p class=\"note\">* {server} is not ranked: {reason}.</p>\n"))
     });
     reasons.collect()
 }
 
 /// The server's name, with a mark when it is not ranked.
-fn name(cell: &Cell) -> String {
-    let mark = if cell.unranked.is_some() || cell.rounds.is_empty() { " *" } else { "" };
+fn name(group: &Group<'_>, cell: &Cell) -> String {
+    let mark = if group.reason_unranked(cell).is_some() { " *" } else { "" };
     format!("{}{mark}", escape(&cell.server))
 }
 
-/// What the original reports printed, to stand beside the tables.
-pub fn published(run: &Run) -> String {
-    if run.published.is_empty() {
-        return String::new();
-    }
-    let mut text = "<h2>What was published</h2>\n<p>Figures of the report that this suite \
-                    repeats, measured by others on other machines.</p>\n"
-        .to_owned();
-    for original in &run.published {
-        let escaped = |cells: &[String]| cells.iter().map(|cell| escape(cell)).collect();
-        let head: Vec<String> = escaped(&original.columns);
-        let head: Vec<&str> = head.iter().map(String::as_str).collect();
-        text += &format!("<h3>{}</h3>\n", escape(&original.title));
-        text += &table(&head, original.rows.iter().map(|row| (false, escaped(row))));
-        text += &format!("<p class=\"note\">{}</p>\n", escape(&original.source));
-    }
-    text
-}
-
-/// A table that scrolls by itself where it is too wide; cells are HTML.
-fn table(head: &[&str], rows: impl Iterator<Item = (bool, Vec<String>)>) -> String {
-    let head: String = head.iter().map(|text| format!("<th>{text}</th>")).collect();
+/// A table that scrolls by itself where it is too wide; cells are HTML, and so are rows of the
+/// server at home, which stand out.
+pub fn table(head: &[String], rows: impl Iterator<Item = (bool, Vec<String>)>) -> String {
+    let head: String = head.iter().map(|text| format!("<th scope=\"col\">{text}</th>")).collect();
     let mut body = String::new();
     for (is_home, cells) in rows {
         let cells: String = cells.iter().map(|cell| format!("<td>{cell}</td>")).collect();
         body += &format!("<tr{}>{cells}</tr>\n", if is_home { " class=\"home\"" } else { "" });
     }
     format!(
-        "<div class=\"scroll\"><table><thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\
-         </table></div>\n"
+        "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>{head}</tr></thead>\n\
+         <tbody>\n{body}</tbody></table></div>\n"
     )
 }

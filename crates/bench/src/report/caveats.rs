@@ -1,0 +1,91 @@
+//! What a reader must know before believing a run.
+
+use super::figures::{Group, cpu_secs};
+use super::statistics::Spread;
+use super::verdict::list;
+use crate::data::{Cell, Run};
+
+/// Above this share of the machine for others, a round does not say what it seems to; 0–1.
+const FOREIGN_MAX: f64 = 0.05;
+/// From this share of its CPUs on, a program is busy; 0–1.
+const BUSY_MIN: f64 = 0.9;
+
+/// Sentences, the gravest first; none for a run without blemish.
+pub fn caveats(run: &Run, groups: &[Group<'_>]) -> Vec<String> {
+    let mut found = Vec::new();
+    let foreign: Vec<f64> =
+        run.cells.iter().flat_map(|cell| &cell.rounds).map(|round| round.foreign_cpu).collect();
+    let disturbed: Vec<f64> = foreign.iter().copied().filter(|it| *it > FOREIGN_MAX).collect();
+    if let Some(most) = disturbed.iter().copied().reduce(f64::max) {
+        found.push(format!(
+            "Other processes used more than {:.0} % of the machine in {} of {} rounds, up to \
+             {:.0} %: these figures show the form of a report and prove nothing.",
+            FOREIGN_MAX * 100.0,
+            disturbed.len(),
+            foreign.len(),
+            most * 100.0,
+        ));
+    }
+    if run.cells.iter().any(|cell| cell.rounds.len() == 1) {
+        found.push("Some cells have one round only: their noise is unknown.".to_owned());
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for cell in groups.iter().flat_map(|group| &group.cells) {
+        if !names.contains(&&*cell.server) && is_bound_by_load(run, cell) {
+            names.push(&cell.server);
+        }
+    }
+    if !names.is_empty() {
+        found.push(format!(
+            "In some places the generator was busy and the server was not: queries per second of \
+             {} are a lower bound there, marked ≥.",
+            list(&names)
+        ));
+    }
+    found
+}
+
+/// Whether the generator had no CPU left while the server had some.
+pub fn is_bound_by_load(run: &Run, cell: &Cell) -> bool {
+    let axis = |name| cell.place.get(name).and_then(|value: &String| value.parse::<usize>().ok());
+    let workers =
+        axis("threads").unwrap_or(usize::MAX).saturating_mul(axis("processes").unwrap_or(1));
+    let cpus = run.method.server_cpus.len().min(workers) as f64;
+    let load_cpus = run.method.load_cpus.len() as f64;
+    let median = |values: Vec<f64>| Spread::of(values).map_or(0.0, |spread| spread.median);
+    let rounds = || cell.rounds.iter();
+    let server = median(rounds().map(|round| cpu_secs(round) / round.seconds / cpus).collect());
+    let load =
+        median(rounds().map(|round| round.load_cpu_secs / round.seconds / load_cpus).collect());
+    load >= BUSY_MIN && server < BUSY_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::figures::groups;
+    use crate::report::sample::run;
+
+    #[test]
+    fn a_quiet_run_has_no_caveats_and_a_disturbed_one_says_so_first() {
+        let mut run = run();
+        assert_eq!(caveats(&run, &groups(&run)), Vec::<String>::new());
+        run.cells[0].rounds[0].foreign_cpu = 0.5;
+        run.cells[0].rounds.truncate(1);
+        let found = caveats(&run, &groups(&run));
+        assert!(found[0].contains("in 1 of 176 rounds, up to 50 %"), "{found:?}");
+        assert!(found[1].contains("one round only"), "{found:?}");
+    }
+
+    #[test]
+    fn a_server_that_waits_for_a_busy_generator_is_a_lower_bound() {
+        let mut run = run();
+        for round in &mut run.cells[1].rounds {
+            round.load_cpu_secs = round.seconds;
+            round.cpu_user_secs = 0.1;
+            round.cpu_system_secs = 1.0;
+        }
+        let found = caveats(&run, &groups(&run));
+        assert!(found[0].contains("queries per second of zonda are a lower bound"), "{found:?}");
+    }
+}
