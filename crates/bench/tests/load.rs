@@ -57,6 +57,15 @@ fn queries_are_shared_by_threads_clients_and_ways_to_send() {
 }
 
 #[test]
+fn clients_take_turns_when_there_are_more_of_them_than_queries_outstanding() {
+    let server = ScriptedServer::start(vec![Act::Answer]);
+    let mut plan = plan(&server, 200);
+    plan.sockets = 50;
+    assert_eq!(counts(&run(&plan)), ([200, 200, 0], [0; 5]));
+    assert_eq!(server.clients(), 50);
+}
+
+#[test]
 fn dropped_queries_are_lost() {
     let server = ScriptedServer::start(vec![Act::Answer, Act::Answer, Act::Drop, Act::Answer]);
     assert_eq!(counts(&run(&plan(&server, 80))), ([80, 60, 20], [0; 5]));

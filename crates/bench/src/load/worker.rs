@@ -159,8 +159,13 @@ impl<'a> Worker<'a> {
     /// Sends what is due, a batch from each client; returns whether there is more.
     fn send(&mut self, now: u64) -> bool {
         let width = if self.plan.segment { SEGMENTED_SEND_WIDTH } else { SEND_WIDTH };
+        let waiting: usize = self.ledgers.iter().map(Ledger::waiting).sum();
+        let mut free = self.outstanding_max.saturating_sub(waiting);
         for _ in 0..self.ledgers.len() {
-            let room = self.room(self.turn);
+            if free == 0 {
+                return false;
+            }
+            let room = self.room(self.turn).min(free);
             if room > 0 {
                 let numbers = self.supply.take(width.min(room as u64), now);
                 if numbers.is_empty() {
@@ -168,20 +173,21 @@ impl<'a> Worker<'a> {
                 }
                 for number in numbers {
                     self.push(number, now);
+                    free -= 1;
                 }
                 self.clients.send(self.turn);
                 self.last_nanos = now;
             }
             self.turn = (self.turn + 1) % self.ledgers.len();
         }
-        (0..self.ledgers.len()).any(|place| self.room(place) > 0)
+        free > 0 && (0..self.ledgers.len()).any(|place| self.room(place) > 0)
     }
 
-    /// Queries that a client may send now; all clients have an equal share.
+    /// Queries that a client may send now, if not too many wait already; all clients have an equal
+    /// share, and turns when there are more of them than queries.
     fn room(&self, place: usize) -> usize {
-        let (count, ledger) = (self.ledgers.len(), &self.ledgers[place]);
-        let rest = usize::from(place < self.outstanding_max % count);
-        let share = self.outstanding_max / count + rest;
+        let ledger = &self.ledgers[place];
+        let share = self.outstanding_max.div_ceil(self.ledgers.len());
         share.saturating_sub(ledger.waiting()).min(ledger.room())
     }
 
