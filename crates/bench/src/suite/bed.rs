@@ -71,7 +71,7 @@ impl Stock {
             (Some(spec), Some(contestant)) => {
                 let folder = folder.join("upstream-zones");
                 let zones = write_zones(&folder, place.zones(&spec.zones)?)?;
-                Some((contestant, zones, folder, spec.way.clone()))
+                Some((contestant, zones, folder, workload.way.clone()))
             }
             _ => None,
         };

@@ -348,8 +348,7 @@ impl Runner<'_> {
             all.into_iter().partition(|contestant| contestant.role(workload).is_some());
         for Contestant { kind, .. } in unable {
             let (name, roles) = (&kind.name, workload.roles.join("` or `"));
-            let reason = format!("{name}, {}: has no role `{roles}`", workload.name);
-            self.skip(name, reason);
+            self.skip(name, format!("{name}: has no role `{roles}`"));
         }
         able
     }

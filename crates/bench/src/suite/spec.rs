@@ -1,6 +1,7 @@
 //! A suite as its TOML file says it.
 
 use serde::Deserialize;
+use serde::de::Error as _;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
@@ -42,7 +43,8 @@ pub struct Suite {
     pub published: Vec<Table>,
 }
 
-/// What is asked, of servers that know what.
+/// What is asked, of servers that know what. In a file, `like = "NAME"` takes what is not said from
+/// a workload above.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
@@ -67,6 +69,8 @@ pub struct Workload {
     pub ready: Vec<String>,
     /// The server behind a forwarder.
     pub upstream: Option<Upstream>,
+    /// What happens to datagrams on the way to it; none is a direct way.
+    pub way: Option<Way>,
     /// Rates below saturation at which latency is measured; none is none.
     pub latency: Option<LatencyAt>,
     /// Whether the cache is empty when a round begins, and no query is asked twice.
@@ -133,7 +137,7 @@ fn step() -> u64 {
     1
 }
 
-/// The server behind a forwarder, and the way to it.
+/// The server behind a forwarder.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upstream {
@@ -141,8 +145,6 @@ pub struct Upstream {
     pub server: String,
     /// What it serves.
     pub zones: Vec<Zones>,
-    /// What happens to datagrams between the two; none is a direct way.
-    pub way: Option<Way>,
 }
 
 /// See [`crate::relay::Way`].
@@ -161,7 +163,7 @@ impl Suite {
     /// # Panics
     /// Never: a test reads them all.
     pub fn shipped() -> Vec<Self> {
-        let parse = |text: &&str| toml::from_str(text).expect("shipped files are read by a test");
+        let parse = |text: &&str| Self::parse(text).expect("shipped files are read by a test");
         SHIPPED.iter().map(parse).collect()
     }
 
@@ -175,8 +177,33 @@ impl Suite {
         }
         let path = Path::new(name);
         let text = fs::read_to_string(path).map_err(|e| SpecError::Read(path.to_owned(), e))?;
-        toml::from_str(&text).map_err(|e| SpecError::Parse(path.to_owned(), Box::new(e)))
+        Self::parse(&text).map_err(|error| SpecError::Parse(path.to_owned(), error))
     }
+
+    /// Reads a file's text.
+    fn parse(text: &str) -> Result<Self, Box<toml::de::Error>> {
+        let mut file: toml::Table = toml::from_str(text)?;
+        let workloads = file.get_mut("workload").and_then(|workloads| workloads.as_array_mut());
+        workloads.map_or(Ok(()), inherit)?;
+        Ok(file.try_into()?)
+    }
+}
+
+/// Gives each workload with a key `like` what it does not say itself of what the workload of that
+/// name, which stands before it, says.
+fn inherit(workloads: &mut toml::value::Array) -> Result<(), toml::de::Error> {
+    for place in 0..workloads.len() {
+        let (before, rest) = workloads.split_at_mut(place);
+        let Some(workload) = rest[0].as_table_mut() else { continue };
+        let Some(name) = workload.remove("like") else { continue };
+        let other = before.iter().rfind(|other| other.get("name") == Some(&name));
+        let other = other.and_then(|other| other.as_table());
+        let missing = || toml::de::Error::custom(format!("no workload {name:?} above"));
+        for (key, value) in other.ok_or_else(missing)? {
+            workload.entry(key).or_insert_with(|| value.clone());
+        }
+    }
+    Ok(())
 }
 
 /// Why there is no such suite.
@@ -239,6 +266,19 @@ mod tests {
                 assert_eq!(row.len(), table.columns.len(), "{}: {row:?}", table.title);
             }
         }
+    }
+
+    #[test]
+    fn a_workload_is_like_another_but_for_what_it_says() {
+        let head = "name='s'\ntitle=''\nservers=[]\nseconds=1.0\nrounds=1\nwarm_up_secs=0.0\n";
+        let first = "[[workload]]\nname='a'\nroles=['x']\nready=['a A']\nqueries=[]\n";
+        let second = "[[workload]]\nname='b'\nlike='a'\ncold=true\n";
+        let suite = Suite::parse(&[head, first, second].concat()).unwrap();
+        let [a, b] = &suite.workloads[..] else { panic!("{suite:?}") };
+        assert_eq!((&*b.name, &b.roles, &b.ready), ("b", &a.roles, &a.ready));
+        assert_eq!((a.cold, b.cold), (false, true));
+        let error = Suite::parse(&[head, second].concat()).unwrap_err();
+        assert!(error.to_string().contains("no workload"), "{error}");
     }
 
     #[test]
