@@ -7,7 +7,7 @@ use crate::report::figures::{Figure, Group, place};
 use crate::report::numbers::{difference, grouped};
 use crate::report::statistics::Spread;
 use crate::report::verdict::HOME;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// More places than this in one table, and only the server at home joins those of the report.
 const PLACES_MAX: usize = 4;
@@ -24,10 +24,11 @@ pub fn published(run: &Run, groups: &[Group<'_>]) -> String {
     for original in &run.published {
         let rows = rows(original, groups);
         text += &format!("<h3>{}</h3>\n", escape(&original.title));
-        text += &match rows.iter().any(|row| row.cell.is_some()) {
+        let found = match rows.iter().any(|row| row.cell.is_some()) {
             true => beside(original, &rows),
             false => alone(original),
         };
+        text += &format!("<div class=\"beside\">{found}</div>");
         text += &format!("<p class=\"note\">Published: {}.</p>\n", escape(&original.source));
     }
     text
@@ -118,15 +119,15 @@ fn beside(original: &Table, rows: &[Row<'_>]) -> String {
         }
     }
     let body = rows.iter().map(|row| (is_home(row), cells(row, &measures)));
-    let measured: BTreeMap<String, ()> =
-        rows.iter().filter_map(|row| Some((place(row.cell?), ()))).collect();
-    let places: Vec<&str> =
-        measured.keys().map(String::as_str).filter(|place| !place.is_empty()).collect();
-    let note = match &places[..] {
-        [one] => format!("<p class=\"note\">Here: {}.</p>\n", escape(one)),
-        _ => String::new(),
-    };
-    table(&head, body) + &note
+    let measured: BTreeSet<String> = rows.iter().filter_map(|row| Some(place(row.cell?))).collect();
+    let mut notes = String::new();
+    if let Some(one) = measured.first().filter(|place| measured.len() == 1 && !place.is_empty()) {
+        notes += &format!("<p class=\"note\">Here: {}.</p>\n", escape(one));
+    }
+    if rows.iter().any(|row| row.cell.is_some_and(|cell| cell.unranked.is_some())) {
+        notes += "<p class=\"note\">* is not ranked; its place above says why.</p>\n";
+    }
+    table(&head, body) + &notes
 }
 
 /// Whether the row is the server's at home.
@@ -136,19 +137,32 @@ fn is_home(row: &Row<'_>) -> bool {
 
 /// The cells of a row.
 fn cells(row: &Row<'_>, measures: &[Option<Measure>]) -> Vec<String> {
+    let mark = if row.cell.is_some_and(|cell| cell.unranked.is_some()) { " *" } else { "" };
     let mut cells = Vec::new();
     for (index, measure) in measures.iter().enumerate() {
-        cells.push(match row.published {
-            Some(texts) => escape(texts.get(index).map_or("", String::as_str)),
-            None if index == 0 => escape(&row.name),
-            None => String::new(),
+        let text = row.published.and_then(|texts| texts.get(index)).map_or("", String::as_str);
+        cells.push(match (index, row.published) {
+            (0, Some(_)) => escape(text) + mark,
+            (0, None) => escape(&row.name) + mark,
+            _ => published_cell(text, *measure),
         });
         if let Some(measure) = measure {
             let text = row.cell.and_then(|cell| measure.of(cell, row.base));
-            cells.push(format!("<span class=\"here\">{}</span>", text.unwrap_or("–".to_owned())));
+            cells.push(match text {
+                Some(text) => format!("<span class=\"here\">{text}</span>"),
+                None => "–".to_owned(),
+            });
         }
     }
     cells
+}
+
+/// A cell of the report; what it says in brackets goes below where columns are many.
+fn published_cell(text: &str, measure: Option<Measure>) -> String {
+    match text.split_once(" (").filter(|_| measure.is_some()) {
+        Some((figure, more)) => format!("{} <small>({}</small>", escape(figure), escape(more)),
+        None => escape(text),
+    }
 }
 
 /// A column of original reports that is measured here.
@@ -217,7 +231,8 @@ impl Measure {
                     Figure::Memory => format!("{:.0} MiB", spread.median),
                     _ => format!("{:.*}", if unit > 1e4 { 6 } else { 3 }, spread.median / unit),
                 };
-                let base = base.filter(|base| base.server != cell.server);
+                let base =
+                    base.filter(|base| base.server != cell.server && cell.unranked.is_none());
                 base.and_then(|base| figure.of(base)).map_or(text.clone(), |base| {
                     let change = difference(figure.against(&spread, &base));
                     format!("{text} <small>{change}</small>")
