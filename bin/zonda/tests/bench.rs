@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use zonda_testkit::process::Folder;
@@ -96,6 +97,54 @@ fn a_suite_is_measured_from_start_to_end_and_leaves_nothing() {
     }
     assert!(fs::read_dir(&temporary).unwrap().next().is_none());
     assert!(!processes_name(&temporary.display().to_string()));
+    is_shown(&folder, &json);
+    is_compared(&folder, &json, run);
+}
+
+/// One run becomes a page or tables, several become pages with an index.
+fn is_shown(folder: &Folder, json: &Path) {
+    let (page, pages) = (folder.path().join("run.html"), folder.path().join("pages"));
+    let (json, page_text) = (json.to_str().unwrap(), page.to_str().unwrap());
+    assert!(bench(&["report", json, "--html", page_text]).status.success());
+    assert!(fs::read_to_string(page).unwrap().contains("</html>"));
+    let text = String::from_utf8(bench(&["report", json]).stdout).unwrap();
+    assert!(text.contains("In short"), "{text}");
+
+    let other = folder.path().join("other.json");
+    fs::copy(json, &other).unwrap();
+    let (other, pages_text) = (other.to_str().unwrap(), pages.to_str().unwrap());
+    assert!(bench(&["report", json, other, "--html", pages_text]).status.success());
+    let index = fs::read_to_string(pages.join("index.html")).unwrap();
+    for name in ["run.html", "other.html"] {
+        assert!(index.contains(name) && pages.join(name).exists(), "{index}");
+    }
+    let clash = bench(&["report", json, json, "--html", pages_text]);
+    assert!(String::from_utf8(clash.stderr).unwrap().contains("is named run.html, too"));
+}
+
+/// The exit code of a comparison tells whether something became worse.
+fn is_compared(folder: &Folder, json: &Path, mut run: serde_json::Value) {
+    let json = json.to_str().unwrap();
+    assert_eq!(bench(&["compare", json, json]).status.code(), Some(0));
+    for round in run["cells"][1]["rounds"].as_array_mut().unwrap() {
+        round["cpu_system_secs"] = 1000.0.into();
+    }
+    let worse = folder.write("worse.json", run.to_string());
+    let worse = worse.to_str().unwrap();
+    let found = bench(&["compare", json, worse]);
+    assert_eq!(found.status.code(), Some(1));
+    assert!(String::from_utf8(found.stdout).unwrap().contains("worse   "));
+    assert_eq!(bench(&["compare", worse, json]).status.code(), Some(0));
+
+    run["cells"] = serde_json::json!([]);
+    let empty = folder.write("empty.json", run.to_string());
+    run["format"] = 99.into();
+    let newer = folder.write("newer.json", run.to_string());
+    for (path, said) in [(empty, "run one suite twice"), (newer, "this version reads form")] {
+        let found = bench(&["compare", json, path.to_str().unwrap()]);
+        assert_eq!(found.status.code(), Some(2));
+        assert!(String::from_utf8(found.stderr).unwrap().contains(said));
+    }
 }
 
 /// Whether a process has this text in its command line.

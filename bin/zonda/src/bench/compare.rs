@@ -6,12 +6,13 @@ use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use zonda_bench::report;
+use zonda_bench::report::compare::compare;
 
 /// Tell what changed between two runs beyond noise
 ///
 /// A figure changed when its medians differ by more than its rounds differ among themselves. The
-/// exit code is 0 whether or not something changed.
+/// exit code is 0 when nothing became worse, 1 when something did, and 2 when the runs cannot be
+/// compared. What was measured once is told and never the cause of a 1.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -28,16 +29,27 @@ pub struct Compare {
 impl Compare {
     /// Does it.
     pub fn run(self) -> ExitCode {
-        output::exit_code(self.compare())
+        self.compare().unwrap_or_else(|error| {
+            eprintln!("zonda: {error}");
+            ExitCode::from(2)
+        })
     }
 
     /// Prints the comparison.
     fn compare(&self) -> Result<ExitCode, String> {
-        let found = report::compare::compare(
-            &run_file::read(&self.earlier)?,
-            &run_file::read(&self.later)?,
-        );
+        let (earlier, later) = (run_file::read(&self.earlier)?, run_file::read(&self.later)?);
+        let found = compare(&earlier, &later);
+        if found.compared == 0 {
+            return Err(format!(
+                "{} of suite {} and {} of suite {} have no server and place in common; run one \
+                 suite twice with the same servers",
+                self.earlier.display(),
+                earlier.suite,
+                self.later.display(),
+                later.suite
+            ));
+        }
         output::print(|out| out.write_all(found.text().as_bytes()))?;
-        Ok(ExitCode::SUCCESS)
+        Ok(ExitCode::from(u8::from(found.is_worse())))
     }
 }

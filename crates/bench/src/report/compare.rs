@@ -76,7 +76,7 @@ fn compare_cells(earlier: &Cell, later: &Cell, found: &mut Comparison) {
 
 /// The change of a figure, if it is beyond noise.
 fn changed(cell: String, figure: Figure, before: &Spread, now: &Spread) -> Option<Change> {
-    let (share, once) = match now.against(before) {
+    let (share, once) = match figure.against(now, before) {
         Difference::Share(share) => (share, false),
         Difference::Once(share) => (share, true),
         Difference::None | Difference::Unknown => return None,
@@ -115,6 +115,11 @@ fn warnings(earlier: &Run, later: &Run) -> Vec<String> {
 }
 
 impl Comparison {
+    /// Whether something became worse beyond a noise that is known.
+    pub fn is_worse(&self) -> bool {
+        self.changes.iter().any(|change| change.worse && !change.once)
+    }
+
     /// As lines for a terminal: warnings, what became worse, what became better, the rest counted.
     pub fn text(&self) -> String {
         let mut out = String::new();
@@ -166,6 +171,7 @@ mod tests {
         assert_eq!(found.changes.len(), 2, "{text}");
         assert!(text.starts_with("worse   zonda dino threads 1: CPU per query 1.42 µs"), "{text}");
         assert!(text.contains("better  zonda dino threads 1: queries per second"), "{text}");
+        assert!(found.is_worse() && !compare(&later, &later).is_worse());
     }
 
     #[test]
