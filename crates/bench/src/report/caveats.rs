@@ -1,8 +1,8 @@
 //! What a reader must know before believing a run.
 
-use super::figures::{Group, cpu_secs};
+use super::figures::{Figure, Group, cpu_secs};
 use super::statistics::Spread;
-use super::verdict::list;
+use super::verdict::{LOSS_MAX, list};
 use crate::data::{Cell, Run};
 
 /// Above this share of the machine for others, a round does not say what it seems to; 0–1.
@@ -45,7 +45,8 @@ pub fn caveats(run: &Run, groups: &[Group<'_>]) -> Vec<String> {
     found
 }
 
-/// Whether the generator had no CPU left while the server had some.
+/// Whether the generator had no CPU left while the server had some. Nothing can be said of rounds
+/// in which others had it, and of those that lost queries: the generator then also waits.
 pub fn is_bound_by_load(run: &Run, cell: &Cell) -> bool {
     let axis = |name| cell.place.get(name).and_then(|value: &String| value.parse::<usize>().ok());
     let workers =
@@ -57,7 +58,8 @@ pub fn is_bound_by_load(run: &Run, cell: &Cell) -> bool {
     let server = median(rounds().map(|round| cpu_secs(round) / round.seconds / cpus).collect());
     let load =
         median(rounds().map(|round| round.load_cpu_secs / round.seconds / load_cpus).collect());
-    load >= BUSY_MIN && server < BUSY_MIN
+    let quiet = rounds().all(|round| round.foreign_cpu <= FOREIGN_MAX);
+    quiet && Figure::Qps.loss(cell) <= LOSS_MAX && load >= BUSY_MIN && server < BUSY_MIN
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub const HOME: &str = "zonda";
 
 /// Latencies of a server that loses more of its queries are not ranked; 0–1. What it has dropped
 /// waits in no queue, so that the rest is answered sooner.
-const LOSS_MAX: f64 = 0.001;
+pub const LOSS_MAX: f64 = 0.001;
 
 /// How the servers of a place stand in one figure.
 pub struct Standing<'a> {
