@@ -3,7 +3,7 @@
 use super::escape;
 use super::tables::table;
 use crate::data::{Beside, Cell, Run, Table, Traffic};
-use crate::report::figures::{Figure, Group, place};
+use crate::report::figures::{Figure, Group, cpu_secs, place};
 use crate::report::numbers::{difference, grouped};
 use crate::report::statistics::Spread;
 use crate::report::verdict::HOME;
@@ -184,6 +184,8 @@ enum Measure {
     Success,
     /// The share of queries that were not, in percent.
     Failure,
+    /// CPU time of the server, in percent of one CPU.
+    CpuShare,
 }
 
 impl Measure {
@@ -205,6 +207,7 @@ impl Measure {
             "latency stddev (s)" => Self::Deviation,
             "success rate (%)" => Self::Success,
             "failure rate (%)" => Self::Failure,
+            "cpu usage" => Self::CpuShare,
             "memory (base)" => Self::Of(Figure::Memory, 1.0),
             _ => return None,
         })
@@ -243,6 +246,10 @@ impl Measure {
                 let spread = Spread::of(deviations)?;
                 format!("{:.6}", spread.median / 1e6)
             }
+            Self::CpuShare => {
+                let shares = cell.rounds.iter().map(|round| cpu_secs(round) / round.seconds);
+                format!("{:.0}%", Spread::of(shares)?.median * 100.0)
+            }
             Self::Success => format!("{:.2}%", completed * 100.0 / sent),
             Self::Failure => format!("{:.2}%", (sent - completed) * 100.0 / sent),
         })
@@ -262,4 +269,37 @@ fn rcodes(cell: &Cell) -> String {
         .iter()
         .map(|(rcode, count)| format!("{rcode} {:.2}%", *count as f64 * 100.0 / total as f64));
     escape(&parts.collect::<Vec<_>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite::{Suite, spec::Workload};
+
+    /// Whether a workload has what a row tells of.
+    fn has(suite: &Suite, workload: &Workload, beside: &Beside) -> bool {
+        let places = workload.places.iter();
+        let matches = |place: &BTreeMap<String, String>| {
+            beside.place.iter().all(|(axis, value)| place.get(axis) == Some(value))
+        };
+        let servers = workload.servers.as_ref().unwrap_or(&suite.servers);
+        (beside.place.is_empty() || places.into_iter().any(matches))
+            && beside.server.as_ref().is_none_or(|server| servers.contains(server))
+    }
+
+    #[test]
+    fn what_shipped_suites_put_beside_a_published_row_is_what_they_measure() {
+        for suite in Suite::shipped() {
+            for table in &suite.published {
+                assert!([0, table.rows.len()].contains(&table.beside.len()), "{}", table.title);
+                for beside in table.beside.iter().filter(|beside| !beside.workload.is_empty()) {
+                    let mut workloads = suite.workloads.iter();
+                    let workload = workloads.find(|it| it.name == beside.workload);
+                    assert!(workload.is_some_and(|it| has(&suite, it, beside)), "{beside:?}");
+                }
+                let heads = table.columns.iter().filter_map(|head| Measure::named(head));
+                assert!(table.beside.is_empty() || heads.count() > 0, "{}", table.title);
+            }
+        }
+    }
 }
