@@ -11,13 +11,14 @@
 //!   reply's. It is clamped to the capacity before the kernel sees it, since callers may write it.
 
 use std::io;
-use std::mem::{offset_of, size_of};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
 use libc::{c_int, c_uint, iovec, mmsghdr, msghdr};
 
+use crate::message::{LocalAddress, PeerName, Sent, send_all};
+use crate::replies::ReplyPath;
 use crate::udp::UdpSocket;
 
 /// Bytes in a cache line.
@@ -38,15 +39,6 @@ pub struct Datagram<'a> {
     pub buffer: &'a mut [u8],
     /// In: length of the datagram (a longer one is cut to the buffer). Out: of the reply, 0 = none.
     pub len: &'a mut usize,
-}
-
-/// What became of a batch's replies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
-    /// Replies that the kernel took.
-    pub replies: usize,
-    /// Replies that it refused: no route, a firewall's no, port 0, or no room for 20 ms.
-    pub refused: usize,
 }
 
 /// A fixed number of datagram slots, used again and again by one worker.
@@ -172,6 +164,20 @@ impl DatagramBatch {
         }
     }
 
+    /// The way of a reply to the datagram in slot `index`, for one that is sent later.
+    ///
+    /// # Panics
+    /// If `index` is not below [`Self::len`].
+    pub fn reply_path(&self, index: usize) -> ReplyPath {
+        let header = &self.messages[..self.received][index].msg_hdr;
+        ReplyPath {
+            peer: self.names[index],
+            local: self.controls[index],
+            name_len: header.msg_namelen,
+            control_len: header.msg_controllen,
+        }
+    }
+
     /// Length of the datagram in slot `index` as it was received, whatever was written over it.
     ///
     /// # Panics
@@ -187,39 +193,9 @@ impl DatagramBatch {
     /// empty afterwards.
     pub fn send(&mut self, socket: &UdpSocket) -> Sent {
         let ready = self.gather_replies();
-        let mut sent = Sent::default();
-        let mut next = 0;
-        while next < ready {
-            let left = &mut self.messages[next..ready];
-            // SAFETY: each of these messages points at a slot of ours, as `message` built it; the
-            // kernel only reads them but for `msg_len`, and `iov_len` was clamped to the capacity.
-            let count = crate::check(unsafe {
-                libc::sendmmsg(
-                    socket.as_fd().as_raw_fd(),
-                    left.as_mut_ptr(),
-                    left.len() as c_uint,
-                    0,
-                )
-            });
-            match count.map_err(|error| error.kind()) {
-                Ok(count) => {
-                    next += count as usize;
-                    sent.replies += count as usize;
-                }
-                Err(io::ErrorKind::Interrupted) => {}
-                // No room for as long as a send may wait: the rest would wait as long again.
-                Err(io::ErrorKind::WouldBlock) => {
-                    sent.refused += ready - next;
-                    break;
-                }
-                // The error belongs to the first message; sendmmsg(2) sent none.
-                Err(_) => {
-                    next += 1;
-                    sent.refused += 1;
-                }
-            }
-        }
-        sent
+        // SAFETY: each of these messages points at a slot of ours, as `message` built it, and
+        // `iov_len` was clamped to the capacity.
+        unsafe { send_all(socket, &mut self.messages[..ready]) }
     }
 
     /// Moves the messages that carry a reply to the front; returns how many there are.
@@ -252,87 +228,6 @@ impl DatagramBatch {
                 msg_flags: 0,
             },
             msg_len: 0,
-        }
-    }
-}
-
-/// `sockaddr_in` and `sockaddr_in6` in one: they agree on family and port, then differ.
-#[derive(Clone, Copy, Debug, Default)]
-#[repr(C)]
-struct PeerName {
-    /// `AF_INET` or `AF_INET6`.
-    family: libc::sa_family_t,
-    /// In network byte order.
-    port: u16,
-    /// The address of IPv4; the flow label of IPv6.
-    v4: [u8; 4],
-    /// The address of IPv6.
-    v6: [u8; 16],
-    /// Interface of a link-local IPv6 address.
-    scope_id: u32,
-}
-
-const _: () = {
-    assert!(size_of::<PeerName>() == size_of::<libc::sockaddr_in6>());
-    assert!(offset_of!(PeerName, v4) == offset_of!(libc::sockaddr_in, sin_addr));
-    assert!(offset_of!(PeerName, v6) == offset_of!(libc::sockaddr_in6, sin6_addr));
-    assert!(offset_of!(PeerName, scope_id) == offset_of!(libc::sockaddr_in6, sin6_scope_id));
-};
-
-impl PeerName {
-    /// The address in std's form.
-    #[inline]
-    fn address(&self) -> SocketAddr {
-        let port = u16::from_be(self.port);
-        if i32::from(self.family) == libc::AF_INET {
-            return SocketAddrV4::new(Ipv4Addr::from(self.v4), port).into();
-        }
-        let ip = Ipv6Addr::from(self.v6);
-        // Only an adopted socket that takes both families sees these.
-        match ip.to_ipv4_mapped() {
-            Some(ip) => SocketAddrV4::new(ip, port).into(),
-            None => SocketAddrV6::new(ip, port, 0, self.scope_id).into(),
-        }
-    }
-}
-
-/// The one control message, on wildcard sockets only: the address that was asked, handed back on
-/// sending as the address to reply from. Holds an `in_pktinfo` or an `in6_pktinfo`.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct LocalAddress {
-    /// Tells which of the two it is.
-    header: libc::cmsghdr,
-    /// The structure's bytes, padded as `CMSG_SPACE` pads.
-    info: [u8; 24],
-}
-
-const _: () = {
-    // SAFETY: arithmetic on its argument.
-    let space = unsafe { libc::CMSG_SPACE(size_of::<libc::in6_pktinfo>() as c_uint) };
-    assert!(size_of::<LocalAddress>() == space as usize);
-    assert!(offset_of!(libc::in_pktinfo, ipi_ifindex) == 0);
-    assert!(offset_of!(libc::in6_pktinfo, ipi6_addr) == 0);
-    assert!(offset_of!(libc::in6_pktinfo, ipi6_ifindex) == 16);
-};
-
-impl LocalAddress {
-    /// Before the first receive.
-    const UNSET: Self =
-        Self { header: libc::cmsghdr { cmsg_len: 0, cmsg_level: 0, cmsg_type: 0 }, info: [0; 24] };
-
-    /// Clears the interface on which the query came, so that the reply takes the route that routing
-    /// tables say. A link-local source means nothing without its interface and keeps it.
-    fn leave_route_to_kernel(&mut self) {
-        match (self.header.cmsg_level, self.header.cmsg_type) {
-            (libc::IPPROTO_IP, libc::IP_PKTINFO) => self.info[..4].fill(0),
-            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                let link_local = self.info[0] == 0xfe && self.info[1] & 0xc0 == 0x80;
-                if !link_local {
-                    self.info[16..20].fill(0);
-                }
-            }
-            _ => {}
         }
     }
 }

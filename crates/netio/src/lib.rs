@@ -6,8 +6,9 @@
 //! |---|---|
 //! | [`udp`] | one bound UDP socket and its options |
 //! | [`batch`] | datagrams received together, answered in place, sent together |
+//! | [`replies`] | replies that are sent later than their queries' batch |
 //! | [`client`] | connected UDP sockets and what they send and receive together |
-//! | [`poller`] | waits for any of several descriptors |
+//! | [`poller`], [`wake`] | waits for any of several descriptors; wakes who waits |
 //! | [`stop`] | ends a thread that blocks in a receive call |
 //! | [`tcp`] | a listening TCP socket |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
@@ -23,19 +24,25 @@ pub mod child;
 pub mod client;
 pub mod descriptors;
 pub mod memory;
+mod message;
 mod options;
 pub mod poller;
 pub mod process;
+pub mod replies;
 pub mod stop;
 pub mod supervisor;
 pub mod tcp;
 pub mod udp;
+pub mod wake;
 
-pub use batch::{Datagram, DatagramBatch, Sent};
+pub use batch::{Datagram, DatagramBatch};
 pub use client::{ClientSocket, ReceiveBatch, SendBatch, SendCall};
+pub use message::Sent;
 pub use poller::Poller;
+pub use replies::{ReplyBatch, ReplyPath};
 pub use stop::{StopHandle, StopToken, stop_channel};
 pub use udp::{UdpOptions, UdpSocket};
+pub use wake::Wake;
 
 /// Turns the −1 of a system call into the error it left in `errno`.
 fn check(result: libc::c_int) -> std::io::Result<libc::c_int> {

@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, UdpSocket as Client};
 use std::time::Duration;
 
-use zonda_netio::{DatagramBatch, Sent, UdpOptions, UdpSocket};
+use zonda_netio::{DatagramBatch, ReplyBatch, Sent, UdpOptions, UdpSocket};
 
 /// A server socket on `ip` and a client beside it.
 fn pair(ip: &str) -> (UdpSocket, Client) {
@@ -52,6 +52,35 @@ fn a_wildcard_socket_replies_from_the_address_that_was_asked() {
             assert_eq!(echo_once(&server, &mut batch).replies, 1);
             let (_, from) = client.recv_from(&mut [0; 16]).unwrap();
             assert_eq!(from, asked);
+        }
+    }
+}
+
+#[test]
+fn replies_sent_after_their_batch_leave_from_the_address_that_was_asked() {
+    for (bound, asked) in [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.77.0.1"), ("::", "::1")] {
+        let (server, client) = pair(bound);
+        let mut batch = DatagramBatch::new(8, 512);
+        let asked = SocketAddr::new(asked.parse().unwrap(), server.address().port());
+        let paths = [(); 2].map(|()| {
+            client.send_to(b"later", asked).unwrap();
+            assert_eq!(batch.receive(&server).unwrap(), 1);
+            let path = batch.reply_path(0);
+            *batch.get(0).len = 0;
+            assert_eq!(batch.send(&server).replies, 0);
+            path
+        });
+        let mut replies = ReplyBatch::default();
+        for (path, reply) in paths.into_iter().zip([&b"a"[..], b"longer"]) {
+            assert_eq!(path.peer().port(), client.local_addr().unwrap().port());
+            replies.push(path, reply);
+        }
+        assert_eq!(replies.send(&server), Sent { replies: 2, refused: 0 });
+        assert!(replies.is_empty());
+        for expected in [&b"a"[..], b"longer"] {
+            let mut reply = [0; 16];
+            let (len, from) = client.recv_from(&mut reply).unwrap();
+            assert_eq!((&reply[..len], from), (expected, asked));
         }
     }
 }
