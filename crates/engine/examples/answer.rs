@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
-use zonda_engine::{Batch, Engine, Message, Now, Peer, Settings, Snapshot, Transport};
+use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Settings, Snapshot, Transport};
 use zonda_wire::{Name, Type};
 use zonda_zone::file::{Options, read_text};
 use zonda_zone::{HashSeed, build};
@@ -144,6 +144,10 @@ impl Batch for Memory {
     fn get(&mut self, index: usize) -> Message<'_> {
         let (buffer, len) = (&mut self.buffers[index], &mut self.lengths[index]);
         Message { peer: self.peer, buffer, len }
+    }
+
+    fn defer(&mut self, _: usize, _: Deferral) {
+        unreachable!("all zones have data");
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the stages of one query share.
 
+use crate::deferral::Fetched;
 use crate::hot::{Hit, HotAnswers, Rotation};
 use crate::message::{Now, Peer};
 use crate::reason::Reason;
@@ -48,6 +49,8 @@ pub struct Context<'a> {
     pub keep: bool,
     /// How the answer rotates.
     pub rotation: Rotation,
+    /// What was fetched for this query, which was deferred before.
+    pub fetched: Option<&'a Fetched<'a>>,
 }
 
 /// Which record of a set comes first, as a fraction of 2³² of the set.
@@ -98,6 +101,9 @@ pub enum Verdict {
     Reply(Rcode, Reason),
     /// Nothing is sent.
     Drop(Reason),
+    /// The answer must be fetched from the [`Forward`](crate::zones::Forward) of this number.
+    /// Nothing was written yet.
+    Defer(u32),
 }
 
 /// What a stage does: end the query, or leave it to the next one.

@@ -15,6 +15,7 @@
 pub mod access;
 mod context;
 pub mod counters;
+mod deferral;
 mod epilogue;
 mod hot;
 mod message;
@@ -24,6 +25,7 @@ mod snapshot;
 pub mod stage;
 pub mod zones;
 
+pub use deferral::{Deferral, Fetched, Outcome};
 pub use message::{Batch, Message, Now, Peer, Transport};
 pub use reason::Reason;
 pub use snapshot::{Settings, Snapshot};
@@ -207,10 +209,14 @@ impl Engine {
                 prepared.touch_node(&snapshot);
             }
             for index in 0..count {
-                let message = batch.get(first + index);
-                query_bytes += *message.len;
-                *message.len = self.finish(now, &snapshot, index, message.peer, message.buffer);
-                reply_bytes += *message.len;
+                let Message { peer, buffer, len } = batch.get(first + index);
+                query_bytes += *len;
+                let outcome = self.finish(now, &snapshot, index, peer, buffer, None);
+                *len = outcome.reply_bytes();
+                reply_bytes += *len;
+                if let Outcome::Deferred(deferral) = outcome {
+                    batch.defer(first + index, deferral);
+                }
             }
             first += count;
         }
@@ -218,12 +224,32 @@ impl Engine {
         self.counters.reply_bytes.add(reply_bytes as u64);
     }
 
-    /// Answers one message of `len` octets in `buffer`; returns the length of the reply that now
-    /// is there, 0 for silence.
-    pub fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> usize {
-        let mut single = Single { peer, buffer, len };
+    /// Answers one message of `len` octets in `buffer`, where the reply then lies.
+    pub fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome {
+        let mut single = Single { peer, buffer, len, deferral: None };
         self.answer_batch(now, &mut single);
-        single.len
+        match (single.deferral, single.len) {
+            (Some(deferral), _) => Outcome::Deferred(deferral),
+            (None, 0) => Outcome::Silence,
+            (None, bytes) => Outcome::Reply(bytes),
+        }
+    }
+
+    /// Answers a query of `len` octets in `buffer` that was deferred; returns the length of the
+    /// reply that now is there, 0 for silence.
+    pub fn resume(
+        &mut self,
+        now: Now,
+        peer: &Peer,
+        buffer: &mut [u8],
+        len: usize,
+        fetched: &Fetched<'_>,
+    ) -> usize {
+        let snapshot = self.snapshot.load();
+        self.prepared[0].read(buffer, len, &snapshot, &self.hot);
+        let outcome = self.finish(now, &snapshot, 0, *peer, buffer, Some(fetched));
+        self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
+        outcome.reply_bytes()
     }
 
     /// Answers the prepared message `index`, which lies in `buffer`.
@@ -235,7 +261,8 @@ impl Engine {
         index: usize,
         peer: Peer,
         buffer: &mut [u8],
-    ) -> usize {
+        fetched: Option<&Fetched<'_>>,
+    ) -> Outcome {
         let prepared = &self.prepared[index];
         let query = &prepared.query;
         let reserved = epilogue::reserved_bytes(query, &snapshot.settings, peer.transport);
@@ -258,12 +285,17 @@ impl Engine {
             hit: prepared.hit,
             keep: false,
             rotation: Rotation::default(),
+            fetched,
         };
         let verdict = match prepared.fault {
             None => plan::run(&mut cx),
             Some(fault) => plan::refuse(&mut cx, fault),
         };
         let (sent, reason) = match verdict {
+            Verdict::Defer(forward) => {
+                let hash = prepared.key.map_or(0, Key::hash);
+                return Outcome::Deferred(Deferral { forward, hash });
+            }
             Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason) => {
                 if let (true, Some(key)) = (cx.keep, prepared.key) {
@@ -284,7 +316,7 @@ impl Engine {
             let reply_bytes = sent.map_or(0, |sent| sent.bytes);
             observer.observe(&Event { now, peer: &peer, query, name, rcode, reason, reply_bytes });
         }
-        sent.map_or(0, |sent| sent.bytes)
+        sent.map_or(Outcome::Silence, |sent| Outcome::Reply(sent.bytes))
     }
 }
 

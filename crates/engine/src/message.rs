@@ -1,5 +1,6 @@
 //! What a transport hands over: the time, who asks, and a buffer with a message.
 
+use crate::deferral::Deferral;
 use std::net::SocketAddr;
 
 /// The time, read by the caller once per batch.
@@ -67,6 +68,10 @@ pub trait Batch {
 
     /// Message `index`, below [`len`](Self::len). Called more than once for each.
     fn get(&mut self, index: usize) -> Message<'_>;
+
+    /// Takes note that the query of message `index`, which still lies in its buffer, is to be
+    /// resumed later. For now there is no reply.
+    fn defer(&mut self, index: usize, deferral: Deferral);
 }
 
 /// A batch of one.
@@ -74,6 +79,7 @@ pub(crate) struct Single<'a> {
     pub peer: &'a Peer,
     pub buffer: &'a mut [u8],
     pub len: usize,
+    pub deferral: Option<Deferral>,
 }
 
 impl Batch for Single<'_> {
@@ -83,5 +89,9 @@ impl Batch for Single<'_> {
 
     fn get(&mut self, _: usize) -> Message<'_> {
         Message { peer: *self.peer, buffer: self.buffer, len: &mut self.len }
+    }
+
+    fn defer(&mut self, _: usize, deferral: Deferral) {
+        self.deferral = Some(deferral);
     }
 }

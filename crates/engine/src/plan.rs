@@ -22,7 +22,7 @@ const STAGES: [Stage; 10] = [
     class_and_type,      // what follows understands class IN and real types only
     access::by_zone,     // as soon as the zone is known, before its data is read
     hot::answer,         // after all that depends on the client, before all that looks data up
-    zone::answer,        // last: always ends the query
+    zone::answer,        // last: always ends or defers the query
 ];
 
 /// Processes a query.

@@ -47,6 +47,16 @@ reasons! {
     AccessDropped = "access_dropped",
     /// The zone could not be loaded.
     ZoneUnavailable = "zone_unavailable",
+    /// The records came from another server.
+    Forwarded = "forwarded",
+    /// Other servers would have to be asked, but the client wants no recursion.
+    NotRecursive = "not_recursive",
+    /// No other server answered in time.
+    UpstreamTimeout = "upstream_timeout",
+    /// Other servers answered, but not with an answer that could be passed on.
+    UpstreamFailed = "upstream_failed",
+    /// Too many queries wait for other servers.
+    UpstreamBusy = "upstream_busy",
     /// A transfer was asked for, which is not offered.
     TransferRefused = "transfer_refused",
     /// A class or type that nobody may ask us for.
@@ -75,6 +85,8 @@ impl Reason {
             Self::NoZone => Some(Ede::NOT_AUTHORITATIVE),
             Self::AccessRefused => Some(Ede::PROHIBITED),
             Self::ZoneUnavailable => Some(Ede::NOT_READY),
+            Self::UpstreamTimeout => Some(Ede::NO_REACHABLE_AUTHORITY),
+            Self::UpstreamFailed => Some(Ede::NETWORK_ERROR),
             Self::TransferRefused | Self::NotServed => Some(Ede::NOT_SUPPORTED),
             _ => None,
         }

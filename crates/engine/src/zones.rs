@@ -30,8 +30,17 @@ pub struct ZoneEntry {
 pub enum Source {
     /// Zone data.
     Data(Arc<Zone>),
+    /// Other servers.
+    Forward(Arc<Forward>),
     /// Nothing yet: the data could not be loaded, so that every answer is SERVFAIL.
     Unavailable,
+}
+
+/// Other servers that are asked for what a zone holds.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Forward {
+    /// Tells them from all others, also from those of former snapshots.
+    pub number: u32,
 }
 
 /// All zones, found by the longest matching suffix of a name.

@@ -273,7 +273,7 @@ impl Asked {
         let now = Now { monotonic_nanos: 5_000_000_000, unix_secs: 1_000_000 };
         let mut buffer = vec![0xaa; 65_535];
         buffer[..self.message.len()].copy_from_slice(&self.message);
-        let len = engine.answer(now, &peer, &mut buffer, self.message.len());
+        let len = engine.answer(now, &peer, &mut buffer, self.message.len()).reply_bytes();
         if len == 0 {
             return "silence\n".to_owned();
         }

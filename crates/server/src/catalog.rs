@@ -70,7 +70,7 @@ impl KnownZone {
     pub fn data(&self) -> Option<&Arc<Zone>> {
         match &self.entry.source {
             Source::Data(zone) => Some(zone),
-            Source::Unavailable => None,
+            Source::Forward(_) | Source::Unavailable => None,
         }
     }
 

@@ -22,6 +22,7 @@ use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
 use zonda_transport::Clock;
 use zonda_transport::faults::Failure;
+use zonda_transport::forward::Forwarders;
 use zonda_transport::tcp::{self, TcpConfig, TcpServer};
 use zonda_transport::udp::{UdpConfig, UdpWorker, stop_workers};
 
@@ -226,6 +227,7 @@ impl Running {
                     config,
                     clock,
                     move || make(&counters),
+                    Forwarders::default(),
                     failed.clone(),
                 );
                 workers.push(worker.map_err(ServeError::Start)?);
@@ -234,7 +236,7 @@ impl Running {
         let tcp_counters = tcp_counters.to_vec();
         let make = move |executor: usize| make_engine(&tcp_counters[executor]);
         let limits = tcp_config(publisher.config());
-        let tcp = TcpServer::new(limits, executors, clock, make, failed);
+        let tcp = TcpServer::new(limits, executors, clock, make, Forwarders::default(), failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let mut tcp_tasks = Vec::new();
         for (listener, sockets) in (0..).zip(&sockets) {

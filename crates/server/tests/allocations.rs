@@ -10,7 +10,7 @@ use zonda_engine::counters::Counters;
 use zonda_engine::stage::cookie::Secrets;
 use zonda_engine::stage::rate::{RateSettings, RateTable};
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
-use zonda_engine::{Batch, Engine, Message, Now, Peer, Settings, Snapshot, Transport};
+use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Settings, Snapshot, Transport};
 use zonda_netio::{DatagramBatch, UdpOptions, UdpSocket};
 use zonda_wire::{Name, Type};
 use zonda_zone::{HashSeed, build, file};
@@ -29,6 +29,10 @@ impl Batch for Received {
         let datagram = self.0.get(index);
         let peer = Peer { address: datagram.peer, transport: Transport::Udp, listener: 0 };
         Message { peer, buffer: datagram.buffer, len: datagram.len }
+    }
+
+    fn defer(&mut self, _: usize, _: Deferral) {
+        unreachable!("all zones have data");
     }
 }
 

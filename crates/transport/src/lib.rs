@@ -5,6 +5,7 @@
 //! | [`Responder`] | what a transport asks of the engine |
 //! | [`udp`] | one thread per socket: receive a batch, answer, send |
 //! | [`tcp`] | connections: admission, framing, deadlines |
+//! | [`forward`] | queries that other servers are asked for |
 //! | [`faults`] | what happens when the engine panics, or panics too often |
 //!
 //! Deliberately absent: configuration syntax, metric names, sockets' creation (netio), and DNS but
@@ -13,6 +14,7 @@
 mod clock;
 mod counter;
 pub mod faults;
+pub mod forward;
 mod responder;
 mod servfail;
 pub mod tcp;

@@ -1,6 +1,6 @@
 //! What a transport asks of the engine.
 
-use zonda_engine::{Batch, Engine, Now, Peer, Transport};
+use zonda_engine::{Batch, Engine, Now, Outcome, Peer, Transport};
 
 /// Makes replies from queries: the engine, or a stand-in in tests.
 ///
@@ -9,9 +9,8 @@ pub trait Responder: Send + 'static {
     /// Answers all messages of a batch in place.
     fn answer_batch<B: Batch>(&mut self, now: Now, batch: &mut B);
 
-    /// Answers the query in the first `len` octets of `buffer`; returns the reply's length, 0 for
-    /// silence.
-    fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> usize;
+    /// Answers the query in the first `len` octets of `buffer`, where the reply then lies.
+    fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome;
 
     /// Takes note that `replies` each took `nanos` from being received to being sent.
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64);
@@ -22,7 +21,7 @@ impl Responder for Engine {
         Self::answer_batch(self, now, batch);
     }
 
-    fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> usize {
+    fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome {
         Self::answer(self, now, peer, buffer, len)
     }
 

@@ -10,13 +10,14 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use zonda_engine::counters::Counter;
-use zonda_engine::{Batch, Message, Peer, Transport};
+use zonda_engine::{Batch, Deferral, Message, Peer, Transport};
 use zonda_netio::{
     DatagramBatch, StopHandle, StopToken, UdpSocket, process, stop::stop_all, stop_channel,
 };
 
 use crate::clock::Clock;
 use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
+use crate::forward::{Deferred, Forwarders, Way};
 use crate::responder::Responder;
 use crate::servfail;
 
@@ -44,7 +45,7 @@ impl Default for UdpConfig {
     }
 }
 
-/// What one worker has done. `received` = `replied` + `refused` + `unanswered`.
+/// What one worker has done. `received` = `replied` + `refused` + `unanswered` + `deferred`.
 #[derive(Default)]
 pub struct UdpCounters {
     /// Receive calls that returned datagrams.
@@ -57,6 +58,8 @@ pub struct UdpCounters {
     pub refused: Counter,
     /// Datagrams to which there is no reply.
     pub unanswered: Counter,
+    /// Queries that are answered later, by another thread.
+    pub deferred: Counter,
     /// Panics of the engine, one per batch at most.
     pub panics: Counter,
     /// Receive calls that failed.
@@ -75,12 +78,13 @@ pub struct UdpWorker {
 
 impl UdpWorker {
     /// Starts a thread that answers on `socket` with what `make` makes, in that thread: once now
-    /// and again after each panic.
+    /// and again after each panic. Deferred queries go to `forwarders`.
     pub fn spawn<R: Responder>(
         socket: Arc<UdpSocket>,
         config: UdpConfig,
         clock: Clock,
         make: impl FnMut() -> R + Send + 'static,
+        forwarders: Forwarders,
         failures: FailureSender,
     ) -> io::Result<Self> {
         let (stop, token) = stop_channel()?;
@@ -91,7 +95,8 @@ impl UdpWorker {
             // Stands if the thread panics outside the engine.
             let mut outcome = Err(Fault::Panic);
             survives(|| {
-                outcome = Worker::new(socket, &config, clock, make, shared).run(&token);
+                let mut worker = Worker::new(socket, &config, clock, make, forwarders, shared);
+                outcome = worker.run(&token);
             });
             if let Err(fault) = outcome {
                 tracing::error!(worker = name, ?fault, "giving up");
@@ -136,6 +141,8 @@ struct Worker<R, F> {
     clock: Clock,
     /// Panics and failed receive calls.
     faults: FaultBudget,
+    /// Where deferred queries go.
+    forwarders: Forwarders,
     /// Written by this thread only.
     counters: Arc<UdpCounters>,
 }
@@ -147,6 +154,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         config: &UdpConfig,
         clock: Clock,
         mut make: F,
+        forwarders: Forwarders,
         counters: Arc<UdpCounters>,
     ) -> Self {
         if let Some(cpu) = config.cpu
@@ -157,9 +165,10 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         let batch = Received {
             datagrams: DatagramBatch::new(config.batch_width, config.buffer_bytes),
             listener: config.listener,
+            deferred: Vec::new(),
         };
         let (responder, faults) = (make(), FaultBudget::new());
-        Self { socket, batch, responder, make, clock, faults, counters }
+        Self { socket, batch, responder, make, clock, faults, forwarders, counters }
     }
 
     /// Answers until told to stop, then what is queued; an error is one fault too many.
@@ -202,19 +211,44 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         if !sound {
             self.batch.fail_unanswered();
         }
+        let deferred = self.hand_over_deferred();
         let sent = self.batch.datagrams.send(&self.socket);
         let (replied, refused) = (sent.replies as u64, sent.refused as u64);
         self.counters.batches.add(1);
         self.counters.received.add(count);
         self.counters.replied.add(replied);
         self.counters.refused.add(refused);
-        self.counters.unanswered.add(count - replied - refused);
+        self.counters.deferred.add(deferred);
+        self.counters.unanswered.add(count - replied - refused - deferred);
         if !sound {
             return self.replace_responder();
         }
         let nanos = self.clock.monotonic_nanos().saturating_sub(now.monotonic_nanos);
         self.responder.observe_latency(Transport::Udp, nanos, replied);
         Ok(())
+    }
+
+    /// Hands over the queries that wait for other servers; returns how many there are.
+    fn hand_over_deferred(&mut self) -> u64 {
+        if self.batch.deferred.is_empty() {
+            return 0;
+        }
+        let (datagrams, socket) = (&mut self.batch.datagrams, &self.socket);
+        let query = |(index, deferral): (usize, Deferral)| {
+            let (path, len) = (datagrams.reply_path(index), datagrams.received_len(index));
+            let datagram = datagrams.get(index);
+            let (address, listener) = (datagram.peer, self.batch.listener);
+            Deferred {
+                query: datagram.buffer[..len].to_vec(),
+                peer: Peer { address, transport: Transport::Udp, listener },
+                deferral,
+                way: Way::Udp(Arc::clone(socket), path),
+            }
+        };
+        let mut deferred: Vec<Deferred> = self.batch.deferred.drain(..).map(query).collect();
+        let count = deferred.len() as u64;
+        self.forwarders.submit(&mut deferred);
+        count
     }
 
     /// After a panic, whose replies are on their way: a new responder, unless there were too many.
@@ -236,6 +270,8 @@ struct Received {
     datagrams: DatagramBatch,
     /// On which listener.
     listener: u16,
+    /// Those of them that are answered later.
+    deferred: Vec<(usize, Deferral)>,
 }
 
 impl Received {
@@ -266,5 +302,9 @@ impl Batch for Received {
         let (address, listener) = (datagram.peer, self.listener);
         let peer = Peer { address, transport: Transport::Udp, listener };
         Message { peer, buffer: datagram.buffer, len: datagram.len }
+    }
+
+    fn defer(&mut self, index: usize, deferral: Deferral) {
+        self.deferred.push((index, deferral));
     }
 }

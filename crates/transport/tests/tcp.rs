@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use support::{Toy, failures, id, query, rcode};
+use support::{Fetcher, Toy, failures, id, query, rcode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use zonda_netio::tcp::{TcpOptions, listen};
 use zonda_transport::Clock;
 use zonda_transport::faults::FAULTS_PER_MINUTE_MAX;
+use zonda_transport::forward::Forwarders;
 use zonda_transport::tcp::{Stop, TcpConfig, TcpCounters, TcpServer};
 
 /// A running server.
@@ -30,8 +31,13 @@ struct Running {
 impl Running {
     /// Starts a server with two toy engines.
     fn start(config: TcpConfig) -> Self {
+        Self::start_with(config, Forwarders::default())
+    }
+
+    /// The same with somebody to defer queries to.
+    fn start_with(config: TcpConfig, forwarders: Forwarders) -> Self {
         let (sender, failures) = failures();
-        let server = TcpServer::new(config, 2, Clock::start(), |_| Toy, sender);
+        let server = TcpServer::new(config, 2, Clock::start(), |_| Toy, forwarders, sender);
         let listener = listen("127.0.0.1:0".parse().unwrap(), &TcpOptions::default()).unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(Stop::No);
@@ -399,4 +405,87 @@ async fn a_stopped_server_does_not_wait_for_clients_that_read_slowly() {
     running.stop().await;
     assert!(start.elapsed() < Duration::from_secs(8));
     reading.abort();
+}
+
+/// Waits until so many deferred queries have come.
+async fn until_deferred(fetcher: &mut Fetcher, count: usize) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !fetcher.has(count) {
+        assert!(Instant::now() < deadline);
+        sleep(Duration::from_millis(2)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_deferred_query_is_overtaken_by_those_that_need_not_wait() {
+    let (forwarders, mut fetcher) = Fetcher::start();
+    let running = Running::start_with(TcpConfig::default(), forwarders);
+    let mut client = running.connect().await;
+    let labels = ["later", "now", "later", "now"];
+    let queries: Vec<u8> =
+        (0..).zip(labels).flat_map(|(number, label)| framed(&query(number, label))).collect();
+    client.write_all(&queries).await.unwrap();
+    for number in [1, 3] {
+        assert_eq!(id(&receive(&mut client).await.unwrap()), number);
+    }
+    until_deferred(&mut fetcher, 2).await;
+    fetcher.answer();
+    for number in [2, 0] {
+        assert_eq!(id(&receive(&mut client).await.unwrap()), number);
+    }
+    let counters = running.stop().await;
+    assert_eq!((counters.received.get(), counters.replied.get()), (4, 4));
+}
+
+#[tokio::test]
+async fn a_client_that_sends_no_more_gets_deferred_replies_too_and_then_the_end() {
+    let (forwarders, mut fetcher) = Fetcher::start();
+    let config = TcpConfig { idle_max: Duration::from_millis(50), ..TcpConfig::default() };
+    let running = Running::start_with(config, forwarders);
+    let mut client = running.connect().await;
+    client.write_all(&framed(&query(1, "later"))).await.unwrap();
+    client.shutdown().await.unwrap();
+    until_deferred(&mut fetcher, 1).await;
+    sleep(Duration::from_millis(200)).await; // far longer than an idle connection would last
+    fetcher.answer();
+    assert_eq!(id(&receive(&mut client).await.unwrap()), 1);
+    assert!(is_closed(&mut client).await);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_connection_reads_no_more_while_too_many_of_its_queries_wait() {
+    let (forwarders, mut fetcher) = Fetcher::start();
+    let running = Running::start_with(TcpConfig::default(), forwarders);
+    let mut client = running.connect().await;
+    let queries: Vec<u8> = (0..200).flat_map(|number| framed(&query(number, "later"))).collect();
+    client.write_all(&queries).await.unwrap();
+    until_deferred(&mut fetcher, 128).await;
+    sleep(Duration::from_millis(50)).await;
+    assert_eq!(running.server.counters().received.get(), 128);
+    fetcher.be_silent();
+    until_deferred(&mut fetcher, 72).await;
+    fetcher.answer();
+    for number in (128..200).rev() {
+        assert_eq!(id(&receive(&mut client).await.unwrap()), number);
+    }
+    let counters = running.stop().await;
+    assert_eq!((counters.received.get(), counters.replied.get()), (200, 72));
+}
+
+#[tokio::test]
+async fn a_server_that_stops_answers_deferred_queries_first() {
+    let (forwarders, mut fetcher) = Fetcher::start();
+    let running = Running::start_with(TcpConfig::default(), forwarders);
+    let mut client = running.connect().await;
+    client.write_all(&framed(&query(1, "later"))).await.unwrap();
+    until_deferred(&mut fetcher, 1).await;
+    let client = tokio::spawn(async move { receive(&mut client).await.unwrap() });
+    let answer = tokio::spawn(async move {
+        sleep(Duration::from_millis(300)).await; // longer than an idle client is waited for
+        fetcher.answer();
+    });
+    running.stop().await;
+    answer.await.unwrap();
+    assert_eq!(id(&client.await.unwrap()), 1);
 }

@@ -8,10 +8,11 @@ use std::net::UdpSocket as Client;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use support::{Toy, failures, id, query, rcode};
+use support::{Fetcher, Toy, failures, id, query, rcode};
 use zonda_netio::{UdpOptions, UdpSocket};
 use zonda_transport::Clock;
 use zonda_transport::faults::{FAULTS_PER_MINUTE_MAX, FailureSender};
+use zonda_transport::forward::Forwarders;
 use zonda_transport::udp::{UdpConfig, UdpWorker, stop_workers};
 
 /// A bound socket and its worker, not started yet.
@@ -21,8 +22,17 @@ fn socket() -> Arc<UdpSocket> {
 
 /// Starts a worker with toy engines.
 fn spawn(socket: &Arc<UdpSocket>, failures: FailureSender) -> UdpWorker {
-    let config = UdpConfig::default();
-    UdpWorker::spawn(Arc::clone(socket), config, Clock::start(), Toy::default, failures).unwrap()
+    spawn_with(socket, Forwarders::default(), failures)
+}
+
+/// The same with somebody to defer queries to.
+fn spawn_with(
+    socket: &Arc<UdpSocket>,
+    forwarders: Forwarders,
+    failures: FailureSender,
+) -> UdpWorker {
+    let (socket, config, clock) = (Arc::clone(socket), UdpConfig::default(), Clock::start());
+    UdpWorker::spawn(socket, config, clock, Toy::default, forwarders, failures).unwrap()
 }
 
 /// A client that talks to `socket` only.
@@ -171,4 +181,35 @@ fn too_many_panics_end_the_worker_and_are_reported() {
     client.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     client.send(&query(1, "a")).unwrap();
     assert_eq!(client.recv(&mut [0; 512]).unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn deferred_queries_hold_up_no_others_and_are_answered_when_their_answer_is_there() {
+    let socket = socket();
+    let (sender, _failures) = failures();
+    let (forwarders, mut fetcher) = Fetcher::start();
+    let worker = spawn_with(&socket, forwarders, sender);
+    let client = client(&socket);
+    for number in 0..100 {
+        client.send(&query(number, if number % 2 == 0 { "later" } else { "now" })).unwrap();
+    }
+    for number in (1..100).step_by(2) {
+        assert_eq!(id(&receive(&client)), number);
+    }
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !fetcher.has(50) {
+        assert!(Instant::now() < deadline);
+    }
+    fetcher.answer();
+    for number in (0..100).step_by(2).rev() {
+        assert_eq!(receive(&client)[12..], query(number, "later")[12..]);
+    }
+    let counters = Arc::clone(worker.counters());
+    assert!(stop(vec![worker]));
+    let count = |counter: &zonda_engine::counters::Counter| counter.get();
+    assert_eq!(
+        [&counters.received, &counters.replied, &counters.deferred, &counters.unanswered]
+            .map(count),
+        [100, 50, 50, 0]
+    );
 }

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod cookie;
+pub mod forward;
 pub mod identity;
 pub mod rate;
 pub mod zone;

@@ -1,6 +1,6 @@
 //! One connection, from admission to its end.
 
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use zonda_engine::Peer;
 
 use super::admission::Ticket;
+use super::executor::{Later, append_reply};
 use super::{Stop, TcpServer};
+use crate::forward::{Deferred, Way};
 use crate::responder::Responder;
 
 /// How long a stopped connection waits for bytes that are on their way.
@@ -26,6 +28,11 @@ const HANDED_OVER_GRACE: Duration = Duration::from_secs(1);
 const HANDED_OVER_MAX: Duration = Duration::from_secs(10);
 /// How long a connection is given to come to a point between two queries after that.
 const LAST_QUERIES_MAX: Duration = Duration::from_secs(1);
+/// Queries of one connection that wait for other servers at once. More are not read until one of
+/// these is answered.
+const WAITING_MAX: usize = 128;
+/// How long a connection lasts at least while one of them waits: longer than any is fetched.
+const WAITING_IDLE_MAX: Duration = Duration::from_secs(30);
 /// How long to wait for the client's end of a connection that we have ended first.
 const LINGER_MAX: Duration = Duration::from_millis(500);
 
@@ -56,6 +63,9 @@ impl From<io::Error> for End {
     }
 }
 
+/// Brings replies to queries that were answered later.
+type ReplyChannel = (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>);
+
 /// A connection and all that is kept for it: an idle one has two empty vectors.
 pub(super) struct Connection<R> {
     /// Limits, executors, counters.
@@ -71,6 +81,10 @@ pub(super) struct Connection<R> {
     input: Vec<u8>,
     /// Replies that the client has not taken yet. At most one reply more than a full write.
     output: Vec<u8>,
+    /// Takes replies to queries that were answered later; made with the first of them.
+    later: Option<ReplyChannel>,
+    /// Queries that are still to be answered that way.
+    waiting: usize,
     /// When the message whose beginning is in `input` began to arrive.
     message_since: Instant,
     /// Queries answered so far.
@@ -106,6 +120,8 @@ impl<R: Responder> Connection<R> {
             ticket,
             input: Vec::new(),
             output: Vec::new(),
+            later: None,
+            waiting: 0,
             message_since: Instant::now(),
             queries: 0,
             is_half_closed: false,
@@ -150,11 +166,10 @@ impl<R: Responder> Connection<R> {
         if self.answer()? {
             return Ok(());
         }
-        if self.is_half_closed {
+        if self.is_half_closed && self.waiting == 0 {
             return Err(End::Client);
         }
-        self.wait(stop).await?;
-        self.read()
+        if self.wait(stop).await? { self.read() } else { Ok(()) }
     }
 
     /// Ends soon, if the server stops.
@@ -195,19 +210,20 @@ impl<R: Responder> Connection<R> {
 
     /// Answers whole messages of the input, at most one write of replies; whether there were any.
     fn answer(&mut self) -> Result<bool, End> {
-        let left = match self.server.config.queries_max {
-            0 => u64::MAX,
-            max => max - self.queries,
-        };
-        if left == 0 {
+        let left = self.queries_left();
+        if left == 0 && self.waiting == 0 {
             return Err(End::QueryLimit);
         }
         if self.input.is_empty() {
             return Ok(false);
         }
+        let left = left.min((WAITING_MAX - self.waiting) as u64);
+        let mut later = Vec::new();
         let mut executor = self.server.executors.take();
-        let done = executor.answer_all(&self.peer, &self.input, &mut self.output, left);
+        let to = (&mut self.output, &mut later);
+        let done = executor.answer_all(&self.peer, &self.input, to, left);
         drop(executor);
+        self.defer(later);
         if done.queries == 0 {
             return Ok(false);
         }
@@ -221,41 +237,89 @@ impl<R: Responder> Connection<R> {
         Ok(true)
     }
 
-    /// Waits until there is something to read, but no longer than the connection may last.
-    async fn wait(&mut self, stop: &mut watch::Receiver<Stop>) -> Result<(), End> {
-        if let Some(Ending { pause_max, last_queries }) = self.ending {
-            if self.is_late_by(Duration::ZERO) {
-                return Ok(()); // what there is to read is read, no more is waited for
-            }
-            let deadline = last_queries.min(Instant::now() + pause_max);
-            let readable = timeout_at(deadline, self.stream.readable()).await;
-            return Ok(readable.map_err(|_| End::Stopped)??);
+    /// Queries that the client may still ask.
+    fn queries_left(&self) -> u64 {
+        match self.server.config.queries_max {
+            0 => u64::MAX,
+            max => max - self.queries,
+        }
+    }
+
+    /// Hands over queries that are answered later.
+    fn defer(&mut self, later: Later) {
+        if later.is_empty() {
+            return;
+        }
+        let (sender, _) = self.later.get_or_insert_with(|| mpsc::channel(WAITING_MAX));
+        self.waiting += later.len();
+        let deferred = later.into_iter().map(|(query, deferral)| {
+            let way = Way::Tcp(sender.clone());
+            Deferred { query, peer: self.peer, deferral, way }
+        });
+        self.server.forwarders.submit(&mut deferred.collect());
+    }
+
+    /// Takes a reply to a query that was answered later. Silence counts as a reply of no octets.
+    fn take_reply(&mut self, reply: &[u8]) {
+        self.waiting -= 1;
+        if !reply.is_empty() {
+            append_reply(&mut self.output, reply);
+            self.server.counters.replied.add(1);
+        }
+    }
+
+    /// Waits until there is something to read or to send, but no longer than the connection may
+    /// last; returns whether to read.
+    async fn wait(&mut self, stop: &mut watch::Receiver<Stop>) -> Result<bool, End> {
+        let is_ending = self.ending.is_some();
+        if self.waiting == 0 && self.is_late_by(Duration::ZERO) {
+            return Ok(true); // what there is to read is read, no more is waited for
         }
         let (deadline, end) = self.deadline();
-        let is_idle = self.input.is_empty();
+        let reads = !self.is_half_closed && self.waiting < WAITING_MAX && self.queries_left() > 0;
+        let is_idle = self.input.is_empty() && self.waiting == 0 && !is_ending;
         if is_idle {
             self.ticket.set_idle(self.server.clock.monotonic_nanos());
         }
+        let mut reply = None;
         let waited = tokio::select! {
             biased;
-            how = stop.wait_for(|stop| *stop != Stop::No) => {
+            how = stop.wait_for(|stop| *stop != Stop::No), if !is_ending => {
                 let how = how.map_or(Stop::Now, |how| *how);
                 self.begin_ending(how);
-                Ok(())
+                Ok(false)
             }
-            () = self.ticket.evicted() => Err(End::Evicted),
-            readable = self.stream.readable() => readable.map_err(End::from),
+            () = self.ticket.evicted(), if !is_ending => Err(End::Evicted),
+            octets = next_reply(&mut self.later, self.waiting) => {
+                reply = Some(octets);
+                Ok(false)
+            }
+            readable = self.stream.readable(), if reads => {
+                readable.map(|()| true).map_err(End::from)
+            }
             () = sleep_until(deadline) => Err(end),
         };
+        if let Some(reply) = reply {
+            self.take_reply(&reply);
+        }
         if is_idle && !self.ticket.set_busy() {
             return Err(End::Evicted);
         }
         waited
     }
 
-    /// How long to wait for the next bytes, and what it means if none come.
+    /// How long to wait for what happens next, and what it means if nothing does.
     fn deadline(&self) -> (Instant, End) {
         let config = &self.server.config;
+        if let Some(Ending { pause_max, last_queries }) = self.ending {
+            return match self.waiting {
+                0 => (last_queries.min(Instant::now() + pause_max), End::Stopped),
+                _ => (last_queries + LAST_QUERIES_MAX, End::Stopped),
+            };
+        }
+        if self.waiting > 0 {
+            return (Instant::now() + config.idle_max.max(WAITING_IDLE_MAX), End::IdleTimeout);
+        }
         if !self.input.is_empty() {
             return (self.message_since + config.read_max, End::ReadTimeout);
         }
@@ -296,5 +360,14 @@ impl<R: Responder> Connection<R> {
                 Err(error) => error.kind() == io::ErrorKind::WouldBlock,
             };
         }
+    }
+}
+
+/// The next reply to a query that was answered later; never, if none is waited for.
+async fn next_reply(later: &mut Option<ReplyChannel>, waiting: usize) -> Vec<u8> {
+    match later {
+        // We hold a sender ourselves, so that there always is another one.
+        Some((_, replies)) if waiting > 0 => replies.recv().await.unwrap_or_default(),
+        _ => pending().await,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use zonda_engine::{Now, Peer, Transport};
+use zonda_engine::{Deferral, Now, Outcome, Peer, Transport};
 
 use super::TcpCounters;
 use crate::clock::Clock;
@@ -97,14 +97,18 @@ pub(super) struct Answered {
     pub(super) queries: u64,
 }
 
+/// Queries that are answered later.
+pub(super) type Later = Vec<(Vec<u8>, Deferral)>;
+
 impl<R: Responder> Executor<R> {
     /// Answers the whole messages at the beginning of `input`, appending replies with their lengths
-    /// to `output`, until `queries_max` are answered or `output` has grown enough for one write.
+    /// to `output` and what is answered later to `later`, until `queries_max` are answered or
+    /// `output` has grown enough for one write.
     pub(super) fn answer_all(
         &mut self,
         peer: &Peer,
         input: &[u8],
-        output: &mut Vec<u8>,
+        (output, later): (&mut Vec<u8>, &mut Later),
         queries_max: u64,
     ) -> Answered {
         /// Some hundred replies; with the longest reply on top, a connection's output is bounded.
@@ -119,7 +123,11 @@ impl<R: Responder> Executor<R> {
         {
             done.octets += LENGTH_BYTES + message.len();
             done.queries += 1;
-            replies += u64::from(self.answer(now, peer, message, output));
+            match self.answer(now, peer, message, output) {
+                Outcome::Reply(_) => replies += 1,
+                Outcome::Deferred(deferral) => later.push((message.to_vec(), deferral)),
+                Outcome::Silence => {}
+            }
         }
         let nanos = self.clock.monotonic_nanos().saturating_sub(now.monotonic_nanos);
         self.responder.observe_latency(Transport::Tcp, nanos, replies);
@@ -128,23 +136,24 @@ impl<R: Responder> Executor<R> {
         done
     }
 
-    /// Appends the reply to one message; whether there is one.
-    fn answer(&mut self, now: Now, peer: &Peer, message: &[u8], output: &mut Vec<u8>) -> bool {
+    /// Appends the reply to one message, if there is one now.
+    fn answer(&mut self, now: Now, peer: &Peer, message: &[u8], output: &mut Vec<u8>) -> Outcome {
         let buffer = &mut self.buffer;
         buffer[..message.len()].copy_from_slice(message);
-        let mut len = 0;
-        if !survives(|| len = self.responder.answer(now, peer, buffer, message.len())) {
+        let mut outcome = Outcome::Silence;
+        if !survives(|| outcome = self.responder.answer(now, peer, buffer, message.len())) {
             buffer[..message.len()].copy_from_slice(message);
-            len = servfail::write(buffer, message.len());
+            outcome = match servfail::write(buffer, message.len()) {
+                0 => Outcome::Silence,
+                len => Outcome::Reply(len),
+            };
             self.replace_responder();
         }
-        debug_assert!(len <= MESSAGE_MAX, "a reply longer than its buffer");
-        let reply = &self.buffer[..len.min(MESSAGE_MAX)];
-        if !reply.is_empty() {
-            output.extend_from_slice(&(reply.len() as u16).to_be_bytes()); // at most MESSAGE_MAX
-            output.extend_from_slice(reply);
+        if let Outcome::Reply(len) = outcome {
+            debug_assert!(len <= MESSAGE_MAX, "a reply longer than its buffer");
+            append_reply(output, &self.buffer[..len.min(MESSAGE_MAX)]);
         }
-        !reply.is_empty()
+        outcome
     }
 
     /// After a panic: a new responder, and word to the supervisor if there were too many.
@@ -159,6 +168,12 @@ impl<R: Responder> Executor<R> {
         }
         self.responder = (self.make)(self.number);
     }
+}
+
+/// Appends a reply, which has at most [`MESSAGE_MAX`] octets, with its length.
+pub(super) fn append_reply(output: &mut Vec<u8>, reply: &[u8]) {
+    output.extend_from_slice(&(reply.len() as u16).to_be_bytes());
+    output.extend_from_slice(reply);
 }
 
 /// The message at the beginning of `input`, without its length; none if it is not whole.

@@ -11,7 +11,8 @@
 //! the client has not taken — is kept. rfc7766, rfc9210.
 //!
 //! Deliberately absent: EDNS keepalive (rfc7828; the engine writes it, told
-//! [`TcpConfig::idle_max`]), replies in several messages, and replies out of order.
+//! [`TcpConfig::idle_max`]), and replies in several messages. Replies keep the order of their
+//! queries but for those that wait for other servers.
 
 mod admission;
 mod connection;
@@ -31,6 +32,7 @@ use zonda_engine::{Peer, Transport};
 use crate::clock::Clock;
 use crate::counter::SharedCounter;
 use crate::faults::FailureSender;
+use crate::forward::Forwarders;
 use crate::responder::Responder;
 use admission::Admission;
 use connection::Connection;
@@ -122,6 +124,8 @@ pub struct TcpServer<R> {
     clock: Clock,
     /// Engines.
     executors: Executors<R>,
+    /// Where deferred queries go.
+    forwarders: Forwarders,
     /// Who is connected.
     admission: Arc<Admission>,
     /// See [`TcpCounters`].
@@ -130,12 +134,14 @@ pub struct TcpServer<R> {
 
 impl<R: Responder> TcpServer<R> {
     /// Prepares to serve with `executors` engines (at least 1; one per thread of the runtime is
-    /// right). `make` makes the one of each number, now and again after it panicked.
+    /// right). `make` makes the one of each number, now and again after it panicked. Deferred
+    /// queries go to `forwarders`.
     pub fn new(
         config: TcpConfig,
         executors: usize,
         clock: Clock,
         make: impl Fn(usize) -> R + Send + Sync + 'static,
+        forwarders: Forwarders,
         failures: FailureSender,
     ) -> Arc<Self> {
         let counters = Arc::<TcpCounters>::default();
@@ -144,6 +150,7 @@ impl<R: Responder> TcpServer<R> {
             admission: Arc::new(Admission::new(&config)),
             config,
             clock,
+            forwarders,
             counters,
         })
     }

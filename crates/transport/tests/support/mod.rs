@@ -4,10 +4,13 @@
 use std::thread;
 use std::time::Duration;
 
+use std::sync::Arc;
 use tokio::sync::mpsc;
-use zonda_engine::{Batch, Now, Peer, Transport};
+use zonda_engine::{Batch, Deferral, Now, Outcome, Peer, Transport};
+use zonda_netio::ReplyBatch;
 use zonda_transport::Responder;
 use zonda_transport::faults::{Failure, FailureSender};
+use zonda_transport::forward::{Deferred, Forwarders, Inbox, Way};
 
 /// Answers by the first label of the name: see [`Toy::answer`].
 #[derive(Default)]
@@ -17,13 +20,17 @@ impl Responder for Toy {
     fn answer_batch<B: Batch>(&mut self, now: Now, batch: &mut B) {
         for index in 0..batch.len() {
             let message = batch.get(index);
-            *message.len = self.answer(now, &message.peer, message.buffer, *message.len);
+            let outcome = self.answer(now, &message.peer, message.buffer, *message.len);
+            *message.len = outcome.reply_bytes();
+            if let Outcome::Deferred(deferral) = outcome {
+                batch.defer(index, deferral);
+            }
         }
     }
 
-    fn answer(&mut self, _: Now, _: &Peer, buffer: &mut [u8], len: usize) -> usize {
+    fn answer(&mut self, _: Now, _: &Peer, buffer: &mut [u8], len: usize) -> Outcome {
         if len < 13 || buffer[2] & 0x80 != 0 {
-            return 0;
+            return Outcome::Silence;
         }
         let label = buffer[13..13 + usize::from(buffer[12])].to_vec();
         match label.as_slice() {
@@ -33,15 +40,16 @@ impl Responder for Toy {
             b"long" => {
                 buffer[2] |= 0x80;
                 buffer[len..60_000].fill(b'x');
-                return 60_000;
+                return Outcome::Reply(60_000);
             }
-            b"silent" => return 0,
+            b"silent" => return Outcome::Silence,
+            b"later" => return Outcome::Deferred(Deferral { forward: 7, hash: 0 }),
             _ => {}
         }
         // One octet more than the query, as a reply with an answer would be longer.
         buffer[2] |= 0x80;
         buffer[len] = 0;
-        len + 1
+        Outcome::Reply(len + 1)
     }
 
     fn observe_latency(&mut self, _: Transport, _: u64, _: u64) {}
@@ -68,4 +76,49 @@ pub fn rcode(message: &[u8]) -> u8 {
 /// Where failures go, and where they arrive.
 pub fn failures() -> (FailureSender, mpsc::Receiver<Failure>) {
     mpsc::channel(4)
+}
+
+/// A thread that fetches, played by the test.
+pub struct Fetcher {
+    inbox: Arc<Inbox>,
+    taken: Vec<Deferred>,
+}
+
+impl Fetcher {
+    /// Where queries are handed over, and who takes them.
+    pub fn start() -> (Forwarders, Self) {
+        let inbox = Inbox::new().unwrap();
+        (Forwarders::new(vec![Arc::clone(&inbox)]), Self { inbox, taken: Vec::new() })
+    }
+
+    /// Whether `count` queries have come that were not answered yet.
+    pub fn has(&mut self, count: usize) -> bool {
+        self.inbox.take(&mut self.taken);
+        self.taken.len() >= count
+    }
+
+    /// Answers all queries that have come, the last one first, with themselves.
+    pub fn answer(&mut self) {
+        for Deferred { mut query, way, deferral, .. } in self.taken.drain(..).rev() {
+            assert_eq!(deferral, Deferral { forward: 7, hash: 0 });
+            query[2] |= 0x80;
+            match way {
+                Way::Tcp(sender) => sender.try_send(query).unwrap(),
+                Way::Udp(socket, path) => {
+                    let mut replies = ReplyBatch::default();
+                    replies.push(path, &query);
+                    replies.send(&socket);
+                }
+            }
+        }
+    }
+
+    /// Says of all queries that have come that there is no reply.
+    pub fn be_silent(&mut self) {
+        for deferred in self.taken.drain(..) {
+            if let Way::Tcp(sender) = deferred.way {
+                sender.try_send(Vec::new()).unwrap();
+            }
+        }
+    }
 }

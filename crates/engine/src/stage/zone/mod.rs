@@ -10,17 +10,20 @@ mod write;
 use crate::context::{CHAIN_MAX, Context, Flow, reply};
 use crate::hot::Rotation;
 use crate::reason::Reason;
+use crate::stage::forward;
 use crate::zones::{Source, ZoneMatch};
 use write::{Writer, owner};
 use zonda_wire::query::flag;
 use zonda_wire::{Full, Owner, Rcode, Section, Type, name};
 use zonda_zone::{Found, LookupName, Node, Set, Zone};
 
-/// Answers the query; always ends it.
+/// Answers the query from the zone's source; always ends or defers it.
 pub fn answer(cx: &mut Context<'_>) -> Flow {
     let Some(found) = cx.zone else { return reply(Rcode::REFUSED, Reason::NoZone) };
-    let Source::Data(zone) = &cx.snapshot.zones.get(found.index).source else {
-        return reply(Rcode::SERVFAIL, Reason::ZoneUnavailable);
+    let zone = match &cx.snapshot.zones.get(found.index).source {
+        Source::Data(zone) => zone,
+        Source::Forward(forward) => return forward::answer(cx, forward),
+        Source::Unavailable => return reply(Rcode::SERVFAIL, Reason::ZoneUnavailable),
     };
     let zone: &Zone = zone;
     cx.worker.proven = [0; 8];

@@ -1,0 +1,52 @@
+//! Queries that are answered later: what must be fetched for them, and what was.
+
+use zonda_wire::Rcode;
+
+use crate::reason::Reason;
+
+/// What must be fetched before a query can be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deferral {
+    /// From whom: the number of a [`Forward`](crate::zones::Forward).
+    pub forward: u32,
+    /// Equal for equal questions, and spread evenly.
+    pub hash: u64,
+}
+
+/// What was fetched for a query.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetched<'a> {
+    /// The response code.
+    pub rcode: Rcode,
+    /// Flags of the header besides those that every reply has.
+    pub flags: u16,
+    /// Records in the answer, authority and additional sections of `body`.
+    pub counts: [u16; 3],
+    /// What follows the question, without OPT: its pointers lead into a question of the same name
+    /// or into itself.
+    pub body: &'a [u8],
+    /// What became of the query.
+    pub reason: Reason,
+}
+
+/// What became of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A reply of so many octets lies in the buffer.
+    Reply(usize),
+    /// There is no reply.
+    Silence,
+    /// The query, which still lies in the buffer, is to be resumed once this was fetched.
+    Deferred(Deferral),
+}
+
+impl Outcome {
+    /// Octets of the reply, 0 if there is none.
+    #[must_use]
+    pub fn reply_bytes(self) -> usize {
+        match self {
+            Self::Reply(bytes) => bytes,
+            Self::Silence | Self::Deferred(_) => 0,
+        }
+    }
+}

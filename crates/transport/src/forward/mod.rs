@@ -1,0 +1,5 @@
+//! Queries that other servers are asked for.
+
+mod inbox;
+
+pub use inbox::{Deferred, Forwarders, Inbox, Way};
