@@ -8,9 +8,11 @@ pub mod name;
 pub mod query;
 pub mod rdata;
 pub mod reply;
+pub mod response;
 
 pub use code::{Class, Ede, Opcode, Rcode, Type};
 pub use message::Message;
 pub use name::{Name, NameError};
 pub use query::{Edns, Fault, Query};
 pub use reply::{Full, Owner, Places, Reply, Section};
+pub use response::Response;

@@ -230,21 +230,23 @@ impl Opt {
 }
 
 /// A place in a message; every step checks that the octets are there.
-struct Reader<'m> {
-    octets: &'m [u8],
-    at: usize,
+pub(crate) struct Reader<'m> {
+    /// The message, or its beginning.
+    pub octets: &'m [u8],
+    /// The next octet.
+    pub at: usize,
 }
 
 impl<'m> Reader<'m> {
     /// The next `count` octets.
-    fn take(&mut self, count: usize) -> Option<&'m [u8]> {
+    pub fn take(&mut self, count: usize) -> Option<&'m [u8]> {
         let taken = self.octets.get(self.at..self.at + count)?;
         self.at += count;
         Some(taken)
     }
 
     /// Two octets.
-    fn u16(&mut self) -> Option<u16> {
+    pub fn u16(&mut self) -> Option<u16> {
         self.take(2).map(|octets| u16::from_be_bytes([octets[0], octets[1]]))
     }
 
@@ -269,25 +271,46 @@ impl<'m> Reader<'m> {
     /// Data that begins at `start`, with its names written out; `None` when it is malformed.
     fn rdata(&self, rtype: Type, raw: &[u8], start: usize) -> Option<Vec<u8>> {
         let mut written = Vec::with_capacity(raw.len());
+        self.rdata_into(rdata::schema::of(rtype)?, raw, start, &mut written)?;
+        Some(written)
+    }
+
+    /// Appends data that begins at `start`, with its names written out. `None` when it does not
+    /// follow its schema; rubbish may then have been appended.
+    pub fn rdata_into(
+        &self,
+        schema: &rdata::Schema,
+        raw: &[u8],
+        start: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
         let mut at = 0;
-        for field in rdata::schema::of(rtype)?.fields {
+        for field in schema.fields {
             if let rdata::Kind::Name(_) = field.kind {
                 let mut reader =
                     Reader { octets: &self.octets[..start + raw.len()], at: start + at };
-                written.extend_from_slice(reader.name()?.as_wire());
+                reader.name_into(out)?;
                 at = reader.at - start;
             } else {
                 let len = rdata::wire::field_len(field.kind, raw, at).ok()?;
-                written.extend_from_slice(&raw[at..at + len]);
+                out.extend_from_slice(&raw[at..at + len]);
                 at += len;
             }
         }
-        (at == raw.len()).then_some(written)
+        (at == raw.len()).then_some(())
     }
 
-    /// A name, with pointers followed. Each must point before all octets read so far for the name.
+    /// A name, with pointers followed.
     fn name(&mut self) -> Option<Name> {
         let mut wire = Vec::with_capacity(32);
+        self.name_into(&mut wire)?;
+        Name::from_wire(&wire).ok()
+    }
+
+    /// Appends a name, with pointers followed. Each must point before all octets read so far for
+    /// the name. `None` when it is malformed; rubbish may then have been appended.
+    pub fn name_into(&mut self, out: &mut Vec<u8>) -> Option<()> {
+        let start = out.len();
         let mut earliest = self.at;
         let mut behind = None;
         loop {
@@ -295,9 +318,9 @@ impl<'m> Reader<'m> {
             match len {
                 0 => break,
                 1..=LABEL_BYTES_MAX => {
-                    wire.push(len as u8); // at most 63
-                    wire.extend_from_slice(self.take(len)?);
-                    if wire.len() >= NAME_BYTES_MAX {
+                    out.push(len as u8); // at most 63
+                    out.extend_from_slice(self.take(len)?);
+                    if out.len() - start >= NAME_BYTES_MAX {
                         return None;
                     }
                 }
@@ -313,9 +336,9 @@ impl<'m> Reader<'m> {
                 _ => return None,
             }
         }
-        wire.push(0);
+        out.push(0);
         self.at = behind.unwrap_or(self.at);
-        Name::from_wire(&wire).ok()
+        Some(())
     }
 }
 
