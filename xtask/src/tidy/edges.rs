@@ -10,6 +10,7 @@ use super::{Finding, Tree};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-wire", &[]),
     ("zonda-zone", &["zonda-wire"]),
+    ("zonda-upstream", &["zonda-wire"]),
     ("zonda-engine", &["zonda-wire", "zonda-zone"]),
     ("zonda-netio", &[]),
     ("zonda-transport", &["zonda-engine", "zonda-netio"]),

@@ -1,0 +1,448 @@
+//! The records of an answer that belong to its question.
+//!
+//! An upstream may send what it likes; kept is only
+//! - the chain of CNAME and DNAME records that starts at the question's name,
+//! - the type asked for at the end of the chain,
+//! - where it ends in nothing, the SOA record that encloses the last name (rfc2308#5),
+//! - with DO, the RRSIG records over these, and the NSEC and NSEC3 records of their zones.
+//!
+//! Everything else is left behind, so that nothing can slip into a cache beside the answer
+//! (rfc5452#6). A CNAME that follows from a DNAME is made here, not taken (rfc6672#3.1).
+//!
+//! Deliberately absent: how long an answer may be kept, DNSSEC validation, and the question whether
+//! the message may be believed at all ([`check`](crate::check)).
+//!
+//! # Invariants
+//! - Every owner is a whole name; every rdata follows its type's schema, names written out.
+//! - At most [`LINKS_MAX`] links, [`RECORDS_MAX`] records and [`OCTETS_MAX`] octets, of whatever
+//!   message.
+
+use std::fmt;
+use std::ops::Range;
+use zonda_wire::name::{self, NAME_BYTES_MAX};
+use zonda_wire::query::HEADER_BYTES;
+use zonda_wire::response::{RecordView, Response};
+use zonda_wire::{Class, Rcode, Section, Type};
+
+/// Most CNAME and DNAME links that are followed. Real chains have up to about 8; BIND stops at 16.
+pub const LINKS_MAX: usize = 16;
+/// Most records that an answer may have. Unbounded, a message of 64 KiB could hold 4,000, and each
+/// would be compared with each link.
+pub const RECORDS_MAX: usize = 1024;
+/// Most octets of kept names and data: twice the largest message.
+pub const OCTETS_MAX: usize = 128 * 1024;
+
+/// What belongs to a question. One is reused for many messages, so that nothing is allocated once
+/// it has grown.
+#[derive(Default)]
+pub struct Answer {
+    /// Names and data of what was kept.
+    octets: Vec<u8>,
+    /// What was kept, in order.
+    kept: Vec<Kept>,
+    /// The names of the chain: the question's first.
+    links: Vec<Range<usize>>,
+    /// The zones that kept records are known to be of.
+    zones: Vec<Range<usize>>,
+    /// An owner while it is compared.
+    owner: Vec<u8>,
+}
+
+/// A kept record; names and data by their place in [`Answer::octets`].
+#[derive(Clone, Debug)]
+struct Kept {
+    section: Section,
+    owner: Range<usize>,
+    rtype: Type,
+    class: Class,
+    ttl: u32,
+    rdata: Range<usize>,
+}
+
+/// A record that belongs to a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Answer or authority.
+    pub section: Section,
+    /// The owner, uncompressed.
+    pub owner: &'a [u8],
+    /// The type.
+    pub rtype: Type,
+    /// The class, which is the question's.
+    pub class: Class,
+    /// Seconds, as received; 0 for 2³¹ and more (rfc2181#8).
+    pub ttl: u32,
+    /// The data, names written out.
+    pub rdata: &'a [u8],
+}
+
+/// How the chain ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// With records of the type asked for.
+    Positive,
+    /// With a name that has none of them (rfc2308#2.2).
+    NoData,
+    /// With a name that does not exist (rfc2308#2.1).
+    NameError,
+    /// With a DNAME that would make the name too long; the reply is YXDOMAIN (rfc6672#2.2).
+    NameTooLong,
+}
+
+/// Why a message is of no use although it was for the query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unfit {
+    /// A name or data that belongs to the question breaks its format.
+    Malformed,
+    /// The chain comes back to a name it had.
+    Loop,
+    /// The chain has more than [`LINKS_MAX`] links.
+    LongChain,
+    /// More than [`RECORDS_MAX`] records or [`OCTETS_MAX`] octets.
+    TooLarge,
+    /// The response code contradicts the records.
+    Contradiction,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "a record of the answer is malformed",
+            Self::Loop => "the chain of aliases is a circle",
+            Self::LongChain => "the chain of aliases is too long",
+            Self::TooLarge => "the answer is too large",
+            Self::Contradiction => "the response code contradicts the records",
+        })
+    }
+}
+
+impl std::error::Error for Unfit {}
+
+/// What a name of the chain leads to.
+enum Step {
+    /// Records of the type asked for.
+    Answered,
+    /// Another name.
+    Alias(Range<usize>),
+    /// A name of over 255 octets.
+    TooLong,
+    /// Nothing.
+    Nothing,
+}
+
+impl Answer {
+    /// Takes from an accepted message what belongs to its question, whose name was `name` before
+    /// its case was mixed.
+    ///
+    /// The name is written over the question of the message, so that names that were compressed
+    /// against it come out in the case of `name`, too.
+    ///
+    /// # Errors
+    /// When the message is of no use; nothing is kept of it.
+    pub fn read(
+        &mut self,
+        message: &mut [u8],
+        name: &[u8],
+        dnssec_ok: bool,
+    ) -> Result<Kind, Unfit> {
+        self.clear();
+        let asked = message.get_mut(HEADER_BYTES..HEADER_BYTES + name.len());
+        let asked = asked.filter(|asked| asked.eq_ignore_ascii_case(name));
+        asked.ok_or(Unfit::Malformed)?.copy_from_slice(name);
+        let kind = Response::parse(message)
+            .map_err(|_| Unfit::Malformed)
+            .and_then(|response| self.collect(&response, dnssec_ok));
+        kind.inspect_err(|_| self.clear())
+    }
+
+    /// What was kept: the chain in its order, then what the authority section tells of it.
+    pub fn records(&self) -> impl ExactSizeIterator<Item = Record<'_>> {
+        self.kept.iter().map(|kept| Record {
+            section: kept.section,
+            owner: &self.octets[kept.owner.clone()],
+            rtype: kept.rtype,
+            class: kept.class,
+            ttl: kept.ttl,
+            rdata: &self.octets[kept.rdata.clone()],
+        })
+    }
+
+    /// The name at the end of the chain: the question's own when there are no links.
+    #[must_use]
+    pub fn last_name(&self) -> &[u8] {
+        self.links.last().map_or(&[], |link| &self.octets[link.clone()])
+    }
+
+    /// Forgets all.
+    fn clear(&mut self) {
+        self.octets.clear();
+        self.kept.clear();
+        self.links.clear();
+        self.zones.clear();
+    }
+
+    /// All of [`read`](Self::read) once the message is seen as a response.
+    fn collect(&mut self, response: &Response<'_>, dnssec_ok: bool) -> Result<Kind, Unfit> {
+        if response.records().take(RECORDS_MAX + 1).count() > RECORDS_MAX {
+            return Err(Unfit::TooLarge);
+        }
+        let question = response.question();
+        let (name, fixed) = question.split_last_chunk::<4>().ok_or(Unfit::Malformed)?;
+        let qtype = Type(u16::from_be_bytes([fixed[0], fixed[1]]));
+        let class = Class(u16::from_be_bytes([fixed[2], fixed[3]]));
+        let sets = Sets { response, class, dnssec_ok };
+        self.octets.extend_from_slice(name);
+        self.links.push(0..name.len());
+        let step = loop {
+            match self.step(&sets, qtype)? {
+                Step::Alias(target) => self.link(target)?,
+                end => break end,
+            }
+        };
+        let kind = match (step, response.rcode()) {
+            (Step::Answered, Rcode::NOERROR) => Kind::Positive,
+            (Step::TooLong, Rcode::NOERROR | Rcode::YXDOMAIN) => Kind::NameTooLong,
+            (Step::Nothing, Rcode::NOERROR) => Kind::NoData,
+            (Step::Nothing, Rcode::NXDOMAIN) => Kind::NameError, // rfc6604#3
+            _ => return Err(Unfit::Contradiction),
+        };
+        if matches!(kind, Kind::NoData | Kind::NameError) {
+            self.keep_soa(&sets)?;
+        }
+        if dnssec_ok {
+            self.keep_denials(&sets)?;
+        }
+        Ok(kind)
+    }
+
+    /// Goes on to the next name of the chain.
+    fn link(&mut self, target: Range<usize>) -> Result<(), Unfit> {
+        let name = &self.octets[target.clone()];
+        if self.links.iter().any(|link| self.octets[link.clone()].eq_ignore_ascii_case(name)) {
+            return Err(Unfit::Loop);
+        }
+        if self.links.len() > LINKS_MAX {
+            return Err(Unfit::LongChain);
+        }
+        self.links.push(target);
+        Ok(())
+    }
+
+    /// Keeps what the last name of the chain has.
+    fn step(&mut self, sets: &Sets<'_>, qtype: Type) -> Result<Step, Unfit> {
+        let current = self.links.last().cloned().unwrap_or_default();
+        let (mut asked_for, mut cname, mut dname) = (false, false, None);
+        for record in sets.section(Section::Answer) {
+            self.expand_owner(&record)?;
+            let name = &self.octets[current.clone()];
+            if self.owner.eq_ignore_ascii_case(name) {
+                asked_for |= is_wanted(&record, qtype);
+                cname |= record.rtype == Type::CNAME;
+            } else if record.rtype == Type::DNAME && name::is_at_or_below(name, &self.owner) {
+                dname = Some(self.owner.len());
+            }
+        }
+        if let Some(len) = dname {
+            let step = self.substitute(sets, current, len)?;
+            let ends = matches!(qtype, Type::CNAME | Type::ANY);
+            return Ok(if ends && matches!(step, Step::Alias(_)) { Step::Answered } else { step });
+        }
+        if asked_for {
+            self.keep_set(sets, current, qtype)?;
+            return Ok(Step::Answered);
+        }
+        if cname {
+            let target = self.keep_set(sets, current, Type::CNAME)?;
+            return Ok(Step::Alias(target));
+        }
+        Ok(Step::Nothing)
+    }
+
+    /// Keeps the DNAME whose owner is the last `len` octets of a name, and makes the CNAME that
+    /// follows from it.
+    fn substitute(
+        &mut self,
+        sets: &Sets<'_>,
+        name: Range<usize>,
+        len: usize,
+    ) -> Result<Step, Unfit> {
+        let owner = name.end - len..name.end;
+        let target = self.keep_set(sets, owner.clone(), Type::DNAME)?;
+        let ttl = self.kept.iter().rfind(|kept| kept.rtype == Type::DNAME).map_or(0, |it| it.ttl);
+        if owner.start - name.start + target.len() > NAME_BYTES_MAX {
+            return Ok(Step::TooLong);
+        }
+        let start = self.octets.len();
+        self.octets.extend_from_within(name.start..owner.start);
+        self.octets.extend_from_within(target);
+        let rdata = start..self.octets.len();
+        let (section, rtype, class) = (Section::Answer, Type::CNAME, sets.class);
+        let cname = Kept { section, owner: name, rtype, class, ttl, rdata: rdata.clone() };
+        self.push(cname)?;
+        Ok(Step::Alias(rdata))
+    }
+
+    /// Keeps the records of a type at an owner in the answer section, and their signatures. Returns
+    /// the data of the first record. Of CNAME and DNAME there is only one (rfc2181#10.1).
+    fn keep_set(
+        &mut self,
+        sets: &Sets<'_>,
+        owner: Range<usize>,
+        rtype: Type,
+    ) -> Result<Range<usize>, Unfit> {
+        let single = matches!(rtype, Type::CNAME | Type::DNAME);
+        let mut first = None;
+        for record in sets.section(Section::Answer) {
+            let wanted = is_wanted(&record, rtype) && !(single && first.is_some());
+            let signature = sets.dnssec_ok && covers(&record, rtype);
+            if !wanted && !signature {
+                continue;
+            }
+            self.expand_owner(&record)?;
+            if self.owner.eq_ignore_ascii_case(&self.octets[owner.clone()]) {
+                let rdata = self.keep(&record, owner.clone())?;
+                if wanted {
+                    first.get_or_insert(rdata);
+                }
+            }
+        }
+        first.ok_or(Unfit::Malformed) // who calls this has seen the set
+    }
+
+    /// Keeps the SOA record of the authority section that encloses the last name most closely.
+    fn keep_soa(&mut self, sets: &Sets<'_>) -> Result<(), Unfit> {
+        let mut zone = 0; // octets of its name
+        for record in sets.section(Section::Authority).filter(|r| r.rtype == Type::SOA) {
+            self.expand_owner(&record)?;
+            if name::is_at_or_below(self.last_name(), &self.owner) {
+                zone = zone.max(self.owner.len());
+            }
+        }
+        if zone == 0 {
+            return Ok(());
+        }
+        let last = self.links.last().cloned().unwrap_or_default();
+        let owner = last.end - zone..last.end;
+        let mut seen = false;
+        for record in sets.section(Section::Authority) {
+            let soa = record.rtype == Type::SOA && !seen;
+            let signature = sets.dnssec_ok && covers(&record, Type::SOA);
+            if !soa && !signature {
+                continue;
+            }
+            self.expand_owner(&record)?;
+            if self.owner.eq_ignore_ascii_case(&self.octets[owner.clone()]) {
+                self.keep(&record, owner.clone())?;
+                seen |= soa;
+            }
+        }
+        self.remember_zone(owner);
+        Ok(())
+    }
+
+    /// Keeps the proofs of what does not exist in the zones of kept records, with their signatures:
+    /// a positive answer needs one, too, when it comes from a wildcard (rfc4035#5.3.4).
+    fn keep_denials(&mut self, sets: &Sets<'_>) -> Result<(), Unfit> {
+        for record in sets.section(Section::Authority) {
+            let is_denial = [Type::NSEC, Type::NSEC3]
+                .iter()
+                .any(|&rtype| record.rtype == rtype || covers(&record, rtype));
+            if !is_denial {
+                continue;
+            }
+            self.expand_owner(&record)?;
+            let within =
+                |zone: &Range<usize>| name::is_at_or_below(&self.owner, &self.octets[zone.clone()]);
+            if self.zones.iter().any(within) {
+                let start = self.octets.len();
+                self.octets.extend_from_slice(&self.owner);
+                self.keep(&record, start..self.octets.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps a record under an owner that is already there. Returns the place of its data.
+    fn keep(
+        &mut self,
+        record: &RecordView<'_>,
+        owner: Range<usize>,
+    ) -> Result<Range<usize>, Unfit> {
+        let start = self.octets.len();
+        record.rdata_into(&mut self.octets).map_err(|_| Unfit::Malformed)?;
+        let rdata = start..self.octets.len();
+        if record.rtype == Type::RRSIG {
+            self.remember_signer(&owner, &rdata);
+        }
+        let RecordView { section, rtype, class, ttl, .. } = *record;
+        self.push(Kept { section, owner, rtype, class, ttl, rdata: rdata.clone() })?;
+        Ok(rdata)
+    }
+
+    /// Adds a record within the bounds.
+    fn push(&mut self, kept: Kept) -> Result<(), Unfit> {
+        if self.kept.len() == RECORDS_MAX || self.octets.len() > OCTETS_MAX {
+            return Err(Unfit::TooLarge);
+        }
+        self.kept.push(kept);
+        Ok(())
+    }
+
+    /// The signer of a set is the set's zone, if it encloses the owner (rfc4035#5.3.1).
+    fn remember_signer(&mut self, owner: &Range<usize>, rdata: &Range<usize>) {
+        let rest = self.octets.get(rdata.start + SIGNER_AT..rdata.end).unwrap_or_default();
+        if let Some(len) = name::wire_len(rest) {
+            let signer = rdata.start + SIGNER_AT..rdata.start + SIGNER_AT + len;
+            if name::is_at_or_below(&self.octets[owner.clone()], &self.octets[signer.clone()]) {
+                self.remember_zone(signer);
+            }
+        }
+    }
+
+    /// Adds a zone once; a chain has no more zones than links.
+    fn remember_zone(&mut self, zone: Range<usize>) {
+        let name = &self.octets[zone.clone()];
+        let same = |it: &Range<usize>| self.octets[it.clone()].eq_ignore_ascii_case(name);
+        if self.zones.len() <= LINKS_MAX && !self.zones.iter().any(same) {
+            self.zones.push(zone);
+        }
+    }
+
+    /// Writes the owner of a record into [`owner`](Self::owner).
+    fn expand_owner(&mut self, record: &RecordView<'_>) -> Result<(), Unfit> {
+        self.owner.clear();
+        record.owner_into(&mut self.owner).map_err(|_| Unfit::Malformed)
+    }
+}
+
+/// Octets of an RRSIG's data before the signer's name (rfc4034#3.1).
+const SIGNER_AT: usize = 18;
+
+/// The records of a response that a question can be about.
+struct Sets<'r> {
+    response: &'r Response<'r>,
+    class: Class,
+    dnssec_ok: bool,
+}
+
+impl<'r> Sets<'r> {
+    /// The records of a section that have the question's class.
+    fn section(&self, section: Section) -> impl Iterator<Item = RecordView<'r>> + use<'r> {
+        let class = self.class;
+        let records = self.response.records();
+        records.filter(move |record| record.section == section && record.class == class)
+    }
+}
+
+/// Whether a record is of a type that is asked for, which may be ANY.
+fn is_wanted(record: &RecordView<'_>, rtype: Type) -> bool {
+    record.rtype == rtype || rtype == Type::ANY && !record.rtype.is_meta()
+}
+
+/// Whether a record is a signature over records of a type.
+fn covers(record: &RecordView<'_>, rtype: Type) -> bool {
+    record.rtype == Type::RRSIG && record.raw.starts_with(&rtype.0.to_be_bytes())
+}
+
+#[cfg(test)]
+mod tests;

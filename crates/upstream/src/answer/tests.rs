@@ -1,0 +1,262 @@
+#![allow(clippy::unwrap_used)]
+use super::*;
+use zonda_wire::message::{Message, Question, Record as Full};
+use zonda_wire::query::flag;
+use zonda_wire::{Name, rdata};
+
+/// Octets of a response to a question with records as a zone file has them; `>` stands before those
+/// of the authority section.
+fn response(asked: (&str, Type), rcode: Rcode, records: &[&str]) -> Vec<u8> {
+    let question = Question { name: asked.0.parse().unwrap(), qtype: asked.1, qclass: Class::IN };
+    let records = records.iter().map(|line| record(line)).collect();
+    let flags = flag::QR | flag::RD | flag::RA | rcode.0;
+    Message { id: 1, flags, questions: vec![question], records, opt: None }.to_wire()
+}
+
+/// A record: `OWNER TTL TYPE DATA`.
+fn record(text: &str) -> Full {
+    let (section, text) = match text.strip_prefix('>') {
+        Some(rest) => (Section::Authority, rest),
+        None => (Section::Answer, text),
+    };
+    let mut words = text.split_whitespace();
+    let owner: Name = words.next().unwrap().parse().unwrap();
+    let ttl = words.next().unwrap().parse().unwrap();
+    let rtype: Type = words.next().unwrap().parse().unwrap();
+    let token = |word: &'static str| rdata::Token {
+        text: word.as_bytes(),
+        quoted: false,
+        glued: false,
+        at: 0,
+    };
+    let text: &'static str = words.collect::<Vec<_>>().join(" ").leak();
+    let tokens: Vec<_> = text.split(' ').map(token).collect();
+    let mut data = Vec::new();
+    rdata::parse(rtype, &tokens, &[0], &mut data).unwrap();
+    Full { section, owner, rtype, class: Class::IN, ttl, rdata: data }
+}
+
+/// What is kept of a response: the kind, then the records in the notation of [`response`].
+fn kept(asked: (&str, Type), rcode: Rcode, dnssec_ok: bool, records: &[&str]) -> Vec<String> {
+    read(&mut response(asked, rcode, records), asked.0, dnssec_ok)
+}
+
+/// What is kept of a message.
+fn read(message: &mut [u8], name: &str, dnssec_ok: bool) -> Vec<String> {
+    let mut answer = Answer::default();
+    let name: Name = name.parse().unwrap();
+    match answer.read(message, name.as_wire(), dnssec_ok) {
+        Ok(kind) => {
+            let lines = answer.records().map(|record| line(&record));
+            [format!("{kind:?}")].into_iter().chain(lines).collect()
+        }
+        Err(unfit) => {
+            assert_eq!(answer.records().len(), 0);
+            vec![format!("{unfit:?}")]
+        }
+    }
+}
+
+/// A record in the notation of [`response`].
+fn line(record: &Record<'_>) -> String {
+    let Record { section, rtype, ttl, rdata, .. } = *record;
+    let mark = if section == Section::Authority { ">" } else { "" };
+    let owner = name::Presentation(record.owner);
+    let data = rdata::Presentation { rtype, rdata };
+    format!("{mark}{owner} {ttl} {rtype} {data}")
+}
+
+const SOA: &str = ">example. 300 SOA ns.example. h.example. 1 2 3 4 5";
+const SIG: &str = "8 1 60 20300101000000 20200101000000 1 example. AAAA";
+
+/// A signature over a type.
+fn sig(owner: &str, rtype: &str) -> String {
+    format!("{owner} 60 RRSIG {rtype} {SIG}")
+}
+
+#[test]
+fn only_what_belongs_to_the_question_is_kept() {
+    let records = [
+        "bank.example. 60 A 192.0.2.66",
+        "www.example. 60 A 192.0.2.1",
+        "www.example. 60 AAAA 2001:db8::66",
+        "www.example. 60 A 192.0.2.2",
+        ">example. 60 NS ns.evil.",
+        SOA,
+    ];
+    let expected = ["Positive", "www.example. 60 A 192.0.2.1", "www.example. 60 A 192.0.2.2"];
+    assert_eq!(kept(("www.example", Type::A), Rcode::NOERROR, true, &records), expected);
+}
+
+#[test]
+fn a_chain_is_followed_in_whatever_order_it_comes() {
+    let records = [
+        "c.test. 60 A 192.0.2.1",
+        "b.example. 50 CNAME c.test.",
+        "z.example. 50 CNAME c.test.",
+        "a.example. 40 CNAME b.example.",
+        "a.example. 40 CNAME z.example.",
+    ];
+    let expected = [
+        "Positive",
+        "a.example. 40 CNAME b.example.",
+        "b.example. 50 CNAME c.test.",
+        "c.test. 60 A 192.0.2.1",
+    ];
+    assert_eq!(kept(("a.example", Type::A), Rcode::NOERROR, false, &records), expected);
+    let one = kept(("a.example", Type::CNAME), Rcode::NOERROR, false, &records);
+    assert_eq!(one, expected[..2]);
+}
+
+#[test]
+fn a_chain_that_ends_in_nothing_keeps_the_soa_that_encloses_its_last_name() {
+    let records = [
+        "a.example. 40 CNAME b.sub.test.",
+        ">test. 60 SOA ns.test. h.test. 1 2 3 4 5",
+        ">sub.test. 60 SOA ns.test. h.test. 6 2 3 4 5",
+        ">sub.test. 60 SOA ns.test. h.test. 7 2 3 4 5",
+        SOA,
+    ];
+    let expected = [
+        "NameError",
+        "a.example. 40 CNAME b.sub.test.",
+        ">sub.test. 60 SOA ns.test. h.test. 6 2 3 4 5",
+    ];
+    assert_eq!(kept(("a.example", Type::A), Rcode::NXDOMAIN, false, &records), expected);
+    let foreign = kept(("a.test", Type::A), Rcode::NXDOMAIN, false, &[SOA]);
+    assert_eq!(foreign, ["NameError"]);
+    assert_eq!(kept(("a.test", Type::A), Rcode::NOERROR, false, &[]), ["NoData"]);
+}
+
+#[test]
+fn a_cname_that_follows_from_a_dname_is_made_here() {
+    let records = [
+        "old.example. 40 DNAME new.test.",
+        "a.old.example. 40 CNAME evil.test.",
+        "a.new.test. 60 A 192.0.2.1",
+    ];
+    let expected = [
+        "Positive",
+        "old.example. 40 DNAME new.test.",
+        "a.old.example. 40 CNAME a.new.test.",
+        "a.new.test. 60 A 192.0.2.1",
+    ];
+    assert_eq!(kept(("a.old.example", Type::A), Rcode::NOERROR, false, &records), expected);
+    assert_eq!(
+        kept(("a.old.example", Type::CNAME), Rcode::NOERROR, false, &records),
+        expected[..3]
+    );
+    let own = kept(("old.example", Type::DNAME), Rcode::NOERROR, false, &records);
+    assert_eq!(own, expected[..2]);
+}
+
+#[test]
+fn a_name_that_a_dname_makes_too_long_ends_the_chain() {
+    let label = "a".repeat(63);
+    let name = format!("{label}.{label}.{label}.old");
+    let dname = format!("old. 40 DNAME {label}.test.");
+    for rcode in [Rcode::YXDOMAIN, Rcode::NOERROR] {
+        let said = kept((&name, Type::A), rcode, false, &[&dname]);
+        assert_eq!(said, ["NameTooLong", &dname]);
+    }
+}
+
+#[test]
+fn with_do_signatures_and_proofs_of_the_kept_zones_are_kept() {
+    let (cname, a, nsec) =
+        (sig("a.example.", "CNAME"), sig("b.example.", "A"), "NSEC c.example. A");
+    let proof = format!(">b.example. 60 {nsec}");
+    let proof_sig = sig(">b.example.", "NSEC");
+    let foreign = format!(">b.test. 60 {nsec}");
+    let records = [
+        "a.example. 60 CNAME b.example.",
+        &cname,
+        "b.example. 60 A 192.0.2.1",
+        &a,
+        &foreign,
+        &proof,
+        &proof_sig,
+        &sig(">b.example.", "NS"),
+        SOA,
+    ];
+    let all = kept(("a.example", Type::A), Rcode::NOERROR, true, &records);
+    let shortened: Vec<&str> = all.iter().map(|line| &line[..line.len().min(28)]).collect();
+    let expected = [
+        "Positive",
+        "a.example. 60 CNAME b.exampl",
+        "a.example. 60 RRSIG CNAME 8 ",
+        "b.example. 60 A 192.0.2.1",
+        "b.example. 60 RRSIG A 8 1 60",
+        ">b.example. 60 NSEC c.exampl",
+        ">b.example. 60 RRSIG NSEC 8 ",
+    ];
+    assert_eq!(shortened, expected);
+    let without = kept(("a.example", Type::A), Rcode::NOERROR, false, &records);
+    assert_eq!(without, ["Positive", records[0], records[2]]);
+    let negative = kept(("z.example", Type::A), Rcode::NXDOMAIN, true, &records);
+    assert_eq!(negative.len(), 4, "{negative:?}"); // SOA, NSEC and its signature
+}
+
+#[test]
+fn any_and_rrsig_can_be_asked_for() {
+    let signature = sig("a.example.", "A");
+    let records = ["a.example. 60 A 192.0.2.1", &signature, "a.example. 60 AAAA ::1"];
+    assert_eq!(kept(("a.example", Type::ANY), Rcode::NOERROR, false, &records).len(), 4);
+    assert_eq!(kept(("a.example", Type::RRSIG), Rcode::NOERROR, false, &records).len(), 2);
+}
+
+#[test]
+fn circles_and_endless_chains_are_refused() {
+    let circle = ["a. 60 CNAME b.", "b. 60 CNAME A."];
+    assert_eq!(kept(("a", Type::A), Rcode::NOERROR, false, &circle), ["Loop"]);
+    assert_eq!(kept(("a", Type::A), Rcode::NOERROR, false, &["a. 1 CNAME a."]), ["Loop"]);
+    assert_eq!(kept(("x.a", Type::A), Rcode::NOERROR, false, &["a. 1 DNAME x.a."]), ["LongChain"]);
+    let chain = |links: usize| {
+        let links: Vec<String> =
+            (0..links).map(|link| format!("n{link}. 60 CNAME n{}.", link + 1)).collect();
+        let links: Vec<&str> = links.iter().map(String::as_str).collect();
+        kept(("n0", Type::A), Rcode::NOERROR, false, &links).len()
+    };
+    assert_eq!(chain(LINKS_MAX), 1 + LINKS_MAX);
+    assert_eq!(chain(LINKS_MAX + 1), 1); // nothing but the reason
+}
+
+#[test]
+fn huge_answers_are_refused() {
+    let sets = |count: usize| {
+        let records = vec!["a. 60 A 192.0.2.1"; count];
+        kept(("a", Type::A), Rcode::NOERROR, false, &records).len()
+    };
+    assert_eq!(sets(RECORDS_MAX), 1 + RECORDS_MAX);
+    assert_eq!(sets(RECORDS_MAX + 1), 1);
+    let mut octets = response(("a", Type::MX), Rcode::NOERROR, &[]);
+    let long = [&[63; 1][..], &[b'x'; 63]].concat().repeat(3);
+    let first = [b"\xc0\x0c\0\x0f\0\x01\0\0\0\x3c\0\xc3\0\x0a", &long[..], b"\0"].concat();
+    let more = b"\xc0\x0c\0\x0f\0\x01\0\0\0\x3c\0\x04\0\x0a\xc0\x21".repeat(1000);
+    octets[7] = (1001 & 0xff) as u8;
+    octets[6] = (1001 >> 8) as u8;
+    octets.extend([&first[..], &more].concat());
+    assert_eq!(read(&mut octets, "a", false), ["TooLarge"]);
+}
+
+#[test]
+fn data_against_its_type_and_codes_against_the_records_are_refused() {
+    let mut octets = response(("a", Type::A), Rcode::NOERROR, &["a. 60 A 192.0.2.1"]);
+    octets[3] |= 3;
+    assert_eq!(read(&mut octets, "a", false), ["Contradiction"]);
+    octets[3] &= 0xf0;
+    let end = octets.len();
+    octets[end - 5] = 3;
+    octets.pop();
+    assert_eq!(read(&mut octets, "a", false), ["Malformed"]);
+    assert_eq!(read(&mut octets, "b", false), ["Malformed"]);
+}
+
+#[test]
+fn names_come_out_in_the_case_that_the_client_sent() {
+    let mut octets = response(("wWw.eXample", Type::A), Rcode::NOERROR, &[]);
+    octets[7] = 1;
+    octets.extend(b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x04\x01x\xc0\x10");
+    let expected = ["NoData", "www.Example. 60 CNAME x.Example."];
+    assert_eq!(read(&mut octets, "www.Example", false), expected);
+}

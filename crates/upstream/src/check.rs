@@ -1,0 +1,328 @@
+//! Whether a message answers what was sent.
+//!
+//! - [`Verdict::Ignore`]: the message is not for this query: wrong id, question, case of the
+//!   question, QR, opcode or client cookie. It is as if it had not come, so that a forger gains
+//!   nothing.
+//! - [`Verdict::Repeat`]: the query should have been sent otherwise; ask the same upstream so.
+//! - [`Verdict::Failed`]: the upstream cannot or will not answer; ask another.
+//! - [`Verdict::Accept`]: it answers.
+//!
+//! Before this, the caller has matched source address, port and transport, without which nothing
+//! here is worth much (rfc5452#9.1). Behind it, [`Answer`](crate::Answer) takes what belongs to the
+//! question.
+//!
+//! Deliberately absent: that a known cookie speaker must always send one back. Servers behind one
+//! address seldom agree on it.
+
+use zonda_wire::query::{HEADER_BYTES, flag};
+use zonda_wire::response::Response;
+use zonda_wire::{Class, Opcode, Rcode, Section, Type};
+
+/// What a query looked like when it was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent<'q> {
+    /// The id in its header.
+    pub id: u16,
+    /// Name in the case that was sent, type and class, as they stood behind the header.
+    pub question: &'q [u8],
+    /// The case of the name was mixed at random and must come back the same.
+    pub mixed_case: bool,
+    /// An OPT record was sent.
+    pub edns: bool,
+    /// The client cookie in it, if one was sent (rfc7873#4.1).
+    pub cookie: Option<[u8; 8]>,
+    /// Sent over a stream, where nothing is truncated.
+    pub stream: bool,
+}
+
+/// What to make of a message.
+#[derive(Clone, Copy, Debug)]
+pub enum Verdict<'m> {
+    /// An answer; its code is NOERROR, NXDOMAIN or YXDOMAIN.
+    Accept(Response<'m>),
+    /// Not for this query: forget the message and go on waiting.
+    Ignore(Mismatch),
+    /// The query should be sent again to the same upstream, otherwise.
+    Repeat(Repeat<'m>),
+    /// The upstream cannot or will not answer.
+    Failed(Failure),
+}
+
+/// Why a message is not for a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// Shorter than a header.
+    Short,
+    /// QR is not set.
+    NotAResponse,
+    /// Another id.
+    Id,
+    /// Another operation code.
+    Opcode,
+    /// Another question, or none where there must be one.
+    Question,
+    /// The question's name in a case that is neither ours nor flattened.
+    Case,
+    /// Another client cookie than ours (rfc7873#5.3).
+    Cookie,
+}
+
+/// How a query should be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat<'m> {
+    /// Over TCP: the answer was truncated.
+    OverTcp,
+    /// Without OPT, which the upstream does not understand (rfc6891#7).
+    WithoutEdns,
+    /// In lower case: the upstream does not keep the case of a question.
+    WithoutMixedCase,
+    /// With this server cookie, 8–32 octets (rfc7873#5.3).
+    WithCookie(&'m [u8]),
+}
+
+/// Why an upstream did not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// A response code other than NOERROR, NXDOMAIN and YXDOMAIN.
+    Rcode(Rcode),
+    /// It points to other servers instead of asking them.
+    Lame,
+    /// A part ends early, or something follows the last record.
+    Malformed,
+    /// Truncated although it came over a stream.
+    Truncated,
+}
+
+/// Judges a message from the upstream's address against what was sent there.
+#[must_use]
+pub fn check<'m>(sent: &Sent<'_>, message: &'m [u8]) -> Verdict<'m> {
+    let flattened = match is_ours(sent, message) {
+        Ok(flattened) => flattened,
+        Err(mismatch) => return Verdict::Ignore(mismatch),
+    };
+    if flattened {
+        return Verdict::Repeat(Repeat::WithoutMixedCase);
+    }
+    let flags = u16::from_be_bytes([message[2], message[3]]); // is_ours has seen a header
+    if flags & flag::TC != 0 {
+        // What stands in a truncated message may be cut anywhere, so that nothing of it is read.
+        return if sent.stream {
+            Verdict::Failed(Failure::Truncated)
+        } else {
+            Verdict::Repeat(Repeat::OverTcp)
+        };
+    }
+    match Response::parse(message) {
+        Ok(response) => judge(sent, response),
+        Err(_) => Verdict::Failed(Failure::Malformed),
+    }
+}
+
+/// Whether the header and the question are those of the query; then, whether the name came back in
+/// lower case where it was sent in mixed case.
+fn is_ours(sent: &Sent<'_>, message: &[u8]) -> Result<bool, Mismatch> {
+    let header = message.first_chunk::<HEADER_BYTES>().ok_or(Mismatch::Short)?;
+    let [id, flags, questions] =
+        [0, 2, 4].map(|at| u16::from_be_bytes([header[at], header[at + 1]]));
+    if flags & flag::QR == 0 {
+        return Err(Mismatch::NotAResponse);
+    }
+    if id != sent.id {
+        return Err(Mismatch::Id);
+    }
+    if Opcode(((flags & flag::OPCODE) >> 11) as u8) != Opcode::QUERY {
+        return Err(Mismatch::Opcode);
+    }
+    if questions == 0 && may_lack_question(Rcode(flags & 0x000f)) {
+        return Ok(false);
+    }
+    let len = sent.question.len();
+    let question = message.get(HEADER_BYTES..HEADER_BYTES + len).ok_or(Mismatch::Question)?;
+    let name = len.saturating_sub(4);
+    let same = question[name..] == sent.question[name..]
+        && question[..name].eq_ignore_ascii_case(&sent.question[..name]);
+    if questions != 1 || !same {
+        return Err(Mismatch::Question);
+    }
+    if !sent.mixed_case || question == sent.question {
+        return Ok(false);
+    }
+    match question[..name].iter().any(u8::is_ascii_uppercase) {
+        true => Err(Mismatch::Case),
+        false => Ok(true),
+    }
+}
+
+/// Some servers send these back as a bare header.
+fn may_lack_question(rcode: Rcode) -> bool {
+    matches!(rcode, Rcode::FORMERR | Rcode::NOTIMP | Rcode::SERVFAIL | Rcode::REFUSED)
+}
+
+/// Judges a whole message that is for the query.
+fn judge<'m>(sent: &Sent<'_>, response: Response<'m>) -> Verdict<'m> {
+    if let (Some(ours), Some((client, _))) = (sent.cookie, cookie(&response))
+        && ours != *client
+    {
+        return Verdict::Ignore(Mismatch::Cookie);
+    }
+    match response.rcode() {
+        Rcode::NOERROR if is_referral(&response) => Verdict::Failed(Failure::Lame),
+        // rfc6672#2.2: YXDOMAIN answers with the DNAME that makes the name too long.
+        Rcode::NOERROR | Rcode::NXDOMAIN | Rcode::YXDOMAIN => Verdict::Accept(response),
+        Rcode::BADCOOKIE => match server_cookie(&response) {
+            Some(cookie) if sent.cookie.is_some() => Verdict::Repeat(Repeat::WithCookie(cookie)),
+            _ => Verdict::Failed(Failure::Rcode(Rcode::BADCOOKIE)),
+        },
+        // Whoever answers with OPT understands it, so that something else is wrong (rfc6891#7).
+        Rcode::FORMERR | Rcode::NOTIMP if sent.edns && response.opt.is_none() => {
+            Verdict::Repeat(Repeat::WithoutEdns)
+        }
+        Rcode::BADVERS if sent.edns => Verdict::Repeat(Repeat::WithoutEdns),
+        rcode => Verdict::Failed(Failure::Rcode(rcode)),
+    }
+}
+
+/// The server cookie in a response, 8–32 octets, to be sent with the next query (rfc7873#5.3).
+#[must_use]
+pub fn server_cookie<'m>(response: &Response<'m>) -> Option<&'m [u8]> {
+    cookie(response).map(|cookie| cookie.1).filter(|server| (8..=32).contains(&server.len()))
+}
+
+/// The COOKIE option in a response: the client's part and the server's, which may be empty.
+fn cookie<'m>(response: &Response<'m>) -> Option<(&'m [u8; 8], &'m [u8])> {
+    response.opt.and_then(|opt| opt.cookie()).and_then(<[u8]>::split_first_chunk)
+}
+
+/// Whether there is nothing but a hint whom else to ask (rfc2308#2.1).
+fn is_referral(response: &Response<'_>) -> bool {
+    let (mut answers, mut soa, mut ns) = (0, false, false);
+    for record in response.records().filter(|record| record.class == Class::IN) {
+        match (record.section, record.rtype) {
+            (Section::Answer, _) => answers += 1,
+            (Section::Authority, Type::SOA) => soa = true,
+            (Section::Authority, Type::NS) => ns = true,
+            _ => {}
+        }
+    }
+    answers == 0 && ns && !soa
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `WWW.example. A`, the case mixed.
+    const QUESTION: &[u8] = b"\x03WWw\x07exAmple\0\0\x01\0\x01";
+    const SENT: Sent<'_> = Sent {
+        id: 0x1234,
+        question: QUESTION,
+        mixed_case: true,
+        edns: true,
+        cookie: Some(*b"client01"),
+        stream: false,
+    };
+
+    /// A message with these flags and numbers of questions and other records.
+    fn message(flags: u16, counts: [u16; 4], tail: &[&[u8]]) -> Vec<u8> {
+        let words = [0x1234, flags].into_iter().chain(counts);
+        let mut octets: Vec<u8> = words.flat_map(u16::to_be_bytes).collect();
+        octets.extend(tail.concat());
+        octets
+    }
+
+    /// An OPT record with the high bits of a response code and a COOKIE option.
+    fn opt(rcode_high: u8, cookie: &[u8]) -> Vec<u8> {
+        let len = cookie.len() as u8;
+        let head = [0, 0, 41, 4, 208, rcode_high, 0, 0, 0, 0, len + 4, 0, 10, 0, len];
+        [&head[..], cookie].concat()
+    }
+
+    /// The verdict over a message, as text without what is in an accepted response.
+    fn verdict(sent: &Sent<'_>, octets: &[u8]) -> String {
+        match check(sent, octets) {
+            Verdict::Accept(_) => "Accept".to_owned(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_an_answer_to_this_very_query_is_looked_at() {
+        let good = message(0x8180, [1, 0, 0, 0], &[QUESTION]);
+        assert_eq!(verdict(&SENT, &good), "Accept");
+        let with = |at: usize, octet: u8| {
+            let mut octets = good.clone();
+            octets[at] = octet;
+            octets
+        };
+        for (octets, why) in [
+            (good[..11].to_vec(), "Short"),
+            (with(2, 0x01), "NotAResponse"),
+            (with(0, 0), "Id"),
+            (with(2, 0xa1), "Opcode"),
+            (with(14, b'x'), "Question"),
+            (with(good.len() - 3, 28), "Question"),
+            (with(good.len() - 1, 3), "Question"),
+            (with(5, 0), "Question"),
+            (with(5, 2), "Question"),
+            (good[..20].to_vec(), "Question"),
+            (with(13, b'w'), "Case"),
+        ] {
+            assert_eq!(verdict(&SENT, &octets), format!("Ignore({why})"));
+        }
+    }
+
+    #[test]
+    fn the_case_of_a_name_counts_where_it_was_mixed() {
+        let lower = message(0x8180, [1, 0, 0, 0], &[&QUESTION.to_ascii_lowercase()]);
+        assert_eq!(verdict(&SENT, &lower), "Repeat(WithoutMixedCase)");
+        assert_eq!(verdict(&Sent { mixed_case: false, ..SENT }, &lower), "Accept");
+    }
+
+    #[test]
+    fn each_code_has_its_consequence() {
+        let bare = |rcode: u16| message(0x8180 | rcode, [0; 4], &[]);
+        let with_opt = |rcode: u16, high: u8, cookie: &[u8]| {
+            message(0x8180 | rcode, [1, 0, 0, 1], &[QUESTION, &opt(high, cookie)])
+        };
+        let no_edns = Sent { edns: false, cookie: None, ..SENT };
+        for (sent, octets, said) in [
+            (SENT, bare(1), "Repeat(WithoutEdns)"),
+            (no_edns, bare(1), "Failed(Rcode(FORMERR))"),
+            (SENT, bare(4), "Repeat(WithoutEdns)"),
+            (SENT, with_opt(1, 0, b"client01"), "Failed(Rcode(FORMERR))"),
+            (SENT, with_opt(0, 1, b"client01"), "Repeat(WithoutEdns)"),
+            (SENT, bare(2), "Failed(Rcode(SERVFAIL))"),
+            (SENT, bare(5), "Failed(Rcode(REFUSED))"),
+            (SENT, bare(0), "Ignore(Question)"),
+            (SENT, with_opt(3, 0, b"client01"), "Accept"),
+            (SENT, with_opt(0, 0, b"client02"), "Ignore(Cookie)"),
+            (no_edns, with_opt(0, 0, b"client02"), "Accept"),
+            (SENT, with_opt(7, 1, b"client01"), "Failed(Rcode(BADCOOKIE))"),
+        ] {
+            assert_eq!(verdict(&sent, &octets), said);
+        }
+        let octets = with_opt(7, 1, b"client01server-8");
+        let Verdict::Repeat(Repeat::WithCookie(cookie)) = check(&SENT, &octets) else {
+            panic!("{}", verdict(&SENT, &octets))
+        };
+        assert_eq!(cookie, b"server-8");
+    }
+
+    #[test]
+    fn a_truncated_message_is_not_read_whatever_it_holds() {
+        let octets = message(0x8380, [1, 9, 0, 0], &[QUESTION, b"cut"]);
+        assert_eq!(verdict(&SENT, &octets), "Repeat(OverTcp)");
+        assert_eq!(verdict(&Sent { stream: true, ..SENT }, &octets), "Failed(Truncated)");
+        let octets = message(0x8180, [1, 9, 0, 0], &[QUESTION, b"cut"]);
+        assert_eq!(verdict(&SENT, &octets), "Failed(Malformed)");
+    }
+
+    #[test]
+    fn a_referral_is_lame_and_an_empty_answer_is_not() {
+        let ns = b"\xc0\x0c\0\x02\0\x01\0\0\0\x3c\0\x02\xc0\x0c";
+        let referral = message(0x8180, [1, 0, 1, 0], &[QUESTION, ns]);
+        assert_eq!(verdict(&SENT, &referral), "Failed(Lame)");
+        let empty = message(0x8180, [1, 0, 0, 0], &[QUESTION]);
+        assert_eq!(verdict(&SENT, &empty), "Accept");
+    }
+}

@@ -1,0 +1,86 @@
+//! What must hold of any octets that an upstream sends; shared with the fuzz target.
+
+use zonda_upstream::answer::{LINKS_MAX, OCTETS_MAX, RECORDS_MAX};
+use zonda_upstream::{Answer, Sent, Verdict, check};
+use zonda_wire::query::flag;
+use zonda_wire::{Message, Owner, Places, Query, Reply, Response, Type, name, rdata};
+
+/// Judges the octets as the answer to a query that asked just what they say, and what it was not
+/// meant for, and takes the answer from them.
+///
+/// # Panics
+/// When something does not hold.
+pub fn check_any(octets: &[u8]) {
+    let other = Sent {
+        id: 0,
+        question: b"\x01a\0\0\x01\0\x01",
+        mixed_case: true,
+        edns: true,
+        cookie: Some([0; 8]),
+        stream: false,
+    };
+    let _ = check(&other, octets);
+    let Ok(response) = Response::parse(octets) else { return };
+    let id = u16::from_be_bytes([octets[0], octets[1]]);
+    let question = response.question();
+    let sent = Sent { id, question, mixed_case: false, edns: false, cookie: None, stream: true };
+    if !matches!(check(&sent, octets), Verdict::Accept(_)) {
+        return;
+    }
+    let asked = question[..question.len() - 4].to_ascii_lowercase();
+    for dnssec_ok in [false, true] {
+        let (mut octets, mut answer) = (octets.to_vec(), Answer::default());
+        if answer.read(&mut octets, &asked, dnssec_ok).is_ok() {
+            check_answer(&answer, &asked);
+            check_reply(&answer, &octets);
+        }
+    }
+}
+
+/// The records are whole, within bounds, and hang together.
+fn check_answer(answer: &Answer, asked: &[u8]) {
+    assert!(answer.records().len() <= RECORDS_MAX);
+    let mut links = vec![asked.to_ascii_lowercase()];
+    let mut octets = 0;
+    for record in answer.records() {
+        assert_eq!(name::wire_len(record.owner), Some(record.owner.len()));
+        assert!(record.ttl <= i32::MAX as u32);
+        octets += record.rdata.len();
+        let names = rdata::names(record.rtype, record.rdata);
+        assert!(names.map(|name| name.offset + name.len).all(|end| end <= record.rdata.len()));
+        if record.rtype == Type::CNAME {
+            links.push(record.rdata.to_ascii_lowercase());
+        }
+    }
+    assert!(octets <= 2 * OCTETS_MAX && links.len() <= LINKS_MAX + 2);
+    for record in answer.records().filter(|record| record.section as usize == 0) {
+        let owner = record.owner.to_ascii_lowercase();
+        let below = |link: &Vec<u8>| name::is_at_or_below(link, &owner);
+        assert!(links.iter().any(below), "{}", name::Presentation(&owner));
+    }
+}
+
+/// What was kept can be written into a reply, which is a message with the same records.
+fn check_reply(answer: &Answer, octets: &[u8]) {
+    let mut buffer = octets.to_vec();
+    buffer[2..4].copy_from_slice(&flag::RD.to_be_bytes());
+    buffer[6..12].fill(0);
+    let end = 12 + Response::parse(octets).expect("it was read").question().len();
+    let query = Query::parse(&buffer[..end]).expect("a header and a question");
+    buffer.resize(u16::MAX.into(), 0);
+    let mut places = Places::default();
+    let mut reply = Reply::new(&mut buffer, &query, usize::MAX, &mut places);
+    for record in answer.records() {
+        let fixed = (record.rtype, record.class, record.ttl);
+        if reply.record(record.section, Owner::Name(record.owner), fixed, record.rdata).is_err() {
+            return;
+        }
+    }
+    let len = reply.finish(&query, flag::RA, zonda_wire::Rcode::NOERROR);
+    let message = Message::parse(&buffer[..len]).expect("a reply is a message");
+    assert_eq!(message.records.len(), answer.records().len());
+    for (written, kept) in message.records.iter().zip(answer.records()) {
+        assert!(written.owner.as_wire().eq_ignore_ascii_case(kept.owner));
+        assert!(written.rdata.eq_ignore_ascii_case(kept.rdata), "{}", kept.rtype);
+    }
+}
