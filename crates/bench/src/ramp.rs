@@ -44,7 +44,8 @@ impl Step {
 }
 
 /// Searches the highest rate that is held; `watch` is told of each step. Returns all steps by rate,
-/// which is the curve of latency against load.
+/// which is the curve of latency against load. When the plan is stopped, the step at which that
+/// happens does not count.
 ///
 /// # Errors
 /// When a step cannot be run.
@@ -53,6 +54,9 @@ pub fn run(plan: &Plan, ramp: &Ramp, watch: &mut dyn FnMut(&Step)) -> Result<Vec
     let mut search = Search::new(ramp);
     while let Some(rate) = search.rate() {
         let step = hold(plan, ramp, rate)?;
+        if step.outcome.is_interrupted {
+            break;
+        }
         watch(&step);
         search.learn(step.is_held());
         steps.push(step);

@@ -1,9 +1,11 @@
 //! `zonda bench load`: queries to one server, as fast as it answers or on a schedule.
 
+use super::interrupt::Interrupt;
 use super::target::Target;
 use crate::output;
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use zonda_bench::load::limits::{self, Limits};
 use zonda_bench::load::{self, End, Mode, Outcome, Plan};
@@ -15,6 +17,9 @@ Examples:
   zonda bench load -s 127.0.0.1 -p 5300 -d queries.txt -l 10
   zonda bench load -p 5300 -d queries.txt -l 10 --rate 20000
   zonda bench load -p 5300 -d queries.txt -l 10 --rate 20000 --max-loss 0.1% --max-p99 2ms
+
+Ctrl-C and SIGTERM end the run early, with its summary and exit code 130 or 143; a second one ends
+it at once.
 
 Without --rate, a query is sent when an earlier one was answered: a slow server is asked less. With
 --rate, queries are sent on a schedule and latency counts from the scheduled time.")]
@@ -72,22 +77,25 @@ impl Load {
 
     /// Sends, and prints what came of it.
     fn try_run(self) -> Result<ExitCode, String> {
-        let plan = self.plan()?;
+        let mut plan = self.plan()?;
+        let interrupt = Interrupt::watch()?;
+        plan.stop = Arc::clone(&interrupt.stop);
         let outcome = load::run(&plan, None).map_err(|error| error.to_string())?;
         output::print(|out| match self.format {
             Format::Text => load::text::print(&outcome, out),
             Format::Dnsperf => load::dnsperf::print(&outcome, out),
             Format::Json => load::json::print(&outcome, out),
         })?;
-        self.judge(&outcome)
+        self.judge(&outcome)?;
+        Ok(interrupt.exit_code())
     }
 
     /// Fails if a limit was broken.
-    fn judge(&self, outcome: &Outcome) -> Result<ExitCode, String> {
+    fn judge(&self, outcome: &Outcome) -> Result<(), String> {
         let limits = Limits { loss_max: self.max_loss, p99_max: self.max_p99 };
         let broken = limits.broken_by(outcome);
         match broken.as_slice() {
-            [] => Ok(ExitCode::SUCCESS),
+            [] => Ok(()),
             _ => {
                 let words: Vec<String> = broken.iter().map(ToString::to_string).collect();
                 Err(format!("limits broken: {}", words.join("; ")))

@@ -1,6 +1,7 @@
 //! `zonda bench`: measuring DNS servers.
 
 mod compare;
+mod interrupt;
 mod load;
 mod ramp;
 mod reflector;

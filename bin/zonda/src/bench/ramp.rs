@@ -1,10 +1,12 @@
 //! `zonda bench ramp`: the highest rate that a server holds.
 
+use super::interrupt::Interrupt;
 use super::target::{self, Target};
 use crate::output;
 use clap::Args;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use zonda_bench::load::Mode;
 use zonda_bench::load::limits::{self, Limits};
@@ -21,7 +23,8 @@ Examples:
   zonda bench ramp -p 5300 -d queries.txt --from 5000 --max-p99 1ms
 
 A rate is held when loss and the 99th percentile of latency stay within their limits. Rates double
-until one is not held; then the span to the last one that was is halved until it is small.")]
+until one is not held; then the span to the last one that was is halved until it is small. Ctrl-C
+and SIGTERM end the search early, with what was found and exit code 130 or 143.")]
 pub struct Ramp {
     #[command(flatten)]
     target: Target,
@@ -60,7 +63,9 @@ impl Ramp {
         let limits = Limits { loss_max: Some(self.max_loss), p99_max: Some(self.max_p99) };
         let Self { from, to, step, precision, .. } = self;
         let ramp = ramp::Ramp { from, to, step, limits, precision };
-        let plan = self.target.plan(Mode::Open { rate: from })?;
+        let mut plan = self.target.plan(Mode::Open { rate: from })?;
+        let interrupt = Interrupt::watch()?;
+        plan.stop = Arc::clone(&interrupt.stop);
         output::print(print_head)?;
         let mut printed = Ok(());
         let steps = ramp::run(&plan, &ramp, &mut |step| {
@@ -70,9 +75,16 @@ impl Ramp {
         let steps = steps.map_err(|error| error.to_string())?;
         printed?;
         let highest = ramp::highest_held(&steps);
-        let highest = highest.ok_or("the server did not hold the first rate; see --from")?;
-        output::print(|out| writeln!(out, "highest rate held: {highest:.0} queries per second"))?;
-        Ok(ExitCode::SUCCESS)
+        let highest = match highest {
+            None if plan.is_stopped() => return Ok(interrupt.exit_code()),
+            None => return Err("the server did not hold the first rate; see --from".to_owned()),
+            Some(highest) => highest,
+        };
+        let so_far = if plan.is_stopped() { " before the interruption" } else { "" };
+        output::print(|out| {
+            writeln!(out, "highest rate held{so_far}: {highest:.0} queries per second")
+        })?;
+        Ok(interrupt.exit_code())
     }
 }
 

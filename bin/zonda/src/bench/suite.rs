@@ -1,11 +1,13 @@
 //! `zonda bench suite`: servers side by side.
 
+use super::interrupt::Interrupt;
 use crate::output;
 use clap::{Args, ValueEnum};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use zonda_bench::data::Run;
 use zonda_bench::load::Pace;
 use zonda_bench::report::{self, json};
@@ -13,7 +15,8 @@ use zonda_bench::suite::{self, Options, Step};
 
 /// Run a suite of side-by-side measurements
 ///
-/// Servers that are not installed are left out with a word. Everything runs on 127.0.0.1.
+/// Servers that are not installed are left out with a word. Everything runs on 127.0.0.1. Ctrl-C
+/// and SIGTERM end the suite early, with what was measured and exit code 130 or 143.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -84,6 +87,7 @@ impl Suite {
         for path in [&self.json, &self.html].into_iter().flatten() {
             check_writable(path).map_err(|error| format!("{}: {error}", path.display()))?;
         }
+        let interrupt = Interrupt::watch()?;
         let options = Options {
             against: self.against.clone(),
             workloads: self.workloads.clone(),
@@ -96,6 +100,7 @@ impl Suite {
                 PaceName::Dnsperf => Pace::Dnsperf,
             },
             foreign_cpu_max: self.max_foreign.map(|percent| percent / 100.0),
+            stop: Arc::clone(&interrupt.stop),
         };
         let mut kept = Ok(());
         let run = suite::run(&suite, &options, &mut |step| match step {
@@ -108,7 +113,7 @@ impl Suite {
             write_whole(path, |out| out.write_all(report::html(&run).as_bytes()))?;
         }
         output::print(|out| out.write_all(report::text(&run).as_bytes()))?;
-        Ok(ExitCode::SUCCESS)
+        Ok(interrupt.exit_code())
     }
 
     /// Writes the raw data, if they are wanted.

@@ -19,6 +19,7 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{line}")?;
     }
     let whole = json!({
+        "interrupted": outcome.is_interrupted,
         "seconds": outcome.seconds,
         "rate": outcome.rate(),
         "traffic": outcome.traffic,

@@ -41,6 +41,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -67,6 +68,8 @@ pub struct Plan {
     pub sockets: usize,
     /// When to stop.
     pub end: End,
+    /// Whoever sets it ends the sending early; queries that wait are still answered or lost.
+    pub stop: Arc<AtomicBool>,
     /// After how long a query is lost.
     pub timeout: Duration,
     /// How long late and second replies are counted after the last query was answered or lost.
@@ -96,6 +99,7 @@ impl Plan {
             threads: 1,
             sockets: 1,
             end: End { runs: Some(1), ..End::default() },
+            stop: Arc::default(),
             timeout: Duration::from_secs(5),
             linger: Duration::from_millis(100),
             pace: Pace::Batch,
@@ -104,6 +108,12 @@ impl Plan {
             buffer_octets: 4 << 20,
             is_own_server: false,
         }
+    }
+
+    /// Whether somebody wants the run to end early.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     /// Queries per second that are asked for; nothing if it is as many as the server answers.
@@ -271,6 +281,7 @@ pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outc
     // Sockets that a server closes meanwhile take their counts along.
     let drops = server_drops::count(plan.server).saturating_sub(drops_before);
     outcome.traffic.dropped_by_server = drops;
+    outcome.is_interrupted = plan.is_stopped();
     Ok(outcome)
 }
 

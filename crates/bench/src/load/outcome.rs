@@ -31,6 +31,8 @@ pub struct Outcome {
     pub by_second: Vec<Second>,
     /// CPU time of the generator's threads.
     pub cpu_secs: f64,
+    /// Whether somebody ended the run before its end.
+    pub is_interrupted: bool,
 }
 
 impl Outcome {
@@ -160,6 +162,7 @@ impl Gatherer {
             histogram,
             by_second: self.closed,
             cpu_secs: threads.iter().map(|thread| thread.cpu_secs).sum(),
+            is_interrupted: false,
         }
     }
 }

@@ -14,6 +14,9 @@ const SHOWN: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 /// When `out` cannot be written to.
 pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     let traffic = &outcome.traffic;
+    if outcome.is_interrupted {
+        writeln!(out, "interrupted before its end")?;
+    }
     let percent = |count: u64| 100.0 * count as f64 / traffic.sent.max(1) as f64;
     writeln!(out, "sent        {:>12}  in {:.3} s", traffic.sent, outcome.seconds)?;
     let (completed, lost) = (traffic.completed, traffic.lost);

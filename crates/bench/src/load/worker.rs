@@ -124,7 +124,9 @@ impl<'a> Worker<'a> {
         loop {
             let now = self.now();
             self.begin_second(now);
-            let is_sending = now < self.deadline_nanos && self.supply.next_due_nanos().is_some();
+            let is_sending = now < self.deadline_nanos
+                && self.supply.next_due_nanos().is_some()
+                && !self.plan.is_stopped();
             let has_more = is_sending && self.send(now);
             self.give_up_late(now);
             if !is_sending && self.ledgers.iter().all(|ledger| ledger.waiting() == 0) {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fmt, io};
 
+use super::ground::Ground;
 use super::place::{Place, Zone};
 use super::spec::{Way, Workload};
 use crate::data::Start;
@@ -16,17 +17,6 @@ use crate::relay::{self, Relay};
 use crate::server::running::{Question, QuestionError, free_port};
 use crate::server::{Kind, Located, Role, Running, StartError};
 use crate::template::{TemplateError, Values};
-
-/// Where things run.
-#[derive(Clone, Debug)]
-pub struct Ground {
-    /// CPUs of the servers.
-    pub server_cpus: Vec<usize>,
-    /// CPUs of the generator, the relay and the upstream.
-    pub load_cpus: Vec<usize>,
-    /// A folder for files, empty at first.
-    pub folder: PathBuf,
-}
 
 /// A server that takes part, with what its kind and this machine say of it.
 #[derive(Clone, Debug)]

@@ -1,5 +1,6 @@
 //! One round of one server, and its latency at a rate.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
@@ -59,12 +60,12 @@ fn run(bed: &Bed, plan: &Plan) -> Result<(Outcome, Usage, f64), LoadError> {
     Ok((outcome, after.server.since(&before.server), after.foreign_share_since(&before)))
 }
 
-/// Waits until others leave the machine alone for a second, as long as `limit` at most.
-pub fn wait_until_quiet(foreign_cpu_max: f64, limit: Duration) {
+/// Waits until others leave the machine alone for a second, until `limit` or `stop` at most.
+pub fn wait_until_quiet(foreign_cpu_max: f64, limit: Duration, stop: &AtomicBool) {
     const INTERVAL: Duration = Duration::from_secs(1);
     let began = Instant::now();
     let mut before = Reading::of_machine();
-    while began.elapsed() < limit {
+    while began.elapsed() < limit && !stop.load(Ordering::Relaxed) {
         thread::sleep(INTERVAL);
         let now = Reading::of_machine();
         if now.foreign_share_since(&before) <= foreign_cpu_max {

@@ -5,6 +5,7 @@
 //! | [`spec`] | a suite as its TOML file says it |
 //! | [`series`] | numbered texts: zones, records and queries by the thousand |
 //! | [`place`] | one place in a workload's matrix, with its settings |
+//! | [`ground`] | where it runs: CPUs, and a folder for files |
 //! | [`bed`] | what is started for one round: upstream, relay, server |
 //! | [`measure`] | one round of one server, and its latency at a rate |
 //! | [`judge`] | whose answers differ from its peers' |
@@ -19,6 +20,7 @@
 pub mod bed;
 pub mod environment;
 pub mod error;
+pub mod ground;
 pub mod judge;
 pub mod measure;
 pub mod place;

@@ -1,13 +1,15 @@
 //! A whole suite, rounds interleaved between servers.
 
+use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use std::{env, fs, io, process};
 
-use super::bed::{Bed, Contestant, Ground, Stock};
+use super::bed::{Bed, Contestant, Stock};
 use super::environment::environment;
 use super::error::SuiteError;
+use super::ground::Ground;
 use super::place::Place;
 use super::progress::{Progress, duration};
 use super::spec::{Suite, Workload};
@@ -28,8 +30,6 @@ const REPEATS_MAX: usize = 3;
 const QUIET_WAIT: Duration = Duration::from_secs(30);
 /// What starting and stopping a server takes, for the estimate.
 const START_SECS: f64 = 1.5;
-/// The name of the folder for files, before the number of the process.
-const FOLDER: &str = "zonda-bench-";
 /// Most octets of a configuration that are kept for the report.
 const FILE_OCTETS_MAX: usize = 4096;
 
@@ -53,6 +53,8 @@ pub struct Options {
     pub pace: Pace,
     /// The share of the machine that others may use in a round that counts; 0–1.
     pub foreign_cpu_max: Option<f64>,
+    /// Whoever sets it ends the suite early; what has been measured is kept.
+    pub stop: Arc<AtomicBool>,
 }
 
 /// What is told while a suite runs.
@@ -76,8 +78,8 @@ pub fn run(
     let kinds = kinds(suite, options)?;
     let run = empty_run(suite, options, &ground);
     let (began, progress, pace) = (Instant::now(), Progress::new(0.0), options.pace);
-    let contestants = Vec::new();
-    let mut runner = Runner { run, ground, pace, contestants, began, progress, watch };
+    let (contestants, stop) = (Vec::new(), Arc::clone(&options.stop));
+    let mut runner = Runner { run, ground, pace, contestants, began, progress, stop, watch };
     runner.admit(kinds);
     let result = runner.hold_all(suite, options);
     let _ = fs::remove_dir_all(&runner.ground.folder);
@@ -125,38 +127,6 @@ fn kinds(suite: &Suite, options: &Options) -> Result<Vec<Kind>, SuiteError> {
     Ok(kinds)
 }
 
-impl Ground {
-    /// What the options say, or halves of the CPUs that this process may use; a CPU that is the
-    /// only one serves both.
-    fn of(options: &Options) -> io::Result<Self> {
-        let cpus = zonda_netio::process::allowed_cpus()?;
-        let (servers, load) = cpus.split_at(cpus.len() / 2);
-        let chosen = |given: &[usize], half: &[usize]| {
-            if given.is_empty() { half.to_vec() } else { given.to_vec() }
-        };
-        remove_left_folders();
-        let folder = env::temp_dir().join(format!("{FOLDER}{}", process::id()));
-        fs::create_dir_all(&folder)?;
-        let servers = if servers.is_empty() { load } else { servers };
-        Ok(Self {
-            server_cpus: chosen(&options.server_cpus, servers),
-            load_cpus: chosen(&options.load_cpus, load),
-            folder,
-        })
-    }
-}
-
-/// Removes what interrupted runs have left: it can be the files of a million zones.
-fn remove_left_folders() {
-    for entry in fs::read_dir(env::temp_dir()).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let process = name.to_str().and_then(|name| name.strip_prefix(FOLDER)?.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
 /// One place of a workload, with those who take part.
 struct Contest<'a> {
     /// What is asked.
@@ -202,11 +172,18 @@ struct Runner<'a> {
     began: Instant,
     /// How far it is.
     progress: Progress,
+    /// See [`Options::stop`].
+    stop: Arc<AtomicBool>,
     /// Is told each step.
     watch: &'a mut dyn FnMut(Step<'_>),
 }
 
 impl Runner<'_> {
+    /// Whether somebody wants the suite to end early.
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// Tells a line.
     fn say(&mut self, line: &str) {
         (self.watch)(Step::Said(line));
@@ -255,7 +232,12 @@ impl Runner<'_> {
             contests.len(),
             duration(Duration::from_secs_f64(expected_secs)),
         ));
-        contests.iter().try_for_each(|contest| self.hold(contest))
+        for contest in contests {
+            if !self.is_stopped() {
+                self.hold(&contest)?;
+            }
+        }
+        Ok(())
     }
 
     /// All contests of a suite.
@@ -333,6 +315,9 @@ impl Runner<'_> {
             contestants.iter().filter(|one| one.kind.floor).map(|one| &*one.kind.name).collect();
         let mut cells: Vec<&mut Cell> = self.run.cells[first..].iter_mut().collect();
         judge::mark(&mut cells, |name| floors.contains(&name));
+        if self.is_stopped() {
+            self.run.cells.retain(|cell| !cell.rounds.is_empty() || cell.unranked.is_some());
+        }
         self.run.took_secs = self.began.elapsed().as_secs_f64();
         (self.watch)(Step::Measured(&self.run));
         Ok(())
@@ -355,6 +340,9 @@ impl Runner<'_> {
 
     /// Rounds of one server from one start; what fails is noted in its cell.
     fn turn(&mut self, seat: Seat<'_>, numbers: Range<usize>) {
+        if self.is_stopped() {
+            return;
+        }
         let expected_secs = numbers.len() as f64 * self.round_secs(seat.contest);
         if self.run.cells[seat.cell].unranked.is_some() {
             return self.progress.spared(expected_secs);
@@ -373,7 +361,10 @@ impl Runner<'_> {
         for number in numbers {
             for attempt in 0..=REPEATS_MAX {
                 if attempt > 0 {
-                    measure::wait_until_quiet(self.run.method.foreign_cpu_max, QUIET_WAIT);
+                    self.wait_until_quiet();
+                }
+                if self.is_stopped() {
+                    return Ok(());
                 }
                 // A cache that must be empty needs a server that was just started.
                 let bed = match kept.take() {
@@ -429,6 +420,9 @@ impl Runner<'_> {
             measure::warm_up(&plan, self.run.method.warm_up_secs).map_err(|e| e.to_string())?;
         }
         let round = measure::round(number, bed, &plan).map_err(|error| error.to_string())?;
+        if self.is_stopped() {
+            return Ok(false);
+        }
         if round.traffic.completed == 0 {
             return Err("answers nothing".to_owned());
         }
@@ -443,6 +437,11 @@ impl Runner<'_> {
         }
         self.report(&line);
         Ok(is_disturbed)
+    }
+
+    /// Waits until others leave the machine alone, for a while.
+    fn wait_until_quiet(&self) {
+        measure::wait_until_quiet(self.run.method.foreign_cpu_max, QUIET_WAIT, &self.stop);
     }
 
     /// What is sent in a round.
@@ -460,6 +459,7 @@ impl Runner<'_> {
             timeout: TIMEOUT,
             pace: self.pace,
             cpus,
+            stop: Arc::clone(&self.stop),
             ..Plan::new(bed.address, seat.stock.queries.clone())
         }
     }
@@ -474,6 +474,9 @@ impl Runner<'_> {
             Some((format!("50 % of saturation of {name}"), rate / 2.0))
         });
         for &seat in seats {
+            if self.is_stopped() {
+                return;
+            }
             let expected_secs = self.latency_secs(seat.contest);
             let Some(own) = saturation(&self.run.cells[seat.cell]) else {
                 let server = &seat.contestant.kind.name;
@@ -502,10 +505,13 @@ impl Runner<'_> {
         for (label, rate) in rates {
             for attempt in 0..=REPEATS_MAX {
                 if attempt > 0 {
-                    measure::wait_until_quiet(method.foreign_cpu_max, QUIET_WAIT);
+                    self.wait_until_quiet();
                 }
                 let point = measure::load_point(label.clone(), rate, &bed, &plan);
                 let (point, foreign) = point.map_err(|error| error.to_string())?;
+                if self.is_stopped() {
+                    return Ok(());
+                }
                 let is_disturbed = foreign > method.foreign_cpu_max;
                 let line = words::point_line(&seat.contestant.kind.name, &point, is_disturbed);
                 if !is_disturbed {
