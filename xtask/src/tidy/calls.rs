@@ -21,7 +21,7 @@ const BANS: &[Ban] = &[
 
 /// Crates whose results may depend on nothing but their arguments.
 fn without_clock(path: &str) -> bool {
-    ["wire", "zone", "upstream", "engine", "config"]
+    ["wire", "zone", "upstream", "cache", "engine", "config"]
         .iter()
         .any(|name| path.starts_with(&format!("crates/{name}/src/")))
 }

@@ -11,6 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-wire", &[]),
     ("zonda-zone", &["zonda-wire"]),
     ("zonda-upstream", &["zonda-wire"]),
+    ("zonda-cache", &["zonda-wire"]),
     ("zonda-engine", &["zonda-wire", "zonda-zone"]),
     ("zonda-netio", &[]),
     ("zonda-transport", &["zonda-engine", "zonda-netio"]),

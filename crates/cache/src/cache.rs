@@ -1,0 +1,148 @@
+//! The cache as a whole: shards, and what is asked of them.
+
+use crate::index::Place;
+use crate::shard::{Shard, UNIT_BYTES, UNITS_MAX};
+use crate::{Answer, Hit, Key, Lifetime};
+use std::fmt;
+
+/// The smallest cache, octets. It has room for the largest answers of everyday.
+pub const BYTES_MIN: usize = 256 << 10;
+/// Octets of a shard that suffice for any message; a larger cache has more shards.
+const SHARD_BYTES: usize = 4 << 20;
+/// Shards of a cache that is not huge: enough for the threads that write.
+const SHARDS: usize = 16;
+/// How long who claimed a refresh has time for it before another may try.
+pub const REFRESH_SECS: u32 = 10;
+
+/// Answers that were given before, shared by all threads.
+pub struct Cache {
+    shards: Box<[Shard]>,
+    bytes_max: usize,
+}
+
+/// What is in the cache, and what was done with it since it exists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Answers that can be found.
+    pub entries: u64,
+    /// Octets of them in the logs.
+    pub bytes: u64,
+    /// Answers stored.
+    pub inserts: u64,
+    /// Answers dropped to make room.
+    pub evictions: u64,
+    /// Answers stored again soon after they were dropped.
+    pub ghost_hits: u64,
+    /// Answers refused because they are too large for this cache.
+    pub too_large: u64,
+}
+
+/// Why an answer is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// The body is not the records that the counts promise, or holds OPT.
+    Malformed,
+    /// It would sweep too much out of a cache as small as this one.
+    TooLarge,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "the body of the answer is malformed",
+            Self::TooLarge => "the answer is too large for the cache",
+        })
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl Cache {
+    /// An empty cache that takes at most `bytes_max` octets of memory, at least [`BYTES_MIN`], and
+    /// none of them before it is used.
+    #[must_use]
+    pub fn new(bytes_max: usize) -> Self {
+        let bytes_max = bytes_max.max(BYTES_MIN);
+        let few = (bytes_max / SHARD_BYTES).clamp(1, SHARDS);
+        let needed = bytes_max.div_ceil(UNITS_MAX * UNIT_BYTES).next_power_of_two();
+        let count = (1 << few.ilog2()).max(needed).min(Place::SHARDS_MAX);
+        let units = (bytes_max / count / UNIT_BYTES).min(UNITS_MAX);
+        Self { shards: (0..count).map(|_| Shard::new(units)).collect(), bytes_max }
+    }
+
+    /// The bound, octets.
+    #[must_use]
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
+    /// Brings the line of memory where [`find`](Self::find) will begin, so that a batch waits for
+    /// all of its lines together. Keep what is returned, or the compiler leaves the reading out.
+    #[inline]
+    #[must_use]
+    pub fn touch(&self, key: &Key<'_>) -> u64 {
+        let place = key.place();
+        self.shard(place).touch_bucket(place)
+    }
+
+    /// Brings the lines that [`find`](Self::find) will go on with; for those who touched before.
+    #[inline]
+    #[must_use]
+    pub fn touch_entry(&self, key: &Key<'_>) -> u64 {
+        let place = key.place();
+        self.shard(place).touch_entry(place)
+    }
+
+    /// Copies the body of the answer to a question into `out`, TTLs aged. No lock, no allocation.
+    #[inline]
+    pub fn find(&self, key: &Key<'_>, now_secs: u32, out: &mut [u8]) -> Option<Hit> {
+        let place = key.place();
+        self.shard(place).find(key, place, now_secs, out)
+    }
+
+    /// Keeps an answer, instead of the one there was.
+    ///
+    /// # Errors
+    /// When the body is malformed or too large for this cache.
+    pub fn insert(
+        &self,
+        key: &Key<'_>,
+        answer: &Answer<'_>,
+        lifetime: Lifetime,
+    ) -> Result<(), Refused> {
+        self.shard(key.place()).write().insert(key, answer, lifetime)
+    }
+
+    /// Whether the caller shall fetch anew an answer that was found with
+    /// [`refresh_due`](Hit::refresh_due). Says yes to one caller in [`REFRESH_SECS`]; never waits.
+    #[must_use]
+    pub fn claim_refresh(&self, key: &Key<'_>, now_secs: u32) -> bool {
+        let retry_at = now_secs.saturating_add(REFRESH_SECS);
+        let writing = self.shard(key.place()).try_write();
+        writing.is_some_and(|writing| writing.claim_refresh(key, now_secs, retry_at))
+    }
+
+    /// Forgets the answer to one question; whether there was one.
+    pub fn remove(&self, key: &Key<'_>) -> bool {
+        self.shard(key.place()).write().remove(key)
+    }
+
+    /// Forgets everything.
+    pub fn clear(&self) {
+        self.shards.iter().for_each(|shard| shard.write().clear());
+    }
+
+    /// What is in it, and what happened to it.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        self.shards.iter().for_each(|shard| shard.add_stats(&mut stats));
+        stats
+    }
+
+    /// The shard of a place.
+    #[inline]
+    fn shard(&self, place: Place) -> &Shard {
+        &self.shards[place.shard(self.shards.len())]
+    }
+}

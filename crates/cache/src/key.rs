@@ -1,0 +1,101 @@
+//! What goes into the cache and what comes out: questions, answers, hits.
+
+use crate::index::Place;
+use zonda_wire::{Class, Ede, Type};
+
+/// Everything that tells one kept answer from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key<'n> {
+    /// The name asked for, in wire form and lower case.
+    pub name: &'n [u8],
+    /// A hash of the name with a secret of the process.
+    pub hash: u64,
+    /// The type asked for.
+    pub qtype: Type,
+    /// The class asked for.
+    pub qclass: Class,
+    /// Which forward zone the answer comes from, so that two may differ on a name.
+    pub source: u32,
+    /// The question had DO: the answer holds DNSSEC records (rfc4035#3.2.1).
+    pub dnssec_ok: bool,
+    /// The question had CD: the answer was not validated (rfc4035#3.2.2).
+    pub checking_disabled: bool,
+}
+
+impl Key<'_> {
+    /// Where the answer belongs.
+    #[inline]
+    pub(crate) fn place(&self) -> Place {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15; // 2⁶⁴ divided by the golden ratio
+        let marks = u64::from(self.dnssec_ok) << 1 | u64::from(self.checking_disabled);
+        let question = u64::from(self.qtype.0) << 16 | u64::from(self.qclass.0);
+        let rest = (u64::from(self.source) << 32 | question).rotate_left(2) ^ marks;
+        let product = u128::from(self.hash ^ rest.wrapping_mul(ODD)) * u128::from(ODD);
+        Place(product as u64 ^ (product >> 64) as u64)
+    }
+}
+
+/// What an answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// There are records.
+    Positive = 0,
+    /// The name exists, but not with this type.
+    NoData = 1,
+    /// There is no such name.
+    NxDomain = 2,
+    /// Nobody could say (rfc9520).
+    Failure = 3,
+}
+
+impl Kind {
+    /// All kinds, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Positive, Self::NoData, Self::NxDomain, Self::Failure];
+}
+
+/// An answer to keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer<'b> {
+    /// What it says.
+    pub kind: Kind,
+    /// The bits of the header that it is given back with: AA, AD and the response code.
+    pub flags: u16,
+    /// What to tell beside it.
+    pub ede: Option<Ede>,
+    /// Records in the answer, authority and additional sections.
+    pub counts: [u16; 3],
+    /// The octets behind the question, without OPT. Pointers lead into the question at offset 12 of
+    /// the message, or into the body itself, which begins where the question ends.
+    pub body: &'b [u8],
+}
+
+/// How long an answer is kept. All times of the cache are seconds of one clock that never goes
+/// back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lifetime {
+    /// The present.
+    pub now_secs: u32,
+    /// How long it is fresh.
+    pub ttl_secs: u32,
+    /// How long after that it may still be given when nothing fresh is to be had (rfc8767).
+    pub stale_secs: u32,
+}
+
+/// An answer that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// What it says.
+    pub kind: Kind,
+    /// AA, AD and the response code.
+    pub flags: u16,
+    /// What to tell beside it.
+    pub ede: Option<Ede>,
+    /// Records in the answer, authority and additional sections.
+    pub counts: [u16; 3],
+    /// Octets of the body. When they are more than the caller had room for, none was copied.
+    pub body_bytes: usize,
+    /// It expired, and its TTLs are [`STALE_TTL_SECS`](crate::STALE_TTL_SECS).
+    pub is_stale: bool,
+    /// Somebody should fetch it anew: see [`Cache::claim_refresh`](crate::Cache::claim_refresh).
+    pub refresh_due: bool,
+}

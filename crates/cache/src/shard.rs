@@ -1,0 +1,205 @@
+//! A part of the cache that one lock guards against writers; readers pass it by.
+
+mod writer;
+
+use crate::body::change_ttl;
+use crate::entry::{HEADER_WORDS, Header};
+use crate::index::{Index, LogName, Place, Word, count_hit};
+use crate::ring::{LOG_WORDS_MAX, Position};
+use crate::words::{LINE_BYTES, WORD_BYTES, Words, copy_octets, hold_octets};
+use crate::{Hit, Key, Kind, PREFETCH_TTL_SECS_MIN, STALE_TTL_SECS, Stats};
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicU64, fence};
+use std::sync::{Mutex, PoisonError};
+use writer::{Writer, Writing};
+
+/// Octets that a bucket of the index, its share of the ghosts, and of the logs have together.
+pub const UNIT_BYTES: usize = 512;
+/// Most units in a shard: then its main log has as many words as can be told apart.
+pub const UNITS_MAX: usize = LOG_WORDS_MAX / MAIN_WORDS;
+/// A unit's part of the small log, a tenth (S3-FIFO).
+const SMALL_WORDS: usize = 5;
+/// A unit's part of the main log: the rest.
+const MAIN_WORDS: usize =
+    (UNIT_BYTES - LINE_BYTES - crate::ghost::BUCKET_BYTES) / WORD_BYTES - SMALL_WORDS;
+/// How often a look-up starts again when the entry it reads moves or leaves.
+const ATTEMPTS: usize = 8;
+/// An entry found as often as this since it was stored is worth fetching before it expires.
+const POPULAR_HITS: u64 = 2;
+
+/// A shard.
+pub struct Shard {
+    index: Index,
+    logs: [Words; 2],
+    tails: Tails,
+    writer: Mutex<Writer>,
+}
+
+/// The oldest valid position of each log, in a line of their own because writers change them.
+#[repr(align(64))]
+#[derive(Default)]
+struct Tails([AtomicU64; 2]);
+
+/// The entry was overwritten while it was read.
+struct Overtaken;
+
+impl Shard {
+    /// An empty shard of `units` times [`UNIT_BYTES`] octets, at most [`UNITS_MAX`].
+    pub fn new(units: usize) -> Self {
+        let words = [units * SMALL_WORDS, units * MAIN_WORDS];
+        Self {
+            index: Index::new(units),
+            logs: words.map(Words::new),
+            tails: Tails::default(),
+            writer: Mutex::new(Writer::new(words, units)),
+        }
+    }
+
+    /// Reads the bucket of a place, and nothing more.
+    #[inline]
+    pub fn touch_bucket(&self, place: Place) -> u64 {
+        self.index.bucket(place)[0].load(Relaxed)
+    }
+
+    /// Reads the first two lines of the entry at a place, if there may be one.
+    #[inline]
+    pub fn touch_entry(&self, place: Place) -> u64 {
+        let words = self.index.bucket(place).iter().map(|slot| Word(slot.load(Relaxed)));
+        let Some(word) = words.into_iter().find(|word| word.may_be(place)) else { return 0 };
+        let log = self.logs[word.log() as usize].as_slice();
+        let start = word.position(Position(0)).offset();
+        let read = |at: usize| log.get(at).map_or(0, |word| word.load(Relaxed));
+        read(start) | read(start + HEADER_WORDS + 2)
+    }
+
+    /// Copies the body of an answer to `out`, its TTLs aged.
+    #[inline]
+    pub fn find(&self, key: &Key<'_>, place: Place, now_secs: u32, out: &mut [u8]) -> Option<Hit> {
+        for _ in 0..ATTEMPTS {
+            if let Ok(found) = self.try_find(key, place, now_secs, out) {
+                return found;
+            }
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// One attempt at [`find`](Self::find): reads first, then looks whether it was allowed to.
+    #[inline]
+    fn try_find(
+        &self,
+        key: &Key<'_>,
+        place: Place,
+        now_secs: u32,
+        out: &mut [u8],
+    ) -> Result<Option<Hit>, Overtaken> {
+        let tails = self.tails.0.each_ref().map(|tail| Position(tail.load(Acquire)));
+        for slot in self.index.bucket(place) {
+            let word = Word(slot.load(Acquire));
+            if !word.may_be(place) {
+                continue;
+            }
+            let log = word.log() as usize;
+            let position = word.position(tails[log]);
+            let copied = self.copy(key, word.log(), position, (now_secs, word.frequency()), out);
+            fence(Acquire);
+            if Position(self.tails.0[log].load(Relaxed)) > position {
+                return Err(Overtaken);
+            }
+            match copied {
+                Copied::Usable(hit) => {
+                    count_hit(slot, word);
+                    return Ok(Some(hit));
+                }
+                Copied::Worthless => return Ok(None),
+                Copied::Other => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Copies what lies at a position, if it is the entry of `key`. What it returns holds only if
+    /// the position is still valid afterwards.
+    #[inline]
+    fn copy(
+        &self,
+        key: &Key<'_>,
+        log: LogName,
+        position: Position,
+        (now_secs, frequency): (u32, u64),
+        out: &mut [u8],
+    ) -> Copied {
+        let Some((header, entry)) = self.entry(log, position) else { return Copied::Other };
+        if !header.asks_as(key) || !hold_octets(&entry[HEADER_WORDS..], key.name) {
+            return Copied::Other;
+        }
+        let is_stale = now_secs >= header.expires_at;
+        if is_stale && (header.kind == Kind::Failure || now_secs >= header.stale_until) {
+            return Copied::Worthless;
+        }
+        let body_bytes = usize::from(header.body_len);
+        if let Some(out) = out.get_mut(..body_bytes) {
+            copy_octets(&entry[header.body_start()..], out);
+            let age = now_secs.saturating_sub(header.stored_at);
+            for offset in header.ttl_offsets(entry) {
+                let aged =
+                    |ttl: u32| if is_stale { STALE_TTL_SECS } else { ttl.saturating_sub(age) };
+                change_ttl(out, offset, aged);
+            }
+        }
+        Copied::Usable(Hit {
+            kind: header.kind,
+            flags: header.flags,
+            ede: header.ede,
+            counts: header.counts,
+            body_bytes,
+            is_stale,
+            refresh_due: refresh_due(&header, now_secs, frequency),
+        })
+    }
+
+    /// The words of what lies at a position, as far as they can be an entry.
+    #[inline]
+    fn entry(&self, log: LogName, position: Position) -> Option<(Header, &[AtomicU64])> {
+        let words = self.logs[log as usize].as_slice().get(position.offset()..)?;
+        let header = Header::read(words.first_chunk()?);
+        Some((header, words.get(..header.words())?))
+    }
+
+    /// Waits for the right to write.
+    pub fn write(&self) -> Writing<'_> {
+        Writing::new(self, self.writer.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes the right to write if nobody has it.
+    pub fn try_write(&self) -> Option<Writing<'_>> {
+        self.writer.try_lock().ok().map(|writer| Writing::new(self, writer))
+    }
+
+    /// Adds what this shard counted.
+    pub fn add_stats(&self, stats: &mut Stats) {
+        self.write().add_stats(stats);
+    }
+}
+
+/// What was found at a position.
+enum Copied {
+    /// The answer.
+    Usable(Hit),
+    /// The answer, but too old, or a failure that may be tried again.
+    Worthless,
+    /// The answer to something else.
+    Other,
+}
+
+/// Whether somebody should fetch the answer anew.
+#[inline]
+fn refresh_due(header: &Header, now_secs: u32, frequency: u64) -> bool {
+    if header.kind == Kind::Failure || now_secs < header.refresh_at {
+        return false;
+    }
+    let ttl_secs = header.expires_at.saturating_sub(header.stored_at);
+    let left = header.expires_at.saturating_sub(now_secs);
+    let expires_soon = ttl_secs >= PREFETCH_TTL_SECS_MIN && left <= ttl_secs.div_ceil(10);
+    left == 0 || expires_soon && frequency >= POPULAR_HITS
+}
