@@ -132,6 +132,8 @@ impl Figure {
             return None;
         }
         match self {
+            // The kernel counts CPU time in ticks: a round too short for one was not measured.
+            Self::CpuPerQuery if cpu_secs(round) == 0.0 => None,
             Self::CpuPerQuery => Some(cpu_secs(round) * 1e6 / completed),
             Self::Qps => Some(completed / round.seconds),
             Self::LatencyMean => Some(round.latency.mean),
