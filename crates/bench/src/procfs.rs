@@ -3,8 +3,9 @@
 //! A server is a process with all its descendants, so everything here is summed over the tree.
 //! A process that ends while it is looked at counts as nothing.
 
+use std::collections::HashSet;
 use std::fs;
-use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Ticks per second in `/proc`: `USER_HZ`, 100 on every architecture that Rust's std supports.
 const TICKS_PER_SEC: f64 = 100.0;
@@ -91,11 +92,23 @@ pub fn cpus() -> usize {
     read("/proc/stat").lines().filter(is_cpu).count().max(1)
 }
 
-/// Datagrams that the kernel dropped on all sockets bound to this address, mostly for want of room
-/// in their receive buffers.
-pub fn socket_drops(address: SocketAddr) -> u64 {
-    let file = if address.is_ipv4() { "/proc/net/udp" } else { "/proc/net/udp6" };
-    drops_at(&read(file), address)
+/// Datagrams for this port that the kernel dropped on sockets of the tree, mostly for want of room
+/// in their receive buffers. Sockets of others on the same port do not count.
+pub fn socket_drops(process: u32, port: u16) -> u64 {
+    let inodes: HashSet<String> = tree(process).into_iter().flat_map(sockets_of).collect();
+    let tables = ["/proc/net/udp", "/proc/net/udp6"].map(read);
+    tables.iter().map(|table| drops_in(table, port, &inodes)).sum()
+}
+
+/// Inodes of the sockets that a process has open.
+fn sockets_of(process: u32) -> Vec<String> {
+    let descriptors = numbers_in(&format!("/proc/{process}/fd")).into_iter();
+    let targets =
+        descriptors.filter_map(|fd| fs::read_link(format!("/proc/{process}/fd/{fd}")).ok());
+    let inode = |target: PathBuf| {
+        Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
+    };
+    targets.filter_map(inode).collect()
 }
 
 /// A file of `/proc`, empty if its process has ended.
@@ -138,25 +151,15 @@ fn busy_ticks(stat: &str) -> u64 {
     [0, 1, 2, 5, 6].iter().filter_map(|&index| fields.get(index)).sum()
 }
 
-/// The sum of the column `drops` over the sockets with this local address.
-fn drops_at(table: &str, address: SocketAddr) -> u64 {
-    let local = hexadecimal(address);
-    let rows = table.lines().skip(1).map(|row| row.split_whitespace().collect::<Vec<_>>());
-    let ours = rows.filter(|row| row.get(1).is_some_and(|address| *address == local));
-    ours.filter_map(|row| row.last()?.parse::<u64>().ok()).sum()
-}
-
-/// An address as `/proc/net/udp` writes it: 32-bit words in the machine's byte order, and the port.
-fn hexadecimal(address: SocketAddr) -> String {
-    let word = |octets: &[u8]| {
-        let octets = octets.try_into().expect("chunks of four octets");
-        format!("{:08X}", u32::from_ne_bytes(octets))
-    };
-    let ip: String = match address {
-        SocketAddr::V4(address) => word(&address.ip().octets()),
-        SocketAddr::V6(address) => address.ip().octets().chunks_exact(4).map(word).collect(),
-    };
-    format!("{ip}:{:04X}", address.port())
+/// The sum of the column `drops` of `/proc/net/udp` over sockets on this port with these inodes.
+fn drops_in(table: &str, port: u16, inodes: &HashSet<String>) -> u64 {
+    let port = format!(":{port:04X}");
+    let drops = table.lines().skip(1).filter_map(|row| {
+        let columns: Vec<&str> = row.split_whitespace().collect();
+        let is_ours = columns.get(1)?.ends_with(&port) && inodes.contains(*columns.get(9)?);
+        is_ours.then(|| columns.last()?.parse::<u64>().ok())?
+    });
+    drops.sum()
 }
 
 #[cfg(test)]
@@ -181,27 +184,29 @@ mod tests {
     }
 
     #[test]
-    fn drops_of_all_sockets_on_the_address_are_summed() {
+    fn drops_are_summed_over_sockets_with_the_port_and_the_inodes() {
         let table = "  sl  local_address rem_address   st ... drops\n\
-            1: 0100007F:14B4 00000000:0000 07 0:0 0:0 0 0 0 1 2 x 5\n\
-            2: 0100007F:14B4 00000000:0000 07 0:0 0:0 0 0 0 1 2 x 7\n\
-            3: 0100007F:14B5 00000000:0000 07 0:0 0:0 0 0 0 1 2 x 100\n";
-        assert_eq!(drops_at(table, "127.0.0.1:5300".parse().unwrap()), 12);
+            1: 0100007F:14B4 00000000:0000 07 0:0 0:0 0 0 0 71 2 x 5\n\
+            2: 0100007F:14B4 00000000:0000 07 0:0 0:0 0 0 0 72 2 x 7\n\
+            3: 00000000:14B4 00000000:0000 07 0:0 0:0 0 0 0 73 2 x 50\n\
+            4: 0100007F:14B5 00000000:0000 07 0:0 0:0 0 0 0 71 2 x 100\n";
+        assert_eq!(drops_in(table, 5300, &["71", "72"].map(str::to_owned).into()), 12);
     }
 
     #[test]
     fn a_socket_of_ours_is_found_with_what_it_dropped() {
         let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = receiver.local_addr().unwrap();
-        assert_eq!(socket_drops(address), 0);
+        let drops = || socket_drops(id(), address.port());
+        assert_eq!(drops(), 0);
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         let limit = Instant::now() + Duration::from_secs(10);
-        while socket_drops(address) == 0 && Instant::now() < limit {
+        while drops() == 0 && Instant::now() < limit {
             for _ in 0..1000 {
                 let _ = sender.send_to(&[0; 1000], address);
             }
         }
-        assert!(socket_drops(address) > 0);
+        assert!(drops() > 0);
     }
 
     #[test]

@@ -3,24 +3,32 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Drops so far of all sockets that are bound to `server` or to its port on any address; 0 when
-/// there is none, as when the server is on another machine.
+/// Drops so far of all sockets that the kernel gives datagrams for `server` to: those bound to its
+/// address, or to its port on any address if there are none. 0 when the server is on another
+/// machine.
 pub fn count(server: SocketAddr) -> u64 {
     let files = ["/proc/net/udp", "/proc/net/udp6"];
-    let texts = files.into_iter().filter_map(|file| fs::read_to_string(file).ok());
-    texts.map(|text| count_in(&text, server)).sum()
+    let texts: String =
+        files.into_iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
+    let of = |is_wanted: &dyn Fn(IpAddr) -> bool| {
+        counts_of(&texts, server.port(), is_wanted).reduce(|sum, drops| sum + drops)
+    };
+    of(&|ip| ip == server.ip()).or_else(|| of(&|ip| ip.is_unspecified())).unwrap_or_default()
 }
 
-/// The same in the text of one file.
-fn count_in(text: &str, server: SocketAddr) -> u64 {
-    let drops = text.lines().skip(1).filter_map(|line| {
+/// Drops of each socket that takes datagrams from anybody for a port of an address that is wanted.
+fn counts_of(
+    text: &str,
+    port: u16,
+    is_wanted: impl Fn(IpAddr) -> bool,
+) -> impl Iterator<Item = u64> {
+    text.lines().filter_map(move |line| {
         let mut columns = line.split_ascii_whitespace();
         let local = parse_address(columns.nth(1)?)?;
-        let is_ours = local.ip() == server.ip() || local.ip().is_unspecified();
-        let drops = columns.last()?.parse::<u64>().ok()?;
-        (is_ours && local.port() == server.port()).then_some(drops)
-    });
-    drops.sum()
+        let peer = parse_address(columns.next()?)?;
+        let is_ours = local.port() == port && peer.port() == 0 && is_wanted(local.ip());
+        is_ours.then(|| columns.last()?.parse().ok())?
+    })
 }
 
 /// Reads an address: words of 32 bits in hexadecimal as they lie in memory, a colon, the port.
@@ -57,6 +65,19 @@ mod tests {
         }
         assert!(count(address) > 0);
         assert_eq!(count(other.local_addr().unwrap()), 0);
+    }
+
+    #[test]
+    fn sockets_are_told_by_their_address_and_connected_ones_do_not_count() {
+        let any = "head\n1: 00000000:14B4 00000000:0000 07 0:0 0:0 0 0 0 1 2 x 5\n";
+        let own = "2: 0100007F:14B4 00000000:0000 07 0:0 0:0 0 0 0 2 2 x 7\n\
+            3: 0100007F:14B4 0100007F:0BEC 01 0:0 0:0 0 0 0 3 2 x 9\n";
+        let counts = |text: &str, ip: &str| {
+            counts_of(text, 5300, |local| local.to_string() == ip).collect::<Vec<u64>>()
+        };
+        assert_eq!(counts(any, "127.0.0.1"), [0; 0]);
+        assert_eq!(counts(any, "0.0.0.0"), [5]);
+        assert_eq!(counts(&[any, own].concat(), "127.0.0.1"), [7]);
     }
 
     #[test]

@@ -142,6 +142,12 @@ impl Bed {
         memory_octets(&self.servers)
     }
 
+    /// Datagrams that their sockets have dropped.
+    pub fn drops(&self) -> u64 {
+        let port = self.address.port();
+        self.servers.iter().map(|server| procfs::socket_drops(server.process(), port)).sum()
+    }
+
     /// How the first process was started.
     pub fn first(&self) -> &Running {
         &self.servers[0]

@@ -55,8 +55,10 @@ pub fn load_point(
 /// Follows the plan; returns what came of it, what the server used, and what others used.
 fn run(bed: &Bed, plan: &Plan) -> Result<(Outcome, Usage, f64), LoadError> {
     let before = Reading::take(bed);
-    let outcome = load::run(plan, None)?;
+    let mut outcome = load::run(plan, None)?;
     let after = Reading::take(bed);
+    // Of this server alone, where the load knows only an address.
+    outcome.traffic.dropped_by_server = after.drops.saturating_sub(before.drops);
     Ok((outcome, after.server.since(&before.server), after.foreign_share_since(&before)))
 }
 
@@ -81,6 +83,8 @@ struct Reading {
     at: Instant,
     /// The server's processes; nothing when nobody asks.
     server: Usage,
+    /// Datagrams that they had no room for.
+    drops: u64,
     /// CPU time of this process and all below it.
     own_secs: f64,
     /// CPU time of the whole machine.
@@ -90,7 +94,7 @@ struct Reading {
 impl Reading {
     /// Reads all.
     fn take(bed: &Bed) -> Self {
-        Self { server: bed.usage(), ..Self::of_machine() }
+        Self { server: bed.usage(), drops: bed.drops(), ..Self::of_machine() }
     }
 
     /// Reads what tells how much others use.
@@ -98,6 +102,7 @@ impl Reading {
         Self {
             at: Instant::now(),
             server: Usage::default(),
+            drops: 0,
             own_secs: procfs::usage(process::id()).cpu_secs(),
             busy_secs: procfs::busy_secs(),
         }
