@@ -12,7 +12,7 @@ use zonda_testkit::process::Folder;
 const SUITE: &str = r#"
 name = "small"
 title = "One zone"
-servers = ["reflector", "zonda"]
+servers = ["reflector", "zonda", "knot"]
 seconds = 0.5
 rounds = 2
 warm_up_secs = 0.1
@@ -74,11 +74,13 @@ fn what_is_not_there_is_told_in_one_line() {
 #[test]
 fn a_suite_is_measured_from_start_to_end_and_leaves_nothing() {
     let folder = Folder::new("suite");
-    let (suite, json) = (folder.write("small.toml", SUITE), folder.path().join("run.json"));
+    let suite = folder.write("small.toml", SUITE);
+    let [json, html] = ["run.json", "run.html"].map(|name| folder.path().join(name));
     let temporary = folder.path().join("tmp");
     fs::create_dir(&temporary).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
-    command.args(["bench", "suite", "--max-foreign", "100", "--json"]).arg(&json).arg(&suite);
+    command.args(["bench", "suite", "--max-foreign", "100", "--json"]).arg(&json);
+    command.arg("--html").arg(&html).arg(&suite);
     let output = command.env_remove("ZONDA").env("TMPDIR", &temporary).output().unwrap();
     let (text, steps) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -86,7 +88,14 @@ fn a_suite_is_measured_from_start_to_end_and_leaves_nothing() {
     assert!(text.contains("zonda") && text.contains("CPU µs/query"), "{text}");
 
     let run: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
-    assert_eq!(run["cells"].as_array().unwrap().len(), 2, "{steps}");
+    // Reflector, Zonda and, where it is installed, Knot.
+    let servers = 3 - run["skipped"].as_array().unwrap().len();
+    assert!(servers >= 2, "{steps}");
+    assert_eq!(run["cells"].as_array().unwrap().len(), servers, "{steps}");
+    assert!(fs::read_to_string(&html).unwrap().contains("</html>"));
+    assert!(
+        steps.contains(" rounds of 0.5 s each: about ") && steps.contains("[100 %, 0 s left] ")
+    );
     for cell in run["cells"].as_array().unwrap() {
         assert_eq!(cell["rounds"].as_array().unwrap().len(), 2, "{steps}");
         assert_eq!(cell["latency_at"].as_array().unwrap().len(), 1, "{steps}");

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
 
+use super::StartError;
+use crate::template::Values;
+
 /// The files in `bench/servers`, in the order in which they are listed.
 const SHIPPED: &[&str] = &[
     include_str!("../../../../bench/servers/reflector.toml"),
@@ -71,6 +74,23 @@ pub struct Role {
     /// Files to write into the server's folder, by name.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
+}
+
+impl Role {
+    /// Writes its files into a folder, filled in; returns names and texts.
+    pub fn write_files(
+        &self,
+        values: &Values,
+        folder: &Path,
+    ) -> Result<Vec<(String, String)>, StartError> {
+        let mut files = Vec::new();
+        for (name, text) in &self.files {
+            let text = values.fill_lines(text)?;
+            fs::write(folder.join(name), &text)?;
+            files.push((name.clone(), text));
+        }
+        Ok(files)
+    }
 }
 
 impl Kind {

@@ -55,12 +55,7 @@ impl Running {
         if let Some(package) = &located.package {
             values.set("package", package.display());
         }
-        let mut files = Vec::new();
-        for (name, text) in &role.files {
-            let text = values.fill_lines(text)?;
-            fs::write(folder.join(name), &text)?;
-            files.push((name.clone(), text));
-        }
+        let files = role.write_files(&values, folder)?;
         let program = program_to_run(kind, located, folder)?;
         let arguments: Vec<String> =
             role.arguments.iter().map(|text| values.fill(text)).collect::<Result<_, _>>()?;

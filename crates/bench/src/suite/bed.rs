@@ -71,7 +71,7 @@ impl Stock {
 }
 
 /// Writes master files; returns all names, also of zones that have none.
-fn write_zones(folder: &Path, zones: Vec<Zone>) -> io::Result<Vec<String>> {
+pub(super) fn write_zones(folder: &Path, zones: Vec<Zone>) -> io::Result<Vec<String>> {
     fs::create_dir_all(folder)?;
     let write = |zone: Zone| {
         if let Some(text) = &zone.text {
@@ -201,7 +201,12 @@ fn start_upstream(
 }
 
 /// What a server's templates are given.
-fn listening(values: &Values, address: SocketAddr, threads: usize, zones: &[String]) -> Values {
+pub(super) fn listening(
+    values: &Values,
+    address: SocketAddr,
+    threads: usize,
+    zones: &[String],
+) -> Values {
     let mut values = values.clone();
     values.set("address", address.ip());
     values.set("port", address.port());
@@ -211,7 +216,7 @@ fn listening(values: &Values, address: SocketAddr, threads: usize, zones: &[Stri
 }
 
 /// A folder for a server, with a link `zones` to the master files.
-fn folder_with_zones(folder: &Path, name: &str, zones: &Path) -> io::Result<PathBuf> {
+pub(super) fn folder_with_zones(folder: &Path, name: &str, zones: &Path) -> io::Result<PathBuf> {
     let folder = folder.join(name);
     fs::create_dir_all(&folder)?;
     symlink(zones, folder.join("zones"))?;
@@ -219,7 +224,7 @@ fn folder_with_zones(folder: &Path, name: &str, zones: &Path) -> io::Result<Path
 }
 
 /// This port of 127.0.0.1.
-fn local(port: u16) -> SocketAddr {
+pub(super) fn local(port: u16) -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 

@@ -18,6 +18,8 @@
 //! whoever shows it computes them; see [`crate::data`].
 
 pub mod bed;
+#[cfg(test)]
+mod configurations;
 pub mod environment;
 pub mod error;
 pub mod ground;

@@ -492,7 +492,6 @@ impl Runner<'_> {
             if let Err(reason) = self.load_points(seat, rates) {
                 self.say(&format!("{}: no latency: {reason}", seat.contestant.kind.name));
             }
-            self.progress.done(expected_secs);
         }
     }
 
@@ -502,6 +501,7 @@ impl Runner<'_> {
         let plan = self.plan(&bed, seat);
         let method = self.run.method.clone();
         measure::warm_up(&plan, method.warm_up_secs).map_err(|error| error.to_string())?;
+        let expected_secs = self.latency_secs(seat.contest) / rates.len() as f64;
         for (label, rate) in rates {
             for attempt in 0..=REPEATS_MAX {
                 if attempt > 0 {
@@ -516,6 +516,7 @@ impl Runner<'_> {
                 let line = words::point_line(&seat.contestant.kind.name, &point, is_disturbed);
                 if !is_disturbed {
                     self.run.cells[seat.cell].latency_at.push(point);
+                    self.progress.done(expected_secs);
                 }
                 self.report(&line);
                 if !is_disturbed {
