@@ -1,8 +1,9 @@
 //! The cache as a whole: shards, and what is asked of them.
 
 use crate::index::Place;
+use crate::policy::Limits;
 use crate::shard::{Shard, UNIT_BYTES, UNITS_MAX};
-use crate::{Answer, Hit, Key, Lifetime};
+use crate::{Answer, Failure, Hit, Key, Kind, Lifetime};
 use std::fmt;
 
 /// The smallest cache, octets. It has room for the largest answers of everyday.
@@ -76,26 +77,44 @@ impl Cache {
         self.bytes_max
     }
 
-    /// Brings the line of memory where [`find`](Self::find) will begin, so that a batch waits for
+    /// Brings the lines of memory where [`find`](Self::find) will begin, so that a batch waits for
     /// all of its lines together. Keep what is returned, or the compiler leaves the reading out.
     #[inline]
     #[must_use]
     pub fn touch(&self, key: &Key<'_>) -> u64 {
-        let place = key.place();
-        self.shard(place).touch_bucket(place)
+        let [place, other] = [key.place(), key.of_every_type().place()];
+        self.shard(place).touch_bucket(place) | self.shard(other).touch_bucket(other)
     }
 
     /// Brings the lines that [`find`](Self::find) will go on with; for those who touched before.
     #[inline]
     #[must_use]
     pub fn touch_entry(&self, key: &Key<'_>) -> u64 {
-        let place = key.place();
-        self.shard(place).touch_entry(place)
+        let [place, other] = [key.place(), key.of_every_type().place()];
+        self.shard(place).touch_entry(place) | self.shard(other).touch_entry(other)
     }
 
     /// Copies the body of the answer to a question into `out`, TTLs aged. No lock, no allocation.
+    ///
+    /// That the name does not exist counts as an answer for every type. A fresh answer is preferred
+    /// to a stale one. `out` may be written to even when nothing is found.
     #[inline]
     pub fn find(&self, key: &Key<'_>, now_secs: u32, out: &mut [u8]) -> Option<Hit> {
+        let own = self.find_exactly(key, now_secs, out);
+        if own.is_some_and(|hit| !hit.is_stale) {
+            return own;
+        }
+        let every_type = self.find_exactly(&key.of_every_type(), now_secs, out);
+        match every_type {
+            Some(hit) if own.is_none() || !hit.is_stale => every_type,
+            _ if own.is_none() => None,
+            _ => self.find_exactly(key, now_secs, out), // copied once more: `out` may have changed
+        }
+    }
+
+    /// What is stored under just this key.
+    #[inline]
+    fn find_exactly(&self, key: &Key<'_>, now_secs: u32, out: &mut [u8]) -> Option<Hit> {
         let place = key.place();
         self.shard(place).find(key, place, now_secs, out)
     }
@@ -110,20 +129,51 @@ impl Cache {
         answer: &Answer<'_>,
         lifetime: Lifetime,
     ) -> Result<(), Refused> {
-        self.shard(key.place()).write().insert(key, answer, lifetime)
+        let stored = key.stored_with(answer.kind, answer.counts);
+        self.shard(stored.place()).write().insert(&stored, answer, lifetime)?;
+        if answer.kind != Kind::NxDomain {
+            self.remove_exactly(&key.of_every_type()); // the name exists now
+        }
+        Ok(())
     }
 
-    /// Whether the caller shall fetch anew an answer that was found with
-    /// [`refresh_due`](Hit::refresh_due). Says yes to one caller in [`REFRESH_SECS`]; never waits.
+    /// Keeps that an answer could not be fetched, and returns for how many seconds nobody should
+    /// try again: longer each time in a row (rfc9520#3.2).
+    ///
+    /// An answer that is still fresh or may be given stale stays instead, and is not
+    /// [due](Hit::refresh_due) for as long.
+    pub fn insert_failure(
+        &self,
+        key: &Key<'_>,
+        failure: Failure,
+        backoff: Limits,
+        now_secs: u32,
+    ) -> u32 {
+        let put_off =
+            |key: &Key<'_>| self.shard(key.place()).write().put_off(key, now_secs, backoff);
+        put_off(key).or_else(|| put_off(&key.of_every_type())).unwrap_or_else(|| {
+            let mut writing = self.shard(key.place()).write();
+            writing.insert_failure(key, failure, backoff, now_secs)
+        })
+    }
+
+    /// Whether the caller shall fetch anew an answer that was found and is
+    /// [due](Hit::refresh_due). Says yes to one caller in [`REFRESH_SECS`]; never waits.
     #[must_use]
-    pub fn claim_refresh(&self, key: &Key<'_>, now_secs: u32) -> bool {
+    pub fn claim_refresh(&self, key: &Key<'_>, hit: &Hit, now_secs: u32) -> bool {
+        let key = key.stored_with(hit.kind, hit.counts);
         let retry_at = now_secs.saturating_add(REFRESH_SECS);
         let writing = self.shard(key.place()).try_write();
-        writing.is_some_and(|writing| writing.claim_refresh(key, now_secs, retry_at))
+        writing.is_some_and(|writing| writing.claim_refresh(&key, now_secs, retry_at))
     }
 
     /// Forgets the answer to one question; whether there was one.
     pub fn remove(&self, key: &Key<'_>) -> bool {
+        self.remove_exactly(key) | self.remove_exactly(&key.of_every_type())
+    }
+
+    /// Forgets what is stored under just this key.
+    fn remove_exactly(&self, key: &Key<'_>) -> bool {
         self.shard(key.place()).write().remove(key)
     }
 

@@ -33,6 +33,8 @@ pub const ENTRY_WORDS_MAX: usize = HEADER_WORDS + words_for(256) + words_for(65_
 
 /// Offsets of TTLs in a word.
 const OFFSETS_PER_WORD: usize = WORD_BYTES / size_of::<u16>();
+/// The highest count of failures in a row.
+pub const FAILURES_MAX: u8 = 15;
 /// Instead of an extended error's code: there is none.
 const NO_EDE: u16 = u16::MAX;
 
@@ -53,7 +55,7 @@ pub struct Header {
     pub checking_disabled: bool,
     /// What the answer says.
     pub kind: Kind,
-    /// How often in a row fetching it failed, 0–15.
+    /// How often in a row fetching it failed, up to [`FAILURES_MAX`].
     pub failures: u8,
     /// AA, AD and the response code.
     pub flags: u16,
@@ -228,7 +230,7 @@ mod tests {
                 dnssec_ok: kind == Kind::NoData,
                 checking_disabled: kind != Kind::NoData,
                 kind,
-                failures: 15,
+                failures: FAILURES_MAX,
                 flags: 0x0423,
                 ede: (kind == Kind::Failure).then_some(Ede::NETWORK_ERROR),
                 stored_at: 1,

@@ -22,7 +22,23 @@ pub struct Key<'n> {
     pub checking_disabled: bool,
 }
 
+/// Stored instead of the type asked for when an answer holds for every type: no type has it.
+pub(crate) const EVERY_TYPE: Type = Type(0);
+
 impl Key<'_> {
+    /// The question whose answer holds for every type of the name.
+    #[inline]
+    pub(crate) fn of_every_type(self) -> Self {
+        Self { qtype: EVERY_TYPE, ..self }
+    }
+
+    /// The question that an answer is stored under: that a name does not exist holds for all of its
+    /// types (rfc2308#5), unless an alias led to another name that does not.
+    #[inline]
+    pub(crate) fn stored_with(self, kind: Kind, counts: [u16; 3]) -> Self {
+        if kind == Kind::NxDomain && counts[0] == 0 { self.of_every_type() } else { self }
+    }
+
     /// Where the answer belongs.
     #[inline]
     pub(crate) fn place(&self) -> Place {
@@ -79,6 +95,15 @@ pub struct Lifetime {
     pub ttl_secs: u32,
     /// How long after that it may still be given when nothing fresh is to be had (rfc8767).
     pub stale_secs: u32,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The response code to answer with, and other bits of the header.
+    pub flags: u16,
+    /// What to tell beside it.
+    pub ede: Option<Ede>,
 }
 
 /// An answer that was found.

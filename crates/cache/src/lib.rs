@@ -61,12 +61,14 @@ mod entry;
 mod ghost;
 mod index;
 mod key;
+pub mod policy;
 mod ring;
 mod shard;
 mod words;
 
 pub use cache::{BYTES_MIN, Cache, REFRESH_SECS, Refused, Stats};
-pub use key::{Answer, Hit, Key, Kind, Lifetime};
+pub use key::{Answer, Failure, Hit, Key, Kind, Lifetime};
+pub use policy::Policy;
 
 /// The TTL of every record of a stale answer, seconds (rfc8767#4).
 pub const STALE_TTL_SECS: u32 = 30;

@@ -5,12 +5,15 @@
 
 use super::Shard;
 use crate::body::{NotRecords, ttl_offsets};
-use crate::entry::{self, ENTRY_WORDS_MAX, HEADER_WORDS, Header, MARKS_WORD, REFRESH_WORD};
+use crate::entry::{
+    self, ENTRY_WORDS_MAX, FAILURES_MAX, HEADER_WORDS, Header, MARKS_WORD, REFRESH_WORD,
+};
 use crate::ghost::Ghosts;
 use crate::index::{LogName, Place, Word};
+use crate::policy::Limits;
 use crate::ring::{Position, Ring};
 use crate::words::{WORD_BYTES, hold_octets};
-use crate::{Answer, Key, Lifetime, Refused, Stats};
+use crate::{Answer, Failure, Key, Kind, Lifetime, Refused, Stats};
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
@@ -277,6 +280,43 @@ impl<'s> Writing<'s> {
             self.mark(&live, Header { refresh_at: retry_at, ..live.header });
         }
         claimed
+    }
+
+    /// Counts a failure to fetch an answer anew that may still be given; how long to wait before
+    /// the next attempt. `None` when there is no such answer.
+    pub fn put_off(&self, key: &Key<'_>, now_secs: u32, backoff: Limits) -> Option<u32> {
+        let live = self.live(key, key.place())?;
+        let usable = live.header.kind != Kind::Failure && now_secs < live.header.stale_until;
+        usable.then(|| {
+            let failures = live.header.failures.saturating_add(1).min(FAILURES_MAX);
+            let wait_secs = backoff.backoff_secs(failures);
+            let refresh_at = now_secs.saturating_add(wait_secs);
+            self.mark(&live, Header { failures, refresh_at, ..live.header });
+            wait_secs
+        })
+    }
+
+    /// Keeps that an answer could not be fetched; how long to wait before the next attempt.
+    pub fn insert_failure(
+        &mut self,
+        key: &Key<'_>,
+        failure: Failure,
+        backoff: Limits,
+        now_secs: u32,
+    ) -> u32 {
+        let former = self.live(key, key.place()).map(|live| live.header);
+        let in_a_row = former.filter(|it| it.kind == Kind::Failure && now_secs < it.stale_until);
+        let failures = in_a_row.map_or(0, |it| it.failures).saturating_add(1).min(FAILURES_MAX);
+        let ttl_secs = backoff.backoff_secs(failures);
+        let Failure { flags, ede } = failure;
+        let answer = Answer { kind: Kind::Failure, flags, ede, counts: [0; 3], body: &[] };
+        // Not served stale, but remembered, so that a failure soon after counts as the next.
+        let lifetime = Lifetime { now_secs, ttl_secs, stale_secs: backoff.secs_max };
+        let header = Header { failures, ..Header::new(key, &answer, lifetime, 0) };
+        self.writer.offsets.clear();
+        let kept = self.append(key, header, &[], now_secs);
+        debug_assert_eq!(kept, Ok(()), "a failure has no body");
+        ttl_secs
     }
 
     /// Changes what may change while an entry lies in its log.

@@ -1,0 +1,267 @@
+//! Whether an answer may be kept, and for how long.
+//!
+//! Pure: the facts of a message that was checked before go in, a term or the reason against it come
+//! out. The forwarder clamps each record's TTL by the term while it writes the body.
+//!
+//! Deliberately absent: which records belong to the question, and the cache itself.
+
+use crate::Kind;
+use zonda_wire::query::flag;
+use zonda_wire::{Section, Type, name};
+
+/// How long answers are kept, by kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Answers with records.
+    pub positive: Limits,
+    /// Names without the type asked for.
+    pub nodata: Limits,
+    /// Names that do not exist.
+    pub nxdomain: Limits,
+    /// Failures: the first, and the longest, before the next attempt (rfc9520#3.2).
+    pub failure: Limits,
+    /// How long after its end an answer may be given when nothing newer is to be had.
+    pub stale_secs: u32,
+}
+
+/// The shortest and the longest time, seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Shorter ones are raised to it. At most `secs_max`.
+    pub secs_min: u32,
+    /// Longer ones are cut to it.
+    pub secs_max: u32,
+}
+
+impl Default for Policy {
+    /// A day for answers, three hours for their absence, a second to five minutes for failures.
+    fn default() -> Self {
+        let up_to = |secs_max| Limits { secs_min: 0, secs_max };
+        Self {
+            positive: up_to(86_400),
+            nodata: up_to(10_800),   // rfc2308#5
+            nxdomain: up_to(10_800), // rfc2308#5
+            failure: Limits { secs_min: 1, secs_max: 300 },
+            stale_secs: 86_400, // rfc8767#5
+        }
+    }
+}
+
+/// What the policy looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'m> {
+    /// The flags word of the message.
+    pub flags: u16,
+    /// The type asked for.
+    pub qtype: Type,
+    /// What the message says.
+    pub kind: Kind,
+    /// The name at the end of the chain of aliases; the question's when there is none.
+    pub last_name: &'m [u8],
+}
+
+/// A record, as far as it counts here.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'m> {
+    /// Where it stands.
+    pub section: Section,
+    /// The owner, uncompressed.
+    pub owner: &'m [u8],
+    /// The type.
+    pub rtype: Type,
+    /// Seconds.
+    pub ttl: u32,
+    /// The data.
+    pub rdata: &'m [u8],
+}
+
+/// How long an answer is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term {
+    /// How long it is fresh, seconds.
+    pub ttl_secs: u32,
+    /// The shortest and the longest TTL that its records are stored with.
+    pub records: Limits,
+}
+
+impl Term {
+    /// The TTL that a record is stored with.
+    #[must_use]
+    pub fn clamp(&self, ttl: u32) -> u32 {
+        self.records.clamp(plain_ttl(ttl))
+    }
+}
+
+/// Why an answer is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unkept {
+    /// It is truncated (rfc2181#9).
+    Truncated,
+    /// The question was for a type that nothing is stored under, such as ANY.
+    Meta,
+    /// It may be used once only.
+    ZeroTtl,
+    /// It denies something, but no SOA record tells for how long (rfc2308#5).
+    NoSoa,
+    /// It is a failure: see [`Cache::insert_failure`](crate::Cache::insert_failure).
+    Failure,
+}
+
+impl Policy {
+    /// How long an answer with these records may be kept.
+    ///
+    /// # Errors
+    /// When it may not be.
+    pub fn term<'m>(
+        &self,
+        facts: &Facts<'_>,
+        records: impl IntoIterator<Item = Record<'m>>,
+    ) -> Result<Term, Unkept> {
+        if facts.flags & flag::TC != 0 {
+            return Err(Unkept::Truncated);
+        }
+        if facts.qtype.is_meta() {
+            return Err(Unkept::Meta);
+        }
+        let limits = match facts.kind {
+            Kind::Positive => self.positive,
+            Kind::NoData => self.nodata,
+            Kind::NxDomain => self.nxdomain,
+            Kind::Failure => return Err(Unkept::Failure),
+        };
+        let (mut shortest, mut denied_for) = (u32::MAX, None);
+        for record in records {
+            shortest = shortest.min(plain_ttl(record.ttl));
+            if record.section == Section::Authority && record.rtype == Type::SOA {
+                let encloses = name::is_at_or_below(facts.last_name, record.owner);
+                denied_for = denied_for.or(soa_minimum(record.rdata).filter(|_| encloses));
+            }
+        }
+        if facts.kind == Kind::Positive {
+            let ttl_secs = not_zero(shortest).map(|secs| limits.clamp(secs))?;
+            return Ok(Term { ttl_secs, records: limits });
+        }
+        let denied_for = not_zero(shortest.min(denied_for.ok_or(Unkept::NoSoa)?))?;
+        let ttl_secs = limits.clamp(denied_for);
+        // The SOA record's TTL tells the client how long the denial holds (rfc2308#5).
+        Ok(Term { ttl_secs, records: Limits { secs_max: ttl_secs, ..limits } })
+    }
+}
+
+impl Limits {
+    /// The nearest time within the limits.
+    fn clamp(self, secs: u32) -> u32 {
+        secs.max(self.secs_min).min(self.secs_max)
+    }
+
+    /// How long to wait after the nth failure in a row: each time twice as long.
+    #[must_use]
+    pub fn backoff_secs(self, failures: u8) -> u32 {
+        let factor = 1_u32.checked_shl(u32::from(failures.saturating_sub(1)));
+        self.clamp(self.secs_min.max(1).saturating_mul(factor.unwrap_or(u32::MAX)))
+    }
+}
+
+/// A TTL whose highest bit is set counts as zero (rfc2181#8).
+fn plain_ttl(ttl: u32) -> u32 {
+    if ttl > i32::MAX as u32 { 0 } else { ttl }
+}
+
+/// A time to keep something.
+fn not_zero(secs: u32) -> Result<u32, Unkept> {
+    if secs == 0 { Err(Unkept::ZeroTtl) } else { Ok(secs) }
+}
+
+/// The last field of an SOA record's data (rfc2308#4).
+fn soa_minimum(rdata: &[u8]) -> Option<u32> {
+    rdata.last_chunk().map(|field| plain_ttl(u32::from_be_bytes(*field)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An A record, or an SOA record whose minimum is 60.
+    fn record(section: Section, rtype: Type, owner: &'static [u8], ttl: u32) -> Record<'static> {
+        let rdata =
+            if rtype == Type::SOA { &b"\0\0................\0\0\0\x3c"[..] } else { b"1234" };
+        Record { section, owner, rtype, ttl, rdata }
+    }
+
+    /// What the policy says about an answer to `a.example`.
+    fn term(kind: Kind, records: &[Record<'static>]) -> Result<u32, Unkept> {
+        let facts = Facts { flags: 0, qtype: Type::A, kind, last_name: b"\x01a\x07example\0" };
+        Policy::default().term(&facts, records.iter().copied()).map(|term| term.ttl_secs)
+    }
+
+    const OWNER: &[u8] = b"\x01a\x07example\0";
+    const ZONE: &[u8] = b"\x07EXAMPLE\0";
+
+    #[test]
+    fn the_shortest_ttl_of_a_positive_answer_holds_within_a_day() {
+        let a = |ttl| record(Section::Answer, Type::A, OWNER, ttl);
+        for (ttls, expected) in [
+            (&[300, 60, 86_400][..], Ok(60)),
+            (&[604_800], Ok(86_400)),
+            (&[60, 0], Err(Unkept::ZeroTtl)),
+            (&[1 << 31], Err(Unkept::ZeroTtl)),
+            (&[u32::MAX, 60], Err(Unkept::ZeroTtl)),
+        ] {
+            let records: Vec<_> = ttls.iter().map(|&ttl| a(ttl)).collect();
+            assert_eq!(term(Kind::Positive, &records), expected, "{ttls:?}");
+        }
+    }
+
+    #[test]
+    fn a_denial_holds_as_long_as_the_soa_record_and_its_minimum() {
+        let soa = |owner, ttl| record(Section::Authority, Type::SOA, owner, ttl);
+        for kind in [Kind::NoData, Kind::NxDomain] {
+            assert_eq!(term(kind, &[soa(ZONE, 3600)]), Ok(60));
+            assert_eq!(term(kind, &[soa(ZONE, 30)]), Ok(30));
+            assert_eq!(term(kind, &[soa(b"\0", 3600)]), Ok(60));
+            assert_eq!(term(kind, &[soa(ZONE, 0)]), Err(Unkept::ZeroTtl));
+            assert_eq!(term(kind, &[]), Err(Unkept::NoSoa));
+            assert_eq!(term(kind, &[soa(b"\x05other\0", 3600)]), Err(Unkept::NoSoa));
+            let alias = record(Section::Answer, Type::CNAME, OWNER, 20);
+            assert_eq!(term(kind, &[alias, soa(ZONE, 3600)]), Ok(20));
+            let misplaced = record(Section::Answer, Type::SOA, ZONE, 3600);
+            assert_eq!(term(kind, &[misplaced]), Err(Unkept::NoSoa));
+        }
+    }
+
+    #[test]
+    fn truncated_meta_and_failed_answers_are_not_kept() {
+        let records = [record(Section::Answer, Type::A, OWNER, 60)];
+        let ask = |flags, qtype, kind| {
+            let facts = Facts { flags, qtype, kind, last_name: OWNER };
+            Policy::default().term(&facts, records).map(|term| term.ttl_secs)
+        };
+        assert_eq!(ask(flag::TC, Type::A, Kind::Positive), Err(Unkept::Truncated));
+        assert_eq!(ask(0, Type::ANY, Kind::Positive), Err(Unkept::Meta));
+        assert_eq!(ask(0, Type::A, Kind::Failure), Err(Unkept::Failure));
+        assert_eq!(ask(flag::AA, Type::A, Kind::Positive), Ok(60));
+    }
+
+    #[test]
+    fn records_are_stored_with_ttls_within_the_limits() {
+        let policy =
+            Policy { positive: Limits { secs_min: 30, secs_max: 600 }, ..Policy::default() };
+        let facts = Facts { flags: 0, qtype: Type::A, kind: Kind::Positive, last_name: OWNER };
+        let records = [5, 3600].map(|ttl| record(Section::Answer, Type::A, OWNER, ttl));
+        let term = policy.term(&facts, records).expect("kept");
+        assert_eq!(term.ttl_secs, 30);
+        assert_eq!([5, 100, 3600, 1 << 31].map(|ttl| term.clamp(ttl)), [30, 100, 600, 30]);
+        let facts = Facts { kind: Kind::NxDomain, ..facts };
+        let soa = [record(Section::Authority, Type::SOA, ZONE, 3600)];
+        let term = policy.term(&facts, soa).expect("kept");
+        assert_eq!((term.ttl_secs, term.clamp(3600)), (60, 60));
+    }
+
+    #[test]
+    fn failures_are_waited_out_longer_each_time() {
+        let failure = Policy::default().failure;
+        let waits: Vec<u32> = (1..=11).map(|failures| failure.backoff_secs(failures)).collect();
+        assert_eq!(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+        assert_eq!([0, 255].map(|failures| failure.backoff_secs(failures)), [1, 300]);
+    }
+}

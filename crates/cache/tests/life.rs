@@ -1,0 +1,159 @@
+//! The life of an answer: fresh, due, stale, gone; and what holds for all types of a name.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{addresses, answer, find, key, lifetime, name};
+use zonda_cache::policy::Limits;
+use zonda_cache::{Answer, BYTES_MIN, Cache, Failure, Hit, Key, Kind, Lifetime, REFRESH_SECS};
+use zonda_wire::{Ede, Type};
+
+/// The TTL of the first record.
+fn ttl((_, body): &(Hit, Vec<u8>)) -> u32 {
+    u32::from_be_bytes(body[6..10].try_into().unwrap())
+}
+
+/// A cache with one positive answer, stored at 1000 for 100 seconds, and 1000 more as stale.
+fn with_one(key: &Key<'_>) -> Cache {
+    let cache = Cache::new(BYTES_MIN);
+    cache.insert(key, &answer(&addresses(9, 100, 0)), lifetime(1000, 100)).unwrap();
+    cache
+}
+
+/// The denial of a name: an SOA record of the root.
+fn denial() -> Answer<'static> {
+    const SOA: &[u8] =
+        b"\0\0\x06\0\x01\0\0\0\x3c\0\x16\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05";
+    Answer { kind: Kind::NxDomain, flags: 3, ede: None, counts: [0, 1, 0], body: SOA }
+}
+
+#[test]
+fn an_answer_ages_becomes_stale_and_vanishes() {
+    let name = name("a.example");
+    let cache = with_one(&key(&name));
+    for (now_secs, expected) in [
+        (1000, Some((100, false))),
+        (1099, Some((1, false))),
+        (1100, Some((30, true))),
+        (2099, Some((30, true))),
+        (2100, None),
+    ] {
+        let found = find(&cache, &key(&name), now_secs);
+        assert_eq!(found.as_ref().map(|it| (ttl(it), it.0.is_stale)), expected, "{now_secs}");
+        let Some((_, body)) = found else { continue };
+        let ttls: Vec<_> = body.chunks(16).map(|record| &record[6..10]).collect();
+        assert!(ttls.len() == 9 && ttls.iter().all(|it| it == &ttls[0]));
+    }
+}
+
+#[test]
+fn only_a_popular_answer_in_its_last_tenth_is_due_and_one_caller_gets_it() {
+    let name = name("a.example");
+    let key = key(&name);
+    let cache = with_one(&key);
+    let due = |now_secs| find(&cache, &key, now_secs).unwrap().0.refresh_due;
+    assert_eq!([1095, 1095, 1095].map(due), [false, false, true], "popular at the third hit");
+    assert_eq!([1000, 1089, 1090, 1099].map(due), [false, false, true, true]);
+    let hit = find(&cache, &key, 1095).unwrap().0;
+    let claims = [1095, 1095, 1096].map(|now_secs| cache.claim_refresh(&key, &hit, now_secs));
+    assert_eq!(claims, [true, false, false]);
+    assert!(!due(1096), "somebody has it");
+    assert!(due(1095 + REFRESH_SECS), "who claimed it did not come back");
+    cache.insert(&key, &answer(&addresses(1, 100, 1)), lifetime(1097, 100)).unwrap();
+    assert!(!due(1098) && due(1196), "replaced, and as popular as before");
+}
+
+#[test]
+fn a_stale_answer_is_due_even_if_nobody_asked_before() {
+    let name = name("a.example");
+    let cache = with_one(&key(&name));
+    let hit = find(&cache, &key(&name), 1100).unwrap().0;
+    assert!(hit.is_stale && hit.refresh_due);
+    assert!(cache.claim_refresh(&key(&name), &hit, 1100));
+    assert!(!find(&cache, &key(&name), 1101).unwrap().0.refresh_due);
+}
+
+#[test]
+fn an_answer_too_long_for_the_buffer_is_told_but_not_copied() {
+    let name = name("a.example");
+    let cache = with_one(&key(&name));
+    let mut out = [0xee; 9 * 16 - 1];
+    let hit = cache.find(&key(&name), 1000, &mut out).unwrap();
+    assert_eq!((hit.body_bytes, hit.counts), (9 * 16, [9, 0, 0]));
+    assert_eq!(out, [0xee; 9 * 16 - 1]);
+}
+
+#[test]
+fn failures_are_kept_longer_each_time_and_are_forgotten_after_a_while() {
+    let name = name("a.example");
+    let key = key(&name);
+    let cache = Cache::new(BYTES_MIN);
+    let backoff = Limits { secs_min: 1, secs_max: 300 };
+    let failure = Failure { flags: 2, ede: Some(Ede::NETWORK_ERROR) };
+    let mut now_secs = 0;
+    for expected in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
+        assert_eq!(cache.insert_failure(&key, failure, backoff, now_secs), expected);
+        let (hit, body) = find(&cache, &key, now_secs + expected - 1).unwrap();
+        assert_eq!((hit.kind, hit.flags, hit.ede), (Kind::Failure, 2, failure.ede));
+        assert!(body.is_empty() && !hit.refresh_due && !hit.is_stale);
+        now_secs += expected;
+        assert_eq!(find(&cache, &key, now_secs), None);
+    }
+    assert_eq!(cache.insert_failure(&key, failure, backoff, now_secs + 300), 1);
+    cache.insert(&key, &answer(&addresses(1, 60, 0)), lifetime(now_secs, 60)).unwrap();
+    assert_eq!(find(&cache, &key, now_secs).unwrap().0.kind, Kind::Positive);
+}
+
+#[test]
+fn a_failure_leaves_a_stale_answer_and_puts_off_the_next_attempt() {
+    let name = name("a.example");
+    let key = key(&name);
+    let cache = with_one(&key);
+    let backoff = Limits { secs_min: 5, secs_max: 300 };
+    let failure = Failure { flags: 2, ede: None };
+    assert_eq!(cache.insert_failure(&key, failure, backoff, 1100), 5);
+    for (now_secs, due) in [(1104, false), (1105, true)] {
+        let hit = find(&cache, &key, now_secs).unwrap().0;
+        assert_eq!((hit.kind, hit.is_stale, hit.refresh_due), (Kind::Positive, true, due));
+    }
+    assert_eq!(cache.insert_failure(&key, failure, backoff, 1105), 10);
+    assert_eq!(cache.insert_failure(&key, failure, backoff, 2100), 5, "the answer is gone");
+    assert_eq!(find(&cache, &key, 2100).unwrap().0.kind, Kind::Failure);
+}
+
+#[test]
+fn that_a_name_does_not_exist_answers_every_type_until_the_name_appears() {
+    let name = name("a.example");
+    let [a, aaaa] = [Type::A, Type::AAAA].map(|qtype| Key { qtype, ..key(&name) });
+    let life = |now_secs| Lifetime { now_secs, ttl_secs: 60, stale_secs: 100 };
+    let cache = Cache::new(BYTES_MIN);
+    cache.insert(&a, &denial(), life(0)).unwrap();
+    let kind = |key: &Key<'_>, now_secs| find(&cache, key, now_secs).map(|(hit, _)| hit.kind);
+    assert_eq!([kind(&a, 1), kind(&aaaa, 1)], [Some(Kind::NxDomain); 2]);
+    assert_eq!(kind(&Key { source: 1, ..a }, 1), None);
+    assert_eq!(kind(&Key { dnssec_ok: true, ..a }, 1), None);
+    let hit = find(&cache, &aaaa, 60).unwrap().0;
+    assert!(hit.refresh_due && cache.claim_refresh(&aaaa, &hit, 60));
+    assert!(!find(&cache, &a, 60).unwrap().0.refresh_due, "one entry, one claim");
+
+    cache.insert(&aaaa, &answer(&addresses(1, 60, 0)), life(2)).unwrap();
+    assert_eq!([kind(&a, 3), kind(&aaaa, 3)], [None, Some(Kind::Positive)]);
+    cache.insert(&a, &denial(), life(100)).unwrap();
+    assert_eq!([kind(&a, 100), kind(&aaaa, 100)], [Some(Kind::NxDomain); 2], "fresh before stale");
+    assert_eq!(kind(&aaaa, 161), Some(Kind::Positive), "both stale: the one asked for");
+    assert!(cache.remove(&aaaa));
+    assert_eq!([kind(&a, 100), kind(&aaaa, 100)], [None; 2]);
+}
+
+#[test]
+fn an_alias_to_a_name_that_does_not_exist_holds_for_its_type_alone() {
+    let name = name("a.example");
+    let cname: &[u8] = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x03\x01b\0";
+    let body = [cname, denial().body].concat();
+    let alias = Answer { counts: [1, 1, 0], body: &body, ..denial() };
+    let cache = Cache::new(BYTES_MIN);
+    cache.insert(&key(&name), &alias, lifetime(0, 60)).unwrap();
+    assert!(find(&cache, &key(&name), 0).is_some());
+    assert!(find(&cache, &Key { qtype: Type::AAAA, ..key(&name) }, 0).is_none());
+}
