@@ -193,6 +193,11 @@ impl<'a> Group<'a> {
         }
     }
 
+    /// The cell of a server.
+    pub fn cell(&self, server: &str) -> Option<&'a Cell> {
+        self.cells.iter().copied().find(|cell| cell.server == server)
+    }
+
     /// Cells of servers that may be ranked: no reflector, no odd answers, and rounds that count.
     pub fn ranked(&self) -> impl Iterator<Item = &'a Cell> {
         self.cells.iter().copied().filter(|cell| self.is_ranked(cell))

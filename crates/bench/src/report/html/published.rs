@@ -1,13 +1,12 @@
 //! The tables of original reports, with what was measured here in columns beside theirs.
 
 use super::escape;
+use super::measure::Measure;
 use super::tables::table;
-use crate::data::{Beside, Cell, Run, Table, Traffic};
-use crate::report::figures::{Figure, Group, cpu_secs, place};
-use crate::report::numbers::{difference, grouped};
-use crate::report::statistics::Spread;
+use crate::data::{Beside, Cell, Run, Table};
+use crate::report::figures::{Group, place};
 use crate::report::verdict::HOME;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// More places than this in one table, and only the server at home joins those of the report.
 const PLACES_MAX: usize = 4;
@@ -46,56 +45,44 @@ fn alone(original: &Table) -> String {
 struct Row<'a> {
     /// Its cells as published; none when the report has no such row.
     published: Option<&'a [String]>,
-    /// The name of the row when it was not published.
-    name: String,
     /// What was measured.
     cell: Option<&'a Cell>,
-    /// What the row is compared with: the first that was measured at its place.
+    /// What it is compared with: the first of the report's servers that was measured at its place.
     base: Option<&'a Cell>,
 }
 
 /// The report's rows, and behind the last of each place those of other servers.
-fn rows<'a>(original: &'a Table, groups: &[Group<'a>]) -> Vec<Row<'a>> {
-    let nowhere = Beside::default();
-    let besides: Vec<&Beside> = (0..original.rows.len())
-        .map(|index| original.beside.get(index).unwrap_or(&nowhere))
-        .collect();
-    let found: Vec<Option<&Group<'a>>> = besides
-        .iter()
-        .map(|beside| groups.iter().find(|group| stands_for(group, beside)))
-        .collect();
-    let mut places: Vec<String> = found.iter().flatten().map(|group| group.label()).collect();
-    places.dedup();
-    let all_join = places.len() <= PLACES_MAX;
+fn rows<'a>(original: &'a Table, groups: &'a [Group<'a>]) -> Vec<Row<'a>> {
+    let group_of = |beside: &&Beside| groups.iter().find(|group| stands_for(group, beside));
+    let besides: Vec<Option<&Beside>> =
+        (0..original.rows.len()).map(|index| original.beside.get(index)).collect();
+    let found: Vec<Option<&Group<'_>>> =
+        besides.iter().map(|beside| beside.as_ref().and_then(group_of)).collect();
+    let is_at = |index: usize, group: &Group<'_>| {
+        found[index].is_some_and(|other| std::ptr::eq(other, group))
+    };
+    let places = groups.iter().filter(|group| (0..found.len()).any(|index| is_at(index, group)));
+    let all_join = places.count() <= PLACES_MAX;
     let mut rows = Vec::new();
     for (index, published) in original.rows.iter().enumerate() {
-        let group = found[index];
-        let of = |name: &str| {
-            group.and_then(|group| group.cells.iter().copied().find(|cell| cell.server == name))
+        let published = Some(&published[..]);
+        let Some(group) = found[index] else {
+            rows.push(Row { published, cell: None, base: None });
+            continue;
         };
-        let cell = besides[index].server.as_deref().and_then(of);
-        let same = |other: &usize| found[*other].map(Group::label) == group.map(Group::label);
-        let here: Vec<usize> = (0..besides.len()).filter(same).collect();
-        let names: Vec<&str> =
-            here.iter().filter_map(|index| besides[*index].server.as_deref()).collect();
-        let base = names.iter().find_map(|name| of(name));
-        rows.push(Row { published: Some(published), name: String::new(), cell, base });
-        if here.last() == Some(&index) {
-            let others = group
-                .into_iter()
-                .flat_map(|group| group.cells.iter().copied().filter(|cell| !group.is_floor(cell)));
-            rows.extend(
-                others
-                    .filter(|cell| !names.contains(&&*cell.server))
-                    .filter(|cell| all_join || cell.server == HOME)
-                    .map(|cell| Row {
-                        published: None,
-                        name: cell.server.clone(),
-                        cell: Some(cell),
-                        base,
-                    }),
-            );
+        let server = |index: usize| besides[index].and_then(|beside| beside.server.as_deref());
+        let here = (0..found.len()).filter(|other| is_at(*other, group));
+        let names: Vec<&str> = here.filter_map(server).collect();
+        let base = names.iter().find_map(|name| group.cell(name));
+        rows.push(Row { published, cell: server(index).and_then(|name| group.cell(name)), base });
+        if (index + 1..found.len()).any(|later| is_at(later, group)) {
+            continue;
         }
+        let others = group.cells.iter().filter(|cell| {
+            let is_told = names.contains(&&*cell.server) || group.is_floor(cell);
+            !is_told && (all_join || cell.server == HOME)
+        });
+        rows.extend(others.map(|cell| Row { published: None, cell: Some(cell), base }));
     }
     rows
 }
@@ -141,9 +128,9 @@ fn cells(row: &Row<'_>, measures: &[Option<Measure>]) -> Vec<String> {
     let mut cells = Vec::new();
     for (index, measure) in measures.iter().enumerate() {
         let text = row.published.and_then(|texts| texts.get(index)).map_or("", String::as_str);
-        cells.push(match (index, row.published) {
-            (0, Some(_)) => escape(text) + mark,
-            (0, None) => escape(&row.name) + mark,
+        let name = if row.published.is_some() { None } else { row.cell.map(|it| &*it.server) };
+        cells.push(match index {
+            0 => escape(name.unwrap_or(text)) + mark,
             _ => published_cell(text, *measure),
         });
         if let Some(measure) = measure {
@@ -165,116 +152,11 @@ fn published_cell(text: &str, measure: Option<Measure>) -> String {
     }
 }
 
-/// A column of original reports that is measured here.
-#[derive(Clone, Copy)]
-enum Measure {
-    /// Queries sent in all rounds.
-    Sent,
-    /// Queries answered.
-    Completed,
-    /// Queries lost.
-    Lost,
-    /// Shares of RCODEs.
-    Rcodes,
-    /// A figure in the unit of the column, which is so many of the figure's.
-    Of(Figure, f64),
-    /// The standard deviation of latency, in seconds.
-    Deviation,
-    /// The share of queries that were answered, in percent.
-    Success,
-    /// The share of queries that were not, in percent.
-    Failure,
-    /// CPU time of the server, in percent of one CPU.
-    CpuShare,
-}
-
-impl Measure {
-    /// What a column's head names, as the reports write it.
-    fn named(column: &str) -> Option<Self> {
-        let (seconds, millis) = (1e6, 1e3);
-        Some(match column.to_ascii_lowercase().as_str() {
-            "queries sent" => Self::Sent,
-            "queries completed" => Self::Completed,
-            "queries lost" => Self::Lost,
-            "response codes" => Self::Rcodes,
-            "qps" | "queries per second" | "qps (median)" | "qps (a record)" => {
-                Self::Of(Figure::Qps, 1.0)
-            }
-            "average latency (s)" => Self::Of(Figure::LatencyMean, seconds),
-            "avg latency (ms)" => Self::Of(Figure::LatencyMean, millis),
-            "latency (p50)" => Self::Of(Figure::Percentile(50_000), millis),
-            "latency (p99)" => Self::Of(Figure::Percentile(99_000), millis),
-            "latency stddev (s)" => Self::Deviation,
-            "success rate (%)" => Self::Success,
-            "failure rate (%)" => Self::Failure,
-            "cpu usage" => Self::CpuShare,
-            "memory (base)" => Self::Of(Figure::Memory, 1.0),
-            _ => return None,
-        })
-    }
-
-    /// Its text for a cell; a rate or latency with what it differs from the base's.
-    fn of(self, cell: &Cell, base: Option<&Cell>) -> Option<String> {
-        if cell.rounds.is_empty() {
-            return None;
-        }
-        let total = |count: fn(&Traffic) -> u64| -> f64 {
-            cell.rounds.iter().map(|round| count(&round.traffic)).sum::<u64>() as f64
-        };
-        let (sent, completed) = (total(|it| it.sent), total(|it| it.completed));
-        Some(match self {
-            Self::Sent => grouped(sent),
-            Self::Completed => grouped(completed),
-            Self::Lost => grouped(total(|it| it.lost)),
-            Self::Rcodes => rcodes(cell),
-            Self::Of(figure, unit) => {
-                let spread = figure.of(cell)?;
-                let text = match figure {
-                    Figure::Qps => grouped(spread.median),
-                    Figure::Memory => format!("{:.0} MiB", spread.median),
-                    _ => format!("{:.*}", if unit > 1e4 { 6 } else { 3 }, spread.median / unit),
-                };
-                let base =
-                    base.filter(|base| base.server != cell.server && cell.unranked.is_none());
-                base.and_then(|base| figure.of(base)).map_or(text.clone(), |base| {
-                    let change = difference(figure.against(&spread, &base));
-                    format!("{text} <small>{change}</small>")
-                })
-            }
-            Self::Deviation => {
-                let deviations = cell.rounds.iter().map(|round| round.latency.deviation);
-                let spread = Spread::of(deviations)?;
-                format!("{:.6}", spread.median / 1e6)
-            }
-            Self::CpuShare => {
-                let shares = cell.rounds.iter().map(|round| cpu_secs(round) / round.seconds);
-                format!("{:.0}%", Spread::of(shares)?.median * 100.0)
-            }
-            Self::Success => format!("{:.2}%", completed * 100.0 / sent),
-            Self::Failure => format!("{:.2}%", (sent - completed) * 100.0 / sent),
-        })
-    }
-}
-
-/// Shares of RCODEs, the most frequent first.
-fn rcodes(cell: &Cell) -> String {
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for (rcode, count) in cell.rounds.iter().flat_map(|round| &round.traffic.rcodes) {
-        *counts.entry(rcode).or_default() += count;
-    }
-    let total: u64 = counts.values().sum();
-    let mut shares: Vec<(&str, u64)> = counts.into_iter().collect();
-    shares.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let parts = shares
-        .iter()
-        .map(|(rcode, count)| format!("{rcode} {:.2}%", *count as f64 * 100.0 / total as f64));
-    escape(&parts.collect::<Vec<_>>().join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::suite::{Suite, spec::Workload};
+    use std::collections::BTreeMap;
 
     /// Whether a workload has what a row tells of.
     fn has(suite: &Suite, workload: &Workload, beside: &Beside) -> bool {

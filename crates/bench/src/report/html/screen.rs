@@ -92,3 +92,10 @@ fn the_pages_fit_phone_and_desk_in_both_schemes_without_a_word_on_the_console() 
     }
     fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn no_number_of_any_page_is_undefined() {
+    for page in pages() {
+        assert!(!page.contains("NaN") && !page.contains("inf\"") && !page.contains("inf "));
+    }
+}
