@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::load::limits::{Broken, Limits};
-use crate::load::{self, End, LoadError, Mode, Outcome, Plan};
+use crate::load::{self, End, LoadError, Mode, Outcome, Plan, Progress};
 
 /// How to search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,21 +43,35 @@ impl Step {
     }
 }
 
-/// Searches the highest rate that is held; `watch` is told of each step. Returns all steps by rate,
+/// What is told during a search.
+pub enum Event<'a> {
+    /// A step begins, with this plan.
+    Start(&'a Plan),
+    /// A second of it is over.
+    Second(&'a Progress),
+    /// All of it is.
+    Step(&'a Step),
+}
+
+/// Searches the highest rate that is held; `watch` is told how it goes. Returns all steps by rate,
 /// which is the curve of latency against load. When the plan is stopped, the step at which that
 /// happens does not count.
 ///
 /// # Errors
 /// When a step cannot be run.
-pub fn run(plan: &Plan, ramp: &Ramp, watch: &mut dyn FnMut(&Step)) -> Result<Vec<Step>, LoadError> {
+pub fn run(
+    plan: &Plan,
+    ramp: &Ramp,
+    watch: &mut dyn FnMut(Event<'_>),
+) -> Result<Vec<Step>, LoadError> {
     let mut steps = Vec::new();
     let mut search = Search::new(ramp);
     while let Some(rate) = search.rate() {
-        let step = hold(plan, ramp, rate)?;
+        let step = hold(plan, ramp, rate, watch)?;
         if step.outcome.is_interrupted {
             break;
         }
-        watch(&step);
+        watch(Event::Step(&step));
         search.learn(step.is_held());
         steps.push(step);
     }
@@ -72,11 +86,17 @@ pub fn highest_held(steps: &[Step]) -> Option<f64> {
 }
 
 /// Runs one step.
-fn hold(plan: &Plan, ramp: &Ramp, rate: f64) -> Result<Step, LoadError> {
+fn hold(
+    plan: &Plan,
+    ramp: &Ramp,
+    rate: f64,
+    watch: &mut dyn FnMut(Event<'_>),
+) -> Result<Step, LoadError> {
     let mut plan = plan.clone();
     plan.mode = Mode::Open { rate };
     plan.end = End { after: Some(ramp.step), ..End::default() };
-    let outcome = load::run(&plan, None)?;
+    watch(Event::Start(&plan));
+    let outcome = load::run(&plan, Some(&mut |second| watch(Event::Second(second))))?;
     let broken = ramp.limits.broken_by(&outcome);
     Ok(Step { rate, outcome, broken })
 }

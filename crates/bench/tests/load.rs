@@ -8,7 +8,7 @@ use scripted::{Act, ScriptedServer};
 use std::time::Duration;
 use zonda_bench::load::limits::{Broken, Limits};
 use zonda_bench::load::{self, End, Form, Mode, Outcome, Pace, Plan, Queries};
-use zonda_bench::ramp::{self, Ramp};
+use zonda_bench::ramp::{self, Event, Ramp};
 
 /// A plan for `count` queries, ten outstanding. Times are far from those of the scripts, so that a
 /// busy machine changes no count.
@@ -213,8 +213,10 @@ fn dnsperf_layout_has_its_lines() {
     outcome.latency.max = 159.0;
     outcome.latency.deviation = 58.0;
     let mut text = Vec::new();
-    load::dnsperf::print(&outcome, &mut text).unwrap();
+    load::dnsperf::print_end(&plan(&server, 8), &outcome, &mut text).unwrap();
     let expected = "\
+[Status] Testing complete (end of file)
+
 Statistics:
 
   Queries sent:         8
@@ -276,7 +278,10 @@ fn a_ramp_finds_a_rate_between_what_is_held_and_what_is_not() {
         precision: 0.5,
     };
     let mut seen = 0;
-    let steps = ramp::run(&plan(&server, 1), &ramp, &mut |_| seen += 1).unwrap();
+    let steps = ramp::run(&plan(&server, 1), &ramp, &mut |event| {
+        seen += usize::from(matches!(event, Event::Step(_)));
+    });
+    let steps = steps.unwrap();
     let rates: Vec<f64> = steps.iter().map(|step| step.rate).collect();
     assert_eq!(rates, [100.0, 200.0, 400.0, 600.0, 800.0]);
     assert_eq!(seen, 5);

@@ -8,6 +8,7 @@
 //! | [`batch`] | datagrams received together, answered in place, sent together |
 //! | [`replies`] | replies that are sent later than their queries' batch |
 //! | [`client`] | connected UDP sockets and what they send and receive together |
+//! | [`clock`] | the time of day where this machine is |
 //! | [`poller`], [`wake`] | waits for any of several descriptors; wakes who waits |
 //! | [`stop`] | ends a thread that blocks in a receive call |
 //! | [`tcp`] | a listening TCP socket |
@@ -22,6 +23,7 @@
 pub mod batch;
 pub mod child;
 pub mod client;
+pub mod clock;
 pub mod descriptors;
 pub mod memory;
 mod message;

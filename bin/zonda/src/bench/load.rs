@@ -1,14 +1,16 @@
 //! `zonda bench load`: queries to one server, as fast as it answers or on a schedule.
 
 use super::interrupt::Interrupt;
+use super::progress::{Bar, Intervals};
 use super::target::Target;
 use crate::output;
 use clap::{Args, ValueEnum};
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use zonda_bench::load::limits::{self, Limits};
-use zonda_bench::load::{self, End, Mode, Outcome, Plan};
+use zonda_bench::load::{self, End, Mode, Outcome, Plan, dnsperf};
 
 /// Send queries to a server and tell how it answered
 #[derive(Args)]
@@ -41,6 +43,10 @@ pub struct Load {
     /// Send at most N queries a second
     #[arg(short = 'Q', value_name = "N", conflicts_with = "rate")]
     rate_max: Option<f64>,
+    /// Print each N seconds how many queries were answered a second, as dnsperf does; to standard
+    /// error, or with --format dnsperf to standard output
+    #[arg(short = 'S', value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    interval: Option<u64>,
     /// Count late and second replies for so long after the last query was answered or lost
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = limits::parse_time)]
     linger: Duration,
@@ -80,14 +86,42 @@ impl Load {
         let mut plan = self.plan()?;
         let interrupt = Interrupt::watch()?;
         plan.stop = Arc::clone(&interrupt.stop);
-        let outcome = load::run(&plan, None).map_err(|error| error.to_string())?;
+        if self.format == Format::Dnsperf {
+            let command = command_line();
+            output::print(|out| dnsperf::print_head(&plan, &command, out))?;
+        }
+        let outcome = self.send(&plan)?;
         output::print(|out| match self.format {
             Format::Text => load::text::print(&outcome, out),
-            Format::Dnsperf => load::dnsperf::print(&outcome, out),
+            Format::Dnsperf => dnsperf::print_end(&plan, &outcome, out),
             Format::Json => load::json::print(&outcome, out),
         })?;
         self.judge(&outcome)?;
         Ok(interrupt.exit_code())
+    }
+
+    /// Follows the plan and shows how it goes.
+    fn send(&self, plan: &Plan) -> Result<Outcome, String> {
+        let bar = Bar::new(plan);
+        let mut intervals = self.interval.map(Intervals::new);
+        let mut printed = Ok(());
+        let outcome = load::run(
+            plan,
+            Some(&mut |progress| {
+                if let Some(intervals) = &mut intervals {
+                    let result = bar.print_above(|| match self.format {
+                        // Where dnsperf prints them.
+                        Format::Dnsperf => output::print(|out| intervals.add(progress, out)),
+                        _ => intervals.add(progress, &mut io::stderr()).map_err(|e| e.to_string()),
+                    });
+                    printed = std::mem::replace(&mut printed, Ok(())).and(result);
+                }
+                bar.show(progress);
+            }),
+        );
+        bar.clear();
+        printed?;
+        outcome.map_err(|error| error.to_string())
     }
 
     /// Fails if a limit was broken.
@@ -116,4 +150,14 @@ impl Load {
         plan.linger = self.linger;
         Ok(plan)
     }
+}
+
+/// What was typed, the program by its name.
+fn command_line() -> Vec<String> {
+    let mut words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    if let Some(program) = words.first_mut() {
+        *program = program.rsplit('/').next().unwrap_or_default().to_owned();
+    }
+    words
 }

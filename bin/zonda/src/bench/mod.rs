@@ -3,6 +3,7 @@
 mod compare;
 mod interrupt;
 mod load;
+mod progress;
 mod ramp;
 mod reflector;
 mod report;

@@ -1,6 +1,7 @@
 //! `zonda bench ramp`: the highest rate that a server holds.
 
 use super::interrupt::Interrupt;
+use super::progress::Bar;
 use super::target::{self, Target};
 use crate::output;
 use clap::Args;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use zonda_bench::load::Mode;
 use zonda_bench::load::limits::{self, Limits};
-use zonda_bench::ramp::{self, Step};
+use zonda_bench::ramp::{self, Event, Step};
 
 /// Percentiles that are shown.
 const SHOWN: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
@@ -68,10 +69,17 @@ impl Ramp {
         plan.stop = Arc::clone(&interrupt.stop);
         output::print(print_head)?;
         let mut printed = Ok(());
-        let steps = ramp::run(&plan, &ramp, &mut |step| {
-            let result = output::print(|out| print_step(step, out));
-            printed = std::mem::replace(&mut printed, Ok(())).and(result);
+        let mut bar: Option<Bar> = None;
+        let steps = ramp::run(&plan, &ramp, &mut |event| match event {
+            Event::Start(plan) => bar = Some(Bar::new(plan)),
+            Event::Second(progress) => bar.iter().for_each(|bar| bar.show(progress)),
+            Event::Step(step) => {
+                bar.take().iter().for_each(Bar::clear);
+                let result = output::print(|out| print_step(step, out));
+                printed = std::mem::replace(&mut printed, Ok(())).and(result);
+            }
         });
+        bar.iter().for_each(Bar::clear);
         let steps = steps.map_err(|error| error.to_string())?;
         printed?;
         let highest = ramp::highest_held(&steps);

@@ -1,17 +1,67 @@
-//! An outcome in the layout of dnsperf 2.x, for scripts that read that.
+//! A run in the layout of dnsperf 2.x, for scripts that read that.
+//!
+//! Deliberately absent: a line for each query that was lost.
 
 use std::io::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::Outcome;
+use zonda_netio::clock::LocalTime;
+
+use super::{Outcome, Plan};
 
 /// RCODEs by number, the order in which they are shown.
 const RCODES: u8 = 16;
 
-/// Prints an outcome.
+/// Prints what comes before a run; `command` is what was typed.
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+pub fn print_head(plan: &Plan, command: &[String], out: &mut impl Write) -> io::Result<()> {
+    let started = LocalTime::of(since_1970_secs() as i64);
+    let time = plan.end.after.map(|after| format!("{:.6} seconds", after.as_secs_f64()));
+    let runs = plan.end.runs.map(|runs| {
+        let plural = if runs == 1 { "" } else { "s" };
+        format!("{runs} run{plural} through file")
+    });
+    let count = plan.end.count.map(|count| format!("{count} queries"));
+    let ends: Vec<String> = [time, runs, count].into_iter().flatten().collect();
+    writeln!(out, "DNS Performance Testing Tool")?;
+    writeln!(out, "Version {}\n", env!("CARGO_PKG_VERSION"))?;
+    writeln!(out, "[Status] Command line: {}", command.join(" "))?;
+    writeln!(out, "[Status] Sending queries (to {})", plan.server)?;
+    writeln!(out, "[Status] Started at: {started}")?;
+    writeln!(out, "[Status] Stopping after {}", ends.join(" or "))
+}
+
+/// Prints how many queries were answered a second, in an interval that has just ended.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub fn print_interval(rate: f64, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{:.6}: {rate:.6}", since_1970_secs())
+}
+
+/// Seconds since 1970.
+fn since_1970_secs() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// Prints what comes after a run.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub fn print_end(plan: &Plan, outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
+    let why = match outcome {
+        Outcome { is_interrupted: true, .. } => "interruption",
+        _ if outcome.traffic.sent == plan.count() => "end of file",
+        _ => "time limit",
+    };
+    writeln!(out, "[Status] Testing complete ({why})\n")?;
+    print_statistics(outcome, out)
+}
+
+/// Prints what a run came to.
+fn print_statistics(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     let traffic = &outcome.traffic;
     let percent = |count: u64, whole: u64| 100.0 * count as f64 / whole.max(1) as f64;
     let of_sent = |count| percent(count, traffic.sent);

@@ -133,8 +133,9 @@ impl Plan {
         Some(local)
     }
 
-    /// How many queries there are to send.
-    fn count(&self) -> u64 {
+    /// How many queries there are to send, [`u64::MAX`] if the time is what ends it.
+    #[must_use]
+    pub fn count(&self) -> u64 {
         let runs = self.end.runs.map(|runs| runs.saturating_mul(self.queries.count() as u64));
         runs.unwrap_or(u64::MAX).min(self.end.count.unwrap_or(u64::MAX))
     }
@@ -259,7 +260,8 @@ pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outc
         };
         let clients = first_client..first_client + share(plan.sockets);
         first_client = clients.end;
-        workers.push(Worker::new(plan, &supply, (clients, outstanding), sender.clone())?);
+        let share = (clients, outstanding);
+        workers.push(Worker::new((plan, &supply), thread, share, sender.clone())?);
     }
     drop(sender);
     let mut gatherer = Gatherer::new(plan.threads);

@@ -86,20 +86,21 @@ pub struct Progress {
 
 /// Puts together what threads tell.
 pub struct Gatherer {
-    /// How many threads there are.
-    threads: usize,
-    /// Seconds of which not all threads have told: how many have, and what.
-    open: BTreeMap<u64, (usize, Tally)>,
+    /// For each thread, the first second of which it has not told all; no second when it has ended.
+    reached: Vec<u64>,
+    /// Seconds that a thread may still tell of.
+    open: BTreeMap<u64, Tally>,
     /// Seconds that are over.
     closed: Vec<Second>,
-    /// Everything so far.
+    /// What happened in them.
     total: Tally,
 }
 
 impl Gatherer {
     /// Nothing yet.
     pub fn new(threads: usize) -> Self {
-        Self { threads, open: BTreeMap::new(), closed: Vec::new(), total: Tally::default() }
+        let (open, closed) = (BTreeMap::new(), Vec::new());
+        Self { reached: vec![0; threads], open, closed, total: Tally::default() }
     }
 
     /// Takes reports until all threads have ended, and tells `watch` of each second.
@@ -108,24 +109,20 @@ impl Gatherer {
         reports: &Receiver<Report>,
         mut watch: Option<&mut dyn FnMut(&Progress)>,
     ) {
-        for report in reports {
-            let (count, tally) = self.open.entry(report.second).or_default();
-            *count += 1;
-            tally.add(&report.tally);
-            self.total.add(&report.tally);
-            if *count == self.threads {
-                self.close(report.second, &mut watch);
+        for Report { thread, is_last, second, tally } in reports {
+            self.open.entry(second).or_default().add(&tally);
+            self.reached[thread] = if is_last { u64::MAX } else { second + 1 };
+            let end = self.reached.iter().min().copied().unwrap_or(u64::MAX);
+            while let Some(second) = self.open.first_entry().filter(|first| *first.key() < end) {
+                let (number, tally) = second.remove_entry();
+                self.close(number, &tally, &mut watch);
             }
-        }
-        // A thread that ends early tells nothing of the seconds after.
-        while let Some(second) = self.open.keys().next().copied() {
-            self.close(second, &mut watch);
         }
     }
 
     /// Ends a second.
-    fn close(&mut self, number: u64, watch: &mut Option<&mut dyn FnMut(&Progress)>) {
-        let Some((_, tally)) = self.open.remove(&number) else { return };
+    fn close(&mut self, number: u64, tally: &Tally, watch: &mut Option<&mut dyn FnMut(&Progress)>) {
+        self.total.add(tally);
         let second = Second {
             second: number,
             sent: tally.sent,
@@ -142,7 +139,6 @@ impl Gatherer {
 
     /// Everything.
     pub fn finish(mut self, threads: &[Finished], deadline_secs: f64) -> Outcome {
-        self.closed.sort_by_key(|second| second.second);
         while self.closed.last().is_some_and(Second::is_empty) {
             self.closed.pop();
         }

@@ -27,6 +27,10 @@ const SECOND: u64 = 1_000_000_000;
 
 /// What a thread tells of one second.
 pub struct Report {
+    /// The thread, from 0.
+    pub thread: usize,
+    /// Whether the thread has ended and tells no more.
+    pub is_last: bool,
     /// The second, from 0.
     pub second: u64,
     /// What happened in it.
@@ -75,6 +79,8 @@ pub struct Worker<'a> {
     second: u64,
     /// What happened in it.
     tally: Tally,
+    /// Its number, from 0.
+    thread: usize,
     /// Takes what happened in each second.
     reports: Sender<Report>,
 }
@@ -82,8 +88,8 @@ pub struct Worker<'a> {
 impl<'a> Worker<'a> {
     /// Connects clients with these numbers; in closed loop they share `outstanding` queries.
     pub fn new(
-        plan: &'a Plan,
-        supply: &'a Supply,
+        (plan, supply): (&'a Plan, &'a Supply),
+        thread: usize,
         (numbers, outstanding): (Range<usize>, usize),
         reports: Sender<Report>,
     ) -> Result<Self, LoadError> {
@@ -111,6 +117,7 @@ impl<'a> Worker<'a> {
             last_nanos: 0,
             second: 0,
             tally: Tally::default(),
+            thread,
             reports,
         })
     }
@@ -136,7 +143,7 @@ impl<'a> Worker<'a> {
             self.receive_within(limit)?;
         }
         self.linger()?;
-        self.report();
+        self.report(true);
         let cpu = zonda_netio::process::thread_cpu_time().map_err(LoadError::System)?;
         let (last_nanos, dropped) = (self.last_nanos, self.clients.dropped());
         Ok(Finished { last_nanos, cpu_secs: cpu.as_secs_f64(), dropped })
@@ -263,16 +270,17 @@ impl<'a> Worker<'a> {
     /// Tells of the second that is over, if one is.
     fn begin_second(&mut self, now: u64) {
         if now / SECOND != self.second {
-            self.report();
+            self.report(false);
             self.second = now / SECOND;
         }
     }
 
     /// Tells of the present second.
-    fn report(&mut self) {
+    fn report(&mut self, is_last: bool) {
+        let (thread, second) = (self.thread, self.second);
         let tally = std::mem::take(&mut self.tally);
         // Nobody listens any more only when the run has failed.
-        let _ = self.reports.send(Report { second: self.second, tally });
+        let _ = self.reports.send(Report { thread, is_last, second, tally });
     }
 }
 

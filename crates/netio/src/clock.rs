@@ -1,0 +1,67 @@
+//! The time of day where this machine is.
+
+use std::{fmt, mem};
+
+/// A moment as clocks on the wall show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalTime {
+    /// 1 to 31.
+    pub day: u8,
+    /// 0 is January.
+    pub month: u8,
+    /// All of its digits.
+    pub year: i64,
+    /// 0 is Sunday.
+    pub weekday: u8,
+    /// Hour, minute and second.
+    pub time: [u8; 3],
+}
+
+impl LocalTime {
+    /// The moment so many seconds after 1970 began in Greenwich.
+    #[must_use]
+    pub fn of(since_1970_secs: i64) -> Self {
+        let secs: libc::time_t = since_1970_secs;
+        // SAFETY: a zeroed `tm` is valid; the call reads one `time_t` and writes one `tm`, or fails
+        // and leaves it as it is.
+        let tm = unsafe {
+            let mut tm: libc::tm = mem::zeroed();
+            libc::localtime_r(&secs, &mut tm);
+            tm
+        };
+        Self {
+            day: tm.tm_mday as u8,
+            month: tm.tm_mon as u8,
+            year: i64::from(tm.tm_year) + 1900,
+            weekday: tm.tm_wday as u8,
+            time: [tm.tm_hour as u8, tm.tm_min as u8, tm.tm_sec as u8],
+        }
+    }
+}
+
+impl fmt::Display for LocalTime {
+    /// As ctime(3) writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+        const MONTHS: [&str; 12] =
+            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+        let Self { day, month, year, weekday, time: [hour, minute, second] } = *self;
+        let (weekday, month) = (DAYS[usize::from(weekday % 7)], MONTHS[usize::from(month % 12)]);
+        write!(f, "{weekday} {month} {day:>2} {hour:02}:{minute:02}:{second:02} {year}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_moment_is_written_as_date_writes_it() {
+        let arguments = ["-d", "@1795258642", "+%a %b %e %H:%M:%S %Y"];
+        let output = Command::new("date").args(arguments).env("LC_ALL", "C").output();
+        let expected = output.expect("coreutils are there").stdout;
+        let expected = String::from_utf8_lossy(&expected);
+        assert_eq!(LocalTime::of(1_795_258_642).to_string(), expected.trim_end());
+    }
+}
