@@ -62,7 +62,7 @@ pub fn page(tree: &Tree) -> String {
 /// RFCs that the code cites as DNS's own and that the list lacks, with a module that does.
 pub fn unlisted(tree: &Tree) -> Vec<(u16, String)> {
     /// What is cited for its numbers or addresses, not as a part of DNS.
-    const OTHERS: [u16; 6] = [1010, 1918, 3927, 4193, 4291, 4648];
+    const OTHERS: [u16; 7] = [1010, 1918, 3927, 4193, 4291, 4648, 6298];
     let listed: BTreeSet<u16> = list().map(|rfc| rfc.number).chain(OTHERS).collect();
     let mut cited = citations(tree);
     cited.retain(|number, _| !listed.contains(number));

@@ -10,7 +10,7 @@
 //! (rfc5452#6). A CNAME that follows from a DNAME is made here, not taken (rfc6672#3.1).
 //!
 //! Deliberately absent: how long an answer may be kept, DNSSEC validation, and the question whether
-//! the message may be believed at all ([`check`](crate::check)).
+//! the message may be believed at all ([`check`](mod@crate::check)).
 //!
 //! # Invariants
 //! - Every owner is a whole name; every rdata follows its type's schema, names written out.

@@ -14,6 +14,8 @@
 //! Deliberately absent: that a known cookie speaker must always send one back. Servers behind one
 //! address seldom agree on it.
 
+use crate::answer::Unfit;
+use std::fmt;
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::response::Response;
 use zonda_wire::{Class, Opcode, Rcode, Section, Type};
@@ -91,6 +93,20 @@ pub enum Failure {
     Malformed,
     /// Truncated although it came over a stream.
     Truncated,
+    /// Nothing of it can be used; never a verdict of [`check`].
+    Unfit(Unfit),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rcode(rcode) => write!(f, "the answer was {rcode}"),
+            Self::Lame => f.write_str("the answer was a referral"),
+            Self::Malformed => f.write_str("the answer was malformed"),
+            Self::Truncated => f.write_str("the answer was truncated over a stream"),
+            Self::Unfit(unfit) => write!(f, "{unfit}"),
+        }
+    }
 }
 
 /// Judges a message from the upstream's address against what was sent there.

@@ -3,6 +3,10 @@
 //! | file | what |
 //! |---|---|
 //! | `notation` | an upstream and how a configuration writes it |
+//! | `pool` | the upstreams of a zone, and which one is asked |
+//! | `exchange` | the life of one question: whom it is sent to, when again, what clients are told |
+//! | `rtt`, `health`, `capability` | what is known of an upstream |
+//! | `budget` | how many queries may be sent beside those that questions need |
 //! | `check` | whether a message answers what was sent, and what to do when it does not |
 //! | `answer` | the records of an answer that belong to the question |
 //!
@@ -10,9 +14,22 @@
 //! of a clock that the caller chooses, and arguments.
 
 pub mod answer;
+mod budget;
+pub mod capability;
 pub mod check;
+pub mod exchange;
+pub mod health;
 pub mod notation;
+pub mod pool;
+pub mod rtt;
 
 pub use answer::{Answer, Unfit};
 pub use check::{Failure, Mismatch, Repeat, Sent, Verdict, check};
+pub use exchange::{Action, Exchange, Outcome};
 pub use notation::{Host, NotationError, Transport, Upstream};
+pub use pool::{Member, Policy, Pool, Settings};
+
+/// Nanoseconds of a millisecond.
+const MILLISECOND_NANOS: u64 = 1_000_000;
+/// Nanoseconds of a second.
+const SECOND_NANOS: u64 = 1_000_000_000;

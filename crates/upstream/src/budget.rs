@@ -1,0 +1,100 @@
+//! How many queries may be sent beside those that questions need.
+//!
+//! Each question earns a little under a twentieth of an extra query. A hedge, which asks a second
+//! upstream only because the first is slow today, is paid from what is above a reserve; an early
+//! repeat of an overdue query may use the reserve, too, so that a lone loss is repeated at once at
+//! any rate. Both are given back when a query that they stood in for turns out to be lost: then
+//! they were needed.
+//!
+//! What cannot be paid is not sent early. A query that stays unanswered beyond doubt is repeated
+//! without asking here, and so is one whose upstream failed; that makes debts, which keep hedges
+//! from being sent until they are worked off.
+
+/// What an extra query costs.
+const COST: i32 = 1000;
+/// What a question earns: 4.5 % of the cost, so that with 0.3 % lost, which is given back, no more
+/// than 5 % are sent beside the questions.
+const EARNED: i32 = COST * 45 / 1000;
+/// What hedges must leave untouched: early repeats of ten losses in a row.
+const RESERVE: i32 = 10 * COST;
+/// Most that is saved, and most that is owed.
+const LEVEL_MAX: i32 = 2 * RESERVE;
+
+/// The account of extra queries.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// What is there, from −[`LEVEL_MAX`] to [`LEVEL_MAX`].
+    level: i32,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { level: RESERVE }
+    }
+}
+
+impl Budget {
+    /// A question came.
+    pub fn earn(&mut self) {
+        self.add(EARNED);
+    }
+
+    /// Pays for a hedge, if that leaves the reserve untouched.
+    #[must_use]
+    pub fn pay_hedge(&mut self) -> bool {
+        self.level >= RESERVE + COST && self.pay_repeat()
+    }
+
+    /// Pays for an early repeat, if there is enough.
+    #[must_use]
+    pub fn pay_repeat(&mut self) -> bool {
+        let enough = self.level >= COST;
+        if enough {
+            self.add(-COST);
+        }
+        enough
+    }
+
+    /// Something was sent that had to be.
+    pub fn owe(&mut self) {
+        self.add(-COST);
+    }
+
+    /// What had been paid for was needed.
+    pub fn give_back(&mut self) {
+        self.add(COST);
+    }
+
+    /// Changes the level within its bounds.
+    fn add(&mut self, change: i32) {
+        self.level = (self.level + change).clamp(-LEVEL_MAX, LEVEL_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hedges_are_a_small_share_of_the_questions_and_leave_the_reserve() {
+        let mut budget = Budget::default();
+        let mut hedges = 0;
+        for _ in 0..1000 {
+            budget.earn();
+            hedges += i32::from(budget.pay_hedge());
+        }
+        assert_eq!(hedges, 45);
+        assert!((0..10).all(|_| budget.pay_repeat()));
+        assert!(!budget.pay_repeat());
+    }
+
+    #[test]
+    fn debts_are_bounded_and_worked_off_before_the_next_hedge() {
+        let mut budget = Budget::default();
+        (0..1000).for_each(|_| budget.owe());
+        (0..444).for_each(|_| budget.earn());
+        assert!(!budget.pay_repeat());
+        (0..23).for_each(|_| budget.earn());
+        assert!(budget.pay_repeat() && !budget.pay_hedge());
+    }
+}

@@ -1,0 +1,304 @@
+//! Whether an upstream can be relied on.
+//!
+//! | state | means | is asked |
+//! |---|---|---|
+//! | [`State::Up`] | it answers | as the policy says |
+//! | [`State::Suspect`] | it is silent, loses much, or fails often | when no other is up; probed |
+//! | [`State::Down`] | it has been silent for seconds | by probes only |
+//!
+//! An upstream is suspect as soon as three queries are overdue and nothing at all was heard from it
+//! since the first of them: at 1,000 questions a second, some 25 ms after it died. Good answers in
+//! a row bring it back, once what it lost and failed before has little weight.
+//!
+//! Deliberately absent: which upstream is asked instead ([`pool`](crate::pool)).
+
+use crate::{MILLISECOND_NANOS, SECOND_NANOS};
+use std::fmt;
+
+/// Overdue queries, with nothing heard since, that make an upstream suspect. At 10 % loss, three in
+/// a row happen by chance once in a thousand questions at low rates, never at high ones.
+const SILENT_MAX: u32 = 3;
+/// Overdue queries that make it down, if it has been silent for [`DOWN_AFTER_NANOS`], too.
+const SILENT_DOWN: u32 = 8;
+/// How long it has been silent before it is down, nanoseconds.
+const DOWN_AFTER_NANOS: u64 = 3 * SECOND_NANOS;
+/// Good answers in a row that bring a suspect back.
+const GOOD_MIN: u32 = 5;
+/// Outcomes before a share can be judged.
+const OUTCOMES_MIN: u32 = 16;
+/// Shares are in parts of this.
+const WHOLE: u32 = 1 << 16;
+/// Lost share above which an upstream is suspect.
+const LOST_MAX: u32 = WHOLE * 3 / 10;
+/// Failed share above which an upstream is suspect. Broken names fail everywhere: 1.5 % is normal.
+const FAILED_MAX: u32 = WHOLE / 2;
+/// Share of either below which a suspect can come back.
+const SHARE_BACK: u32 = WHOLE / 10;
+/// Time between probes of a suspect that answers, nanoseconds: it is back within 4 seconds.
+const PROBE_NANOS_GOOD: u64 = 100 * MILLISECOND_NANOS;
+/// Time between probes of a suspect that does not, and the first of a dead upstream, nanoseconds.
+const PROBE_NANOS_MIN: u64 = 500 * MILLISECOND_NANOS;
+/// Longest time between probes of a dead upstream, nanoseconds.
+pub const PROBE_NANOS_MAX: u64 = 16 * SECOND_NANOS;
+
+/// Whether an upstream can be relied on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It answers.
+    Up,
+    /// It is asked only when no other is up.
+    Suspect,
+    /// It is not asked.
+    Down,
+}
+
+/// Why an upstream is not up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nothing was heard from it.
+    Silent,
+    /// The network says that nobody is there, or a connection could not be made.
+    Unreachable,
+    /// It loses this share of the queries, percent.
+    Lossy(u8),
+    /// It answers this share of the queries with a failure, percent.
+    Failing(u8),
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silent => f.write_str("nothing was heard from it"),
+            Self::Unreachable => f.write_str("it cannot be reached"),
+            Self::Lossy(percent) => write!(f, "{percent} % of the queries got no answer"),
+            Self::Failing(percent) => write!(f, "{percent} % of the answers were failures"),
+        }
+    }
+}
+
+/// The health of an upstream.
+#[derive(Clone, Debug)]
+pub struct Health {
+    state: State,
+    /// Why it is not up.
+    trouble: Option<Trouble>,
+    /// When anything was last heard.
+    heard_at: u64,
+    /// Overdue queries sent after that.
+    silent: u32,
+    /// When the first of those was sent.
+    silent_since: u64,
+    /// Good answers in a row.
+    good: u32,
+    /// Share of the queries that got no answer.
+    lost: Share,
+    /// Share of the answers that were failures.
+    failed: Share,
+    /// When the next probe is due; only while it is not up.
+    probe_at: u64,
+    /// Time from that to the one after.
+    probe_interval: u64,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Self {
+            state: State::Up,
+            trouble: None,
+            heard_at: 0,
+            silent: 0,
+            silent_since: 0,
+            good: 0,
+            lost: Share::default(),
+            failed: Share::default(),
+            probe_at: 0,
+            probe_interval: PROBE_NANOS_MIN,
+        }
+    }
+}
+
+impl Health {
+    /// The state.
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Why it is not up; `None` when it is.
+    #[must_use]
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.trouble
+    }
+
+    /// The share of queries without an answer, in parts of 65,536.
+    #[must_use]
+    pub fn lost_share(&self) -> u32 {
+        self.lost.part
+    }
+
+    /// An answer came, or a `failure` in place of one.
+    pub fn heard(&mut self, now: u64, failure: bool) {
+        self.heard_at = now;
+        self.silent = 0;
+        self.lost.add(false);
+        self.failed.add(failure);
+        self.good = if failure { 0 } else { self.good + 1 };
+        if self.state == State::Down {
+            self.suspect(now, self.trouble.unwrap_or(Trouble::Silent));
+        }
+        let has_little = |share: &Share| share.part <= SHARE_BACK;
+        if self.good >= GOOD_MIN && has_little(&self.lost) && has_little(&self.failed) {
+            (self.state, self.trouble) = (State::Up, None);
+        } else if self.failed.exceeds(FAILED_MAX) {
+            self.suspect(now, Trouble::Failing(self.failed.percent()));
+        }
+    }
+
+    /// The answer to a query that was sent at `sent_at` is overdue.
+    pub fn overdue(&mut self, now: u64, sent_at: u64) {
+        if self.heard_at < sent_at {
+            self.missed(now, sent_at, Trouble::Silent);
+        }
+    }
+
+    /// A query could not even be sent, or came back as undeliverable.
+    pub fn unreachable(&mut self, now: u64, sent_at: u64) {
+        self.lost.add(true);
+        self.missed(now, sent_at, Trouble::Unreachable);
+    }
+
+    /// No answer to a query ever came.
+    pub fn lost(&mut self, now: u64) {
+        self.lost.add(true);
+        self.good = 0;
+        if self.state == State::Up && self.lost.exceeds(LOST_MAX) {
+            self.suspect(now, Trouble::Lossy(self.lost.percent()));
+        }
+    }
+
+    /// When the next probe is due; `None` while it is up.
+    #[must_use]
+    pub fn probe_at(&self) -> Option<u64> {
+        (self.state != State::Up).then_some(self.probe_at)
+    }
+
+    /// A probe is sent; the next one is due later each time, after `interval_max` at the latest.
+    pub fn probed(&mut self, now: u64, interval_max: u64) {
+        let interval = if self.good > 0 { PROBE_NANOS_GOOD } else { self.probe_interval };
+        self.probe_at = now + interval.min(interval_max);
+        if self.state == State::Down {
+            self.probe_interval = (2 * self.probe_interval).min(PROBE_NANOS_MAX);
+        }
+    }
+
+    /// One more query without a sign of life since it was sent.
+    fn missed(&mut self, now: u64, sent_at: u64, trouble: Trouble) {
+        if self.silent == 0 {
+            self.silent_since = sent_at;
+        }
+        self.silent += 1;
+        self.good = 0;
+        let for_long = now.saturating_sub(self.silent_since) >= DOWN_AFTER_NANOS;
+        match self.state {
+            State::Up if self.silent >= SILENT_MAX => self.suspect(now, trouble),
+            State::Suspect if self.silent >= SILENT_DOWN && for_long => {
+                self.state = State::Down;
+                self.trouble = Some(trouble);
+            }
+            _ => {}
+        }
+    }
+
+    /// Makes it suspect; the first probe follows soon.
+    fn suspect(&mut self, now: u64, trouble: Trouble) {
+        if self.state != State::Suspect {
+            self.probe_at = now + PROBE_NANOS_MIN / 2;
+            self.probe_interval = PROBE_NANOS_MIN;
+        }
+        self.state = State::Suspect;
+        self.trouble = Some(trouble);
+    }
+}
+
+/// A share of outcomes, each of which weighs a sixteenth when it comes and less later.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    /// In parts of [`WHOLE`].
+    part: u32,
+    /// How many outcomes there were, counted up to [`OUTCOMES_MIN`].
+    outcomes: u32,
+}
+
+impl Share {
+    /// One more outcome.
+    fn add(&mut self, counts: bool) {
+        self.part = self.part - self.part / 16 + if counts { WHOLE / 16 } else { 0 };
+        self.outcomes = (self.outcomes + 1).min(OUTCOMES_MIN);
+    }
+
+    /// Whether it is known to be above a limit.
+    fn exceeds(&self, limit: u32) -> bool {
+        self.outcomes == OUTCOMES_MIN && self.part > limit
+    }
+
+    /// In percent.
+    fn percent(&self) -> u8 {
+        (self.part.min(WHOLE) * 100 / WHOLE) as u8 // at most 100
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_overdue_queries_without_a_sign_of_life_make_a_suspect() {
+        let mut health = Health::default();
+        health.heard(10, false);
+        for sent_at in [9, 10, 11, 12] {
+            health.overdue(30, sent_at); // the first two were sent before something was heard
+        }
+        assert_eq!(health.state(), State::Up);
+        health.overdue(31, 13);
+        assert_eq!((health.state(), health.trouble()), (State::Suspect, Some(Trouble::Silent)));
+        for _ in 0..4 {
+            health.heard(40, false);
+        }
+        assert_eq!(health.state(), State::Suspect);
+        health.heard(40, false);
+        assert_eq!((health.state(), health.trouble()), (State::Up, None));
+    }
+
+    #[test]
+    fn long_silence_means_down_and_probes_that_become_rare() {
+        let mut health = Health::default();
+        for at in 1..=40 {
+            health.overdue(at * SECOND_NANOS / 10, at * SECOND_NANOS / 10 - 1);
+        }
+        assert_eq!(health.state(), State::Down);
+        let mut intervals = Vec::new();
+        for _ in 0..8 {
+            let now = health.probe_at().unwrap_or_default();
+            health.probed(now, PROBE_NANOS_MAX);
+            let next = health.probe_at().unwrap_or_default();
+            intervals.push((next - now) / MILLISECOND_NANOS);
+        }
+        assert_eq!(intervals, [500, 1000, 2000, 4000, 8000, 16_000, 16_000, 16_000]);
+        health.heard(50 * SECOND_NANOS, false);
+        assert_eq!(health.state(), State::Suspect);
+    }
+
+    #[test]
+    fn an_upstream_that_fails_or_loses_much_is_suspect_and_says_so() {
+        let mut failing = Health::default();
+        let mut lossy = Health::default();
+        for step in 0..100 {
+            failing.heard(step, step % 4 != 0);
+            if step % 2 == 0 { lossy.heard(step, false) } else { lossy.lost(step) }
+        }
+        assert_eq!((failing.state(), lossy.state()), (State::Suspect, State::Suspect));
+        let said = failing.trouble().map(|trouble| trouble.to_string()).unwrap_or_default();
+        assert!(said.ends_with("% of the answers were failures"), "{said}");
+        assert!(matches!(lossy.trouble(), Some(Trouble::Lossy(30..))), "{:?}", lossy.trouble());
+    }
+}
