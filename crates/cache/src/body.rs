@@ -5,8 +5,10 @@
 use zonda_wire::Type;
 use zonda_wire::name::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
 
-/// Octets of a TTL.
-const TTL_BYTES: usize = 4;
+/// Octets of a record between its owner and its data.
+const FIXED_BYTES: usize = 10;
+/// Octets of a compression pointer (rfc1035#4.1.4).
+const POINTER_BYTES: usize = 2;
 
 /// The octets are not the records that the counts promise, or OPT is among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,30 +27,78 @@ pub fn ttl_offsets(
     let mut at = 0;
     for _ in 0..counts.into_iter().map(u32::from).sum() {
         let fixed = skip_name(body, at).ok_or(NotRecords)?;
-        let fields = body.get(fixed..fixed + 10).ok_or(NotRecords)?;
+        let fields = body.get(fixed..fixed + FIXED_BYTES).ok_or(NotRecords)?;
         let rtype = Type(u16::from_be_bytes([fields[0], fields[1]]));
         if rtype == Type::OPT {
             return Err(NotRecords);
         }
         offsets.push(u16::try_from(fixed + 4).map_err(|_| NotRecords)?);
-        at = fixed + 10 + usize::from(u16::from_be_bytes([fields[8], fields[9]]));
+        at = fixed + FIXED_BYTES + usize::from(u16::from_be_bytes([fields[8], fields[9]]));
     }
     if at == body.len() { Ok(()) } else { Err(NotRecords) }
 }
 
 /// Where the name at `at` ends; pointers are not followed.
-fn skip_name(body: &[u8], mut at: usize) -> Option<usize> {
-    let start = at;
+fn skip_name(body: &[u8], at: usize) -> Option<usize> {
+    let end = labels_end(body, at)?;
+    Some(if *body.get(end)? == 0 { end + 1 } else { end + POINTER_BYTES })
+}
+
+/// Where the labels of the name at `at` end: at the root's octet or at a pointer.
+fn labels_end(body: &[u8], start: usize) -> Option<usize> {
+    let mut at = start;
     loop {
-        let len = usize::from(*body.get(at)?);
-        at += 1 + len;
-        match len {
-            0 => return Some(at),
-            1..=LABEL_BYTES_MAX if at - start < NAME_BYTES_MAX => {}
-            0xc0.. => return Some(at - len + 1),
+        match usize::from(*body.get(at)?) {
+            0 | 0xc0.. => return Some(at),
+            len @ 1..=LABEL_BYTES_MAX if at + len - start < NAME_BYTES_MAX => at += 1 + len,
             _ => return None,
         }
     }
+}
+
+/// Makes a body that was written behind one question fit behind another, whose name is the former's
+/// with `by` octets of labels before it. Only the names that our writer compresses are looked at.
+///
+/// # Errors
+/// When a place is too far for a pointer; the body is then of no use.
+pub fn shift_pointers(body: &mut [u8], counts: [u16; 3], by: usize) -> Result<(), NotRecords> {
+    let mut at = 0;
+    for _ in 0..counts.into_iter().map(u32::from).sum() {
+        at = shift_record(body, at, by).ok_or(NotRecords)?;
+    }
+    Ok(())
+}
+
+/// Shifts the pointers of the record at `at`; where the next one begins.
+fn shift_record(body: &mut [u8], at: usize, by: usize) -> Option<usize> {
+    let fixed = shift_name(body, at, by)?;
+    let fields = body.get(fixed..fixed + FIXED_BYTES)?;
+    let rtype = Type(u16::from_be_bytes([fields[0], fields[1]]));
+    let rdata = fixed + FIXED_BYTES;
+    let end = rdata + usize::from(u16::from_be_bytes([fields[8], fields[9]]));
+    match rtype {
+        Type::NS | Type::CNAME | Type::PTR | Type::MD | Type::MF => shift_name(body, rdata, by)?,
+        Type::MB | Type::MG | Type::MR => shift_name(body, rdata, by)?,
+        Type::MX => shift_name(body, rdata + 2, by)?,
+        Type::SOA | Type::MINFO => {
+            let second = shift_name(body, rdata, by)?;
+            shift_name(body, second, by)?
+        }
+        _ => end,
+    };
+    Some(end)
+}
+
+/// Shifts the pointer of the name at `at`, if it has one; where the name ends.
+fn shift_name(body: &mut [u8], at: usize, by: usize) -> Option<usize> {
+    let end = labels_end(body, at)?;
+    if body[end] == 0 {
+        return Some(end + 1);
+    }
+    let pointer: &mut [u8; POINTER_BYTES] = body.get_mut(end..)?.first_chunk_mut()?;
+    let target = usize::from(u16::from_be_bytes(*pointer)) + by;
+    *pointer = u16::try_from(target).ok()?.to_be_bytes(); // above 0xffff there is no room for it
+    Some(end + POINTER_BYTES)
 }
 
 /// Replaces the TTL at `offset` by what `change` makes of it.
@@ -56,7 +106,7 @@ fn skip_name(body: &[u8], mut at: usize) -> Option<usize> {
 pub fn change_ttl(body: &mut [u8], offset: u16, change: impl FnOnce(u32) -> u32) {
     let field = body.get_mut(usize::from(offset)..).and_then(|rest| rest.first_chunk_mut());
     if let Some(field) = field {
-        let octets: &mut [u8; TTL_BYTES] = field;
+        let octets: &mut [u8; 4] = field;
         *octets = change(u32::from_be_bytes(*octets)).to_be_bytes();
     }
 }
@@ -80,6 +130,23 @@ mod tests {
         offsets.iter().for_each(|&at| change_ttl(&mut aged, at, |ttl| ttl - 59));
         let differing = body.iter().zip(&aged).filter(|(a, b)| a != b).map(|(a, b)| (*a, *b));
         assert_eq!(differing.collect::<Vec<_>>(), [(60, 1); 3]);
+    }
+
+    #[test]
+    fn pointers_move_with_the_question_wherever_our_writer_puts_them() {
+        let soa =
+            b"\xc0\x0e\0\x06\0\x01\0\0\0\x3c\0\x1c\x01m\xc0\x0e\x01h\xc0\x20....................";
+        let mx = b"\x01a\xc0\x0c\0\x0f\0\x01\0\0\0\x3c\0\x04\0\x05\xc0\x0c";
+        let text = b"\0\0\x10\0\x01\0\0\0\x3c\0\x02\xc0\x0c";
+        let mut body = [&soa[..], mx, text].concat();
+        let before = body.clone();
+        assert_eq!(shift_pointers(&mut body, [1, 1, 1], 5), Ok(()));
+        let changed = before.iter().zip(&body).enumerate().filter(|(_, (a, b))| a != b);
+        let changed: Vec<_> = changed.map(|(at, (a, b))| (at, b - a)).collect();
+        let mx_at = soa.len();
+        let expected = [1, 15, 19, mx_at + 3, mx_at + 17].map(|at| (at, 5));
+        assert_eq!(changed, expected);
+        assert_eq!(shift_pointers(&mut body, [1, 1, 1], 0x3fff), Err(NotRecords));
     }
 
     #[test]

@@ -1,19 +1,27 @@
 //! The cache as a whole: shards, and what is asked of them.
 
+use crate::body::shift_pointers;
 use crate::index::Place;
 use crate::policy::Limits;
 use crate::shard::{Shard, UNIT_BYTES, UNITS_MAX};
-use crate::{Answer, Failure, Hit, Key, Kind, Lifetime};
+use crate::{Answer, Entry, Failure, Hit, Key, Kind, Lifetime, walk};
 use std::fmt;
+use zonda_wire::name::is_at_or_below;
 
 /// The smallest cache, octets. It has room for the largest answers of everyday.
 pub const BYTES_MIN: usize = 256 << 10;
-/// Octets of a shard that suffice for any message; a larger cache has more shards.
-const SHARD_BYTES: usize = 4 << 20;
-/// Shards of a cache that is not huge: enough for the threads that write.
+/// Octets of a shard that suffice for any message.
+const SHARD_BYTES_MIN: usize = 4 << 20;
+/// Octets of a shard that are looked through in milliseconds.
+const SHARD_BYTES_MAX: usize = 32 << 20;
+/// Shards of a cache of middling size: enough for the threads that write.
 const SHARDS: usize = 16;
 /// How long who claimed a refresh has time for it before another may try.
 pub const REFRESH_SECS: u32 = 10;
+
+/// Most names above a name that [`Cache::find_cut`] looks at. Each costs a line of memory, and a
+/// name can have 127.
+pub const CUTS_MAX: usize = 8;
 
 /// Answers that were given before, shared by all threads.
 pub struct Cache {
@@ -64,9 +72,9 @@ impl Cache {
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         let bytes_max = bytes_max.max(BYTES_MIN);
-        let few = (bytes_max / SHARD_BYTES).clamp(1, SHARDS);
-        let needed = bytes_max.div_ceil(UNITS_MAX * UNIT_BYTES).next_power_of_two();
-        let count = (1 << few.ilog2()).max(needed).min(Place::SHARDS_MAX);
+        let few = (bytes_max / SHARD_BYTES_MIN).clamp(1, SHARDS);
+        let many = bytes_max.div_ceil(SHARD_BYTES_MAX).next_power_of_two();
+        let count = many.max(1 << few.ilog2()).min(Place::SHARDS_MAX);
         let units = (bytes_max / count / UNIT_BYTES).min(UNITS_MAX);
         Self { shards: (0..count).map(|_| Shard::new(units)).collect(), bytes_max }
     }
@@ -110,6 +118,28 @@ impl Cache {
             _ if own.is_none() => None,
             _ => self.find_exactly(key, now_secs, out), // copied once more: `out` may have changed
         }
+    }
+
+    /// Copies the answer that a name above does not exist, so that this one does not either
+    /// (rfc8020#2). For questions that [`find`](Self::find) knows nothing about.
+    ///
+    /// `ancestors` tells of names above, best nearest to the root first: how many octets of the
+    /// name stand before theirs, and their hashes. At most [`CUTS_MAX`] are looked at.
+    pub fn find_cut(
+        &self,
+        key: &Key<'_>,
+        ancestors: impl IntoIterator<Item = (usize, u64)>,
+        now_secs: u32,
+        out: &mut [u8],
+    ) -> Option<Hit> {
+        ancestors.into_iter().take(CUTS_MAX).find_map(|(skip, hash)| {
+            let ancestor = Key { name: key.name.get(skip..)?, hash, ..key.of_every_type() };
+            let hit = self.find_exactly(&ancestor, now_secs, out).filter(|hit| !hit.is_stale)?;
+            if let Some(body) = out.get_mut(..hit.body_bytes) {
+                shift_pointers(body, hit.counts, skip).ok()?;
+            }
+            Some(Hit { refresh_due: false, ..hit })
+        })
     }
 
     /// What is stored under just this key.
@@ -175,6 +205,40 @@ impl Cache {
     /// Forgets what is stored under just this key.
     fn remove_exactly(&self, key: &Key<'_>) -> bool {
         self.shard(key.place()).write().remove(key)
+    }
+
+    /// Forgets every answer to questions for a name, in lower case; how many there were.
+    pub fn remove_name(&self, name: &[u8]) -> u64 {
+        self.remove_where(|entry| entry.name == name)
+    }
+
+    /// Forgets every answer to questions for a name and all below it; how many there were.
+    pub fn remove_tree(&self, name: &[u8]) -> u64 {
+        self.remove_where(|entry| is_at_or_below(entry.name, name))
+    }
+
+    /// Forgets what `gone` says yes to; how many answers that were.
+    fn remove_where(&self, gone: impl Fn(&Entry<'_>) -> bool) -> u64 {
+        let mut count = 0;
+        for shard in &self.shards {
+            walk::retain(shard, |entry| {
+                let gone = gone(entry);
+                count += u64::from(gone);
+                !gone
+            });
+        }
+        count
+    }
+
+    /// Shows every answer, also those that expired. Writers wait for a shard at a time, some
+    /// milliseconds, so `visit` should not dawdle.
+    pub fn for_each(&self, mut visit: impl FnMut(&Entry<'_>)) {
+        self.shards.iter().for_each(|shard| {
+            walk::retain(shard, |entry| {
+                visit(entry);
+                true
+            });
+        });
     }
 
     /// Forgets everything.

@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn the_oldest_of_a_bucket_is_forgotten_first() {
         let mut ghosts = Ghosts::new(1);
-        let places: Vec<Place> = (1..=5).map(|i| Place(i << 6)).collect();
+        let places: Vec<Place> = (1..=5).map(|i| Place(i << 10)).collect();
         places.iter().for_each(|&place| ghosts.insert(place));
         let taken: Vec<bool> = places.iter().map(|&place| ghosts.take(place)).collect();
         assert_eq!(taken, [false, true, true, true, true]);

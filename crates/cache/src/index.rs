@@ -34,9 +34,9 @@ pub struct Place(pub u64);
 
 impl Place {
     /// Most shards that the bits suffice for.
-    pub const SHARDS_MAX: usize = 64;
+    pub const SHARDS_MAX: usize = 1024;
 
-    /// One of `shards` shards, a power of two: bits 0–5.
+    /// One of `shards` shards, a power of two: bits 0–9.
     #[inline]
     pub fn shard(self, shards: usize) -> usize {
         self.0 as usize & (shards - 1)
@@ -48,15 +48,15 @@ impl Place {
         (((self.0 >> 32) * buckets as u64) >> 32) as usize
     }
 
-    /// What tells the entries of a bucket apart: bits 6–31.
+    /// What tells the entries of a bucket apart: bits 10–35.
     #[inline]
     fn tag(self) -> u64 {
-        self.0 >> 6 << TAG_SHIFT
+        self.0 >> 10 << TAG_SHIFT
     }
 
-    /// What an entry is remembered by when it is gone, never zero: bits 6–37.
+    /// What an entry is remembered by when it is gone, never zero: bits 10–41.
     pub fn fingerprint(self) -> u32 {
-        ((self.0 >> 6) as u32).max(1)
+        ((self.0 >> 10) as u32).max(1)
     }
 }
 

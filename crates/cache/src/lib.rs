@@ -64,11 +64,13 @@ mod key;
 pub mod policy;
 mod ring;
 mod shard;
+mod walk;
 mod words;
 
-pub use cache::{BYTES_MIN, Cache, REFRESH_SECS, Refused, Stats};
+pub use cache::{BYTES_MIN, CUTS_MAX, Cache, REFRESH_SECS, Refused, Stats};
 pub use key::{Answer, Failure, Hit, Key, Kind, Lifetime};
 pub use policy::Policy;
+pub use walk::Entry;
 
 /// The TTL of every record of a stale answer, seconds (rfc8767#4).
 pub const STALE_TTL_SECS: u32 = 30;

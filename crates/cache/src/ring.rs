@@ -81,6 +81,11 @@ impl Ring {
         self.tail
     }
 
+    /// Behind the youngest entry.
+    pub fn head(&self) -> Position {
+        self.head
+    }
+
     /// Whether no entry is left.
     pub fn is_empty(&self) -> bool {
         self.head == self.tail

@@ -157,3 +157,25 @@ fn an_alias_to_a_name_that_does_not_exist_holds_for_its_type_alone() {
     assert!(find(&cache, &key(&name), 0).is_some());
     assert!(find(&cache, &Key { qtype: Type::AAAA, ..key(&name) }, 0).is_none());
 }
+
+#[test]
+fn a_name_that_does_not_exist_answers_for_all_below_with_its_pointers_moved() {
+    let [above, below] = ["gone.example", "a.b.gone.example"].map(name);
+    // The root's SOA record, with its first name below `example`: offset 12 + 5.
+    let mut soa = denial().body.to_vec();
+    soa.splice(11..12, *b"\x02ns\xc0\x11");
+    soa[10] += 4;
+    let denied = Answer { body: &soa, ..denial() };
+    let cache = Cache::new(BYTES_MIN);
+    cache.insert(&key(&above), &denied, lifetime(0, 60)).unwrap();
+    let mut out = [0; 100];
+    let ancestors = [2, 4, 9].map(|skip| (skip, common::hash(&below[skip..])));
+    assert!(cache.find(&key(&below), 0, &mut out).is_none());
+    let hit = cache.find_cut(&key(&below), ancestors, 0, &mut out).unwrap();
+    soa[15] += 4;
+    assert_eq!((hit.kind, &out[..hit.body_bytes]), (Kind::NxDomain, &soa[..]));
+    assert!(cache.find_cut(&key(&below), ancestors, 60, &mut out).is_none(), "stale");
+    let other = Key { source: 1, ..key(&below) };
+    assert!(cache.find_cut(&other, ancestors, 0, &mut out).is_none());
+    assert!(cache.find_cut(&key(&above), [(5, common::hash(&above[5..]))], 0, &mut out).is_none());
+}

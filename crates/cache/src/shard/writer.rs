@@ -347,6 +347,25 @@ impl<'s> Writing<'s> {
         self.publish_tail(LogName::Main);
     }
 
+    /// Shows every entry with its words and its frequency; forgets those that `keep` does not want.
+    pub fn retain(&mut self, mut keep: impl FnMut(&Header, &[AtomicU64], u64) -> bool) {
+        for log in [LogName::Main, LogName::Small] {
+            let ring = self.writer.rings[log as usize];
+            let mut at = ring.tail();
+            while at < ring.head() {
+                let (header, entry) = self.shard.entry(log, at).expect("an entry begins here");
+                let word = Word::new(header.place, log, at, 0);
+                if let Some(slot) = self.shard.index.slot_of(header.place, word) {
+                    let word = Word(slot.load(Relaxed));
+                    if !keep(&header, entry, word.frequency()) {
+                        self.forget(&Live { slot, word, header, entry });
+                    }
+                }
+                at = ring.after(at, header.words());
+            }
+        }
+    }
+
     /// Adds what was counted.
     pub fn add_stats(&self, stats: &mut Stats) {
         let own = &self.writer.stats;

@@ -1,0 +1,95 @@
+//! Looking through the cache, and forgetting by name.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{addresses, answer, find, key, lifetime, name};
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread;
+use zonda_cache::{Cache, Key};
+use zonda_wire::Type;
+
+/// Ends the writers, also when a test fails.
+struct Stops<'s>(&'s AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// A cache with an answer for each name.
+fn filled(names: &[Vec<u8>]) -> Cache {
+    let cache = Cache::new(8 << 20);
+    for name in names {
+        let body = addresses(1 + name.len() as u16 % 3, 60, common::hash(name));
+        cache.insert(&key(name), &answer(&body), lifetime(5, 60)).unwrap();
+    }
+    cache
+}
+
+#[test]
+fn every_answer_is_shown_as_it_was_stored() {
+    let names: Vec<_> = (0..5_000).map(|i| name(&format!("host{i}.example"))).collect();
+    let cache = filled(&names);
+    let mut seen = BTreeSet::new();
+    cache.for_each(|entry| {
+        assert_eq!((entry.qtype, entry.source), (Some(Type::A), 0));
+        assert_eq!((entry.stored_at, entry.expires_at, entry.stale_until), (5, 65, 665));
+        let records = 1 + entry.name.len() as u16 % 3;
+        assert_eq!(entry.answer.body, addresses(records, 60, common::hash(entry.name)));
+        assert!(seen.insert(entry.name.to_vec()));
+    });
+    assert_eq!(seen.len() as u64, cache.stats().entries);
+}
+
+#[test]
+fn a_name_and_a_tree_are_forgotten() {
+    let texts = ["example", "a.example", "b.a.example", "ba.example", "a.test"];
+    let names = texts.map(name);
+    let cache = filled(&names);
+    let other = Key { qtype: Type::AAAA, ..key(&names[1]) };
+    cache.insert(&other, &answer(&addresses(1, 60, 0)), lifetime(5, 60)).unwrap();
+    let there = || names.iter().map(|name| find(&cache, &key(name), 5).is_some());
+    assert_eq!(cache.remove_name(&name("a.example")), 2);
+    assert!(there().eq([true, false, true, true, true]));
+    assert_eq!(cache.remove_name(&name("a.example")), 0);
+    assert_eq!(cache.remove_tree(&name("a.example")), 1);
+    assert!(there().eq([true, false, false, true, true]));
+    assert_eq!(cache.remove_tree(&name("example")), 2);
+    assert!(there().eq([false, false, false, false, true]));
+    assert_eq!((cache.remove_tree(&name(".")), cache.stats().entries), (1, 0));
+}
+
+#[test]
+fn a_walk_among_writers_misses_nothing_that_stays() {
+    let names: Vec<_> = (0..3_000).map(|i| name(&format!("host{i}.example"))).collect();
+    let cache = Cache::new(1 << 20);
+    let store = |name: &Vec<u8>| {
+        let body = addresses(1, 60, 0);
+        cache.insert(&key(name), &answer(&body), lifetime(5, 60)).unwrap();
+    };
+    names.iter().for_each(store);
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // So few are written over and over that nothing else is dropped, but all goes round.
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                names[..50].iter().for_each(store);
+            }
+        });
+        let _stops = Stops(&stop);
+        for _ in 0..20 {
+            let mut seen = BTreeSet::new();
+            cache.for_each(|entry| {
+                seen.insert(entry.name.to_vec());
+            });
+            let there = |name: &&Vec<u8>| find(&cache, &key(name), 5).is_some();
+            let missed = names[50..].iter().filter(there).filter(|name| !seen.contains(*name));
+            assert_eq!(missed.count(), 0);
+        }
+    });
+}
