@@ -82,7 +82,7 @@ pub struct Form {
     pub over_tcp: bool,
     /// With OPT.
     pub edns: bool,
-    /// With the case of the name mixed at random.
+    /// With the case of the name mixed at random; never over a stream, where nobody forges blindly.
     pub mixed_case: bool,
 }
 
@@ -381,11 +381,11 @@ impl Exchange {
     ) {
         let Some(slot) = self.attempts.get_mut(usize::from(self.count)) else { return };
         let member = &mut pool.members[upstream];
-        let form = Form {
-            over_tcp: self.form.over_tcp && !member.stream,
-            edns: self.form.edns && member.edns.is_on(now),
-            mixed_case: self.form.mixed_case && member.mixed_case.is_on(now),
-        };
+        let over_tcp = self.form.over_tcp && !member.stream;
+        let stream = over_tcp || member.stream;
+        let mixed_case = self.form.mixed_case && !stream && member.mixed_case.is_on(now);
+        let edns = self.form.edns && member.edns.is_on(now);
+        let form = Form { over_tcp, edns, mixed_case };
         let index = upstream as u8; // a pool has at most 64
         let (waits, overdue) = (true, false);
         *slot = Attempt { sent_at: now, upstream: index, form, kind, waits, paid, overdue };
@@ -395,7 +395,7 @@ impl Exchange {
         member.counters.hedges += u64::from(kind == Kind::Hedge);
         member.counters.repeats += u64::from(kind == Kind::Repeat);
         let mut overdue_after = member.rtt.overdue_after(now);
-        if form.over_tcp || member.stream {
+        if stream {
             overdue_after = overdue_after.max(STREAM_OVERDUE_NANOS_MIN);
         }
         let before = self.attempts[..usize::from(self.count)].iter();

@@ -7,6 +7,7 @@
 //! | `exchange` | the life of one question: whom it is sent to, when again, what clients are told |
 //! | `rtt`, `health`, `capability` | what is known of an upstream |
 //! | `budget` | how many queries may be sent beside those that questions need |
+//! | `query` | the query that an upstream gets |
 //! | `check` | whether a message answers what was sent, and what to do when it does not |
 //! | `answer` | the records of an answer that belong to the question |
 //!
@@ -21,6 +22,7 @@ pub mod exchange;
 pub mod health;
 pub mod notation;
 pub mod pool;
+pub mod query;
 pub mod rtt;
 
 pub use answer::{Answer, Unfit};
@@ -28,6 +30,7 @@ pub use check::{Failure, Mismatch, Repeat, Sent, Verdict, check};
 pub use exchange::{Action, Exchange, Outcome};
 pub use notation::{Host, NotationError, Transport, Upstream};
 pub use pool::{Member, Policy, Pool, Settings};
+pub use query::Question;
 
 /// Nanoseconds of a millisecond.
 const MILLISECOND_NANOS: u64 = 1_000_000;

@@ -1,0 +1,162 @@
+//! The query that an upstream gets.
+//!
+//! It holds one question, its letters in mixed case, RD, perhaps CD, and an OPT record with our
+//! cookie. Nothing of the client's own message is passed on, so that no option of it, such as its
+//! subnet, can leave.
+//!
+//! Deliberately absent: ids and randomness, which are arguments.
+
+use crate::capability::Cookies;
+use crate::check::Sent;
+use crate::exchange::Form;
+use zonda_wire::query::{HEADER_BYTES, flag, option};
+use zonda_wire::{Class, Type};
+
+/// The largest UDP answer that is asked for, octets: it fits one packet nearly everywhere
+/// (rfc9715).
+pub const UDP_BYTES: u16 = 1232;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'n> {
+    /// The name, uncompressed.
+    pub name: &'n [u8],
+    /// The type.
+    pub qtype: Type,
+    /// The class.
+    pub qclass: Class,
+    /// DNSSEC records are wanted (rfc3225).
+    pub dnssec_ok: bool,
+    /// Data need not be validated (rfc4035#3.2.2).
+    pub checking_disabled: bool,
+}
+
+/// A random bit for each octet of a name: if it is set and the octet a letter, its case changes.
+pub type CaseBits = [u64; 4];
+
+impl Question<'_> {
+    /// Writes the query over what is in `out`. Without EDNS, DO and the cookies stay out.
+    pub fn write(
+        &self,
+        id: u16,
+        form: Form,
+        case: &CaseBits,
+        cookies: &Cookies,
+        out: &mut Vec<u8>,
+    ) {
+        let flags = if self.checking_disabled { flag::RD | flag::CD } else { flag::RD };
+        out.clear();
+        put(out, &[id, flags, 1, 0, 0, u16::from(form.edns)]);
+        out.extend_from_slice(self.name);
+        if form.mixed_case {
+            mix_case(&mut out[HEADER_BYTES..], case);
+        }
+        put(out, &[self.qtype.0, self.qclass.0]);
+        if form.edns {
+            self.write_opt(cookies, out);
+        }
+    }
+
+    /// What an answer to a query written by [`write`](Self::write) is checked against.
+    #[must_use]
+    pub fn sent<'q>(&self, query: &'q [u8], form: Form, client: [u8; 8], stream: bool) -> Sent<'q> {
+        let end = (HEADER_BYTES + self.name.len() + 4).min(query.len());
+        Sent {
+            id: query.first_chunk().map_or(0, |id| u16::from_be_bytes(*id)),
+            question: query.get(HEADER_BYTES..end).unwrap_or_default(),
+            mixed_case: form.mixed_case,
+            edns: form.edns,
+            cookie: form.edns.then_some(client),
+            stream,
+        }
+    }
+
+    /// Appends an OPT record with a COOKIE option (rfc6891#6.1.2, rfc7873#4).
+    fn write_opt(&self, cookies: &Cookies, out: &mut Vec<u8>) {
+        let flags = if self.dnssec_ok { 0x8000 } else { 0 };
+        let (client, server) = (cookies.client(), cookies.server());
+        let cookie_len = (client.len() + server.len()) as u16; // at most 40
+        out.push(0); // the root's name
+        put(out, &[Type::OPT.0, UDP_BYTES, 0, flags, 4 + cookie_len, option::COOKIE, cookie_len]);
+        out.extend_from_slice(&client);
+        out.extend_from_slice(server);
+    }
+}
+
+/// Appends numbers of two octets.
+fn put(out: &mut Vec<u8>, words: &[u16]) {
+    words.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
+}
+
+/// Changes the case of the letters whose bits are set; length octets are no letters.
+fn mix_case(name: &mut [u8], case: &CaseBits) {
+    for (index, octet) in name.iter_mut().enumerate() {
+        let bit = case[index / 64 % 4] >> (index % 64) & 1 == 1;
+        if bit && octet.is_ascii_alphabetic() {
+            *octet ^= 0x20;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::check::{Verdict, check};
+    use zonda_wire::query::flag::QR;
+    use zonda_wire::{Message, Name, Query};
+
+    const FORM: Form = Form { over_tcp: false, edns: true, mixed_case: true };
+
+    /// A query for `www.example AAAA` in a form, as octets.
+    fn query(form: Form, server_cookie: &[u8]) -> Vec<u8> {
+        let name: Name = "www.example".parse().unwrap();
+        let mut cookies = Cookies::new(*b"client01");
+        cookies.remember(server_cookie);
+        let mut out = b"something else".to_vec();
+        question(&name).write(7, form, &[0b1010_1010, 0, 0, 0], &cookies, &mut out);
+        out
+    }
+
+    fn question(name: &Name) -> Question<'_> {
+        Question {
+            name: name.as_wire(),
+            qtype: Type::AAAA,
+            qclass: Class::IN,
+            dnssec_ok: true,
+            checking_disabled: false,
+        }
+    }
+
+    #[test]
+    fn a_query_has_mixed_case_do_and_both_cookies() {
+        let octets = query(FORM, b"server-8");
+        let read = Message::parse(&octets).unwrap();
+        assert_eq!((read.id, read.flags), (7, flag::RD));
+        assert_eq!(read.questions[0].name.to_string(), "WwW.ExAmple.");
+        let opt = read.opt.unwrap();
+        assert_eq!((opt.udp_bytes, opt.dnssec_ok()), (1232, true));
+        assert_eq!(opt.option(option::COOKIE), Some(&b"client01server-8"[..]));
+        assert!(Query::parse(&octets).is_ok());
+    }
+
+    #[test]
+    fn what_an_upstream_does_not_understand_stays_out() {
+        let plain = Form { edns: false, mixed_case: false, ..FORM };
+        let read = Message::parse(&query(plain, b"")).unwrap();
+        assert_eq!(read.questions[0].name.to_string(), "www.example.");
+        assert_eq!(read.opt, None);
+    }
+
+    #[test]
+    fn an_answer_is_checked_against_what_was_sent() {
+        let name: Name = "www.example".parse().unwrap();
+        let octets = query(FORM, b"");
+        let sent = question(&name).sent(&octets, FORM, *b"client01", false);
+        let mut answer = octets.clone();
+        answer[2] |= (QR >> 8) as u8;
+        assert!(matches!(check(&sent, &answer), Verdict::Accept(_)));
+        answer[13] ^= 0x20;
+        assert!(matches!(check(&sent, &answer), Verdict::Ignore(_)));
+    }
+}
