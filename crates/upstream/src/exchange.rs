@@ -91,6 +91,8 @@ pub struct Form {
 pub enum Reason {
     /// All upstreams are down: 22, No Reachable Authority.
     AllDown,
+    /// All that are not down have as many queries outstanding as they may: 0, Other Error.
+    Busy,
     /// None answered in time: 22, No Reachable Authority.
     Timeout,
     /// The network could not deliver: 23, Network Error.
@@ -104,6 +106,7 @@ impl Reason {
     #[must_use]
     pub fn ede(self) -> Ede {
         match self {
+            Self::Busy => Ede::OTHER,
             Self::AllDown | Self::Timeout => Ede::NO_REACHABLE_AUTHORITY,
             Self::Failed(Failure::Malformed | Failure::Unfit(_)) => Ede::INVALID_DATA,
             Self::Unreachable | Self::Failed(_) => Ede::NETWORK_ERROR,
@@ -116,6 +119,7 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AllDown => f.write_str("all upstreams are down"),
+            Self::Busy => f.write_str("too many queries wait for the upstreams"),
             Self::Timeout => f.write_str("no upstream answered in time"),
             Self::Unreachable => f.write_str("no upstream can be reached"),
             Self::Failed(failure) => write!(f, "all upstreams failed; of the last, {failure}"),
@@ -246,7 +250,8 @@ impl Exchange {
             ends_at: None,
         };
         let Some(chosen) = pool.choose(now, key, random, Set::default(), true) else {
-            exchange.fail(now, Reason::AllDown, actions);
+            let reason = if pool.is_down() { Reason::AllDown } else { Reason::Busy };
+            exchange.fail(now, reason, actions);
             return exchange;
         };
         pool.budget.earn();

@@ -7,6 +7,7 @@
 //! | `exchange` | the life of one question: whom it is sent to, when again, what clients are told |
 //! | `rtt`, `health`, `capability` | what is known of an upstream |
 //! | `budget` | how many queries may be sent beside those that questions need |
+//! | `admission` | who may wait when many want to |
 //! | `query` | the query that an upstream gets |
 //! | `check` | whether a message answers what was sent, and what to do when it does not |
 //! | `answer` | the records of an answer that belong to the question |
@@ -14,6 +15,7 @@
 //! Deliberately absent: sockets, clocks, threads, randomness, and the cache. Times are nanoseconds
 //! of a clock that the caller chooses, and arguments.
 
+pub mod admission;
 pub mod answer;
 mod budget;
 pub mod capability;
@@ -25,6 +27,7 @@ pub mod pool;
 pub mod query;
 pub mod rtt;
 
+pub use admission::{Admission, Ticket};
 pub use answer::{Answer, Unfit};
 pub use check::{Failure, Mismatch, Repeat, Sent, Verdict, check};
 pub use exchange::{Action, Exchange, Outcome};

@@ -66,7 +66,8 @@ pub enum Policy {
     Hash,
 }
 
-/// How long things may take. All times are nanoseconds since the question came.
+/// Who is asked, how many at a time, and how long things may take. Times are nanoseconds since the
+/// question came.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Who is asked.
@@ -77,6 +78,8 @@ pub struct Settings {
     pub patience_nanos: u64,
     /// When the question is given up; a later answer is of use to nobody.
     pub fetch_nanos: u64,
+    /// Most queries that wait for one upstream at a time.
+    pub outstanding_max: u32,
 }
 
 impl Default for Settings {
@@ -86,6 +89,7 @@ impl Default for Settings {
             stale_nanos: 1800 * MILLISECOND_NANOS, // resolvers of hosts wait for 2 s or more
             patience_nanos: 5 * SECOND_NANOS,
             fetch_nanos: 10 * SECOND_NANOS,
+            outstanding_max: 10_000,
         }
     }
 }
@@ -169,7 +173,7 @@ impl Member {
 pub struct Pool {
     /// What is known of each, in the order of the configuration.
     pub members: Vec<Member>,
-    /// How long things may take, and who is asked.
+    /// Who is asked, how many at a time, and how long things may take.
     pub settings: Settings,
     /// How many queries may be sent beside those that questions need.
     pub(crate) budget: Budget,
@@ -200,7 +204,8 @@ impl Pool {
     }
 
     /// The upstream to ask next. `key` is the hash of the question's name, `without` are those that
-    /// were asked already; with `again`, one of them may be asked again rather than a suspect.
+    /// were asked already; with `again`, one of them may be asked again rather than a suspect. `None`
+    /// when all are down or have as many queries outstanding as they may.
     pub(crate) fn choose(
         &mut self,
         now: u64,
@@ -215,7 +220,9 @@ impl Pool {
             .filter(|&(_, fresh)| fresh || again)
             .find_map(|(state, fresh)| {
                 let fits = |index: usize, member: &Member| {
-                    member.health.state() == state && !(fresh && without.contains(index))
+                    member.health.state() == state
+                        && !(fresh && without.contains(index))
+                        && member.outstanding < self.settings.outstanding_max
                 };
                 self.best(now, key, random, fits)
             })
@@ -364,6 +371,17 @@ mod tests {
             let is = part.choose(0, key, 0, Set::default(), true);
             assert!(was == is || was == Some(1));
         }
+    }
+
+    #[test]
+    fn an_upstream_with_enough_to_do_is_passed_over() {
+        let mut pool = pool(Policy::InOrder);
+        pool.settings.outstanding_max = 2;
+        pool.members[0].outstanding = 2;
+        assert_eq!(choices(&mut pool), [1; 9]);
+        pool.members.iter_mut().for_each(|member| member.outstanding = 2);
+        assert_eq!(choices(&mut pool), []);
+        assert!(!pool.is_down());
     }
 
     #[test]
