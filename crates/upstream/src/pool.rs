@@ -204,8 +204,8 @@ impl Pool {
     }
 
     /// The upstream to ask next. `key` is the hash of the question's name, `without` are those that
-    /// were asked already; with `again`, one of them may be asked again rather than a suspect. `None`
-    /// when all are down or have as many queries outstanding as they may.
+    /// were asked already; with `again`, one of them may be asked again rather than a suspect.
+    /// `None` when all are down or have as many queries outstanding as they may.
     pub(crate) fn choose(
         &mut self,
         now: u64,
