@@ -122,7 +122,7 @@ fn a_bar_is_drawn_on_a_terminal_and_gone_at_the_end() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}");
     assert!(text.contains(" of 100 queries/s, 0.000 % lost, p99 "), "{text:?}");
-    let (_, after) = text.rsplit_once(" s left").unwrap();
+    let (_, after) = text.rsplit_once(" s left, ").unwrap();
     assert!(after.contains("\u{1b}[2K"), "the bar's line is erased: {after:?}");
     assert!(after.contains("sent "), "{after:?}");
 }

@@ -193,6 +193,14 @@ pub struct Latency {
     pub percentiles: Vec<(f64, f64)>,
 }
 
+impl Latency {
+    /// A percentile in microseconds, if it is among those that are kept.
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> Option<f64> {
+        self.percentiles.iter().find(|(one, _)| *one == percent).map(|(_, micros)| *micros)
+    }
+}
+
 /// Latency at a rate below saturation, sent on a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadPoint {
@@ -204,6 +212,14 @@ pub struct LoadPoint {
     pub traffic: Traffic,
     /// Time from the scheduled moment of sending to the reply.
     pub latency: Latency,
+    /// How long after their scheduled moments queries were sent, which is part of the latency;
+    /// absent in runs that were written before it was measured.
+    #[serde(default)]
+    pub lateness: Option<Latency>,
+    /// Whether the generator's lateness is half or more of the 99.9th percentile of latency, which
+    /// then says nothing of the server.
+    #[serde(default)]
+    pub is_generator_late: bool,
     /// CPU time of the server for each answered query, in microseconds.
     pub cpu_micros_per_query: f64,
 }

@@ -6,8 +6,9 @@ mod scripted;
 
 use scripted::{Act, ScriptedServer};
 use std::time::Duration;
+use zonda_bench::data::Latency;
 use zonda_bench::load::limits::{Broken, Limits};
-use zonda_bench::load::{self, End, Form, Mode, Outcome, Pace, Plan, Queries};
+use zonda_bench::load::{self, End, Form, LoadError, Mode, Outcome, Pace, Plan, Queries};
 use zonda_bench::ramp::{self, Event, Ramp};
 
 /// A plan for `count` queries, ten outstanding. Times are far from those of the scripts, so that a
@@ -164,6 +165,33 @@ fn a_stalled_server_cannot_hide_it_from_a_schedule() {
     assert!(slow_with(Mode::Open { rate: 1000.0 }) >= 100);
     // The others are those that a busy machine delays.
     assert!(slow_with(Mode::Closed { outstanding: 1, rate_max: None }) < 50);
+}
+
+#[test]
+fn a_generator_that_was_late_says_so() {
+    let server = ScriptedServer::start(vec![Act::Answer]);
+    let mut plan = plan(&server, 200);
+    (plan.mode, plan.timeout) = (Mode::Open { rate: 1000.0 }, Duration::from_secs(10));
+    let outcome = run(&plan);
+    let lateness = outcome.lateness.clone().unwrap();
+    assert!(outcome.latency.max >= lateness.max, "{lateness:?}");
+    let with_tail =
+        |micros| Some(Latency { percentiles: vec![(99.9, micros)], ..lateness.clone() });
+    let with = |tail| Outcome { lateness: tail, ..outcome.clone() }.is_generator_late();
+    let tail = outcome.latency.percentile(99.9).unwrap();
+    assert!(with(with_tail(tail)) && !with(with_tail(tail / 3.0)) && !with(None));
+    plan.mode = Mode::Closed { outstanding: 1, rate_max: Some(1000.0) };
+    assert_eq!(run(&plan).lateness, None);
+}
+
+#[test]
+fn spinning_needs_a_cpu_for_each_thread() {
+    let server = ScriptedServer::start(vec![Act::Answer]);
+    let mut plan = plan(&server, 100);
+    (plan.mode, plan.spin) = (Mode::Open { rate: 1000.0 }, true);
+    assert!(matches!(load::run(&plan, None), Err(LoadError::Plan(_))));
+    plan.cpus = zonda_netio::process::allowed_cpus().unwrap();
+    assert_eq!(counts(&run(&plan)), ([100, 100, 0], [0; 5]));
 }
 
 #[test]

@@ -26,7 +26,8 @@ impl Bar {
     /// A bar for a run of this plan that begins now.
     pub fn new(plan: &Plan) -> Self {
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
-        let style = ProgressStyle::with_template("{bar:20} {msg}").expect("the template is sound");
+        let style =
+            ProgressStyle::with_template("{bar:12} {wide_msg}").expect("the template is sound");
         bar.set_style(style);
         let rate = match plan.mode {
             Mode::Open { rate } => Some(rate),
@@ -35,15 +36,18 @@ impl Bar {
         Self { bar, after: plan.end.after, count: plan.count(), rate, began: Instant::now() }
     }
 
-    /// Shows a second that is over.
+    /// Shows a second that is over, unless it is the last of a run, which is seldom whole.
     pub fn show(&self, progress: &Progress) {
         let elapsed = self.began.elapsed().as_secs_f64();
+        if elapsed < (progress.second.second + 1) as f64 {
+            return;
+        }
         let by_time = self.after.map_or(0.0, |after| elapsed / after.as_secs_f64());
         let by_count = progress.sent as f64 / self.count as f64;
         let done = by_time.max(by_count).clamp(f64::EPSILON, 1.0);
         let left = elapsed / done - elapsed;
-        self.bar.set_message(format!("{}, {left:.0} s left", words(progress, self.rate)));
         self.bar.set_position((done * STEPS as f64) as u64);
+        self.bar.set_message(format!("{left:.0} s left, {}", words(progress, self.rate)));
     }
 
     /// Has something printed above the bar.

@@ -63,6 +63,10 @@ pub struct Target {
     /// Keep the threads on these CPUs
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     cpus: Vec<usize>,
+    /// With a rate, stay awake on these CPUs before a query is due, so that it leaves in time; for
+    /// CPUs that no server uses
+    #[arg(long, requires = "cpus")]
+    spin: bool,
     /// Allow more than 100 queries a second to a server outside of private networks
     #[arg(long)]
     i_own_this_server: bool,
@@ -120,6 +124,7 @@ impl Target {
         };
         plan.segment = self.segment;
         plan.cpus.clone_from(&self.cpus);
+        plan.spin = self.spin;
         plan.buffer_octets = self.buffer.saturating_mul(1024);
         plan.is_own_server = self.i_own_this_server;
         Ok(plan)

@@ -27,6 +27,8 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         "sent_octets": outcome.sent_octets,
         "completed_octets": outcome.completed_octets,
         "latency_micros": outcome.latency,
+        "lateness_micros": outcome.lateness,
+        "generator_was_late": outcome.is_generator_late(),
         "latency_micros_by_rcode": outcome.latency_by_rcode,
         "generator_cpu_secs": outcome.cpu_secs,
     });

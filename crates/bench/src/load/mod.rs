@@ -81,6 +81,9 @@ pub struct Plan {
     pub segment: bool,
     /// CPUs for the threads, in turn; empty leaves them where the kernel likes.
     pub cpus: Vec<usize>,
+    /// Stay awake on these CPUs shortly before a query is due, so that it leaves in time. They must
+    /// be the threads' own, or a server there pays for it.
+    pub spin: bool,
     /// Octets of each socket's buffers.
     pub buffer_octets: usize,
     /// Whether whoever runs this may load a server that is not in a private network.
@@ -105,6 +108,7 @@ impl Plan {
             pace: Pace::Batch,
             segment: false,
             cpus: Vec::new(),
+            spin: false,
             buffer_octets: 4 << 20,
             is_own_server: false,
         }
@@ -152,6 +156,9 @@ impl Plan {
         }
         if rate.is_some_and(|rate| !(rate > 0.0 && rate <= RATE_MAX)) {
             return Err(LoadError::Plan("a rate is more than 0 and at most 100 million a second"));
+        }
+        if self.spin && self.cpus.len() < self.threads {
+            return Err(LoadError::Plan("a thread that spins needs a CPU of its own"));
         }
         if self.timeout.is_zero() {
             return Err(LoadError::Plan("a timeout of 0 loses every query"));

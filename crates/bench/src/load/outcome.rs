@@ -27,6 +27,9 @@ pub struct Outcome {
     pub latency_by_rcode: BTreeMap<String, data::Latency>,
     /// Times to reply in nanoseconds.
     pub histogram: Histogram<u64>,
+    /// How long after their scheduled times queries were sent; nothing without a schedule. It is
+    /// part of the latency.
+    pub lateness: Option<data::Latency>,
     /// Second by second, to the last in which something was sent, answered or given up.
     pub by_second: Vec<Second>,
     /// CPU time of the generator's threads.
@@ -48,6 +51,20 @@ impl Outcome {
         self.traffic.lost as f64 / self.traffic.sent.max(1) as f64
     }
 }
+
+impl Outcome {
+    /// Whether the slowest replies were slow because the generator was late: half of the 99.9th
+    /// percentile of latency or more is lateness. They say nothing of the server then.
+    #[must_use]
+    pub fn is_generator_late(&self) -> bool {
+        let lateness = self.lateness.as_ref().and_then(|lateness| lateness.percentile(TAIL));
+        let latency = self.latency.percentile(TAIL);
+        lateness.zip(latency).is_some_and(|(lateness, latency)| lateness >= latency / 2.0)
+    }
+}
+
+/// The percentile that judges the generator.
+const TAIL: f64 = 99.9;
 
 /// What happened in one second.
 #[derive(Clone, Debug, PartialEq)]
@@ -155,6 +172,7 @@ impl Gatherer {
             completed_octets: self.total.completed_octets,
             latency: latency_of(&histogram),
             latency_by_rcode: by_rcode.iter().map(|(k, v)| (k.clone(), latency_of(v))).collect(),
+            lateness: self.total.lateness().map(latency_of),
             histogram,
             by_second: self.closed,
             cpu_secs: threads.iter().map(|thread| thread.cpu_secs).sum(),

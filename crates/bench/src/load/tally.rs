@@ -61,6 +61,8 @@ pub struct Tally {
     pub wrong: u64,
     /// Replies that say that something was left out.
     pub truncated: u64,
+    /// How long after their scheduled times queries were sent; absent until there is one.
+    lateness: Option<Box<Histogram<u64>>>,
     /// Time to reply by RCODE, 0 to 15; absent until there is one.
     latencies: [Option<Box<Histogram<u64>>>; 16],
 }
@@ -71,6 +73,17 @@ impl Tally {
         self.completed_octets += octets as u64;
         let latencies = &mut self.latencies[usize::from(rcode & 15)];
         latencies.get_or_insert_with(|| Box::new(histogram())).saturating_record(latency_nanos);
+    }
+
+    /// Counts a query by how long after its scheduled time it was sent.
+    pub fn leave(&mut self, late_nanos: u64) {
+        let lateness = self.lateness.get_or_insert_with(|| Box::new(histogram()));
+        lateness.saturating_record(late_nanos);
+    }
+
+    /// How long after their scheduled times queries were sent; nothing without a schedule.
+    pub fn lateness(&self) -> Option<&Histogram<u64>> {
+        self.lateness.as_deref()
     }
 
     /// Adds what another counted.
@@ -84,7 +97,9 @@ impl Tally {
         self.late += other.late;
         self.wrong += other.wrong;
         self.truncated += other.truncated;
-        for (ours, theirs) in self.latencies.iter_mut().zip(&other.latencies) {
+        let lateness = (&mut self.lateness, &other.lateness);
+        let latencies = self.latencies.iter_mut().zip(&other.latencies);
+        for (ours, theirs) in latencies.chain([lateness]) {
             if let Some(theirs) = theirs {
                 let ours = ours.get_or_insert_with(|| Box::new(histogram()));
                 ours.add(theirs.as_ref()).expect("all histograms have the same bounds");

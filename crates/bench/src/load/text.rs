@@ -38,14 +38,21 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         let share = 100.0 * *count as f64 / completed.max(1) as f64;
         writeln!(out, "{rcode:<11} {count:>12}  {share:.2} %")?;
     }
-    print_latency(&outcome.latency, out)?;
+    print_latency("latency", &outcome.latency, out)?;
+    if let Some(lateness) = &outcome.lateness {
+        print_latency("lateness", lateness, out)?;
+    }
+    if outcome.is_generator_late() {
+        writeln!(out, "the generator was late: half of p99.9 or more is its own, see lateness")?;
+    }
     let micros = 1e6 * outcome.cpu_secs / completed.max(1) as f64;
     writeln!(out, "generator   {:>12.3}  CPU seconds, {micros:.2} µs per answer", outcome.cpu_secs)
 }
 
-/// Prints times to reply in a line.
-fn print_latency(latency: &Latency, out: &mut impl Write) -> io::Result<()> {
-    write!(out, "latency µs  {:>12.1}  average, {:.1} least", latency.mean, latency.min)?;
+/// Prints times in a line.
+fn print_latency(name: &str, latency: &Latency, out: &mut impl Write) -> io::Result<()> {
+    let name = format!("{name} µs");
+    write!(out, "{name:<11} {:>12.1}  average, {:.1} least", latency.mean, latency.min)?;
     for (percent, micros) in latency.percentiles.iter().filter(|(one, _)| SHOWN.contains(one)) {
         write!(out, ", p{percent} {micros:.1}")?;
     }

@@ -22,6 +22,10 @@ const SEGMENTED_SEND_WIDTH: u64 = 512;
 /// Longest wait for a reply; what else is due is looked at in between.
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
+/// What the kernel may take to wake a thread: for as long before a query is due, a thread that has
+/// a CPU of its own looks for replies without waiting for them.
+const WAKE_UP_MAX: Duration = Duration::from_micros(100);
+
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
@@ -161,8 +165,9 @@ impl<'a> Worker<'a> {
             Some(due) if now < self.deadline_nanos && due > now => due.min(sweep),
             _ => sweep,
         };
-        Duration::from_nanos(due.min(self.deadline_nanos.max(now)).saturating_sub(now))
-            .min(WAIT_MAX)
+        let nanos = due.min(self.deadline_nanos.max(now)).saturating_sub(now);
+        let limit = Duration::from_nanos(nanos).min(WAIT_MAX);
+        if self.plan.spin { limit.saturating_sub(WAKE_UP_MAX) } else { limit }
     }
 
     /// Sends what is due, a batch from each client; returns whether there is more.
@@ -180,10 +185,11 @@ impl<'a> Worker<'a> {
                 if numbers.is_empty() {
                     return false;
                 }
-                for number in numbers {
+                for number in numbers.clone() {
                     self.push(number, now);
                     free -= 1;
                 }
+                self.note_lateness(numbers);
                 self.clients.send(self.turn);
                 self.last_nanos = now;
             }
@@ -212,6 +218,16 @@ impl<'a> Worker<'a> {
         self.clients.push(query, id);
         self.tally.sent += 1;
         self.tally.sent_octets += query.len() as u64;
+    }
+
+    /// Notes how far behind their schedule queries leave, if they have one.
+    fn note_lateness(&mut self, numbers: Range<u64>) {
+        if let Mode::Open { .. } = self.plan.mode {
+            let now = self.now();
+            for number in numbers {
+                self.tally.leave(now.saturating_sub(self.supply.due_nanos(number)));
+            }
+        }
     }
 
     /// Counts late and second replies for a while after no query waits any more.

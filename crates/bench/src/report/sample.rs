@@ -98,6 +98,8 @@ fn cell(
     let rounds = (0..5).map(|number| round(number, cost)).collect();
     let shares = [(0.5, ""), (0.9, ""), (0.45, " of knot")];
     let latency_at = shares.map(|(share, whose)| LoadPoint {
+        lateness: None,
+        is_generator_late: false,
         label: format!("{:.0} % of saturation{whose}", share * 100.0),
         rate: 600_000.0 * share,
         traffic: traffic(2_000_000),

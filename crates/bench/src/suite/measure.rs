@@ -48,8 +48,16 @@ pub fn load_point(
     let (outcome, server, foreign_cpu) = run(bed, &plan)?;
     let answered = outcome.traffic.completed.max(1) as f64;
     let cpu_micros_per_query = server.cpu_secs() * 1e6 / answered;
-    let (traffic, latency) = (outcome.traffic, outcome.latency);
-    Ok((LoadPoint { label, rate, traffic, latency, cpu_micros_per_query }, foreign_cpu))
+    let point = LoadPoint {
+        label,
+        rate,
+        is_generator_late: outcome.is_generator_late(),
+        traffic: outcome.traffic,
+        latency: outcome.latency,
+        lateness: outcome.lateness,
+        cpu_micros_per_query,
+    };
+    Ok((point, foreign_cpu))
 }
 
 /// Follows the plan; returns what came of it, what the server used, and what others used.

@@ -498,7 +498,10 @@ impl Runner<'_> {
     /// Measures one server's latency at these rates, again when others disturbed it.
     fn load_points(&mut self, seat: Seat<'_>, rates: Vec<(String, f64)>) -> Result<(), String> {
         let bed = self.start(seat)?;
-        let plan = self.plan(&bed, seat);
+        let mut plan = self.plan(&bed, seat);
+        // A relay and an upstream run on the load's CPUs.
+        let is_shared = |cpu| self.ground.server_cpus.contains(cpu);
+        plan.spin = seat.contest.workload.upstream.is_none() && !plan.cpus.iter().any(is_shared);
         let method = self.run.method.clone();
         measure::warm_up(&plan, method.warm_up_secs).map_err(|error| error.to_string())?;
         let expected_secs = self.latency_secs(seat.contest) / rates.len() as f64;

@@ -8,8 +8,10 @@ pub fn point_line(server: &str, point: &LoadPoint, is_disturbed: bool) -> String
         let found = point.latency.percentiles.iter().find(|(percentile, _)| *percentile == wanted);
         found.map_or(0.0, |(_, micros)| *micros)
     };
+    let late = if point.is_generator_late { " (the generator was late)" } else { "" };
     format!(
-        "{server}: {}, {:.0} queries/s: p50 {:.0} µs, p99 {:.0} µs, p99.9 {:.0} µs, {} lost{}",
+        "{server}: {}, {:.0} queries/s: p50 {:.0} µs, p99 {:.0} µs, p99.9 {:.0} µs{late}, {} \
+         lost{}",
         point.label,
         point.rate,
         value(50.0),
