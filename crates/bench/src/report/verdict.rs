@@ -80,7 +80,7 @@ impl<'a> Standing<'a> {
 
     /// Who leads alone, if somebody does.
     pub fn leader(&self) -> Option<&'a str> {
-        (self.level() == 1).then(|| &*self.order[0].0.server)
+        (self.order.len() > 1 && self.level() == 1).then(|| &*self.order[0].0.server)
     }
 
     /// By what share of the leader's figure this one differs from it.
@@ -94,7 +94,7 @@ impl<'a> Standing<'a> {
         let names: Vec<&str> = self.order.iter().map(|(cell, _)| &*cell.server).collect();
         let best = self.figure.show(self.best().median);
         let mut text = match level {
-            1 if names.len() == 1 => return format!("only {} is ranked: {best}.", names[0]),
+            1 if names.len() == 1 => return format!("only {} is ranked, with {best}.", names[0]),
             1 => format!("{} is ahead with {best}", names[0]),
             _ => {
                 let last = self.figure.show(self.order[level - 1].1.median);
@@ -194,6 +194,13 @@ fn leaders(places: &[(&Group<'_>, Standing<'_>)]) -> String {
         }
     }
     let total = places.len();
+    if places.iter().all(|(_, standing)| standing.order.len() == 1) {
+        let mut names: Vec<&str> =
+            places.iter().map(|(_, standing)| &*standing.order[0].0.server).collect();
+        names.sort_unstable();
+        names.dedup();
+        return format!("nobody to compare with: {} in each of {total} places.", list(&names));
+    }
     let parts: Vec<String> =
         counts.iter().map(|(name, count)| format!("{name} in {count}")).collect();
     match parts.is_empty() {

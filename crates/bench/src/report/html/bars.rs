@@ -7,8 +7,8 @@ use crate::report::statistics::Spread;
 const WIDTH: f64 = 400.0;
 /// Height of a row.
 const ROW: f64 = 30.0;
-/// Width that a character of a label takes at most.
-const CHARACTER: f64 = 7.4;
+/// Width that a character of a label takes at most, on average over a word.
+const CHARACTER: f64 = 8.4;
 
 /// A bar.
 pub struct Bar<'a> {

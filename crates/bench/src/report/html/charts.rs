@@ -20,6 +20,8 @@ const SHAPES: [&str; 6] = [
     "m-5 -1.6h10v3.2h-10z",
     "m-1.5 -4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
 ];
+/// Axes of the load, on which neither memory nor the time to start depends.
+const OF_LOAD: [&str; 2] = ["rate", "clients"];
 /// A round point.
 const ROUND: &str = "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z";
 
@@ -58,20 +60,27 @@ pub fn against_size(run: &Run, groups: &[&Group<'_>]) -> String {
         let axes = Axes { title: &title, vertical, tick, horizontal, logarithmic: true, ticks };
         lines::chart(&axes, &lines)
     };
-    grid(&[
+    let mut charts = vec![
         chart("CPU per query", "µs, median over rounds; lower is better", |cell| {
             Some(Figure::CpuPerQuery.of(cell)?.median)
         }),
         chart("Queries per second", "median over rounds; higher is better", |cell| {
             Some(Figure::Qps.of(cell)?.median)
         }),
-        chart("Memory", "MiB at the first answer; lower is better", |cell| {
+    ];
+    if OF_LOAD.contains(&axis) {
+        charts.push(chart("p99 latency", "ms, median over rounds; lower is better", |cell| {
+            Some(Figure::Percentile(99_000).of(cell)?.median / 1000.0)
+        }));
+    } else {
+        charts.push(chart("Memory", "MiB at the first answer; lower is better", |cell| {
             Some(mebioctets(cell.start.as_ref()?.memory_octets))
-        }),
-        chart("Start", "seconds to the first answer; lower is better", |cell| {
+        }));
+        charts.push(chart("Start", "seconds to the first answer; lower is better", |cell| {
             Some(cell.start.as_ref()?.ready_secs)
-        }),
-    ])
+        }));
+    }
+    grid(&charts)
 }
 
 /// The first axis that has a number of its own in each of three places or more.

@@ -187,8 +187,8 @@ pub fn tick_text(value: f64) -> String {
     match value {
         value if value >= 1e6 => format!("{} M", grouped(value / 1e6)),
         value if value >= 1e4 => format!("{} k", grouped(value / 1e3)),
-        value if value >= 1.0 => grouped(value),
-        _ => short(value).trim_end_matches('0').to_owned(),
+        value if value >= 10.0 => grouped(value),
+        _ => short(value).trim_end_matches('0').trim_end_matches('.').to_owned(),
     }
 }
 

@@ -20,6 +20,8 @@ pub enum Measure {
     Rcodes,
     /// A figure in the unit of the column, which is so many of the figure's.
     Of(Figure, f64),
+    /// The percentile of latency that the row is named after, in milliseconds.
+    Percentile,
     /// The standard deviation of latency, in seconds.
     Deviation,
     /// The share of queries that were answered, in percent.
@@ -46,6 +48,7 @@ impl Measure {
             "avg latency (ms)" => Self::Of(Figure::LatencyMean, millis),
             "latency (p50)" => Self::Of(Figure::Percentile(50_000), millis),
             "latency (p99)" => Self::Of(Figure::Percentile(99_000), millis),
+            "no dnssec" => Self::Percentile,
             "latency stddev (s)" => Self::Deviation,
             "success rate (%)" => Self::Success,
             "failure rate (%)" => Self::Failure,
@@ -55,8 +58,9 @@ impl Measure {
         })
     }
 
-    /// Its text for a cell; a rate or latency with what it differs from the base's.
-    pub fn of(self, cell: &Cell, base: Option<&Cell>) -> Option<String> {
+    /// Its text for a cell in a row of this name; a rate or latency with what it differs from the
+    /// base's.
+    pub fn of(self, cell: &Cell, base: Option<&Cell>, row: &str) -> Option<String> {
         let total = |count: fn(&Traffic) -> u64| -> f64 {
             cell.rounds.iter().map(|round| count(&round.traffic)).sum::<u64>() as f64
         };
@@ -82,6 +86,11 @@ impl Measure {
                     let change = difference(figure.against(&spread, &base));
                     format!("{text} <small>{change}</small>")
                 })
+            }
+            Self::Percentile => {
+                let percentile: f64 = row.strip_prefix('p')?.parse().ok()?;
+                let figure = Figure::Percentile((percentile * 1000.0).round() as u32);
+                Self::Of(figure, 1e3).of(cell, base, row)?
             }
             Self::Deviation => {
                 let deviations = cell.rounds.iter().map(|round| round.latency.deviation);

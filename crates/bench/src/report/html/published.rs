@@ -8,8 +8,10 @@ use crate::report::figures::{Group, place};
 use crate::report::verdict::HOME;
 use std::collections::BTreeSet;
 
-/// More places than this in one table, and only the server at home joins those of the report.
-const PLACES_MAX: usize = 4;
+/// More rows than this in a report, and only the server at home joins those that it tells of.
+const ROWS_MAX: usize = 6;
+/// More servers than this have rows of their own instead of columns.
+const COLUMNS_MAX: usize = 2;
 
 /// All tables; nothing for a suite that repeats no report.
 pub fn published(run: &Run, groups: &[Group<'_>]) -> String {
@@ -21,14 +23,18 @@ pub fn published(run: &Run, groups: &[Group<'_>]) -> String {
                     held against the other; the order of servers can.</p>\n"
         .to_owned();
     for original in &run.published {
-        let rows = rows(original, groups);
-        text += &format!("<h3>{}</h3>\n", escape(&original.title));
-        let found = match rows.iter().any(|row| row.cell.is_some()) {
-            true => beside(original, &rows),
-            false => alone(original),
+        let told = told(original, groups);
+        let beside = match told.iter().all(|row| row.server.is_none()) {
+            true => in_columns(&told).unwrap_or_else(|| in_rows(&told)),
+            false => in_rows(&told),
         };
-        text += &format!("<div class=\"beside\">{found}</div>");
-        text += &format!("<p class=\"note\">Published: {}.</p>\n", escape(&original.source));
+        let found = if beside.is_measured() { with(original, &beside) } else { alone(original) };
+        text += &format!(
+            "<h3>{}</h3>\n<div class=\"beside\">{found}</div>\
+             <p class=\"note\">Published: {}.</p>\n",
+            escape(&original.title),
+            escape(&original.source)
+        );
     }
     text
 }
@@ -41,50 +47,101 @@ fn alone(original: &Table) -> String {
     table(&head, original.rows.iter().map(|row| (false, escaped(row)))) + note
 }
 
+/// A row of the report.
+struct Told<'a> {
+    /// Its cells.
+    published: &'a [String],
+    /// The server it tells of, if that is one of ours.
+    server: Option<&'a str>,
+    /// Where that was measured.
+    group: Option<&'a Group<'a>>,
+}
+
+/// The rows of a report.
+fn told<'a>(original: &'a Table, groups: &'a [Group<'a>]) -> Vec<Told<'a>> {
+    let row = |(index, published): (usize, &'a Vec<String>)| {
+        let beside = original.beside.get(index);
+        let server = beside.and_then(|beside| beside.server.as_deref());
+        let group = beside.and_then(|beside| groups.iter().find(|group| stands_for(group, beside)));
+        Told { published, server, group }
+    };
+    original.rows.iter().enumerate().map(row).collect()
+}
+
+/// What is put beside a report.
+struct Measured<'a> {
+    /// Heads of the columns that follow each column of the report that is measured.
+    heads: Vec<&'a str>,
+    /// Rows of the report, and of servers that it does not have.
+    rows: Vec<Row<'a>>,
+}
+
 /// A row of the report, of a server that the report does not have, or both.
 struct Row<'a> {
     /// Its cells as published; none when the report has no such row.
     published: Option<&'a [String]>,
-    /// What was measured.
-    cell: Option<&'a Cell>,
+    /// What was measured, as many as there are heads.
+    cells: Vec<Option<&'a Cell>>,
     /// What it is compared with: the first of the report's servers that was measured at its place.
     base: Option<&'a Cell>,
 }
 
-/// The report's rows, and behind the last of each place those of other servers.
-fn rows<'a>(original: &'a Table, groups: &'a [Group<'a>]) -> Vec<Row<'a>> {
-    let group_of = |beside: &&Beside| groups.iter().find(|group| stands_for(group, beside));
-    let besides: Vec<Option<&Beside>> =
-        (0..original.rows.len()).map(|index| original.beside.get(index)).collect();
-    let found: Vec<Option<&Group<'_>>> =
-        besides.iter().map(|beside| beside.as_ref().and_then(group_of)).collect();
-    let is_at = |index: usize, group: &Group<'_>| {
-        found[index].is_some_and(|other| std::ptr::eq(other, group))
+impl Measured<'_> {
+    /// Whether there is anything.
+    fn is_measured(&self) -> bool {
+        self.cells().next().is_some()
+    }
+
+    /// All that was measured.
+    fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.rows.iter().flat_map(|row| row.cells.iter().copied().flatten())
+    }
+}
+
+/// A column for each server, where the report tells of places only; none for too many servers.
+fn in_columns<'a>(told: &[Told<'a>]) -> Option<Measured<'a>> {
+    let mut heads: Vec<&str> = Vec::new();
+    for group in told.iter().filter_map(|row| row.group) {
+        for cell in group.cells.iter().filter(|cell| !group.is_floor(cell)) {
+            if !heads.contains(&&*cell.server) {
+                heads.push(&cell.server);
+            }
+        }
+    }
+    let row = |row: &Told<'a>| Row {
+        published: Some(row.published),
+        cells: heads.iter().map(|server| row.group.and_then(|group| group.cell(server))).collect(),
+        base: None,
     };
-    let places = groups.iter().filter(|group| (0..found.len()).any(|index| is_at(index, group)));
-    let all_join = places.count() <= PLACES_MAX;
+    let rows = told.iter().map(row).collect();
+    (heads.len() <= COLUMNS_MAX).then_some(Measured { heads, rows })
+}
+
+/// One column, with rows for other servers behind the last of the report's at each place.
+fn in_rows<'a>(told: &[Told<'a>]) -> Measured<'a> {
     let mut rows = Vec::new();
-    for (index, published) in original.rows.iter().enumerate() {
-        let published = Some(&published[..]);
-        let Some(group) = found[index] else {
-            rows.push(Row { published, cell: None, base: None });
+    for (index, row) in told.iter().enumerate() {
+        let published = Some(row.published);
+        let Some(group) = row.group else {
+            rows.push(Row { published, cells: vec![None], base: None });
             continue;
         };
-        let server = |index: usize| besides[index].and_then(|beside| beside.server.as_deref());
-        let here = (0..found.len()).filter(|other| is_at(*other, group));
-        let names: Vec<&str> = here.filter_map(server).collect();
+        let is_here =
+            |other: &&Told<'_>| other.group.is_some_and(|other| std::ptr::eq(other, group));
+        let names: Vec<&str> = told.iter().filter(is_here).filter_map(|it| it.server).collect();
         let base = names.iter().find_map(|name| group.cell(name));
-        rows.push(Row { published, cell: server(index).and_then(|name| group.cell(name)), base });
-        if (index + 1..found.len()).any(|later| is_at(later, group)) {
+        let own = row.server.and_then(|server| group.cell(server));
+        rows.push(Row { published, cells: vec![own], base });
+        if told[index + 1..].iter().any(|later| is_here(&later)) {
             continue;
         }
         let others = group.cells.iter().filter(|cell| {
             let is_told = names.contains(&&*cell.server) || group.is_floor(cell);
-            !is_told && (all_join || cell.server == HOME)
+            !is_told && (told.len() <= ROWS_MAX || cell.server == HOME)
         });
-        rows.extend(others.map(|cell| Row { published: None, cell: Some(cell), base }));
+        rows.extend(others.map(|cell| Row { published: None, cells: vec![Some(*cell)], base }));
     }
-    rows
+    Measured { heads: vec!["here"], rows }
 }
 
 /// Whether a group is the one that a row tells of.
@@ -94,52 +151,52 @@ fn stands_for(group: &Group<'_>, beside: &Beside) -> bool {
         && beside.place.iter().all(|(axis, value)| cell.place.get(axis) == Some(value))
 }
 
-/// The table: columns that can be measured are double, as published and as measured.
-fn beside(original: &Table, rows: &[Row<'_>]) -> String {
+/// The table: columns that can be measured are followed by what was.
+fn with(original: &Table, measured: &Measured<'_>) -> String {
     let measures: Vec<Option<Measure>> =
         original.columns.iter().map(|column| Measure::named(column)).collect();
     let mut head = Vec::new();
     for (column, measure) in original.columns.iter().zip(&measures) {
         head.push(escape(column));
         if measure.is_some() {
-            head.push("here".to_owned());
+            head.extend(measured.heads.iter().map(|head| escape(head)));
         }
     }
-    let body = rows.iter().map(|row| (is_home(row), cells(row, &measures)));
-    let measured: BTreeSet<String> = rows.iter().filter_map(|row| Some(place(row.cell?))).collect();
+    let body = measured.rows.iter().map(|row| (is_home(row), cells(row, &measures)));
+    let places: BTreeSet<String> = measured.cells().map(place).collect();
     let mut notes = String::new();
-    if let Some(one) = measured.first().filter(|place| measured.len() == 1 && !place.is_empty()) {
+    if let Some(one) = places.first().filter(|place| places.len() == 1 && !place.is_empty()) {
         notes += &format!("<p class=\"note\">Here: {}.</p>\n", escape(one));
     }
-    if rows.iter().any(|row| row.cell.is_some_and(|cell| cell.unranked.is_some())) {
+    if measured.cells().any(|cell| cell.unranked.is_some()) {
         notes += "<p class=\"note\">* is not ranked; its place above says why.</p>\n";
     }
     table(&head, body) + &notes
 }
 
-/// Whether the row is the server's at home.
+/// Whether the row is that of the server at home.
 fn is_home(row: &Row<'_>) -> bool {
-    row.cell.is_some_and(|cell| cell.server == HOME)
+    row.published.is_none() && row.cells.iter().flatten().any(|cell| cell.server == HOME)
 }
 
 /// The cells of a row.
 fn cells(row: &Row<'_>, measures: &[Option<Measure>]) -> Vec<String> {
-    let mark = if row.cell.is_some_and(|cell| cell.unranked.is_some()) { " *" } else { "" };
+    let is_marked = |cell: &Cell| cell.unranked.is_some();
+    let mark = if row.cells.iter().flatten().any(|it| is_marked(it)) { " *" } else { "" };
+    let texts = row.published.unwrap_or_default();
+    let server = row.cells.iter().flatten().map(|cell| &*cell.server).next();
+    let name = texts.first().map(String::as_str).or(server).unwrap_or_default();
     let mut cells = Vec::new();
     for (index, measure) in measures.iter().enumerate() {
-        let text = row.published.and_then(|texts| texts.get(index)).map_or("", String::as_str);
-        let name = if row.published.is_some() { None } else { row.cell.map(|it| &*it.server) };
         cells.push(match index {
-            0 => escape(name.unwrap_or(text)) + mark,
-            _ => published_cell(text, *measure),
+            0 => escape(name) + mark,
+            _ => published_cell(texts.get(index).map_or("", String::as_str), *measure),
         });
-        if let Some(measure) = measure {
-            let text = row.cell.and_then(|cell| measure.of(cell, row.base));
-            cells.push(match text {
-                Some(text) => format!("<span class=\"here\">{text}</span>"),
-                None => "–".to_owned(),
-            });
-        }
+        let Some(measure) = measure else { continue };
+        cells.extend(row.cells.iter().map(|cell| {
+            let text = cell.and_then(|cell| measure.of(cell, row.base, name));
+            text.map_or("–".to_owned(), |text| format!("<span class=\"here\">{text}</span>"))
+        }));
     }
     cells
 }
