@@ -13,10 +13,13 @@
 //! Overdue is what takes longer than the smoothed time and four times its variance, 20 ms at least.
 //!
 //! A failure (SERVFAIL, REFUSED, a lame or malformed answer, an error of the network) makes the
-//! exchange ask another upstream at once, as long as there is one that was not asked. What an
-//! upstream stumbled over (truncation, EDNS, mixed case, a cookie) is changed for the rest of the
-//! exchange, and asked there again. The time until a repeat to the same upstream doubles each time,
-//! and there are at most [`ATTEMPTS_MAX`] queries in all.
+//! exchange ask another upstream at once, as long as there is one that was not asked. When all
+//! failed, so has the question; but what the network could not deliver is repeated like what was
+//! lost, as servers restart, and clients get what is stale meanwhile.
+//!
+//! What an upstream stumbled over (truncation, EDNS, mixed case, a cookie) is changed for the rest
+//! of the exchange, and asked there again. The time until a repeat to the same upstream doubles
+//! each time, and there are at most [`ATTEMPTS_MAX`] queries in all.
 //!
 //! When a question is answered, queries still under way are heard for another half second: whether
 //! an upstream was slow or lost the query decides how it is judged, and what the budget gets back.
@@ -204,6 +207,8 @@ pub struct Exchange {
     counted: bool,
     /// What the clients know.
     told: Told,
+    /// Why there is no answer so far.
+    reason: Reason,
     /// When queries under way are no longer heard, once the question has its answer or failed.
     ends_at: Option<u64>,
 }
@@ -247,6 +252,7 @@ impl Exchange {
             clearly_overdue_at: u64::MAX,
             counted: false,
             told: Told::Nothing,
+            reason: Reason::Timeout,
             ends_at: None,
         };
         let Some(chosen) = pool.choose(now, key, random, Set::default(), true) else {
@@ -282,7 +288,7 @@ impl Exchange {
         Some(repeat_at.min(self.hedge_at).min(self.started_at + told_at))
     }
 
-    /// Does what is due.
+    /// Does what is due. Answers that have arrived must be told before, lest they count as overdue.
     pub fn on_timer(&mut self, pool: &mut Pool, now: u64, random: u64, actions: &mut Vec<Action>) {
         if let Some(ends_at) = self.ends_at {
             if now >= ends_at {
@@ -296,13 +302,11 @@ impl Exchange {
             self.close(pool, now);
             return;
         }
-        if waited >= settings.stale_nanos && self.told < Told::Stale {
-            self.told = Told::Stale;
-            actions.push(Action::ServeStale);
+        if waited >= settings.stale_nanos {
+            self.tell(Told::Stale, actions);
         }
-        if waited >= settings.patience_nanos && self.told < Told::Failure {
-            self.told = Told::Failure;
-            actions.push(Action::Fail(Reason::Timeout));
+        if waited >= settings.patience_nanos {
+            self.tell(Told::Failure, actions);
         }
         if now >= self.overdue_at {
             self.repeat(pool, now, random, actions);
@@ -442,7 +446,13 @@ impl Exchange {
         }
         match pool.choose(now, self.key, random, self.asked, true) {
             Some(next) => self.send(pool, now, next, Kind::Repeat, true, actions),
-            None => self.clearly_overdue_at = now + REPEAT_NANOS_MAX, // all are down by now
+            None => {
+                self.clearly_overdue_at = now + REPEAT_NANOS_MAX;
+                if pool.is_down() {
+                    self.reason = Reason::AllDown;
+                    self.tell(Told::Failure, actions);
+                }
+            }
         }
     }
 
@@ -483,8 +493,8 @@ impl Exchange {
         possible
     }
 
-    /// Asks an upstream that was not asked yet; when there is none and no query is under way, the
-    /// question has failed.
+    /// Asks an upstream that was not asked yet. When there is none and no query is under way, the
+    /// question has failed, unless the network may recover.
     fn ask_another(
         &mut self,
         pool: &mut Pool,
@@ -493,11 +503,16 @@ impl Exchange {
         reason: Reason,
         actions: &mut Vec<Action>,
     ) {
+        self.reason = reason;
         let next = pool.choose(now, self.key, random, self.asked, false);
         if let Some(next) = next.filter(|_| usize::from(self.count) < ATTEMPTS_MAX) {
             pool.budget.owe();
             self.send(pool, now, next, Kind::Needed, false, actions);
-        } else if self.waiting().next().is_none() {
+        } else if self.waiting().next().is_some() {
+            // An answer may come yet.
+        } else if reason == Reason::Unreachable {
+            self.tell(Told::Stale, actions); // the query is repeated when it is overdue
+        } else {
             self.fail(now, reason, actions);
         }
     }
@@ -505,9 +520,18 @@ impl Exchange {
     /// The question has no answer.
     fn fail(&mut self, now: u64, reason: Reason, actions: &mut Vec<Action>) {
         self.ends_at = Some(now);
-        if self.told < Told::Failure {
-            self.told = Told::Failure;
-            actions.push(Action::Fail(reason));
+        self.reason = reason;
+        self.tell(Told::Failure, actions);
+    }
+
+    /// Tells the clients that wait, once each.
+    fn tell(&mut self, told: Told, actions: &mut Vec<Action>) {
+        if self.told < told {
+            self.told = told;
+            actions.push(match told {
+                Told::Failure => Action::Fail(self.reason),
+                Told::Stale | Told::Nothing => Action::ServeStale,
+            });
         }
     }
 
@@ -637,6 +661,22 @@ mod tests {
         assert_eq!(actions, [Action::Fail(Reason::Timeout)]);
         let (_, actions) = start(&mut pool);
         assert!(sent(&actions).2.edns, "one stumble may be chance");
+    }
+
+    #[test]
+    fn what_the_network_cannot_deliver_is_repeated_while_stale_data_is_served() {
+        let mut pool = pool(1);
+        let (mut exchange, _) = start(&mut pool);
+        let actions = end(&mut exchange, &mut pool, 0, Outcome::Unreachable);
+        assert_eq!(actions, [Action::ServeStale]);
+        let mut actions = Vec::new();
+        while actions.is_empty() {
+            let at = exchange.timer(&pool).unwrap_or(u64::MAX);
+            exchange.on_timer(&mut pool, at, 0, &mut actions);
+        }
+        assert_eq!(sent(&actions).0, 1);
+        assert_eq!(end(&mut exchange, &mut pool, 1, Outcome::Answered), []);
+        assert_eq!(exchange.timer(&pool), None);
     }
 
     #[test]
