@@ -159,12 +159,21 @@ impl Cache {
         answer: &Answer<'_>,
         lifetime: Lifetime,
     ) -> Result<(), Refused> {
-        let stored = key.stored_with(answer.kind, answer.counts);
-        self.shard(stored.place()).write().insert(&stored, answer, lifetime)?;
+        self.insert_exactly(&key.stored_with(answer.kind, answer.counts), answer, lifetime)?;
         if answer.kind != Kind::NxDomain {
             self.remove_exactly(&key.of_every_type()); // the name exists now
         }
         Ok(())
+    }
+
+    /// Keeps an answer under just this key.
+    pub(crate) fn insert_exactly(
+        &self,
+        key: &Key<'_>,
+        answer: &Answer<'_>,
+        lifetime: Lifetime,
+    ) -> Result<(), Refused> {
+        self.shard(key.place()).write().insert(key, answer, lifetime)
     }
 
     /// Keeps that an answer could not be fetched, and returns for how many seconds nobody should
@@ -239,6 +248,11 @@ impl Cache {
                 true
             });
         });
+    }
+
+    /// The shards, each of which goes to a file by itself.
+    pub(crate) fn shards(&self) -> &[Shard] {
+        &self.shards
     }
 
     /// Forgets everything.

@@ -5,7 +5,7 @@
 //! workers read it. Bounded in octets from its construction on; its memory is not touched before
 //! it is used.
 //!
-//! Deliberately absent: clocks (callers pass seconds), sockets, waiting, and resizing.
+//! Deliberately absent: clocks (callers pass seconds), sockets, and resizing.
 //!
 //! # Shape
 //! ```text
@@ -61,6 +61,7 @@ mod entry;
 mod ghost;
 mod index;
 mod key;
+pub mod persist;
 pub mod policy;
 mod ring;
 mod shard;

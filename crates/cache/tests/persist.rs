@@ -1,0 +1,147 @@
+//! The cache as a file: whole, old, changed, cut short; and the fuzzer's corpus of files.
+
+#![allow(clippy::unwrap_used)]
+
+mod any_file;
+mod common;
+
+use common::{addresses, answer, find, hash, key, lifetime, name};
+use std::fs;
+use std::path::Path;
+use zonda_cache::persist::{Clocks, LoadError, load, read, save, write};
+use zonda_cache::policy::Limits;
+use zonda_cache::{BYTES_MIN, Cache, Failure, Key};
+
+/// The present of a process that has run for `now_secs`.
+fn clocks(now_secs: u32, unix_secs: u64) -> Clocks {
+    Clocks { now_secs, unix_secs }
+}
+
+/// A cache with `count` answers stored at 500 for 100 seconds, and 1000 more as stale.
+fn filled(count: u16) -> (Cache, Vec<Vec<u8>>) {
+    let cache = Cache::new(16 << 20);
+    let names: Vec<_> = (0..count).map(|i| name(&format!("host{i}.example"))).collect();
+    for (nth, name) in names.iter().enumerate() {
+        let body = addresses(1 + nth as u16 % 9, 100, nth as u64);
+        let key = Key { source: 3, dnssec_ok: nth % 2 == 0, ..key(name) };
+        cache.insert(&key, &answer(&body), lifetime(500, 100)).unwrap();
+    }
+    (cache, names)
+}
+
+/// The file of a cache, written at 520, when it is 7000 elsewhere.
+fn file(cache: &Cache) -> Vec<u8> {
+    let mut file = Vec::new();
+    write(cache, &mut file, clocks(520, 7000)).unwrap();
+    file
+}
+
+#[test]
+fn a_restarted_process_finds_its_answers_with_the_time_that_passed_taken_off() {
+    let (cache, names) = filled(3_000);
+    let file = file(&cache);
+    for (unix_secs, at, expected) in [
+        (7010, 0, Some((70, false))), // 20 s before the file was written, and 10 after it
+        (7010, 69, Some((1, false))),
+        (7010, 70, Some((30, true))),
+        (7080, 0, Some((30, true))),
+        (6000, 0, Some((80, false))), // the clock was set back
+        (7010, 1069, Some((30, true))),
+        (7010, 1070, None),
+        (8080, 0, None),
+    ] {
+        let restarted = Cache::new(16 << 20);
+        let count = read(&restarted, &file[..], clocks(0, unix_secs), hash).unwrap();
+        assert_eq!(count, if unix_secs == 8080 { 0 } else { cache.stats().entries });
+        for (nth, name) in names.iter().enumerate() {
+            let key = Key { source: 3, dnssec_ok: nth % 2 == 0, ..key(name) };
+            let known = find(&cache, &key, 520);
+            let found = find(&restarted, &key, at);
+            let Some((hit, body)) = found else {
+                assert!(expected.is_none() || known.is_none(), "{unix_secs} {at}");
+                continue;
+            };
+            let ttl = u32::from_be_bytes(body[6..10].try_into().unwrap());
+            assert_eq!(Some((ttl, hit.is_stale)), expected, "{unix_secs} {at}");
+            assert_eq!(body, addresses(1 + nth as u16 % 9, ttl, nth as u64));
+        }
+    }
+}
+
+#[test]
+fn no_changed_or_shortened_file_is_taken() {
+    let file = file(&filled(20).0);
+    let cache = Cache::new(BYTES_MIN);
+    let load = |file: &[u8]| {
+        let loaded = read(&cache, file, clocks(0, 7000), hash);
+        assert!(loaded.is_ok() || cache.stats().entries == 0);
+        loaded
+    };
+    assert!(load(&file).is_ok());
+    for at in 0..file.len() {
+        assert!(matches!(load(&file[..at]), Err(LoadError::Corrupt)), "cut at {at}");
+        let mut changed = file.clone();
+        changed[at] ^= 0x10;
+        assert!(load(&changed).is_err(), "changed at {at}");
+    }
+    assert!(matches!(load(&[&file[..], b"x"].concat()), Err(LoadError::Corrupt)));
+    let other = [b"zondaca2", &file[8..]].concat();
+    assert!(matches!(load(&other), Err(LoadError::OtherFormat)));
+}
+
+#[test]
+fn failures_and_worthless_answers_are_not_saved() {
+    let (cache, names) = filled(10);
+    let failure = Failure { flags: 2, ede: None };
+    let backoff = Limits { secs_min: 100, secs_max: 100 };
+    cache.insert_failure(&Key { source: 4, ..key(&names[0]) }, failure, backoff, 1_599);
+    let mut out = Vec::new();
+    assert_eq!(write(&cache, &mut out, clocks(1_599, 0)).unwrap(), 10);
+    assert_eq!(write(&cache, &mut out, clocks(1_600, 0)).unwrap(), 0);
+}
+
+#[test]
+fn a_file_is_replaced_whole_and_read_by_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = directory.join("cache-file");
+    fs::write(&path, "the former").unwrap();
+    let (cache, _) = filled(10);
+    assert_eq!(save(&cache, &path, clocks(520, 7000)).unwrap(), 10);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!directory.join("cache-file.new").exists());
+    let restarted = Cache::new(BYTES_MIN);
+    assert_eq!(load(&restarted, &path, clocks(0, 7000), hash).unwrap(), 10);
+    let missing = load(&restarted, &directory.join("missing"), clocks(0, 7000), hash);
+    assert!(matches!(missing, Err(LoadError::Unreadable(_))));
+    assert!(save(&cache, &directory.join("no/such/place"), clocks(520, 7000)).is_err());
+}
+
+#[test]
+fn the_corpus_has_files_that_are_taken() {
+    let cache = Cache::new(BYTES_MIN);
+    for (seed, expected) in [("several", 4), ("alias-nxdomain", 1), ("stale", 1), ("root", 1)] {
+        let path = format!("{}/../../fuzz/corpus/cache_file/{seed}", env!("CARGO_MANIFEST_DIR"));
+        let sealed = any_file::sealed(&fs::read(path).unwrap());
+        assert_eq!(read(&cache, &sealed[..], clocks(0, 993), hash).unwrap(), expected, "{seed}");
+    }
+}
+
+#[test]
+fn no_file_of_the_corpus_does_harm_whole_cut_or_changed() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/cache_file");
+    let files: Vec<_> = fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(files.len() > 5);
+    for file in files {
+        let octets = fs::read(file).unwrap();
+        any_file::check(&octets);
+        for at in 0..octets.len().min(300) {
+            any_file::check(&octets[..at]);
+            for changed in [0, 1, 12, 0x3f, 0x41, 0xc0, 0xff] {
+                let mut wrong = octets.clone();
+                wrong[at] = changed;
+                any_file::check(&wrong);
+            }
+        }
+    }
+}
