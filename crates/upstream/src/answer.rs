@@ -183,7 +183,7 @@ impl Answer {
 
     /// All of [`read`](Self::read) once the message is seen as a response.
     fn collect(&mut self, response: &Response<'_>, dnssec_ok: bool) -> Result<Kind, Unfit> {
-        if response.records().take(RECORDS_MAX + 1).count() > RECORDS_MAX {
+        if response.record_count() > RECORDS_MAX {
             return Err(Unfit::TooLarge);
         }
         let question = response.question();
@@ -233,12 +233,12 @@ impl Answer {
         let current = self.links.last().cloned().unwrap_or_default();
         let (mut asked_for, mut cname, mut dname) = (false, false, None);
         for record in sets.section(Section::Answer) {
-            self.expand_owner(&record)?;
-            let name = &self.octets[current.clone()];
-            if self.owner.eq_ignore_ascii_case(name) {
+            if self.is_owner(&record, &current)? {
                 asked_for |= is_wanted(&record, qtype);
                 cname |= record.rtype == Type::CNAME;
-            } else if record.rtype == Type::DNAME && name::is_at_or_below(name, &self.owner) {
+            } else if record.rtype == Type::DNAME
+                && name::is_at_or_below(&self.octets[current.clone()], &self.owner)
+            {
                 dname = Some(self.owner.len());
             }
         }
@@ -298,8 +298,7 @@ impl Answer {
             if !wanted && !signature {
                 continue;
             }
-            self.expand_owner(&record)?;
-            if self.owner.eq_ignore_ascii_case(&self.octets[owner.clone()]) {
+            if self.is_owner(&record, &owner)? {
                 let rdata = self.keep(&record, owner.clone())?;
                 if wanted {
                     first.get_or_insert(rdata);
@@ -330,8 +329,7 @@ impl Answer {
             if !soa && !signature {
                 continue;
             }
-            self.expand_owner(&record)?;
-            if self.owner.eq_ignore_ascii_case(&self.octets[owner.clone()]) {
+            if self.is_owner(&record, &owner)? {
                 self.keep(&record, owner.clone())?;
                 seen |= soa;
             }
@@ -406,6 +404,15 @@ impl Answer {
         if self.zones.len() <= LINKS_MAX && !self.zones.iter().any(same) {
             self.zones.push(zone);
         }
+    }
+
+    /// Whether a name is the owner of a record; if not, that is left in [`owner`](Self::owner).
+    fn is_owner(&mut self, record: &RecordView<'_>, name: &Range<usize>) -> Result<bool, Unfit> {
+        if name.start == 0 && record.points_to_question() && self.links.first() == Some(name) {
+            return Ok(true); // most owners
+        }
+        self.expand_owner(record)?;
+        Ok(self.owner.eq_ignore_ascii_case(&self.octets[name.clone()]))
     }
 
     /// Writes the owner of a record into [`owner`](Self::owner).
