@@ -13,9 +13,10 @@ const TICKS_PER_SEC: f64 = 100.0;
 /// What the processes of a tree have used since each began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// CPU time in their own code; resolution 10 ms.
+    /// CPU time in their own code.
     pub user_secs: f64,
-    /// CPU time in the kernel on their behalf; resolution 10 ms.
+    /// CPU time in the kernel on their behalf. The sum of both is exact to microseconds as long as
+    /// no thread ends; how it is shared between them is known to 10 ms.
     pub system_secs: f64,
     /// Context switches of all threads, both kinds.
     pub context_switches: u64,
@@ -59,13 +60,16 @@ pub fn usage(process: u32) -> Usage {
     let mut usage = Usage::default();
     for process in tree(process) {
         let (user, system) = cpu_ticks(&read(&format!("/proc/{process}/stat")));
-        usage.user_secs += user as f64 / TICKS_PER_SEC;
-        usage.system_secs += system as f64 / TICKS_PER_SEC;
+        let mut exact_secs = 0.0;
         for thread in numbers_in(&format!("/proc/{process}/task")) {
+            exact_secs += run_secs(&read(&format!("/proc/{process}/task/{thread}/schedstat")));
             let status = read(&format!("/proc/{process}/task/{thread}/status"));
             usage.context_switches += field(&status, "voluntary_ctxt_switches:")
                 + field(&status, "nonvoluntary_ctxt_switches:");
         }
+        let (user, system) = refined(user, system, exact_secs);
+        usage.user_secs += user;
+        usage.system_secs += system;
     }
     usage
 }
@@ -137,6 +141,23 @@ fn cpu_ticks(stat: &str) -> (u64, u64) {
     (next(), next())
 }
 
+/// CPU time in `/proc/PID/task/TID/schedstat`; 0 if the kernel does not count it.
+fn run_secs(schedstat: &str) -> f64 {
+    let nanos = schedstat.split_whitespace().next().and_then(|nanos| nanos.parse::<u64>().ok());
+    nanos.unwrap_or_default() as f64 / 1e9
+}
+
+/// User and system time of a process in seconds: the exact time of its threads, in the proportion
+/// of the ticks. Ticks alone know of threads that have ended; they count when more is missing than
+/// what two roundings of a tick explain.
+fn refined(user_ticks: u64, system_ticks: u64, exact_secs: f64) -> (f64, f64) {
+    let ticks = user_ticks + system_ticks;
+    let (ticks_secs, rounding_secs) = (ticks as f64 / TICKS_PER_SEC, 2.0 / TICKS_PER_SEC);
+    let secs = if exact_secs + rounding_secs < ticks_secs { ticks_secs } else { exact_secs };
+    let user_share = if ticks == 0 { 0.5 } else { user_ticks as f64 / ticks as f64 };
+    (secs * user_share, secs * (1.0 - user_share))
+}
+
 /// User, nice, system, irq and softirq time in the first line of `/proc/stat`: neither idle, nor
 /// waiting for a disk, nor stolen by a hypervisor.
 fn busy_ticks(stat: &str) -> u64 {
@@ -176,6 +197,15 @@ mod tests {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 10 0 0 0 123 45 6 7 20 0 1 0 99";
         assert_eq!(cpu_ticks(stat), (123, 45));
         assert_eq!(cpu_ticks(""), (0, 0));
+    }
+
+    #[test]
+    fn exact_time_is_shared_as_ticks_are_unless_threads_have_ended() {
+        assert_eq!(run_secs("2500000000 17 4\n"), 2.5);
+        assert_eq!(run_secs(""), 0.0);
+        assert_eq!(refined(100, 300, 4.007_812_5), (1.001_953_125, 3.005_859_375));
+        assert_eq!(refined(100, 300, 3.5), (1.0, 3.0));
+        assert_eq!(refined(0, 0, 0.002), (0.001, 0.001));
     }
 
     #[test]
