@@ -48,6 +48,9 @@ pub struct Suite {
     /// CPUs of the load, instead of the other half
     #[arg(long, value_name = "CPU,…", value_delimiter = ',')]
     load_cpus: Vec<usize>,
+    /// Install CoreDNS (`go`) and DinoDNS (`npm`) into ~/.cache/zonda/bench if they are missing
+    #[arg(long)]
+    install: bool,
     /// How many queries one call sends; batches make the server cheaper, too
     #[arg(long, value_enum, default_value = "batch")]
     pace: PaceName,
@@ -95,6 +98,7 @@ impl Suite {
             rounds: self.rounds,
             server_cpus: self.server_cpus.clone(),
             load_cpus: self.load_cpus.clone(),
+            install: self.install,
             pace: match self.pace {
                 PaceName::Batch => Pace::Batch,
                 PaceName::Dnsperf => Pace::Dnsperf,

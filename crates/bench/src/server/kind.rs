@@ -36,8 +36,14 @@ pub struct Kind {
     pub variable: String,
     /// A package of an interpreter that the program needs besides.
     pub package: Option<Package>,
-    /// How to have it, for whoever has not.
+    /// The command by which to have it, for whoever has not. `${cache}` is
+    /// [`super::install::folder`].
     pub install: String,
+    /// Whether that command needs no root's rights and asks nothing, so that it may be run.
+    #[serde(default)]
+    pub fetch: bool,
+    /// The version of the program from which several processes can share an address; none is any.
+    pub sharing_since: Option<String>,
     /// Arguments that make it print its version; none asks for no version.
     #[serde(default)]
     pub version: Vec<String>,
@@ -58,7 +64,7 @@ pub struct Kind {
 pub struct Package {
     /// The environment variable that names its folder.
     pub variable: String,
-    /// Its folder below the user's cache folder, when the variable is not set.
+    /// Its folder below [`super::install::folder`], when the variable is not set.
     pub path: PathBuf,
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::Kind;
+use super::{Kind, install};
 
 /// A program that is there.
 #[derive(Clone, Debug)]
@@ -25,15 +25,16 @@ pub struct Missing(pub String);
 /// Looks for a kind's program and package, and asks for the version.
 pub fn locate(kind: &Kind) -> Result<Located, Missing> {
     let missing = |what: &str| {
-        let (name, install) = (&kind.name, &kind.install);
-        Missing(format!("{name}: {what} is not installed: {install}"))
+        let hint = if kind.fetch { ", or --install" } else { "" };
+        let (name, command) = (&kind.name, kind.install_command());
+        Missing(format!("{name}: {what} is not installed: {command}{hint}"))
     };
     let program = program(kind).ok_or_else(|| missing(&format!("`{}`", kind.program)))?;
     let package = match &kind.package {
         None => None,
         Some(package) => {
             let named = env::var_os(&package.variable).map(PathBuf::from);
-            let folder = named.or_else(|| Some(cache_folder()?.join(&package.path)));
+            let folder = named.or_else(|| Some(install::folder()?.join(&package.path)));
             let folder = folder.filter(|folder| folder.is_dir());
             Some(folder.ok_or_else(|| missing("its package"))?)
         }
@@ -66,13 +67,26 @@ fn in_folders(name: &str) -> Option<PathBuf> {
     let go = env::var_os("GOBIN").map(PathBuf::from);
     let home_go = env::var_os("HOME").map(|home| PathBuf::from(home).join("go/bin"));
     let folders = env::split_paths(&path).chain(usual).chain(go).chain(home_go);
+    let folders = folders.chain(install::go_folder());
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// `$XDG_CACHE_HOME`, else `~/.cache`.
-fn cache_folder() -> Option<PathBuf> {
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))
+/// Whether several processes of a server can share an address, by its program's version.
+pub fn check_sharing(kind: &Kind, located: &Located) -> Result<(), Missing> {
+    let Some(since) = &kind.sharing_since else { return Ok(()) };
+    let version = printed_version(&located.program, &["--version".to_owned()]);
+    if numbers(&version) >= numbers(since) {
+        return Ok(());
+    }
+    let Kind { name, program, .. } = kind;
+    Err(Missing(format!(
+        "{name}: several processes on one address need {program} {since}; this is {version}"
+    )))
+}
+
+/// The numbers of a version, for comparing.
+fn numbers(version: &str) -> Vec<u32> {
+    version.split('.').map_while(|number| number.parse().ok()).collect()
 }
 
 /// What a program says of its version.
@@ -121,6 +135,19 @@ mod tests {
             assert_eq!(version_in(text), Some(version));
         }
         assert_eq!(version_in("no number, 7 or so\n"), None);
+    }
+
+    #[test]
+    fn a_program_that_is_too_old_to_share_an_address_is_told_with_its_version() {
+        let mut kind = Kind::named("dinodns").unwrap();
+        let program = PathBuf::from("echo");
+        let located = Located { program, package: None, version: String::new() };
+        // `echo --version` prints the version of coreutils, which is below 23.1.
+        let Missing(said) = check_sharing(&kind, &located).unwrap_err();
+        assert!(said.starts_with("dinodns: several processes on one address need node 23.1; "));
+        kind.sharing_since = Some("1.2".to_owned());
+        assert_eq!(check_sharing(&kind, &located), Ok(()));
+        assert!(numbers("23.1.0") >= numbers("23.1") && numbers("23.0.9") < numbers("23.1"));
     }
 
     #[test]

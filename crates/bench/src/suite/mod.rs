@@ -11,6 +11,7 @@
 //! | [`judge`] | whose answers differ from its peers' |
 //! | [`environment`] | the machine |
 //! | [`run()`] | a whole suite, rounds interleaved between servers |
+//! | `contest` | one place of a workload, with the servers that take part |
 //! | `progress`, `words` | how far it is, and what is said meanwhile |
 //! | [`error`] | why it did not run |
 //!
@@ -20,6 +21,7 @@
 pub mod bed;
 #[cfg(test)]
 mod configurations;
+mod contest;
 pub mod environment;
 pub mod error;
 pub mod ground;

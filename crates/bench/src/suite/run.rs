@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::bed::{Bed, Contestant, Stock};
+use super::contest::{Contest, Seat, cell, cut};
 use super::environment::environment;
 use super::error::SuiteError;
 use super::ground::Ground;
@@ -16,8 +17,8 @@ use super::spec::{Suite, Workload};
 use super::{judge, measure, words};
 use crate::data::{Cell, FORMAT, Method, Round, Run, Server, Setup, Skipped};
 use crate::load::{End, Mode, Pace, Plan};
-use crate::server::locate::locate;
-use crate::server::{Kind, Missing, Role};
+use crate::server::locate::{self, locate};
+use crate::server::{Kind, Missing, install};
 
 /// A round counts when other processes used no more than this share of the machine, unless the
 /// command line says otherwise.
@@ -30,8 +31,6 @@ const REPEATS_MAX: usize = 3;
 const QUIET_WAIT: Duration = Duration::from_secs(30);
 /// What starting and stopping a server takes, for the estimate.
 const START_SECS: f64 = 1.5;
-/// Most octets of a configuration that are kept for the report.
-const FILE_OCTETS_MAX: usize = 4096;
 
 /// What the command line says over the suite.
 #[derive(Clone, Debug)]
@@ -48,6 +47,8 @@ pub struct Options {
     pub server_cpus: Vec<usize>,
     /// CPUs of the load; empty is the other half.
     pub load_cpus: Vec<usize>,
+    /// Whether servers that are missing are installed, where that takes no root's rights.
+    pub install: bool,
     /// How many queries one call sends: batches for servers to be at their best, one to compare
     /// with figures that were measured with dnsperf.
     pub pace: Pace,
@@ -80,7 +81,7 @@ pub fn run(
     let (began, progress, pace) = (Instant::now(), Progress::new(0.0), options.pace);
     let (contestants, stop) = (Vec::new(), Arc::clone(&options.stop));
     let mut runner = Runner { run, ground, pace, contestants, began, progress, stop, watch };
-    runner.admit(kinds);
+    runner.admit(kinds, options.install);
     let result = runner.hold_all(suite, options);
     let _ = fs::remove_dir_all(&runner.ground.folder);
     result.map(|()| runner.run)
@@ -127,37 +128,6 @@ fn kinds(suite: &Suite, options: &Options) -> Result<Vec<Kind>, SuiteError> {
     Ok(kinds)
 }
 
-/// One place of a workload, with those who take part.
-struct Contest<'a> {
-    /// What is asked.
-    workload: &'a Workload,
-    /// The place.
-    place: Place,
-    /// The servers, the floor first.
-    contestants: Vec<Contestant>,
-}
-
-/// A server's place in a contest, and in the run.
-#[derive(Clone, Copy)]
-struct Seat<'a> {
-    /// The contest.
-    contest: &'a Contest<'a>,
-    /// What all are given.
-    stock: &'a Stock,
-    /// The server.
-    contestant: &'a Contestant,
-    /// The number of its cell in the run.
-    cell: usize,
-}
-
-impl Seat<'_> {
-    /// How the server is started here.
-    fn role(&self) -> &Role {
-        let role = self.contestant.role(self.contest.workload);
-        role.expect("contestants without a role were left out")
-    }
-}
-
 /// A suite at work.
 struct Runner<'a> {
     /// What has been measured.
@@ -197,10 +167,15 @@ impl Runner<'_> {
         (self.watch)(Step::Measured(&self.run));
     }
 
-    /// Looks for each kind's program.
-    fn admit(&mut self, kinds: Vec<Kind>) {
+    /// Looks for each kind's program, and installs it if that is wished and possible.
+    fn admit(&mut self, kinds: Vec<Kind>, is_installing: bool) {
         for kind in kinds {
-            match locate(&kind) {
+            let mut found = locate(&kind);
+            if found.is_err() && is_installing && kind.fetch {
+                self.say(&format!("installing {}: {}", kind.name, kind.install_command()));
+                found = install::install(&kind).map_err(Missing).and_then(|()| locate(&kind));
+            }
+            match found {
                 Ok(located) => self.contestants.push(Contestant { kind, located }),
                 Err(Missing(reason)) => self.skip(&kind.name, reason),
             }
@@ -259,10 +234,28 @@ impl Runner<'_> {
                     self.skip("all", format!("{}, {text}: needs {cpus} CPUs", workload.name));
                     continue;
                 }
-                contests.push(Contest { workload, place, contestants: contestants.clone() });
+                let contestants = self.able_to_share(&contestants, &place);
+                contests.push(Contest { workload, place, contestants });
             }
         }
         Ok(contests)
+    }
+
+    /// Those that can do with as many processes on one address as a place has.
+    fn able_to_share(&mut self, contestants: &[Contestant], place: &Place) -> Vec<Contestant> {
+        let mut able = contestants.to_vec();
+        if place.processes > 1 {
+            able.retain(|Contestant { kind, located }| {
+                match locate::check_sharing(kind, located) {
+                    Ok(()) => true,
+                    Err(Missing(reason)) => {
+                        self.skip(&kind.name, reason);
+                        false
+                    }
+                }
+            });
+        }
+        able
     }
 
     /// What a contest is expected to take.
@@ -311,6 +304,7 @@ impl Runner<'_> {
             }
         }
         self.latencies(&seats);
+        self.mark_unmeasured(first);
         let floors: Vec<&str> =
             contestants.iter().filter(|one| one.kind.floor).map(|one| &*one.kind.name).collect();
         let mut cells: Vec<&mut Cell> = self.run.cells[first..].iter_mut().collect();
@@ -321,6 +315,19 @@ impl Runner<'_> {
         self.run.took_secs = self.began.elapsed().as_secs_f64();
         (self.watch)(Step::Measured(&self.run));
         Ok(())
+    }
+
+    /// Marks cells from `first` on in which no round counts.
+    fn mark_unmeasured(&mut self, first: usize) {
+        let percent = self.run.method.foreign_cpu_max * 100.0;
+        for cell in &mut self.run.cells[first..] {
+            if cell.discarded > 0 && cell.rounds.is_empty() && cell.unranked.is_none() {
+                cell.unranked = Some(format!(
+                    "others used more than {percent} % of the machine in every round; see \
+                     --max-foreign"
+                ));
+            }
+        }
     }
 
     /// Servers that have a role in the workload.
@@ -537,37 +544,6 @@ fn upstream(workload: &Workload) -> Result<Option<Contestant>, SuiteError> {
     let kind = Kind::named(&upstream.server)?;
     let located = locate(&kind).map_err(|Missing(reason)| SuiteError::Upstream(reason))?;
     Ok(Some(Contestant { kind, located }))
-}
-
-impl Contestant {
-    /// The first of the workload's roles that it has.
-    fn role(&self, workload: &Workload) -> Option<&Role> {
-        workload.roles.iter().find_map(|role| self.kind.roles.get(role))
-    }
-}
-
-/// A cell without rounds.
-fn cell(contestant: &Contestant, workload: &Workload, place: &Place) -> Cell {
-    Cell {
-        server: contestant.kind.name.clone(),
-        workload: workload.name.clone(),
-        place: place.axes.clone(),
-        rounds: Vec::new(),
-        discarded: 0,
-        unranked: None,
-        latency_at: Vec::new(),
-        start: None,
-    }
-}
-
-/// A file for the report, cut to what one reads.
-fn cut((name, text): &(String, String)) -> (String, String) {
-    if text.len() <= FILE_OCTETS_MAX {
-        return (name.clone(), text.clone());
-    }
-    let is_end = |end: &usize| text.is_char_boundary(*end);
-    let end = (0..=FILE_OCTETS_MAX).rev().find(is_end).unwrap_or_default();
-    (name.clone(), format!("{}\n… cut: {} octets in all\n", &text[..end], text.len()))
 }
 
 /// The median rate of a cell's rounds; none without rounds.

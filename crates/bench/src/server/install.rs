@@ -1,0 +1,74 @@
+//! Servers that are installed without root's rights: into a folder of the bench, by the command
+//! that their file says.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+use super::Kind;
+
+/// Where they are put: `zonda/bench` in `$XDG_CACHE_HOME`, else in `~/.cache`.
+pub fn folder() -> Option<PathBuf> {
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
+    Some(cache.join("zonda/bench"))
+}
+
+/// Where `go install` puts programs.
+pub fn go_folder() -> Option<PathBuf> {
+    folder().map(|folder| folder.join("bin"))
+}
+
+impl Kind {
+    /// The command that installs it, as it is typed.
+    pub fn install_command(&self) -> String {
+        let folder = folder().unwrap_or_default();
+        self.install.replace("${cache}", &folder.display().to_string())
+    }
+}
+
+/// Runs a kind's command. What it says goes to standard error.
+///
+/// # Errors
+/// A line for people.
+pub fn install(kind: &Kind) -> Result<(), String> {
+    let Kind { name, .. } = kind;
+    let command_line = kind.install_command();
+    let folder =
+        folder().ok_or_else(|| format!("{name}: neither XDG_CACHE_HOME nor HOME is set"))?;
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut words = command_line.split_whitespace();
+    let program = words.next().unwrap_or_default();
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).current_dir(&folder);
+    command.env("GOBIN", folder.join("bin"));
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name}: `{command_line}` ended with {status}")),
+        Err(error) => Err(format!("{name}: `{program}`: {error}: {command_line}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_command_that_fails_is_told_with_its_name() {
+        let mut kind = Kind::named("coredns").unwrap();
+        kind.install = "false ${cache}".to_owned();
+        let said = install(&kind).unwrap_err();
+        assert!(said.starts_with("coredns: `false /") && said.contains("exit status"), "{said}");
+        kind.install = "no-such-program".to_owned();
+        assert!(install(&kind).unwrap_err().contains("No such file"));
+    }
+
+    #[test]
+    fn only_commands_without_root_s_rights_may_be_run() {
+        for kind in Kind::shipped().into_iter().filter(|kind| kind.fetch) {
+            assert!(!kind.install.contains("apt-get"), "{}", kind.name);
+        }
+    }
+}
