@@ -14,6 +14,49 @@
 //!
 //! Deliberately absent: sockets, clocks, threads, randomness, and the cache. Times are nanoseconds
 //! of a clock that the caller chooses, and arguments.
+//!
+//! # How the parts meet
+//! ```
+//! # use zonda_upstream::*;
+//! # use zonda_upstream::check::Verdict;
+//! # use zonda_wire::{Class, Name, Type};
+//! let millisecond = 1_000_000;
+//! let mut pool = Pool::new(vec![Member::new(false, *b"cookie-1")], Settings::default());
+//! let name: Name = "www.example".parse()?;
+//! let (qtype, qclass) = (Type::A, Class::IN);
+//! let (dnssec_ok, checking_disabled) = (false, false);
+//! let question =
+//!     Question { name: name.as_wire(), qtype, qclass, dnssec_ok, checking_disabled };
+//!
+//! // A question comes: an upstream is chosen.
+//! let (mut actions, now) = (Vec::new(), 5 * millisecond);
+//! let mut exchange = Exchange::start(&mut pool, now, 0x1234_5678, 0, &mut actions);
+//! let Some(Action::Send { attempt, upstream, form }) = actions.pop() else { panic!() };
+//! let cookies = pool.members[usize::from(upstream)].cookies;
+//! let mut query = Vec::new();
+//! question.write(0x4711, form, &[0b1010, 0, 0, 0], &cookies, &mut query);
+//! let wake_at = exchange.timer(&pool).expect("a query is under way"); // then, on_timer
+//! # assert_eq!(wake_at, 205 * millisecond);
+//!
+//! // A message comes from the upstream's address: it is checked, and read.
+//! # let mut message = query.clone();
+//! # message[2] |= 0x80;
+//! let sent = question.sent(&query, form, cookies.client(), false);
+//! let Verdict::Accept(_) = check(&sent, &message) else { panic!() };
+//! let mut answer = Answer::default();
+//! let kind = answer.read(&mut message, question.name, question.dnssec_ok)?;
+//! exchange.on_outcome(&mut pool, now + millisecond, attempt, Outcome::Answered, 0, &mut actions);
+//! assert_eq!(exchange.timer(&pool), None); // it is over
+//! # assert_eq!((kind, answer.records().len()), (answer::Kind::NoData, 0));
+//!
+//! // While an upstream is not up, somebody has to probe it: nobody else finds that it is back.
+//! while let Some(index) = pool.take_probe(now) {
+//!     let answered = true;
+//!     pool.probe_ended(now + millisecond, index, now, answered.then_some(false));
+//! }
+//! assert_eq!(pool.probe_at(), None);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod admission;
 pub mod answer;

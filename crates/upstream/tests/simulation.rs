@@ -33,6 +33,34 @@ fn where_little_is_lost_no_client_waits_for_long_at_any_rate() {
 }
 
 #[test]
+fn far_upstreams_are_asked_no_more_often_than_near_ones() {
+    for upstreams in [1, 2] {
+        let models = vec![Model { delay: 150 * MS..400 * MS, ..Model::default() }; upstreams];
+        let world = World::new(Policy::Fastest, models, 200, 11).run(200);
+        let seen = world.seen(0.0..f64::MAX);
+        seen.print(&format!("{upstreams} far upstreams"), &world);
+        assert_eq!(seen.lost, 0);
+        assert!(seen.ms(1.0) < 1800.0);
+        assert!(world.extra_percent() <= 5.0);
+    }
+}
+
+#[test]
+fn when_the_server_itself_sleeps_upstreams_are_not_blamed() {
+    for policy in POLICIES {
+        let mut world = World::new(policy, vec![Model::default(); 2], 1000, 12);
+        world.stall = 200 * MS;
+        let world = world.run(60);
+        let seen = world.seen(0.0..f64::MAX);
+        seen.print(&format!("{policy:?}, asleep for 200 ms each 5 s"), &world);
+        assert_eq!(seen.lost, 0);
+        assert!(seen.ms(1.0) < 500.0);
+        assert!(world.extra_percent() <= 5.0);
+        assert!(world.pool.members.iter().all(|member| member.health.state() == State::Up));
+    }
+}
+
+#[test]
 fn every_policy_keeps_the_budget_and_loses_nothing() {
     for policy in POLICIES {
         let models = vec![Model { long_tail: true, ..Model::default() }; 3];

@@ -83,10 +83,13 @@ pub struct World {
     rate: u64,
     /// Share of the questions whose names are broken.
     pub broken: f64,
+    /// How long the server sleeps at the begin of every fifth second.
+    pub stall: u64,
     now: u64,
     ends_at: u64,
     random: u64,
-    queue: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    /// What will happen: time, whether it is a timer, since answers come first, and the order.
+    queue: BinaryHeap<Reverse<(u64, bool, u64, Event)>>,
     events: u64,
     questions: Vec<Question>,
     actions: Vec<Action>,
@@ -102,6 +105,7 @@ impl World {
             models,
             rate,
             broken: 0.0,
+            stall: 0,
             now: 0,
             ends_at: 0,
             random: seed,
@@ -117,7 +121,7 @@ impl World {
         self.ends_at = seconds * S;
         self.at(S, Event::Question);
         self.at(S, Event::Probe);
-        while let Some(Reverse((at, _, event))) = self.queue.pop() {
+        while let Some(Reverse((at, _, _, event))) = self.queue.pop() {
             self.now = at;
             self.happens(event);
         }
@@ -128,7 +132,14 @@ impl World {
     /// Puts an event onto the queue.
     fn at(&mut self, at: u64, event: Event) {
         self.events += 1;
-        self.queue.push(Reverse((at, self.events, event)));
+        let timer = matches!(event, Event::Timer(..));
+        self.queue.push(Reverse((self.awake(at), timer, self.events, event)));
+    }
+
+    /// When the server sees what happens at a time.
+    fn awake(&self, at: u64) -> u64 {
+        let into = at % (5 * S);
+        if into < self.stall { at - into + self.stall } else { at }
     }
 
     /// The next random number.
@@ -211,7 +222,7 @@ impl World {
             }
         }
         if let Some(at) = self.questions[index].exchange.timer(&self.pool) {
-            let at = at.max(self.now + 1).next_multiple_of(MS);
+            let at = self.awake(at.max(self.now + 1).next_multiple_of(MS));
             self.questions[index].timer_at = at;
             self.at(at, Event::Timer(index));
         }
