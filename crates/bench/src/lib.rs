@@ -10,6 +10,7 @@
 //! | [`relay`] | a relay that loses and delays, before an upstream |
 //! | [`report`] | what a run says, as JSON, text and HTML, and beside another run |
 //! | [`server`] | servers under test: found, configured, started, stopped |
+//! | [`soak`] | one rate for hours, and what drifts meanwhile |
 //! | [`suite`] | suites: what is measured side by side, and the measuring |
 //! | [`template`] | text with places to fill in, for configurations and zones |
 //!
@@ -24,5 +25,6 @@ pub mod reflector;
 pub mod relay;
 pub mod report;
 pub mod server;
+pub mod soak;
 pub mod suite;
 pub mod template;

@@ -80,9 +80,34 @@ pub fn memory_octets(process: u32) -> u64 {
     tree(process).into_iter().map(|process| field(&rollup(process), "Pss:") * 1024).sum()
 }
 
+/// Resident set size of the tree: what processes share counts for each of them, but nothing changes
+/// when others begin or end to share it.
+pub fn resident_octets(process: u32) -> u64 {
+    let status = |process| read(&format!("/proc/{process}/status"));
+    tree(process).into_iter().map(|process| field(&status(process), "VmRSS:") * 1024).sum()
+}
+
 /// Open descriptors of the tree.
 pub fn descriptors(process: u32) -> usize {
     tree(process).into_iter().map(|process| numbers_in(&format!("/proc/{process}/fd")).len()).sum()
+}
+
+/// All processes.
+pub fn processes() -> Vec<u32> {
+    numbers_in("/proc")
+}
+
+/// Whether a process runs; one that only waits to be noticed as ended does not.
+pub fn is_alive(process: u32) -> bool {
+    let stat = read(&format!("/proc/{process}/stat"));
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+}
+
+/// Whether a process has one of these open, such as `socket:[17]`; no if it is somebody else's.
+pub fn has_open(process: u32, names: &[String]) -> bool {
+    let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let mut targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
+    targets.any(|target| target.to_str().is_some_and(|target| names.iter().any(|n| n == target)))
 }
 
 /// CPU time that the machine has spent working since it started, on all CPUs.
@@ -258,8 +283,23 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_has_ended_is_not_alive_though_nobody_has_noticed() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(is_alive(child.id()) && processes().contains(&child.id()));
+        child.kill().unwrap();
+        let limit = Instant::now() + Duration::from_secs(10);
+        while is_alive(child.id()) && Instant::now() < limit {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!is_alive(child.id()));
+        child.wait().unwrap();
+        assert!(!is_alive(child.id()));
+    }
+
+    #[test]
     fn this_process_has_memory_descriptors_and_context_switches() {
         assert!(memory_octets(id()) > 1 << 20);
+        assert!(resident_octets(id()) >= memory_octets(id()));
         assert!(descriptors(id()) >= 3);
         std::thread::sleep(Duration::from_millis(1));
         assert!(usage(id()).context_switches > 0);

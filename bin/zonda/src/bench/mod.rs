@@ -8,6 +8,7 @@ mod ramp;
 mod reflector;
 mod report;
 mod run_file;
+mod soak;
 mod suite;
 mod target;
 
@@ -27,6 +28,7 @@ enum What {
     Compare(compare::Compare),
     Load(Box<load::Load>),
     Ramp(Box<ramp::Ramp>),
+    Soak(Box<soak::Soak>),
     Suite(suite::Suite),
     Reflector(reflector::Reflector),
     Report(report::Report),
@@ -39,6 +41,7 @@ impl Bench {
             What::Compare(command) => command.run(),
             What::Load(command) => command.run(),
             What::Ramp(command) => command.run(),
+            What::Soak(command) => command.run(),
             What::Suite(command) => command.run(),
             What::Reflector(command) => command.run(),
             What::Report(command) => command.run(),

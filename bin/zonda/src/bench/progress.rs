@@ -107,13 +107,13 @@ impl Intervals {
 mod tests {
     use super::*;
     use zonda_bench::data::Latency;
-    use zonda_bench::load::Second;
+    use zonda_bench::load::{self, Second};
 
     /// A second with a thousand answers.
     fn progress(number: u64) -> Progress {
         let latency = Latency { percentiles: vec![(99.0, 123.4)], ..Latency::default() };
         let second = Second { second: number, sent: 1000, completed: 1000, lost: 0, latency };
-        Progress { sent: 4000, completed: 3990, lost: 10, second }
+        Progress { sent: 4000, completed: 3990, lost: 10, second, latencies: load::histogram() }
     }
 
     #[test]

@@ -75,13 +75,14 @@ pub fn parse_share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "expected a share, such as 0.1%".to_owned())
 }
 
-/// Reads a time with its unit: `us`, `ms` or `s`.
+/// Reads a time with its unit: `us`, `ms`, `s`, `m`, `h` or `d`.
 ///
 /// # Errors
 /// What was expected.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a time, such as 500us, 2ms or 1s".to_owned();
-    let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let expected = || "expected a time, such as 500us, 2ms, 1s or 6h".to_owned();
+    let units =
+        [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
     let number = |(name, unit): &(&str, f64)| Some((text.strip_suffix(name)?, *unit));
     let (number, unit) = units.iter().find_map(number).ok_or_else(expected)?;
     let secs = number.trim_end().parse::<f64>().map_err(|_| expected())? * unit;
@@ -100,6 +101,8 @@ mod tests {
         assert_eq!(parse_time("2ms"), Ok(Duration::from_millis(2)));
         assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_time("30us"), Ok(Duration::from_micros(30)));
+        assert_eq!(parse_time("1.5h"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_time("2m"), Ok(Duration::from_secs(120)));
         assert!(parse_time("2").is_err() && parse_time("-1s").is_err());
     }
 }

@@ -11,7 +11,7 @@
 //! | `check` | whether a message is the reply to a query |
 //! | `udp` | sockets |
 //! | `tally` | what is counted |
-//! | `server_drops` | what a server on this machine had no room for |
+//! | `server_sockets` | the sockets of a server on this machine: drops, owner |
 //! | [`guard`] | whom the generator may load without being told |
 //! | [`outcome`] | the result |
 //! | [`text`], [`dnsperf`], [`json`] | ways to print it |
@@ -27,7 +27,7 @@ mod ledger;
 pub mod limits;
 pub mod outcome;
 pub mod queries;
-mod server_drops;
+mod server_sockets;
 mod supply;
 mod tally;
 pub mod text;
@@ -36,6 +36,8 @@ mod worker;
 
 pub use outcome::{Outcome, Progress, Second};
 pub use queries::{Form, Queries, QueriesError};
+pub use server_sockets::owner;
+pub use tally::{histogram, latency_of};
 
 use std::fmt;
 use std::io;
@@ -118,6 +120,11 @@ impl Plan {
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Ends the run early.
+    pub fn end_early(&self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 
     /// Queries per second that are asked for; nothing if it is as many as the server answers.
@@ -254,7 +261,7 @@ impl std::error::Error for LoadError {}
 pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outcome, LoadError> {
     plan.check()?;
     let supply = Supply::new(plan.count(), plan.rate());
-    let drops_before = server_drops::count(plan.server);
+    let drops_before = server_sockets::drops(plan.server);
     let (sender, reports) = mpsc::channel::<Report>();
     let mut workers = Vec::with_capacity(plan.threads);
     let mut first_client = 0;
@@ -288,7 +295,7 @@ pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outc
     let deadline_secs = plan.end.after.map_or(f64::INFINITY, |after| after.as_secs_f64());
     let mut outcome = gatherer.finish(&finished, deadline_secs);
     // Sockets that a server closes meanwhile take their counts along.
-    let drops = server_drops::count(plan.server).saturating_sub(drops_before);
+    let drops = server_sockets::drops(plan.server).saturating_sub(drops_before);
     outcome.traffic.dropped_by_server = drops;
     outcome.is_interrupted = plan.is_stopped();
     Ok(outcome)

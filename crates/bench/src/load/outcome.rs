@@ -99,6 +99,8 @@ pub struct Progress {
     pub lost: u64,
     /// The second that is over.
     pub second: Second,
+    /// Times to reply in it, in nanoseconds.
+    pub latencies: Histogram<u64>,
 }
 
 /// Puts together what threads tell.
@@ -140,17 +142,18 @@ impl Gatherer {
     /// Ends a second.
     fn close(&mut self, number: u64, tally: &Tally, watch: &mut Option<&mut dyn FnMut(&Progress)>) {
         self.total.add(tally);
+        let latencies = tally.latencies();
         let second = Second {
             second: number,
             sent: tally.sent,
             completed: tally.completed(),
             lost: tally.lost,
-            latency: latency_of(&tally.latencies()),
+            latency: latency_of(&latencies),
         };
         self.closed.push(second.clone());
         if let Some(watch) = watch {
             let Tally { sent, lost, .. } = self.total;
-            watch(&Progress { sent, completed: self.total.completed(), lost, second });
+            watch(&Progress { sent, completed: self.total.completed(), lost, second, latencies });
         }
     }
 

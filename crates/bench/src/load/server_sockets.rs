@@ -1,33 +1,61 @@
-//! Datagrams that a server on this machine had no room for, from `/proc/net/udp`.
+//! The sockets of a server on this machine, from `/proc/net/udp`: what they had no room for, and
+//! whose they are.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Drops so far of all sockets that the kernel gives datagrams for `server` to: those bound to its
-/// address, or to its port on any address if there are none. 0 when the server is on another
-/// machine.
-pub fn count(server: SocketAddr) -> u64 {
+use crate::procfs;
+
+/// Datagrams that a server's sockets have dropped so far; 0 when it is on another machine.
+pub fn drops(server: SocketAddr) -> u64 {
+    sockets(server).iter().map(|socket| socket.drops).sum()
+}
+
+/// The process that has a server's sockets, the oldest of those that share them; nothing when the
+/// server is on another machine, or the process somebody else's.
+pub fn owner(server: SocketAddr) -> Option<u32> {
+    let sockets = sockets(server);
+    let wanted: Vec<String> =
+        sockets.iter().map(|socket| format!("socket:[{}]", socket.inode)).collect();
+    procfs::processes().into_iter().filter(|process| procfs::has_open(*process, &wanted)).min()
+}
+
+/// A socket that takes datagrams from anybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Socket {
+    /// Its number among the kernel's files.
+    inode: u64,
+    /// Datagrams that it has dropped.
+    drops: u64,
+}
+
+/// All sockets that the kernel gives datagrams for `server` to: those bound to its address, or to
+/// its port on any address if there are none.
+fn sockets(server: SocketAddr) -> Vec<Socket> {
     let files = ["/proc/net/udp", "/proc/net/udp6"];
     let texts: String =
         files.into_iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
-    let of = |is_wanted: &dyn Fn(IpAddr) -> bool| {
-        counts_of(&texts, server.port(), is_wanted).reduce(|sum, drops| sum + drops)
-    };
-    of(&|ip| ip == server.ip()).or_else(|| of(&|ip| ip.is_unspecified())).unwrap_or_default()
+    let own: Vec<Socket> = sockets_in(&texts, server.port(), |ip| ip == server.ip()).collect();
+    if !own.is_empty() {
+        return own;
+    }
+    sockets_in(&texts, server.port(), |ip| ip.is_unspecified()).collect()
 }
 
-/// Drops of each socket that takes datagrams from anybody for a port of an address that is wanted.
-fn counts_of(
+/// Each socket that takes datagrams from anybody for a port of an address that is wanted.
+fn sockets_in(
     text: &str,
     port: u16,
     is_wanted: impl Fn(IpAddr) -> bool,
-) -> impl Iterator<Item = u64> {
+) -> impl Iterator<Item = Socket> {
     text.lines().filter_map(move |line| {
         let mut columns = line.split_ascii_whitespace();
         let local = parse_address(columns.nth(1)?)?;
         let peer = parse_address(columns.next()?)?;
         let is_ours = local.port() == port && peer.port() == 0 && is_wanted(local.ip());
-        is_ours.then(|| columns.last()?.parse().ok())?
+        let inode = columns.nth(6)?.parse().ok()?;
+        let drops = columns.last()?.parse().ok()?;
+        is_ours.then_some(Socket { inode, drops })
     })
 }
 
@@ -63,8 +91,17 @@ mod tests {
         for _ in 0..5000 {
             other.send_to(&[0; 512], address).unwrap();
         }
-        assert!(count(address) > 0);
-        assert_eq!(count(other.local_addr().unwrap()), 0);
+        assert!(drops(address) > 0);
+        assert_eq!(drops(other.local_addr().unwrap()), 0);
+    }
+
+    #[test]
+    fn a_socket_of_ours_is_ours() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        assert_eq!(owner(address), Some(std::process::id()));
+        drop(server);
+        assert_eq!(owner(address), None);
     }
 
     #[test]
@@ -73,7 +110,8 @@ mod tests {
         let own = "2: 0100007F:14B4 00000000:0000 07 0:0 0:0 0 0 0 2 2 x 7\n\
             3: 0100007F:14B4 0100007F:0BEC 01 0:0 0:0 0 0 0 3 2 x 9\n";
         let counts = |text: &str, ip: &str| {
-            counts_of(text, 5300, |local| local.to_string() == ip).collect::<Vec<u64>>()
+            let sockets = sockets_in(text, 5300, |local| local.to_string() == ip);
+            sockets.map(|socket| socket.drops).collect::<Vec<u64>>()
         };
         assert_eq!(counts(any, "127.0.0.1"), [0; 0]);
         assert_eq!(counts(any, "0.0.0.0"), [5]);

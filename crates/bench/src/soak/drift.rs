@@ -1,0 +1,246 @@
+//! What of a server may drift, by how much it did, and what is too much.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use super::Sample;
+use super::trend::{self, Trend};
+
+/// Octets of a mebibyte.
+const MIB: f64 = 1_048_576.0;
+
+/// Seconds of an hour.
+const HOUR_SECS: f64 = 3600.0;
+
+/// What is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Resident memory of the server, in MiB.
+    Memory,
+    /// Its open descriptors.
+    Descriptors,
+    /// CPUs that are busy with it.
+    Cpus,
+    /// Its context switches in a second.
+    ContextSwitches,
+    /// The median time to reply, in microseconds.
+    P50,
+    /// The 99th percentile of it.
+    P99,
+    /// Queries lost, in percent.
+    Lost,
+}
+
+impl Measure {
+    /// All, in the order in which they are shown.
+    pub const ALL: [Self; 7] = [
+        Self::Memory,
+        Self::Descriptors,
+        Self::Cpus,
+        Self::ContextSwitches,
+        Self::P50,
+        Self::P99,
+        Self::Lost,
+    ];
+
+    /// The value in a sample, if it is known.
+    fn of(self, sample: &Sample) -> Option<f64> {
+        let server = sample.server.as_ref();
+        match self {
+            Self::Memory => server.map(|server| server.resident_octets as f64 / MIB),
+            Self::Descriptors => server.map(|server| server.descriptors as f64),
+            Self::Cpus => server.map(|server| server.cpus),
+            Self::ContextSwitches => server.map(|server| server.context_switches_per_sec),
+            Self::P50 => sample.latency_micros.percentile(50.0),
+            Self::P99 => sample.latency_micros.percentile(99.0),
+            Self::Lost => Some(100.0 * sample.lost as f64 / sample.sent.max(1) as f64),
+        }
+    }
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Memory => "memory MiB",
+            Self::Descriptors => "descriptors",
+            Self::Cpus => "CPUs",
+            Self::ContextSwitches => "switches/s",
+            Self::P50 => "p50 µs",
+            Self::P99 => "p99 µs",
+            Self::Lost => "lost %",
+        })
+    }
+}
+
+/// How a measure went; its slope is per hour.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drift {
+    /// Of what.
+    pub measure: Measure,
+    /// How it went.
+    pub trend: Trend,
+}
+
+/// How each measure went of which there are samples enough.
+#[must_use]
+pub fn drifts(samples: &[Sample]) -> Vec<Drift> {
+    let drift = |measure: Measure| {
+        let point = |sample: &Sample| Some((sample.seconds / HOUR_SECS, measure.of(sample)?));
+        let points: Vec<(f64, f64)> = samples.iter().filter_map(point).collect();
+        Some(Drift { measure, trend: trend::trend(&points)? })
+    };
+    Measure::ALL.into_iter().filter_map(drift).collect()
+}
+
+/// Prints a line for each.
+///
+/// # Errors
+/// When `out` cannot be written to.
+pub fn print(drifts: &[Drift], out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{:<12} {:>12} {:>14}", "", "median", "per hour")?;
+    for Drift { measure, trend: Trend { median, slope, is_beyond_noise } } in drifts {
+        let word = match is_beyond_noise {
+            false => "within noise",
+            true if *slope > 0.0 => "rises",
+            true => "falls",
+        };
+        writeln!(out, "{measure:<12} {median:>12.3} {slope:>+14.3}  {word}")?;
+    }
+    Ok(())
+}
+
+/// The most that measures may rise in an hour; those that are absent may rise at will.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// Octets of memory.
+    pub memory_max: Option<f64>,
+    /// Descriptors.
+    pub descriptors_max: Option<f64>,
+    /// The 99th percentile of the time to reply.
+    pub p99_max: Option<Duration>,
+}
+
+/// A measure that rose beyond noise and by more than it may.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Exceeded {
+    /// The measure.
+    pub measure: Measure,
+    /// By how much it rose in an hour.
+    pub slope: f64,
+    /// By how much it may.
+    pub limit: f64,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { measure, slope, limit } = self;
+        write!(f, "{measure} rises by {slope:.3} an hour, at most {limit:.3} may be")
+    }
+}
+
+impl Limits {
+    /// The measures that have limits, each with the most that it may rise.
+    pub fn measures(&self) -> impl Iterator<Item = (Measure, f64)> {
+        let p99_max = self.p99_max.map(|limit| limit.as_secs_f64() * 1e6);
+        let all = [
+            (Measure::Memory, self.memory_max.map(|octets| octets / MIB)),
+            (Measure::Descriptors, self.descriptors_max),
+            (Measure::P99, p99_max),
+        ];
+        all.into_iter().filter_map(|(measure, limit)| Some((measure, limit?)))
+    }
+
+    /// Those that were exceeded.
+    #[must_use]
+    pub fn exceeded_by(&self, drifts: &[Drift]) -> Vec<Exceeded> {
+        let exceeded = |(measure, limit)| {
+            let drift = drifts.iter().find(|drift| drift.measure == measure)?;
+            let Trend { slope, is_beyond_noise, .. } = drift.trend;
+            (is_beyond_noise && slope > limit).then_some(Exceeded { measure, slope, limit })
+        };
+        self.measures().filter_map(exceeded).collect()
+    }
+}
+
+/// Reads a number of octets with its unit: `k`, `M` or `G`, powers of 1024.
+///
+/// # Errors
+/// What was expected.
+pub fn parse_octets(text: &str) -> Result<f64, String> {
+    let units = [("k", 1024.0), ("M", MIB), ("G", 1024.0 * MIB)];
+    let number = |(name, unit): &(&str, f64)| Some((text.strip_suffix(name)?, *unit));
+    let (number, unit) = units.iter().find_map(number).unwrap_or((text, 1.0));
+    let octets = number.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    octets
+        .map(|octets| octets * unit)
+        .ok_or_else(|| "expected octets, such as 500k or 2M".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::data::Latency;
+    use crate::soak::ServerSample;
+
+    /// A sample after so many minutes: memory grows by 1 MiB in each.
+    fn sample(minute: u32) -> Sample {
+        let server = ServerSample {
+            resident_octets: u64::from(minute) << 20,
+            descriptors: 12,
+            cpus: 0.5,
+            context_switches_per_sec: 1000.0,
+        };
+        let percentiles = vec![(50.0, 20.0), (99.0, 70.0)];
+        Sample {
+            seconds: f64::from(minute) * 60.0,
+            sent: 1000,
+            completed: 1000,
+            lost: 0,
+            latency_micros: Latency { percentiles, ..Latency::default() },
+            server: Some(server),
+        }
+    }
+
+    #[test]
+    fn a_leak_is_told_per_hour_and_exceeds_only_limits_below_it() {
+        let drifts = drifts(&(1..=30).map(sample).collect::<Vec<_>>());
+        assert_eq!(drifts.len(), Measure::ALL.len());
+        let limits = |mib: f64| Limits {
+            memory_max: Some(mib * MIB),
+            descriptors_max: Some(0.0),
+            p99_max: Some(Duration::ZERO),
+        };
+        assert_eq!(limits(60.1).exceeded_by(&drifts), []);
+        let exceeded = limits(59.0).exceeded_by(&drifts);
+        assert_eq!(exceeded.len(), 1);
+        let text = exceeded[0].to_string();
+        assert_eq!(text, "memory MiB rises by 60.000 an hour, at most 59.000 may be");
+        let mut text = Vec::new();
+        print(&drifts, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("memory MiB         15.500        +60.000  rises\n"), "{text}");
+        assert!(
+            text.contains("p99 µs             70.000         +0.000  within noise\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_server_elsewhere_has_latency_only() {
+        let samples: Vec<Sample> =
+            (1..=30).map(|minute| Sample { server: None, ..sample(minute) }).collect();
+        let measures: Vec<Measure> = drifts(&samples).iter().map(|drift| drift.measure).collect();
+        assert_eq!(measures, [Measure::P50, Measure::P99, Measure::Lost]);
+    }
+
+    #[test]
+    fn octets_are_read_with_their_units() {
+        assert_eq!(parse_octets("500"), Ok(500.0));
+        assert_eq!(parse_octets("1.5k"), Ok(1536.0));
+        assert_eq!(parse_octets("2M"), Ok(2.0 * MIB));
+        assert!(parse_octets("-1").is_err() && parse_octets("2T").is_err());
+    }
+}
