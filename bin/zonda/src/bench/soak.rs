@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use zonda_bench::load::limits::{self, Limits};
+use zonda_bench::load::limits::{self, Limits, parse_time};
 use zonda_bench::load::{self, End, Mode, Plan, owner};
 use zonda_bench::soak::drift::{self, Drift};
 use zonda_bench::soak::{self, Sample, Soaked, trend};
@@ -35,7 +35,7 @@ pub struct Soak {
     #[arg(long, value_name = "N")]
     rate: f64,
     /// Hold the rate for so long, such as 30m or 6h
-    #[arg(short = 'l', value_name = "TIME", default_value = "1h", value_parser = limits::parse_time)]
+    #[arg(short = 'l', value_name = "TIME", default_value = "1h", value_parser = parse_time)]
     limit: Duration,
     /// Take a sample after each interval of so many whole seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = whole_seconds)]
@@ -53,13 +53,13 @@ pub struct Soak {
     #[arg(long, value_name = "N")]
     max_descriptor_drift: Option<f64>,
     /// Fail when the 99th percentile of latency rises by more an hour, such as 100us
-    #[arg(long, value_name = "TIME", value_parser = limits::parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     max_p99_drift: Option<Duration>,
     /// Fail when more than this share of queries is lost, such as 0.1%
     #[arg(long, value_name = "SHARE", value_parser = limits::parse_share)]
     max_loss: Option<f64>,
     /// Fail when the 99th percentile of latency is longer than this, such as 2ms
-    #[arg(long, value_name = "TIME", value_parser = limits::parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     max_p99: Option<Duration>,
 }
 
@@ -161,7 +161,7 @@ fn write(file: &mut File, sample: &Sample) -> std::io::Result<()> {
 
 /// Reads a time of whole seconds.
 fn whole_seconds(text: &str) -> Result<u64, String> {
-    let time = limits::parse_time(text)?;
+    let time = parse_time(text)?;
     let is_whole = time.subsec_nanos() == 0 && time.as_secs() > 0;
     is_whole
         .then_some(time.as_secs())

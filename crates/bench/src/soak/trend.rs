@@ -47,8 +47,8 @@ pub fn trend(points: &[(f64, f64)]) -> Option<Trend> {
     })
 }
 
-/// Whether this sum of signs is more than noise makes of such values, which are sorted. Equal values
-/// leave less room for chance.
+/// Whether this sum of signs is more than noise makes of such values, which are sorted. Equal
+/// values leave less room for chance.
 fn is_beyond_noise(signs: f64, sorted: &[f64]) -> bool {
     let spread = |count: usize| (count * (count - 1) * (2 * count + 5)) as f64;
     let equal = sorted.chunk_by(|one, next| one == next);
