@@ -482,11 +482,15 @@ impl Exchange {
         redirect: Redirect,
         actions: &mut Vec<Action>,
     ) -> bool {
+        let redirect = match redirect {
+            Redirect::WithCookie if self.cookie_added => Redirect::ToTcp, // rfc7873#5.3
+            other => other,
+        };
         let new = match redirect {
             Redirect::ToTcp => !ended.form.over_tcp,
             Redirect::WithoutEdns => ended.form.edns,
             Redirect::WithoutMixedCase => ended.form.mixed_case,
-            Redirect::WithCookie => !self.cookie_added,
+            Redirect::WithCookie => true,
         };
         match redirect {
             Redirect::ToTcp => self.form.over_tcp = true,
@@ -669,6 +673,17 @@ mod tests {
         assert_eq!(actions, [Action::Fail(Reason::Timeout)]);
         let (_, actions) = start(&mut pool);
         assert!(sent(&actions).2.edns, "one stumble may be chance");
+    }
+
+    #[test]
+    fn a_cookie_that_is_refused_twice_leads_to_tcp() {
+        let mut pool = pool(1);
+        let (mut exchange, _) = start(&mut pool);
+        for (attempt, over_tcp) in [(0, false), (1, true)] {
+            let outcome = Outcome::Redirected(Redirect::WithCookie);
+            let actions = end(&mut exchange, &mut pool, attempt, outcome);
+            assert_eq!(sent(&actions).2.over_tcp, over_tcp);
+        }
     }
 
     #[test]

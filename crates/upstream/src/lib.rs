@@ -42,7 +42,10 @@
 //! # let mut message = query.clone();
 //! # message[2] |= 0x80;
 //! let sent = question.sent(&query, form, cookies.client(), false);
-//! let Verdict::Accept(_) = check(&sent, &message) else { panic!() };
+//! let Verdict::Accept(response) = check(&sent, &message) else { panic!() };
+//! if let Some(cookie) = check::server_cookie(&response) {
+//!     pool.members[usize::from(upstream)].cookies.remember(cookie);
+//! }
 //! let mut answer = Answer::default();
 //! let kind = answer.read(&mut message, question.name, question.dnssec_ok)?;
 //! exchange.on_outcome(&mut pool, now + millisecond, attempt, Outcome::Answered, 0, &mut actions);
