@@ -486,18 +486,14 @@ impl Exchange {
             Redirect::WithCookie if self.cookie_added => Redirect::ToTcp, // rfc7873#5.3
             other => other,
         };
-        let new = match redirect {
-            Redirect::ToTcp => !ended.form.over_tcp,
-            Redirect::WithoutEdns => ended.form.edns,
-            Redirect::WithoutMixedCase => ended.form.mixed_case,
-            Redirect::WithCookie => true,
+        let over_stream = ended.form.over_tcp || pool.members[usize::from(ended.upstream)].stream;
+        let (part, new) = match redirect {
+            Redirect::ToTcp => (&mut self.form.over_tcp, !over_stream),
+            Redirect::WithoutEdns => (&mut self.form.edns, ended.form.edns),
+            Redirect::WithoutMixedCase => (&mut self.form.mixed_case, ended.form.mixed_case),
+            Redirect::WithCookie => (&mut self.cookie_added, true),
         };
-        match redirect {
-            Redirect::ToTcp => self.form.over_tcp = true,
-            Redirect::WithoutEdns => self.form.edns = false,
-            Redirect::WithoutMixedCase => self.form.mixed_case = false,
-            Redirect::WithCookie => self.cookie_added = true,
-        }
+        *part = matches!(redirect, Redirect::ToTcp | Redirect::WithCookie);
         let possible = new && usize::from(self.count) < ATTEMPTS_MAX;
         if possible {
             self.send(pool, now, usize::from(ended.upstream), Kind::Needed, false, actions);
