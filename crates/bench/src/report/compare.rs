@@ -169,7 +169,7 @@ mod tests {
         let found = compare(&run(), &later);
         let text = found.text();
         assert_eq!(found.changes.len(), 2, "{text}");
-        assert!(text.starts_with("worse   zonda dino threads 1: CPU per query 1.42 µs"), "{text}");
+        assert!(text.starts_with("worse   zonda dino threads 1: CPU per query 1.44 µs"), "{text}");
         assert!(text.contains("better  zonda dino threads 1: queries per second"), "{text}");
         assert!(found.is_worse() && !compare(&later, &later).is_worse());
     }

@@ -37,6 +37,9 @@ pub const COMPARED: [Figure; 7] = [
     Figure::Ready,
 ];
 
+/// Length of a tick of `/proc/PID/stat`, as all kernels of Linux count for programs.
+const TICK_MICROS: f64 = 10_000.0;
+
 impl Figure {
     /// Its name in a sentence.
     pub fn name(self) -> String {
@@ -120,8 +123,18 @@ impl Figure {
             _ => {
                 let values: Option<Vec<f64>> =
                     cell.rounds.iter().map(|round| self.of_round(round)).collect();
-                Spread::of(values?)
+                Some(Spread::of(values?)?.widened(self.grain(cell)))
             }
+        }
+    }
+
+    /// How far a round's value may be from the truth, whatever the other rounds say: the kernel
+    /// counts CPU time in ticks, which short rounds of few queries have few of.
+    fn grain(self, cell: &Cell) -> f64 {
+        let queries = cell.rounds.iter().map(|round| round.traffic.completed).min();
+        match (self, queries) {
+            (Self::CpuPerQuery, Some(queries)) if queries > 0 => TICK_MICROS / queries as f64,
+            _ => 0.0,
         }
     }
 

@@ -8,9 +8,9 @@
 pub struct Spread {
     /// The middle value; of an even number of values, the mean of the two in the middle.
     pub median: f64,
-    /// The smallest value.
+    /// The smallest value, or less when a value is known less well than it differs from others.
     pub low: f64,
-    /// The largest value.
+    /// The largest value, or more.
     pub high: f64,
     /// How many values there were; at least 1.
     pub count: usize,
@@ -30,6 +30,11 @@ impl Spread {
             _ => values[middle],
         };
         Some(Self { median, low: values[0], high: values[count - 1], count })
+    }
+
+    /// The same with so much more on both sides, but not below zero.
+    pub fn widened(self, by: f64) -> Self {
+        Self { low: (self.low - by).max(self.low.min(0.0)), high: self.high + by, ..self }
     }
 
     /// From the smallest to the largest.
@@ -85,6 +90,13 @@ mod tests {
         assert_eq!(spread(&[9.0, 1.0, 3.0]).median, 3.0);
         assert_eq!(Spread::of([]), None);
         assert_eq!(Spread::of([1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn what_is_known_to_a_grain_differs_by_no_less() {
+        let steady = spread(&[20.0, 20.0]).widened(1.0);
+        assert_eq!(spread(&[22.0, 22.0]).widened(1.0).against(&steady), Difference::None);
+        assert_eq!(spread(&[0.5, 0.5]).widened(1.0).low, 0.0);
     }
 
     #[test]

@@ -107,7 +107,7 @@ impl Measure {
     }
 }
 
-/// Shares of RCODEs, the most frequent first.
+/// Shares of RCODEs, the most frequent first, a line each.
 fn rcodes(cell: &Cell) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for (rcode, count) in cell.rounds.iter().flat_map(|round| &round.traffic.rcodes) {
@@ -119,5 +119,5 @@ fn rcodes(cell: &Cell) -> String {
     let parts = shares
         .iter()
         .map(|(rcode, count)| format!("{rcode} {:.2}%", *count as f64 * 100.0 / total as f64));
-    escape(&parts.collect::<Vec<_>>().join(", "))
+    escape(&parts.collect::<Vec<_>>().join("\n")).replace('\n', "<br>")
 }

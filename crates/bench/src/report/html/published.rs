@@ -201,11 +201,15 @@ fn cells(row: &Row<'_>, measures: &[Option<Measure>]) -> Vec<String> {
     cells
 }
 
-/// A cell of the report; what it says in brackets goes below where columns are many.
+/// A cell of the report; what it says in brackets, or of several RCODEs, goes below where columns
+/// are many.
 fn published_cell(text: &str, measure: Option<Measure>) -> String {
-    match text.split_once(" (").filter(|_| measure.is_some()) {
-        Some((figure, more)) => format!("{} <small>({}</small>", escape(figure), escape(more)),
-        None => escape(text),
+    match (measure, text.split_once(" (")) {
+        (Some(Measure::Rcodes), _) => escape(text).replace(", ", "<br>"),
+        (Some(_), Some((figure, more))) => {
+            format!("{} <small>({}</small>", escape(figure), escape(more))
+        }
+        _ => escape(text),
     }
 }
 
