@@ -41,7 +41,8 @@ impl Rtt {
             self.variance = self.variance - self.variance / 4 + self.smoothed.abs_diff(rtt) / 4;
             self.smoothed = self.smoothed - self.smoothed / 8 + rtt / 8;
         } else {
-            *self = Self { smoothed: rtt, variance: rtt / 2, ..Self::default() };
+            (self.smoothed, self.variance) = (rtt, rtt / 2);
+            self.histogram.forget();
         }
         self.sampled_at = Some(now);
         self.histogram.add(rtt);
@@ -71,6 +72,13 @@ impl Rtt {
         }
     }
 
+    /// How many answers took how long since the start: nanoseconds that a bucket stays below, and
+    /// answers in it, in ascending order.
+    pub fn seen(&self) -> impl Iterator<Item = (u64, u64)> {
+        let seen = self.histogram.seen.iter().enumerate();
+        seen.map(|(index, &count)| (lower_bound(index + 1), count))
+    }
+
     /// Nanoseconds within which 95 % of the answers come; `None` before enough of them came.
     #[must_use]
     pub fn p95(&self) -> Option<u64> {
@@ -89,12 +97,15 @@ const SAMPLES_MAX: u32 = 512;
 #[derive(Clone, Debug)]
 struct Histogram {
     counts: [u16; BUCKETS],
+    /// Sum of the counts.
     total: u32,
+    /// All samples since the start, at their full weight.
+    seen: [u64; BUCKETS],
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: [0; BUCKETS], total: 0 }
+        Self { counts: [0; BUCKETS], total: 0, seen: [0; BUCKETS] }
     }
 }
 
@@ -102,11 +113,17 @@ impl Histogram {
     /// Adds a time.
     fn add(&mut self, nanos: u64) {
         self.counts[bucket(nanos)] += 1;
+        self.seen[bucket(nanos)] += 1;
         self.total += 1;
         if self.total == SAMPLES_MAX {
             self.counts.iter_mut().for_each(|count| *count /= 2);
             self.total = self.counts.iter().map(|&count| u32::from(count)).sum();
         }
+    }
+
+    /// Gives all samples so far no weight.
+    fn forget(&mut self) {
+        (self.counts, self.total) = ([0; BUCKETS], 0);
     }
 
     /// The time that 95 % stay below, between the bounds of its bucket in proportion.
@@ -183,5 +200,7 @@ mod tests {
         assert_eq!(rtt.smoothed(MEMORY_NANOS), None);
         rtt.sample(MEMORY_NANOS, SECOND_NANOS);
         assert_eq!(rtt.smoothed(MEMORY_NANOS), Some(SECOND_NANOS));
+        let seen: Vec<_> = rtt.seen().filter(|bucket| bucket.1 > 0).collect();
+        assert_eq!(seen, [(1 << 20, 1), (1 << 30, 1)]);
     }
 }
