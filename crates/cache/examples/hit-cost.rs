@@ -1,8 +1,10 @@
 //! What a hit costs by the number of answers in the cache, and what an answer takes in memory.
 //!
-//! Linux only. `cargo run --release -p zonda-cache --example hit-cost [ENTRIES…]`. Names are asked for at
-//! random, one by one and in batches of 32 that touch first; the cost of making up the questions is
-//! measured without the cache and taken off. Beside them, one name over and over.
+//! Linux only. `cargo run --release -p zonda-cache --example hit-cost [ENTRIES…]`.
+//!
+//! Names are asked for at random, one by one and in batches of 32 that touch first; the cost of
+//! making up the questions is measured without the cache and taken off. Beside them, one name over
+//! and over.
 
 #![allow(clippy::unwrap_used)]
 
@@ -112,7 +114,7 @@ fn measure(names: usize) {
     };
     let single = nanos(names, 1, &mut find) - idle(1);
     let hot = nanos(1, 1, &mut find) - idle(1);
-    let batched = nanos(names, BATCH, |questions| {
+    let batch = nanos(names, BATCH, |questions| {
         let touch = |(name, number): &(Name, usize)| cache.touch(&name.key(*number));
         black_box(questions.iter().map(touch).fold(0, |all, it| all | it));
         let touch = |(name, number): &(Name, usize)| cache.touch_entry(&name.key(*number));
@@ -120,7 +122,7 @@ fn measure(names: usize) {
         find(questions);
     }) - idle(BATCH);
     println!(
-        "{names:>9} {:>6.1} % {octets:>7} {insert:>10.0} {hot:>10.1} {single:>10.1} {batched:>10.1}",
+        "{names:>9} {:>6.1} % {octets:>7} {insert:>10.0} {hot:>10.1} {single:>10.1} {batch:>10.1}",
         100.0 * hits as f64 / asked as f64
     );
 }
@@ -128,8 +130,7 @@ fn measure(names: usize) {
 fn main() {
     let sizes: Vec<usize> = std::env::args().skip(1).filter_map(|size| size.parse().ok()).collect();
     println!("    names     hits  octets  insert ns     one ns  random ns   batch ns");
-    for &names in if sizes.is_empty() { &[100, 10_000, 1_000_000, 10_000_000] } else { &sizes[..] }
-    {
-        measure(names);
-    }
+    let usual = &[100, 10_000, 1_000_000, 10_000_000][..];
+    let sizes = if sizes.is_empty() { usual } else { &sizes };
+    sizes.iter().copied().for_each(measure);
 }

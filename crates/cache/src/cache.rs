@@ -85,21 +85,21 @@ impl Cache {
         self.bytes_max
     }
 
-    /// Brings the lines of memory where [`find`](Self::find) will begin, so that a batch waits for
+    /// Brings the line of memory where [`find`](Self::find) will begin, so that a batch waits for
     /// all of its lines together. Keep what is returned, or the compiler leaves the reading out.
     #[inline]
     #[must_use]
     pub fn touch(&self, key: &Key<'_>) -> u64 {
-        let [place, other] = [key.place(), key.of_every_type().place()];
-        self.shard(place).touch_bucket(place) | self.shard(other).touch_bucket(other)
+        let place = key.place();
+        self.shard(place).touch_bucket(place)
     }
 
     /// Brings the lines that [`find`](Self::find) will go on with; for those who touched before.
     #[inline]
     #[must_use]
     pub fn touch_entry(&self, key: &Key<'_>) -> u64 {
-        let [place, other] = [key.place(), key.of_every_type().place()];
-        self.shard(place).touch_entry(place) | self.shard(other).touch_entry(other)
+        let places = [key.place(), key.of_every_type().place()];
+        self.shard(places[0]).touch_entry(places)
     }
 
     /// Copies the body of the answer to a question into `out`, TTLs aged. No lock, no allocation.

@@ -35,6 +35,14 @@ pub struct Place(pub u64);
 impl Place {
     /// Most shards that the bits suffice for.
     pub const SHARDS_MAX: usize = 1024;
+    /// The bits that tell the members of a group apart; the others say where the group is.
+    const MEMBER: u64 = 0xffff_fc00;
+
+    /// The place of a member of a group, given a hash of either.
+    #[inline]
+    pub fn new(group: u64, member: u64) -> Self {
+        Self(group & !Self::MEMBER | member & Self::MEMBER)
+    }
 
     /// One of `shards` shards, a power of two: bits 0–9.
     #[inline]
@@ -87,7 +95,7 @@ impl Word {
         self.0 & HELD != 0
     }
 
-    /// Whether the entry may be that of `place`; wrong once in 2²⁶ times.
+    /// Whether the entry may be that of `place`; wrong once in 2²² times.
     #[inline]
     pub fn may_be(self, place: Place) -> bool {
         self.is_held() && self.0 >> TAG_SHIFT == place.tag() >> TAG_SHIFT

@@ -39,16 +39,24 @@ impl Key<'_> {
         if kind == Kind::NxDomain && counts[0] == 0 { self.of_every_type() } else { self }
     }
 
-    /// Where the answer belongs.
+    /// Where the answer belongs: all types of a name in one bucket, so that a look-up for a type
+    /// and for every type fetches one line.
     #[inline]
     pub(crate) fn place(&self) -> Place {
-        const ODD: u64 = 0x9e37_79b9_7f4a_7c15; // 2⁶⁴ divided by the golden ratio
-        let marks = u64::from(self.dnssec_ok) << 1 | u64::from(self.checking_disabled);
-        let question = u64::from(self.qtype.0) << 16 | u64::from(self.qclass.0);
-        let rest = (u64::from(self.source) << 32 | question).rotate_left(2) ^ marks;
-        let product = u128::from(self.hash ^ rest.wrapping_mul(ODD)) * u128::from(ODD);
-        Place(product as u64 ^ (product >> 64) as u64)
+        let class_and_marks = u32::from(self.qclass.0) << 2
+            | u32::from(self.dnssec_ok) << 1
+            | u32::from(self.checking_disabled);
+        let group = mix(self.hash, u64::from(self.source) << 32 | u64::from(class_and_marks));
+        Place::new(group, mix(group, u64::from(self.qtype.0)))
     }
+}
+
+/// Spreads every bit of the hash, and what is added to it, over the result.
+#[inline]
+fn mix(hash: u64, more: u64) -> u64 {
+    const ODD: u64 = 0x9e37_79b9_7f4a_7c15; // 2⁶⁴ divided by the golden ratio
+    let product = u128::from(hash ^ more.wrapping_mul(ODD)) * u128::from(ODD);
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// What an answer says.

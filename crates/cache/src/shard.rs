@@ -61,11 +61,13 @@ impl Shard {
         self.index.bucket(place)[0].load(Relaxed)
     }
 
-    /// Reads the first two lines of the entry at a place, if there may be one.
+    /// Reads the first two lines of the entry at one of two places in a bucket, if there may be
+    /// one.
     #[inline]
-    pub fn touch_entry(&self, place: Place) -> u64 {
-        let words = self.index.bucket(place).iter().map(|slot| Word(slot.load(Relaxed)));
-        let Some(word) = words.into_iter().find(|word| word.may_be(place)) else { return 0 };
+    pub fn touch_entry(&self, places: [Place; 2]) -> u64 {
+        let words = self.index.bucket(places[0]).iter().map(|slot| Word(slot.load(Relaxed)));
+        let mut words = words.filter(|word| places.iter().any(|&place| word.may_be(place)));
+        let Some(word) = words.next() else { return 0 };
         let log = self.logs[word.log() as usize].as_slice();
         let start = word.position(Position(0)).offset();
         let read = |at: usize| log.get(at).map_or(0, |word| word.load(Relaxed));
