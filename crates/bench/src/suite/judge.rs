@@ -9,11 +9,11 @@ use crate::data::{Cell, Traffic};
 /// Shares of an RCODE that differ by no more are the same: losses fall where they fall.
 const DIFFERENCE_MAX: f64 = 0.01;
 
-/// Marks the cells of one place whose mix of RCODEs is not that of the other servers. The floor
-/// looks at no name, so it is neither asked nor judged.
-pub fn mark(cells: &mut [&mut Cell], is_floor: impl Fn(&str) -> bool) {
-    let mixes: Vec<Option<Mix>> =
-        cells.iter().map(|cell| if is_floor(&cell.server) { None } else { mix(cell) }).collect();
+/// Marks the cells of one place whose mix of RCODEs is not that of the other servers; those that
+/// are `alike` count as one. The floor looks at no name, so it is neither asked nor judged.
+pub fn mark(cells: &mut [&mut Cell], is_floor: impl Fn(&str) -> bool, alike: &[String]) {
+    let mix = |cell: &Cell| if is_floor(&cell.server) { None } else { mix(cell, alike) };
+    let mixes: Vec<Option<Mix>> = cells.iter().map(|cell| mix(cell)).collect();
     let known: Vec<&Mix> = mixes.iter().flatten().collect();
     let usual = usual(&known);
     for (cell, mix) in cells.iter_mut().zip(&mixes) {
@@ -32,10 +32,12 @@ pub fn mark(cells: &mut [&mut Cell], is_floor: impl Fn(&str) -> bool) {
 type Mix = BTreeMap<String, f64>;
 
 /// The mix over all rounds of a cell; none without answers.
-fn mix(cell: &Cell) -> Option<Mix> {
+fn mix(cell: &Cell, alike: &[String]) -> Option<Mix> {
+    let one = alike.join(" or ");
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for Traffic { rcodes, .. } in cell.rounds.iter().map(|round| &round.traffic) {
         for (rcode, count) in rcodes {
+            let rcode = if alike.contains(rcode) { &one } else { rcode };
             *counts.entry(rcode).or_default() += count;
         }
     }
@@ -104,7 +106,7 @@ mod tests {
     }
 
     fn marked(mut cells: Vec<Cell>) -> Vec<String> {
-        mark(&mut cells.iter_mut().collect::<Vec<_>>(), |name| name == "floor");
+        mark(&mut cells.iter_mut().collect::<Vec<_>>(), |name| name == "floor", &[]);
         let odd = cells.into_iter().filter(|cell| cell.unranked.is_some());
         odd.map(|cell| cell.server).collect()
     }
@@ -118,6 +120,14 @@ mod tests {
             cell("c", 1000, 0),
         ];
         assert_eq!(marked(cells), ["c"]);
+    }
+
+    #[test]
+    fn rcodes_that_are_alike_make_no_difference() {
+        let mut cells = [cell("a", 10, 0), cell("b", 0, 10), cell("c", 5, 5)];
+        let alike = ["NOERROR", "REFUSED"].map(str::to_owned);
+        mark(&mut cells.iter_mut().collect::<Vec<_>>(), |_| false, &alike);
+        assert!(cells.iter().all(|cell| cell.unranked.is_none()));
     }
 
     #[test]

@@ -308,7 +308,7 @@ impl Runner<'_> {
         let floors: Vec<&str> =
             contestants.iter().filter(|one| one.kind.floor).map(|one| &*one.kind.name).collect();
         let mut cells: Vec<&mut Cell> = self.run.cells[first..].iter_mut().collect();
-        judge::mark(&mut cells, |name| floors.contains(&name));
+        judge::mark(&mut cells, |name| floors.contains(&name), &workload.alike);
         if self.is_stopped() {
             self.run.cells.retain(|cell| !cell.rounds.is_empty() || cell.unranked.is_some());
         }

@@ -67,6 +67,9 @@ pub struct Workload {
     pub queries: Vec<Series>,
     /// Questions whose answers tell that the server is up, `NAME TYPE`, templates.
     pub ready: Vec<String>,
+    /// RCODEs that are as good as each other, as the report takes them.
+    #[serde(default)]
+    pub alike: Vec<String>,
     /// The server behind a forwarder.
     pub upstream: Option<Upstream>,
     /// What happens to datagrams on the way to it; none is a direct way.
