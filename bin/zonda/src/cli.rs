@@ -15,6 +15,7 @@ use zonda_config::Flags;
     after_help = "\
 Examples:
   zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
+  zonda serve --forward 192.0.2.1 --listen 127.0.0.1:5300
   zonda query @127.0.0.1 -p 5300 example.com SOA
   zonda zone check example.com.zone
 
@@ -72,6 +73,9 @@ pub struct Configuration {
     /// Serve a zone from a master file, or from JSON if FILE ends in .json (repeatable)
     #[arg(long, value_name = "NAME=FILE")]
     pub zone: Vec<String>,
+    /// Ask this server for all names that no zone holds (repeatable); the port is 53 unless given
+    #[arg(long, value_name = "ADDRESS")]
+    pub forward: Vec<String>,
     /// Threads that answer UDP; 0 is one for each CPU that the process may use
     #[arg(long, value_name = "N")]
     pub workers: Option<String>,
@@ -83,7 +87,10 @@ pub struct Configuration {
 impl Configuration {
     /// Whether nothing was said at all.
     pub fn is_empty(&self) -> bool {
-        self.config.is_none() && self.listen.is_empty() && self.zone.is_empty()
+        self.config.is_none()
+            && self.listen.is_empty()
+            && self.zone.is_empty()
+            && self.forward.is_empty()
     }
 
     /// Reads it.
@@ -94,6 +101,7 @@ impl Configuration {
         let flags = Flags {
             listen: self.listen.clone(),
             zones: self.zone.clone(),
+            forward: (!self.forward.is_empty()).then(|| self.forward.join(",")),
             workers: self.workers.clone(),
             print_config: self.print_config,
         };

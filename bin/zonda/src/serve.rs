@@ -11,6 +11,7 @@ use zonda_server::{Options, serve};
 /// What `zonda serve` says when it was told nothing.
 const NOTHING_TO_SERVE: &str = "\
 Give a zone: zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
+or a server to ask: zonda serve --forward 192.0.2.1 --listen 127.0.0.1:5300
 or a configuration file: zonda serve --config zonda.toml
 A commented file to start from is packaging/zonda.toml; `zonda serve --help` tells more.";
 
@@ -21,6 +22,7 @@ A commented file to start from is packaging/zonda.toml; `zonda serve --help` tel
 #[derive(Args)]
 #[command(after_help = "Examples:
   zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
+  zonda serve --forward 192.0.2.1 --forward 192.0.2.2 --listen 127.0.0.1:5300
   zonda serve --config /etc/zonda/zonda.toml
   zonda serve --config /etc/zonda/zonda.toml --take-over   # replace the running server")]
 pub struct Serve {
@@ -66,7 +68,9 @@ impl Serve {
 
 /// Whether the environment names what to serve.
 fn has_zones_in_environment() -> bool {
-    ["ZONDA_ZONE", "ZONDA_LISTEN"].iter().any(|key| std::env::var_os(key).is_some())
+    ["ZONDA_ZONE", "ZONDA_LISTEN", "ZONDA_FORWARD"]
+        .iter()
+        .any(|key| std::env::var_os(key).is_some())
 }
 
 /// Sends what happens to standard error.

@@ -24,6 +24,26 @@ pub struct Access {
     pub otherwise: Action,
 }
 
+impl Access {
+    /// Allows clients that are no strangers: loopback, private and link-local addresses
+    /// (rfc1918, rfc3927, rfc4193, rfc4291#2.5.6), and refuses all others.
+    pub(crate) fn of_private_networks() -> Self {
+        const PRIVATE: [&str; 8] = [
+            "127.0.0.0/8",
+            "10.0.0.0/8",
+            "172.16.0.0/12",
+            "192.168.0.0/16",
+            "169.254.0.0/16",
+            "::1",
+            "fc00::/7",
+            "fe80::/10",
+        ];
+        let networks = PRIVATE.into_iter().filter_map(Network::from_text);
+        let rules = networks.map(|network| Rule { network, action: Action::Allow }).collect();
+        Self { rules, otherwise: Action::Refuse }
+    }
+}
+
 /// What happens to the clients of one network.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Rule {

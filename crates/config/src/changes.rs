@@ -1,7 +1,8 @@
 //! What differs between the running configuration and the next.
 
 use crate::keys::{
-    AdminKeys, Answers, Edns, Identity, ListenKeys, Log, Metrics, QueryLog, RateLimit, Tcp, Top,
+    AdminKeys, Answers, CacheKeys, Edns, Identity, ListenKeys, Log, Metrics, QueryLog, RateLimit,
+    Tcp, Top,
 };
 use crate::section::{Keys, Section, Takes};
 use crate::{Config, Listener, Zone};
@@ -28,6 +29,7 @@ impl Config {
             }
         }
         self.zones = next.zones;
+        self.forwards = next.forwards;
         self.answers = next.answers;
         self.edns = next.edns;
         self.identity = next.identity;
@@ -55,6 +57,7 @@ impl Config {
             (ListenKeys::SECTION, sockets(self).eq(sockets(next))),
             (Tcp::SECTION, self.tcp == next.tcp),
             (Answers::SECTION, self.answers == next.answers),
+            (CacheKeys::SECTION, self.cache == next.cache),
             (Edns::SECTION, self.edns == next.edns),
             (Identity::SECTION, self.identity == next.identity),
             (RateLimit::SECTION, self.rate_limit == next.rate_limit),

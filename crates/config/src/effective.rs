@@ -60,14 +60,28 @@ impl Effective {
 impl fmt::Display for Effective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for section in SECTIONS {
-            for block in self.blocks.iter().filter(|block| block.section.name == section.name) {
-                if section.kind != Kind::Top {
-                    writeln!(f, "\n{}", section.header())?;
+            let mut is_within = false;
+            for block in &self.blocks {
+                // What is nested follows the element that it stands in, as it was read after it.
+                is_within = match block.section.place() {
+                    Some(_) => is_within,
+                    None => block.section.name == section.name,
+                };
+                if is_within {
+                    block.fmt(f)?;
                 }
-                block.lines.iter().try_for_each(|line| line.fmt(f))?;
             }
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.section.kind != Kind::Top {
+            writeln!(f, "\n{}", self.section.header())?;
+        }
+        self.lines.iter().try_for_each(|line| line.fmt(f))
     }
 }
 

@@ -106,6 +106,10 @@ pub enum Contradiction {
     SourceCount(usize),
     /// A `file` without `name`.
     ZoneWithoutName,
+    /// A `forward` without `name`.
+    ForwardWithoutName,
+    /// A `forward` that says to no server.
+    ForwardToNobody,
     /// A `directory` with `name`.
     DirectoryWithName,
     /// A second zone of the same name.
@@ -189,14 +193,22 @@ impl fmt::Display for Problem {
 impl fmt::Display for Contradiction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::SourceCount(0) => {
-                f.write_str("the zone has no source; write `file`, `json` or `directory`")
-            }
-            Self::SourceCount(_) => {
-                f.write_str("the zone has several sources; keep one of `file`, `json`, `directory`")
-            }
+            Self::SourceCount(0) => f.write_str(
+                "the zone has no source; write `file`, `json`, `directory` or `forward`",
+            ),
+            Self::SourceCount(_) => f.write_str(
+                "the zone has several sources; keep one of `file`, `json`, `directory`, \
+                     `forward`",
+            ),
             Self::ZoneWithoutName => {
                 f.write_str("a master file is of one zone; write its `name = \"example.com\"`")
+            }
+            Self::ForwardWithoutName => f.write_str(
+                "names that are forwarded need their zone; write its `name = \"example.com\"`, or \
+                 `name = \".\"` for all that no other zone holds",
+            ),
+            Self::ForwardToNobody => {
+                f.write_str("nobody to forward to; write `to = [\"192.0.2.1\"]`")
             }
             Self::DirectoryWithName => {
                 f.write_str("the files of a `directory` name its zones; remove `name`")

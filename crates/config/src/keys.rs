@@ -10,6 +10,7 @@ use crate::value::{
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
+use zonda_upstream::Upstream;
 use zonda_wire::Name;
 
 /// All sections, in the order in which they are documented and read.
@@ -17,9 +18,11 @@ pub const SECTIONS: &[&Section] = &[
     &Top::SECTION,
     &ListenKeys::SECTION,
     &ZoneKeys::SECTION,
+    &ForwardKeys::SECTION,
     &ACCESS,
     &Tcp::SECTION,
     &Answers::SECTION,
+    &CacheKeys::SECTION,
     &Edns::SECTION,
     &Identity::SECTION,
     &RateLimit::SECTION,
@@ -76,12 +79,12 @@ section! {
 }
 
 section! {
-    /// A zone: a name and a source of answers. Give exactly one source: `file`, `json` or
-    /// `directory`. `--zone NAME=FILE` (else `ZONDA_ZONE="NAME=FILE,NAME=FILE"`) adds zones, and
+    /// A zone: a name and a source of answers. Give exactly one source: `file`, `json`, `directory`
+    /// or `forward`. `--zone NAME=FILE` (else `ZONDA_ZONE="NAME=FILE,NAME=FILE"`) adds zones, and
     /// replaces zones of the same name here; a FILE that ends in `.json` is read as `json`.
     pub struct ZoneKeys: Array "zone", Reload;
 
-    /// The name of its apex. Goes with `file`, and with `json` to pick one zone.
+    /// The name of its apex. Goes with `file` and `forward`, and with `json` to pick one zone.
     name: Option<Name>, like "example.com";
     /// A master file (rfc1035#5).
     file: Option<PathBuf>, like "zones/example.com.zone";
@@ -91,7 +94,24 @@ section! {
     /// picked up as they appear, change and vanish.
     directory: Option<PathBuf>, like "zones";
     /// Who is answered from here, after the listener let the query pass; as in `[[listen]]`.
+    /// Unset: everyone, but for zones with `forward`: they are for clients with loopback, private
+    /// and link-local addresses, so that no stranger can make the server ask others.
     access: Vec<AccessRule>, like "allow any";
+}
+
+section! {
+    /// The source of a zone whose answers other servers give. Stands behind its `[[zone]]`.
+    /// `--forward ADDRESS` (else `ZONDA_FORWARD="ADDRESS,ADDRESS"`) makes such a zone for `.`, all
+    /// names that no other zone holds.
+    pub struct ForwardKeys: Nested "zone.forward", Reload;
+
+    /// The servers: an address, and a port if it is not 53. They are asked over UDP, and over TCP
+    /// when an answer was truncated.
+    to: Vec<Upstream>, like "192.0.2.1, 192.0.2.2:5353";
+    /// After how long without answer a client gets SERVFAIL.
+    timeout: Duration = "5s", from "100 ms" to "1m";
+    /// After how long without answer it gets one that has expired, if there is one (rfc8767).
+    stale_after: Duration = "1800 ms", from "0 ms" to "1m";
 }
 
 /// The one section whose keys the user names; each is a list to read as `Vec<AccessRule>`.
@@ -142,6 +162,17 @@ section! {
     cross_zone: bool = "false";
     /// Rotate the addresses of a set from one answer to the next.
     rotate: bool = "false";
+}
+
+section! {
+    /// Answers of other servers that are kept.
+    pub struct CacheKeys: Table "cache", Restart;
+
+    /// Memory for them; none of it is taken before it is used.
+    bytes: Size = "256 MiB", from "1 MiB" to "3 GiB";
+    /// How long after it has expired an answer may still be given, when no server answers
+    /// (rfc8767). 0 s: never.
+    stale: Duration = "1d", from "0s" to "30d";
 }
 
 section! {

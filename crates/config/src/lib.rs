@@ -29,12 +29,16 @@ pub use access::{Access, Action, Network, Rule};
 pub use changes::Changes;
 pub use effective::Effective;
 pub use error::{Advice, ConfigError, Contradiction, Origin, Problem, Suggestion, Warning};
-pub use keys::{Answers, Edns, Identity, Log, Metrics, QueryLog, RateLimit, SECTIONS, Tcp};
+pub use keys::{
+    Answers, CacheKeys, Edns, ForwardKeys, Identity, Log, Metrics, QueryLog, RateLimit, SECTIONS,
+    Tcp,
+};
 pub use load::{Flags, Loaded};
 pub use reference::generated_files;
 pub use section::{Key, Kind, Section, Shape, Takes};
 pub use socket::find_sockets;
 pub use value::{CookieSecret, LogFormat, LogLevel, Nsid, Output, Toggle, Token};
+pub use zonda_upstream::{Host, Upstream};
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -49,6 +53,10 @@ pub struct Config {
     pub listeners: Vec<Listener>,
     /// Where zones come from; no name twice.
     pub zones: Vec<Zone>,
+    /// Zones that other servers answer for; none has the name of another zone.
+    pub forwards: Vec<ForwardZone>,
+    /// Answers of other servers that are kept.
+    pub cache: CacheKeys,
     /// Whether the files of single zones are watched; those of directories always are.
     pub watch: bool,
     /// How often watched files are looked at.
@@ -103,6 +111,17 @@ pub struct Zone {
     pub root: Arc<Path>,
     /// Who is answered; none: everyone whom the listener lets pass.
     pub access: Option<Arc<Access>>,
+}
+
+/// A zone that other servers answer for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardZone {
+    /// Its apex, in lower case.
+    pub name: Name,
+    /// How they are asked.
+    pub forward: ForwardKeys,
+    /// Who is answered.
+    pub access: Arc<Access>,
 }
 
 /// Where the data of zones are.

@@ -18,6 +18,8 @@ pub struct Flags {
     pub listen: Vec<String>,
     /// `--zone NAME=FILE`, any number; they come before the file's zones.
     pub zones: Vec<String>,
+    /// `--forward ADDRESS`, any number, separated by commas; they answer for the zone `.`.
+    pub forward: Option<String>,
     /// `--workers N`.
     pub workers: Option<String>,
     /// `--print-config`: keep what [`Loaded::effective`] prints.
@@ -118,6 +120,16 @@ impl<'a> Layers<'a> {
             Some((key.name, given?))
         })
         .collect()
+    }
+
+    /// The servers of the zone `.` that flags give, or else the variable.
+    pub fn forward(&self) -> Option<Given<'a>> {
+        const VARIABLE: &str = "ZONDA_FORWARD";
+        if let Some(text) = &self.flags.forward {
+            return Some(Given { text, origin: Origin::Flag("--forward") });
+        }
+        let text = self.environment.get(VARIABLE)?;
+        Some(Given { text, origin: Origin::Environment(VARIABLE.to_owned()) })
     }
 
     /// The elements of a section that repeats which flags give, or else the variable.

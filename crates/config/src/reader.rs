@@ -71,6 +71,23 @@ impl<'s, 'a> Reader<'s, 'a> {
         Self { session, section, table, given, origin }
     }
 
+    /// The file's table of a section nested in this one, and its place.
+    pub fn nested(&self, section: &'static Section) -> Option<(&'a DeTable<'a>, Origin)> {
+        let value = self.table?.get(section.place()?.1)?;
+        let origin = self.session.source?.origin(value.span().start);
+        Some((value.get_ref().as_table()?, origin))
+    }
+
+    /// A reader of a section nested in this one.
+    pub fn nested_reader<'n>(
+        &'n mut self,
+        section: &'static Section,
+        (table, origin): (Option<&'a DeTable<'a>>, Origin),
+        given: Vec<(&'static str, Given<'a>)>,
+    ) -> Reader<'n, 'a> {
+        Reader::new(self.session, section, table, given, origin)
+    }
+
     /// Reads `key`; none if what was given is wrong, which is then reported.
     pub fn read<F: Field>(&mut self, key: &'static Key) -> Option<F> {
         self.read_named(key.name, key)

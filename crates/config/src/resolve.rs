@@ -11,7 +11,7 @@ use crate::keys::Top;
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
-use crate::{Config, Listener, RateLimit};
+use crate::{CacheKeys, Config, Listener, RateLimit};
 use access::Lists;
 use std::net::IpAddr;
 
@@ -25,7 +25,8 @@ pub(crate) fn resolve<'a>(
     let workers = top.as_ref().map_or(0, |top| top.workers);
     let listeners = listeners::read(layers, session, &mut lists, workers);
     let root = top.as_ref().and_then(|top| top.root.clone());
-    let zones = zones::read(layers, session, &mut lists, root);
+    let (zones, forwards) = zones::read(layers, session, &mut lists, root);
+    let cache = section::<CacheKeys>(layers, session);
     let first = listeners.first().map(|(listener, _)| listener.address);
     let (tcp, answers, edns) =
         (section(layers, session), section(layers, session), section(layers, session));
@@ -35,10 +36,13 @@ pub(crate) fn resolve<'a>(
         (section(layers, session), section(layers, session), section(layers, session));
 
     let (top, rate_limit) = (top?, rate_limit?);
-    let warnings = warnings(&listeners, zones.is_empty(), &rate_limit);
+    let no_zones = zones.is_empty() && forwards.is_empty();
+    let warnings = warnings(&listeners, no_zones, &rate_limit);
     let config = Config {
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
         zones,
+        forwards,
+        cache: cache?,
         watch: top.watch,
         watch_interval: top.watch_interval,
         user: top.user,

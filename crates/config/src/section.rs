@@ -29,6 +29,8 @@ pub enum Kind {
     Array,
     /// `[name]`, with keys the user names; each holds what the section's only key describes.
     Open,
+    /// `[array.name]`, at most once in an element of the [`Array`](Self::Array) called `array`.
+    Nested,
 }
 
 /// When a changed value takes effect.
@@ -84,7 +86,7 @@ impl Section {
     pub fn header(&self) -> String {
         match self.kind {
             Kind::Top => String::new(),
-            Kind::Table | Kind::Open => format!("[{}]", self.name),
+            Kind::Table | Kind::Open | Kind::Nested => format!("[{}]", self.name),
             Kind::Array => format!("[[{}]]", self.name),
         }
     }
@@ -97,18 +99,28 @@ impl Section {
             Kind::Top if key.name == "version" => return None,
             Kind::Top => key.name.to_owned(),
             Kind::Table => format!("{}_{}", self.name, key.name),
-            Kind::Array | Kind::Open => return None,
+            Kind::Array | Kind::Open | Kind::Nested => return None,
         };
         Some(format!("ZONDA_{}", path.replace('-', "_").to_uppercase()))
     }
 
-    /// All its environment variables. A section that repeats has one, which lists its elements.
+    /// All its environment variables. A section that repeats has one, which lists its elements; a
+    /// nested one has one, which makes an element with it.
     #[must_use]
     pub fn variables(&self) -> Vec<String> {
         match self.kind {
             Kind::Array => vec![format!("ZONDA_{}", self.name.to_uppercase())],
+            Kind::Nested => {
+                let word = self.place().map_or(self.name, |(_, word)| word);
+                vec![format!("ZONDA_{}", word.to_uppercase())]
+            }
             _ => self.keys.iter().filter_map(|key| self.variable(key)).collect(),
         }
+    }
+
+    /// For a nested section: the array that it stands in, and its word there.
+    pub(crate) fn place(&self) -> Option<(&'static str, &'static str)> {
+        self.name.split_once('.').filter(|_| self.kind == Kind::Nested)
     }
 
     /// The key called `name`.

@@ -13,7 +13,8 @@ use toml::de::{DeTable, DeValue};
 pub(crate) fn refuse_keys(source: &Source, table: &DeTable<'_>, errors: &mut Vec<ConfigError>) {
     let [top, sections @ ..] = SECTIONS else { return };
     for (name, value) in table {
-        let Some(section) = sections.iter().find(|section| name.get_ref() == section.name) else {
+        let found = sections.iter().find(|section| name.get_ref() == section.name);
+        let Some(section) = found.filter(|section| section.kind != Kind::Nested) else {
             refuse_key(source, top, name, errors);
             continue;
         };
@@ -23,9 +24,35 @@ pub(crate) fn refuse_keys(source: &Source, table: &DeTable<'_>, errors: &mut Vec
             continue;
         };
         if section.kind != Kind::Open {
-            for (name, _) in tables.into_iter().flatten() {
-                refuse_key(source, section, name, errors);
+            for (name, value) in tables.into_iter().flatten() {
+                match nested(section, name.get_ref()) {
+                    Some(nested) => refuse_nested_keys(source, nested, value, errors),
+                    None => refuse_key(source, section, name, errors),
+                }
             }
+        }
+    }
+}
+
+/// The section that stands in elements of `section` under this name.
+fn nested(section: &Section, name: &str) -> Option<&'static Section> {
+    SECTIONS.iter().copied().find(|nested| nested.place() == Some((section.name, name)))
+}
+
+/// Reports every key of a nested section that does not exist.
+fn refuse_nested_keys(
+    source: &Source,
+    section: &'static Section,
+    value: &Spanned<DeValue<'_>>,
+    errors: &mut Vec<ConfigError>,
+) {
+    match value.get_ref().as_table() {
+        Some(table) => {
+            table.iter().for_each(|(name, _)| refuse_key(source, section, name, errors));
+        }
+        None => {
+            let origin = source.origin(value.span().start);
+            errors.push(ConfigError { origin, problem: Problem::NotSection(section) });
         }
     }
 }
@@ -54,7 +81,8 @@ fn refuse_key(
     }
     let mut known: Vec<&'static str> = section.keys.iter().map(|key| key.name).collect();
     if section.kind == Kind::Top {
-        known.extend(SECTIONS.iter().skip(1).map(|section| section.name));
+        let sections = SECTIONS.iter().skip(1).filter(|section| section.kind != Kind::Nested);
+        known.extend(sections.map(|section| section.name));
     }
     let home = SECTIONS.iter().find(|section| section.key(key).is_some());
     let suggestion = match (home, nearest(key, known.iter().copied())) {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use zonda_upstream::{Host, Transport, Upstream};
 use zonda_wire::Name;
 
 /// A value written as one piece of text, number or boolean.
@@ -143,6 +144,21 @@ impl Value for Name {
 
     fn from_text(text: &str) -> Option<Self> {
         if text.is_empty() { None } else { text.parse().ok() }
+    }
+}
+
+impl Value for Upstream {
+    fn form() -> String {
+        "the address of a server, and its port if it is not 53: \"192.0.2.1\", \
+         \"192.0.2.1:5353\" or \"[2001:db8::1]:5353\""
+            .into()
+    }
+
+    /// Only what is forwarded to so far is an upstream: addresses, over UDP.
+    fn from_text(text: &str) -> Option<Self> {
+        let upstream: Self = text.parse().ok()?;
+        let is_address = matches!(upstream.host, Host::Address(_));
+        (is_address && upstream.transport == Transport::Udp).then_some(upstream)
     }
 }
 

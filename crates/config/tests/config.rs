@@ -119,9 +119,15 @@ fn the_sample_with_its_comments_removed_is_sound() {
         })
         .filter(|line| !line.starts_with("token-file ="))
         .collect();
-    let config = load("uncommented", &uncommented).unwrap().config;
-    assert_eq!(config.zones.len(), 1);
+    let (before, forward_on) = uncommented.split_once("[zone.forward]").unwrap();
+    let behind = &forward_on[forward_on.find("\n[").unwrap()..];
+    let config = load("uncommented", &format!("{before}{behind}")).unwrap().config;
+    assert_eq!((config.zones.len(), config.forwards.len()), (1, 0));
     assert_eq!(config.tcp, load("uncommented", "version = 1").unwrap().config.tcp);
+    let without_file = uncommented.lines().filter(|line| !line.starts_with("file ="));
+    let without_file = without_file.collect::<Vec<_>>().join("\n");
+    let config = load("uncommented", &without_file).unwrap().config;
+    assert_eq!((config.zones.len(), config.forwards.len()), (0, 1));
 }
 
 #[test]
@@ -293,4 +299,43 @@ fn changes_name_zones_to_load_and_sections_that_wait_for_a_restart() {
     assert_eq!(changes.added, [&after.zones[1]]);
     assert_eq!(changes.removed, [&before.zones[0]]);
     assert_eq!(changes.restart, ["[log]"]);
+}
+
+#[test]
+fn a_zone_may_be_answered_by_other_servers() {
+    let text = "version = 1\n[[zone]]\nname = \"Example.com\"\nforward.to = \"192.0.2.1:5353\"\n\
+                [[zone]]\nname = \".\"\naccess = \"allow any\"\n[zone.forward]\n\
+                to = [\"192.0.2.2\", \"2001:db8::1\"]\ntimeout = \"2s\"\n";
+    let config = load("forward", text).unwrap().config;
+    let [example, root] = &config.forwards[..] else { panic!("{:?}", config.forwards) };
+    assert_eq!(example.name.to_string(), "example.com.");
+    assert_eq!(example.forward.to, ["192.0.2.1:5353".parse().unwrap()]);
+    assert_eq!(example.access.otherwise, Action::Refuse, "strangers are refused by default");
+    assert!(example.access.rules.iter().all(|rule| rule.action == Action::Allow));
+    assert_eq!(root.forward.to.len(), 2);
+    assert_eq!(root.forward.timeout, std::time::Duration::from_secs(2));
+    assert_eq!(root.access.otherwise, Action::Allow);
+}
+
+#[test]
+fn servers_to_forward_to_can_be_given_without_a_file() {
+    let forward = Some("192.0.2.1,192.0.2.2:54".to_owned());
+    let by_flag = Config::load(None, [], &Flags { forward, ..Flags::default() }).unwrap().config;
+    let by_variable = load_environment(&[("ZONDA_FORWARD", "192.0.2.1,192.0.2.2:54")]).unwrap();
+    assert_eq!(by_flag.forwards, by_variable.config.forwards);
+    assert_eq!(by_flag.forwards[0].name.to_string(), ".");
+    assert_eq!(by_flag.forwards[0].forward.to.len(), 2);
+}
+
+#[test]
+fn what_is_nested_is_printed_behind_its_element() {
+    let text = "version = 1\n[[zone]]\nname = \"a\"\nforward.to = \"192.0.2.1\"\n\
+                [[zone]]\nname = \"b\"\nforward.to = \"192.0.2.2\"\n";
+    let loaded = load("nested", text).unwrap();
+    let printed = loaded.effective.unwrap().to_string();
+    let places: Vec<_> = ["\"a\"", "192.0.2.1", "\"b\"", "192.0.2.2", "[tcp]"]
+        .map(|text| printed.find(text).unwrap())
+        .into();
+    assert!(places.is_sorted(), "{printed}");
+    assert_eq!(load("nested-again", &printed).unwrap().config.forwards, loaded.config.forwards);
 }

@@ -14,6 +14,9 @@ use zonda_zone::LookupName;
 /// as it was followed. Ours to choose: resolvers go on by themselves, and stop at 8 to 16.
 pub const CHAIN_MAX: usize = 16;
 
+/// Octets of the longest body of a kept answer.
+const BODY_BYTES_MAX: usize = u16::MAX as usize;
+
 /// One query on its way through the plan.
 pub struct Context<'a> {
     /// The time.
@@ -76,6 +79,9 @@ pub struct Worker {
     /// The nodes whose proofs the reply has, by their address, as zones number theirs alike; 0 for
     /// none. A proof has at most three, so that none is written twice.
     pub proven: [usize; 8],
+    /// The body of a kept answer, before it is known to be whole and fresh: a reply must not be
+    /// written over a query that may still have to be deferred.
+    pub body: Box<[u8]>,
     /// Where the last answer that rotates began.
     pub turn: Turn,
     /// Raised with every reply over the rate limit.
@@ -88,6 +94,7 @@ impl Default for Worker {
             chain: Box::new(std::array::from_fn(|_| LookupName::default())),
             scratch: Box::default(),
             proven: [0; 8],
+            body: vec![0; BODY_BYTES_MAX].into(), // not touched before it is used
             turn: Turn::default(),
             slip: 0,
         }

@@ -9,8 +9,8 @@ use crate::reason::Reason;
 pub struct Deferral {
     /// From whom: the number of a [`Forward`](crate::zones::Forward).
     pub forward: u32,
-    /// Equal for equal questions, and spread evenly.
-    pub hash: u64,
+    /// The hash of the name asked for, in lower case.
+    pub name_hash: u64,
 }
 
 /// What was fetched for a query.
@@ -18,8 +18,6 @@ pub struct Deferral {
 pub struct Fetched<'a> {
     /// The response code.
     pub rcode: Rcode,
-    /// Flags of the header besides those that every reply has.
-    pub flags: u16,
     /// Records in the answer, authority and additional sections of `body`.
     pub counts: [u16; 3],
     /// What follows the question, without OPT: its pointers lead into a question of the same name

@@ -94,12 +94,6 @@ impl Key {
         Self { hash: name.hash(0) ^ other, qtype, dnssec_ok }
     }
 
-    /// Equal for equal keys, and spread evenly.
-    #[inline]
-    pub fn hash(self) -> u64 {
-        self.hash
-    }
-
     #[inline]
     fn slot(self) -> usize {
         self.hash as usize & (SLOTS - 1)

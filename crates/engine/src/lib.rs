@@ -38,7 +38,7 @@ use message::Single;
 use std::sync::Arc;
 use zonda_wire::query::{HEADER_BYTES, UDP_BYTES_MIN, flag};
 use zonda_wire::{Class, Fault, Places, Query, Rcode, Reply};
-use zonda_zone::{LookupName, Zone};
+use zonda_zone::LookupName;
 use zones::{Source, ZoneMatch};
 
 /// Messages that are looked up together. More would leave the first-level cache, fewer would wait
@@ -95,7 +95,7 @@ struct Prepared {
     /// Where the name's node probably lies.
     place: Option<u32>,
     /// What was read there, only so that it is read.
-    touched: u8,
+    touched: u64,
 }
 
 impl Default for Prepared {
@@ -139,26 +139,31 @@ impl Prepared {
         }
     }
 
-    /// The zone data that the name will be looked up in.
+    /// Brings the slot of the name's node, or of its kept answer, into the processor's cache.
     #[inline]
-    fn data<'s>(&self, snapshot: &'s Snapshot) -> Option<&'s Zone> {
-        match &snapshot.zones.get(self.zone?.index).source {
-            Source::Data(data) if self.hit.is_none() => Some(data),
-            _ => None,
+    fn touch_slot(&mut self, snapshot: &Snapshot) {
+        let Some(zone) = self.zone.filter(|_| self.hit.is_none()) else { return };
+        match &snapshot.zones.get(zone.index).source {
+            Source::Data(data) => self.place = data.probable_place(&self.name),
+            Source::Forward(forward) => {
+                let key = forward.cache_key(&self.query, &self.name);
+                self.touched = forward.cache.touch(&key);
+            }
+            Source::Unavailable => {}
         }
     }
 
-    /// Brings the slot of the name's node into the cache.
-    #[inline]
-    fn touch_slot(&mut self, snapshot: &Snapshot) {
-        self.place = self.data(snapshot).and_then(|data| data.probable_place(&self.name));
-    }
-
-    /// Brings the name's node into the cache.
+    /// Brings the name's node, or its kept answer, into the processor's cache.
     #[inline]
     fn touch_node(&mut self, snapshot: &Snapshot) {
-        if let (Some(place), Some(data)) = (self.place, self.data(snapshot)) {
-            self.touched = data.touch(place);
+        let Some(zone) = self.zone.filter(|_| self.hit.is_none()) else { return };
+        match (&snapshot.zones.get(zone.index).source, self.place) {
+            (Source::Data(data), Some(place)) => self.touched = data.touch(place).into(),
+            (Source::Forward(forward), _) => {
+                let key = forward.cache_key(&self.query, &self.name);
+                self.touched = forward.cache.touch_entry(&key);
+            }
+            _ => {}
         }
     }
 }
@@ -293,8 +298,8 @@ impl Engine {
         };
         let (sent, reason) = match verdict {
             Verdict::Defer(forward) => {
-                let hash = prepared.key.map_or(0, Key::hash);
-                return Outcome::Deferred(Deferral { forward, hash });
+                let name_hash = prepared.name.hash(0);
+                return Outcome::Deferred(Deferral { forward, name_hash });
             }
             Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason) => {

@@ -12,6 +12,14 @@ pub struct Now {
     pub unix_secs: u32,
 }
 
+impl Now {
+    /// Whole seconds of the monotonic clock, by which kept answers age; they wrap after a century.
+    #[must_use]
+    pub fn monotonic_secs(self) -> u32 {
+        (self.monotonic_nanos / 1_000_000_000) as u32
+    }
+}
+
 /// How a message travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {

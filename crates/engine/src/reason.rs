@@ -47,8 +47,12 @@ reasons! {
     AccessDropped = "access_dropped",
     /// The zone could not be loaded.
     ZoneUnavailable = "zone_unavailable",
+    /// The records came from another server before, and were kept.
+    Cached = "cached",
     /// The records came from another server.
     Forwarded = "forwarded",
+    /// The records came from another server before, and have expired; nothing newer could be had.
+    Stale = "stale",
     /// Other servers would have to be asked, but the client wants no recursion.
     NotRecursive = "not_recursive",
     /// No other server answered in time.
@@ -82,6 +86,7 @@ impl Reason {
     #[must_use]
     pub fn ede(self) -> Option<Ede> {
         match self {
+            Self::Stale => Some(Ede::STALE_ANSWER),
             Self::NoZone => Some(Ede::NOT_AUTHORITATIVE),
             Self::AccessRefused => Some(Ede::PROHIBITED),
             Self::ZoneUnavailable => Some(Ede::NOT_READY),

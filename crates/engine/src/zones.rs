@@ -6,7 +6,9 @@
 
 use crate::access::AccessList;
 use std::sync::Arc;
-use zonda_wire::{Name, Type};
+use zonda_cache::Cache;
+use zonda_wire::query::flag;
+use zonda_wire::{Name, Query, Type};
 use zonda_zone::snapshot::Slots;
 use zonda_zone::{HashSeed, LookupName, Zone};
 
@@ -37,10 +39,28 @@ pub enum Source {
 }
 
 /// Other servers that are asked for what a zone holds.
-#[derive(Debug, PartialEq, Eq)]
 pub struct Forward {
     /// Tells them from all others, also from those of former snapshots.
     pub number: u32,
+    /// Answers that they gave, and others.
+    pub cache: Arc<Cache>,
+}
+
+impl Forward {
+    /// Under which a question's answer is kept.
+    #[inline]
+    #[must_use]
+    pub fn cache_key<'n>(&self, query: &Query, name: &'n LookupName) -> zonda_cache::Key<'n> {
+        zonda_cache::Key {
+            name: name.as_wire(),
+            hash: name.hash(0),
+            qtype: query.qtype,
+            qclass: query.qclass,
+            source: self.number,
+            dnssec_ok: query.dnssec_ok(),
+            checking_disabled: query.flags & flag::CD != 0,
+        }
+    }
 }
 
 /// All zones, found by the longest matching suffix of a name.

@@ -4,13 +4,14 @@
 use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::Arc;
+use zonda_cache::{Answer, Cache, Key, Kind, Lifetime};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
     Deferral, Engine, Fetched, Now, Outcome, Peer, Reason, Settings, Snapshot, Transport,
 };
 use zonda_wire::message::Message;
-use zonda_wire::{Name, Rcode, Type};
-use zonda_zone::{HashSeed, build, file};
+use zonda_wire::{Class, Name, Rcode, Type};
+use zonda_zone::{HashSeed, LookupName, build, file};
 
 const SEED: HashSeed = HashSeed(1);
 const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
@@ -19,6 +20,12 @@ const RECURSION_DESIRED: u16 = 0x0100;
 
 /// Holds `example` itself, and asks others for all else.
 fn engine() -> Engine {
+    engine_with(Arc::new(Cache::new(1 << 20)))
+}
+
+/// The same with answers of others that are kept.
+fn engine_with(cache: Arc<Cache>) -> Engine {
+    let forward = Arc::new(Forward { number: 7, cache });
     let apex: Name = "example".parse().unwrap();
     let (records, _) = file::read_text(
         b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\n",
@@ -27,7 +34,7 @@ fn engine() -> Engine {
         &file::Options::default(),
     );
     let data = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
-    let entries = [(apex, data), (Name::root(), Source::Forward(Arc::new(Forward { number: 7 })))];
+    let entries = [(apex, data), (Name::root(), Source::Forward(forward))];
     let entry =
         |(number, (apex, source))| Arc::new(ZoneEntry { apex, source, access: None, number });
     let zones = ZoneTable::new((0..).zip(entries).map(entry).collect(), SEED);
@@ -72,18 +79,17 @@ fn resume(engine: &mut Engine, query: &[u8], fetched: &Fetched<'_>) -> Message {
 const BODY: &[u8] = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x07";
 
 #[test]
-fn a_name_that_others_hold_is_deferred_under_a_hash_of_the_question() {
+fn a_name_that_others_hold_is_deferred_under_its_hash() {
     let mut engine = engine();
     let mut hash_of = |id, name, qtype| {
         let (outcome, _) = ask(&mut engine, &query(id, RECURSION_DESIRED, name, qtype));
-        let Outcome::Deferred(Deferral { forward: 7, hash }) = outcome else {
+        let Outcome::Deferred(Deferral { forward: 7, name_hash }) = outcome else {
             panic!("{outcome:?}");
         };
-        hash
+        name_hash
     };
     let hash = hash_of(1, "www.example.net", Type::A);
     assert_eq!(hash_of(2, "WWW.example.NET", Type::A), hash);
-    assert_ne!(hash_of(1, "www.example.net", Type::AAAA), hash);
     assert_ne!(hash_of(1, "www2.example.net", Type::A), hash);
 }
 
@@ -102,13 +108,8 @@ fn nobody_is_asked_for_a_client_that_wants_no_recursion() {
 #[test]
 fn a_resumed_query_gets_what_was_fetched_with_its_own_id_question_and_options() {
     let query = query(4711, RECURSION_DESIRED, "WWW.example.net", Type::A);
-    let fetched = Fetched {
-        rcode: Rcode::NOERROR,
-        flags: 0,
-        counts: [1, 0, 0],
-        body: BODY,
-        reason: Reason::Forwarded,
-    };
+    let fetched =
+        Fetched { rcode: Rcode::NOERROR, counts: [1, 0, 0], body: BODY, reason: Reason::Forwarded };
     let reply = resume(&mut engine(), &query, &fetched);
     assert_eq!((reply.id, reply.rcode()), (4711, Rcode::NOERROR));
     assert_eq!(reply.flags & 0x07f0, 0x0180, "RD and RA, neither AA, TC, AD nor CD");
@@ -124,7 +125,6 @@ fn an_answer_that_does_not_fit_is_truncated() {
     let body = BODY.repeat(100);
     let fetched = Fetched {
         rcode: Rcode::NOERROR,
-        flags: 0,
         counts: [100, 0, 0],
         body: &body,
         reason: Reason::Forwarded,
@@ -139,7 +139,6 @@ fn a_failure_says_why() {
     let query = query(1, RECURSION_DESIRED, "www.example.net", Type::A);
     let fetched = Fetched {
         rcode: Rcode::SERVFAIL,
-        flags: 0,
         counts: [0; 3],
         body: &[],
         reason: Reason::UpstreamTimeout,
@@ -148,4 +147,68 @@ fn a_failure_says_why() {
     assert_eq!(reply.rcode(), Rcode::SERVFAIL);
     let no_reachable_authority = (15, vec![0, 22]); // rfc8914#4.23
     assert_eq!(reply.opt.unwrap().options, [no_reachable_authority]);
+}
+
+/// Keeps an answer that was fetched at the second 0 and lives for a minute.
+fn keep(cache: &Cache, qtype: Type, kind: Kind, (flags, counts, body): (u16, [u16; 3], &[u8])) {
+    let name: Name = "www.example.net".parse().unwrap();
+    let name = LookupName::new(name.as_wire(), SEED);
+    let key = Key {
+        name: name.as_wire(),
+        hash: name.hash(0),
+        qtype,
+        qclass: Class::IN,
+        source: 7,
+        dnssec_ok: false,
+        checking_disabled: false,
+    };
+    let answer = Answer { kind, flags, ede: None, counts, body };
+    let lifetime = Lifetime { now_secs: 0, ttl_secs: 60, stale_secs: 3600 };
+    cache.insert(&key, &answer, lifetime).unwrap();
+}
+
+#[test]
+fn a_kept_answer_is_given_again_aged_with_the_id_and_case_of_the_question() {
+    let cache = Arc::new(Cache::new(1 << 20));
+    keep(&cache, Type::A, Kind::Positive, (0, [1, 0, 0], BODY));
+    keep(&cache, Type::TXT, Kind::NxDomain, (3, [0; 3], &[]));
+    let mut engine = engine_with(cache);
+    let query_a = query(4711, RECURSION_DESIRED, "WWW.example.net", Type::A);
+    let mut buffer = [0; 1232];
+    buffer[..query_a.len()].copy_from_slice(&query_a);
+    let now = Now { monotonic_nanos: 10_000_000_000, unix_secs: 10 };
+    let outcome = engine.answer(now, &peer(), &mut buffer, query_a.len());
+    let reply = Message::parse(&buffer[..outcome.reply_bytes()]).unwrap();
+    assert_eq!((reply.id, reply.flags & 0x07f0), (4711, 0x0180));
+    assert_eq!(reply.questions[0].name.to_string(), "WWW.example.net.");
+    assert_eq!((reply.records[0].ttl, &reply.records[0].rdata[..]), (50, &[192, 0, 2, 7][..]));
+    assert!(reply.opt.is_some());
+    let (_, reply) = ask(&mut engine, &query(1, 0, "www.example.net", Type::TXT));
+    assert_eq!(reply.unwrap().rcode(), Rcode::NXDOMAIN, "what is there is told without RD too");
+}
+
+#[test]
+fn a_kept_answer_is_not_for_another_question_nor_for_ever() {
+    let cache = Arc::new(Cache::new(1 << 20));
+    keep(&cache, Type::A, Kind::Positive, (0, [1, 0, 0], BODY));
+    let mut engine = engine_with(cache);
+    let is_deferred = |engine: &mut Engine, now, query: &[u8]| {
+        let mut buffer = [0; 1232];
+        buffer[..query.len()].copy_from_slice(query);
+        let outcome = engine.answer(now, &peer(), &mut buffer, query.len());
+        let is_deferred = matches!(outcome, Outcome::Deferred(_));
+        assert!(!is_deferred || buffer[..query.len()] == *query, "it is left as it was");
+        is_deferred
+    };
+    let name = "www.example.net";
+    assert!(!is_deferred(&mut engine, NOW, &query(1, RECURSION_DESIRED, name, Type::A)));
+    assert!(is_deferred(&mut engine, NOW, &query(1, RECURSION_DESIRED, name, Type::AAAA)));
+    let checking_disabled = RECURSION_DESIRED | 0x0010;
+    assert!(is_deferred(&mut engine, NOW, &query(1, checking_disabled, name, Type::A)));
+    let mut dnssec_ok = query(1, RECURSION_DESIRED, name, Type::A);
+    let flags_at = dnssec_ok.len() - 4;
+    dnssec_ok[flags_at] = 0x80;
+    assert!(is_deferred(&mut engine, NOW, &dnssec_ok));
+    let later = Now { monotonic_nanos: 60_000_000_000, unix_secs: 60 };
+    assert!(is_deferred(&mut engine, later, &query(1, RECURSION_DESIRED, name, Type::A)));
 }

@@ -5,6 +5,7 @@
 //!   stands for it any more, whatever becomes of its file.
 //! - A name belongs to one unit; the first that has it.
 
+use crate::forwards::Forwards;
 use crate::load::{LoadError, LoadedUnit, LoadedZone};
 use crate::numbers::{Number, Numbers};
 use crate::settings::access;
@@ -28,6 +29,10 @@ pub struct Catalog {
     /// By name in lower case.
     zones: HashMap<Name, KnownZone>,
     numbers: Numbers,
+    /// Zones that other servers answer for.
+    forwards: Forwards,
+    /// Whether they changed since the last table was made.
+    forwards_changed: bool,
     /// Directories that could not be read when they were last looked at.
     unreadable: Vec<(PathBuf, LoadError)>,
     /// Files that were left out when they were last looked at, and why.
@@ -143,8 +148,10 @@ impl Plan {
 
 impl Catalog {
     /// No zones yet; workers will count in `engines`.
-    pub fn new(seed: HashSeed, engines: Vec<Arc<Counters>>) -> Self {
+    pub fn new(seed: HashSeed, engines: Vec<Arc<Counters>>, config: &Config) -> Self {
         Self {
+            forwards: Forwards::new(config),
+            forwards_changed: false,
             seed,
             units: HashMap::new(),
             zones: HashMap::new(),
@@ -165,9 +172,21 @@ impl Catalog {
         self.zones.get(&name.to_lowercase())
     }
 
-    /// Queries for a zone so far.
-    pub fn queries(&self, zone: &KnownZone) -> u64 {
-        self.numbers.queries(zone.number)
+    /// Zones that other servers answer for.
+    pub fn forwards(&self) -> &Forwards {
+        &self.forwards
+    }
+
+    /// Puts into force which zones other servers answer for.
+    pub fn set_forwards(&mut self, config: &Config) {
+        self.forwards_changed |= self.forwards.update(&config.forwards, &mut self.numbers);
+    }
+
+    /// Queries for each zone so far.
+    pub fn queries(&self) -> impl Iterator<Item = (u64, &Name)> {
+        let zones = self.zones().map(|zone| (zone.number, &zone.entry.apex));
+        let forwards = self.forwards.iter().map(|zone| (zone.number, &zone.entry.apex));
+        zones.chain(forwards).map(|(number, apex)| (self.numbers.queries(number), apex))
     }
 
     /// Queries for zones that are gone.
@@ -419,11 +438,15 @@ impl Catalog {
 
     /// The table of all zones, for whose counting there is room from now on; parts of `former` are
     /// shared if the names are the same.
-    pub fn table(&self, former: Option<&ZoneTable>, outcome: &Outcome) -> ZoneTable {
+    pub fn table(&mut self, former: Option<&ZoneTable>, outcome: &Outcome) -> ZoneTable {
         self.numbers.make_room();
-        let Some(former) = former.filter(|_| !outcome.names_changed) else {
-            let entries = self.zones.values().map(|zone| Arc::clone(&zone.entry)).collect();
-            return ZoneTable::new(entries, self.seed);
+        let names_changed = std::mem::take(&mut self.forwards_changed) || outcome.names_changed;
+        let Some(former) = former.filter(|_| !names_changed) else {
+            let zones = self.zones.values().map(|zone| Arc::clone(&zone.entry));
+            // A directory may hold a zone of the same name: data of our own goes first.
+            let forwards = self.forwards.iter().map(|zone| Arc::clone(&zone.entry));
+            let forwards = forwards.filter(|entry| !self.zones.contains_key(&entry.apex));
+            return ZoneTable::new(zones.chain(forwards).collect(), self.seed);
         };
         let changed = self.zones.iter().filter_map(|(name, zone)| {
             let index = former.index_of(name)?;

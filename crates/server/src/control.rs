@@ -18,6 +18,7 @@ use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
 use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
+use zonda_transport::forward::ForwarderCounters;
 use zonda_transport::tcp::TcpServer;
 use zonda_transport::udp::UdpCounters;
 use zonda_wire::Name;
@@ -37,6 +38,8 @@ pub struct ControlParts {
     pub udp: Vec<Arc<UdpCounters>>,
     /// The TCP server.
     pub tcp: Arc<TcpServer<Engine>>,
+    /// The counters of all forwarder threads.
+    pub forwarders: Vec<Arc<ForwarderCounters>>,
     /// The sockets of all listeners.
     pub sockets: Vec<Sockets>,
     /// The query log, if there is one.
@@ -68,6 +71,8 @@ pub struct Control {
     pub udp: Vec<Arc<UdpCounters>>,
     /// The TCP server.
     pub tcp: Arc<TcpServer<Engine>>,
+    /// The counters of all forwarder threads.
+    pub forwarders: Vec<Arc<ForwarderCounters>>,
     /// The sockets of all listeners.
     pub sockets: Vec<Sockets>,
     /// The query log, if there is one.
@@ -91,6 +96,7 @@ impl Control {
             counters: parts.counters,
             udp: parts.udp,
             tcp: parts.tcp,
+            forwarders: parts.forwarders,
             sockets: parts.sockets,
             query_log: parts.query_log,
             stop_request: parts.stop_request,

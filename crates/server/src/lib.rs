@@ -13,6 +13,7 @@ mod catalog;
 mod check;
 pub mod client;
 mod control;
+mod forwards;
 mod handover;
 mod listen;
 mod load;
@@ -22,6 +23,7 @@ mod query_log;
 mod run;
 mod settings;
 mod stamp;
+mod threads;
 mod units;
 
 pub use check::{CheckReport, check};

@@ -45,7 +45,8 @@ impl Publisher {
     /// Loads all zones of `config`; workers will count in `engines`.
     pub fn load(config: Config, engines: Vec<Arc<Counters>>, threads: usize) -> Self {
         let seed = HashSeed::random();
-        let mut catalog = Catalog::new(seed, engines);
+        let mut catalog = Catalog::new(seed, engines, &config);
+        catalog.set_forwards(&config);
         let plan = catalog.plan(&config, Scope::Changed);
         let loaded = load::load_all(&plan.stale(), seed, threads);
         let outcome = catalog.apply(plan, loaded);
@@ -89,6 +90,7 @@ impl Publisher {
         let new_settings = config.is_some();
         if let Some(next) = config {
             self.config.take_over(next);
+            self.catalog.set_forwards(&self.config);
         }
         let outcome = self.catalog.apply(plan, loaded);
         if outcome.changed || new_settings {

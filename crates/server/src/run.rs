@@ -6,6 +6,7 @@ use crate::handover::{self, HandOverError};
 use crate::listen::{self, Found, ListenError, Sockets};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
+use crate::threads::{self, Rim};
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
@@ -22,9 +23,9 @@ use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
 use zonda_transport::Clock;
 use zonda_transport::faults::Failure;
-use zonda_transport::forward::Forwarders;
+use zonda_transport::forward::{ForwarderConfig, ForwarderThread, stop_forwarders};
 use zonda_transport::tcp::{self, TcpConfig, TcpServer};
-use zonda_transport::udp::{UdpConfig, UdpWorker, stop_workers};
+use zonda_transport::udp::{UdpWorker, stop_workers};
 
 /// How long stopping may take before what is left is abandoned.
 const STOP_MAX: Duration = Duration::from_secs(10);
@@ -105,9 +106,10 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     // From here on, so that a request to reload does not end a server that still loads.
     let hangup = signal(SignalKind::hangup()).map_err(ServeError::Start)?;
     let workers: usize = sockets.iter().map(|sockets| sockets.udp.len()).sum();
-    let counters: Vec<Arc<Counters>> = (0..workers + executors).map(|_| Arc::default()).collect();
+    let engines = Engines { workers, executors, forwarders: executors };
+    let counters: Vec<Arc<Counters>> = (0..engines.count()).map(|_| Arc::default()).collect();
     let publisher = Publisher::load(config, counters.clone(), cpus);
-    let running = Running::start(&runtime, sockets, publisher, counters, executors, read_config)?;
+    let running = Running::start(&runtime, sockets, publisher, counters, engines, read_config)?;
     let control = Arc::clone(&running.control);
     let admin = admin::serve(admin, &control).map_err(ServeError::Start)?;
     if let Some(former) = former {
@@ -141,9 +143,15 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
         tracing::info!("metrics: http://{address}/metrics");
     }
     let served = zones.len() - failed;
+    let forwards = publisher.config().forwards.len();
+    for zone in &publisher.config().forwards {
+        let to: Vec<String> = zone.forward.to.iter().map(ToString::to_string).collect();
+        tracing::info!("forwarding {} to {}", zone.name, to.join(", "));
+    }
     let lost = |count, what| if count == 0 { String::new() } else { format!(", {what}: {count}") };
     let files = publisher.catalog().failures().count();
     match lost(failed, "not loaded") + &lost(files, "files with errors") {
+        lost if lost.is_empty() && served == 0 && forwards > 0 => {}
         lost if lost.is_empty() => tracing::info!("zones served: {served}"),
         lost => tracing::error!("zones served: {served}{lost} (see above)"),
     }
@@ -181,10 +189,36 @@ fn raise_descriptor_limit(config: &Config) {
     }
 }
 
+/// How many engines there are of each kind, in the order in which they are numbered.
+#[derive(Clone, Copy)]
+struct Engines {
+    /// One for each UDP worker.
+    workers: usize,
+    /// Shared by all TCP connections.
+    executors: usize,
+    /// One for each forwarder thread.
+    forwarders: usize,
+}
+
+impl Engines {
+    /// All of them.
+    fn count(self) -> usize {
+        self.workers + self.executors + self.forwarders
+    }
+
+    /// What belongs to the engines of each kind.
+    fn split<T>(self, all: &[T]) -> [&[T]; 3] {
+        let (workers, others) = all.split_at(self.workers);
+        let (executors, forwarders) = others.split_at(self.executors);
+        [workers, executors, forwarders]
+    }
+}
+
 /// All that was started.
 struct Running {
     control: Arc<Control>,
     workers: Vec<UdpWorker>,
+    forwarders: Vec<ForwarderThread>,
     stop_tcp: watch::Sender<tcp::Stop>,
     tcp_tasks: Vec<tokio::task::JoinHandle<io::Result<()>>>,
     failures: tokio::sync::Mutex<mpsc::Receiver<Failure>>,
@@ -192,20 +226,20 @@ struct Running {
 }
 
 impl Running {
-    /// Starts workers and TCP.
+    /// Starts workers, TCP and forwarder threads.
     fn start(
         runtime: &Runtime,
         sockets: Vec<Sockets>,
         publisher: Publisher,
         counters: Vec<Arc<Counters>>,
-        executors: usize,
+        engines: Engines,
         read_config: ReadConfig,
     ) -> Result<Self, ServeError> {
         let clock = Clock::start();
         let (failed, failures) = mpsc::channel(counters.len().max(1));
         let snapshot = Arc::clone(publisher.snapshot());
         let query_log = QueryLog::open(&publisher.config().query_log).map_err(ServeError::Start)?;
-        let (udp_counters, tcp_counters) = counters.split_at(counters.len() - executors);
+        let [udp_counters, tcp_counters, forwarder_counters] = engines.split(&counters);
         let make_engine = {
             let query_log = query_log.clone();
             move |counters: &Arc<Counters>| {
@@ -214,29 +248,27 @@ impl Running {
                 engine
             }
         };
-        let mut workers = Vec::new();
-        let mut own = udp_counters.iter();
-        for (listener, sockets) in (0..).zip(&sockets) {
-            for (socket, counters) in sockets.udp.iter().zip(own.by_ref()) {
-                let name = format!("udp-{}", workers.len());
-                let config = UdpConfig { name, listener, ..UdpConfig::default() };
-                let (make, counters) = (make_engine.clone(), Arc::clone(counters));
-                let socket = Arc::clone(socket);
-                let worker = UdpWorker::spawn(
-                    socket,
-                    config,
-                    clock,
-                    move || make(&counters),
-                    Forwarders::default(),
-                    failed.clone(),
-                );
-                workers.push(worker.map_err(ServeError::Start)?);
-            }
-        }
+        let (inboxes, forwarder_threads) = threads::start_forwarders(
+            |number, inbox| ForwarderConfig {
+                name: format!("forward-{number}"),
+                inbox,
+                groups: Arc::clone(publisher.catalog().forwards().groups()),
+                clock,
+                runtime: runtime.handle().clone(),
+            },
+            &make_engine,
+            forwarder_counters,
+            &failed,
+        )
+        .map_err(ServeError::Start)?;
+        let rim = Rim { clock, forwarders: inboxes, failed };
+        let workers = threads::start_workers(&sockets, udp_counters, &make_engine, &rim)
+            .map_err(ServeError::Start)?;
+        let Rim { forwarders, failed, .. } = rim;
         let tcp_counters = tcp_counters.to_vec();
         let make = move |executor: usize| make_engine(&tcp_counters[executor]);
         let limits = tcp_config(publisher.config());
-        let tcp = TcpServer::new(limits, executors, clock, make, Forwarders::default(), failed);
+        let tcp = TcpServer::new(limits, engines.executors, clock, make, forwarders, failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let mut tcp_tasks = Vec::new();
         for (listener, sockets) in (0..).zip(&sockets) {
@@ -247,19 +279,23 @@ impl Running {
         }
         let (stop_request, stop_requests) = mpsc::channel(1);
         let udp = workers.iter().map(|worker| Arc::clone(worker.counters())).collect();
+        let forwarder_counters =
+            forwarder_threads.iter().map(|thread| Arc::clone(thread.counters())).collect();
         let control = Control::new(ControlParts {
             publisher,
             read_config,
             counters,
             udp,
             tcp,
+            forwarders: forwarder_counters,
             sockets,
             query_log,
             stop_request,
         });
         let failures = tokio::sync::Mutex::new(failures);
         let stop_requests = tokio::sync::Mutex::new(stop_requests);
-        Ok(Self { control, workers, stop_tcp, tcp_tasks, failures, stop_requests })
+        let forwarders = forwarder_threads;
+        Ok(Self { control, workers, forwarders, stop_tcp, tcp_tasks, failures, stop_requests })
     }
 
     /// Waits for a reason to stop; keeps the zones up to date meanwhile.
@@ -327,6 +363,10 @@ impl Running {
                 tracing::error!("a TCP connection did not end in time");
             }
         });
+        // Last, as connections wait for what they fetch.
+        if !stop_forwarders(self.forwarders, deadline) {
+            tracing::error!("a forwarder did not stop in time");
+        }
         self.control.flush_query_log();
     }
 }

@@ -30,6 +30,8 @@ pub struct Question {
     pub options: Vec<(u16, Vec<u8>)>,
     /// Over TCP instead of UDP.
     pub tcp: bool,
+    /// The RD bit.
+    pub recursion_desired: bool,
 }
 
 impl Question {
@@ -43,7 +45,14 @@ impl Question {
             dnssec_ok: false,
             options: Vec::new(),
             tcp: false,
+            recursion_desired: false,
         }
+    }
+
+    /// With the RD bit.
+    #[must_use]
+    pub fn recursive(self) -> Self {
+        Self { recursion_desired: true, ..self }
     }
 
     /// With OPT and this buffer size.
@@ -76,7 +85,18 @@ impl Question {
     /// The query's bytes.
     pub fn to_bytes(&self, id: u16) -> Vec<u8> {
         let mut query = id.to_be_bytes().to_vec();
-        query.extend([0, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(self.udp_size.is_some())]);
+        query.extend([
+            u8::from(self.recursion_desired),
+            0,
+            0,
+            1,
+            0,
+            0,
+            0,
+            0,
+            0,
+            u8::from(self.udp_size.is_some()),
+        ]);
         query.extend(name_bytes(&self.name));
         query.extend(self.record_type.to_be_bytes());
         query.extend(self.class.to_be_bytes());
@@ -103,7 +123,11 @@ impl fmt::Display for Question {
         if let Some(size) = self.udp_size {
             write!(f, " +bufsize={size}")?;
         }
-        let flags = [(self.dnssec_ok, " +dnssec"), (self.tcp, " +tcp")];
+        let flags = [
+            (self.dnssec_ok, " +dnssec"),
+            (self.tcp, " +tcp"),
+            (self.recursion_desired, " +rdflag"),
+        ];
         flags.iter().filter(|(set, _)| *set).try_for_each(|(_, flag)| f.write_str(flag))
     }
 }

@@ -1,6 +1,6 @@
 //! What a transport asks of the engine.
 
-use zonda_engine::{Batch, Engine, Now, Outcome, Peer, Transport};
+use zonda_engine::{Batch, Engine, Fetched, Now, Outcome, Peer, Transport};
 
 /// Makes replies from queries: the engine, or a stand-in in tests.
 ///
@@ -11,6 +11,17 @@ pub trait Responder: Send + 'static {
 
     /// Answers the query in the first `len` octets of `buffer`, where the reply then lies.
     fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome;
+
+    /// Answers a query that was deferred, with what was fetched for it; returns the reply's length,
+    /// 0 for silence.
+    fn resume(
+        &mut self,
+        now: Now,
+        peer: &Peer,
+        buffer: &mut [u8],
+        len: usize,
+        fetched: &Fetched<'_>,
+    ) -> usize;
 
     /// Takes note that `replies` each took `nanos` from being received to being sent.
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64);
@@ -23,6 +34,17 @@ impl Responder for Engine {
 
     fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome {
         Self::answer(self, now, peer, buffer, len)
+    }
+
+    fn resume(
+        &mut self,
+        now: Now,
+        peer: &Peer,
+        buffer: &mut [u8],
+        len: usize,
+        fetched: &Fetched<'_>,
+    ) -> usize {
+        Self::resume(self, now, peer, buffer, len, fetched)
     }
 
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64) {

@@ -12,14 +12,19 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-zone", &["zonda-wire"]),
     ("zonda-upstream", &["zonda-wire"]),
     ("zonda-cache", &["zonda-wire"]),
-    ("zonda-engine", &["zonda-wire", "zonda-zone"]),
+    ("zonda-engine", &["zonda-cache", "zonda-wire", "zonda-zone"]),
     ("zonda-netio", &[]),
-    ("zonda-transport", &["zonda-engine", "zonda-netio"]),
+    (
+        "zonda-transport",
+        &["zonda-cache", "zonda-engine", "zonda-netio", "zonda-upstream", "zonda-wire"],
+    ),
     // Names in the file are read as names, so that a wrong one is told with its line.
-    ("zonda-config", &["zonda-wire"]),
+    // The same holds for upstreams.
+    ("zonda-config", &["zonda-upstream", "zonda-wire"]),
     (
         "zonda-server",
         &[
+            "zonda-cache",
             "zonda-config",
             "zonda-engine",
             "zonda-netio",

@@ -3,6 +3,7 @@
 
 mod admin;
 mod answers;
+mod forward;
 mod reload;
 mod server;
 mod start;

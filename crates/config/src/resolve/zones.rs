@@ -1,16 +1,18 @@
-//! Zones: those of the flags or the variable first, then those of the file.
+//! Zones: those of the flags or the variables first, then those of the file.
 
 use super::access::Lists;
+use crate::access::Access;
 use crate::error::{Contradiction, Origin, Problem};
-use crate::keys::ZoneKeys;
+use crate::keys::{ForwardKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::reader::{Given, Reader, Session};
 use crate::section::Keys;
-use crate::{Source, Zone};
+use crate::{ForwardZone, Source, Zone};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use toml::de::DeTable;
 use zonda_wire::Name;
 
 /// Reads all zones. They must not leave `root` or, if it is unset, the directory of the file that
@@ -20,10 +22,11 @@ pub(super) fn read<'a>(
     session: &mut Session<'a>,
     lists: &mut Lists,
     root: Option<PathBuf>,
-) -> Vec<Zone> {
+) -> (Vec<Zone>, Vec<ForwardZone>) {
     let section = &ZoneKeys::SECTION;
     let working_directory = std::env::current_dir().unwrap_or_default();
-    let mut found = Zones { lists, working_directory, taken: HashMap::new(), zones: Vec::new() };
+    let (taken, zones, forwards) = (HashMap::new(), Vec::new(), Vec::new());
+    let mut found = Zones { lists, working_directory, taken, zones, forwards };
     let directory = session.source.map_or(Path::new(""), |source| source.directory());
     let file_root: Arc<Path> = found.absolute(root.as_deref().unwrap_or(directory)).into();
     for given in layers.elements(section) {
@@ -39,13 +42,19 @@ pub(super) fn read<'a>(
         let source = if is_json(path) { "json" } else { "file" };
         let by_user = |text| Given { text, origin: origin.clone() };
         let given = vec![("name", by_user(name)), (source, by_user(path))];
-        found.read(&mut Reader::new(session, section, None, given, origin), root);
+        found.read(&mut Reader::new(session, section, None, given, origin), root, None);
+    }
+    if let Some(to) = layers.forward() {
+        let origin = to.origin.clone();
+        let given = vec![("name", Given { text: ".", origin: origin.clone() })];
+        let mut reader = Reader::new(session, section, None, given, origin);
+        found.read(&mut reader, file_root.clone(), Some(to));
     }
     for (table, origin) in layers.tables(section) {
         let mut reader = Reader::new(session, section, Some(table), Vec::new(), origin);
-        found.read(&mut reader, file_root.clone());
+        found.read(&mut reader, file_root.clone(), None);
     }
-    found.zones
+    (found.zones, found.forwards)
 }
 
 /// Whether a zone's file holds JSON.
@@ -70,12 +79,18 @@ struct Zones<'l> {
     /// Where each name was given, in lower case.
     taken: HashMap<Name, Origin>,
     zones: Vec<Zone>,
+    forwards: Vec<ForwardZone>,
 }
 
 impl Zones<'_> {
-    /// Reads a zone whose files must stay below `root`.
-    fn read(&mut self, reader: &mut Reader<'_, '_>, root: Arc<Path>) {
+    /// Reads a zone whose files must stay below `root`, and for which the servers `to` answer if
+    /// they are given.
+    fn read<'a>(&mut self, reader: &mut Reader<'_, 'a>, root: Arc<Path>, to: Option<Given<'a>>) {
         let Some(keys) = ZoneKeys::read(reader) else { return };
+        let nested = reader.nested(&ForwardKeys::SECTION);
+        if nested.is_some() || to.is_some() {
+            return self.read_forward(reader, keys, nested, to);
+        }
         let name = keys.name.as_ref().map(Name::to_lowercase);
         let (key, source) = match (keys.file, keys.json, keys.directory, keys.name) {
             (Some(path), None, None, Some(name)) => ("file", Source::File { name, path }),
@@ -99,6 +114,42 @@ impl Zones<'_> {
         let access = self.lists.resolve(reader, keys.access);
         if name.is_none_or(|name| self.take(reader, name)) {
             self.zones.push(Zone { source, root, access });
+        }
+    }
+
+    /// Reads a zone that other servers answer for.
+    fn read_forward<'a>(
+        &mut self,
+        reader: &mut Reader<'_, 'a>,
+        keys: ZoneKeys,
+        nested: Option<(&'a DeTable<'a>, Origin)>,
+        to: Option<Given<'a>>,
+    ) {
+        let others = [keys.file, keys.json, keys.directory].iter().flatten().count();
+        if others > 0 {
+            reader.contradict(None, Contradiction::SourceCount(others + 1));
+        }
+        if keys.name.is_none() {
+            reader.contradict(None, Contradiction::ForwardWithoutName);
+        }
+        let private = keys.access.is_empty().then(Access::of_private_networks);
+        let access = match private {
+            Some(private) => Some(Arc::new(private)),
+            None => self.lists.resolve(reader, keys.access),
+        };
+        let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
+        let given = to.map(|to| ("to", to)).into_iter().collect();
+        let (table, origin) = match nested {
+            Some((table, origin)) => (Some(table), origin),
+            None => (None, reader.origin_of("name")),
+        };
+        let mut reader = reader.nested_reader(&ForwardKeys::SECTION, (table, origin), given);
+        let Some(forward) = ForwardKeys::read(&mut reader) else { return };
+        if forward.to.is_empty() {
+            reader.contradict(None, Contradiction::ForwardToNobody);
+        }
+        if let (Some(name), Some(access), true) = (keys.name, access, is_new) {
+            self.forwards.push(ForwardZone { name: name.to_lowercase(), forward, access });
         }
     }
 

@@ -9,10 +9,13 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::{Display, Write};
 use std::fs;
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 use zonda_config::Config;
 use zonda_engine::counters::{Counter, Counters, LATENCY_BOUNDS, RCODES, TYPES};
 use zonda_engine::{Reason, Transport};
+use zonda_transport::SharedCounter;
+use zonda_transport::forward::ForwarderCounters;
 use zonda_wire::Name;
 
 /// Text under way.
@@ -46,10 +49,7 @@ impl Page {
 }
 
 /// The sum of a counter over all engines.
-fn sum<'c>(
-    engines: &'c [std::sync::Arc<Counters>],
-    one: impl Fn(&'c Counters) -> &'c Counter,
-) -> u64 {
+fn sum<'c>(engines: &'c [Arc<Counters>], one: impl Fn(&'c Counters) -> &'c Counter) -> u64 {
     engines.iter().map(|counters| one(counters).get()).sum()
 }
 
@@ -61,6 +61,8 @@ pub fn page(control: &Control) -> String {
     traffic(&mut page, control);
     tcp(&mut page, control);
     zones(&mut page, control);
+    forwarding(&mut page, control);
+    cache(&mut page, control);
     process(&mut page, control);
     page.0
 }
@@ -205,8 +207,7 @@ fn zone_queries(page: &mut Page, catalog: &Catalog, config: &Config) {
     let name = "zonda_zone_queries_total";
     page.metric(name, "counter", "Queries by zone; the zones not told apart count as other.");
     let listed: HashSet<Name> = config.metrics.zones.iter().map(Name::to_lowercase).collect();
-    let mut counts: Vec<(u64, &Name)> =
-        catalog.zones().map(|zone| (catalog.queries(zone), &zone.entry.apex)).collect();
+    let mut counts: Vec<(u64, &Name)> = catalog.queries().collect();
     let all: u64 = counts.iter().map(|(count, _)| count).sum();
     if listed.is_empty() {
         let busiest = config.metrics.busiest as usize;
@@ -224,6 +225,47 @@ fn zone_queries(page: &mut Page, catalog: &Catalog, config: &Config) {
     }
     let told: u64 = counts.iter().map(|(count, _)| count).sum();
     page.value(name, &[("zone", "other")], all - told + catalog.queries_gone());
+}
+
+/// What forwarder threads have done.
+fn forwarding(page: &mut Page, control: &Control) {
+    let sum = |one: fn(&ForwarderCounters) -> &SharedCounter| -> u64 {
+        control.forwarders.iter().map(|counters| one(counters).get()).sum()
+    };
+    let name = "zonda_forward_queries_total";
+    page.metric(name, "counter", "Queries that the cache did not answer, by what they led to.");
+    let (received, coalesced) = (sum(|it| &it.received), sum(|it| &it.coalesced));
+    let refused = sum(|it| &it.refused);
+    page.value(name, &[("led_to", "fetch")], received.saturating_sub(coalesced + refused));
+    page.value(name, &[("led_to", "coalesced")], coalesced);
+    page.value(name, &[("led_to", "refused")], refused);
+    let name = "zonda_upstream_queries_total";
+    page.metric(name, "counter", "Queries sent to upstreams; a repeat is one that was sent again.");
+    let (sent, repeated) = (sum(|it| &it.sent), sum(|it| &it.repeated));
+    page.value(name, &[("attempt", "first")], sent.saturating_sub(repeated));
+    page.value(name, &[("attempt", "repeat")], repeated);
+    let name = "zonda_upstream_answers_total";
+    page.metric(name, "counter", "Messages from upstreams, by what was made of them.");
+    page.value(name, &[("judged", "believed")], sum(|it| &it.answered));
+    page.value(name, &[("judged", "ignored")], sum(|it| &it.ignored));
+    let name = "zonda_forward_failures_total";
+    page.metric(name, "counter", "Fetches without an answer, by what was in the way.");
+    page.value(name, &[("why", "timeout")], sum(|it| &it.timed_out));
+    page.value(name, &[("why", "failed")], sum(|it| &it.failed));
+}
+
+/// What is in the cache and what happened to it.
+fn cache(page: &mut Page, control: &Control) {
+    let cache = Arc::clone(control.publisher().catalog().forwards().cache());
+    let stats = cache.stats();
+    page.single("zonda_cache_entries", "gauge", "Answers in the cache.", stats.entries);
+    page.single("zonda_cache_bytes", "gauge", "Octets of the answers in the cache.", stats.bytes);
+    let help = "Most octets that the cache may take.";
+    page.single("zonda_cache_bytes_max", "gauge", help, cache.bytes_max());
+    let help = "Answers put into the cache.";
+    page.single("zonda_cache_inserts_total", "counter", help, stats.inserts);
+    let help = "Answers dropped from the cache to make room.";
+    page.single("zonda_cache_evictions_total", "counter", help, stats.evictions);
 }
 
 fn process(page: &mut Page, control: &Control) {

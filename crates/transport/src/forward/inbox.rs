@@ -1,4 +1,5 @@
-//! Deferred queries on their way to the threads that fetch what they need.
+//! What other threads hand over to a forwarder thread: deferred queries, and answers that came over
+//! streams.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 use zonda_engine::{Deferral, Peer};
 use zonda_netio::{ReplyPath, UdpSocket, Wake};
+
+use super::fetch::FetchId;
 
 /// A query that is answered later.
 #[derive(Debug)]
@@ -50,19 +53,48 @@ impl Forwarders {
         for query in deferred.drain(..) {
             let count = self.inboxes.len().max(1);
             // The upper half, as tables take the lower one.
-            let place = (query.deferral.hash >> 32) as usize % count;
+            let place = (query.deferral.name_hash >> 32) as usize % count;
             if let Some(inbox) = self.inboxes.get(place) {
-                inbox.put(query);
+                inbox.put(|contents| contents.queries.push(query));
             }
         }
     }
 }
 
-/// Queries that one thread is to take.
+/// An answer that came over a stream, or why none came.
+#[derive(Debug)]
+pub(super) struct StreamAnswer {
+    /// What it is for.
+    pub(super) fetch: FetchId,
+    /// Whom it was sent to, by the place in the group.
+    pub(super) upstream: usize,
+    /// The query as it was sent.
+    pub(super) query: Vec<u8>,
+    /// The message.
+    pub(super) message: io::Result<Vec<u8>>,
+}
+
+/// What was handed over.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    /// Deferred queries.
+    pub(super) queries: Vec<Deferred>,
+    /// Answers.
+    pub(super) answers: Vec<StreamAnswer>,
+}
+
+impl Contents {
+    /// Whether there is nothing.
+    fn is_empty(&self) -> bool {
+        self.queries.is_empty() && self.answers.is_empty()
+    }
+}
+
+/// What one thread is to take.
 #[derive(Debug)]
 pub struct Inbox {
     /// What came since it was last emptied.
-    queries: Mutex<Vec<Deferred>>,
+    contents: Mutex<Contents>,
     /// Wakes the thread.
     wake: Wake,
 }
@@ -73,7 +105,7 @@ impl Inbox {
     /// # Errors
     /// When the system has no descriptor left.
     pub fn new() -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self { queries: Mutex::default(), wake: Wake::new()? }))
+        Ok(Arc::new(Self { contents: Mutex::default(), wake: Wake::new()? }))
     }
 
     /// What to wait for.
@@ -82,18 +114,23 @@ impl Inbox {
         &self.wake
     }
 
-    /// Moves all that has come behind what is in `taken`.
+    /// Moves the queries that have come behind those in `taken`.
     pub fn take(&self, taken: &mut Vec<Deferred>) {
-        self.wake.rest();
-        taken.append(&mut self.queries.lock().unwrap_or_else(PoisonError::into_inner));
+        taken.append(&mut self.take_all().queries);
     }
 
-    /// Adds a query; wakes the thread if it has taken all others.
-    fn put(&self, query: Deferred) {
-        let mut queries = self.queries.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_empty = queries.is_empty();
-        queries.push(query);
-        drop(queries);
+    /// Takes all that has come.
+    pub(super) fn take_all(&self) -> Contents {
+        self.wake.rest();
+        std::mem::take(&mut *self.contents.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds something; wakes the thread if it has taken all else.
+    pub(super) fn put(&self, add: impl FnOnce(&mut Contents)) {
+        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_empty = contents.is_empty();
+        add(&mut contents);
+        drop(contents);
         if was_empty {
             self.wake.wake();
         }

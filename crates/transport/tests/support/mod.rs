@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use zonda_engine::{Batch, Deferral, Now, Outcome, Peer, Transport};
+use zonda_engine::{Batch, Deferral, Fetched, Now, Outcome, Peer, Transport};
 use zonda_netio::ReplyBatch;
 use zonda_transport::Responder;
 use zonda_transport::faults::{Failure, FailureSender};
@@ -43,13 +43,17 @@ impl Responder for Toy {
                 return Outcome::Reply(60_000);
             }
             b"silent" => return Outcome::Silence,
-            b"later" => return Outcome::Deferred(Deferral { forward: 7, hash: 0 }),
+            b"later" => return Outcome::Deferred(Deferral { forward: 7, name_hash: 0 }),
             _ => {}
         }
         // One octet more than the query, as a reply with an answer would be longer.
         buffer[2] |= 0x80;
         buffer[len] = 0;
         Outcome::Reply(len + 1)
+    }
+
+    fn resume(&mut self, _: Now, _: &Peer, _: &mut [u8], _: usize, _: &Fetched<'_>) -> usize {
+        unreachable!("what is fetched is played by the test")
     }
 
     fn observe_latency(&mut self, _: Transport, _: u64, _: u64) {}
@@ -100,7 +104,7 @@ impl Fetcher {
     /// Answers all queries that have come, the last one first, with themselves.
     pub fn answer(&mut self) {
         for Deferred { mut query, way, deferral, .. } in self.taken.drain(..).rev() {
-            assert_eq!(deferral, Deferral { forward: 7, hash: 0 });
+            assert_eq!(deferral, Deferral { forward: 7, name_hash: 0 });
             query[2] |= 0x80;
             match way {
                 Way::Tcp(sender) => sender.try_send(query).unwrap(),

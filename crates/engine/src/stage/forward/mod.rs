@@ -1,32 +1,49 @@
-//! Answers from other servers.
+//! Answers of other servers: from the cache, or fetched.
 //!
-//! A query is deferred, comes back with what was fetched for it, and passes the plan once more: its
-//! client may have lost its rights in between, and the reply is written by the same stages as any.
+//! A query that the cache does not answer is deferred, comes back with what was fetched for it, and
+//! passes the plan once more: its client may have lost its rights in between, and the reply is
+//! written by the same stages as any.
 
 use crate::context::{Context, Flow, Verdict, reply};
 use crate::deferral::Fetched;
 use crate::reason::Reason;
 use crate::zones::Forward;
 use std::ops::ControlFlow::Break;
+use zonda_cache::Hit;
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
+
+/// Where a flags word has the lower four bits of the response code.
+const RCODE: u16 = 0x000f;
 
 /// Answers the query, or defers it.
 #[inline(never)] // it would only make the path of zone data longer
 pub fn answer(cx: &mut Context<'_>, forward: &Forward) -> Flow {
     cx.flags |= flag::RA;
-    match cx.fetched {
-        Some(fetched) => pass_on(cx, fetched),
+    if let Some(fetched) = cx.fetched {
+        return pass_on(cx, fetched);
+    }
+    let key = forward.cache_key(cx.query, cx.name);
+    match forward.cache.find(&key, cx.now.monotonic_secs(), &mut cx.worker.body) {
+        Some(hit) if !hit.is_stale => give_again(cx, &hit),
         // It may be told what we have, but nobody is asked for it (rfc1034#4.3.1).
-        None if cx.query.flags & flag::RD == 0 => reply(Rcode::REFUSED, Reason::NotRecursive),
-        None => Break(Verdict::Defer(forward.number)),
+        _ if cx.query.flags & flag::RD == 0 => reply(Rcode::REFUSED, Reason::NotRecursive),
+        _ => Break(Verdict::Defer(forward.number)),
     }
 }
 
-/// Writes what was fetched. An answer that does not fit is left out whole: the client comes back
-/// over TCP.
+/// Writes a kept answer. One that does not fit is left out whole: the client comes back over TCP.
+#[inline]
+fn give_again(cx: &mut Context<'_>, hit: &Hit) -> Flow {
+    let body = &cx.worker.body[..hit.body_bytes.min(cx.worker.body.len())];
+    if cx.reply.append_body([body, &[], &[]], hit.counts).is_err() {
+        cx.flags |= flag::TC;
+    }
+    reply(Rcode(hit.flags & RCODE), Reason::Cached)
+}
+
+/// Writes what was fetched, as long as it fits.
 fn pass_on(cx: &mut Context<'_>, fetched: &Fetched<'_>) -> Flow {
-    cx.flags |= fetched.flags;
     if cx.reply.append_body([fetched.body, &[], &[]], fetched.counts).is_err() {
         cx.flags |= flag::TC;
     }

@@ -1,0 +1,284 @@
+//! Names that other servers answer for.
+
+use super::server::{wait_until, zone};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use zonda_testkit::process::Folder;
+use zonda_testkit::{Message, Peer, PeerKind, Question, Zonda, ask};
+
+/// A server for `.` with these keys of `[zone.forward]`, and a zone of its own.
+struct Forwarder {
+    zonda: Zonda,
+    _folder: Folder,
+}
+
+impl Forwarder {
+    fn start(upstreams: &[SocketAddr], keys: &str) -> Self {
+        let folder = Folder::new("forward");
+        let to: Vec<String> = upstreams.iter().map(|address| format!("\"{address}\"")).collect();
+        let config = format!(
+            "version = 1\n[[zone]]\nname = \".\"\n[zone.forward]\nto = [{}]\n{keys}\n\
+             [admin]\naddress = \"off\"\nsocket = \"off\"\n",
+            to.join(", ")
+        );
+        let config = folder.write("zonda.toml", config);
+        let arguments = ["--config", config.to_str().unwrap()];
+        let own = zone(1);
+        let zonda = Zonda::start(env!("CARGO_BIN_EXE_zonda"), &[("example.org", &own)], &arguments);
+        Self { zonda, _folder: folder }
+    }
+
+    fn ask(&self, name: &str, rtype: &str) -> Message {
+        ask(self.zonda.address, &recursive(name, rtype)).unwrap()
+    }
+}
+
+/// A question as clients ask it that want recursion.
+fn recursive(name: &str, rtype: &str) -> Question {
+    Question::new(name, rtype).recursive().edns(1232)
+}
+
+/// A server that does what the test says with each query, over UDP.
+struct Scripted {
+    address: SocketAddr,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Scripted {
+    /// `script` makes messages of the number of a query and its octets.
+    fn start(script: impl Fn(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let asked = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&asked);
+        thread::spawn(move || {
+            let mut query = [0; 4096];
+            while let Ok((len, client)) = socket.recv_from(&mut query) {
+                let number = counted.fetch_add(1, Ordering::SeqCst);
+                for message in script(number, &query[..len]) {
+                    let _ = socket.send_to(&message, client);
+                }
+            }
+        });
+        Self { address, asked }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+/// An answer to a query: an A record with this last octet, that lives for `ttl` seconds.
+fn answer(query: &[u8], octet: u8, ttl: u8) -> Vec<u8> {
+    let name = query[12..].iter().position(|octet| *octet == 0).unwrap();
+    let mut message = query[..12 + name + 5].to_vec();
+    message[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
+    message.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, ttl, 0, 4, 192, 0, 2, octet]);
+    message
+}
+
+/// The data of the only record of an answer.
+fn data(message: &Message) -> String {
+    let [record] = &message.answer[..] else { panic!("{message:?}") };
+    record.data.text.clone()
+}
+
+/// The extended error that comes with a reply.
+fn extended_error(message: &Message) -> Option<u16> {
+    let options = &message.edns.as_ref()?.options;
+    let (_, data) = options.iter().find(|(code, _)| *code == 15)?;
+    Some(u16::from_be_bytes([data[0], data[1]]))
+}
+
+#[test]
+fn answers_of_a_real_server_are_passed_on_and_kept() {
+    let long = "x".repeat(200);
+    let upstream_zone = format!(
+        "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.2\n\
+         alias CNAME www\n{}",
+        (0..20).map(|number| format!("big TXT \"{number}{long}\"\n")).collect::<String>()
+    );
+    let upstream = Peer::start(PeerKind::Nsd, &[("example.net", &upstream_zone)]);
+    let forwarder = Forwarder::start(&[upstream.address], "");
+    let check = || {
+        assert_eq!(data(&forwarder.ask("www.example.net", "A")), "192.0.2.2");
+        assert_eq!(forwarder.ask("alias.example.net", "A").answer.len(), 2);
+        let missing = forwarder.ask("missing.example.net", "A");
+        assert_eq!((missing.rcode_text(), missing.authority.len()), ("NXDOMAIN".to_owned(), 1));
+        let no_data = forwarder.ask("www.example.net", "AAAA");
+        assert_eq!((no_data.rcode_text(), no_data.authority.len()), ("NOERROR".to_owned(), 1));
+        let big = recursive("big.example.net", "TXT").over_tcp();
+        assert_eq!(ask(forwarder.zonda.address, &big).unwrap().answer.len(), 20);
+    };
+    check();
+    drop(upstream);
+    check();
+    assert_eq!(
+        forwarder.ask("example.org", "SOA").rcode_text(),
+        "NOERROR",
+        "our own zone goes first"
+    );
+}
+
+#[test]
+fn a_dead_upstream_costs_a_client_less_than_300_ms() {
+    let dead = UdpSocket::bind("127.0.0.1:0").unwrap(); // receives, and says nothing
+    let alive = Scripted::start(|_, query| vec![answer(query, 7, 60)]);
+    let forwarder = Forwarder::start(&[dead.local_addr().unwrap(), alive.address], "");
+    for number in 0..20 {
+        let start = Instant::now();
+        assert_eq!(data(&forwarder.ask(&format!("name{number}.example.net"), "A")), "192.0.2.7");
+        assert!(start.elapsed() < Duration::from_millis(300), "{:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn a_client_is_told_why_there_is_no_answer() {
+    let dead = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let forwarder = Forwarder::start(&[dead.local_addr().unwrap()], "timeout = \"300 ms\"");
+    let start = Instant::now();
+    let reply = forwarder.ask("www.example.net", "A");
+    assert!((300..2000).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
+    assert_eq!(reply.rcode_text(), "SERVFAIL");
+    assert_eq!(extended_error(&reply), Some(22));
+    let refusing = Scripted::start(|_, query| {
+        let mut message = answer(query, 0, 0);
+        message.truncate(message.len() - 16);
+        message[3] = 0x85; // REFUSED
+        message[7] = 0;
+        vec![message]
+    });
+    let forwarder = Forwarder::start(&[refusing.address], "");
+    let start = Instant::now();
+    let reply = forwarder.ask("www.example.net", "A");
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert_eq!((reply.rcode_text(), extended_error(&reply)), ("SERVFAIL".to_owned(), Some(23)));
+}
+
+#[test]
+fn an_expired_answer_is_given_when_no_newer_can_be_had() {
+    let once = Scripted::start(|number, query| match number {
+        0 => vec![answer(query, 7, 1)],
+        _ => Vec::new(),
+    });
+    let keys = "timeout = \"2s\"\nstale-after = \"200 ms\"";
+    let forwarder = Forwarder::start(&[once.address], keys);
+    assert_eq!(data(&forwarder.ask("www.example.net", "A")), "192.0.2.7");
+    wait_until("the answer to expire and be given as such", || {
+        let start = Instant::now();
+        let reply = forwarder.ask("www.example.net", "A");
+        assert_eq!(data(&reply), "192.0.2.7");
+        let is_stale = extended_error(&reply) == Some(3);
+        assert!(!is_stale || start.elapsed() >= Duration::from_millis(200));
+        is_stale
+    });
+}
+
+#[test]
+fn equal_questions_wait_for_one_answer_together() {
+    let slow = Scripted::start(|_, query| {
+        thread::sleep(Duration::from_millis(60)); // less than after what it would be asked again
+        vec![answer(query, 7, 60)]
+    });
+    let forwarder = Forwarder::start(&[slow.address], "");
+    let address = forwarder.zonda.address;
+    let clients: Vec<_> = (0..20)
+        .map(|number| {
+            let name = if number % 2 == 0 { "www.example.net" } else { "WWW.Example.NET" };
+            thread::spawn(move || ask(address, &recursive(name, "A")).unwrap())
+        })
+        .collect();
+    for client in clients {
+        assert_eq!(data(&client.join().unwrap()), "192.0.2.7");
+    }
+    assert_eq!(slow.asked(), 1);
+}
+
+#[test]
+fn what_is_not_the_answer_to_the_question_is_not_believed() {
+    let hostile = Scripted::start(|_, query| {
+        let right = answer(query, 7, 60);
+        let with = |at: usize, change: fn(u8) -> u8| {
+            let mut wrong = answer(query, 66, 60);
+            wrong[at] = change(wrong[at]);
+            wrong
+        };
+        vec![
+            with(0, |id| id ^ 1),
+            with(2, |flags| flags & 0x7f),  // a query
+            with(14, |_| b'x'),             // another name
+            with(right.len() - 19, |_| 28), // another type
+            right[..11].to_vec(),
+            right.clone(),
+            with(0, |id| id), // too late
+        ]
+    });
+    let forwarder = Forwarder::start(&[hostile.address], "");
+    assert_eq!(data(&forwarder.ask("www.example.net", "A")), "192.0.2.7");
+    assert_eq!(data(&forwarder.ask("www.example.net", "A")), "192.0.2.7");
+    assert_eq!(hostile.asked(), 1);
+}
+
+#[test]
+fn an_upstream_that_flattens_case_or_knows_no_edns_is_asked_again_without() {
+    let plain = Scripted::start(|_, query| {
+        if query[11] != 0 {
+            let mut message = query[..12].to_vec();
+            message[2..12].copy_from_slice(&[0x81, 0x81, 0, 0, 0, 0, 0, 0, 0, 0]); // FORMERR
+            return vec![message];
+        }
+        let mut message = answer(query, 7, 60);
+        message[12..].make_ascii_lowercase();
+        vec![message]
+    });
+    let forwarder = Forwarder::start(&[plain.address], "");
+    assert_eq!(data(&forwarder.ask("www.example.net", "A")), "192.0.2.7");
+    assert!(plain.asked() <= 3, "{}", plain.asked());
+}
+
+#[test]
+fn a_truncated_answer_is_asked_for_over_tcp() {
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = tcp.local_addr().unwrap();
+    let udp = UdpSocket::bind(address).unwrap();
+    thread::spawn(move || {
+        let mut query = [0; 4096];
+        while let Ok((len, client)) = udp.recv_from(&mut query) {
+            let mut message = answer(&query[..len], 66, 60);
+            message[2] |= 2;
+            let _ = udp.send_to(&message, client);
+        }
+    });
+    thread::spawn(move || {
+        use std::io::{Read, Write};
+        for stream in tcp.incoming() {
+            let mut stream = stream.unwrap();
+            let mut len = [0; 2];
+            stream.read_exact(&mut len).unwrap();
+            let mut query = vec![0; usize::from(u16::from_be_bytes(len))];
+            stream.read_exact(&mut query).unwrap();
+            let message = answer(&query, 7, 60);
+            let framed = [&(message.len() as u16).to_be_bytes(), &message[..]].concat();
+            // Octet by octet, as a slow server would.
+            framed.iter().for_each(|octet| stream.write_all(&[*octet]).unwrap());
+        }
+    });
+    let forwarder = Forwarder::start(&[address], "");
+    assert_eq!(data(&forwarder.ask("www.example.net", "A")), "192.0.2.7");
+}
+
+#[test]
+fn forwarding_takes_one_flag() {
+    let upstream = Scripted::start(|_, query| vec![answer(query, 7, 60)]);
+    let to = upstream.address.to_string();
+    let own = zone(1);
+    let zonda =
+        Zonda::start(env!("CARGO_BIN_EXE_zonda"), &[("example.org", &own)], &["--forward", &to]);
+    let reply = ask(zonda.address, &recursive("www.example.net", "A")).unwrap();
+    assert_eq!(data(&reply), "192.0.2.7");
+    let log = zonda.process.log("forwarding");
+    assert!(log.contains(&format!("forwarding . to {to}")), "{log}");
+}

@@ -1,0 +1,68 @@
+//! The threads that answer and those that ask others.
+
+use crate::listen::Sockets;
+use std::io;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use zonda_engine::Engine;
+use zonda_engine::counters::Counters;
+use zonda_transport::Clock;
+use zonda_transport::faults::Failure;
+use zonda_transport::forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox};
+use zonda_transport::udp::{UdpConfig, UdpWorker};
+
+/// What all threads have in common.
+pub struct Rim {
+    /// Tells the time.
+    pub clock: Clock,
+    /// Where deferred queries go.
+    pub forwarders: Forwarders,
+    /// Where it is told that a thread has given up.
+    pub failed: mpsc::Sender<Failure>,
+}
+
+/// Starts a UDP worker for each socket; they count in `counters`.
+pub fn start_workers(
+    sockets: &[Sockets],
+    counters: &[Arc<Counters>],
+    make_engine: &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
+    rim: &Rim,
+) -> io::Result<Vec<UdpWorker>> {
+    let mut workers = Vec::new();
+    let mut counters = counters.iter();
+    for (listener, sockets) in (0..).zip(sockets) {
+        for (socket, counters) in sockets.udp.iter().zip(counters.by_ref()) {
+            let name = format!("udp-{}", workers.len());
+            let config = UdpConfig { name, listener, ..UdpConfig::default() };
+            let (make, counters) = (make_engine.clone(), Arc::clone(counters));
+            let worker = UdpWorker::spawn(
+                Arc::clone(socket),
+                config,
+                rim.clock,
+                move || make(&counters),
+                rim.forwarders.clone(),
+                rim.failed.clone(),
+            );
+            workers.push(worker?);
+        }
+    }
+    Ok(workers)
+}
+
+/// Starts a forwarder thread for each of `counters`.
+pub fn start_forwarders(
+    config: impl Fn(usize, Arc<Inbox>) -> ForwarderConfig,
+    make_engine: &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
+    counters: &[Arc<Counters>],
+    failed: &mpsc::Sender<Failure>,
+) -> io::Result<(Forwarders, Vec<ForwarderThread>)> {
+    let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
+    for (number, counters) in counters.iter().enumerate() {
+        let inbox = Inbox::new()?;
+        inboxes.push(Arc::clone(&inbox));
+        let (make, counters) = (make_engine.clone(), Arc::clone(counters));
+        let make = move || make(&counters);
+        threads.push(ForwarderThread::spawn(config(number, inbox), make, failed.clone())?);
+    }
+    Ok((Forwarders::new(inboxes), threads))
+}
