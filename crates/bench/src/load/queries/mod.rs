@@ -1,15 +1,19 @@
 //! Queries to send, ready-made.
 //!
-//! Every message is written once, before the run; a run copies it and sets its ID.
+//! Every message is written once, before the run; a run copies it and sets its ID. A file is read
+//! piece by piece, so that it takes no more memory than its messages.
 
+mod frame;
+mod input;
 mod text;
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use zonda_wire::message::{Message, Opt, Question};
-use zonda_wire::query::flag;
-use zonda_wire::{Class, Name, Type};
+use zonda_wire::name::{self, NameError};
+use zonda_wire::{Class, Type};
+
+use frame::Frame;
 
 /// What all queries have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,17 +68,15 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Reads a file of lines with a name and a type, as dnsperf takes them; `-` is standard input.
+    /// Reads a file of lines with a name and a type, as dnsperf takes them, or the same compressed
+    /// by gzip; `-` is standard input.
     ///
     /// # Errors
     /// What cannot be read, with file and line.
     pub fn read(path: &Path, form: &Form) -> Result<Self, QueriesError> {
-        let octets = match path.as_os_str().as_encoded_bytes() {
-            b"-" => io::read_to_string(io::stdin()).map(String::into_bytes),
-            _ => std::fs::read(path),
-        };
-        let octets = octets.map_err(|error| QueriesError::File(path.to_owned(), error))?;
-        text::parse(&octets, form, path)
+        let file = input::open(path);
+        let file = file.map_err(|error| QueriesError::File(path.to_owned(), error))?;
+        Self::gather(file, path, form)
     }
 
     /// Reads lines as [`read`](Self::read) does.
@@ -82,7 +84,14 @@ impl Queries {
     /// # Errors
     /// The first line that is wrong.
     pub fn from_lines(lines: &str, form: &Form) -> Result<Self, QueriesError> {
-        text::parse(lines.as_bytes(), form, Path::new("queries"))
+        Self::gather(lines.as_bytes(), Path::new("queries"), form)
+    }
+
+    /// Reads what comes from `path`.
+    fn gather(file: impl io::BufRead, path: &Path, form: &Form) -> Result<Self, QueriesError> {
+        let mut gathering = Gathering::new(form);
+        text::parse(file, path, &mut gathering)?;
+        gathering.finish().ok_or_else(|| QueriesError::Empty(path.to_owned()))
     }
 
     /// How many there are, at least 1.
@@ -98,39 +107,28 @@ impl Queries {
 }
 
 /// Queries while they are gathered.
-struct Gathering<'f> {
+struct Gathering {
     /// What they have in common.
-    form: &'f Form,
+    frame: Frame,
     /// As in [`Queries`].
     octets: Vec<u8>,
     /// As in [`Queries`], but empty at first.
     ends: Vec<usize>,
 }
 
-impl<'f> Gathering<'f> {
+impl Gathering {
     /// None yet.
-    fn new(form: &'f Form) -> Self {
-        Self { form, octets: Vec::new(), ends: Vec::new() }
+    fn new(form: &Form) -> Self {
+        Self { frame: Frame::new(form), octets: Vec::new(), ends: Vec::new() }
     }
 
-    /// Adds a question.
-    fn ask(&mut self, name: Name, qtype: Type) {
-        let Form { edns, dnssec, options, recursion } = self.form;
-        let message = Message {
-            id: 0,
-            flags: if *recursion { flag::RD } else { 0 },
-            questions: vec![Question { name, qtype, qclass: Class::IN }],
-            records: Vec::new(),
-            opt: (*edns || *dnssec || !options.is_empty()).then(|| Opt {
-                udp_bytes: 4096, // as dnsperf says
-                rcode_high: 0,
-                version: 0,
-                flags: if *dnssec { 0x8000 } else { 0 },
-                options: options.clone(),
-            }),
-        };
-        self.octets.extend_from_slice(&message.to_wire());
+    /// Adds a question. When the name is none, nothing more can be added.
+    fn ask(&mut self, name: &str, qtype: Type, qclass: Class) -> Result<(), NameError> {
+        self.frame.begin(&mut self.octets);
+        name::parse_into(name.as_bytes(), &[0], &mut self.octets)?;
+        self.frame.end(qtype, qclass, &mut self.octets);
         self.ends.push(self.octets.len());
+        Ok(())
     }
 
     /// All of them; nothing if there are none.

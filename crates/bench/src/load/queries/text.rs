@@ -1,43 +1,56 @@
 //! Queries as lines of text: a name and a type each, `;` and `#` begin a comment.
 
-use super::{Form, Gathering, Queries, QueriesError};
+use super::{Gathering, QueriesError};
+use std::io::{BufRead, Read};
 use std::path::Path;
-use zonda_wire::{Name, Type};
+use zonda_wire::{Class, Type};
 
-/// Reads lines that came from `path`.
-pub fn parse(octets: &[u8], form: &Form, path: &Path) -> Result<Queries, QueriesError> {
-    let mut gathering = Gathering::new(form);
-    for (index, line) in octets.split(|octet| *octet == b'\n').enumerate() {
-        match parse_line(line) {
-            Ok(Some((name, qtype))) => gathering.ask(name, qtype),
-            Ok(None) => {}
-            Err(what) => return Err(QueriesError::Line(path.to_owned(), index + 1, what)),
+/// Octets of the longest line; a name whose octets are all escaped takes a quarter of it.
+const LINE_OCTETS_MAX: usize = 4096;
+
+/// Adds the queries of all lines that come from `path`.
+pub fn parse(
+    mut lines: impl BufRead,
+    path: &Path,
+    gathering: &mut Gathering,
+) -> Result<(), QueriesError> {
+    let mut line = Vec::with_capacity(LINE_OCTETS_MAX + 1);
+    for number in 1.. {
+        let fail = |what| Err(QueriesError::Line(path.to_owned(), number, what));
+        line.clear();
+        match lines.by_ref().take(LINE_OCTETS_MAX as u64 + 1).read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(len) if len > LINE_OCTETS_MAX => {
+                return fail(format!("longer than {LINE_OCTETS_MAX} octets"));
+            }
+            Ok(_) => {}
+            Err(error) => return fail(error.to_string()),
+        }
+        if let Err(what) = parse_line(&line, gathering) {
+            return fail(what);
         }
     }
-    gathering.finish().ok_or_else(|| QueriesError::Empty(path.to_owned()))
+    Ok(())
 }
 
-/// Reads a line; nothing if it is empty or a comment.
-fn parse_line(line: &[u8]) -> Result<Option<(Name, Type)>, String> {
+/// Adds the query of a line, if it is neither empty nor a comment.
+fn parse_line(line: &[u8], gathering: &mut Gathering) -> Result<(), String> {
     let text =
         std::str::from_utf8(line).map_err(|_| "expected a name and a type, found no text")?;
-    if text.starts_with([';', '#']) {
-        return Ok(None);
-    }
     let mut words = text.split_ascii_whitespace();
-    let Some(name) = words.next() else { return Ok(None) };
+    let Some(name) = words.next().filter(|_| !text.starts_with([';', '#'])) else { return Ok(()) };
     let qtype = words.next().ok_or_else(|| format!("expected a type after {name}"))?;
-    let qtype = qtype.parse().map_err(|_| format!("{qtype}: not a record type"))?;
+    let qtype: Type = qtype.parse().map_err(|_| format!("{qtype}: not a record type"))?;
     if let Some(word) = words.next() {
         return Err(format!("expected a name and a type, found {word} after them"));
     }
-    Ok(Some((name.parse().map_err(|error| format!("{name}: {error}"))?, qtype)))
+    gathering.ask(name, qtype, Class::IN).map_err(|error| format!("{name}: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use zonda_wire::Message;
+    use crate::load::{Form, Queries};
+    use zonda_wire::{Message, Type};
 
     #[test]
     fn lines_become_queries_in_their_order() {
@@ -75,5 +88,7 @@ mod tests {
         assert!(complaint("a. A x").contains("found x"));
         assert!(complaint("a..b A").starts_with("queries:1: a..b:"));
         assert_eq!(complaint("; nothing\n"), "queries: holds no query");
+        let long = format!("a. A\n{}", "x".repeat(5000));
+        assert_eq!(complaint(&long), "queries:2: longer than 4096 octets");
     }
 }

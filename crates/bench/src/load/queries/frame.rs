@@ -1,0 +1,58 @@
+//! What surrounds a question in a query: the header before it, and the OPT record behind it.
+
+use zonda_wire::message::{Message, Opt, Question};
+use zonda_wire::query::{HEADER_BYTES, flag};
+use zonda_wire::{Class, Name, Type};
+
+use super::Form;
+
+/// Octets of the root's question.
+const ROOT_QUESTION_BYTES: usize = 5;
+
+/// Octets that a UDP reply may have, as dnsperf says.
+const UDP_BYTES: u16 = 4096;
+
+/// Header and OPT record, ready-made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The header, its ID 0.
+    header: Vec<u8>,
+    /// The OPT record; empty without EDNS.
+    opt: Vec<u8>,
+}
+
+impl Frame {
+    /// Those that all queries of a form have in common.
+    pub fn new(form: &Form) -> Self {
+        let Form { edns, dnssec, options, recursion } = form;
+        let message = Message {
+            id: 0,
+            flags: if *recursion { flag::RD } else { 0 },
+            questions: vec![Question { name: Name::root(), qtype: Type::A, qclass: Class::IN }],
+            records: Vec::new(),
+            opt: (*edns || *dnssec || !options.is_empty()).then(|| Opt {
+                udp_bytes: UDP_BYTES,
+                rcode_high: 0,
+                version: 0,
+                flags: if *dnssec { 0x8000 } else { 0 },
+                options: options.clone(),
+            }),
+        };
+        let mut header = message.to_wire();
+        let opt = header.split_off(HEADER_BYTES + ROOT_QUESTION_BYTES);
+        header.truncate(HEADER_BYTES);
+        Self { header, opt }
+    }
+
+    /// Begins a message; its name comes next.
+    pub fn begin(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.header);
+    }
+
+    /// Ends a message behind its name.
+    pub fn end(&self, qtype: Type, qclass: Class, out: &mut Vec<u8>) {
+        out.extend_from_slice(&qtype.0.to_be_bytes());
+        out.extend_from_slice(&qclass.0.to_be_bytes());
+        out.extend_from_slice(&self.opt);
+    }
+}

@@ -1,0 +1,61 @@
+//! Where queries come from: files, compressed or not.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use zonda_bench::load::{Form, Queries};
+use zonda_testkit::process::Folder;
+
+/// Lines as many a dnsperf user keeps them.
+const LINES: &str = "; the usual\nwww.example.com A\nexample.com AAAA\n";
+
+/// What gzip makes of octets.
+fn gzip(octets: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(octets).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Reads a file that holds these octets.
+fn read(path: &Path) -> Result<Queries, String> {
+    Queries::read(path, &Form::default()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_compressed_file_is_the_same_queries_whatever_it_is_called() {
+    let folder = Folder::new("gzip");
+    let plain = read(&folder.write("queries.txt", LINES)).unwrap();
+    assert_eq!(plain.count(), 2);
+    let packed = gzip(LINES.as_bytes());
+    assert_eq!(read(&folder.write("queries.gz", &packed)).unwrap(), plain);
+    assert_eq!(read(&folder.write("packed.txt", &packed)).unwrap(), plain);
+    let parts = LINES.split_at(20);
+    let members = [gzip(parts.0.as_bytes()), gzip(parts.1.as_bytes())].concat();
+    assert_eq!(read(&folder.write("members.gz", members)).unwrap(), plain);
+}
+
+#[test]
+fn what_is_wrong_in_a_file_is_told_with_its_line() {
+    let folder = Folder::new("wrong-queries");
+    let complaint = |name, octets: &[u8]| {
+        let path = folder.write(name, octets);
+        let text = read(&path).unwrap_err();
+        fs::remove_file(&path).unwrap();
+        text.strip_prefix(&path.display().to_string()).unwrap().to_owned()
+    };
+    let wrong = gzip(b"a.example A\nb.example\n");
+    assert_eq!(complaint("wrong.gz", &wrong), ":2: expected a type after b.example");
+    assert_eq!(complaint("empty.gz", &gzip(b"# none\n")), ": holds no query");
+    assert_eq!(complaint("empty", b""), ": holds no query");
+    let whole = gzip(&LINES.repeat(1000).into_bytes());
+    let cut = complaint("cut.gz", &whole[..whole.len() / 2]);
+    assert!(cut.starts_with(':') && cut.lines().count() == 1, "{cut}");
+    let missing = read(&folder.path().join("missing")).unwrap_err();
+    assert!(missing.ends_with("missing: No such file or directory (os error 2)"), "{missing}");
+    assert!(read(folder.path()).unwrap_err().contains("Is a directory"));
+}
