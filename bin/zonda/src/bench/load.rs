@@ -19,6 +19,7 @@ Examples:
   zonda bench load -s 127.0.0.1 -p 5300 -d queries.txt -l 10
   zonda bench load -p 5300 -d queries.txt -l 10 --rate 20000
   zonda bench load -p 5300 -d queries.txt -l 10 --rate 20000 --max-loss 0.1% --max-p99 2ms
+  zonda bench load -p 5300 --names zipf:1.1:1000000.example.com --type A,AAAA -l 10
 
 Ctrl-C and SIGTERM end the run early, with its summary and exit code 130 or 143; a second one ends
 it at once.
@@ -29,7 +30,7 @@ pub struct Load {
     #[command(flatten)]
     target: Target,
     /// Go through the file at most N times (once, unless -l or --count is given)
-    #[arg(short = 'n', value_name = "N")]
+    #[arg(short = 'n', value_name = "N", conflicts_with = "names")]
     runs: Option<u64>,
     /// Send for at most this long
     #[arg(short = 'l', value_name = "SECONDS", value_parser = super::target::seconds)]
@@ -145,6 +146,9 @@ impl Load {
         };
         let mut plan = self.target.plan(mode)?;
         let is_bounded = self.limit.is_some() || self.count.is_some();
+        if self.target.is_endless() && !is_bounded {
+            return Err("--names has no end: say how long (-l) or how many (--count)".to_owned());
+        }
         let runs = self.runs.or((!is_bounded).then_some(1));
         plan.end = End { after: self.limit, runs, count: self.count };
         plan.linger = self.linger;

@@ -4,7 +4,8 @@ use clap::{Args, ValueEnum};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
-use zonda_bench::load::{Form, Mode, Pace, Plan, Queries};
+use zonda_bench::load::{Form, Mode, Names, Pace, Plan, Queries};
+use zonda_wire::Type;
 
 /// Whom to load with what.
 #[derive(Args)]
@@ -30,6 +31,17 @@ pub struct Target {
     /// A file with a name and a type on each line, perhaps compressed (gzip); - is standard input
     #[arg(short = 'd', value_name = "FILE", default_value = "-")]
     queries: PathBuf,
+    /// Ask for random names instead: zipf:EXPONENT:COUNT.NAME (some often, most seldom),
+    /// uniform:COUNT.NAME (1.NAME to COUNT.NAME, all equally often) or random:NAME (a new one each)
+    #[arg(long, value_name = "SPEC", value_parser = Names::parse, conflicts_with = "queries")]
+    names: Option<Names>,
+    /// Types for which --names asks, all equally often
+    #[arg(long = "type", value_name = "TYPE,...", value_delimiter = ',', default_value = "A",
+        value_parser = record_type, requires = "names")]
+    types: Vec<Type>,
+    /// Draw other names; the same seed draws the same ones in the same order
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "names")]
+    seed: u64,
     /// Clients, each with a socket, over all threads
     #[arg(short = 'c', value_name = "N", default_value_t = 1)]
     clients: usize,
@@ -105,7 +117,10 @@ impl Target {
             ..Form::default()
         };
         let server = self.resolve()?;
-        let queries = Queries::read(&self.queries, &form).map_err(|error| error.to_string())?;
+        let queries = match &self.names {
+            Some(names) => Queries::generated(names.clone(), self.types.clone(), self.seed, &form),
+            None => Queries::read(&self.queries, &form).map_err(|error| error.to_string())?,
+        };
         let mut plan = Plan::new(server, queries);
         plan.local = (self.local.is_some() || self.local_port > 0).then(|| self.local_of(server));
         plan.threads = self.threads;
@@ -128,6 +143,11 @@ impl Target {
         plan.buffer_octets = self.buffer.saturating_mul(1024);
         plan.is_own_server = self.i_own_this_server;
         Ok(plan)
+    }
+
+    /// Whether there is always one more query.
+    pub fn is_endless(&self) -> bool {
+        self.names.is_some()
     }
 
     /// The server's address.
@@ -158,6 +178,11 @@ impl Target {
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let secs = text.parse().map_err(|_| "expected a number of seconds")?;
     Duration::try_from_secs_f64(secs).map_err(|error| error.to_string())
+}
+
+/// Reads a record type.
+fn record_type(text: &str) -> Result<Type, String> {
+    text.parse().map_err(|_| "not a record type".to_owned())
 }
 
 /// Refuses transports that there are not.

@@ -4,7 +4,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`queries`] | messages to send, ready-made |
+//! | [`queries`] | messages to send, ready-made or made when they are sent |
 //! | `supply` | which query is next and when it is due |
 //! | `worker` | one thread: sends, receives, gives up |
 //! | `ledger` | queries that wait, by message ID |
@@ -35,7 +35,7 @@ mod udp;
 mod worker;
 
 pub use outcome::{Outcome, Progress, Second};
-pub use queries::{Form, Queries, QueriesError};
+pub use queries::{Form, Names, Queries, QueriesError};
 pub use server_sockets::owner;
 pub use tally::{histogram, latency_of};
 
@@ -147,7 +147,7 @@ impl Plan {
     /// How many queries there are to send, [`u64::MAX`] if the time is what ends it.
     #[must_use]
     pub fn count(&self) -> u64 {
-        let runs = self.end.runs.map(|runs| runs.saturating_mul(self.queries.count() as u64));
+        let runs = self.end.runs.map(|runs| runs.saturating_mul(self.queries.count()));
         runs.unwrap_or(u64::MAX).min(self.end.count.unwrap_or(u64::MAX))
     }
 

@@ -69,6 +69,8 @@ pub struct Worker<'a> {
     poller: Poller,
     /// Sockets.
     clients: UdpClients,
+    /// Room for a query that is made when it is sent.
+    scratch: Vec<u8>,
     /// What each client waits for.
     ledgers: Vec<Ledger>,
     /// The client whose turn it is to send.
@@ -115,6 +117,7 @@ impl<'a> Worker<'a> {
             ledgers: (0..clients)
                 .map(|_| Ledger::new((outstanding_max / clients).saturating_add(1)))
                 .collect(),
+            scratch: Vec::new(),
             turn: 0,
             ready: Vec::new(),
             swept_nanos: 0,
@@ -208,13 +211,13 @@ impl<'a> Worker<'a> {
 
     /// Gathers a query for the client whose turn it is.
     fn push(&mut self, number: u64, now: u64) {
-        let place = (number % self.plan.queries.count() as u64) as usize;
-        let query = self.plan.queries.message(place);
+        let place = (number % self.plan.queries.count()) as u32; // there are no more places
+        let query = self.plan.queries.message(place, &mut self.scratch);
         let sent_nanos = match self.plan.mode {
             Mode::Closed { .. } => now,
             Mode::Open { .. } => self.supply.due_nanos(number),
         };
-        let id = self.ledgers[self.turn].enter(place as u32, sent_nanos);
+        let id = self.ledgers[self.turn].enter(place, sent_nanos);
         self.clients.push(query, id);
         self.tally.sent += 1;
         self.tally.sent_octets += query.len() as u64;
@@ -260,7 +263,8 @@ impl<'a> Worker<'a> {
                 let now = self.start.elapsed().as_nanos() as u64;
                 let ledger = &mut self.ledgers[place];
                 let (tally, last_nanos) = (&mut self.tally, &mut self.last_nanos);
-                let mut book = Book { plan: self.plan, ledger, tally, last_nanos };
+                let (plan, scratch) = (self.plan, &mut self.scratch);
+                let mut book = Book { plan, ledger, tally, scratch, last_nanos };
                 for reply in self.clients.replies() {
                     book.enter(reply, now, self.timeout_nanos);
                 }
@@ -308,6 +312,8 @@ struct Book<'a> {
     ledger: &'a mut Ledger,
     /// What is counted.
     tally: &'a mut Tally,
+    /// Room for a query that is made again.
+    scratch: &'a mut Vec<u8>,
     /// When the last query was sent or answered; nanoseconds since the run began.
     last_nanos: &'a mut u64,
 }
@@ -326,7 +332,8 @@ impl Book<'_> {
             Match::Late => return self.tally.late += 1,
             Match::Unexpected => return self.tally.unexpected += 1,
         };
-        let Some(header) = check::read(reply, self.plan.queries.message(query as usize)) else {
+        let query = self.plan.queries.message(query, self.scratch);
+        let Some(header) = check::read(reply, query) else {
             self.tally.wrong += 1;
             return;
         };

@@ -1,11 +1,16 @@
-//! Queries to send, ready-made.
+//! Queries to send, ready-made or made when they are sent.
 //!
-//! Every message is written once, before the run; a run copies it and sets its ID. A file is read
-//! piece by piece, so that it takes no more memory than its messages.
+//! The messages of a file are written once, before the run; a run copies them and sets their IDs. A
+//! file is read piece by piece, so that it takes no more memory than its messages. Generated ones
+//! take none: they are written anew, also when a reply is held to its query.
 
 mod frame;
+mod generated;
 mod input;
 mod text;
+mod zipf;
+
+pub use generated::Names;
 
 use std::fmt;
 use std::io;
@@ -14,6 +19,7 @@ use zonda_wire::name::{self, NameError};
 use zonda_wire::{Class, Type};
 
 use frame::Frame;
+use generated::Generated;
 
 /// What all queries have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,12 +65,21 @@ impl fmt::Display for QueriesError {
 impl std::error::Error for QueriesError {}
 
 /// Queries in the order in which they are sent, again from the first after the last.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queries {
-    /// Messages without gaps, their IDs 0.
-    octets: Vec<u8>,
-    /// Where each message ends in `octets`; never empty.
-    ends: Vec<usize>,
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queries(Source);
+
+/// Where queries come from.
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    /// A list of them.
+    Listed {
+        /// Messages without gaps, their IDs 0.
+        octets: Vec<u8>,
+        /// Where each message ends in `octets`; never empty.
+        ends: Vec<usize>,
+    },
+    /// Random names, one for each 32-bit place.
+    Generated(Generated),
 }
 
 impl Queries {
@@ -94,15 +109,36 @@ impl Queries {
         gathering.finish().ok_or_else(|| QueriesError::Empty(path.to_owned()))
     }
 
-    /// How many there are, at least 1.
-    pub fn count(&self) -> usize {
-        self.ends.len()
+    /// Queries for random names and each of `types`, of which there is at least one; the same ones
+    /// in the same order with the same seed.
+    #[must_use]
+    pub fn generated(names: Names, types: Vec<Type>, seed: u64, form: &Form) -> Self {
+        Self(Source::Generated(Generated::new(names, types, seed, form)))
     }
 
-    /// The query at a place below [`Self::count`], its ID 0.
-    pub fn message(&self, place: usize) -> &[u8] {
-        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.octets[start..self.ends[place]]
+    /// How many there are, at least 1.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        match &self.0 {
+            Source::Listed { ends, .. } => ends.len() as u64,
+            Source::Generated(_) => 1 << 32,
+        }
+    }
+
+    /// The query at a place below [`Self::count`], its ID 0; it may be written to `scratch`.
+    #[must_use]
+    pub fn message<'q>(&'q self, place: u32, scratch: &'q mut Vec<u8>) -> &'q [u8] {
+        match &self.0 {
+            Source::Listed { octets, ends } => {
+                let place = place as usize;
+                let start = place.checked_sub(1).map_or(0, |before| ends[before]);
+                &octets[start..ends[place]]
+            }
+            Source::Generated(generated) => {
+                generated.write(place, scratch);
+                scratch
+            }
+        }
     }
 }
 
@@ -133,6 +169,7 @@ impl Gathering {
 
     /// All of them; nothing if there are none.
     fn finish(self) -> Option<Queries> {
-        (!self.ends.is_empty()).then_some(Queries { octets: self.octets, ends: self.ends })
+        let Self { octets, ends, .. } = self;
+        (!ends.is_empty()).then_some(Queries(Source::Listed { octets, ends }))
     }
 }

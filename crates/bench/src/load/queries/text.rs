@@ -57,7 +57,7 @@ mod tests {
         let text = "; comment\n\nexample.com A\n# another\nwww.Example.com. TYPE65\r\n";
         let queries = Queries::from_lines(text, &Form::default()).unwrap();
         assert_eq!(queries.count(), 2);
-        let second = Message::parse(queries.message(1)).unwrap();
+        let second = Message::parse(queries.message(1, &mut Vec::new())).unwrap();
         assert_eq!(second.questions[0].name.to_string(), "www.Example.com.");
         assert_eq!(second.questions[0].qtype, Type(65));
         assert_eq!(second.flags, 0x0100);
@@ -73,7 +73,7 @@ mod tests {
             ..Form::default()
         };
         let queries = Queries::from_lines("a. A", &form).unwrap();
-        let message = Message::parse(queries.message(0)).unwrap();
+        let message = Message::parse(queries.message(0, &mut Vec::new())).unwrap();
         assert_eq!(message.flags, 0);
         let opt = message.opt.unwrap();
         assert!(opt.dnssec_ok());
