@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A bucket is bounded: when it is full, one of its entries makes room, so names chosen to collide
-//! hurt each other and never the time that a look-up takes. At the usual eighty octets of an
-//! answer a bucket holds five, and one in fifty has to make room before the log is full.
+//! hurt each other and never the time that a look-up takes. All types of a name share a bucket. A
+//! cache filled to 95 % with the smallest answers had lost 2 % of them so when each name had one
+//! type, 6 % with two and 11 % with three; half full 0, 1 and 3 %.
 
 use crate::ring::Position;
 use crate::words::{LINE_WORDS, Words};
