@@ -20,7 +20,7 @@ pub struct Series {
     pub step: u64,
     /// How many numbers to draw at random instead of taking each in turn.
     pub draw: Option<u64>,
-    /// The texts, of which each number takes one.
+    /// The texts, of which each number takes one, or each turn where numbers are drawn.
     pub mix: Vec<Part>,
 }
 
@@ -51,25 +51,25 @@ impl Series {
         let numbers = numbers(values, &self.from, &self.to, self.step)?;
         let mut values = values.clone();
         let mut lines = String::new();
-        let mut add = |number: u64| {
-            let Some(part) = self.part(number) else { return Ok(()) };
+        let mut add = |turn: u64, number: u64| {
+            let Some(part) = self.part(turn) else { return Ok(()) };
             set_number(&mut values, number);
             values.fill_into(&mut lines, part, None)?;
             lines.push('\n');
             Ok(())
         };
         match self.draw {
-            None => numbers.iter().try_for_each(|&number| add(number))?,
+            None => numbers.iter().try_for_each(|&number| add(number, number))?,
             Some(count) if !numbers.is_empty() => {
                 let pick = |turn| numbers[(scatter(turn) % numbers.len() as u64) as usize];
-                (0..count).try_for_each(|turn| add(pick(turn)))?;
+                (0..count).try_for_each(|turn| add(turn, pick(turn)))?;
             }
             Some(_) => {}
         }
         Ok(lines)
     }
 
-    /// The text of a number. Neighbours fall on different parts, the same ones in every run.
+    /// The text of a number or turn. Neighbours take different parts, the same ones in each run.
     fn part(&self, number: u64) -> Option<&str> {
         /// A prime, so that numbers spread over all shares before any comes again.
         const STRIDE: u64 = 7919;
@@ -140,6 +140,14 @@ mod tests {
         );
         let count = |text| lines.lines().filter(|line| *line == text).count();
         assert_eq!((count("a"), count("b"), count("c")), (7050, 2800, 150));
+    }
+
+    #[test]
+    fn what_is_drawn_is_mixed_even_where_there_is_one_number() {
+        let text = "from = '1'\nto = '1'\ndraw = 100\n\
+             mix = [{ share = 9, text = 'a' }, { text = 'b' }]";
+        let lines: Vec<String> = series(text).lines().map(str::to_owned).collect();
+        assert!(lines.chunks(10).all(|ten| ten.iter().filter(|line| **line == "b").count() == 1));
     }
 
     #[test]
