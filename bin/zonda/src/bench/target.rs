@@ -189,14 +189,16 @@ fn record_type(text: &str) -> Result<Type, String> {
 fn transport(text: &str) -> Result<String, String> {
     match text {
         "udp" => Ok(text.to_owned()),
-        "tcp" | "dot" | "doh" | "doq" => Err(format!("{text} is not supported yet; udp is")),
+        "tcp" | "dot" | "doh" | "doq" => {
+            Err("queries go over UDP only; TCP, TLS, HTTPS and QUIC are not there yet".to_owned())
+        }
         _ => Err("expected udp".to_owned()),
     }
 }
 
 /// Refuses keys.
 fn refuse_key(_: &str) -> Result<String, String> {
-    Err("queries are not signed (TSIG) yet".to_owned())
+    Err("queries cannot be signed; TSIG is not there yet".to_owned())
 }
 
 /// Reads an EDNS option, such as `3:abcd`.

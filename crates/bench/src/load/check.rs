@@ -1,21 +1,20 @@
 //! Whether a message is the reply to a query.
 //!
 //! All of it is read, record by record, so that a message that was cut or damaged is found out.
-//! What the records say is not judged here.
+//! What the records say is not judged here, but for the part of the RCODE that OPT carries.
 
 use zonda_wire::query::HEADER_BYTES;
+use zonda_wire::{Rcode, Type};
 
-/// Octets of a record after its owner name, without its data.
+/// Octets of a record after its owner name, without its data: type, class, TTL, length.
 const RECORD_BYTES: usize = 10;
 
-/// The RCODE of a server that could not read the query and need not repeat its question.
-const FORMERR: u8 = 1;
 
-/// What a sound reply says in its header.
+/// What a sound reply says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The lower four bits of the response code.
-    pub rcode: u8,
+    /// The response code, whose upper eight bits an OPT record carries (rfc6891#6.1.3).
+    pub rcode: Rcode,
     /// Whether the server left something out for want of room.
     pub is_truncated: bool,
 }
@@ -36,14 +35,19 @@ pub fn read(reply: &[u8], query: &[u8]) -> Option<Header> {
         return None;
     }
     let count = |at: usize| usize::from(u16::from_be_bytes([header[at], header[at + 1]]));
-    let rcode = header[3] & 15;
+    let mut rcode = Rcode(u16::from(header[3] & 15));
     let mut rest = match count(4) {
         1 => skip_question(body, question)?,
-        0 if rcode == FORMERR => body,
+        // A server that could not read the query need not repeat its question.
+        0 if rcode == Rcode::FORMERR => body,
         _ => return None,
     };
     for _ in 0..count(6) + count(8) + count(10) {
-        rest = skip_record(rest)?;
+        let (fixed, after) = skip_record(rest)?;
+        rest = after;
+        if fixed[..2] == Type::OPT.0.to_be_bytes() {
+            rcode.0 = u16::from(fixed[4]) << 4 | rcode.0 & 15;
+        }
     }
     rest.is_empty().then_some(Header { rcode, is_truncated: header[2] & 2 != 0 })
 }
@@ -55,10 +59,11 @@ fn skip_question<'r>(body: &'r [u8], asked: &[u8]) -> Option<&'r [u8]> {
     asked.eq_ignore_ascii_case(echoed).then_some(rest)
 }
 
-/// What follows a record.
-fn skip_record(octets: &[u8]) -> Option<&[u8]> {
-    let (fixed, rest) = skip_name(octets)?.split_at_checked(RECORD_BYTES)?;
-    rest.get(usize::from(u16::from_be_bytes([fixed[8], fixed[9]]))..)
+/// What stands between a record's owner and its data, and what follows the record.
+fn skip_record(octets: &[u8]) -> Option<(&[u8; RECORD_BYTES], &[u8])> {
+    let (fixed, rest) = skip_name(octets)?.split_first_chunk::<RECORD_BYTES>()?;
+    let rest = rest.get(usize::from(u16::from_be_bytes([fixed[8], fixed[9]]))..)?;
+    Some((fixed, rest))
 }
 
 /// What follows a name, which a pointer may end.
@@ -88,12 +93,24 @@ mod tests {
     #[test]
     fn a_sound_reply_is_read() {
         assert_eq!(id_of(REPLY), Some(0x1234));
-        let expected = Header { rcode: 0, is_truncated: false };
+        let expected = Header { rcode: Rcode::NOERROR, is_truncated: false };
         assert_eq!(read(REPLY, QUERY), Some(expected));
         let mut other = REPLY.to_vec();
         (other[2], other[3]) = (0x83, 3);
         other[13] = b'A';
-        assert_eq!(read(&other, QUERY), Some(Header { rcode: 3, is_truncated: true }));
+        let expected = Header { rcode: Rcode::NXDOMAIN, is_truncated: true };
+        assert_eq!(read(&other, QUERY), Some(expected));
+    }
+
+    #[test]
+    fn the_upper_bits_of_the_rcode_are_those_of_opt() {
+        let mut other = REPLY.to_vec();
+        let high_at = other.len() - 6;
+        for (low, high, rcode) in [(0, 1, Rcode::BADVERS), (7, 1, Rcode::BADCOOKIE)] {
+            (other[3], other[high_at]) = (low, high);
+            let expected = Header { rcode, is_truncated: false };
+            assert_eq!(read(&other, QUERY), Some(expected));
+        }
     }
 
     #[test]
@@ -116,6 +133,7 @@ mod tests {
     #[test]
     fn a_server_that_could_not_read_the_query_need_not_repeat_it() {
         let reply = b"\x12\x34\x80\x01\0\0\0\0\0\0\0\0";
-        assert_eq!(read(reply, QUERY), Some(Header { rcode: 1, is_truncated: false }));
+        let expected = Header { rcode: Rcode::FORMERR, is_truncated: false };
+        assert_eq!(read(reply, QUERY), Some(expected));
     }
 }

@@ -63,16 +63,25 @@ pub struct Tally {
     pub truncated: u64,
     /// How long after their scheduled times queries were sent; absent until there is one.
     lateness: Option<Box<Histogram<u64>>>,
-    /// Time to reply by RCODE, 0 to 15; absent until there is one.
-    latencies: [Option<Box<Histogram<u64>>>; 16],
+    /// Time to reply by RCODE, at most 4096; absent until there is one.
+    latencies: Vec<Option<Box<Histogram<u64>>>>,
 }
 
 impl Tally {
     /// Counts a reply in time.
-    pub fn complete(&mut self, rcode: u8, octets: usize, latency_nanos: u64) {
+    pub fn complete(&mut self, rcode: Rcode, octets: usize, latency_nanos: u64) {
         self.completed_octets += octets as u64;
-        let latencies = &mut self.latencies[usize::from(rcode & 15)];
+        let place = usize::from(rcode.0);
+        self.make_room(place + 1);
+        let latencies = &mut self.latencies[place];
         latencies.get_or_insert_with(|| Box::new(histogram())).saturating_record(latency_nanos);
+    }
+
+    /// Has places for RCODEs below `count`.
+    fn make_room(&mut self, count: usize) {
+        if self.latencies.len() < count {
+            self.latencies.resize_with(count, Option::default);
+        }
     }
 
     /// Counts a query by how long after its scheduled time it was sent.
@@ -97,6 +106,7 @@ impl Tally {
         self.late += other.late;
         self.wrong += other.wrong;
         self.truncated += other.truncated;
+        self.make_room(other.latencies.len());
         let lateness = (&mut self.lateness, &other.lateness);
         let latencies = self.latencies.iter_mut().zip(&other.latencies);
         for (ours, theirs) in latencies.chain([lateness]) {
