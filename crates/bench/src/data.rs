@@ -172,8 +172,12 @@ pub struct Traffic {
     pub duplicate: u64,
     /// Replies that came after the timeout.
     pub late: u64,
-    /// Replies that could not be read, or were not what was expected.
+    /// Replies that could not be read, or were to another question.
     pub wrong: u64,
+    /// Replies in time that do not say what was expected; absent in runs that were written before
+    /// anything could be.
+    #[serde(default)]
+    pub incorrect: u64,
     /// Replies by RCODE.
     pub rcodes: BTreeMap<String, u64>,
 }

@@ -5,11 +5,13 @@
 mod scripted;
 
 use scripted::{Act, ScriptedServer};
+use std::sync::Arc;
 use std::time::Duration;
 use zonda_bench::data::Latency;
-use zonda_bench::load::limits::{Broken, Limits};
-use zonda_bench::load::{self, End, Form, LoadError, Mode, Outcome, Pace, Plan, Queries};
+use zonda_bench::load::limits::{Broken, Limits, Most};
+use zonda_bench::load::{self, End, Expected, Form, LoadError, Mode, Outcome, Pace, Plan, Queries};
 use zonda_bench::ramp::{self, Event, Ramp};
+use zonda_testkit::process::Folder;
 
 /// A plan for `count` queries, ten outstanding. Times are far from those of the scripts, so that a
 /// busy machine changes no count.
@@ -283,13 +285,34 @@ fn broken_limits_are_told() {
     let server = ScriptedServer::start(vec![Act::Answer, Act::Drop]);
     let outcome = run(&plan(&server, 20));
     let hour = Some(Duration::from_secs(3600));
-    let kept = Limits { loss_max: Some(0.5), p99_max: hour };
+    let kept = Limits { loss_max: Some(0.5), p99_max: hour, wrong_max: Some(Most::Count(0)) };
     assert_eq!(kept.broken_by(&outcome), []);
-    let strict = Limits { loss_max: Some(0.49), p99_max: Some(Duration::from_nanos(1)) };
+    let p99_max = Some(Duration::from_nanos(1));
+    let strict = Limits { loss_max: Some(0.49), p99_max, ..kept };
     let broken = strict.broken_by(&outcome);
     assert!(matches!(broken[..], [Broken::Loss(0.5, 0.49), Broken::P99(..)]), "{broken:?}");
     let silent = run(&plan(&ScriptedServer::start(vec![Act::Drop]), 2));
     assert_eq!(Limits { p99_max: hour, ..kept }.broken_by(&silent).last(), Some(&Broken::NoReply));
+}
+
+#[test]
+fn answers_are_held_to_a_file() {
+    let folder = Folder::new("expect");
+    let right = "a.example A NOERROR\n a.example A 127.0.0.1\n";
+    let other = "longer.b.example AAAA NOERROR\n longer.b.example AAAA ::1\n";
+    let file = folder.write("answers.txt", format!("{right}{other}"));
+    let server = ScriptedServer::start(vec![Act::Answer]);
+    let mut plan = plan(&server, 100);
+    plan.expected = Some(Arc::new(Expected::read(&file).unwrap()));
+    let outcome = run(&plan);
+    assert_eq!(counts(&outcome), ([100, 100, 0], [0; 5]));
+    assert_eq!(outcome.traffic.incorrect, 50);
+    let broken_by =
+        |most| Limits { wrong_max: Some(most), ..Limits::default() }.broken_by(&outcome);
+    assert_eq!(broken_by(Most::Count(50)), []);
+    assert_eq!(broken_by(Most::Count(49)), [Broken::Wrong(50, Most::Count(49))]);
+    assert_eq!(broken_by(Most::Share(0.5)), []);
+    assert_eq!(broken_by(Most::Share(0.49)), [Broken::Wrong(50, Most::Share(0.49))]);
 }
 
 #[test]
@@ -302,7 +325,7 @@ fn a_ramp_finds_a_rate_between_what_is_held_and_what_is_not() {
         from: 100.0,
         to: 6400.0,
         step: Duration::from_millis(500),
-        limits: Limits { loss_max: Some(0.5), p99_max: None },
+        limits: Limits { loss_max: Some(0.5), ..Limits::default() },
         precision: 0.5,
     };
     let mut seen = 0;

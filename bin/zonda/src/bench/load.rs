@@ -6,11 +6,12 @@ use super::target::Target;
 use crate::output;
 use clap::{Args, ValueEnum};
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use zonda_bench::load::limits::{self, Limits};
-use zonda_bench::load::{self, End, Mode, Outcome, Plan, dnsperf};
+use zonda_bench::load::limits::{self, Limits, Most};
+use zonda_bench::load::{self, End, Expected, Mode, Outcome, Plan, dnsperf};
 
 /// Send queries to a server and tell how it answered
 #[derive(Args)]
@@ -19,6 +20,7 @@ Examples:
   zonda bench load -s 127.0.0.1 -p 5300 -d queries.txt -l 10
   zonda bench load -p 5300 -d queries.txt -l 10 --rate 20000
   zonda bench load -p 5300 -d queries.txt -l 10 --rate 20000 --max-loss 0.1% --max-p99 2ms
+  zonda bench load -p 5300 -d queries.txt --expect answers.txt --max-wrong 0
   zonda bench load -p 5300 --names zipf:1.1:1000000.example.com --type A,AAAA -l 10
 
 Ctrl-C and SIGTERM end the run early, with its summary and exit code 130 or 143; a second one ends
@@ -60,6 +62,14 @@ pub struct Load {
     /// Fail when the 99th percentile of latency is longer than this, such as 2ms
     #[arg(long, value_name = "TIME", value_parser = limits::parse_time)]
     max_p99: Option<Duration>,
+    /// Hold replies to the answers in a file: a line with name, type and RCODE for each question,
+    /// and below it an indented line for each record of the answer
+    #[arg(long, value_name = "FILE")]
+    expect: Option<PathBuf>,
+    /// Fail when more replies than this are wrong: no reply to their query, or not as --expect
+    /// says; a number, or a share of the queries such as 0.1%
+    #[arg(long, value_name = "N", value_parser = limits::parse_most)]
+    max_wrong: Option<Most>,
     /// How to print the outcome
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -127,7 +137,8 @@ impl Load {
 
     /// Fails if a limit was broken.
     fn judge(&self, outcome: &Outcome) -> Result<(), String> {
-        let limits = Limits { loss_max: self.max_loss, p99_max: self.max_p99 };
+        let limits =
+            Limits { loss_max: self.max_loss, p99_max: self.max_p99, wrong_max: self.max_wrong };
         let broken = limits.broken_by(outcome);
         match broken.as_slice() {
             [] => Ok(()),
@@ -152,6 +163,8 @@ impl Load {
         let runs = self.runs.or((!is_bounded).then_some(1));
         plan.end = End { after: self.limit, runs, count: self.count };
         plan.linger = self.linger;
+        let expected = self.expect.as_deref().map(Expected::read).transpose();
+        plan.expected = expected.map_err(|error| error.to_string())?.map(Arc::new);
         Ok(plan)
     }
 }

@@ -61,7 +61,8 @@ impl Ramp {
         if !bounds_are_sound {
             return Err("expected 0 < --from ≤ --to, and a --precision above 0".to_owned());
         }
-        let limits = Limits { loss_max: Some(self.max_loss), p99_max: Some(self.max_p99) };
+        let (loss_max, p99_max) = (Some(self.max_loss), Some(self.max_p99));
+        let limits = Limits { loss_max, p99_max, ..Limits::default() };
         let Self { from, to, step, precision, .. } = self;
         let ramp = ramp::Ramp { from, to, step, limits, precision };
         let mut plan = self.target.plan(Mode::Open { rate: from })?;

@@ -133,7 +133,8 @@ impl Soak {
         if soaked.has_server_ended {
             return Err("the server's process has ended".to_owned());
         }
-        let limits = Limits { loss_max: self.max_loss, p99_max: self.max_p99 };
+        let (loss_max, p99_max) = (self.max_loss, self.max_p99);
+        let limits = Limits { loss_max, p99_max, ..Limits::default() };
         let broken = limits.broken_by(&soaked.outcome);
         let exceeded = self.drift_limits().exceeded_by(drifts);
         let words = broken.iter().map(ToString::to_string);

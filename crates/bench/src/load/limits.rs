@@ -12,6 +12,36 @@ pub struct Limits {
     pub loss_max: Option<f64>,
     /// The 99th percentile of the time to reply.
     pub p99_max: Option<Duration>,
+    /// Replies that are wrong or incorrect.
+    pub wrong_max: Option<Most>,
+}
+
+/// The most that there may be of something.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Most {
+    /// So many.
+    Count(u64),
+    /// So many of those sent; 0–1.
+    Share(f64),
+}
+
+impl Most {
+    /// How many there may be when so many were sent.
+    fn of(self, sent: u64) -> f64 {
+        match self {
+            Self::Count(count) => count as f64,
+            Self::Share(share) => share * sent as f64,
+        }
+    }
+}
+
+impl fmt::Display for Most {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(count) => count.fmt(f),
+            Self::Share(share) => write!(f, "{} %", 100.0 * share),
+        }
+    }
 }
 
 /// A limit that was broken, and by what.
@@ -21,6 +51,8 @@ pub enum Broken {
     Loss(f64, f64),
     /// The 99th percentile, and the most that it may be.
     P99(Duration, Duration),
+    /// Replies that are wrong or incorrect, and the most that may be.
+    Wrong(u64, Most),
     /// No query was answered, so that there is no percentile.
     NoReply,
 }
@@ -33,6 +65,9 @@ impl fmt::Display for Broken {
             }
             Self::P99(found, limit) => {
                 write!(f, "the 99th percentile is {found:?}, at most {limit:?} may be")
+            }
+            Self::Wrong(found, limit) => {
+                write!(f, "{found} replies are wrong or incorrect, at most {limit} may be")
             }
             Self::NoReply => f.write_str("no query was answered"),
         }
@@ -57,6 +92,10 @@ impl Limits {
             }
             None => {}
         }
+        let traffic = &outcome.traffic;
+        let wrong = traffic.wrong + traffic.incorrect;
+        let is_broken = |most: &Most| wrong as f64 > most.of(traffic.sent);
+        broken.extend(self.wrong_max.filter(is_broken).map(|most| Broken::Wrong(wrong, most)));
         broken
     }
 }
@@ -73,6 +112,18 @@ pub fn parse_share(text: &str) -> Result<f64, String> {
     let share = number.trim_end().parse::<f64>().map(|number| number / unit);
     let share = share.ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "expected a share, such as 0.1%".to_owned())
+}
+
+/// Reads a number, or a share if it is one of percent: `3` or `0.1%`.
+///
+/// # Errors
+/// What was expected.
+pub fn parse_most(text: &str) -> Result<Most, String> {
+    if text.ends_with('%') {
+        return parse_share(text).map(Most::Share);
+    }
+    let count = text.parse().map(Most::Count);
+    count.map_err(|_| "expected a number or a share, such as 3 or 0.1%".to_owned())
 }
 
 /// Reads a time with its unit: `us`, `ms`, `s`, `m`, `h` or `d`.
@@ -98,6 +149,9 @@ mod tests {
         assert_eq!(parse_share("0.1%"), Ok(0.001));
         assert_eq!(parse_share("0.5"), Ok(0.5));
         assert!(parse_share("101%").is_err() && parse_share("some").is_err());
+        assert_eq!(parse_most("3"), Ok(Most::Count(3)));
+        assert_eq!(parse_most("50%"), Ok(Most::Share(0.5)));
+        assert!(parse_most("0.5").is_err() && parse_most("101%").is_err());
         assert_eq!(parse_time("2ms"), Ok(Duration::from_millis(2)));
         assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse_time("30us"), Ok(Duration::from_micros(30)));

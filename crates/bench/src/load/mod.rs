@@ -9,6 +9,7 @@
 //! | `worker` | one thread: sends, receives, gives up |
 //! | `ledger` | queries that wait, by message ID |
 //! | `check` | whether a message is the reply to a query |
+//! | [`expected`] | what the replies are to say |
 //! | `udp` | sockets |
 //! | `tally` | what is counted |
 //! | `server_sockets` | the sockets of a server on this machine: drops, owner |
@@ -21,6 +22,7 @@
 
 mod check;
 pub mod dnsperf;
+pub mod expected;
 pub mod guard;
 pub mod json;
 mod ledger;
@@ -34,6 +36,7 @@ pub mod text;
 mod udp;
 mod worker;
 
+pub use expected::Expected;
 pub use outcome::{Outcome, Progress, Second};
 pub use queries::{Form, Names, Queries, QueriesError};
 pub use server_sockets::owner;
@@ -62,6 +65,8 @@ pub struct Plan {
     pub local: Option<SocketAddr>,
     /// What to ask.
     pub queries: Arc<Queries>,
+    /// What the replies are to say, if they are held to anything but their queries.
+    pub expected: Option<Arc<Expected>>,
     /// When a query is sent.
     pub mode: Mode,
     /// Threads, at least 1.
@@ -100,6 +105,7 @@ impl Plan {
             server,
             local: None,
             queries: Arc::new(queries),
+            expected: None,
             mode: Mode::Closed { outstanding: 100, rate_max: None },
             threads: 1,
             sockets: 1,

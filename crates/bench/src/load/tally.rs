@@ -57,8 +57,10 @@ pub struct Tally {
     pub duplicate: u64,
     /// Replies after the timeout.
     pub late: u64,
-    /// Replies that are none, or not the expected ones.
+    /// Replies that are none, or to another question.
     pub wrong: u64,
+    /// Replies in time that do not say what is expected.
+    pub incorrect: u64,
     /// Replies that say that something was left out.
     pub truncated: u64,
     /// How long after their scheduled times queries were sent; absent until there is one.
@@ -105,6 +107,7 @@ impl Tally {
         self.duplicate += other.duplicate;
         self.late += other.late;
         self.wrong += other.wrong;
+        self.incorrect += other.incorrect;
         self.truncated += other.truncated;
         self.make_room(other.latencies.len());
         let lateness = (&mut self.lateness, &other.lateness);
@@ -152,6 +155,7 @@ impl Tally {
             duplicate: self.duplicate,
             late: self.late,
             wrong: self.wrong,
+            incorrect: self.incorrect,
             rcodes: by_rcode.into_iter().map(|(name, one)| (name, one.len())).collect(),
         }
     }

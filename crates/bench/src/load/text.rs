@@ -23,7 +23,8 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "answered    {completed:>12}  {:.0} per second", outcome.rate())?;
     writeln!(out, "lost        {lost:>12}  {:.3} %", percent(lost))?;
     let oddities = [
-        ("wrong", traffic.wrong, "not a reply to their query, or not the one expected"),
+        ("wrong", traffic.wrong, "not a reply to their query"),
+        ("incorrect", traffic.incorrect, "answered, but not as expected"),
         ("duplicate", traffic.duplicate, "second replies to one query"),
         ("late", traffic.late, "after the timeout"),
         ("unexpected", traffic.unexpected, "to no query"),

@@ -347,6 +347,10 @@ impl Book<'_> {
         self.ledger.answer(id);
         *self.last_nanos = now;
         self.tally.truncated += u64::from(header.is_truncated);
+        let expected = self.plan.expected.as_ref();
+        if expected.is_some_and(|expected| !expected.is_met(query, reply, header)) {
+            self.tally.incorrect += 1;
+        }
         self.tally.complete(header.rcode, reply.len(), latency_nanos);
     }
 }

@@ -1,4 +1,4 @@
-//! Files and standard input, unpacked if they are compressed.
+//! Files and standard input, unpacked if they are compressed, and their lines.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -6,11 +6,16 @@ use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 
+use super::QueriesError;
+
 /// What a file of gzip begins with (rfc1952#2.3.1).
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
 /// Octets read by one call.
 const BUFFER_OCTETS: usize = 1 << 16;
+
+/// Octets of the longest line; a name whose octets are all escaped takes a quarter of it.
+const LINE_OCTETS_MAX: usize = 4096;
 
 /// Opens a file; `-` is standard input. What is compressed is known by its first octets, whatever
 /// it is called.
@@ -32,4 +37,33 @@ pub fn peek<R: BufRead>(mut reader: R, count: usize) -> io::Result<(Vec<u8>, imp
     reader.by_ref().take(count as u64).read_to_end(&mut start)?;
     let whole = Cursor::new(start.clone()).chain(reader);
     Ok((start, whole))
+}
+
+/// Hands each line that comes from `path` to `take`, which says what is wrong with it.
+///
+/// # Errors
+/// The first line that is wrong, too long or no text.
+pub fn each_line(
+    mut lines: impl BufRead,
+    path: &Path,
+    mut take: impl FnMut(&str) -> Result<(), String>,
+) -> Result<(), QueriesError> {
+    let mut line = Vec::with_capacity(LINE_OCTETS_MAX + 1);
+    for number in 1.. {
+        let fail = |what| Err(QueriesError::Line(path.to_owned(), number, what));
+        line.clear();
+        match lines.by_ref().take(LINE_OCTETS_MAX as u64 + 1).read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(len) if len > LINE_OCTETS_MAX => {
+                return fail(format!("longer than {LINE_OCTETS_MAX} octets"));
+            }
+            Ok(_) => {}
+            Err(error) => return fail(error.to_string()),
+        }
+        let text = std::str::from_utf8(&line).map_err(|_| "this is no text".to_owned());
+        if let Err(what) = text.and_then(&mut take) {
+            return fail(what);
+        }
+    }
+    Ok(())
 }

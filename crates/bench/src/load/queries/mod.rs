@@ -6,7 +6,7 @@
 
 mod frame;
 mod generated;
-mod input;
+pub(super) mod input;
 mod text;
 mod zipf;
 
@@ -41,7 +41,7 @@ impl Default for Form {
     }
 }
 
-/// Why there are no queries.
+/// Why there are no queries, or no answers to hold replies to.
 #[derive(Debug)]
 pub enum QueriesError {
     /// The file cannot be read.

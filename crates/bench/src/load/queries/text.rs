@@ -1,44 +1,23 @@
 //! Queries as lines of text: a name and a type each, `;` and `#` begin a comment.
 
-use super::{Gathering, QueriesError};
-use std::io::{BufRead, Read};
+use super::{Gathering, QueriesError, input};
+use std::io::BufRead;
 use std::path::Path;
 use zonda_wire::{Class, Type};
 
-/// Octets of the longest line; a name whose octets are all escaped takes a quarter of it.
-const LINE_OCTETS_MAX: usize = 4096;
-
 /// Adds the queries of all lines that come from `path`.
 pub fn parse(
-    mut lines: impl BufRead,
+    lines: impl BufRead,
     path: &Path,
     gathering: &mut Gathering,
 ) -> Result<(), QueriesError> {
-    let mut line = Vec::with_capacity(LINE_OCTETS_MAX + 1);
-    for number in 1.. {
-        let fail = |what| Err(QueriesError::Line(path.to_owned(), number, what));
-        line.clear();
-        match lines.by_ref().take(LINE_OCTETS_MAX as u64 + 1).read_until(b'\n', &mut line) {
-            Ok(0) => break,
-            Ok(len) if len > LINE_OCTETS_MAX => {
-                return fail(format!("longer than {LINE_OCTETS_MAX} octets"));
-            }
-            Ok(_) => {}
-            Err(error) => return fail(error.to_string()),
-        }
-        if let Err(what) = parse_line(&line, gathering) {
-            return fail(what);
-        }
-    }
-    Ok(())
+    input::each_line(lines, path, |line| parse_line(line, gathering))
 }
 
 /// Adds the query of a line, if it is neither empty nor a comment.
-fn parse_line(line: &[u8], gathering: &mut Gathering) -> Result<(), String> {
-    let text =
-        std::str::from_utf8(line).map_err(|_| "expected a name and a type, found no text")?;
-    let mut words = text.split_ascii_whitespace();
-    let Some(name) = words.next().filter(|_| !text.starts_with([';', '#'])) else { return Ok(()) };
+fn parse_line(line: &str, gathering: &mut Gathering) -> Result<(), String> {
+    let mut words = line.split_ascii_whitespace();
+    let Some(name) = words.next().filter(|_| !line.starts_with([';', '#'])) else { return Ok(()) };
     let qtype = words.next().ok_or_else(|| format!("expected a type after {name}"))?;
     let qtype: Type = qtype.parse().map_err(|_| format!("{qtype}: not a record type"))?;
     if let Some(word) = words.next() {
