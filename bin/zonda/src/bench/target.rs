@@ -48,7 +48,8 @@ pub struct Target {
     /// Threads
     #[arg(short = 'T', value_name = "N", default_value_t = 1)]
     threads: usize,
-    /// Socket buffers, in kilobytes
+    /// Socket buffers, in kilobytes; large, so that what is lost was not lost here (dnsperf leaves
+    /// them to the system)
     #[arg(short = 'b', value_name = "N", default_value_t = 4096)]
     buffer: usize,
     /// After how many seconds without reply a query is lost

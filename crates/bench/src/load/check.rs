@@ -9,7 +9,6 @@ use zonda_wire::{Rcode, Type};
 /// Octets of a record after its owner name, without its data: type, class, TTL, length.
 const RECORD_BYTES: usize = 10;
 
-
 /// What a sound reply says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {

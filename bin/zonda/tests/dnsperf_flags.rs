@@ -1,0 +1,202 @@
+//! Flags of dnsperf, given to dnsperf and to `zonda bench load`: the server must see the same.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::io::ErrorKind;
+use std::net::{SocketAddr, UdpSocket};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use zonda_testkit::process::{Folder, free_port};
+
+/// Queries in the file.
+const QUERIES: usize = 200;
+
+/// A query as the server saw it.
+#[derive(Clone)]
+struct Seen {
+    /// When it came.
+    at: Instant,
+    /// Who sent it.
+    peer: SocketAddr,
+    /// Its octets but for the ID.
+    octets: Vec<u8>,
+}
+
+/// A server that takes notes, and answers with NXDOMAIN if it answers.
+struct Server {
+    /// Its port.
+    port: String,
+    /// What has come since it was last asked.
+    seen: Arc<Mutex<Vec<Seen>>>,
+    /// Tells it to end.
+    stop: Arc<AtomicBool>,
+    /// Its thread.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    fn start(is_answering: bool) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let port = socket.local_addr().unwrap().port().to_string();
+        let (stop, seen) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<Seen>>>::default());
+        let (stopped, notes) = (Arc::clone(&stop), Arc::clone(&seen));
+        let thread = thread::spawn(move || {
+            let mut buffer = [0; 512];
+            while !stopped.load(Ordering::Relaxed) {
+                let Ok((len, peer)) = socket.recv_from(&mut buffer) else { continue };
+                let octets = buffer[2..len].to_vec();
+                notes.lock().unwrap().push(Seen { at: Instant::now(), peer, octets });
+                if is_answering {
+                    (buffer[2], buffer[3]) = (buffer[2] | 0x80, 3);
+                    socket.send_to(&buffer[..len], peer).unwrap();
+                }
+            }
+        });
+        Self { port, seen, stop, thread: Some(thread) }
+    }
+
+    /// Runs a program to its end; returns what the server saw, or nothing if it is not installed.
+    fn watch(&self, program: &str, arguments: &[&str]) -> Option<Vec<Seen>> {
+        self.seen.lock().unwrap().clear();
+        let output = run(program, &[arguments, &["-s", "127.0.0.1", "-p", &self.port]].concat())?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(std::mem::take(&mut *self.seen.lock().unwrap()))
+    }
+
+    /// What the server saw of dnsperf and of us; nothing if dnsperf is not installed.
+    fn watch_both(&self, flags: &[&str]) -> Option<[Vec<Seen>; 2]> {
+        let folder = Folder::new("dnsperf-flags");
+        let mut lines = String::new();
+        for number in 0..QUERIES {
+            let rtype = ["A", "AAAA", "MX"][number % 3];
+            writeln!(lines, "n{number}.example {rtype}").unwrap();
+        }
+        let file = folder.write("queries.txt", lines).display().to_string();
+        let flags = [flags, &["-d", &file]].concat();
+        let theirs = self.watch("dnsperf", &flags)?;
+        let ours = self.watch(ZONDA, &[&["bench", "load"], &flags[..]].concat())?;
+        Some([theirs, ours])
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+/// Our program.
+const ZONDA: &str = env!("CARGO_BIN_EXE_zonda");
+
+/// Runs a program to its end; nothing if it is not installed.
+fn run(program: &str, arguments: &[&str]) -> Option<Output> {
+    match Command::new(program).args(arguments).env_remove("ZONDA").output() {
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        output => Some(output.unwrap()),
+    }
+}
+
+/// The queries in ascending order.
+fn messages(seen: &[Seen]) -> Vec<&[u8]> {
+    let mut messages: Vec<&[u8]> = seen.iter().map(|one| &one.octets[..]).collect();
+    messages.sort_unstable();
+    messages
+}
+
+/// Who has asked.
+fn peers(seen: &[Seen]) -> BTreeSet<SocketAddr> {
+    seen.iter().map(|one| one.peer).collect()
+}
+
+/// From the first query to the last.
+fn duration(seen: &[Seen]) -> Duration {
+    seen.last().unwrap().at - seen[0].at
+}
+
+#[test]
+fn the_same_flags_send_the_same_queries_from_as_many_clients() {
+    let server = Server::start(true);
+    for flags in [
+        &[][..],
+        &["-n", "2"],
+        &["-n", "2", "-l", "20"],
+        &["-c", "4"],
+        &["-c", "4", "-T", "2"],
+        &["-q", "1"],
+        &["-t", "2"],
+        &["-S", "1"],
+        &["-b", "64"],
+        &["-e"],
+        &["-D"],
+        &["-e", "-D"],
+        &["-E", "10:0102030405060708"],
+        &["-f", "inet"],
+        &["-f", "any"],
+        &["-m", "udp"],
+    ] {
+        let Some([theirs, ours]) = server.watch_both(flags) else { return };
+        assert_eq!(messages(&ours), messages(&theirs), "{flags:?}");
+        assert_eq!(peers(&ours).len(), peers(&theirs).len(), "{flags:?}");
+    }
+}
+
+#[test]
+fn queries_come_from_the_address_and_ports_that_were_asked_for() {
+    let server = Server::start(true);
+    let port = free_port().to_string();
+    let flags = ["-a", "127.0.0.2", "-x", &port, "-c", "2"];
+    let Some([theirs, ours]) = server.watch_both(&flags) else { return };
+    assert_eq!(peers(&ours), peers(&theirs));
+    assert!(peers(&ours).iter().all(|peer| peer.ip().to_string() == "127.0.0.2"));
+}
+
+#[test]
+fn no_more_queries_wait_than_were_allowed_and_those_without_reply_make_room() {
+    let server = Server::start(false);
+    for (flags, count) in [
+        (["-q", "7", "-t", "5", "-l", "0.5"], 7),
+        // The second seven follow when the first are lost.
+        (["-q", "7", "-t", "1", "-l", "1.8"], 14),
+    ] {
+        let Some([theirs, ours]) = server.watch_both(&flags) else { return };
+        assert_eq!((ours.len(), theirs.len()), (count, count), "{flags:?}");
+    }
+}
+
+#[test]
+fn a_rate_holds_queries_back() {
+    let server = Server::start(true);
+    let Some(both) = server.watch_both(&["-Q", "400"]) else { return };
+    for seen in both {
+        assert_eq!(seen.len(), QUERIES);
+        assert!(duration(&seen) > Duration::from_millis(400), "{:?}", duration(&seen));
+    }
+}
+
+#[test]
+fn help_is_given_and_what_is_not_there_is_refused_with_a_reason() {
+    let help = run(ZONDA, &["bench", "load", "-h"]).unwrap();
+    assert!(help.status.success() && help.stderr.is_empty());
+    for (flags, reason) in [
+        (["-m", "tcp"], "queries go over UDP only"),
+        (["-m", "dot"], "queries go over UDP only"),
+        (["-m", "doh"], "queries go over UDP only"),
+        (["-m", "doq"], "queries go over UDP only"),
+        (["-y", "hmac-sha256:key:c2VjcmV0"], "queries cannot be signed"),
+    ] {
+        let output = run(ZONDA, &[&["bench", "load"], &flags[..]].concat()).unwrap();
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {text}");
+        let line = text.lines().next().unwrap();
+        assert!(line.starts_with("error: ") && line.contains(reason), "{flags:?}: {text}");
+        assert!(line.ends_with("not there yet"), "{flags:?}: {text}");
+    }
+}
