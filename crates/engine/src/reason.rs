@@ -59,6 +59,10 @@ reasons! {
     UpstreamTimeout = "upstream_timeout",
     /// Other servers answered, but not with an answer that could be passed on.
     UpstreamFailed = "upstream_failed",
+    /// Other servers answered, but with messages that are broken or contradict themselves.
+    UpstreamInvalid = "upstream_invalid",
+    /// Other servers gave no answer a moment ago, so that they are not asked again yet (rfc9520).
+    CachedFailure = "cached_failure",
     /// Too many queries wait for other servers.
     UpstreamBusy = "upstream_busy",
     /// A transfer was asked for, which is not offered.
@@ -92,6 +96,8 @@ impl Reason {
             Self::ZoneUnavailable => Some(Ede::NOT_READY),
             Self::UpstreamTimeout => Some(Ede::NO_REACHABLE_AUTHORITY),
             Self::UpstreamFailed => Some(Ede::NETWORK_ERROR),
+            Self::UpstreamInvalid => Some(Ede::INVALID_DATA),
+            Self::CachedFailure => Some(Ede::CACHED_ERROR),
             Self::TransferRefused | Self::NotServed => Some(Ede::NOT_SUPPORTED),
             _ => None,
         }

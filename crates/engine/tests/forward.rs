@@ -4,7 +4,7 @@
 use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::Arc;
-use zonda_cache::{Answer, Cache, Key, Kind, Lifetime};
+use zonda_cache::{Answer, Cache, Failure, Key, Kind, Lifetime, Policy};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
     Deferral, Engine, Fetched, Now, Outcome, Peer, Reason, Settings, Snapshot, Transport,
@@ -149,11 +149,15 @@ fn a_failure_says_why() {
     assert_eq!(reply.opt.unwrap().options, [no_reachable_authority]);
 }
 
-/// Keeps an answer that was fetched at the second 0 and lives for a minute.
-fn keep(cache: &Cache, qtype: Type, kind: Kind, (flags, counts, body): (u16, [u16; 3], &[u8])) {
+/// The name of the questions whose answers are kept.
+fn kept_name() -> LookupName {
     let name: Name = "www.example.net".parse().unwrap();
-    let name = LookupName::new(name.as_wire(), SEED);
-    let key = Key {
+    LookupName::new(name.as_wire(), SEED)
+}
+
+/// Under which the answer to a question for it is kept.
+fn key(name: &LookupName, qtype: Type) -> Key<'_> {
+    Key {
         name: name.as_wire(),
         hash: name.hash(0),
         qtype,
@@ -161,10 +165,14 @@ fn keep(cache: &Cache, qtype: Type, kind: Kind, (flags, counts, body): (u16, [u1
         source: 7,
         dnssec_ok: false,
         checking_disabled: false,
-    };
+    }
+}
+
+/// Keeps an answer that was fetched at the second 0 and lives for a minute.
+fn keep(cache: &Cache, qtype: Type, kind: Kind, (flags, counts, body): (u16, [u16; 3], &[u8])) {
     let answer = Answer { kind, flags, ede: None, counts, body };
     let lifetime = Lifetime { now_secs: 0, ttl_secs: 60, stale_secs: 3600 };
-    cache.insert(&key, &answer, lifetime).unwrap();
+    cache.insert(&key(&kept_name(), qtype), &answer, lifetime).unwrap();
 }
 
 #[test]
@@ -211,4 +219,31 @@ fn a_kept_answer_is_not_for_another_question_nor_for_ever() {
     assert!(is_deferred(&mut engine, NOW, &dnssec_ok));
     let later = Now { monotonic_nanos: 60_000_000_000, unix_secs: 60 };
     assert!(is_deferred(&mut engine, later, &query(1, RECURSION_DESIRED, name, Type::A)));
+}
+
+#[test]
+fn nobody_is_asked_again_a_moment_after_a_failure() {
+    let cache = Arc::new(Cache::new(1 << 20));
+    keep(&cache, Type::A, Kind::Positive, (0, [1, 0, 0], BODY));
+    let failure = Failure { flags: Rcode::SERVFAIL.0, ede: None };
+    for qtype in [Type::A, Type::TXT] {
+        let limits = Policy::default().failure;
+        cache.insert_failure(&key(&kept_name(), qtype), failure, limits, 100);
+    }
+    let mut engine = engine_with(cache);
+    let mut ask_at = |secs: u32, qtype| {
+        let query = query(1, RECURSION_DESIRED, "www.example.net", qtype);
+        let mut buffer = [0; 1232];
+        buffer[..query.len()].copy_from_slice(&query);
+        let now = Now { monotonic_nanos: u64::from(secs) * 1_000_000_000, unix_secs: secs };
+        let octets = engine.answer(now, &peer(), &mut buffer, query.len()).reply_bytes();
+        (octets > 0).then(|| Message::parse(&buffer[..octets]).unwrap())
+    };
+    let stale = ask_at(100, Type::A).unwrap();
+    assert_eq!((stale.rcode(), stale.records[0].ttl), (Rcode::NOERROR, 30));
+    assert_eq!(stale.opt.unwrap().options, [(15, vec![0, 3])]);
+    let failed = ask_at(100, Type::TXT).unwrap();
+    assert_eq!(failed.rcode(), Rcode::SERVFAIL);
+    assert_eq!(failed.opt.unwrap().options, [(15, vec![0, 13])]);
+    assert!(ask_at(101, Type::A).is_none() && ask_at(101, Type::TXT).is_none());
 }

@@ -220,7 +220,8 @@ codes! {
     /// An extended error's info code (rfc8914#4).
     Ede(u16) {
         OTHER = 0 "Other Error", STALE_ANSWER = 3 "Stale Answer", FORGED_ANSWER = 4 "Forged Answer",
-        NOT_READY = 14 "Not Ready", BLOCKED = 15 "Blocked", CENSORED = 16 "Censored",
+        CACHED_ERROR = 13 "Cached Error", NOT_READY = 14 "Not Ready", BLOCKED = 15 "Blocked",
+        CENSORED = 16 "Censored",
         FILTERED = 17 "Filtered", PROHIBITED = 18 "Prohibited",
         STALE_NXDOMAIN_ANSWER = 19 "Stale NXDOMAIN Answer",
         NOT_AUTHORITATIVE = 20 "Not Authoritative",

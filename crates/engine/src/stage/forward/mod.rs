@@ -9,7 +9,7 @@ use crate::deferral::Fetched;
 use crate::reason::Reason;
 use crate::zones::Forward;
 use std::ops::ControlFlow::Break;
-use zonda_cache::Hit;
+use zonda_cache::{Hit, Kind};
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
 
@@ -25,7 +25,8 @@ pub fn answer(cx: &mut Context<'_>, forward: &Forward) -> Flow {
     }
     let key = forward.cache_key(cx.query, cx.name);
     match forward.cache.find(&key, cx.now.monotonic_secs(), &mut cx.worker.body) {
-        Some(hit) if !hit.is_stale => give_again(cx, &hit),
+        // An expired one is given while nobody shall be asked for a newer one yet (rfc8767#5).
+        Some(hit) if !hit.is_stale || !hit.refresh_due => give_again(cx, &hit),
         // It may be told what we have, but nobody is asked for it (rfc1034#4.3.1).
         _ if cx.query.flags & flag::RD == 0 => reply(Rcode::REFUSED, Reason::NotRecursive),
         _ => Break(Verdict::Defer(forward.number)),
@@ -39,7 +40,12 @@ fn give_again(cx: &mut Context<'_>, hit: &Hit) -> Flow {
     if cx.reply.append_body([body, &[], &[]], hit.counts).is_err() {
         cx.flags |= flag::TC;
     }
-    reply(Rcode(hit.flags & RCODE), Reason::Cached)
+    let reason = match hit.kind {
+        Kind::Failure => Reason::CachedFailure,
+        _ if hit.is_stale => Reason::Stale,
+        _ => Reason::Cached,
+    };
+    reply(Rcode(hit.flags & RCODE), reason)
 }
 
 /// Writes what was fetched, as long as it fits.
