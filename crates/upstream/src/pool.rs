@@ -66,6 +66,17 @@ pub enum Policy {
     Hash,
 }
 
+impl Policy {
+    /// All policies, and how a configuration writes them.
+    pub const WORDS: [(&str, Self); 5] = [
+        ("fastest", Self::Fastest),
+        ("round-robin", Self::RoundRobin),
+        ("random", Self::Random),
+        ("in-order", Self::InOrder),
+        ("hash", Self::Hash),
+    ];
+}
+
 /// Who is asked, how many at a time, and how long things may take. Times are nanoseconds since the
 /// question came.
 #[derive(Clone, Copy, Debug)]

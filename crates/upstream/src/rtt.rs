@@ -79,6 +79,12 @@ impl Rtt {
         seen.map(|(index, &count)| (lower_bound(index + 1), count))
     }
 
+    /// The sum of all times since the start, nanoseconds.
+    #[must_use]
+    pub fn seen_nanos(&self) -> u64 {
+        self.histogram.seen_nanos
+    }
+
     /// Nanoseconds within which 95 % of the answers come; `None` before enough of them came.
     #[must_use]
     pub fn p95(&self) -> Option<u64> {
@@ -101,11 +107,13 @@ struct Histogram {
     total: u32,
     /// All samples since the start, at their full weight.
     seen: [u64; BUCKETS],
+    /// Their sum.
+    seen_nanos: u64,
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { counts: [0; BUCKETS], total: 0, seen: [0; BUCKETS] }
+        Self { counts: [0; BUCKETS], total: 0, seen: [0; BUCKETS], seen_nanos: 0 }
     }
 }
 
@@ -114,6 +122,7 @@ impl Histogram {
     fn add(&mut self, nanos: u64) {
         self.counts[bucket(nanos)] += 1;
         self.seen[bucket(nanos)] += 1;
+        self.seen_nanos += nanos;
         self.total += 1;
         if self.total == SAMPLES_MAX {
             self.counts.iter_mut().for_each(|count| *count /= 2);
