@@ -10,7 +10,7 @@ use crate::value::{
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use zonda_upstream::Upstream;
+use zonda_upstream::{Policy, Upstream};
 use zonda_wire::Name;
 
 /// All sections, in the order in which they are documented and read.
@@ -108,7 +108,15 @@ section! {
     /// The servers: an address, and a port if it is not 53. They are asked over UDP, and over TCP
     /// when an answer was truncated.
     to: Vec<Upstream>, like "192.0.2.1, 192.0.2.2:5353";
-    /// After how long without answer a client gets SERVFAIL.
+    /// Which of them is asked first: the one that is expected to answer first, all in turn, any,
+    /// the first of the list, or one by the question's name, so that the caches of the servers hold
+    /// different names. Those that do not answer are passed over; a server that is slow today, or
+    /// has lost a query, is helped out by another in any case.
+    policy: Policy = "fastest";
+    /// Queries that may wait for one server at a time, for each thread that asks.
+    outstanding_max: u32 = "10000", from "1" to "100000";
+    /// After how long without answer a client gets SERVFAIL. An answer is waited for twice as long,
+    /// to be kept for the next.
     timeout: Duration = "5s", from "100 ms" to "1m";
     /// After how long without answer it gets one that has expired, if there is one (rfc8767).
     stale_after: Duration = "1800 ms", from "0 ms" to "1m";
@@ -170,6 +178,12 @@ section! {
 
     /// Memory for them; none of it is taken before it is used.
     bytes: Size = "256 MiB", from "1 MiB" to "3 GiB";
+    /// Answers are kept at least so long, whatever their TTL, unless that is 0.
+    ttl_min: Duration = "0s", from "0s" to "1h";
+    /// Answers are kept at most so long.
+    ttl_max: Duration = "1d", from "1s" to "30d";
+    /// The same for answers that say that something does not exist (rfc2308#5).
+    negative_ttl_max: Duration = "3h", from "1s" to "1d";
     /// How long after it has expired an answer may still be given, when no server answers
     /// (rfc8767). 0 s: never.
     stale: Duration = "1d", from "0s" to "30d";

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use zonda_upstream::{Host, Transport, Upstream};
+use zonda_upstream::{Host, Policy, Transport, Upstream};
 use zonda_wire::Name;
 
 /// A value written as one piece of text, number or boolean.
@@ -159,6 +159,17 @@ impl Value for Upstream {
         let upstream: Self = text.parse().ok()?;
         let is_address = matches!(upstream.host, Host::Address(_));
         (is_address && upstream.transport == Transport::Udp).then_some(upstream)
+    }
+}
+
+impl Value for Policy {
+    fn form() -> String {
+        let words = Self::WORDS.map(|(word, _)| format!("\"{word}\""));
+        format!("one of {}", words.join(", "))
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Self::WORDS.iter().find(|(word, _)| *word == text).map(|(_, policy)| *policy)
     }
 }
 

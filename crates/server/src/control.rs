@@ -18,7 +18,7 @@ use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
 use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
-use zonda_transport::forward::ForwarderCounters;
+use zonda_transport::forward::{ForwarderCounters, Forwarders};
 use zonda_transport::tcp::TcpServer;
 use zonda_transport::udp::UdpCounters;
 use zonda_wire::Name;
@@ -40,6 +40,8 @@ pub struct ControlParts {
     pub tcp: Arc<TcpServer<Engine>>,
     /// The counters of all forwarder threads.
     pub forwarders: Vec<Arc<ForwarderCounters>>,
+    /// Those threads, which tell what they know of upstreams.
+    pub threads: Forwarders,
     /// The sockets of all listeners.
     pub sockets: Vec<Sockets>,
     /// The query log, if there is one.
@@ -73,6 +75,8 @@ pub struct Control {
     pub tcp: Arc<TcpServer<Engine>>,
     /// The counters of all forwarder threads.
     pub forwarders: Vec<Arc<ForwarderCounters>>,
+    /// Those threads, which tell what they know of upstreams.
+    pub threads: Forwarders,
     /// The sockets of all listeners.
     pub sockets: Vec<Sockets>,
     /// The query log, if there is one.
@@ -97,6 +101,7 @@ impl Control {
             udp: parts.udp,
             tcp: parts.tcp,
             forwarders: parts.forwarders,
+            threads: parts.threads,
             sockets: parts.sockets,
             query_log: parts.query_log,
             stop_request: parts.stop_request,

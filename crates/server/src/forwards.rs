@@ -7,16 +7,18 @@ use arc_swap::ArcSwap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use zonda_cache::Cache;
-use zonda_config::{Config, ForwardZone};
+use zonda_cache::policy::Limits;
+use zonda_cache::{Cache, Policy};
+use zonda_config::{CacheKeys, Config, ForwardKeys, ForwardZone, Upstream};
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
 use zonda_transport::forward::{Group, Groups};
+use zonda_upstream::Settings;
 
 /// All such zones.
 pub struct Forwards {
     known: Vec<KnownForward>,
-    /// How long kept answers may be given after they have expired.
-    stale_max: Duration,
+    /// How long answers are kept.
+    policy: Policy,
     /// Answers that were kept, of all of them.
     cache: Arc<Cache>,
     /// What forwarder threads see.
@@ -37,12 +39,24 @@ pub struct KnownForward {
     group: (u32, Arc<Group>),
 }
 
+impl KnownForward {
+    /// Under which forwarder threads know its servers.
+    pub fn group_number(&self) -> u32 {
+        self.group.0
+    }
+
+    /// Its servers, in the order of the configuration.
+    pub fn upstreams(&self) -> &[Upstream] {
+        &self.config.forward.to
+    }
+}
+
 impl Forwards {
     /// None yet.
     pub fn new(config: &Config) -> Self {
         Self {
             known: Vec::new(),
-            stale_max: config.cache.stale,
+            policy: policy(&config.cache),
             cache: Arc::new(Cache::new(config.cache.bytes.0 as usize)),
             groups: Arc::default(),
             next_number: 0,
@@ -89,10 +103,10 @@ impl Forwards {
     /// Makes a zone of its configuration.
     fn make(&mut self, config: ForwardZone, number: Number) -> KnownForward {
         let group = Group {
+            apex: config.name.clone(),
             upstreams: config.forward.to.iter().filter_map(address).collect(),
-            timeout: config.forward.timeout,
-            stale_after: config.forward.stale_after,
-            stale_max: self.stale_max,
+            settings: settings(&config.forward),
+            policy: self.policy,
             cache: Arc::clone(&self.cache),
         };
         let forward = Forward { number: self.next_number, cache: Arc::clone(&self.cache) };
@@ -108,8 +122,34 @@ impl Forwards {
     }
 }
 
+/// Whom of the servers to ask, and how long things may take.
+fn settings(keys: &ForwardKeys) -> Settings {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let patience_nanos = nanos(keys.timeout);
+    Settings {
+        policy: keys.policy,
+        stale_nanos: nanos(keys.stale_after).min(patience_nanos),
+        patience_nanos,
+        fetch_nanos: 2 * patience_nanos,
+        outstanding_max: keys.outstanding_max,
+    }
+}
+
+/// How long answers are kept.
+fn policy(keys: &CacheKeys) -> Policy {
+    let secs = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+    let negative = Limits { secs_min: 0, secs_max: secs(keys.negative_ttl_max) };
+    Policy {
+        positive: Limits { secs_min: secs(keys.ttl_min), secs_max: secs(keys.ttl_max) },
+        nodata: negative,
+        nxdomain: negative,
+        stale_secs: secs(keys.stale),
+        ..Policy::default()
+    }
+}
+
 /// Where an upstream is; the configuration has none that are given by name.
-fn address(upstream: &zonda_config::Upstream) -> Option<SocketAddr> {
+fn address(upstream: &Upstream) -> Option<SocketAddr> {
     match upstream.host {
         zonda_config::Host::Address(address) => Some(SocketAddr::new(address, upstream.port)),
         zonda_config::Host::Name(_) => None,

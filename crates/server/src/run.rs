@@ -265,6 +265,7 @@ impl Running {
         let workers = threads::start_workers(&sockets, udp_counters, &make_engine, &rim)
             .map_err(ServeError::Start)?;
         let Rim { forwarders, failed, .. } = rim;
+        let threads = forwarders.clone();
         let tcp_counters = tcp_counters.to_vec();
         let make = move |executor: usize| make_engine(&tcp_counters[executor]);
         let limits = tcp_config(publisher.config());
@@ -288,6 +289,7 @@ impl Running {
             udp,
             tcp,
             forwarders: forwarder_counters,
+            threads,
             sockets,
             query_log,
             stop_request,

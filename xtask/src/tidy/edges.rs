@@ -29,6 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-engine",
             "zonda-netio",
             "zonda-transport",
+            "zonda-upstream",
             "zonda-wire",
             "zonda-zone",
         ],

@@ -1,9 +1,9 @@
 //! Names that other servers answer for.
 
-use super::server::{wait_until, zone};
+use super::server::{Server, ask_once, wait_until, zone};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_testkit::process::Folder;
@@ -33,6 +33,19 @@ impl Forwarder {
 
     fn ask(&self, name: &str, rtype: &str) -> Message {
         ask(self.zonda.address, &recursive(name, rtype)).unwrap()
+    }
+
+    /// Asks for these names once each, one after the other, and returns how long each answer took;
+    /// every one must come, and be an answer.
+    fn times(&self, names: std::ops::Range<u32>) -> Vec<Duration> {
+        let time = |number| {
+            let start = Instant::now();
+            let question = recursive(&format!("name{number}.example.net"), "A");
+            let rcode = ask_once(self.zonda.address, &question);
+            assert!(matches!(rcode, Ok(0)), "{number}: {rcode:?}");
+            start.elapsed()
+        };
+        names.map(time).collect()
     }
 }
 
@@ -69,6 +82,26 @@ impl Scripted {
     fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
+}
+
+/// An upstream that can be switched off and on again.
+fn switched(octet: u8) -> (Scripted, Arc<AtomicBool>) {
+    let is_on = Arc::new(AtomicBool::new(true));
+    let switch = Arc::clone(&is_on);
+    let script = move |_: usize, query: &[u8]| match is_on.load(Ordering::SeqCst) {
+        true => vec![answer(query, octet, 60)],
+        false => Vec::new(),
+    };
+    (Scripted::start(script), switch)
+}
+
+/// A failure in place of an answer.
+fn failure(query: &[u8], rcode: u8) -> Vec<u8> {
+    let mut message = answer(query, 0, 0);
+    message.truncate(message.len() - 16);
+    message[3] = 0x80 | rcode;
+    message[7] = 0;
+    message
 }
 
 /// An answer to a query: an A record with this last octet, that lives for `ttl` seconds.
@@ -144,13 +177,7 @@ fn a_client_is_told_why_there_is_no_answer() {
     assert!((300..2000).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
     assert_eq!(reply.rcode_text(), "SERVFAIL");
     assert_eq!(extended_error(&reply), Some(22));
-    let refusing = Scripted::start(|_, query| {
-        let mut message = answer(query, 0, 0);
-        message.truncate(message.len() - 16);
-        message[3] = 0x85; // REFUSED
-        message[7] = 0;
-        vec![message]
-    });
+    let refusing = Scripted::start(|_, query| vec![failure(query, 5)]);
     let forwarder = Forwarder::start(&[refusing.address], "");
     let start = Instant::now();
     let reply = forwarder.ask("www.example.net", "A");
@@ -281,4 +308,126 @@ fn forwarding_takes_one_flag() {
     assert_eq!(data(&reply), "192.0.2.7");
     let log = zonda.process.log("forwarding");
     assert!(log.contains(&format!("forwarding . to {to}")), "{log}");
+}
+
+#[test]
+fn one_of_two_upstreams_that_falls_silent_costs_no_query_and_is_soon_forgotten() {
+    let (first, switch) = switched(1);
+    let (second, _) = switched(2);
+    let forwarder = Forwarder::start(&[first.address, second.address], "policy = \"in-order\"");
+    forwarder.times(0..200);
+    switch.store(false, Ordering::SeqCst);
+    let start = Instant::now();
+    let slowest = forwarder.times(200..400).into_iter().max().unwrap();
+    assert!(slowest < Duration::from_millis(500), "{slowest:?}");
+    thread::sleep(Duration::from_secs(2).saturating_sub(start.elapsed()));
+    let mut times = forwarder.times(400..800);
+    times.sort();
+    assert!(times[395] < Duration::from_millis(50), "p99: {:?}", times[395]);
+    switch.store(true, Ordering::SeqCst);
+    let asked = first.asked();
+    let mut number = 800;
+    wait_until("the first to be preferred again", || {
+        let name = format!("name{number}.example.net");
+        number += 1;
+        data(&forwarder.ask(&name, "A")) == "192.0.2.1"
+    });
+    assert!(first.asked() > asked);
+}
+
+#[test]
+fn a_query_in_three_hundred_that_is_lost_is_not_seen_by_clients() {
+    let lossy = Scripted::start(|number, query| match number % 300 {
+        7 => Vec::new(),
+        _ => vec![answer(query, 7, 60)],
+    });
+    let forwarder = Forwarder::start(&[lossy.address], "");
+    let slowest = forwarder.times(0..1500).into_iter().max().unwrap();
+    assert!(slowest < Duration::from_millis(300), "{slowest:?}");
+    assert!(lossy.asked() < 1600, "{} queries for 1500 questions", lossy.asked());
+}
+
+#[test]
+fn upstreams_that_were_all_dead_are_found_to_be_back() {
+    let (first, first_switch) = switched(1);
+    let (second, second_switch) = switched(2);
+    let keys = "timeout = \"400 ms\"";
+    let forwarder = Forwarder::start(&[first.address, second.address], keys);
+    forwarder.times(0..50);
+    let switch = |on| [&first_switch, &second_switch].map(|it| it.store(on, Ordering::SeqCst));
+    switch(false);
+    let start = Instant::now();
+    let mut number = 0;
+    while start.elapsed() < Duration::from_secs(5) {
+        let reply = forwarder.ask(&format!("dead{number}.example.net"), "A");
+        assert_eq!(reply.rcode_text(), "SERVFAIL");
+        assert_eq!(extended_error(&reply), Some(22));
+        number += 1;
+        thread::sleep(Duration::from_millis(50));
+    }
+    let kept = data(&forwarder.ask("name1.example.net", "A"));
+    assert!(kept.starts_with("192.0.2."), "what is kept is given, but not {kept}");
+    switch(true);
+    let start = Instant::now();
+    wait_until("an answer", || forwarder.ask("dead0.example.net", "A").rcode_text() == "NOERROR");
+    assert!(start.elapsed() < Duration::from_secs(7), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_failure_of_one_upstream_is_made_good_by_another() {
+    let failing = Scripted::start(|_, query| vec![failure(query, 2)]);
+    let sound = Scripted::start(|_, query| vec![answer(query, 7, 60)]);
+    let forwarder = Forwarder::start(&[failing.address, sound.address], "policy = \"in-order\"");
+    let slowest = forwarder.times(0..200).into_iter().max().unwrap();
+    assert!(slowest < Duration::from_millis(200), "{slowest:?}");
+    assert!(failing.asked() < 100, "it was asked {} times of 200", failing.asked());
+}
+
+#[test]
+fn a_failure_is_remembered_for_a_while() {
+    let failing = Scripted::start(|_, query| vec![failure(query, 2)]);
+    let forwarder = Forwarder::start(&[failing.address], "");
+    wait_until("the failure to be told as one of before", || {
+        let reply = forwarder.ask("www.example.net", "A");
+        assert_eq!(reply.rcode_text(), "SERVFAIL");
+        extended_error(&reply) == Some(13)
+    });
+}
+
+#[test]
+fn what_is_known_of_upstreams_is_told() {
+    let upstream = Scripted::start(|_, query| vec![answer(query, 7, 60)]);
+    let address = upstream.address;
+    let keys = format!("[[zone]]\nname = \".\"\nforward.to = \"{address}\"");
+    let server = Server::start(&[], &keys);
+    for number in 0..10 {
+        let question = recursive(&format!("name{number}.example.net"), "A");
+        assert_eq!(data(&ask(server.zonda.address, &question).unwrap()), "192.0.2.7");
+    }
+    let labels = format!("zone=\".\",upstream=\"{address}\"");
+    let metric = |name: &str, more: &str| server.metric(&format!("{name}{{{labels}{more}}}"));
+    assert_eq!(metric("zonda_upstream_results_total", ",result=\"answered\""), 10.0);
+    assert_eq!(metric("zonda_upstream_rcodes_total", ",rcode=\"NOERROR\""), 10.0);
+    assert_eq!(metric("zonda_upstream_rtt_seconds_count", ""), 10.0);
+    assert_eq!(metric("zonda_upstream_state", ",state=\"down\""), 0.0);
+    assert!(metric("zonda_upstream_state", ",state=\"up\"") >= 1.0);
+    let (status, list) = server.get("/v1/upstreams");
+    assert_eq!(status, 200);
+    let upstream = format!("\"upstream\": \"{address}\"");
+    for part in [&*upstream, "\"answered\": 10", "\"trouble\": null"] {
+        assert!(list.contains(part), "no {part} in {list}");
+    }
+}
+
+#[test]
+fn a_popular_answer_is_fetched_anew_before_it_expires() {
+    let upstream = Scripted::start(|_, query| vec![answer(query, 7, 5)]);
+    let keys = format!("[[zone]]\nname = \".\"\nforward.to = \"{}\"", upstream.address);
+    let server = Server::start(&[], &keys);
+    wait_until("it is fetched anew", || {
+        let reply = ask(server.zonda.address, &recursive("www.example.net", "A")).unwrap();
+        assert_eq!((data(&reply), extended_error(&reply)), ("192.0.2.7".to_owned(), None));
+        server.metric("zonda_forward_refreshes_total") >= 1.0
+    });
+    assert!(upstream.asked() >= 2);
 }

@@ -1,6 +1,6 @@
 //! Requests and their answers.
 
-use super::metrics;
+use super::{metrics, upstreams};
 use crate::catalog::{KnownZone, Outcome};
 use crate::control::Control;
 use crate::query_log::Rfc3339;
@@ -69,6 +69,7 @@ fn route(method: &Method, uri: &hyper::Uri, control: &Arc<Control>) -> Reply {
         ("GET", ["v1", "version"]) => json_reply(&json!({ "version": crate::VERSION })),
         ("GET", ["v1", "status"]) => json_reply(&status(control)),
         ("GET", ["v1", "stats"]) => json_reply(&metrics::summary(control)),
+        ("GET", ["v1", "upstreams"]) => json_reply(&upstreams::list(control)),
         ("GET", ["v1", "zones"]) => zones(query, control),
         ("GET", ["v1", "zones", name]) => zone(name, control),
         ("POST", ["v1", "reload"]) => reload(query, control),
@@ -88,7 +89,7 @@ fn is_known(segments: &[&str]) -> bool {
     matches!(
         segments,
         ["metrics" | "health" | "ready"]
-            | ["v1", "version" | "status" | "stats" | "zones" | "reload" | "stop"]
+            | ["v1", "version" | "status" | "stats" | "upstreams" | "zones" | "reload" | "stop"]
             | ["v1", "zones", _]
     )
 }

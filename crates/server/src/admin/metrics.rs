@@ -3,6 +3,7 @@
 //! Every worker counts for itself; the sums are made here, when somebody asks. How the counters add
 //! up is told in `docs/metrics.md` and tested.
 
+use super::upstreams::{KnownUpstream, STATES, survey};
 use crate::catalog::Catalog;
 use crate::control::Control;
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use zonda_engine::counters::{Counter, Counters, LATENCY_BOUNDS, RCODES, TYPES};
 use zonda_engine::{Reason, Transport};
 use zonda_transport::SharedCounter;
 use zonda_transport::forward::ForwarderCounters;
-use zonda_wire::Name;
+use zonda_wire::{Name, Rcode};
 
 /// Text under way.
 struct Page(String);
@@ -233,25 +234,126 @@ fn forwarding(page: &mut Page, control: &Control) {
         control.forwarders.iter().map(|counters| one(counters).get()).sum()
     };
     let name = "zonda_forward_queries_total";
-    page.metric(name, "counter", "Queries that the cache did not answer, by what they led to.");
-    let (received, coalesced) = (sum(|it| &it.received), sum(|it| &it.coalesced));
-    let refused = sum(|it| &it.refused);
-    page.value(name, &[("led_to", "fetch")], received.saturating_sub(coalesced + refused));
-    page.value(name, &[("led_to", "coalesced")], coalesced);
-    page.value(name, &[("led_to", "refused")], refused);
-    let name = "zonda_upstream_queries_total";
-    page.metric(name, "counter", "Queries sent to upstreams; a repeat is one that was sent again.");
-    let (sent, repeated) = (sum(|it| &it.sent), sum(|it| &it.repeated));
-    page.value(name, &[("attempt", "first")], sent.saturating_sub(repeated));
-    page.value(name, &[("attempt", "repeat")], repeated);
-    let name = "zonda_upstream_answers_total";
-    page.metric(name, "counter", "Messages from upstreams, by what was made of them.");
-    page.value(name, &[("judged", "believed")], sum(|it| &it.answered));
-    page.value(name, &[("judged", "ignored")], sum(|it| &it.ignored));
+    page.metric(name, "counter", "Queries that no worker answered itself, by what they led to.");
+    page.value(name, &[("led_to", "fetch")], sum(|it| &it.fetched));
+    page.value(name, &[("led_to", "coalesced")], sum(|it| &it.coalesced));
+    page.value(name, &[("led_to", "cache")], sum(|it| &it.kept));
+    page.value(name, &[("led_to", "refused")], sum(|it| &it.refused));
+    let help = "Fetches that replace an answer before it expires.";
+    page.single("zonda_forward_refreshes_total", "counter", help, sum(|it| &it.refreshed));
+    let name = "zonda_forward_dropped_total";
+    page.metric(name, "counter", "Queries that lost their place to a newer one, by whose that is.");
+    page.value(name, &[("newer_of", "same_client")], sum(|it| &it.dropped_own));
+    page.value(name, &[("newer_of", "other_client")], sum(|it| &it.dropped_other));
     let name = "zonda_forward_failures_total";
     page.metric(name, "counter", "Fetches without an answer, by what was in the way.");
     page.value(name, &[("why", "timeout")], sum(|it| &it.timed_out));
     page.value(name, &[("why", "failed")], sum(|it| &it.failed));
+    let help = "Messages from upstreams that answer no query of ours.";
+    page.single("zonda_forward_ignored_total", "counter", help, sum(|it| &it.ignored));
+    let help = "Probes sent to upstreams that are not up.";
+    page.single("zonda_forward_probes_total", "counter", help, sum(|it| &it.probes));
+    upstreams(page, &survey(control));
+}
+
+/// What is known of each upstream.
+fn upstreams(page: &mut Page, all: &[KnownUpstream]) {
+    let name = "zonda_upstream_queries_total";
+    upstream_counter(page, all, (name, "Queries sent, by what for."), |one| {
+        let it = one.counters;
+        let needed = it.sent.saturating_sub(it.hedges + it.repeats);
+        labelled("for", [("question", needed), ("hedge", it.hedges), ("repeat", it.repeats)])
+    });
+    let name = "zonda_upstream_results_total";
+    upstream_counter(page, all, (name, "Queries that ended, by how."), |one| {
+        let it = one.counters;
+        let results = [
+            ("answered", it.answered),
+            ("failed", it.failed),
+            ("redirected", it.redirected),
+            ("lost", it.lost),
+            ("abandoned", it.abandoned),
+        ];
+        labelled("result", results)
+    });
+    let name = "zonda_upstream_hedges_won_total";
+    upstream_counter(page, all, (name, "Hedges whose answer came first."), |one| {
+        vec![(None, one.counters.hedges_won)]
+    });
+    let name = "zonda_upstream_rcodes_total";
+    upstream_counter(page, all, (name, "Answers, by response code."), |one| {
+        let rcodes = one.rcodes.iter();
+        rcodes.map(|(rcode, count)| (Some(("rcode", Rcode(*rcode).to_string())), *count)).collect()
+    });
+    upstream_gauges(page, all);
+    upstream_times(page, all);
+}
+
+/// A value, and a label that tells it from others of the same upstream.
+type Labelled = (Option<(&'static str, String)>, u64);
+
+/// Values that differ in one label.
+fn labelled<const N: usize>(label: &'static str, values: [(&str, u64); N]) -> Vec<Labelled> {
+    values.into_iter().map(|(text, value)| (Some((label, text.to_owned())), value)).collect()
+}
+
+/// Writes a counter of each upstream.
+fn upstream_counter(
+    page: &mut Page,
+    all: &[KnownUpstream],
+    (name, help): (&str, &str),
+    values: impl Fn(&KnownUpstream) -> Vec<Labelled>,
+) {
+    page.metric(name, "counter", help);
+    for one in all {
+        for (label, value) in values(one) {
+            let labels = [("zone", &*one.zone), ("upstream", &*one.upstream)];
+            let more = label.as_ref().map(|(label, text)| (*label, &**text));
+            let labels: Vec<_> = labels.into_iter().chain(more).collect();
+            page.value(name, &labels, value);
+        }
+    }
+}
+
+/// How upstreams are now.
+fn upstream_gauges(page: &mut Page, all: &[KnownUpstream]) {
+    let name = "zonda_upstream_outstanding";
+    page.metric(name, "gauge", "Queries that wait for an answer.");
+    for one in all {
+        page.value(name, &[("zone", &one.zone), ("upstream", &one.upstream)], one.outstanding);
+    }
+    let name = "zonda_upstream_state";
+    page.metric(name, "gauge", "Forwarder threads, by the state in which they see the upstream.");
+    for one in all {
+        for ((_, state), threads) in STATES.iter().zip(one.threads) {
+            let labels = [("zone", &*one.zone), ("upstream", &*one.upstream), ("state", *state)];
+            page.value(name, &labels, threads);
+        }
+    }
+}
+
+/// How long answers took.
+fn upstream_times(page: &mut Page, all: &[KnownUpstream]) {
+    let name = "zonda_upstream_rtt_seconds";
+    page.metric(name, "histogram", "Time from sending a query to its answer.");
+    for one in all {
+        let mut count = 0;
+        let labels = [("zone", &*one.zone), ("upstream", &*one.upstream)];
+        let mut bucket = |bound: &str, count: u64| {
+            let labels = [labels[0], labels[1], ("le", bound)];
+            page.value("zonda_upstream_rtt_seconds_bucket", &labels, count);
+        };
+        for (bound, more) in &one.times {
+            count += more;
+            if bound.is_power_of_two() {
+                bucket(&(*bound as f64 / 1e9).to_string(), count);
+            }
+        }
+        bucket("+Inf", count);
+        let seconds = one.times_nanos as f64 / 1e9;
+        page.value("zonda_upstream_rtt_seconds_sum", &labels, seconds);
+        page.value("zonda_upstream_rtt_seconds_count", &labels, count);
+    }
 }
 
 /// What is in the cache and what happened to it.

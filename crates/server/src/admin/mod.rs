@@ -2,6 +2,7 @@
 
 mod api;
 mod metrics;
+mod upstreams;
 
 use crate::control::Control;
 use crate::handover;

@@ -2,27 +2,35 @@
 
 use crate::counter::SharedCounter;
 
-/// What one thread has done.
+/// What one thread has done. What it sent to whom, and what came back, is in its reports.
 #[derive(Debug, Default)]
 pub struct ForwarderCounters {
     /// Deferred queries taken.
     pub received: SharedCounter,
+    /// Those that were answered with what was kept meanwhile.
+    pub kept: SharedCounter,
+    /// Those for which a fetch was begun.
+    pub fetched: SharedCounter,
     /// Those that waited for a fetch that was under way already.
     pub coalesced: SharedCounter,
-    /// Queries sent to upstreams.
-    pub sent: SharedCounter,
-    /// Of these, those that were sent because an earlier one was not answered.
-    pub repeated: SharedCounter,
-    /// Answers that were believed.
-    pub answered: SharedCounter,
-    /// Messages that were not: they belong to no query, or another question.
-    pub ignored: SharedCounter,
-    /// Questions that no upstream answered in time.
-    pub timed_out: SharedCounter,
-    /// Questions that no upstream would answer.
-    pub failed: SharedCounter,
-    /// Queries that were turned away because too many wait.
+    /// Those that were turned away because too much is being fetched.
     pub refused: SharedCounter,
+    /// Those that gave their place to a newer one of the same client.
+    pub dropped_own: SharedCounter,
+    /// Those that gave it to one of another client.
+    pub dropped_other: SharedCounter,
+    /// Answers that were passed on.
+    pub answered: SharedCounter,
+    /// Messages that were not believed: they belong to no query, or another question.
+    pub ignored: SharedCounter,
+    /// Fetches whose clients were told that no upstream answered in time.
+    pub timed_out: SharedCounter,
+    /// Fetches whose clients were told that no upstream would answer.
+    pub failed: SharedCounter,
+    /// Probes sent to upstreams that are not up.
+    pub probes: SharedCounter,
+    /// Fetches that replace an answer before it expires.
+    pub refreshed: SharedCounter,
     /// Replies with answers that had expired.
     pub stale: SharedCounter,
 }

@@ -1,99 +1,50 @@
-//! What is being fetched, for whom, and from where.
+//! What is being fetched, and for whom.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
-use zonda_cache::Cache;
-use zonda_wire::Class;
+use zonda_upstream::exchange::Reason;
+use zonda_upstream::{Exchange, Ticket};
 
-use super::ask::{How, Question};
 use super::inbox::Deferred;
-
-/// The servers that answer for a zone.
-pub struct Group {
-    /// Where they are; at least one.
-    pub upstreams: Vec<SocketAddr>,
-    /// How long a client waits for them.
-    pub timeout: Duration,
-    /// After how long it gets an answer that has expired, if there is one.
-    pub stale_after: Duration,
-    /// How long after it has expired an answer may still be given.
-    pub stale_max: Duration,
-    /// Where their answers are kept.
-    pub cache: Arc<Cache>,
-}
-
-/// All groups, by the number of their [`Forward`](zonda_engine::zones::Forward).
-pub type Groups = HashMap<u32, Arc<Group>>;
+use super::wanted::Wanted;
 
 /// Something that is being fetched.
 pub struct Fetch {
     /// Tells it from others that had its place before.
-    pub number: u64,
-    /// What is asked.
-    pub question: Question,
-    /// Who is asked.
-    pub group: Arc<Group>,
+    number: u64,
+    /// What.
+    pub wanted: Wanted,
     /// The hash of the name.
     pub name_hash: u64,
     /// Who waits for it.
-    pub waiters: Vec<Deferred>,
-    /// When it began; nanoseconds of the monotonic clock.
-    pub since_nanos: u64,
-    /// The upstream that is asked next, by its place in the group.
-    pub next: usize,
-    /// When to look whether it was answered; nanoseconds of the monotonic clock.
-    pub look_at_nanos: u64,
-    /// Streams on which it is asked now.
-    pub streams: u32,
-    /// Queries sent so far.
-    pub tries: u32,
-    /// Upstreams that have said that they will not answer.
-    pub refusals: usize,
-    /// How it is asked from now on.
-    pub how: How,
+    pub waiters: Vec<Waiter>,
+    /// Whom it is asked of, and when again.
+    pub exchange: Exchange,
+    /// When a timer is set for it; nanoseconds of the monotonic clock.
+    pub wake_at: u64,
+    /// Those who waited have been given an answer that has expired, if there is one.
+    pub is_stale: bool,
+    /// Why those who waited were told that there is no answer.
+    pub failed: Option<Reason>,
     /// Where answers may still come from: a port and an id on it.
     pub asked: Vec<(usize, u16)>,
 }
 
-/// How long after the first query of a question the second is sent; each later one waits twice as
-/// long as the one before.
-const REPEAT_AFTER: Duration = Duration::from_millis(100);
-
-impl Fetch {
-    /// When to look at it next if nothing happens.
-    pub fn next_look(&self, now_nanos: u64) -> u64 {
-        let nanos = |time: Duration| time.as_nanos() as u64;
-        let repeat = nanos(REPEAT_AFTER) << self.tries.saturating_sub(1).min(10);
-        let moments = [self.group.timeout, self.group.stale_after].map(nanos);
-        let moments = moments.into_iter().map(|moment| self.since_nanos + moment);
-        let next = moments.filter(|at| *at > now_nanos).min();
-        next.unwrap_or(u64::MAX).min(now_nanos + repeat)
-    }
-
-    /// Under which the answer is kept.
-    pub fn cache_key(&self) -> zonda_cache::Key<'_> {
-        zonda_cache::Key {
-            name: &self.question.name,
-            hash: self.name_hash,
-            qtype: self.question.qtype,
-            qclass: Class::IN,
-            source: self.question.group,
-            dnssec_ok: self.question.dnssec_ok,
-            checking_disabled: self.question.checking_disabled,
-        }
-    }
+/// A query that waits.
+pub struct Waiter {
+    /// The query.
+    pub deferred: Deferred,
+    /// Its right to wait.
+    pub ticket: Ticket,
 }
 
 /// A fetch by its place and number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FetchId {
     /// Its place in the table.
-    pub place: usize,
+    place: usize,
     /// See [`Fetch::number`].
-    pub number: u64,
+    number: u64,
 }
 
 /// All fetches of a thread.
@@ -103,8 +54,8 @@ pub struct Fetches {
     fetches: Vec<Option<Fetch>>,
     /// Free places.
     free: Vec<usize>,
-    /// Where a question is being fetched.
-    by_question: HashMap<Question, usize>,
+    /// Where something is being fetched that was not answered yet.
+    by_wanted: HashMap<Wanted, usize>,
     /// The number of the next one.
     next_number: u64,
 }
@@ -112,12 +63,19 @@ pub struct Fetches {
 impl Fetches {
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.by_question.len()
+        self.fetches.len() - self.free.len()
     }
 
-    /// The one for a question.
-    pub fn find(&mut self, question: &Question) -> Option<&mut Fetch> {
-        self.fetches[*self.by_question.get(question)?].as_mut()
+    /// Whether anybody waits for any.
+    pub fn have_waiters(&self) -> bool {
+        self.fetches.iter().flatten().any(|fetch| !fetch.waiters.is_empty())
+    }
+
+    /// The one that fetches something, unless that was answered already.
+    pub fn find(&self, wanted: &Wanted) -> Option<FetchId> {
+        let place = *self.by_wanted.get(wanted)?;
+        let number = self.fetches[place].as_ref()?.number;
+        Some(FetchId { place, number })
     }
 
     /// The one with an id, if it is still there.
@@ -126,13 +84,13 @@ impl Fetches {
         (fetch.number == id.number).then_some(fetch)
     }
 
-    /// Begins one for a question that has none.
+    /// Begins one for what no other fetches, and whose name has this hash.
     pub fn begin(
         &mut self,
-        question: Question,
-        group: Arc<Group>,
-        waiter: Deferred,
-        (now_nanos, first): (u64, usize),
+        wanted: Wanted,
+        name_hash: u64,
+        exchange: Exchange,
+        waiters: Vec<Waiter>,
     ) -> FetchId {
         let place = self.free.pop().unwrap_or_else(|| {
             self.fetches.push(None);
@@ -140,36 +98,50 @@ impl Fetches {
         });
         let number = self.next_number;
         self.next_number += 1;
-        self.by_question.insert(question.clone(), place);
+        self.by_wanted.insert(wanted.clone(), place);
         self.fetches[place] = Some(Fetch {
             number,
-            question,
-            name_hash: waiter.deferral.name_hash,
-            next: first % group.upstreams.len(),
-            group,
-            waiters: vec![waiter],
-            since_nanos: now_nanos,
-            look_at_nanos: 0,
-            streams: 0,
-            tries: 0,
-            refusals: 0,
-            how: How { edns: true, mixed_case: true },
+            wanted,
+            name_hash,
+            waiters,
+            exchange,
+            wake_at: u64::MAX,
+            is_stale: false,
+            failed: None,
             asked: Vec::new(),
         });
         FetchId { place, number }
     }
 
+    /// Takes those who wait for one that was answered; nobody joins them any more.
+    pub fn settle(&mut self, id: FetchId) -> Vec<Waiter> {
+        let Some(fetch) = self.get(id) else { return Vec::new() };
+        let waiters = std::mem::take(&mut fetch.waiters);
+        self.close(id);
+        waiters
+    }
+
     /// Ends one.
     pub fn end(&mut self, id: FetchId) -> Option<Fetch> {
         self.get(id)?;
-        let fetch = self.fetches[id.place].take()?;
-        self.by_question.remove(&fetch.question);
+        self.close(id);
         self.free.push(id.place);
-        Some(fetch)
+        self.fetches[id.place].take()
     }
 
     /// Ends all.
     pub fn end_all(&mut self) -> impl Iterator<Item = Fetch> + use<> {
-        std::mem::take(self).fetches.into_iter().flatten()
+        self.by_wanted.clear();
+        self.free.clear();
+        std::mem::take(&mut self.fetches).into_iter().flatten()
+    }
+
+    /// Lets another fetch what this one does. Its place is its own still, so that no other's entry
+    /// can be meant.
+    fn close(&mut self, id: FetchId) {
+        let Some(Some(fetch)) = self.fetches.get(id.place) else { return };
+        if self.by_wanted.get(&fetch.wanted) == Some(&id.place) {
+            self.by_wanted.remove(&fetch.wanted);
+        }
     }
 }

@@ -1,14 +1,19 @@
-//! What other threads hand over to a forwarder thread: deferred queries, and answers that came over
-//! streams.
+//! What other threads hand over to a forwarder thread: deferred queries, answers that came over
+//! streams, and questions about what it knows.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use zonda_engine::{Deferral, Peer};
 use zonda_netio::{ReplyPath, UdpSocket, Wake};
 
-use super::fetch::FetchId;
+use super::group::Report;
+use super::stream::StreamAnswer;
+
+/// How long a thread has time to tell what it knows.
+const REPORT_MAX: Duration = Duration::from_secs(1);
 
 /// A query that is answered later.
 #[derive(Debug)]
@@ -59,19 +64,19 @@ impl Forwarders {
             }
         }
     }
-}
 
-/// An answer that came over a stream, or why none came.
-#[derive(Debug)]
-pub(super) struct StreamAnswer {
-    /// What it is for.
-    pub(super) fetch: FetchId,
-    /// Whom it was sent to, by the place in the group.
-    pub(super) upstream: usize,
-    /// The query as it was sent.
-    pub(super) query: Vec<u8>,
-    /// The message.
-    pub(super) message: io::Result<Vec<u8>>,
+    /// What each thread knows of the upstreams. A thread that does not tell in time is left out.
+    #[must_use]
+    pub fn reports(&self) -> Vec<Report> {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        for inbox in &*self.inboxes {
+            inbox.put(|contents| contents.reports.push(sender.clone()));
+        }
+        drop(sender); // so that the end comes with the last thread's answer
+        let deadline = Instant::now() + REPORT_MAX;
+        let left = || deadline.saturating_duration_since(Instant::now());
+        std::iter::from_fn(|| receiver.recv_timeout(left()).ok()).flatten().collect()
+    }
 }
 
 /// What was handed over.
@@ -81,12 +86,14 @@ pub(super) struct Contents {
     pub(super) queries: Vec<Deferred>,
     /// Answers.
     pub(super) answers: Vec<StreamAnswer>,
+    /// Who wants to know what the thread knows of the upstreams.
+    pub(super) reports: Vec<std::sync::mpsc::Sender<Vec<Report>>>,
 }
 
 impl Contents {
     /// Whether there is nothing.
     fn is_empty(&self) -> bool {
-        self.queries.is_empty() && self.answers.is_empty()
+        self.queries.is_empty() && self.answers.is_empty() && self.reports.is_empty()
     }
 }
 

@@ -5,22 +5,37 @@
 //!            ▲                                                 fetches │ ▲ answers
 //!            └──────────── replies over the same socket ◄── cache ◄────┴─┘
 //! ```
-//! Equal questions belong to one thread, where they wait for one answer together. What is believed
-//! is judged by `upstream`, what is kept by the `cache`, and the reply is written by the engine.
+//! Equal questions belong to one thread, where they wait for one answer together. Whom to ask, and
+//! what to believe, is decided by `upstream`; what to keep, and for how long, by `cache`; and the
+//! reply is written by the engine.
 //!
-//! Deliberately absent: who may ask (the plan has decided that), and the choice of the upstream
-//! beyond asking the next one when the last did not answer.
+//! | file | what |
+//! |---|---|
+//! | `inbox` | what other threads hand over |
+//! | `thread` | the loop: sockets, timers, inbox |
+//! | `exchanges` | what is done for each fetch |
+//! | `probes` | how it is found that an upstream is back |
+//! | `fetch`, `wanted`, `group` | what is fetched, for whom, from whom |
+//! | `ports`, `stream` | how upstreams are asked |
+//! | `body`, `replies` | what is made of answers |
+//!
+//! Deliberately absent: who may ask; the plan has decided that.
 
-mod ask;
+mod body;
 mod counters;
+mod dice;
+mod exchanges;
 mod fetch;
+mod group;
 mod inbox;
-mod judge;
 mod ports;
+mod probes;
+mod replies;
 mod stream;
 mod thread;
+mod wanted;
 
 pub use counters::ForwarderCounters;
-pub use fetch::{Group, Groups};
+pub use group::{Group, Groups, Report};
 pub use inbox::{Deferred, Forwarders, Inbox, Way};
 pub use thread::{ForwarderConfig, ForwarderThread, stop_forwarders};

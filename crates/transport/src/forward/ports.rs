@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 
 use zonda_netio::{ClientSocket, Poller, ReceiveBatch, SendBatch, SendCall, UdpOptions};
 
-use super::ask::Dice;
+use zonda_upstream::exchange::Form;
+
+use super::dice::Dice;
 use super::fetch::FetchId;
 
 /// Sockets to one upstream. The kernel gives each a port at random; a forger has to guess it
@@ -22,14 +24,45 @@ const ANSWER_BYTES: usize = 4096;
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// A query that waits for its answer.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Waiting {
-    /// What it is for.
-    pub fetch: FetchId,
-    /// Whom it was sent to, by the place in the group.
-    pub upstream: usize,
+    /// What it was sent for.
+    pub cause: Cause,
+    /// In which form.
+    pub form: Form,
     /// The message as it was sent.
     pub query: Vec<u8>,
+}
+
+/// What a query is sent for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// For a fetch.
+    Fetch(Attempt),
+    /// To see whether an upstream is back.
+    Probe(Probe),
+}
+
+/// One query of a fetch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The fetch.
+    pub fetch: FetchId,
+    /// Its index among the queries of the fetch.
+    pub index: u8,
+    /// Whom it was sent to, by the place in the group.
+    pub upstream: u8,
+}
+
+/// A query that is sent for nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Probe {
+    /// The number of the group.
+    pub group: u32,
+    /// Whom it was sent to, by the place in the group.
+    pub upstream: usize,
+    /// When; nanoseconds of the monotonic clock.
+    pub sent_at: u64,
 }
 
 /// A socket to one upstream.
@@ -109,13 +142,17 @@ impl Ports {
         Ok((number, id))
     }
 
-    /// Sends a query with an id that [`choose`](Self::choose) gave, and waits for its answer. What
-    /// the kernel refuses is lost, as on any other part of the way.
-    pub fn send(&mut self, number: usize, id: u16, waiting: Waiting) {
-        let Some(Some(port)) = self.ports.get_mut(number) else { return };
+    /// Sends a query with an id that [`choose`](Self::choose) gave, and waits for its answer; false
+    /// if the kernel refuses to send it.
+    #[must_use]
+    pub fn send(&mut self, number: usize, id: u16, waiting: Waiting) -> bool {
+        let Some(Some(port)) = self.ports.get_mut(number) else { return false };
         self.sending.push(&waiting.query);
-        self.sending.send(&port.socket);
-        port.waiting.insert(id, waiting);
+        let sent = self.sending.send(&port.socket) == 0;
+        if sent {
+            port.waiting.insert(id, waiting);
+        }
+        sent
     }
 
     /// What was asked over a port with an id.
@@ -126,6 +163,32 @@ impl Ports {
     /// Waits for it no longer.
     pub fn forget(&mut self, number: usize, id: u16) -> Option<Waiting> {
         self.ports.get_mut(number)?.as_mut()?.waiting.remove(&id)
+    }
+
+    /// Waits no longer for the answer to a query of a fetch; the id may be another's by now.
+    pub fn forget_fetch(&mut self, number: usize, id: u16, fetch: FetchId) {
+        let waits = self.waiting(number, id).map(|waiting| waiting.cause);
+        if matches!(waits, Some(Cause::Fetch(attempt)) if attempt.fetch == fetch) {
+            self.forget(number, id);
+        }
+    }
+
+    /// Waits for it again: what came was not the answer.
+    pub fn remember(&mut self, number: usize, id: u16, waiting: Waiting) {
+        if let Some(Some(port)) = self.ports.get_mut(number) {
+            port.waiting.insert(id, waiting);
+        }
+    }
+
+    /// Waits no longer for anything on a port, to which nobody listens; tells for what it did.
+    pub fn forget_port(&mut self, number: usize) -> Vec<Cause> {
+        let Some(Some(port)) = self.ports.get_mut(number) else { return Vec::new() };
+        port.waiting.drain().map(|(_, waiting)| waiting.cause).collect()
+    }
+
+    /// Waits no longer for anything.
+    pub fn forget_all(&mut self) {
+        self.ports.iter_mut().flatten().for_each(|port| port.waiting.clear());
     }
 
     /// Takes what a port has received; returns whether there may be more.

@@ -7,6 +7,22 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use zonda_upstream::exchange::Form;
+
+use super::ports::Attempt;
+
+/// An answer that came over a stream, or why none came.
+#[derive(Debug)]
+pub struct StreamAnswer {
+    /// The query.
+    pub attempt: Attempt,
+    /// In which form it was sent.
+    pub form: Form,
+    /// As it was sent.
+    pub query: Vec<u8>,
+    /// The message.
+    pub message: io::Result<Vec<u8>>,
+}
 
 /// Asks and returns the answer.
 ///

@@ -23,12 +23,14 @@ pub fn answer(cx: &mut Context<'_>, forward: &Forward) -> Flow {
     if let Some(fetched) = cx.fetched {
         return pass_on(cx, fetched);
     }
+    let wants_recursion = cx.query.flags & flag::RD != 0;
     let key = forward.cache_key(cx.query, cx.name);
     match forward.cache.find(&key, cx.now.monotonic_secs(), &mut cx.worker.body) {
-        // An expired one is given while nobody shall be asked for a newer one yet (rfc8767#5).
-        Some(hit) if !hit.is_stale || !hit.refresh_due => give_again(cx, &hit),
+        // An expired one is given while nobody shall be asked for a newer one yet (rfc8767#5); one
+        // that is due to be fetched anew is deferred to whoever does that, and gives it at once.
+        Some(hit) if !hit.refresh_due || !hit.is_stale && !wants_recursion => give_again(cx, &hit),
         // It may be told what we have, but nobody is asked for it (rfc1034#4.3.1).
-        _ if cx.query.flags & flag::RD == 0 => reply(Rcode::REFUSED, Reason::NotRecursive),
+        _ if !wants_recursion => reply(Rcode::REFUSED, Reason::NotRecursive),
         _ => Break(Verdict::Defer(forward.number)),
     }
 }

@@ -1,0 +1,125 @@
+//! What all forwarder threads know of the upstreams, taken together.
+
+use crate::control::Control;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use zonda_transport::forward::Report;
+use zonda_upstream::health::{State, Trouble};
+use zonda_upstream::pool::Counters;
+use zonda_wire::Rcode;
+
+/// All states, the best one first, and their names.
+pub const STATES: [(State, &str); 3] =
+    [(State::Up, "up"), (State::Suspect, "suspect"), (State::Down, "down")];
+
+/// What is known of an upstream of a zone.
+#[derive(Default)]
+pub struct KnownUpstream {
+    /// The zone.
+    pub zone: String,
+    /// The upstream, as it is configured.
+    pub upstream: String,
+    /// How many threads see it in each of the [`STATES`].
+    pub threads: [u64; 3],
+    /// What the thread that thinks the worst of it holds against it.
+    trouble: Option<(usize, Trouble)>,
+    /// The least of the times that threads expect it to take, nanoseconds.
+    rtt_nanos: Option<u64>,
+    /// Queries that wait for it.
+    pub outstanding: u64,
+    /// What happened so far.
+    pub counters: Counters,
+    /// How many of its answers had which response code.
+    pub rcodes: BTreeMap<u16, u64>,
+    /// How many answers took less than so many nanoseconds, and no less than the bound before.
+    pub times: BTreeMap<u64, u64>,
+    /// The sum of these times.
+    pub times_nanos: u64,
+}
+
+/// All upstreams of all zones, in the order of the configuration.
+pub fn survey(control: &Control) -> Vec<KnownUpstream> {
+    let reports = control.threads.reports();
+    let publisher = control.publisher();
+    let mut known = Vec::new();
+    for zone in publisher.catalog().forwards().iter() {
+        for (place, upstream) in zone.upstreams().iter().enumerate() {
+            let (zone_name, upstream) = (zone.entry.apex.to_string(), upstream.to_string());
+            let mut one = KnownUpstream { zone: zone_name, upstream, ..KnownUpstream::default() };
+            let own = reports.iter().filter(|report| report.group == zone.group_number());
+            own.for_each(|report| one.add(report, place));
+            known.push(one);
+        }
+    }
+    known
+}
+
+impl KnownUpstream {
+    /// Adds what a thread knows of the upstream at a place in its group.
+    fn add(&mut self, report: &Report, place: usize) {
+        let (Some(member), Some(rcodes)) = (report.members.get(place), report.rcodes.get(place))
+        else {
+            return;
+        };
+        let state = STATES.iter().position(|(state, _)| *state == member.health.state());
+        let state = state.unwrap_or_default();
+        self.threads[state] += 1;
+        if let Some(trouble) = member.health.trouble()
+            && self.trouble.is_none_or(|(worst, _)| worst < state)
+        {
+            self.trouble = Some((state, trouble));
+        }
+        let rtt = member.rtt.smoothed(report.at);
+        self.rtt_nanos = self.rtt_nanos.into_iter().chain(rtt).min();
+        self.outstanding += u64::from(member.outstanding);
+        for (rcode, count) in rcodes {
+            *self.rcodes.entry(*rcode).or_default() += count;
+        }
+        for (bound, count) in member.rtt.seen() {
+            *self.times.entry(bound).or_default() += count;
+        }
+        self.times_nanos += member.rtt.seen_nanos();
+        let (sum, one) = (&mut self.counters, &member.counters);
+        sum.sent += one.sent;
+        sum.answered += one.answered;
+        sum.failed += one.failed;
+        sum.redirected += one.redirected;
+        sum.lost += one.lost;
+        sum.abandoned += one.abandoned;
+        sum.hedges += one.hedges;
+        sum.hedges_won += one.hedges_won;
+        sum.repeats += one.repeats;
+    }
+
+    /// As `/v1/upstreams` shows it.
+    fn describe(&self) -> Value {
+        let threads = STATES.iter().zip(self.threads);
+        let threads = threads.map(|((_, name), count)| ((*name).to_owned(), Value::from(count)));
+        let rcodes = self.rcodes.iter();
+        let rcodes = rcodes.map(|(rcode, count)| (Rcode(*rcode).to_string(), Value::from(*count)));
+        json!({
+            "zone": self.zone,
+            "upstream": self.upstream,
+            "threads": Value::Object(threads.collect()),
+            "trouble": self.trouble.map(|(_, trouble)| trouble.to_string()),
+            "rtt_ms": self.rtt_nanos.map(|nanos| nanos as f64 / 1e6),
+            "outstanding": self.outstanding,
+            "sent": self.counters.sent,
+            "answered": self.counters.answered,
+            "failed": self.counters.failed,
+            "redirected": self.counters.redirected,
+            "lost": self.counters.lost,
+            "abandoned": self.counters.abandoned,
+            "hedges": self.counters.hedges,
+            "hedges_won": self.counters.hedges_won,
+            "repeats": self.counters.repeats,
+            "rcodes": Value::Object(rcodes.collect()),
+        })
+    }
+}
+
+/// All upstreams, for people.
+pub fn list(control: &Control) -> Value {
+    let upstreams = survey(control);
+    json!({ "upstreams": upstreams.iter().map(KnownUpstream::describe).collect::<Vec<_>>() })
+}

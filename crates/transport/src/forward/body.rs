@@ -1,0 +1,99 @@
+//! Answers as they are kept and passed on.
+
+use zonda_cache::policy::{Facts, Record, Term};
+use zonda_cache::{Kind, Policy};
+use zonda_upstream::{Answer, Unfit, answer};
+use zonda_wire::query::HEADER_BYTES;
+use zonda_wire::{Owner, Places, Query, Rcode, Reply};
+
+use super::wanted::Wanted;
+
+/// The longest body: more would not fit behind any question.
+const BODY_BYTES_MAX: usize = u16::MAX as usize;
+
+/// What belongs to a question.
+#[derive(Debug)]
+pub struct Body {
+    /// The response code.
+    pub rcode: Rcode,
+    /// What the answer says.
+    pub kind: Kind,
+    /// Records of each section.
+    pub counts: [u16; 3],
+    /// What stands behind the question.
+    pub octets: Vec<u8>,
+    /// For how long it is kept, if it may be.
+    pub term: Option<Term>,
+}
+
+/// Takes out of answers what belongs to their questions. Memory is kept from one to the next.
+pub struct BodyReader {
+    /// The records of the last one.
+    answer: Answer,
+    /// Where bodies are written.
+    buffer: Box<[u8]>,
+    /// The names in the last one.
+    places: Places,
+}
+
+impl BodyReader {
+    /// One that has read nothing yet.
+    pub fn new() -> Self {
+        let buffer = vec![0; BODY_BYTES_MAX].into();
+        Self { answer: Answer::default(), buffer, places: Places::default() }
+    }
+
+    /// Reads an answer that was found to be one to what was wanted.
+    ///
+    /// # Errors
+    /// When it is of no use.
+    pub fn read(
+        &mut self,
+        wanted: &Wanted,
+        policy: &Policy,
+        message: &mut [u8],
+    ) -> Result<Body, Unfit> {
+        let (rcode, kind) = match self.answer.read(message, &wanted.name, wanted.dnssec_ok)? {
+            answer::Kind::Positive => (Rcode::NOERROR, Kind::Positive),
+            answer::Kind::NameTooLong => (Rcode::YXDOMAIN, Kind::Positive),
+            answer::Kind::NoData => (Rcode::NOERROR, Kind::NoData),
+            answer::Kind::NameError => (Rcode::NXDOMAIN, Kind::NxDomain),
+        };
+        let flags = u16::from_be_bytes([message[2], message[3]]); // it was read as a message
+        let last_name = self.answer.last_name();
+        let facts = Facts { flags, qtype: wanted.qtype, kind, last_name };
+        let records = self.answer.records().map(|record| Record {
+            section: record.section,
+            owner: record.owner,
+            rtype: record.rtype,
+            ttl: record.ttl,
+            rdata: record.rdata,
+        });
+        let term = policy.term(&facts, records).ok();
+        let (counts, octets) = self.write(wanted, message, term)?;
+        Ok(Body { rcode, kind, counts, octets, term })
+    }
+
+    /// Writes the records behind the question of `message`; returns how many there are, and their
+    /// octets.
+    fn write(
+        &mut self,
+        wanted: &Wanted,
+        message: &[u8],
+        term: Option<Term>,
+    ) -> Result<([u16; 3], Vec<u8>), Unfit> {
+        let name_end = HEADER_BYTES + wanted.name.len();
+        let asked = message.get(..name_end + 4).ok_or(Unfit::Malformed)?;
+        self.buffer[..asked.len()].copy_from_slice(asked);
+        let name_end = name_end as u16; // a name has at most 255 octets
+        let query = Query { name_end, ..Query::default() };
+        let mut reply = Reply::new(&mut self.buffer, &query, BODY_BYTES_MAX, &mut self.places);
+        for record in self.answer.records() {
+            let ttl = term.map_or(record.ttl, |term| term.clamp(record.ttl));
+            let (owner, fixed) = (Owner::Name(record.owner), (record.rtype, record.class, ttl));
+            let written = reply.record(record.section, owner, fixed, record.rdata);
+            written.map_err(|_| Unfit::TooLarge)?;
+        }
+        Ok((reply.counts(), reply.body().to_vec()))
+    }
+}

@@ -1,0 +1,513 @@
+//! What a forwarder thread does for each fetch: whom it asks, what it makes of the answers, and
+//! what it tells those who wait.
+//!
+//! Deliberately absent: who is asked when, which [`Exchange`] decides.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zonda_cache::policy::Limits;
+use zonda_cache::{Hit, Kind, Lifetime};
+use zonda_engine::{Fetched, Now, Reason};
+use zonda_upstream::Ticket;
+use zonda_upstream::check::{self, Failure, Repeat, Verdict, check};
+use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome, Redirect};
+use zonda_wire::Rcode;
+
+use super::body::Body;
+use super::fetch::{FetchId, Waiter};
+use super::group::Group;
+use super::inbox::Deferred;
+use super::ports::{Attempt, Cause, Waiting};
+use super::stream::{self, StreamAnswer};
+use super::thread::{Forwarder, Timer};
+use super::wanted::Wanted;
+use crate::responder::Responder;
+
+/// Fetches at once. Those that nobody waits for any more go on for a while, so that they can be
+/// more than the queries that wait.
+const FETCHES_MAX: usize = 65_536;
+/// Queries that wait for one of them.
+const WAITERS_MAX: usize = 1024;
+/// Octets of the longest body.
+pub(super) const BODY_BYTES_MAX: usize = u16::MAX as usize;
+/// Longest time for which it is kept that no upstream could be reached, seconds: when they are
+/// back, nobody shall have to wait for longer.
+const UNREACHED_SECS_MAX: u32 = 5;
+
+impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
+    /// Has a query wait for its answer; begins to fetch it if nobody does.
+    pub(super) fn admit(&mut self, query: Deferred, now: Now) {
+        let number = query.deferral.forward;
+        let wanted = Wanted::of(number, &query.query);
+        let known = self.groups.contains_key(&number);
+        let Some(wanted) = wanted.filter(|_| known) else {
+            return self.reply_failure(query, Reason::UpstreamFailed, now);
+        };
+        let fetch = self.fetches.find(&wanted);
+        let waiting = fetch.and_then(|id| self.fetches.get(id)).map_or(0, |it| it.waiters.len());
+        if waiting >= WAITERS_MAX || fetch.is_none() && self.fetches.len() >= FETCHES_MAX {
+            self.counters.refused.add(1);
+            return self.reply_failure(query, Reason::UpstreamBusy, now);
+        }
+        let query = if fetch.is_none() { self.give_kept(&wanted, query, now) } else { Some(query) };
+        let Some(query) = query else { return };
+        let name_hash = query.deferral.name_hash;
+        let waiter = Waiter { ticket: self.place(&query, now), deferred: query };
+        // To make room, even this fetch may have lost its last query.
+        match self.fetches.find(&wanted) {
+            Some(id) => self.join(id, waiter, now),
+            None => {
+                self.counters.fetched.add(1);
+                self.begin(wanted, name_hash, vec![waiter], now);
+            }
+        }
+    }
+
+    /// Answers a query with what is kept, and fetches that anew if it is due, so that popular
+    /// answers are replaced before they expire. Returns the query if nothing fresh is kept.
+    fn give_kept(&mut self, wanted: &Wanted, query: Deferred, now: Now) -> Option<Deferred> {
+        let Some(known) = self.groups.get(&wanted.group) else { return Some(query) };
+        let (cache, hash) = (Arc::clone(&known.group.cache), query.deferral.name_hash);
+        let (key, secs) = (wanted.cache_key(hash), now.monotonic_secs());
+        let hit = cache.find(&key, secs, &mut self.body).filter(|hit| !hit.is_stale);
+        let Some(hit) = hit else { return Some(query) };
+        self.counters.kept.add(1);
+        self.replies.answer(query, &kept(&hit, &self.body), now);
+        if hit.refresh_due && cache.claim_refresh(&key, &hit, secs) {
+            self.counters.refreshed.add(1);
+            self.begin(wanted.clone(), hash, Vec::new(), now);
+        }
+        None
+    }
+
+    /// A place for a query; the oldest may have to leave for it.
+    fn place(&mut self, query: &Deferred, now: Now) -> Ticket {
+        let own_before = self.admission.counters.dropped_own;
+        let (ticket, dropped) = self.admission.admit(client(query.peer.address.ip()));
+        if let Some(dropped) = dropped {
+            match self.admission.counters.dropped_own > own_before {
+                true => self.counters.dropped_own.add(1),
+                false => self.counters.dropped_other.add(1),
+            }
+            self.drop_waiter(dropped, now);
+        }
+        ticket
+    }
+
+    /// Tells a query that it lost its place. What nobody waits for any more is not fetched either.
+    fn drop_waiter(&mut self, ticket: Ticket, now: Now) {
+        let Some(id) = self.places.remove(&ticket) else { return };
+        let Some(fetch) = self.fetches.get(id) else { return };
+        let Some(at) = fetch.waiters.iter().position(|waiter| waiter.ticket == ticket) else {
+            return;
+        };
+        let waiter = fetch.waiters.swap_remove(at);
+        if fetch.waiters.is_empty() {
+            self.end(id);
+        }
+        self.reply_failure(waiter.deferred, Reason::UpstreamBusy, now);
+    }
+
+    /// Has a query wait for what is being fetched already, and tells it what others were told.
+    fn join(&mut self, id: FetchId, waiter: Waiter, now: Now) {
+        self.counters.coalesced.add(1);
+        self.places.insert(waiter.ticket, id);
+        let Some(fetch) = self.fetches.get(id) else {
+            return self.fail(vec![waiter], Reason::UpstreamFailed, now);
+        };
+        fetch.waiters.push(waiter);
+        let (is_stale, failed) = (fetch.is_stale, fetch.failed);
+        if is_stale || failed.is_some() {
+            self.give_stale(id, now);
+        }
+        if let Some(reason) = failed {
+            let waiters = self.fetches.get(id).map(|fetch| std::mem::take(&mut fetch.waiters));
+            self.fail(waiters.unwrap_or_default(), told(reason), now);
+        }
+    }
+
+    /// Begins to fetch.
+    fn begin(&mut self, wanted: Wanted, name_hash: u64, waiters: Vec<Waiter>, now: Now) {
+        let Some(known) = self.groups.get_mut(&wanted.group) else {
+            return self.fail(waiters, Reason::UpstreamFailed, now);
+        };
+        let (mut actions, random) = (Vec::new(), self.dice.roll());
+        let at = now.monotonic_nanos;
+        let exchange = Exchange::start(&mut known.pool, at, name_hash, random, &mut actions);
+        let tickets: Vec<Ticket> = waiters.iter().map(|waiter| waiter.ticket).collect();
+        let id = self.fetches.begin(wanted, name_hash, exchange, waiters);
+        self.places.extend(tickets.into_iter().map(|ticket| (ticket, id)));
+        self.perform(id, actions, now);
+    }
+
+    /// Does what is due for a fetch.
+    pub(super) fn on_timer(&mut self, id: FetchId, now: Now) {
+        let Some(fetch) = self.fetches.get(id) else { return };
+        fetch.wake_at = u64::MAX;
+        let Some(known) = self.groups.get_mut(&fetch.wanted.group) else {
+            return self.lose(id, now);
+        };
+        let (mut actions, random) = (Vec::new(), self.dice.roll());
+        fetch.exchange.on_timer(&mut known.pool, now.monotonic_nanos, random, &mut actions);
+        self.perform(id, actions, now);
+    }
+
+    /// Tells a fetch what became of one of its queries.
+    fn on_outcome(
+        &mut self,
+        attempt: Attempt,
+        outcome: Outcome,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(fetch) = self.fetches.get(attempt.fetch) else { return };
+        let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return };
+        let (pool, at, random) = (&mut known.pool, now.monotonic_nanos, self.dice.roll());
+        fetch.exchange.on_outcome(pool, at, attempt.index, outcome, random, actions);
+    }
+
+    /// Does what an exchange wants done; then sets the timer for what is due next, or ends it.
+    fn perform(&mut self, id: FetchId, mut actions: Vec<Action>, now: Now) {
+        let mut next = 0;
+        while let Some(&action) = actions.get(next) {
+            next += 1;
+            match action {
+                Action::Send { attempt: index, upstream, form } => {
+                    let attempt = Attempt { fetch: id, index, upstream };
+                    if !self.send(attempt, form) {
+                        self.on_outcome(attempt, Outcome::Unreachable, now, &mut actions);
+                    }
+                }
+                Action::ServeStale => self.give_stale(id, now),
+                Action::Fail(reason) => self.give_up(id, reason, now),
+            }
+        }
+        let Some(fetch) = self.fetches.get(id) else { return };
+        let number = fetch.wanted.group;
+        let Some(known) = self.groups.get(&number) else { return self.lose(id, now) };
+        match fetch.exchange.timer(&known.pool) {
+            Some(at) if fetch.wake_at == at => {}
+            Some(at) => {
+                fetch.wake_at = at;
+                self.set_timer(at, Timer::Fetch(id));
+            }
+            None => {
+                if !fetch.waiters.is_empty() {
+                    // The thread has slept, so that they were not told in time.
+                    self.give_up(id, exchange::Reason::Timeout, now);
+                }
+                self.end(id);
+            }
+        }
+        self.await_probes(number);
+    }
+
+    /// Sends a query; false when that is not possible.
+    fn send(&mut self, attempt: Attempt, form: Form) -> bool {
+        let Some(fetch) = self.fetches.get(attempt.fetch) else { return false };
+        let Some(known) = self.groups.get(&fetch.wanted.group) else { return false };
+        let place = usize::from(attempt.upstream);
+        let upstream = known.group.upstreams[place];
+        let cookies = known.pool.members[place].cookies;
+        let (case, mut query) = (self.dice.case_bits(), Vec::with_capacity(128));
+        if form.over_tcp {
+            let id = self.dice.roll() as u16;
+            fetch.wanted.question().write(id, form, &case, &cookies, &mut query);
+            let limit = Duration::from_nanos(known.group.settings.fetch_nanos);
+            let inbox = Arc::clone(&self.config.inbox);
+            self.config.runtime.spawn(async move {
+                let message = stream::ask(upstream, &query, limit).await;
+                let answer = StreamAnswer { attempt, form, query, message };
+                inbox.put(|contents| contents.answers.push(answer));
+            });
+            return true;
+        }
+        let chosen = self.ports.choose(upstream, &self.poller, &mut self.dice);
+        let Ok((port, id)) = chosen else { return false };
+        fetch.wanted.question().write(id, form, &case, &cookies, &mut query);
+        fetch.asked.push((port, id));
+        self.ports.send(port, id, Waiting { cause: Cause::Fetch(attempt), form, query })
+    }
+
+    /// Reads what a port has received.
+    pub(super) fn receive(&mut self, number: usize, now: Now) {
+        let mut has_more = true;
+        while has_more {
+            has_more = match self.ports.receive(number) {
+                Ok(has_more) => has_more,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    self.undeliverable(number, now);
+                    true
+                }
+                Err(_) => false,
+            };
+            let messages: Vec<Vec<u8>> = self.ports.received().map(<[u8]>::to_vec).collect();
+            for message in messages {
+                self.read(number, message, now);
+            }
+        }
+    }
+
+    /// Nobody listens where a port sends to.
+    fn undeliverable(&mut self, number: usize, now: Now) {
+        for cause in self.ports.forget_port(number) {
+            match cause {
+                Cause::Fetch(attempt) => {
+                    let mut actions = Vec::new();
+                    self.on_outcome(attempt, Outcome::Unreachable, now, &mut actions);
+                    self.perform(attempt.fetch, actions, now);
+                }
+                Cause::Probe(probe) => self.probe_ended(probe, None, now),
+            }
+        }
+    }
+
+    /// Takes a message that came to a port.
+    fn read(&mut self, number: usize, mut message: Vec<u8>, now: Now) {
+        let id = message.first_chunk().map(|id| u16::from_be_bytes(*id));
+        let waiting = id.and_then(|id| Some((id, self.ports.forget(number, id)?)));
+        let Some((id, waiting)) = waiting else { return self.counters.ignored.add(1) };
+        let (form, query) = (waiting.form, &waiting.query);
+        let is_ours = match waiting.cause {
+            Cause::Fetch(attempt) => self.hear(attempt, form, query, &mut message, now),
+            Cause::Probe(probe) => self.hear_probe(probe, form, query, &message, now),
+        };
+        if !is_ours {
+            self.counters.ignored.add(1);
+            self.ports.remember(number, id, waiting); // the right one may still come
+        }
+    }
+
+    /// Takes what came over a stream.
+    pub(super) fn read_stream(&mut self, answer: StreamAnswer, now: Now) {
+        let StreamAnswer { attempt, form, query, message } = answer;
+        let outcome = match message {
+            Ok(mut message) => {
+                if self.hear(attempt, form, &query, &mut message, now) {
+                    return;
+                }
+                Outcome::Failed(Failure::Malformed) // nothing else comes over that stream
+            }
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => return, // it is lost
+            Err(_) => Outcome::Unreachable,
+        };
+        let mut actions = Vec::new();
+        self.on_outcome(attempt, outcome, now, &mut actions);
+        self.perform(attempt.fetch, actions, now);
+    }
+
+    /// Takes a message for a query of a fetch; false if it is none.
+    fn hear(
+        &mut self,
+        attempt: Attempt,
+        form: Form,
+        query: &[u8],
+        message: &mut [u8],
+        now: Now,
+    ) -> bool {
+        let Some(fetch) = self.fetches.get(attempt.fetch) else { return true };
+        let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return true };
+        let place = usize::from(attempt.upstream);
+        let cookies = &mut known.pool.members[place].cookies;
+        let sent = fetch.wanted.question().sent(query, form, cookies.client(), form.over_tcp);
+        let mut body = None;
+        let outcome = match check(&sent, message) {
+            Verdict::Ignore(_) => return false,
+            Verdict::Repeat(repeat) => Outcome::Redirected(match repeat {
+                Repeat::OverTcp => Redirect::ToTcp,
+                Repeat::WithoutEdns => Redirect::WithoutEdns,
+                Repeat::WithoutMixedCase => Redirect::WithoutMixedCase,
+                Repeat::WithCookie(cookie) => {
+                    cookies.remember(cookie);
+                    Redirect::WithCookie
+                }
+            }),
+            Verdict::Failed(failure) => Outcome::Failed(failure),
+            Verdict::Accept(response) => {
+                if let Some(cookie) = check::server_cookie(&response) {
+                    cookies.remember(cookie);
+                }
+                match self.reader.read(&fetch.wanted, &known.group.policy, message) {
+                    Ok(read) => {
+                        body = Some(read);
+                        Outcome::Answered
+                    }
+                    Err(unfit) => Outcome::Failed(Failure::Unfit(unfit)),
+                }
+            }
+        };
+        match (&body, outcome) {
+            (Some(body), _) => known.count_rcode(place, body.rcode),
+            (None, Outcome::Failed(Failure::Rcode(rcode))) => known.count_rcode(place, rcode),
+            (None, _) => {}
+        }
+        let late = fetch.exchange.is_settled();
+        let mut actions = Vec::new();
+        self.on_outcome(attempt, outcome, now, &mut actions);
+        if let Some(body) = body.filter(|_| !late) {
+            self.accept(attempt.fetch, &body, now);
+        }
+        self.perform(attempt.fetch, actions, now);
+        true
+    }
+
+    /// Keeps an answer and gives it to all who wait.
+    fn accept(&mut self, id: FetchId, body: &Body, now: Now) {
+        let Some(fetch) = self.fetches.get(id) else { return };
+        if let Some(known) = self.groups.get(&fetch.wanted.group) {
+            keep(&known.group, &fetch.wanted.cache_key(fetch.name_hash), body, now);
+        }
+        self.counters.answered.add(1);
+        let waiters = self.fetches.settle(id);
+        let fetched = Fetched {
+            rcode: body.rcode,
+            counts: body.counts,
+            body: &body.octets,
+            reason: Reason::Forwarded,
+        };
+        self.answer(waiters, &fetched, now);
+    }
+
+    /// Answers all who wait for a fetch with an answer that has expired, if there is one.
+    fn give_stale(&mut self, id: FetchId, now: Now) {
+        let Some(fetch) = self.fetches.get(id) else { return };
+        fetch.is_stale = true;
+        let Some(known) = self.groups.get(&fetch.wanted.group) else { return };
+        if fetch.waiters.is_empty() {
+            return;
+        }
+        let mut body = vec![0; BODY_BYTES_MAX];
+        let (key, secs) = (fetch.wanted.cache_key(fetch.name_hash), now.monotonic_secs());
+        let hit = known.group.cache.find(&key, secs, &mut body);
+        let Some(hit) = hit.filter(|hit| hit.kind != Kind::Failure) else { return };
+        let waiters = std::mem::take(&mut fetch.waiters);
+        self.counters.stale.add(if hit.is_stale { waiters.len() as u64 } else { 0 });
+        self.answer(waiters, &kept(&hit, &body), now);
+    }
+
+    /// Tells all who wait that there is no answer, or gives them one that has expired. The fetch
+    /// may go on.
+    fn give_up(&mut self, id: FetchId, reason: exchange::Reason, now: Now) {
+        self.give_stale(id, now);
+        let Some(fetch) = self.fetches.get(id) else { return };
+        fetch.failed = Some(reason);
+        let waiters = std::mem::take(&mut fetch.waiters);
+        if let Some(known) = self.groups.get(&fetch.wanted.group) {
+            let key = fetch.wanted.cache_key(fetch.name_hash);
+            keep_failure(&known.group, &key, reason, now);
+        }
+        match reason {
+            exchange::Reason::Timeout => self.counters.timed_out.add(1),
+            _ => self.counters.failed.add(1),
+        }
+        self.fail(waiters, told(reason), now);
+    }
+
+    /// Ends a fetch whose upstreams are not configured any more.
+    fn lose(&mut self, id: FetchId, now: Now) {
+        let waiters = self.fetches.settle(id);
+        self.fail(waiters, Reason::UpstreamFailed, now);
+        self.end(id);
+    }
+
+    /// Ends a fetch; answers that still come are not waited for.
+    fn end(&mut self, id: FetchId) {
+        let Some(mut fetch) = self.fetches.end(id) else { return };
+        if let Some(known) = self.groups.get_mut(&fetch.wanted.group) {
+            fetch.exchange.abandon(&mut known.pool);
+        }
+        for &(port, query_id) in &fetch.asked {
+            self.ports.forget_fetch(port, query_id, id);
+        }
+    }
+
+    /// Answers SERVFAIL to all of these.
+    pub(super) fn fail(&mut self, waiters: Vec<Waiter>, reason: Reason, now: Now) {
+        self.answer(waiters, &failure(reason), now);
+    }
+
+    /// Answers SERVFAIL to a query that does not wait.
+    fn reply_failure(&mut self, query: Deferred, reason: Reason, now: Now) {
+        self.replies.answer(query, &failure(reason), now);
+    }
+
+    /// Answers queries, which wait no longer.
+    fn answer(&mut self, waiters: Vec<Waiter>, fetched: &Fetched<'_>, now: Now) {
+        for Waiter { ticket, deferred } in waiters {
+            self.admission.release(ticket);
+            self.places.remove(&ticket);
+            self.replies.answer(deferred, fetched, now);
+        }
+    }
+}
+
+/// What is given again of what was kept.
+fn kept<'b>(hit: &Hit, body: &'b [u8]) -> Fetched<'b> {
+    let reason = match hit.kind {
+        Kind::Failure => Reason::CachedFailure,
+        _ if hit.is_stale => Reason::Stale,
+        _ => Reason::Cached,
+    };
+    let body = &body[..hit.body_bytes.min(body.len())];
+    Fetched { rcode: Rcode(hit.flags & 0x000f), counts: hit.counts, body, reason }
+}
+
+/// What is given in place of an answer.
+fn failure(reason: Reason) -> Fetched<'static> {
+    Fetched { rcode: Rcode::SERVFAIL, counts: [0; 3], body: &[], reason }
+}
+
+/// What clients are told, when an exchange has failed.
+fn told(reason: exchange::Reason) -> Reason {
+    match reason {
+        exchange::Reason::AllDown | exchange::Reason::Timeout => Reason::UpstreamTimeout,
+        exchange::Reason::Busy => Reason::UpstreamBusy,
+        exchange::Reason::Failed(Failure::Malformed | Failure::Unfit(_)) => Reason::UpstreamInvalid,
+        exchange::Reason::Unreachable | exchange::Reason::Failed(_) => Reason::UpstreamFailed,
+    }
+}
+
+/// A client, among which places are shared out: an address, or with IPv6 the network of a host.
+fn client(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(address) => u32::from(address).into(),
+        IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
+    }
+}
+
+/// Keeps an answer for as long as the policy says.
+fn keep(group: &Group, key: &zonda_cache::Key<'_>, body: &Body, now: Now) {
+    let Some(term) = body.term else { return };
+    let answer = zonda_cache::Answer {
+        kind: body.kind,
+        flags: body.rcode.0,
+        ede: None,
+        counts: body.counts,
+        body: &body.octets,
+    };
+    let lifetime = Lifetime {
+        now_secs: now.monotonic_secs(),
+        ttl_secs: term.ttl_secs,
+        stale_secs: group.policy.stale_secs,
+    };
+    // What is too large for the cache is fetched each time.
+    let _ = group.cache.insert(key, &answer, lifetime);
+}
+
+/// Keeps that there is no answer, so that upstreams are not asked in vain (rfc9520#3.2). Nothing is
+/// kept when nobody was asked: for want of places, or since all are down, which probes watch.
+fn keep_failure(group: &Group, key: &zonda_cache::Key<'_>, reason: exchange::Reason, now: Now) {
+    let limits = group.policy.failure;
+    let limits = match reason {
+        exchange::Reason::AllDown | exchange::Reason::Busy => return,
+        exchange::Reason::Timeout | exchange::Reason::Unreachable => {
+            Limits { secs_max: limits.secs_max.min(UNREACHED_SECS_MAX), ..limits }
+        }
+        exchange::Reason::Failed(_) => limits,
+    };
+    let failure = zonda_cache::Failure { flags: Rcode::SERVFAIL.0, ede: Some(reason.ede()) };
+    group.cache.insert_failure(key, failure, limits, now.monotonic_secs());
+}

@@ -1,0 +1,68 @@
+//! The servers that answer for a zone: as they are configured, and as one thread knows them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use zonda_cache::{Cache, Policy};
+use zonda_upstream::{Member, Pool, Settings};
+use zonda_wire::{Name, Rcode};
+
+use super::dice::Dice;
+
+/// The servers that answer for a zone.
+pub struct Group {
+    /// The zone's name; its SOA record is what a probe asks for.
+    pub apex: Name,
+    /// Where they are; at least one.
+    pub upstreams: Vec<SocketAddr>,
+    /// Whom of them to ask, and how long things may take.
+    pub settings: Settings,
+    /// How long their answers are kept.
+    pub policy: Policy,
+    /// Where.
+    pub cache: Arc<Cache>,
+}
+
+/// All groups, by the number of their [`Forward`](zonda_engine::zones::Forward).
+pub type Groups = HashMap<u32, Arc<Group>>;
+
+/// A group as one thread knows it.
+pub struct KnownGroup {
+    /// As it is configured.
+    pub group: Arc<Group>,
+    /// What is known of each upstream.
+    pub pool: Pool,
+    /// How many of the answers of each upstream had which response code.
+    pub rcodes: Vec<BTreeMap<u16, u64>>,
+    /// When the next probe is due, as far as a timer is set for it.
+    pub probe_at: Option<u64>,
+}
+
+impl KnownGroup {
+    /// One of which nothing is known yet.
+    pub fn new(group: Arc<Group>, dice: &Dice) -> Self {
+        let members = group.upstreams.iter().map(|it| Member::new(false, dice.cookie(*it)));
+        let pool = Pool::new(members.collect(), group.settings);
+        let rcodes = vec![BTreeMap::new(); pool.members.len()];
+        Self { group, pool, rcodes, probe_at: None }
+    }
+
+    /// Counts the response code of an answer.
+    pub fn count_rcode(&mut self, place: usize, rcode: Rcode) {
+        *self.rcodes[place].entry(rcode.0).or_default() += 1;
+    }
+}
+
+/// What a thread tells of the upstreams of a group.
+#[derive(Debug)]
+pub struct Report {
+    /// The number of the group.
+    pub group: u32,
+    /// When this was told; nanoseconds of the monotonic clock.
+    pub at: u64,
+    /// What is known of each, in the order of the configuration.
+    pub members: Vec<Member>,
+    /// How many of the answers of each had which response code.
+    pub rcodes: Vec<BTreeMap<u16, u64>>,
+}

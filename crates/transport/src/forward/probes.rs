@@ -1,0 +1,117 @@
+//! What a forwarder thread does to find that an upstream is back.
+
+use zonda_engine::Now;
+use zonda_upstream::Question;
+use zonda_upstream::check::{Verdict, check};
+use zonda_upstream::exchange::Form;
+use zonda_wire::{Class, Name, Type};
+
+use super::ports::{Cause, Probe, Waiting};
+use super::thread::{Forwarder, Timer};
+use crate::responder::Responder;
+
+/// A probe that was not answered for so long is lost, nanoseconds.
+const PROBE_NANOS: u64 = 1_000_000_000;
+
+impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
+    /// Sets a timer for the next probe to an upstream of a group.
+    pub(super) fn await_probes(&mut self, group: u32) {
+        let Some(known) = self.groups.get_mut(&group) else { return };
+        let at = known.pool.probe_at();
+        if at != known.probe_at {
+            known.probe_at = at;
+            if let Some(at) = at {
+                self.set_timer(at, Timer::Probes(group));
+            }
+        }
+    }
+
+    /// Sends the probes that are due, if the timer of `at` is the last that was set.
+    pub(super) fn send_probes(&mut self, group: u32, at: u64, now: Now) {
+        let Some(known) = self.groups.get_mut(&group) else { return };
+        if known.probe_at != Some(at) {
+            return;
+        }
+        known.probe_at = None;
+        while let Some(upstream) =
+            self.groups.get_mut(&group).and_then(|it| it.pool.take_probe(now.monotonic_nanos))
+        {
+            let probe = Probe { group, upstream, sent_at: now.monotonic_nanos };
+            if !self.send_probe(probe) {
+                self.probe_ended(probe, None, now);
+            }
+        }
+        self.await_probes(group);
+    }
+
+    /// Sends a probe; false when that is not possible.
+    fn send_probe(&mut self, probe: Probe) -> bool {
+        let Some(known) = self.groups.get(&probe.group) else { return false };
+        let member = &known.pool.members[probe.upstream];
+        let form = Form {
+            over_tcp: false,
+            edns: member.edns.is_on(probe.sent_at),
+            mixed_case: member.mixed_case.is_on(probe.sent_at),
+        };
+        let upstream = known.group.upstreams[probe.upstream];
+        let chosen = self.ports.choose(upstream, &self.poller, &mut self.dice);
+        let Ok((port, id)) = chosen else { return false };
+        let (case, mut query) = (self.dice.case_bits(), Vec::new());
+        question(&known.group.apex).write(id, form, &case, &member.cookies, &mut query);
+        self.counters.probes.add(1);
+        let sent = self.ports.send(port, id, Waiting { cause: Cause::Probe(probe), form, query });
+        if sent {
+            let overdue_at = probe.sent_at + PROBE_NANOS;
+            self.set_timer(overdue_at, Timer::ProbeOverdue(port, id, probe));
+        }
+        sent
+    }
+
+    /// Takes a message for a probe; false if it is none.
+    pub(super) fn hear_probe(
+        &mut self,
+        probe: Probe,
+        form: Form,
+        query: &[u8],
+        message: &[u8],
+        now: Now,
+    ) -> bool {
+        let Some(known) = self.groups.get(&probe.group) else { return true };
+        let client = known.pool.members[probe.upstream].cookies.client();
+        let sent = question(&known.group.apex).sent(query, form, client, false);
+        let is_failure = match check(&sent, message) {
+            Verdict::Ignore(_) => return false,
+            Verdict::Failed(_) => true,
+            Verdict::Accept(_) | Verdict::Repeat(_) => false,
+        };
+        self.probe_ended(probe, Some(is_failure), now);
+        true
+    }
+
+    /// Waits no longer for the answer to a probe.
+    pub(super) fn probe_overdue(&mut self, port: usize, id: u16, probe: Probe, now: Now) {
+        let waits = self.ports.waiting(port, id).map(|waiting| waiting.cause);
+        if waits == Some(Cause::Probe(probe)) {
+            self.ports.forget(port, id);
+            self.probe_ended(probe, None, now);
+        }
+    }
+
+    /// Takes note of what came of a probe: nothing, an answer, or a failure in place of one.
+    pub(super) fn probe_ended(&mut self, probe: Probe, failure: Option<bool>, now: Now) {
+        let Some(known) = self.groups.get_mut(&probe.group) else { return };
+        known.pool.probe_ended(now.monotonic_nanos, probe.upstream, probe.sent_at, failure);
+        self.await_probes(probe.group);
+    }
+}
+
+/// What upstreams of a zone are probed with: whoever answers for it knows this record.
+fn question(apex: &Name) -> Question<'_> {
+    Question {
+        name: apex.as_wire(),
+        qtype: Type::SOA,
+        qclass: Class::IN,
+        dnssec_ok: false,
+        checking_disabled: false,
+    }
+}

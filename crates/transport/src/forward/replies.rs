@@ -1,0 +1,57 @@
+//! Replies to queries that waited.
+
+use std::sync::Arc;
+
+use zonda_engine::{Fetched, Now};
+use zonda_netio::{ReplyBatch, UdpSocket};
+
+use super::inbox::{Deferred, Way};
+use crate::responder::Responder;
+
+/// Octets of the longest reply.
+const MESSAGE_MAX: usize = u16::MAX as usize;
+
+/// Writes replies, and gathers those that leave over UDP.
+pub struct Replies<R> {
+    /// Writes them.
+    pub responder: R,
+    /// A query, then its reply.
+    buffer: Box<[u8]>,
+    /// Those over UDP, by the socket that they leave from.
+    batches: Vec<(Arc<UdpSocket>, ReplyBatch)>,
+}
+
+impl<R: Responder> Replies<R> {
+    /// None yet.
+    pub fn new(responder: R) -> Self {
+        Self { responder, buffer: vec![0; MESSAGE_MAX].into(), batches: Vec::new() }
+    }
+
+    /// Answers a query.
+    pub fn answer(&mut self, waiter: Deferred, fetched: &Fetched<'_>, now: Now) {
+        let Deferred { query, peer, way, .. } = waiter;
+        self.buffer[..query.len()].copy_from_slice(&query);
+        let len = self.responder.resume(now, &peer, &mut self.buffer, query.len(), fetched);
+        let reply = &self.buffer[..len];
+        match way {
+            // It is only gone when the connection is.
+            Way::Tcp(sender) => _ = sender.try_send(reply.to_vec()),
+            Way::Udp(_, _) if reply.is_empty() => {}
+            Way::Udp(socket, path) => {
+                let same = |it: &(Arc<UdpSocket>, _)| Arc::ptr_eq(&it.0, &socket);
+                let place = self.batches.iter().position(same).unwrap_or_else(|| {
+                    self.batches.push((socket, ReplyBatch::default()));
+                    self.batches.len() - 1
+                });
+                self.batches[place].1.push(path, reply);
+            }
+        }
+    }
+
+    /// Sends what was gathered.
+    pub fn send(&mut self) {
+        for (socket, batch) in self.batches.iter_mut().filter(|(_, batch)| !batch.is_empty()) {
+            batch.send(socket);
+        }
+    }
+}

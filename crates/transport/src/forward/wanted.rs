@@ -1,0 +1,59 @@
+//! What is asked for, apart from who asks.
+
+use zonda_upstream::Question;
+use zonda_wire::query::{HEADER_BYTES, flag};
+use zonda_wire::{Class, Query, Type};
+
+/// What several clients may want alike.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Wanted {
+    /// The number of the group that is asked.
+    pub group: u32,
+    /// The name, in wire form and lower case.
+    pub name: Box<[u8]>,
+    /// The type.
+    pub qtype: Type,
+    /// The client takes DNSSEC records.
+    pub dnssec_ok: bool,
+    /// The client takes what was not validated.
+    pub checking_disabled: bool,
+}
+
+impl Wanted {
+    /// What a query asks; nothing if it cannot be read, which the engine has done before.
+    pub fn of(group: u32, message: &[u8]) -> Option<Self> {
+        let query = Query::parse(message).ok()?;
+        let name = message[HEADER_BYTES..usize::from(query.name_end)].to_ascii_lowercase().into();
+        Some(Self {
+            group,
+            name,
+            qtype: query.qtype,
+            dnssec_ok: query.dnssec_ok(),
+            checking_disabled: query.flags & flag::CD != 0,
+        })
+    }
+
+    /// The same as upstreams are asked.
+    pub fn question(&self) -> Question<'_> {
+        Question {
+            name: &self.name,
+            qtype: self.qtype,
+            qclass: Class::IN,
+            dnssec_ok: self.dnssec_ok,
+            checking_disabled: self.checking_disabled,
+        }
+    }
+
+    /// Under which the answer is kept; `hash` is that of the name.
+    pub fn cache_key(&self, hash: u64) -> zonda_cache::Key<'_> {
+        zonda_cache::Key {
+            name: &self.name,
+            hash,
+            qtype: self.qtype,
+            qclass: Class::IN,
+            source: self.group,
+            dnssec_ok: self.dnssec_ok,
+            checking_disabled: self.checking_disabled,
+        }
+    }
+}
