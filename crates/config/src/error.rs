@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use zonda_upstream::pool::UPSTREAMS_MAX;
 use zonda_wire::Name;
 
 /// Where a value came from.
@@ -110,6 +111,8 @@ pub enum Contradiction {
     ForwardWithoutName,
     /// A `forward` that says to no server.
     ForwardToNobody,
+    /// One that says to so many servers.
+    ForwardToMany(usize),
     /// A `directory` with `name`.
     DirectoryWithName,
     /// A second zone of the same name.
@@ -209,6 +212,9 @@ impl fmt::Display for Contradiction {
             ),
             Self::ForwardToNobody => {
                 f.write_str("nobody to forward to; write `to = [\"192.0.2.1\"]`")
+            }
+            Self::ForwardToMany(count) => {
+                write!(f, "{count} servers to forward to; keep at most {UPSTREAMS_MAX}")
             }
             Self::DirectoryWithName => {
                 f.write_str("the files of a `directory` name its zones; remove `name`")

@@ -318,6 +318,16 @@ fn a_zone_may_be_answered_by_other_servers() {
 }
 
 #[test]
+fn no_server_of_a_list_is_left_out_in_silence() {
+    let servers = |count: u8| {
+        let forward = (1..=count).map(|octet| format!("192.0.2.{octet},")).collect::<String>();
+        Config::load(None, [], &Flags { forward: Some(forward), ..Flags::default() })
+    };
+    assert_eq!(servers(64).unwrap().config.forwards[0].forward.to.len(), 64);
+    assert!(servers(65).unwrap_err()[0].to_string().contains("at most 64"));
+}
+
+#[test]
 fn servers_to_forward_to_can_be_given_without_a_file() {
     let forward = Some("192.0.2.1,192.0.2.2:54".to_owned());
     let by_flag = Config::load(None, [], &Flags { forward, ..Flags::default() }).unwrap().config;

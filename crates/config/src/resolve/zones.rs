@@ -13,6 +13,7 @@ use std::collections::hash_map::Entry;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use toml::de::DeTable;
+use zonda_upstream::pool::UPSTREAMS_MAX;
 use zonda_wire::Name;
 
 /// Reads all zones. They must not leave `root` or, if it is unset, the directory of the file that
@@ -147,6 +148,9 @@ impl Zones<'_> {
         let Some(forward) = ForwardKeys::read(&mut reader) else { return };
         if forward.to.is_empty() {
             reader.contradict(None, Contradiction::ForwardToNobody);
+        }
+        if forward.to.len() > UPSTREAMS_MAX {
+            reader.contradict(Some("to"), Contradiction::ForwardToMany(forward.to.len()));
         }
         if let (Some(name), Some(access), true) = (keys.name, access, is_new) {
             self.forwards.push(ForwardZone { name: name.to_lowercase(), forward, access });
