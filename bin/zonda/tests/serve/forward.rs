@@ -306,8 +306,8 @@ fn forwarding_takes_one_flag() {
         Zonda::start(env!("CARGO_BIN_EXE_zonda"), &[("example.org", &own)], &["--forward", &to]);
     let reply = ask(zonda.address, &recursive("www.example.net", "A")).unwrap();
     assert_eq!(data(&reply), "192.0.2.7");
-    let log = zonda.process.log("forwarding");
-    assert!(log.contains(&format!("forwarding . to {to}")), "{log}");
+    let line = format!("forwarding . to {to}");
+    wait_until("the log says so", || zonda.process.log("forwarding").contains(&line));
 }
 
 #[test]
@@ -430,4 +430,15 @@ fn a_popular_answer_is_fetched_anew_before_it_expires() {
         server.metric("zonda_forward_refreshes_total") >= 1.0
     });
     assert!(upstream.asked() >= 2);
+}
+
+#[test]
+fn where_nobody_listens_the_next_upstream_is_asked_at_once() {
+    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let sound = Scripted::start(|_, query| vec![answer(query, 7, 60)]);
+    let forwarder = Forwarder::start(&[closed, sound.address], "policy = \"in-order\"");
+    let mut times = forwarder.times(0..100);
+    times.sort();
+    // An answer of a server never heard would be overdue after 200 ms only.
+    assert!(times[90] < Duration::from_millis(100), "{:?}", times[90]);
 }
