@@ -186,10 +186,9 @@ fn help_is_given_and_what_is_not_there_is_refused_with_a_reason() {
     let help = run(ZONDA, &["bench", "load", "-h"]).unwrap();
     assert!(help.status.success() && help.stderr.is_empty());
     for (flags, reason) in [
-        (["-m", "tcp"], "queries go over UDP only"),
-        (["-m", "dot"], "queries go over UDP only"),
-        (["-m", "doh"], "queries go over UDP only"),
-        (["-m", "doq"], "queries go over UDP only"),
+        (["-m", "dot"], "queries go over UDP or TCP"),
+        (["-m", "doh"], "queries go over UDP or TCP"),
+        (["-m", "doq"], "queries go over UDP or TCP"),
         (["-y", "hmac-sha256:key:c2VjcmV0"], "queries cannot be signed"),
     ] {
         let output = run(ZONDA, &[&["bench", "load"], &flags[..]].concat()).unwrap();

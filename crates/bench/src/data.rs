@@ -178,6 +178,9 @@ pub struct Traffic {
     /// anything could be.
     #[serde(default)]
     pub incorrect: u64,
+    /// How often a connection was opened again, because the server had closed it.
+    #[serde(default)]
+    pub reconnects: u64,
     /// Replies by RCODE.
     pub rcodes: BTreeMap<String, u64>,
 }

@@ -11,7 +11,7 @@
 //! | [`clock`] | the time of day where this machine is |
 //! | [`poller`], [`wake`] | waits for any of several descriptors; wakes who waits |
 //! | [`stop`] | ends a thread that blocks in a receive call |
-//! | [`tcp`] | a listening TCP socket |
+//! | [`tcp`] | listening TCP sockets, and connections to others |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
 //! | [`supervisor`] | socket activation and state notices of systemd |
 //! | [`memory`] | huge pages |

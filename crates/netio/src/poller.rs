@@ -32,7 +32,18 @@ impl Poller {
 
     /// Adds a descriptor; closing it takes it out.
     pub fn add(&self, descriptor: &impl AsFd, number: usize) -> io::Result<()> {
-        let mut event = epoll_event { events: libc::EPOLLIN as u32, u64: number as u64 };
+        self.add_for(libc::EPOLLIN, descriptor, number)
+    }
+
+    /// Adds a descriptor that is told of when it can be read or written after it could not; closing
+    /// it takes it out.
+    pub fn add_for_both(&self, descriptor: &impl AsFd, number: usize) -> io::Result<()> {
+        self.add_for(libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET, descriptor, number)
+    }
+
+    /// Adds a descriptor for these events.
+    fn add_for(&self, events: c_int, descriptor: &impl AsFd, number: usize) -> io::Result<()> {
+        let mut event = epoll_event { events: events as u32, u64: number as u64 };
         let descriptor = descriptor.as_fd().as_raw_fd();
         // SAFETY: the kernel reads one event.
         check(unsafe {
@@ -91,6 +102,18 @@ mod tests {
         poller.add(&busy, 2).unwrap();
         quiet.send_to(b"x", busy.local_addr().unwrap()).unwrap();
         assert_eq!(poller.wait(Duration::from_secs(5)).unwrap().collect::<Vec<_>>(), [2]);
+    }
+
+    #[test]
+    fn a_descriptor_added_for_both_is_told_of_once_for_each_change() {
+        let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.add_for_both(&socket, 7).unwrap();
+        let mut told = |limit| poller.wait(Duration::from_millis(limit)).unwrap().count();
+        assert_eq!((told(5000), told(20)), (1, 0));
+        peer.send_to(b"x", socket.local_addr().unwrap()).unwrap();
+        assert_eq!((told(5000), told(20)), (1, 0));
     }
 
     #[test]

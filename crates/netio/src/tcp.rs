@@ -1,7 +1,8 @@
-//! A listening TCP socket.
+//! TCP sockets: listening ones, and connections to others.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
@@ -43,4 +44,65 @@ pub fn listen(address: SocketAddr, options: &TcpOptions) -> io::Result<TcpListen
     socket.listen(i32::from(options.backlog))?;
     socket.set_nonblocking(true)?;
     Ok(socket.into())
+}
+
+/// Connects to `server`, from `local` if it matters, with buffers of so many octets or as near as
+/// the system allows. Waits for as long as `wait` says; without it, the kernel goes on connecting,
+/// and tells by a read whether it has failed. The connection itself does not block.
+pub fn connect(
+    server: SocketAddr,
+    local: Option<SocketAddr>,
+    buffer_octets: usize,
+    wait: Option<Duration>,
+) -> io::Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(server), Type::STREAM, Some(Protocol::TCP))?;
+    if let Some(local) = local {
+        // Connections from the same port before may be in TIME_WAIT.
+        socket.set_reuse_address(true)?;
+        socket.bind(&local.into())?;
+    }
+    socket.set_recv_buffer_size(buffer_octets)?;
+    socket.set_send_buffer_size(buffer_octets)?;
+    socket.set_tcp_nodelay(true)?;
+    if let Some(wait) = wait {
+        socket.connect_timeout(&server.into(), wait)?;
+        socket.set_nonblocking(true)?;
+    } else {
+        socket.set_nonblocking(true)?;
+        match socket.connect(&server.into()) {
+            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(socket.into())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::Poller;
+    use std::io::{ErrorKind, Read, Write};
+
+    #[test]
+    fn a_connection_is_told_of_when_it_is_there_and_reads_tell_when_it_is_not() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut poller = Poller::new().unwrap();
+        let mut stream = connect(address, None, 1 << 16, None).unwrap();
+        poller.add_for_both(&stream, 1).unwrap();
+        assert_eq!(poller.wait(Duration::from_secs(5)).unwrap().collect::<Vec<_>>(), [1]);
+        stream.write_all(b"hello").unwrap();
+        listener.accept().unwrap().0.read_exact(&mut [0; 5]).unwrap();
+        drop((listener, stream));
+
+        let mut stream = connect(address, None, 1 << 16, None).unwrap();
+        poller.add_for_both(&stream, 2).unwrap();
+        assert_eq!(poller.wait(Duration::from_secs(5)).unwrap().collect::<Vec<_>>(), [2]);
+        let error = stream.read(&mut [0; 1]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
+        let limit = Some(Duration::from_secs(5));
+        assert!(connect(address, None, 1 << 16, limit).is_err());
+    }
 }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::time::Duration;
-use zonda_bench::load::{Form, Mode, Names, Pace, Plan, Queries};
+use zonda_bench::load::{Form, Mode, Names, Pace, Plan, Queries, Transport};
 use zonda_wire::Type;
 
 /// Whom to load with what.
@@ -20,8 +20,8 @@ pub struct Target {
     #[arg(short = 'f', value_name = "FAMILY")]
     family: Option<Family>,
     /// How to send
-    #[arg(short = 'm', value_name = "MODE", default_value = "udp", value_parser = transport)]
-    mode: String,
+    #[arg(short = 'm', value_name = "udp|tcp", default_value = "udp", value_parser = transport)]
+    mode: Transport,
     /// Send from this address
     #[arg(short = 'a', value_name = "ADDRESS")]
     local: Option<IpAddr>,
@@ -124,6 +124,7 @@ impl Target {
         };
         let mut plan = Plan::new(server, queries);
         plan.local = (self.local.is_some() || self.local_port > 0).then(|| self.local_of(server));
+        plan.transport = self.mode;
         plan.threads = self.threads;
         // A client that may never send is none.
         plan.sockets = match mode {
@@ -187,13 +188,14 @@ fn record_type(text: &str) -> Result<Type, String> {
 }
 
 /// Refuses transports that there are not.
-fn transport(text: &str) -> Result<String, String> {
+fn transport(text: &str) -> Result<Transport, String> {
     match text {
-        "udp" => Ok(text.to_owned()),
-        "tcp" | "dot" | "doh" | "doq" => {
-            Err("queries go over UDP only; TCP, TLS, HTTPS and QUIC are not there yet".to_owned())
+        "udp" => Ok(Transport::Udp),
+        "tcp" => Ok(Transport::Tcp),
+        "dot" | "doh" | "doq" => {
+            Err("queries go over UDP or TCP; TLS, HTTPS and QUIC are not there yet".to_owned())
         }
-        _ => Err("expected udp".to_owned()),
+        _ => Err("expected udp or tcp".to_owned()),
     }
 }
 

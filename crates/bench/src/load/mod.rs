@@ -10,7 +10,7 @@
 //! | `ledger` | queries that wait, by message ID |
 //! | `check` | whether a message is the reply to a query |
 //! | [`expected`] | what the replies are to say |
-//! | `udp` | sockets |
+//! | `clients`, `udp`, `tcp` | clients over one transport or another |
 //! | `tally` | what is counted |
 //! | `server_sockets` | the sockets of a server on this machine: drops, owner |
 //! | [`guard`] | whom the generator may load without being told |
@@ -21,6 +21,7 @@
 //! Deliberately absent: retries. A query without reply is lost.
 
 mod check;
+mod clients;
 pub mod dnsperf;
 pub mod expected;
 pub mod guard;
@@ -32,6 +33,7 @@ pub mod queries;
 mod server_sockets;
 mod supply;
 mod tally;
+mod tcp;
 pub mod text;
 mod udp;
 mod worker;
@@ -63,6 +65,8 @@ pub struct Plan {
     /// What from, if it matters. Port 0 lets the kernel choose for each client; another one is that
     /// of the first client, and those above it belong to the next ones.
     pub local: Option<SocketAddr>,
+    /// Over what.
+    pub transport: Transport,
     /// What to ask.
     pub queries: Arc<Queries>,
     /// What the replies are to say, if they are held to anything but their queries.
@@ -104,6 +108,7 @@ impl Plan {
         Self {
             server,
             local: None,
+            transport: Transport::Udp,
             queries: Arc::new(queries),
             expected: None,
             mode: Mode::Closed { outstanding: 100, rate_max: None },
@@ -173,6 +178,10 @@ impl Plan {
         if self.spin && self.cpus.len() < self.threads {
             return Err(LoadError::Plan("a thread that spins needs a CPU of its own"));
         }
+        let is_datagram_call = self.segment || self.pace == Pace::Dnsperf;
+        if self.transport == Transport::Tcp && is_datagram_call {
+            return Err(LoadError::Plan("over TCP, queries leave as many together as are due"));
+        }
         if self.timeout.is_zero() {
             return Err(LoadError::Plan("a timeout of 0 loses every query"));
         }
@@ -186,6 +195,15 @@ impl Plan {
 
 /// Queries per second that may be asked for; beyond any machine, and exact as `f64`.
 const RATE_MAX: f64 = 1e8;
+
+/// What carries queries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// A datagram each.
+    Udp,
+    /// A connection for each client, on which queries do not wait for one another.
+    Tcp,
+}
 
 /// When a query is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -267,7 +285,11 @@ impl std::error::Error for LoadError {}
 pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outcome, LoadError> {
     plan.check()?;
     let supply = Supply::new(plan.count(), plan.rate());
-    let drops_before = server_sockets::drops(plan.server);
+    let drops = || match plan.transport {
+        Transport::Udp => server_sockets::drops(plan.server),
+        Transport::Tcp => 0,
+    };
+    let drops_before = drops();
     let (sender, reports) = mpsc::channel::<Report>();
     let mut workers = Vec::with_capacity(plan.threads);
     let mut first_client = 0;
@@ -301,8 +323,7 @@ pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outc
     let deadline_secs = plan.end.after.map_or(f64::INFINITY, |after| after.as_secs_f64());
     let mut outcome = gatherer.finish(&finished, deadline_secs);
     // Sockets that a server closes meanwhile take their counts along.
-    let drops = server_sockets::drops(plan.server).saturating_sub(drops_before);
-    outcome.traffic.dropped_by_server = drops;
+    outcome.traffic.dropped_by_server = drops().saturating_sub(drops_before);
     outcome.is_interrupted = plan.is_stopped();
     Ok(outcome)
 }

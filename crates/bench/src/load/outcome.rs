@@ -167,6 +167,7 @@ impl Gatherer {
         let by_rcode = self.total.latencies_by_rcode();
         let mut traffic = self.total.traffic();
         traffic.dropped_by_generator = threads.iter().map(|thread| thread.dropped).sum();
+        traffic.reconnects = threads.iter().map(|thread| thread.reconnects).sum();
         Outcome {
             seconds: deadline_secs.min(last_nanos as f64 / 1e9),
             traffic,

@@ -142,7 +142,8 @@ impl Tally {
         named.collect()
     }
 
-    /// As it is written to JSON; drops in socket buffers are known to others.
+    /// As it is written to JSON; drops in socket buffers and reconnects are known
+    /// to others.
     pub fn traffic(&self) -> data::Traffic {
         let by_rcode = self.latencies_by_rcode();
         data::Traffic {
@@ -156,6 +157,7 @@ impl Tally {
             late: self.late,
             wrong: self.wrong,
             incorrect: self.incorrect,
+            reconnects: 0,
             rcodes: by_rcode.into_iter().map(|(name, one)| (name, one.len())).collect(),
         }
     }

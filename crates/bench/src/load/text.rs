@@ -25,6 +25,7 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     let oddities = [
         ("wrong", traffic.wrong, "not a reply to their query"),
         ("incorrect", traffic.incorrect, "answered, but not as expected"),
+        ("reconnects", traffic.reconnects, "connections that the server had closed"),
         ("duplicate", traffic.duplicate, "second replies to one query"),
         ("late", traffic.late, "after the timeout"),
         ("unexpected", traffic.unexpected, "to no query"),

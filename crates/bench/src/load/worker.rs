@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use zonda_netio::Poller;
 
 use super::check;
+use super::clients::Clients;
 use super::ledger::{Ledger, Match};
 use super::supply::Supply;
 use super::tally::Tally;
-use super::udp::UdpClients;
 use super::{LoadError, Mode, Plan};
 
 /// Queries sent by one call.
@@ -49,6 +49,8 @@ pub struct Finished {
     pub cpu_secs: f64,
     /// Datagrams that its sockets had no room for.
     pub dropped: u64,
+    /// How often its clients connected again.
+    pub reconnects: u64,
 }
 
 /// A thread's state.
@@ -67,8 +69,8 @@ pub struct Worker<'a> {
     outstanding_max: usize,
     /// Waits for replies.
     poller: Poller,
-    /// Sockets.
-    clients: UdpClients,
+    /// Sockets or connections.
+    clients: Clients,
     /// Room for a query that is made when it is sent.
     scratch: Vec<u8>,
     /// What each client waits for.
@@ -112,7 +114,7 @@ impl<'a> Worker<'a> {
             deadline_nanos: plan.end.after.map_or(u64::MAX, |after| after.as_nanos() as u64),
             timeout_nanos: plan.timeout.as_nanos() as u64,
             outstanding_max,
-            clients: UdpClients::connect(plan, numbers, &poller)?,
+            clients: Clients::connect(plan, numbers, &poller)?,
             poller,
             ledgers: (0..clients)
                 .map(|_| Ledger::new((outstanding_max / clients).saturating_add(1)))
@@ -153,7 +155,8 @@ impl<'a> Worker<'a> {
         self.report(true);
         let cpu = zonda_netio::process::thread_cpu_time().map_err(LoadError::System)?;
         let (last_nanos, dropped) = (self.last_nanos, self.clients.dropped());
-        Ok(Finished { last_nanos, cpu_secs: cpu.as_secs_f64(), dropped })
+        let reconnects = self.clients.reconnects();
+        Ok(Finished { last_nanos, cpu_secs: cpu.as_secs_f64(), dropped, reconnects })
     }
 
     /// Nanoseconds since the run began.
@@ -182,6 +185,7 @@ impl<'a> Worker<'a> {
             if free == 0 {
                 return false;
             }
+            self.clients.reconnect(self.turn, now, &self.poller);
             let room = self.room(self.turn).min(free);
             if room > 0 {
                 let numbers = self.supply.take(width.min(room as u64), now);
@@ -204,6 +208,9 @@ impl<'a> Worker<'a> {
     /// Queries that a client may send now, if not too many wait already; all clients have an equal
     /// share, and turns when there are more of them than queries.
     fn room(&self, place: usize) -> usize {
+        if !self.clients.is_open(place) {
+            return 0;
+        }
         let ledger = &self.ledgers[place];
         let share = self.outstanding_max.div_ceil(self.ledgers.len());
         share.saturating_sub(ledger.waiting()).min(ledger.room())
@@ -259,15 +266,18 @@ impl<'a> Worker<'a> {
             let place = self.ready[index];
             let mut has_more = true;
             while has_more {
-                has_more = self.clients.receive(place);
+                let now = self.start.elapsed().as_nanos() as u64;
+                has_more = self.clients.receive(place, now);
                 let now = self.start.elapsed().as_nanos() as u64;
                 let ledger = &mut self.ledgers[place];
                 let (tally, last_nanos) = (&mut self.tally, &mut self.last_nanos);
                 let (plan, scratch) = (self.plan, &mut self.scratch);
                 let mut book = Book { plan, ledger, tally, scratch, last_nanos };
-                for reply in self.clients.replies() {
-                    book.enter(reply, now, self.timeout_nanos);
-                }
+                let timeout_nanos = self.timeout_nanos;
+                self.clients.each_reply(|reply| book.enter(reply, now, timeout_nanos));
+            }
+            if self.clients.has_closed(place) {
+                self.tally.lost += self.ledgers[place].give_up_before(u64::MAX);
             }
         }
     }
