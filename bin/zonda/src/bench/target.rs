@@ -28,7 +28,8 @@ pub struct Target {
     /// Send from this port, and those above it if there are several clients
     #[arg(short = 'x', value_name = "PORT", default_value_t = 0)]
     local_port: u16,
-    /// A file with a name and a type on each line, perhaps compressed (gzip); - is standard input
+    /// A file with a name and a type on each line, or a capture whose questions are asked (pcap),
+    /// perhaps compressed (gzip); - is standard input
     #[arg(short = 'd', value_name = "FILE", default_value = "-")]
     queries: PathBuf,
     /// Ask for random names instead: zipf:EXPONENT:COUNT.NAME (some often, most seldom),

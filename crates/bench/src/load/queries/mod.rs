@@ -4,6 +4,7 @@
 //! file is read piece by piece, so that it takes no more memory than its messages. Generated ones
 //! take none: they are written anew, also when a reply is held to its query.
 
+mod capture;
 mod frame;
 mod generated;
 pub(super) mod input;
@@ -83,15 +84,15 @@ enum Source {
 }
 
 impl Queries {
-    /// Reads a file of lines with a name and a type, as dnsperf takes them, or the same compressed
-    /// by gzip; `-` is standard input.
+    /// Reads a file of lines with a name and a type, as dnsperf takes them, or a capture of a
+    /// network (pcap), or either compressed by gzip; `-` is standard input.
     ///
     /// # Errors
     /// What cannot be read, with file and line.
     pub fn read(path: &Path, form: &Form) -> Result<Self, QueriesError> {
         let file = input::open(path);
         let file = file.map_err(|error| QueriesError::File(path.to_owned(), error))?;
-        Self::gather(file, path, form)
+        Self::from_reader(file, path, form)
     }
 
     /// Reads lines as [`read`](Self::read) does.
@@ -99,13 +100,25 @@ impl Queries {
     /// # Errors
     /// The first line that is wrong.
     pub fn from_lines(lines: &str, form: &Form) -> Result<Self, QueriesError> {
-        Self::gather(lines.as_bytes(), Path::new("queries"), form)
+        Self::from_reader(lines.as_bytes(), Path::new("queries"), form)
     }
 
-    /// Reads what comes from `path`.
-    fn gather(file: impl io::BufRead, path: &Path, form: &Form) -> Result<Self, QueriesError> {
+    /// Reads lines or a capture that come from `path`, already unpacked.
+    ///
+    /// # Errors
+    /// What cannot be read, with file and line.
+    pub fn from_reader(
+        file: impl io::BufRead,
+        path: &Path,
+        form: &Form,
+    ) -> Result<Self, QueriesError> {
+        let peeked = input::peek(file, capture::MAGIC_OCTETS);
+        let (start, file) = peeked.map_err(|error| QueriesError::File(path.to_owned(), error))?;
         let mut gathering = Gathering::new(form);
-        text::parse(file, path, &mut gathering)?;
+        match capture::is_capture(&start) {
+            true => capture::parse(file, path, &mut gathering)?,
+            false => text::parse(file, path, &mut gathering)?,
+        }
         gathering.finish().ok_or_else(|| QueriesError::Empty(path.to_owned()))
     }
 
@@ -165,6 +178,14 @@ impl Gathering {
         self.frame.end(qtype, qclass, &mut self.octets);
         self.ends.push(self.octets.len());
         Ok(())
+    }
+
+    /// Adds a question whose name is in wire form.
+    fn ask_wire(&mut self, name: &[u8], qtype: Type, qclass: Class) {
+        self.frame.begin(&mut self.octets);
+        self.octets.extend_from_slice(name);
+        self.frame.end(qtype, qclass, &mut self.octets);
+        self.ends.push(self.octets.len());
     }
 
     /// All of them; nothing if there are none.
