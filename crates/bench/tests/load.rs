@@ -209,6 +209,16 @@ fn a_run_ends_with_its_time_and_a_rate_holds_it_back() {
 }
 
 #[test]
+fn the_generator_sleeps_while_it_waits_for_the_last_replies() {
+    let server = ScriptedServer::start(vec![Act::Drop]);
+    let mut plan = plan(&server, u64::MAX);
+    plan.end = End { after: Some(Duration::from_millis(100)), ..End::default() };
+    let outcome = run(&plan);
+    assert_eq!(counts(&outcome), ([10, 0, 10], [0; 5]));
+    assert!(outcome.cpu_secs < 0.5, "{} of about a second", outcome.cpu_secs);
+}
+
+#[test]
 fn progress_is_told_every_second() {
     let server = ScriptedServer::start(vec![Act::Answer]);
     let mut plan = plan(&server, 130);

@@ -171,7 +171,9 @@ impl<'a> Worker<'a> {
             Some(due) if now < self.deadline_nanos && due > now => due.min(sweep),
             _ => sweep,
         };
-        let nanos = due.min(self.deadline_nanos.max(now)).saturating_sub(now);
+        // After the deadline, nothing but replies and their timeouts is waited for.
+        let end = if now < self.deadline_nanos { self.deadline_nanos } else { u64::MAX };
+        let nanos = due.min(end).saturating_sub(now);
         let limit = Duration::from_nanos(nanos).min(WAIT_MAX);
         if self.plan.spin { limit.saturating_sub(WAKE_UP_MAX) } else { limit }
     }
