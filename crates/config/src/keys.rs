@@ -114,7 +114,7 @@ section! {
     /// has lost a query, is helped out by another in any case.
     policy: Policy = "fastest";
     /// Queries that may wait for one server at a time, for each thread that asks.
-    outstanding_max: u32 = "10000", from "1" to "100000";
+    outstanding_max: u32 = "100000", from "1" to "100000";
     /// After how long without answer a client gets SERVFAIL. An answer is waited for twice as long,
     /// to be kept for the next.
     timeout: Duration = "5s", from "100 ms" to "1m";

@@ -28,7 +28,7 @@ use crate::responder::Responder;
 
 /// Fetches at once. Those that nobody waits for any more go on for a while, so that they can be
 /// more than the queries that wait.
-const FETCHES_MAX: usize = 65_536;
+const FETCHES_MAX: usize = 32_768;
 /// Queries that wait for one of them.
 const WAITERS_MAX: usize = 1024;
 /// Octets of the longest body.

@@ -34,8 +34,9 @@ use crate::responder::Responder;
 const INBOX: usize = usize::MAX;
 /// Longest wait.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// Queries that wait at once.
-const WAITING_MAX: u32 = 16_384;
+/// Queries that wait at once. Even if each is asked as often as can be, that is less than upstreams
+/// take by default, so that this bound bites before theirs: it drops the oldest, they refuse all.
+const WAITING_MAX: u32 = 8192;
 /// How long a stopped thread goes on fetching what clients wait for.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
