@@ -3,9 +3,10 @@
 //! Workers put fixed-size events into a bounded channel and never wait: what does not fit is
 //! dropped and counted.
 
-use std::fs::OpenOptions;
-use std::io::{self, BufWriter, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -141,8 +142,29 @@ type Target = BufWriter<Box<dyn Write + Send>>;
 fn open(output: &Output) -> io::Result<Target> {
     Ok(BufWriter::new(match output {
         Output::Stdout => Box::new(io::stdout()),
-        Output::File(path) => Box::new(OpenOptions::new().create(true).append(true).open(path)?),
+        Output::File(path) => Box::new(open_file(path)?),
     }))
+}
+
+/// Opens a file to be appended to. A process that was killed while it wrote may have left half a
+/// line, which ours must not go on.
+fn open_file(path: &Path) -> io::Result<File> {
+    let ends_in_half_a_line = fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() > 0)
+        && last_octet(path)? != b'\n';
+    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    if ends_in_half_a_line {
+        file.write_all(b"\n")?;
+    }
+    Ok(file)
+}
+
+/// The last octet of a file that is not empty.
+fn last_octet(path: &Path) -> io::Result<u8> {
+    let mut file = File::open(path)?;
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last[0])
 }
 
 /// The thread that writes.

@@ -16,7 +16,7 @@ fn a_reload_under_load_answers_every_query_from_the_old_zone_or_the_new() {
         assert_eq!(status, 200, "{body}");
         assert_eq!(server.version(), format!("\"version {version}\""));
     }
-    load.into_iter().for_each(|load| load.finish(100));
+    load.into_iter().for_each(|load| load.finish(20));
 }
 
 #[test]
