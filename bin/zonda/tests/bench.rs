@@ -110,6 +110,32 @@ fn a_suite_is_measured_from_start_to_end_and_leaves_nothing() {
     is_compared(&folder, &json, run);
 }
 
+#[test]
+fn dnsperf_asks_in_the_place_of_the_generator() {
+    let folder = Folder::new("by-dnsperf");
+    let suite = folder.write("small.toml", SUITE);
+    let json = folder.path().join("run.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+    command.args(["bench", "suite", "--max-foreign", "100", "--pace", "dnsperf", "--seconds", "1"]);
+    command.args(["--rounds", "1", "--against", "zonda", "--json"]).arg(&json).arg(&suite);
+    let output = command.env_remove("ZONDA").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+    let run: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    assert!(run["method"]["pace"].as_str().unwrap().starts_with("dnsperf 2."), "{run}");
+    for cell in run["cells"].as_array().unwrap() {
+        let round = &cell["rounds"][0];
+        let (traffic, latency) = (&round["traffic"], &round["latency"]);
+        assert!(traffic["completed"].as_u64().unwrap() > 100, "{round}");
+        let rcodes = traffic["rcodes"].as_object().unwrap().values();
+        assert_eq!(traffic["completed"], rcodes.map(|n| n.as_u64().unwrap()).sum::<u64>());
+        assert!(latency["mean"].as_f64().unwrap() > 0.0, "{round}");
+        assert!(latency["percentiles"].as_array().unwrap().is_empty(), "{round}");
+        // Its CPU time is not that of others.
+        assert!(round["load_cpu_secs"].as_f64().unwrap() > 0.05, "{round}");
+    }
+}
+
 /// One run becomes a page or tables, several become pages with an index.
 fn is_shown(folder: &Folder, json: &Path) {
     let (page, pages) = (folder.path().join("run.html"), folder.path().join("pages"));

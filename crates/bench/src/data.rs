@@ -64,7 +64,7 @@ pub struct Method {
     pub rounds: usize,
     /// Load before each round that counts for nothing.
     pub warm_up_secs: f64,
-    /// How queries were sent: `batch` or `dnsperf`.
+    /// How the queries of rounds were sent: in a `batch`, or by dnsperf: then its name and version.
     pub pace: String,
     /// CPUs of the servers.
     pub server_cpus: Vec<usize>,

@@ -59,7 +59,7 @@ pub fn tree(process: u32) -> Vec<u32> {
 pub fn usage(process: u32) -> Usage {
     let mut usage = Usage::default();
     for process in tree(process) {
-        let (user, system) = cpu_ticks(&read(&format!("/proc/{process}/stat")));
+        let [user, system] = ticks(&read(&format!("/proc/{process}/stat")), OWN);
         let mut exact_secs = 0.0;
         for thread in numbers_in(&format!("/proc/{process}/task")) {
             exact_secs += run_secs(&read(&format!("/proc/{process}/task/{thread}/schedstat")));
@@ -72,6 +72,12 @@ pub fn usage(process: u32) -> Usage {
         usage.system_secs += system;
     }
     usage
+}
+
+/// CPU time of the children of this process that have ended and been waited for, and of all below
+/// them; known to 10 ms.
+pub fn reaped_secs() -> f64 {
+    ticks(&read("/proc/self/stat"), REAPED).iter().sum::<u64>() as f64 / TICKS_PER_SEC
 }
 
 /// Proportional set size of the tree: memory that forked workers share counts once.
@@ -157,13 +163,18 @@ fn field(text: &str, label: &str) -> u64 {
     value.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or_default()
 }
 
-/// User and system time in `/proc/PID/stat`, fields 14 and 15 of proc(5).
-fn cpu_ticks(stat: &str) -> (u64, u64) {
+/// User and system time in `/proc/PID/stat`.
+const OWN: usize = 14;
+/// The same of children that were waited for.
+const REAPED: usize = 16;
+
+/// Two neighbours in `/proc/PID/stat`, counted from 1 as in proc(5), from 3 on.
+fn ticks(stat: &str, field: usize) -> [u64; 2] {
     // The second field is the program's name in brackets and may hold anything, brackets too.
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let mut fields = after_name.split_whitespace().skip(11);
+    let mut fields = after_name.split_whitespace().skip(field - 3);
     let mut next = || fields.next().and_then(|ticks| ticks.parse().ok()).unwrap_or_default();
-    (next(), next())
+    [next(), next()]
 }
 
 /// CPU time in `/proc/PID/task/TID/schedstat`; 0 if the kernel does not count it.
@@ -220,8 +231,9 @@ mod tests {
     #[test]
     fn a_program_name_with_brackets_and_blanks_does_not_move_the_fields() {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 10 0 0 0 123 45 6 7 20 0 1 0 99";
-        assert_eq!(cpu_ticks(stat), (123, 45));
-        assert_eq!(cpu_ticks(""), (0, 0));
+        assert_eq!(ticks(stat, OWN), [123, 45]);
+        assert_eq!(ticks(stat, REAPED), [6, 7]);
+        assert_eq!(ticks("", OWN), [0, 0]);
     }
 
     #[test]

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use zonda_bench::data::Run;
-use zonda_bench::load::Pace;
 use zonda_bench::report::{self, json};
 use zonda_bench::suite::{self, Options, Step};
 
@@ -51,9 +50,9 @@ pub struct Suite {
     /// Install CoreDNS (`go`) and DinoDNS (`npm`) into ~/.cache/zonda/bench if they are missing
     #[arg(long)]
     install: bool,
-    /// How many queries one call sends; batches make the server cheaper, too
+    /// How the queries of rounds are sent; batches make the server cheaper, too
     #[arg(long, value_enum, default_value = "batch")]
-    pace: PaceName,
+    pace: Pace,
     /// Repeat a round when other processes used more of the machine; 5 by default
     #[arg(long, value_name = "PERCENT", value_parser = positive_number)]
     max_foreign: Option<f64>,
@@ -65,12 +64,12 @@ pub struct Suite {
     html: Option<PathBuf>,
 }
 
-/// How many queries one call sends.
-#[derive(Clone, Copy, ValueEnum)]
-enum PaceName {
-    /// As many as are due
+/// How queries are sent.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Pace {
+    /// As many with one call as are due
     Batch,
-    /// One, as dnsperf does
+    /// One by one, by dnsperf itself, to compare with what was measured with it
     Dnsperf,
 }
 
@@ -99,10 +98,7 @@ impl Suite {
             server_cpus: self.server_cpus.clone(),
             load_cpus: self.load_cpus.clone(),
             install: self.install,
-            pace: match self.pace {
-                PaceName::Batch => Pace::Batch,
-                PaceName::Dnsperf => Pace::Dnsperf,
-            },
+            by_dnsperf: self.pace == Pace::Dnsperf,
             foreign_cpu_max: self.max_foreign.map(|percent| percent / 100.0),
             stop: Arc::clone(&interrupt.stop),
         };

@@ -60,8 +60,8 @@ fn program(kind: &Kind) -> Option<PathBuf> {
     if kind.program == "self" { env::current_exe().ok() } else { in_folders(&kind.program) }
 }
 
-/// The first file of this name.
-fn in_folders(name: &str) -> Option<PathBuf> {
+/// The first file of this name in PATH, the folders of servers, and those of `go install`.
+pub fn in_folders(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin"].map(PathBuf::from);
     let go = env::var_os("GOBIN").map(PathBuf::from);
@@ -90,7 +90,7 @@ fn numbers(version: &str) -> Vec<u32> {
 }
 
 /// What a program says of its version.
-fn printed_version(program: &Path, arguments: &[String]) -> String {
+pub fn printed_version(program: &Path, arguments: &[String]) -> String {
     if arguments.is_empty() {
         return String::new();
     }

@@ -35,6 +35,8 @@ pub struct Stock {
     zones_folder: PathBuf,
     /// The queries.
     pub queries: Queries,
+    /// The same as a file, a line each.
+    pub queries_file: PathBuf,
     /// What tells that a server is up.
     ready: Vec<Question>,
     /// How long that may take.
@@ -55,6 +57,8 @@ impl Stock {
         let zones = write_zones(&zones_folder, place.zones(&workload.zones)?)?;
         let lines = place.queries(workload)?;
         let queries = Queries::from_lines(&lines, &Form::default()).map_err(BedError::Queries)?;
+        let queries_file = folder.join("queries");
+        fs::write(&queries_file, &lines)?;
         let ready = place.ready(workload)?;
         let ready = ready.iter().map(|text| Question::parse(text)).collect::<Result<_, _>>()?;
         let upstream = match (&workload.upstream, upstream) {
@@ -66,7 +70,7 @@ impl Stock {
             _ => None,
         };
         let start_max = Duration::from_secs(workload.start_secs_max);
-        Ok(Self { zones, zones_folder, queries, ready, start_max, upstream })
+        Ok(Self { zones, zones_folder, queries, queries_file, ready, start_max, upstream })
     }
 }
 

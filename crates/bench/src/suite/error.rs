@@ -19,6 +19,8 @@ pub enum SuiteError {
     System(io::Error),
     /// The server behind forwarders is not there.
     Upstream(String),
+    /// dnsperf shall ask, and is not there.
+    NoDnsperf,
     /// No workload, place or server is left.
     Nothing,
 }
@@ -55,6 +57,7 @@ impl fmt::Display for SuiteError {
             Self::Stock(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
             Self::Upstream(reason) => write!(f, "the upstream is missing: {reason}"),
+            Self::NoDnsperf => f.write_str("`dnsperf` is not installed: apt-get install dnsperf"),
             Self::Nothing => f.write_str("nothing is left to measure"),
         }
     }

@@ -1,11 +1,13 @@
 //! One round of one server, and its latency at a rate.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use std::{process, thread};
+use std::{fmt, process, thread};
 
 use super::bed::Bed;
-use crate::data::{LoadPoint, Round};
+use super::dnsperf::{Dnsperf, DnsperfError};
+use crate::data::{Latency, LoadPoint, Round, Traffic};
 use crate::load::{self, End, LoadError, Mode, Outcome, Plan};
 use crate::procfs::{self, Usage};
 
@@ -19,18 +21,63 @@ pub fn warm_up(plan: &Plan, seconds: f64) -> Result<(), LoadError> {
     Ok(())
 }
 
+/// Who sends the queries of a round.
+#[derive(Clone, Debug)]
+pub enum Generator {
+    /// The one of this crate.
+    Own,
+    /// dnsperf.
+    Dnsperf(Dnsperf),
+}
+
+/// What came of asking.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// How long it took.
+    pub seconds: f64,
+    /// Queries and replies.
+    pub traffic: Traffic,
+    /// Time from query to reply.
+    pub latency: Latency,
+    /// CPU time of whoever asked.
+    pub cpu_secs: f64,
+}
+
+impl Generator {
+    /// Follows the plan; dnsperf takes its queries from a file.
+    fn ask(&self, plan: &Plan, queries: &Path) -> Result<Asked, MeasureError> {
+        match self {
+            Self::Dnsperf(dnsperf) => dnsperf.ask(plan, queries).map_err(MeasureError::Dnsperf),
+            Self::Own => {
+                let outcome = load::run(plan, None).map_err(MeasureError::Load)?;
+                let Outcome { seconds, traffic, latency, cpu_secs, .. } = outcome;
+                Ok(Asked { seconds, traffic, latency, cpu_secs })
+            }
+        }
+    }
+}
+
 /// Follows the plan and reads what it cost. A round is measured as a whole: what the server did
 /// before the first and after the last query counts, as it does for everybody.
-pub fn round(number: usize, bed: &Bed, plan: &Plan) -> Result<Round, LoadError> {
-    let (outcome, server, foreign_cpu) = run(bed, plan)?;
+pub fn round(
+    number: usize,
+    bed: &Bed,
+    plan: &Plan,
+    (generator, queries): (&Generator, &Path),
+) -> Result<Round, MeasureError> {
+    let before = Reading::take(bed);
+    let mut asked = generator.ask(plan, queries)?;
+    let after = Reading::take(bed);
+    asked.traffic.dropped_by_server = after.drops_since(&before);
+    let (server, foreign_cpu) = (after.server.since(&before.server), after.foreign_share(&before));
     Ok(Round {
         number,
-        seconds: outcome.seconds,
-        traffic: outcome.traffic,
-        latency: outcome.latency,
+        seconds: asked.seconds,
+        traffic: asked.traffic,
+        latency: asked.latency,
         cpu_user_secs: server.user_secs,
         cpu_system_secs: server.system_secs,
-        load_cpu_secs: outcome.cpu_secs,
+        load_cpu_secs: asked.cpu_secs,
         context_switches: server.context_switches,
         memory_octets: bed.memory_octets(),
         foreign_cpu,
@@ -45,7 +92,11 @@ pub fn load_point(
     plan: &Plan,
 ) -> Result<(LoadPoint, f64), LoadError> {
     let plan = Plan { mode: Mode::Open { rate }, ..plan.clone() };
-    let (outcome, server, foreign_cpu) = run(bed, &plan)?;
+    let before = Reading::take(bed);
+    let mut outcome = load::run(&plan, None)?;
+    let after = Reading::take(bed);
+    outcome.traffic.dropped_by_server = after.drops_since(&before);
+    let server = after.server.since(&before.server);
     let answered = outcome.traffic.completed.max(1) as f64;
     let cpu_micros_per_query = server.cpu_secs() * 1e6 / answered;
     let point = LoadPoint {
@@ -57,17 +108,7 @@ pub fn load_point(
         lateness: outcome.lateness,
         cpu_micros_per_query,
     };
-    Ok((point, foreign_cpu))
-}
-
-/// Follows the plan; returns what came of it, what the server used, and what others used.
-fn run(bed: &Bed, plan: &Plan) -> Result<(Outcome, Usage, f64), LoadError> {
-    let before = Reading::take(bed);
-    let mut outcome = load::run(plan, None)?;
-    let after = Reading::take(bed);
-    // Of this server alone, where the load knows only an address.
-    outcome.traffic.dropped_by_server = after.drops.saturating_sub(before.drops);
-    Ok((outcome, after.server.since(&before.server), after.foreign_share_since(&before)))
+    Ok((point, after.foreign_share(&before)))
 }
 
 /// Waits until others leave the machine alone for a second, until `limit` or `stop` at most.
@@ -78,7 +119,7 @@ pub fn wait_until_quiet(foreign_cpu_max: f64, limit: Duration, stop: &AtomicBool
     while began.elapsed() < limit && !stop.load(Ordering::Relaxed) {
         thread::sleep(INTERVAL);
         let now = Reading::of_machine();
-        if now.foreign_share_since(&before) <= foreign_cpu_max {
+        if now.foreign_share(&before) <= foreign_cpu_max {
             return;
         }
         before = now;
@@ -93,7 +134,7 @@ struct Reading {
     server: Usage,
     /// Datagrams that they had no room for.
     drops: u64,
-    /// CPU time of this process and all below it.
+    /// CPU time of this process and all below it, those that have ended, too.
     own_secs: f64,
     /// CPU time of the whole machine.
     busy_secs: f64,
@@ -111,16 +152,41 @@ impl Reading {
             at: Instant::now(),
             server: Usage::default(),
             drops: 0,
-            own_secs: procfs::usage(process::id()).cpu_secs(),
+            own_secs: procfs::usage(process::id()).cpu_secs() + procfs::reaped_secs(),
             busy_secs: procfs::busy_secs(),
         }
     }
 
-    /// The share of the machine that others have used; 0–1.
-    fn foreign_share_since(&self, earlier: &Self) -> f64 {
+    /// Datagrams dropped since, of this server alone, where the load knows only an address.
+    fn drops_since(&self, earlier: &Self) -> u64 {
+        self.drops.saturating_sub(earlier.drops)
+    }
+
+    /// The share of the machine that others have used since; 0–1.
+    fn foreign_share(&self, earlier: &Self) -> f64 {
         let busy = self.busy_secs - earlier.busy_secs;
         let own = self.own_secs - earlier.own_secs;
         let available = (self.at - earlier.at).as_secs_f64() * procfs::cpus() as f64;
         ((busy - own) / available).clamp(0.0, 1.0)
     }
 }
+
+/// Why nothing was measured.
+#[derive(Debug)]
+pub enum MeasureError {
+    /// The plan cannot be followed.
+    Load(LoadError),
+    /// dnsperf did not ask.
+    Dnsperf(DnsperfError),
+}
+
+impl fmt::Display for MeasureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Load(error) => error.fmt(f),
+            Self::Dnsperf(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for MeasureError {}

@@ -7,6 +7,7 @@
 //! | [`place`] | one place in a workload's matrix, with its settings |
 //! | [`ground`] | where it runs: CPUs, and a folder for files |
 //! | [`bed`] | what is started for one round: upstream, relay, server |
+//! | [`dnsperf`] | rounds in which that program asks |
 //! | [`measure`] | one round of one server, and its latency at a rate |
 //! | [`judge`] | whose answers differ from its peers' |
 //! | [`environment`] | the machine |
@@ -22,6 +23,7 @@ pub mod bed;
 #[cfg(test)]
 mod configurations;
 mod contest;
+pub mod dnsperf;
 pub mod environment;
 pub mod error;
 pub mod ground;

@@ -8,15 +8,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::bed::{Bed, Contestant, Stock};
 use super::contest::{Contest, Seat, cell, cut};
+use super::dnsperf::Dnsperf;
 use super::environment::environment;
 use super::error::SuiteError;
 use super::ground::Ground;
+use super::measure::Generator;
 use super::place::Place;
 use super::progress::{Progress, duration};
 use super::spec::{Suite, Workload};
 use super::{judge, measure, words};
 use crate::data::{Cell, FORMAT, Method, Round, Run, Server, Setup, Skipped};
-use crate::load::{End, Mode, Pace, Plan};
+use crate::load::{End, Mode, Plan};
 use crate::server::locate::{self, locate};
 use crate::server::{Kind, Missing, install};
 
@@ -49,9 +51,9 @@ pub struct Options {
     pub load_cpus: Vec<usize>,
     /// Whether servers that are missing are installed, where that takes no root's rights.
     pub install: bool,
-    /// How many queries one call sends: batches for servers to be at their best, one to compare
-    /// with figures that were measured with dnsperf.
-    pub pace: Pace,
+    /// Whether dnsperf sends the queries of rounds, to compare with figures that were measured with
+    /// it, and not the generator of this crate.
+    pub by_dnsperf: bool,
     /// The share of the machine that others may use in a round that counts; 0–1.
     pub foreign_cpu_max: Option<f64>,
     /// Whoever sets it ends the suite early; what has been measured is kept.
@@ -77,10 +79,14 @@ pub fn run(
 ) -> Result<Run, SuiteError> {
     let ground = Ground::of(options)?;
     let kinds = kinds(suite, options)?;
-    let run = empty_run(suite, options, &ground);
-    let (began, progress, pace) = (Instant::now(), Progress::new(0.0), options.pace);
+    let generator = match options.by_dnsperf {
+        true => Generator::Dnsperf(Dnsperf::locate().ok_or(SuiteError::NoDnsperf)?),
+        false => Generator::Own,
+    };
+    let run = empty_run(suite, options, &ground, &generator);
+    let (began, progress) = (Instant::now(), Progress::new(0.0));
     let (contestants, stop) = (Vec::new(), Arc::clone(&options.stop));
-    let mut runner = Runner { run, ground, pace, contestants, began, progress, stop, watch };
+    let mut runner = Runner { run, ground, generator, contestants, began, progress, stop, watch };
     runner.admit(kinds, options.install);
     let result = runner.hold_all(suite, options);
     let _ = fs::remove_dir_all(&runner.ground.folder);
@@ -88,15 +94,15 @@ pub fn run(
 }
 
 /// A run in which nothing is measured yet.
-fn empty_run(suite: &Suite, options: &Options, ground: &Ground) -> Run {
+fn empty_run(suite: &Suite, options: &Options, ground: &Ground, generator: &Generator) -> Run {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let method = Method {
         seconds: options.seconds.unwrap_or(suite.seconds),
         rounds: options.rounds.unwrap_or(suite.rounds),
         warm_up_secs: suite.warm_up_secs,
-        pace: match options.pace {
-            Pace::Batch => "batch".to_owned(),
-            Pace::Dnsperf => "dnsperf".to_owned(),
+        pace: match generator {
+            Generator::Own => "batch".to_owned(),
+            Generator::Dnsperf(dnsperf) => format!("dnsperf {}", dnsperf.version),
         },
         server_cpus: ground.server_cpus.clone(),
         load_cpus: ground.load_cpus.clone(),
@@ -134,8 +140,8 @@ struct Runner<'a> {
     run: Run,
     /// Where it runs.
     ground: Ground,
-    /// See [`Options::pace`].
-    pace: Pace,
+    /// Who asks in rounds.
+    generator: Generator,
     /// Servers that are there.
     contestants: Vec<Contestant>,
     /// When it began.
@@ -270,7 +276,7 @@ impl Runner<'_> {
         START_SECS + seconds + if contest.workload.cold { 0.0 } else { warm_up_secs }
     }
 
-    /// What measuring one server's latency is expected to take.
+    /// What measuring one server's latency once is expected to take.
     fn latency_secs(&self, contest: &Contest<'_>) -> f64 {
         contest.workload.latency.as_ref().map_or(0.0, |at| {
             let rates = at.percents.len() + usize::from(at.half_of.is_some());
@@ -426,7 +432,8 @@ impl Runner<'_> {
         if !seat.contest.workload.cold {
             measure::warm_up(&plan, self.run.method.warm_up_secs).map_err(|e| e.to_string())?;
         }
-        let round = measure::round(number, bed, &plan).map_err(|error| error.to_string())?;
+        let load = (&self.generator, &*seat.stock.queries_file);
+        let round = measure::round(number, bed, &plan, load).map_err(|error| error.to_string())?;
         if self.is_stopped() {
             return Ok(false);
         }
@@ -464,7 +471,6 @@ impl Runner<'_> {
             sockets: place.clients.max(threads),
             end: End { after, runs: workload.cold.then_some(1), ..End::default() },
             timeout: TIMEOUT,
-            pace: self.pace,
             cpus,
             stop: Arc::clone(&self.stop),
             ..Plan::new(bed.address, seat.stock.queries.clone())

@@ -41,6 +41,15 @@ fn is_number(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_digit()) && word.contains('.')
 }
 
+/// Who asked.
+fn generator(run: &Run) -> String {
+    let own = format!("zonda bench {}", run.environment.bench);
+    match run.method.pace.as_str() {
+        "batch" => own,
+        dnsperf => format!("{dnsperf}; {own} for latency at a rate"),
+    }
+}
+
 /// Environment, method, and every server with its commands and configurations.
 pub fn method(run: &Run) -> String {
     let (place, method) = (&run.environment, &run.method);
@@ -49,7 +58,7 @@ pub fn method(run: &Run) -> String {
         ("CPU", format!("{}, {} of them used", place.cpu, place.cpus)),
         ("Memory", format!("{} MiB", grouped(mebioctets(place.memory_octets)))),
         ("System", format!("{}, {}", place.system, place.kernel)),
-        ("Generator", format!("zonda bench {}, pace {}", place.bench, method.pace)),
+        ("Generator", generator(run)),
         (
             "Rounds",
             format!(
