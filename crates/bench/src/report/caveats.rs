@@ -1,6 +1,6 @@
 //! What a reader must know before believing a run.
 
-use super::figures::{Figure, Group, cpu_secs};
+use super::figures::{Figure, Group, common_points, cpu_secs};
 use super::statistics::Spread;
 use super::verdict::{LOSS_MAX, list};
 use crate::data::{Cell, Run};
@@ -28,6 +28,16 @@ pub fn caveats(run: &Run, groups: &[Group<'_>]) -> Vec<String> {
     }
     if run.cells.iter().any(|cell| cell.rounds.len() == 1) {
         found.push("Some cells have one round only: their noise is unknown.".to_owned());
+    }
+    let points = || run.cells.iter().flat_map(common_points);
+    let late = points().filter(|point| point.is_generator_late).count();
+    if late > 0 {
+        found.push(format!(
+            "The generator was late in {late} of {} measurements of latency at a common rate, and \
+             no figure is made of these: queries left so late after their scheduled moments that \
+             this was half or more of the 99.9th percentile.",
+            points().count(),
+        ));
     }
     let mut names: Vec<&str> = Vec::new();
     for cell in groups.iter().flat_map(|group| &group.cells) {
@@ -77,6 +87,21 @@ mod tests {
         let found = caveats(&run, &groups(&run));
         assert!(found[0].contains("in 1 of 176 rounds, up to 50 %"), "{found:?}");
         assert!(found[1].contains("one round only"), "{found:?}");
+    }
+
+    #[test]
+    fn latency_that_is_the_generators_makes_no_figure() {
+        let mut run = run();
+        for cell in &mut run.cells {
+            for point in &mut cell.latency_at {
+                point.is_generator_late = cell.server == "zonda";
+            }
+        }
+        let groups = groups(&run);
+        let found = caveats(&run, &groups);
+        assert!(found[0].starts_with("The generator was late in "), "{found:?}");
+        let tail = |server| groups[0].cell(server).and_then(|cell| Figure::Tail.of(cell));
+        assert!(tail("zonda").is_none() && tail("knot").is_some());
     }
 
     #[test]

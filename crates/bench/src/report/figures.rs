@@ -116,7 +116,7 @@ impl Figure {
     pub fn of(self, cell: &Cell) -> Option<Spread> {
         match self {
             Self::Tail => Spread::of(
-                common_points(cell)
+                timely_points(cell)
                     .filter_map(|point| percentile(&point.latency.percentiles, 99.9)),
             ),
             Self::Ready => Spread::of(cell.start.iter().map(|start| start.ready_secs)),
@@ -163,6 +163,11 @@ impl Figure {
 /// What was measured below saturation at a rate that does not depend on the server.
 pub fn common_points(cell: &Cell) -> impl Iterator<Item = &LoadPoint> {
     cell.latency_at.iter().filter(|point| point.label.contains("of saturation of"))
+}
+
+/// Those of them that tell of the server: the generator was in time.
+pub fn timely_points(cell: &Cell) -> impl Iterator<Item = &LoadPoint> {
+    common_points(cell).filter(|point| !point.is_generator_late)
 }
 
 /// Queries lost, and queries sent.

@@ -266,8 +266,8 @@ impl Runner<'_> {
 
     /// What a contest is expected to take.
     fn contest_secs(&self, contest: &Contest<'_>) -> f64 {
-        let rounds = self.run.method.rounds as f64 * self.round_secs(contest);
-        contest.contestants.len() as f64 * (rounds + self.latency_secs(contest))
+        let each = self.round_secs(contest) + self.latency_secs(contest);
+        contest.contestants.len() as f64 * self.run.method.rounds as f64 * each
     }
 
     /// What one round of one server is expected to take.
@@ -486,26 +486,34 @@ impl Runner<'_> {
             let rate = saturation(&self.run.cells[seat.cell])?;
             Some((format!("50 % of saturation of {name}"), rate / 2.0))
         });
-        for &seat in seats {
-            if self.is_stopped() {
-                return;
-            }
-            let expected_secs = self.latency_secs(seat.contest);
-            let Some(own) = saturation(&self.run.cells[seat.cell]) else {
-                let server = &seat.contestant.kind.name;
-                self.say(&format!("{server}: no latency: no round says what saturation is"));
-                self.progress.spared(expected_secs);
-                continue;
-            };
-            let percents = at.percents.iter();
-            let rates = percents.map(|&percent| {
-                (format!("{percent} % of saturation"), own * f64::from(percent) / 100.0)
-            });
-            let rates = rates.chain(reference.clone()).collect();
-            if let Err(reason) = self.load_points(seat, rates) {
-                self.say(&format!("{}: no latency: {reason}", seat.contestant.kind.name));
+        for _ in 0..self.run.method.rounds {
+            for &seat in seats {
+                if self.is_stopped() {
+                    return;
+                }
+                let percents = at.percents.iter().copied();
+                if let Err(reason) = self.latency(seat, percents, reference.clone()) {
+                    self.say(&format!("{}: no latency: {reason}", seat.contestant.kind.name));
+                }
             }
         }
+    }
+
+    /// Measures one server's latency once at each of its rates and at that of the reference.
+    fn latency(
+        &mut self,
+        seat: Seat<'_>,
+        percents: impl Iterator<Item = u32>,
+        reference: Option<(String, f64)>,
+    ) -> Result<(), String> {
+        let Some(own) = saturation(&self.run.cells[seat.cell]) else {
+            self.progress.spared(self.latency_secs(seat.contest));
+            return Err("no round says what saturation is".to_owned());
+        };
+        let rates = percents.map(|percent| {
+            (format!("{percent} % of saturation"), own * f64::from(percent) / 100.0)
+        });
+        self.load_points(seat, rates.chain(reference).collect())
     }
 
     /// Measures one server's latency at these rates, again when others disturbed it.

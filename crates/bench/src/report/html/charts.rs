@@ -1,10 +1,12 @@
 //! Which charts a place in the matrix has.
 
+use std::collections::BTreeMap;
+
 use super::bars::{self, Bar, Fill};
 use super::lines::{self, Axes, Line, Style, tick_text};
 use crate::data::{Cell, LoadPoint, Run};
 use crate::report::caveats::is_bound_by_load;
-use crate::report::figures::{Figure, Group, common_points, mebioctets, percentile};
+use crate::report::figures::{Figure, Group, common_points, mebioctets, percentile, timely_points};
 use crate::report::numbers::{capital, short, time_tick};
 use crate::report::statistics::Spread;
 use crate::report::verdict::{HOME, Standing};
@@ -170,14 +172,18 @@ fn lines<'a>(
         .collect()
 }
 
-/// p99 at each rate below saturation.
+/// Median p99 at each rate below saturation, of the times at which the generator was in time.
 fn latency_against_load(run: &Run, group: &Group<'_>) -> String {
     let lines = lines(run, &group.cells, |server| {
         let own = group.cells.iter().filter(|cell| cell.server == server);
-        let points = own
-            .flat_map(|cell| &cell.latency_at)
-            .filter_map(|point| Some((point.rate, percentile(&point.latency.percentiles, 99.0)?)));
-        sorted(points.collect())
+        let timely = own.flat_map(|cell| &cell.latency_at).filter(|it| !it.is_generator_late);
+        let mut by_rate: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        for point in timely {
+            let value = percentile(&point.latency.percentiles, 99.0);
+            by_rate.entry(point.rate.to_bits()).or_default().extend(value);
+        }
+        let point = |(rate, values)| Some((f64::from_bits(rate), Spread::of(values)?.median));
+        sorted(by_rate.into_iter().filter_map(point).collect())
     });
     let mut rates: Vec<f64> =
         lines.iter().flat_map(|line| &line.points).map(|(rate, _)| *rate).collect();
@@ -207,7 +213,7 @@ fn percentile_curve(run: &Run, group: &Group<'_>) -> String {
     let lines = lines(run, &group.cells, |server| {
         let cell = group.cells.iter().find(|cell| cell.server == server);
         cell.map_or_else(Vec::new, |cell| match rate {
-            Some(_) => curve(common_points(cell).map(latency_of_point)),
+            Some(_) => curve(timely_points(cell).map(latency_of_point)),
             None => curve(cell.rounds.iter().map(|round| &round.latency.percentiles[..])),
         })
     });
