@@ -9,14 +9,17 @@ pub mod differential;
 pub mod generate;
 pub mod golden;
 pub mod message;
+pub mod paced;
 pub mod peer;
 pub mod process;
 pub mod rdata;
 pub mod sign;
 pub mod suite;
+pub mod upstream;
 
 pub use client::{Question, ask};
 pub use message::Message;
 pub use peer::{Peer, PeerKind};
 pub use process::Zonda;
 pub use suite::Suite;
+pub use upstream::Upstream;

@@ -1,0 +1,173 @@
+//! Clients that ask at a pace and do not wait for answers: one that is listened to, and a flood.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::client::Question;
+
+/// How long the last answers are waited for.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How long a receive call waits before it is seen whether all has come.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What became of a question.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// When it was sent, since the first.
+    pub at: Duration,
+    /// How long the answer took, and its response code; none came without.
+    pub answer: Option<(Duration, u8)>,
+}
+
+/// What became of many.
+#[derive(Debug)]
+pub struct Seen(pub Vec<Asked>);
+
+impl Seen {
+    /// Those that were sent within a span of time.
+    #[must_use]
+    pub fn between(&self, from: Duration, to: Duration) -> Self {
+        Self(self.0.iter().filter(|asked| (from..to).contains(&asked.at)).copied().collect())
+    }
+
+    /// How many had no answer, or another than NOERROR.
+    #[must_use]
+    pub fn lost(&self) -> usize {
+        self.0.iter().filter(|asked| !matches!(asked.answer, Some((_, 0)))).count()
+    }
+
+    /// The time that this share of the answers, in percent, stayed within.
+    ///
+    /// # Panics
+    /// When there are none.
+    #[must_use]
+    pub fn within(&self, percent: usize) -> Duration {
+        let mut times: Vec<Duration> = self.0.iter().filter_map(|it| Some(it.answer?.0)).collect();
+        times.sort_unstable();
+        times[(times.len() * percent / 100).min(times.len() - 1)]
+    }
+}
+
+/// Asks each question once, so many a second, from an address of ours.
+///
+/// # Panics
+/// When there are more than 65,536 questions, or the system has no socket.
+pub fn ask_at_pace(
+    server: SocketAddr,
+    from: Ipv4Addr,
+    a_second: u32,
+    questions: impl IntoIterator<Item = Question>,
+) -> Seen {
+    let socket = socket(server, from);
+    socket.set_read_timeout(Some(LOOK)).expect("a time to wait is not zero");
+    let receiving = socket.try_clone().expect("a descriptor is left");
+    let (start, gap) = (Instant::now(), Duration::from_secs(1) / a_second);
+    let total = Arc::new(AtomicUsize::new(usize::MAX));
+    let expected = Arc::clone(&total);
+    let receiver = thread::spawn(move || receive_all(&receiving, start, &expected));
+    let mut sent = Vec::new();
+    for (number, question) in questions.into_iter().enumerate() {
+        let id = u16::try_from(number).expect("an id for each question");
+        let due = gap * u32::from(id);
+        thread::sleep(due.saturating_sub(start.elapsed()));
+        sent.push(start.elapsed());
+        let _ = socket.send(&question.to_bytes(id)); // what is not sent is lost
+    }
+    total.store(sent.len(), Ordering::Relaxed);
+    let received = receiver.join().expect("the receiver does not panic");
+    let answer = |id: usize, at: Duration| {
+        let (came, rcode) = (*received.get(id)?)?;
+        Some((came.saturating_sub(at), rcode))
+    };
+    let asked = sent.iter().enumerate().map(|(id, &at)| Asked { at, answer: answer(id, at) });
+    Seen(asked.collect())
+}
+
+/// When the first answer to each id came, and its response code. Ends when all are there, or when
+/// nothing has come for a while after the last question.
+fn receive_all(
+    socket: &UdpSocket,
+    start: Instant,
+    total: &AtomicUsize,
+) -> Vec<Option<(Duration, u8)>> {
+    let mut received = vec![None; 1 << 16];
+    let (mut buffer, mut count, mut heard) = ([0; 4096], 0, Instant::now());
+    loop {
+        let expected = total.load(Ordering::Relaxed);
+        if count >= expected || expected < usize::MAX && heard.elapsed() > PATIENCE {
+            return received;
+        }
+        let Ok(length) = socket.recv(&mut buffer) else { continue };
+        let slot = &mut received[usize::from(u16::from_be_bytes([buffer[0], buffer[1]]))];
+        if length >= 12 && slot.is_none() {
+            *slot = Some((start.elapsed(), buffer[3] & 0x0f));
+            (count, heard) = (count + 1, Instant::now());
+        }
+    }
+}
+
+/// A client that asks on and on, whatever it is told, until dropped.
+pub struct Flood {
+    stop: Arc<AtomicBool>,
+    sent: Arc<AtomicU64>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Flood {
+    /// Begins to ask; `name` makes the name of the nth question.
+    ///
+    /// # Panics
+    /// When the system has no socket.
+    pub fn start(
+        server: SocketAddr,
+        from: Ipv4Addr,
+        a_second: u32,
+        name: impl Fn(u64) -> String + Send + 'static,
+    ) -> Self {
+        let socket = socket(server, from);
+        socket.set_nonblocking(true).expect("a socket can be told not to wait");
+        let (stop, sent) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
+        let (stopped, count) = (Arc::clone(&stop), Arc::clone(&sent));
+        let thread = thread::spawn(move || {
+            let (start, mut buffer) = (Instant::now(), [0; 4096]);
+            while !stopped.load(Ordering::Relaxed) {
+                let number = count.load(Ordering::Relaxed);
+                let due = Duration::from_nanos(number * 1_000_000_000 / u64::from(a_second));
+                if due > start.elapsed() {
+                    thread::sleep(Duration::from_millis(1));
+                    continue;
+                }
+                let question = Question::new(&name(number), "A").recursive();
+                let _ = socket.send(&question.to_bytes(number as u16));
+                count.store(number + 1, Ordering::Relaxed);
+                while socket.recv(&mut buffer).is_ok() {}
+            }
+        });
+        Self { stop, sent, thread: Some(thread) }
+    }
+
+    /// How many questions it has sent so far.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A socket of an address of ours, connected to a server.
+fn socket(server: SocketAddr, from: Ipv4Addr) -> UdpSocket {
+    let socket = UdpSocket::bind((IpAddr::from(from), 0)).expect("an address of ours has a port");
+    socket.connect(server).expect("a loopback address has a route");
+    socket
+}

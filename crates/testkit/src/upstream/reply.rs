@@ -1,0 +1,168 @@
+//! What a scripted upstream says: right, or wrong on purpose.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::client::name_bytes;
+use crate::rdata::type_number;
+
+use super::script::Asked;
+
+/// Octets of a message's header.
+const HEADER_BYTES: usize = 12;
+/// The octet with QR, opcode, AA, TC and RD.
+const TC: u8 = 0x02;
+
+/// A change to the octets of a reply.
+type Edit = Arc<dyn Fn(&mut Vec<u8>) + Send + Sync>;
+
+/// A record of a reply.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// In wire form; none is the name that was asked for, as a pointer to the question.
+    owner: Option<Vec<u8>>,
+    /// Type number.
+    record_type: u16,
+    /// Seconds, or whatever else fits.
+    ttl: u32,
+    /// In wire form.
+    data: Vec<u8>,
+}
+
+impl Record {
+    /// A record of the name that was asked for; its TTL is a minute.
+    pub fn new(record_type: &str, data: impl Into<Vec<u8>>) -> Self {
+        let record_type = type_number(record_type);
+        Self { owner: None, record_type, ttl: 60, data: data.into() }
+    }
+
+    /// The address 192.0.2.`octet`.
+    pub fn address(octet: u8) -> Self {
+        Self::new("A", [192, 0, 2, octet])
+    }
+
+    /// An alias of another name.
+    pub fn alias(target: &str) -> Self {
+        Self::new("CNAME", name_bytes(target))
+    }
+
+    /// Says for how many seconds a zone denies.
+    pub fn soa(zone: &str, minimum: u32) -> Self {
+        let numbers = [1, 2, 3, 4, minimum].map(u32::to_be_bytes);
+        let data = [name_bytes("ns.invalid"), name_bytes("host.invalid"), numbers.concat()];
+        Self::new("SOA", data.concat()).of(zone)
+    }
+
+    /// The same record of another name.
+    #[must_use]
+    pub fn of(self, owner: &str) -> Self {
+        Self { owner: Some(name_bytes(owner)), ..self }
+    }
+
+    /// The same record with another TTL.
+    #[must_use]
+    pub fn ttl(self, ttl: u32) -> Self {
+        Self { ttl, ..self }
+    }
+
+    /// Appends the record to a message.
+    fn write(&self, message: &mut Vec<u8>) {
+        match &self.owner {
+            Some(owner) => message.extend_from_slice(owner),
+            None => message.extend_from_slice(&[0xc0, HEADER_BYTES as u8]),
+        }
+        let length = u16::try_from(self.data.len()).expect("data of a test is short");
+        message.extend(self.record_type.to_be_bytes());
+        message.extend([0, 1]);
+        message.extend(self.ttl.to_be_bytes());
+        message.extend(length.to_be_bytes());
+        message.extend_from_slice(&self.data);
+    }
+}
+
+/// A message in reply to whatever is asked: QR, RD, RA, the query's id and question.
+#[derive(Clone, Default)]
+pub struct Reply {
+    /// The lower four bits.
+    rcode: u8,
+    /// Records of the answer section.
+    answer: Vec<Record>,
+    /// Records of the authority section.
+    authority: Vec<Record>,
+    /// What is done to the octets in the end.
+    edits: Vec<Edit>,
+}
+
+impl Reply {
+    /// NOERROR, and nothing else.
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The address 192.0.2.`octet`.
+    pub fn address(octet: u8) -> Self {
+        Self::empty().answer(Record::address(octet))
+    }
+
+    /// A response code, and nothing else.
+    pub fn rcode(rcode: u8) -> Self {
+        Self { rcode, ..Self::default() }
+    }
+
+    /// With another record in the answer section.
+    #[must_use]
+    pub fn answer(mut self, record: Record) -> Self {
+        self.answer.push(record);
+        self
+    }
+
+    /// With another record in the authority section.
+    #[must_use]
+    pub fn authority(mut self, record: Record) -> Self {
+        self.authority.push(record);
+        self
+    }
+
+    /// With its octets changed after all else.
+    #[must_use]
+    pub fn edited(mut self, edit: impl Fn(&mut Vec<u8>) + Send + Sync + 'static) -> Self {
+        self.edits.push(Arc::new(edit));
+        self
+    }
+
+    /// With TC.
+    #[must_use]
+    pub fn truncated(self) -> Self {
+        self.edited(|message| message[2] |= TC)
+    }
+
+    /// As a bare header, as old servers reply to what they do not understand.
+    #[must_use]
+    pub fn bare(self) -> Self {
+        self.edited(|message| {
+            message.truncate(HEADER_BYTES);
+            message[4..].fill(0);
+        })
+    }
+
+    /// The octets, in reply to a query.
+    pub fn write(&self, asked: &Asked) -> Vec<u8> {
+        let mut message = asked.question_octets().to_vec();
+        message[2..4].copy_from_slice(&[0x81, 0x80 | self.rcode]);
+        let counts = [1, self.answer.len(), self.authority.len(), 0];
+        for (place, count) in counts.into_iter().enumerate() {
+            let count = u16::try_from(count).expect("a section of a test has sixteen bits");
+            message[4 + 2 * place..6 + 2 * place].copy_from_slice(&count.to_be_bytes());
+        }
+        self.answer.iter().chain(&self.authority).for_each(|record| record.write(&mut message));
+        self.edits.iter().for_each(|edit| edit(&mut message));
+        message
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rcode, answer, authority, edits } = self;
+        write!(f, "rcode {rcode}, {answer:?}, {authority:?}, {} edits", edits.len())
+    }
+}

@@ -1,0 +1,137 @@
+//! What a scripted upstream does: rules, the first of which that applies to a query decides.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::message::{Message, name_text};
+
+use super::reply::Reply;
+
+/// A query as rules see it.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// How many queries came before.
+    pub number: usize,
+    /// The name, in lower case, with the dot at the end.
+    pub name: String,
+    /// Type number.
+    pub record_type: u16,
+    /// It came over TCP.
+    pub tcp: bool,
+    /// It has OPT.
+    pub edns: bool,
+    /// Letters of its name are in upper case.
+    pub mixed_case: bool,
+    /// A random number.
+    pub chance: u64,
+    /// The message up to the end of the question.
+    octets: Vec<u8>,
+}
+
+impl Asked {
+    /// Reads a query; none if it is no message with a question.
+    pub(super) fn read(octets: &[u8], number: usize, tcp: bool, chance: u64) -> Option<Self> {
+        let message = Message::parse(octets).ok()?;
+        let (name, record_type, _) = message.questions.first()?;
+        Some(Self {
+            number,
+            name: name_text(name).to_ascii_lowercase(),
+            record_type: *record_type,
+            tcp,
+            edns: message.edns.is_some(),
+            mixed_case: name.iter().any(u8::is_ascii_uppercase),
+            chance,
+            octets: octets[..12 + name.len() + 4].to_vec(),
+        })
+    }
+
+    /// Header and question as they were sent.
+    pub(super) fn question_octets(&self) -> &[u8] {
+        &self.octets
+    }
+
+    /// True for a share of the queries, in percent.
+    pub fn one_of(&self, percent: u64) -> bool {
+        self.chance % 100 < percent
+    }
+}
+
+/// Makes a reply to a query.
+pub(super) type Make = Arc<dyn Fn(&Asked) -> Reply + Send + Sync>;
+
+/// One thing that is done about a query.
+#[derive(Clone)]
+pub enum Step {
+    /// See [`wait`].
+    Wait(Range<u64>),
+    /// See [`say`].
+    Say(Make),
+    /// See [`forge`].
+    Forge(Make),
+    /// See [`trickle`].
+    Trickle(Make, Duration),
+    /// See [`hang_up`].
+    HangUp,
+}
+
+/// Waits for so many milliseconds, at random between two bounds.
+pub fn wait(millis: Range<u64>) -> Step {
+    Step::Wait(millis)
+}
+
+/// Sends a reply.
+pub fn say(reply: Reply) -> Step {
+    Step::Say(Arc::new(move |_| reply.clone()))
+}
+
+/// Sends a reply that depends on the query.
+pub fn tell(make: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Step {
+    Step::Say(Arc::new(make))
+}
+
+/// Sends a reply from another port of the same address, and from the same port of another address.
+/// Nothing can be forged so over TCP.
+pub fn forge(reply: Reply) -> Step {
+    Step::Forge(Arc::new(move |_| reply.clone()))
+}
+
+/// Sends a reply octet by octet with a pause before each. Over UDP it is sent at once.
+pub fn trickle(reply: Reply, pause: Duration) -> Step {
+    Step::Trickle(Arc::new(move |_| reply.clone()), pause)
+}
+
+/// Closes the connection.
+pub fn hang_up() -> Step {
+    Step::HangUp
+}
+
+/// What is done about some queries.
+#[derive(Clone)]
+pub struct Rule {
+    /// Whether it applies.
+    pub(super) applies: Arc<dyn Fn(&Asked) -> bool + Send + Sync>,
+    /// What is done, one after the other.
+    pub(super) steps: Vec<Step>,
+}
+
+/// A condition without its consequence.
+pub struct When(Arc<dyn Fn(&Asked) -> bool + Send + Sync>);
+
+/// If this is so …
+pub fn when(applies: impl Fn(&Asked) -> bool + Send + Sync + 'static) -> When {
+    When(Arc::new(applies))
+}
+
+/// In all other cases …
+pub fn always() -> When {
+    when(|_| true)
+}
+
+impl When {
+    /// … then this is done; without steps, nothing is.
+    #[must_use]
+    pub fn then(self, steps: impl Into<Vec<Step>>) -> Rule {
+        Rule { applies: self.0, steps: steps.into() }
+    }
+}
