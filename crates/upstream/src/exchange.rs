@@ -172,6 +172,15 @@ struct Attempt {
     overdue: bool,
 }
 
+impl Attempt {
+    /// Whether silence and time tell how the upstream is. Over TCP, where an upstream of UDP is asked
+    /// for long answers, they may be those of a firewall: one name with a long answer must not make
+    /// a healthy upstream look dead.
+    fn tells_health(&self) -> bool {
+        !self.form.over_tcp
+    }
+}
+
 /// Why a query was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -464,7 +473,9 @@ impl Exchange {
         let attempts = self.attempts[..usize::from(self.count)].iter_mut();
         for attempt in attempts.filter(|attempt| attempt.waits && !attempt.overdue) {
             attempt.overdue = true;
-            pool.members[usize::from(attempt.upstream)].health.overdue(now, attempt.sent_at);
+            if attempt.tells_health() {
+                pool.members[usize::from(attempt.upstream)].health.overdue(now, attempt.sent_at);
+            }
         }
     }
 
@@ -549,7 +560,9 @@ impl Exchange {
             let member = &mut pool.members[usize::from(attempt.upstream)];
             member.outstanding -= 1;
             member.counters.lost += 1;
-            member.health.lost(now);
+            if attempt.tells_health() {
+                member.health.lost(now);
+            }
         }
         (0..lost.min(paid)).for_each(|_| pool.budget.give_back());
     }
@@ -561,10 +574,12 @@ fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome, settled: 
     member.outstanding -= 1;
     if outcome == Outcome::Unreachable {
         member.counters.failed += 1;
-        member.health.unreachable(now, ended.sent_at);
+        if ended.tells_health() {
+            member.health.unreachable(now, ended.sent_at);
+        }
         return;
     }
-    if !ended.form.over_tcp {
+    if ended.tells_health() {
         member.rtt.sample(now, now.saturating_sub(ended.sent_at));
     }
     member.health.heard(now, matches!(outcome, Outcome::Failed(_)));
@@ -596,6 +611,7 @@ fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome, settled: 
 mod tests {
     use super::*;
     use crate::SECOND_NANOS;
+    use crate::health::State;
     use crate::pool::{Member, Policy, Settings};
     use zonda_wire::Rcode;
 
@@ -728,6 +744,24 @@ mod tests {
         assert_eq!(exchange.timer(&pool), None);
         let counters = pool.members[0].counters;
         assert_eq!((counters.answered, counters.lost), (1, 0));
+    }
+
+    #[test]
+    fn silence_over_tcp_says_nothing_about_an_upstream_of_udp() {
+        let mut pool = pool(1);
+        for question in 0..4 {
+            let (mut exchange, mut actions) = start(&mut pool);
+            let outcome = Outcome::Redirected(Redirect::ToTcp);
+            assert!(sent(&end(&mut exchange, &mut pool, 0, outcome)).2.over_tcp);
+            if question % 2 == 0 {
+                end(&mut exchange, &mut pool, 1, Outcome::Unreachable);
+            }
+            while let Some(at) = exchange.timer(&pool) {
+                exchange.on_timer(&mut pool, at, 0, &mut actions);
+            }
+        }
+        assert_eq!(pool.members[0].health.state(), State::Up);
+        assert!(pool.members[0].counters.lost > 8);
     }
 
     #[test]
