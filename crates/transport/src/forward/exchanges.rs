@@ -4,7 +4,6 @@
 //! Deliberately absent: who is asked when, which [`Exchange`] decides.
 
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome, Redirect};
 use zonda_wire::Rcode;
 
 use super::body::Body;
+use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Waiter};
 use super::group::Group;
 use super::inbox::Deferred;
@@ -29,8 +29,10 @@ use crate::responder::Responder;
 /// Fetches at once. Those that nobody waits for any more go on for a while, so that they can be
 /// more than the queries that wait.
 const FETCHES_MAX: usize = 32_768;
-/// Queries that wait for one of them.
+/// Queries that wait for one of them: dropping the oldest of all searches these.
 const WAITERS_MAX: usize = 1024;
+/// Calls by which a port is read before others have their turn: some 250 messages.
+const RECEIVE_CALLS_MAX: usize = 8;
 /// Octets of the longest body.
 pub(super) const BODY_BYTES_MAX: usize = u16::MAX as usize;
 /// Longest time for which it is kept that no upstream could be reached, seconds: when they are
@@ -48,9 +50,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         };
         let fetch = self.fetches.find(&wanted);
         let waiting = fetch.and_then(|id| self.fetches.get(id)).map_or(0, |it| it.waiters.len());
-        if waiting >= WAITERS_MAX || fetch.is_none() && self.fetches.len() >= FETCHES_MAX {
+        if fetch.is_none() && self.fetches.len() >= FETCHES_MAX {
             self.counters.refused.add(1);
             return self.reply_failure(query, Reason::UpstreamBusy, now);
+        }
+        if let Some(id) = fetch.filter(|_| waiting >= WAITERS_MAX) {
+            self.make_room(id, client(query.peer.address.ip()), now);
         }
         let query = if fetch.is_none() { self.give_kept(&wanted, query, now) } else { Some(query) };
         let Some(query) = query else { return };
@@ -88,13 +93,31 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let own_before = self.admission.counters.dropped_own;
         let (ticket, dropped) = self.admission.admit(client(query.peer.address.ip()));
         if let Some(dropped) = dropped {
-            match self.admission.counters.dropped_own > own_before {
-                true => self.counters.dropped_own.add(1),
-                false => self.counters.dropped_other.add(1),
-            }
+            self.count_dropped(self.admission.counters.dropped_own > own_before);
             self.drop_waiter(dropped, now);
         }
         ticket
+    }
+
+    /// Has one of those who wait for a fetch give way to a newcomer.
+    fn make_room(&mut self, id: FetchId, newcomer: u64, now: Now) {
+        let random = self.dice.roll();
+        let Some(fetch) = self.fetches.get(id) else { return };
+        let waiters = &mut fetch.waiters;
+        let client_at = |place: usize| client(waiters[place].deferred.peer.address.ip());
+        let place = gives_way(waiters.len(), random, client_at);
+        let is_own = client_at(place) == newcomer;
+        let waiter = waiters.swap_remove(place);
+        self.count_dropped(is_own);
+        self.fail(vec![waiter], Reason::UpstreamBusy, now);
+    }
+
+    /// Counts a query that gave its place to a newer one, of the same client or of another.
+    fn count_dropped(&self, is_own: bool) {
+        match is_own {
+            true => self.counters.dropped_own.add(1),
+            false => self.counters.dropped_other.add(1),
+        }
     }
 
     /// Tells a query that it lost its place. What nobody waits for any more is not fetched either.
@@ -232,10 +255,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.ports.send(port, id, Waiting { cause: Cause::Fetch(attempt), form, query })
     }
 
-    /// Reads what a port has received.
+    /// Reads what a port has received, but not all at once if it is more than any upstream sends that
+    /// means well: the others wait. What is left is told of again.
     pub(super) fn receive(&mut self, number: usize, now: Now) {
-        let mut has_more = true;
-        while has_more {
+        let (mut has_more, mut calls) = (true, 0);
+        while has_more && calls < RECEIVE_CALLS_MAX {
+            calls += 1;
             has_more = match self.ports.receive(number) {
                 Ok(has_more) => has_more,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
@@ -467,14 +492,6 @@ fn told(reason: exchange::Reason) -> Reason {
         exchange::Reason::Busy => Reason::UpstreamBusy,
         exchange::Reason::Failed(Failure::Malformed | Failure::Unfit(_)) => Reason::UpstreamInvalid,
         exchange::Reason::Unreachable | exchange::Reason::Failed(_) => Reason::UpstreamFailed,
-    }
-}
-
-/// A client, among which places are shared out: an address, or with IPv6 the network of a host.
-fn client(address: IpAddr) -> u64 {
-    match address {
-        IpAddr::V4(address) => u32::from(address).into(),
-        IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
     }
 }
 

@@ -9,9 +9,13 @@ use tokio::sync::mpsc;
 use zonda_engine::{Deferral, Peer};
 use zonda_netio::{ReplyPath, UdpSocket, Wake};
 
+use super::fairness::{client, gives_way};
 use super::group::Report;
 use super::stream::StreamAnswer;
 
+/// Queries that are handed over at once: what a thread admits in some 20 ms. More come only when it
+/// cannot keep up.
+const QUERIES_MAX: usize = 4096;
 /// How long a thread has time to tell what it knows.
 const REPORT_MAX: Duration = Duration::from_secs(1);
 
@@ -60,7 +64,7 @@ impl Forwarders {
             // The upper half, as tables take the lower one.
             let place = (query.deferral.name_hash >> 32) as usize % count;
             if let Some(inbox) = self.inboxes.get(place) {
-                inbox.put(|contents| contents.queries.push(query));
+                inbox.put(|contents| contents.push(query));
             }
         }
     }
@@ -88,9 +92,31 @@ pub(super) struct Contents {
     pub(super) answers: Vec<StreamAnswer>,
     /// Who wants to know what the thread knows of the upstreams.
     pub(super) reports: Vec<std::sync::mpsc::Sender<Vec<Report>>>,
+    /// Queries that gave way to newer ones of the same client.
+    pub(super) dropped_own: u64,
+    /// Those that gave way to one of another client.
+    pub(super) dropped_other: u64,
 }
 
 impl Contents {
+    /// Adds a query. If it is one too many, another gives way: there is no reply to that, as whoever
+    /// brings more than the thread can take must not be answered as much.
+    fn push(&mut self, query: Deferred) {
+        if self.queries.len() < QUERIES_MAX {
+            return self.queries.push(query);
+        }
+        let client_at = |place: usize| client(self.queries[place].peer.address.ip());
+        let place = gives_way(QUERIES_MAX, query.deferral.name_hash, client_at);
+        match client_at(place) == client(query.peer.address.ip()) {
+            true => self.dropped_own += 1,
+            false => self.dropped_other += 1,
+        }
+        let dropped = std::mem::replace(&mut self.queries[place], query);
+        if let Way::Tcp(sender) = dropped.way {
+            let _ = sender.try_send(Vec::new()); // it is only gone when the connection is
+        }
+    }
+
     /// Whether there is nothing.
     fn is_empty(&self) -> bool {
         self.queries.is_empty() && self.answers.is_empty() && self.reports.is_empty()
@@ -141,5 +167,51 @@ impl Inbox {
         if was_empty {
             self.wake.wake();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::net::IpAddr;
+    use zonda_engine::Transport;
+
+    /// A query of a client that is known by the last octet of its address.
+    fn query(client: u8, name_hash: u64) -> (Deferred, mpsc::Receiver<Vec<u8>>) {
+        let (sender, receiver) = mpsc::channel(1);
+        let address = ([192, 0, 2, client], 5353).into();
+        let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
+        let deferral = Deferral { forward: 0, name_hash };
+        (Deferred { query: Vec::new(), peer, deferral, way: Way::Tcp(sender) }, receiver)
+    }
+
+    #[test]
+    fn a_flood_is_bounded_and_those_who_ask_modestly_are_heard() {
+        let mut contents = Contents::default();
+        for number in 0..100_000 {
+            contents.push(query(1, number).0);
+            if number % 1000 == 0 {
+                contents.push(query(2, number).0);
+            }
+        }
+        let is_modest = |query: &&Deferred| query.peer.address.ip() == IpAddr::from([192, 0, 2, 2]);
+        let modest = contents.queries.iter().filter(is_modest).count();
+        assert_eq!((contents.queries.len(), modest), (QUERIES_MAX, 100));
+        assert_eq!(contents.dropped_own + contents.dropped_other, 100_100 - QUERIES_MAX as u64);
+    }
+
+    #[test]
+    fn a_connection_is_told_that_it_waits_in_vain() {
+        let mut contents = Contents::default();
+        let mut receivers = Vec::new();
+        for number in 0..=QUERIES_MAX as u64 {
+            let (query, receiver) = query(1, number);
+            contents.push(query);
+            receivers.push(receiver);
+        }
+        let told = receivers.iter_mut().filter_map(|receiver| receiver.try_recv().ok());
+        assert_eq!(told.collect::<Vec<_>>(), [Vec::<u8>::new()]);
     }
 }

@@ -18,6 +18,7 @@
 //! | `fetch`, `wanted`, `group` | what is fetched, for whom, from whom |
 //! | `ports`, `stream` | how upstreams are asked |
 //! | `body`, `replies` | what is made of answers |
+//! | `fairness` | who gives way where no place is left |
 //!
 //! Deliberately absent: who may ask; the plan has decided that.
 
@@ -25,6 +26,7 @@ mod body;
 mod counters;
 mod dice;
 mod exchanges;
+mod fairness;
 mod fetch;
 mod group;
 mod inbox;

@@ -275,9 +275,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
     /// Takes what was handed over.
     fn empty_inbox(&mut self, now: Now) {
-        let Contents { queries, answers, reports } = self.config.inbox.take_all();
+        let contents = self.config.inbox.take_all();
+        let Contents { queries, answers, reports, dropped_own, dropped_other } = contents;
         self.see_groups();
-        self.counters.received.add(queries.len() as u64);
+        self.counters.received.add(queries.len() as u64 + dropped_own + dropped_other);
+        self.counters.dropped_own.add(dropped_own);
+        self.counters.dropped_other.add(dropped_other);
         for query in queries {
             self.admit(query, now);
         }
