@@ -3,7 +3,9 @@
 
 mod admin;
 mod answers;
+mod bounds;
 mod forward;
+mod hostile;
 mod reload;
 mod server;
 mod start;

@@ -93,6 +93,16 @@ impl Server {
         line.unwrap_or_else(|| panic!("no {name} in\n{page}")).parse().unwrap()
     }
 
+    /// A line of what the system says about the process, such as `VmRSS`, as a number.
+    pub fn process_status(&self, line: &str) -> u64 {
+        let status = self.get("/v1/status").1;
+        let pid = status.lines().find_map(|line| line.trim().strip_prefix("\"pid\": ")).unwrap();
+        let path = format!("/proc/{}/status", pid.trim_end_matches(','));
+        let text = fs::read_to_string(path).unwrap();
+        let value = text.lines().find_map(|it| it.strip_prefix(line)?.strip_prefix(':')).unwrap();
+        value.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
     /// The text that `www.example.org` answers.
     pub fn version(&self) -> String {
         let reply = ask(self.zonda.address, &Question::new("www.example.org", "TXT")).unwrap();

@@ -1,0 +1,149 @@
+//! Floods, dead upstreams and other troubles, which are the trouble of nobody else.
+
+use super::hostile::{Forwarder, recursive};
+use super::server::{Server, wait_until};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use zonda_testkit::paced::{Flood, Seen, ask_at_pace};
+use zonda_testkit::upstream::{Reply, Rule, always, say, wait, when};
+use zonda_testkit::{Upstream, ask};
+
+/// Who asks modestly.
+const MODEST: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// Who floods.
+const GREEDY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
+/// Most KiB that a flood may cost: places, fetches and what is remembered of failures.
+const FLOOD_KIB_MAX: u64 = 200 * 1024;
+
+/// A server that forwards `alive.example` and `dead.example` to an upstream each.
+fn two_zones(alive: SocketAddr, dead: SocketAddr) -> Server {
+    let zone = |name: &str, to: SocketAddr| {
+        format!("[[zone]]\nname = \"{name}\"\nforward.to = \"{to}\"\n")
+    };
+    Server::start(&[], &[zone("alive.example", alive), zone("dead.example", dead)].concat())
+}
+
+/// An upstream that answers after 2 to 6 ms, if the first rules do not apply.
+fn sound(before: Vec<Rule>) -> Upstream {
+    let answers = always().then([wait(2..6), say(Reply::address(7))]);
+    Upstream::start([before, vec![answers]].concat())
+}
+
+/// What a client sees that asks for names of a zone, each once.
+fn ask_modestly(server: &Server, zone: &str, count: usize, a_second: u32) -> Seen {
+    let questions = (0..count).map(|number| recursive(&format!("name{number}.{zone}"), "A"));
+    ask_at_pace(server.zonda.address, MODEST, a_second, questions)
+}
+
+#[test]
+fn a_client_that_floods_takes_no_place_from_one_that_asks_modestly() {
+    let upstream = sound(vec![when(|asked| asked.name.starts_with("flood")).then([])]);
+    let forwarder = Forwarder::start(&[&upstream], "");
+    let server = &forwarder.server;
+    ask_modestly(server, "example", 100, 200);
+    let before = server.process_status("VmRSS");
+    let name = |number| format!("flood{number}.example");
+    let flood = Flood::start(server.zonda.address, GREEDY, 10_000, name);
+    wait_until("places are taken", || flood.sent() > 25_000);
+    let seen = ask_modestly(server, "example.net", 300, 100);
+    assert_eq!(seen.lost(), 0, "{} were sent by the other", flood.sent());
+    assert!(seen.within(90) < Duration::from_secs(1), "{:?}", seen.within(90));
+    let metric = |name: &str| server.metric(&format!("zonda_forward_{name}"));
+    assert!(metric("dropped_total{newer_of=\"same_client\"}") > 0.0);
+    let gave_way = metric("dropped_total{newer_of=\"other_client\"}");
+    assert!(gave_way <= 300.0, "no more than the modest one needed: {gave_way}");
+    let grown = server.process_status("VmRSS").saturating_sub(before);
+    assert!(grown < FLOOD_KIB_MAX, "{grown} KiB");
+}
+
+#[test]
+fn a_flood_for_one_name_leaves_room_for_others_who_want_it() {
+    let upstream = sound(vec![
+        when(|asked| asked.name.starts_with("popular"))
+            .then([wait(1600..1601), say(Reply::address(7))]),
+    ]);
+    let forwarder = Forwarder::start(&[&upstream], "");
+    let address = forwarder.server.zonda.address;
+    let flood = Flood::start(address, GREEDY, 10_000, |_| "popular.example".to_owned());
+    wait_until("many wait", || flood.sent() > 5_000);
+    let question = recursive("popular.example", "A");
+    let modest = ask_at_pace(address, MODEST, 10, [question]);
+    assert_eq!(modest.lost(), 0);
+    let dropped = "zonda_forward_dropped_total{newer_of=\"same_client\"}";
+    assert!(forwarder.server.metric(dropped) > 1000.0);
+}
+
+#[test]
+fn a_dead_upstream_costs_other_zones_nothing() {
+    let dead = UdpSocket::bind("127.0.0.1:0").unwrap(); // receives, and says nothing
+    let alive = sound(Vec::new());
+    let server = two_zones(alive.address, dead.local_addr().unwrap());
+    let name = |number| format!("flood{number}.dead.example");
+    let flood = Flood::start(server.zonda.address, GREEDY, 3000, name);
+    let seen = ask_modestly(&server, "alive.example", 1000, 250);
+    drop(flood);
+    assert_eq!(seen.lost(), 0);
+    assert!(seen.within(95) < Duration::from_millis(50), "{:?}", seen.within(95));
+    let state = format!("zone=\"dead.example.\",upstream=\"{}\"", dead.local_addr().unwrap());
+    let state = format!("zonda_upstream_state{{{state},state=\"down\"}}");
+    wait_until("nobody asks the dead one any more", || server.metric(&state) >= 1.0);
+}
+
+#[test]
+fn an_upstream_that_never_stops_talking_costs_other_zones_nothing() {
+    let babbler = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = babbler.local_addr().unwrap();
+    let alive = sound(Vec::new());
+    let server = two_zones(alive.address, address);
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let talk = thread::spawn(move || {
+        let mut query = [0; 512];
+        let (len, client) = babbler.recv_from(&mut query).unwrap();
+        while !stopped.load(Ordering::Relaxed) {
+            query[0] ^= 1; // the id of nobody, or of the query itself
+            let _ = babbler.send_to(&query[..len], client);
+        }
+    });
+    let question = recursive("www.dead.example", "A");
+    let asked = thread::spawn({
+        let server = server.zonda.address;
+        move || ask(server, &question)
+    });
+    let seen = ask_modestly(&server, "alive.example", 500, 250);
+    stop.store(true, Ordering::Relaxed);
+    let reply = asked.join().unwrap().unwrap();
+    assert_eq!(reply.rcode_text(), "SERVFAIL");
+    talk.join().unwrap();
+    assert_eq!(seen.lost(), 0);
+    assert!(seen.within(90) < Duration::from_millis(100), "{:?}", seen.within(90));
+    assert!(server.metric("zonda_forward_ignored_total") > 1000.0);
+}
+
+#[test]
+fn one_of_two_upstreams_black_holed_in_mid_run_costs_no_query_and_is_forgotten_in_2_seconds() {
+    let (first, second) = (sound(Vec::new()), sound(Vec::new()));
+    let keys = "policy = \"fastest\"";
+    let to = [first.address, second.address].map(|address| format!("\"{address}\"")).join(", ");
+    let keys = format!("[[zone]]\nname = \".\"\n[zone.forward]\nto = [{to}]\n{keys}");
+    let server = Server::start(&[], &keys);
+    let begins = Instant::now();
+    let (falls_at, ends_at) = (Duration::from_secs(2), Duration::from_secs(7));
+    let seen = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(falls_at.saturating_sub(begins.elapsed()));
+            // Whoever is asked most falls silent.
+            let busier = if first.asked() > second.asked() { &first } else { &second };
+            busier.now_does([]);
+        });
+        ask_modestly(&server, "example.net", 7 * 2000, 2000)
+    });
+    assert_eq!(seen.lost(), 0);
+    assert!(seen.within(100) < Duration::from_secs(1), "{:?}", seen.within(100));
+    let later = seen.between(falls_at + Duration::from_secs(2), ends_at);
+    let (before, after) = (seen.between(Duration::ZERO, falls_at).within(99), later.within(99));
+    assert!(after < (3 * before).max(Duration::from_millis(50)), "p99: {before:?}, then {after:?}");
+}
