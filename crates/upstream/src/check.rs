@@ -6,9 +6,9 @@
 //! - [`Verdict::Failed`]: the upstream cannot or will not answer; ask another.
 //! - [`Verdict::Accept`]: it answers.
 //!
-//! A name that comes back in another case is no answer, but a reason to ask in lower case: there are
-//! servers that flatten it, and some that repeat it as somebody else wrote it. A forger who does so
-//! has to guess port and id once more.
+//! A name that comes back in another case is no answer, but a reason to ask in lower case: there
+//! are servers that flatten it, and some that repeat it as somebody else wrote it. A forger who
+//! does so has to guess port and id once more.
 //!
 //! Before this, the caller has matched source address, port and transport, without which nothing
 //! here is worth much (rfc5452#9.1). Behind it, [`Answer`](crate::Answer) takes what belongs to the

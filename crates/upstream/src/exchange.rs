@@ -173,9 +173,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// Whether silence and time tell how the upstream is. Over TCP, where an upstream of UDP is asked
-    /// for long answers, they may be those of a firewall: one name with a long answer must not make
-    /// a healthy upstream look dead.
+    /// Whether silence tells of the upstream. Over TCP, instead of UDP, it may be a firewall's.
     fn tells_health(&self) -> bool {
         !self.form.over_tcp
     }
@@ -245,8 +243,7 @@ impl Exchange {
         actions: &mut Vec<Action>,
     ) -> Self {
         let form = Form { over_tcp: false, edns: true, mixed_case: true };
-        let kind = Kind::Needed;
-        let (waits, paid, overdue) = (false, false, false);
+        let (kind, waits, paid, overdue) = (Kind::Needed, false, false, false);
         let none = Attempt { sent_at: 0, upstream: 0, form, kind, waits, paid, overdue };
         let mut exchange = Self {
             started_at: now,
@@ -287,11 +284,10 @@ impl Exchange {
         if let Some(ends_at) = self.ends_at {
             return self.waiting().next().map(|_| ends_at);
         }
-        let settings = &pool.settings;
         let told_at = match self.told {
-            Told::Nothing => settings.stale_nanos,
-            Told::Stale => settings.patience_nanos,
-            Told::Failure => settings.fetch_nanos,
+            Told::Nothing => pool.settings.stale_nanos,
+            Told::Stale => pool.settings.patience_nanos,
+            Told::Failure => pool.settings.fetch_nanos,
         };
         let repeat_at = if self.counted { self.clearly_overdue_at } else { self.overdue_at };
         Some(repeat_at.min(self.hedge_at).min(self.started_at + told_at))
@@ -412,10 +408,8 @@ impl Exchange {
         member.counters.sent += 1;
         member.counters.hedges += u64::from(kind == Kind::Hedge);
         member.counters.repeats += u64::from(kind == Kind::Repeat);
-        let mut overdue_after = member.rtt.overdue_after(now);
-        if stream {
-            overdue_after = overdue_after.max(STREAM_OVERDUE_NANOS_MIN);
-        }
+        let overdue_min = if stream { STREAM_OVERDUE_NANOS_MIN } else { 0 };
+        let overdue_after = member.rtt.overdue_after(now).max(overdue_min);
         let before = self.attempts[..usize::from(self.count)].iter();
         let again = before.filter(|attempt| attempt.upstream == index).count();
         let backoff = (overdue_after << again).min(REPEAT_NANOS_MAX.max(overdue_after));
@@ -449,11 +443,10 @@ impl Exchange {
             (self.overdue_at, self.clearly_overdue_at) = (u64::MAX, u64::MAX);
             return;
         }
-        let paid = pool.budget.pay_repeat();
-        if !paid && now < self.clearly_overdue_at {
-            return;
-        }
-        if !paid {
+        if !pool.budget.pay_repeat() {
+            if now < self.clearly_overdue_at {
+                return;
+            }
             pool.budget.owe();
         }
         match pool.choose(now, self.key, random, self.asked, true) {
@@ -471,11 +464,9 @@ impl Exchange {
     /// Tells the health of each upstream that an answer of it is overdue, once for each query.
     fn count_overdue(&mut self, pool: &mut Pool, now: u64) {
         let attempts = self.attempts[..usize::from(self.count)].iter_mut();
-        for attempt in attempts.filter(|attempt| attempt.waits && !attempt.overdue) {
+        for attempt in attempts.filter(|it| it.waits && !it.overdue && it.tells_health()) {
             attempt.overdue = true;
-            if attempt.tells_health() {
-                pool.members[usize::from(attempt.upstream)].health.overdue(now, attempt.sent_at);
-            }
+            pool.members[usize::from(attempt.upstream)].health.overdue(now, attempt.sent_at);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Upstreams that are wrong, broken, or mean harm: what a client is told, after how long, and what is
-//! counted.
+//! Upstreams that are wrong, broken, or mean harm: what a client is told, after how long, and what
+//! is counted.
 
 use super::server::{Server, wait_until};
 use std::net::Ipv4Addr;
@@ -89,8 +89,8 @@ impl Told {
     }
 }
 
-/// Of the messages that an upstream sends in reply to one query, a client is told the last one only;
-/// so many of the others are counted.
+/// Of the messages that an upstream sends in reply to one query, a client is told the last one
+/// only; so many of the others are counted.
 fn check_that_the_last_is_believed(steps: Vec<Step>, ignored: f64) {
     let upstream = Upstream::start([always().then(steps)]);
     let forwarder = Forwarder::start(&[&upstream], "");
@@ -407,8 +407,8 @@ fn a_connection_that_is_closed_in_place_of_an_answer_is_made_good_by_another_ups
     assert!(forwarder.results(&closing, "failed") >= 5.0);
 }
 
-/// Of 400 questions at 200 a second, to an upstream that loses some, so many stay without answer; half
-/// of the answers come within a time.
+/// Of 400 questions at 200 a second, to an upstream that loses some, so many stay without answer;
+/// half of the answers come within a time.
 fn check_loss(percent: u64, lost_max: usize, half_within_millis: u64) {
     let upstream = Upstream::start([
         when(move |asked| asked.one_of(percent)).then([]),

@@ -145,7 +145,7 @@ impl Drop for Upstream {
 }
 
 impl Shared {
-    /// Notes what was asked, and returns it with what is to be done; nothing about what is no query.
+    /// Notes what was asked, and returns it with what is to be done; nothing if it is no query.
     fn hear(&self, octets: &[u8], tcp: bool) -> Option<(Asked, Vec<Step>)> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let chance = Random::new(log.len() as u64).bits();

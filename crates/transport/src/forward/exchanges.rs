@@ -255,8 +255,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.ports.send(port, id, Waiting { cause: Cause::Fetch(attempt), form, query })
     }
 
-    /// Reads what a port has received, but not all at once if it is more than any upstream sends that
-    /// means well: the others wait. What is left is told of again.
+    /// Reads what a port has received, but not all at once if it is more than any upstream sends
+    /// that means well: the others wait. What is left is told of again.
     pub(super) fn receive(&mut self, number: usize, now: Now) {
         let (mut has_more, mut calls) = (true, 0);
         while has_more && calls < RECEIVE_CALLS_MAX {

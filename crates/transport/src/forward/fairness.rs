@@ -1,7 +1,7 @@
 //! Who gives way where no place is left.
 //!
-//! Deliberately absent: the places themselves. Those who wait for upstreams share theirs more exactly
-//! ([`Admission`](zonda_upstream::Admission)); this is for where there is no time to count.
+//! Deliberately absent: the places themselves. Those who wait for upstreams share theirs more
+//! exactly ([`Admission`](zonda_upstream::Admission)); this is for where there is no time to count.
 
 use std::net::IpAddr;
 
@@ -16,8 +16,8 @@ pub fn client(address: IpAddr) -> u64 {
     }
 }
 
-/// Which of `count` others gives its place to a newcomer: of a few chosen at random, one of the client
-/// that has most of them. So who floods, and holds nearly all places, is driven out.
+/// Which of `count` others gives its place to a newcomer: of a few chosen at random, one of the
+/// client that has most of them. So who floods, and holds nearly all places, is driven out.
 ///
 /// `count` must not be 0.
 pub fn gives_way(count: usize, random: u64, client_at: impl Fn(usize) -> u64) -> usize {

@@ -99,7 +99,7 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// Adds a query. If it is one too many, another gives way: there is no reply to that, as whoever
+    /// Adds a query. If it is one too many, another gives way: there is no reply to that, as who
     /// brings more than the thread can take must not be answered as much.
     fn push(&mut self, query: Deferred) {
         if self.queries.len() < QUERIES_MAX {
