@@ -242,6 +242,8 @@ pub mod option {
     pub const COOKIE: u16 = 10;
     /// TCP keepalive (rfc7828).
     pub const KEEPALIVE: u16 = 11;
+    /// Padding (rfc7830).
+    pub const PADDING: u16 = 12;
     /// Extended error (rfc8914).
     pub const EDE: u16 = 15;
 }

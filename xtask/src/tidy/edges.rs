@@ -14,13 +14,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-cache", &["zonda-wire"]),
     ("zonda-engine", &["zonda-cache", "zonda-wire", "zonda-zone"]),
     ("zonda-netio", &[]),
+    ("zonda-streams", &["zonda-wire"]),
     (
         "zonda-transport",
-        &["zonda-cache", "zonda-engine", "zonda-netio", "zonda-upstream", "zonda-wire"],
+        &[
+            "zonda-cache",
+            "zonda-engine",
+            "zonda-netio",
+            "zonda-streams",
+            "zonda-upstream",
+            "zonda-wire",
+        ],
     ),
     // Names in the file are read as names, so that a wrong one is told with its line.
-    // The same holds for upstreams.
-    ("zonda-config", &["zonda-upstream", "zonda-wire"]),
+    // The same holds for upstreams and their certificates.
+    ("zonda-config", &["zonda-streams", "zonda-upstream", "zonda-wire"]),
     (
         "zonda-server",
         &[
@@ -28,6 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-config",
             "zonda-engine",
             "zonda-netio",
+            "zonda-streams",
             "zonda-transport",
             "zonda-upstream",
             "zonda-wire",
@@ -44,7 +53,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// Dependencies from outside that only some crates may use: the runtime stays at the rim.
 const CONFINED: &[(&str, &[&str])] = &[
-    ("tokio", &["zonda-transport", "zonda-server", "zonda"]),
+    ("tokio", &["zonda-streams", "zonda-transport", "zonda-server", "zonda"]),
     ("libc", &["zonda-netio"]),
     ("socket2", &["zonda-netio"]),
     ("clap", &["zonda", "xtask"]),

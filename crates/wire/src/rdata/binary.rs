@@ -134,8 +134,11 @@ pub(super) fn parse_base64(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Re
     decoder.finish()
 }
 
-/// The octets of a single word.
-pub(super) fn base64_word(word: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+/// Appends the octets of a single word in base 64 with padding (rfc4648#4).
+///
+/// # Errors
+/// When it is none.
+pub fn base64_word(word: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let mut decoder = Base64::new(out);
     decoder.word(word)?;
     decoder.finish()

@@ -22,6 +22,7 @@ pub mod string;
 pub mod svcb;
 pub mod wire;
 
+pub use binary::base64_word;
 pub use error::{Fault, RdataError, TextError};
 pub use parse::{Scope, Token, Tokens, parse, parse_field};
 pub use print::{FieldText, Presentation};

@@ -1,0 +1,125 @@
+//! Why a query over a connection has no answer.
+
+use std::fmt;
+use std::io;
+
+use rustls::CertificateError;
+
+/// Why a query over a connection has no answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// Its name is not known to any address yet.
+    NoAddress,
+    /// Nobody listens there.
+    Refused,
+    /// The network says that there is no way, or the system has no socket left.
+    Unreachable(io::ErrorKind),
+    /// Its certificate is not believed.
+    Certificate(Distrust),
+    /// The two sides agree on no version, cipher or protocol, or one of them broke the rules.
+    Handshake(rustls::Error),
+    /// The connection was closed before the answer came.
+    Closed,
+    /// No connection could be made in time, or nothing was heard for too long.
+    Late,
+    /// The status of HTTP, when it is not 200.
+    Http(u16),
+    /// What came is no DNS message, or is not of the kind that was announced.
+    Malformed,
+    /// As many queries wait for this server as may.
+    Busy,
+}
+
+/// Why a certificate is not believed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Distrust {
+    /// It is not valid any more.
+    Expired,
+    /// It is not valid yet.
+    NotYetValid,
+    /// It is for another name or address.
+    OtherName,
+    /// Nobody who is believed has signed it.
+    UnknownIssuer,
+    /// Its key is none of those that were pinned.
+    OtherKey,
+    /// Something else, in the words of rustls.
+    Other(CertificateError),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAddress => f.write_str("its name has not been looked up yet"),
+            Self::Refused => f.write_str("the connection was refused"),
+            Self::Unreachable(kind) => write!(f, "it cannot be reached: {kind}"),
+            Self::Certificate(distrust) => write!(f, "its certificate {distrust}"),
+            Self::Handshake(error) => write!(f, "the TLS handshake failed: {error}"),
+            Self::Closed => f.write_str("the connection was closed"),
+            Self::Late => f.write_str("the connection was silent for too long"),
+            Self::Http(status) => write!(f, "the answer had HTTP status {status}"),
+            Self::Malformed => f.write_str("what came is no DNS message"),
+            Self::Busy => f.write_str("too many queries wait for it"),
+        }
+    }
+}
+
+impl fmt::Display for Distrust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expired => f.write_str("has expired"),
+            Self::NotYetValid => f.write_str("is not valid yet"),
+            Self::OtherName => f.write_str("is for another name"),
+            Self::UnknownIssuer => f.write_str("is signed by nobody who is trusted"),
+            Self::OtherKey => f.write_str("has none of the pinned keys"),
+            Self::Other(error) => write!(f, "is wrong: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        if let Some(error) = error.get_ref().and_then(|it| it.downcast_ref::<rustls::Error>()) {
+            return error.clone().into();
+        }
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Self::Refused,
+            io::ErrorKind::TimedOut => Self::Late,
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::NotConnected => Self::Closed,
+            kind => Self::Unreachable(kind),
+        }
+    }
+}
+
+impl From<rustls::Error> for Fault {
+    fn from(error: rustls::Error) -> Self {
+        match error {
+            rustls::Error::InvalidCertificate(error) => Self::Certificate(error.into()),
+            error => Self::Handshake(error),
+        }
+    }
+}
+
+impl From<CertificateError> for Distrust {
+    fn from(error: CertificateError) -> Self {
+        match error {
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => Self::Expired,
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                Self::NotYetValid
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Self::OtherName
+            }
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => Self::UnknownIssuer,
+            // Nothing but our own check of pinned keys says this.
+            CertificateError::ApplicationVerificationFailure => Self::OtherKey,
+            error => Self::Other(error),
+        }
+    }
+}

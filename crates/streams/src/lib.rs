@@ -1,0 +1,28 @@
+//! Queries to other servers over connections: TCP, TLS.
+//!
+//! | file | what |
+//! |---|---|
+//! | `target` | who is asked, and how |
+//! | `tls` | whom a certificate is believed of, and what is kept to resume sessions |
+//! | `pool` | the connections to one server: reused, opened, counted |
+//! | `session` | one connection, whatever its transport |
+//! | `stream` | TCP and TLS: many queries at a time over one stream |
+//! | `fault` | why a query over a connection has no answer |
+//!
+//! Everything runs on the caller's tokio runtime. A message goes in and comes out with the caller's
+//! id; which id it has on its way is the session's business.
+//!
+//! Deliberately absent: whether an answer is believed, whom to ask instead, and when to ask again.
+
+mod fault;
+mod pool;
+mod session;
+mod stream;
+mod target;
+mod tls;
+
+pub use fault::{Distrust, Fault};
+pub use pool::{Connections, Counts};
+pub use session::Session;
+pub use target::{Protocol, Target};
+pub use tls::{Pin, Tls, TlsError, Trust};

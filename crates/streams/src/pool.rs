@@ -1,0 +1,262 @@
+//! The connections to one server: reused, opened when there is none, counted.
+//!
+//! A query takes the connection with the fewest that wait. When all have many, one more is opened
+//! beside them, and when there is none, everybody waits for the same dial. After a dial that
+//! failed, queries fail like it for a moment, so that a server that is gone is not besieged.
+//!
+//! Deliberately absent: how long a query may take; the caller drops the future.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+
+use crate::fault::Fault;
+use crate::session::Session;
+use crate::target::{Protocol, Target};
+
+/// Most connections to one server at a time.
+const SESSIONS_MAX: usize = 8;
+/// Queries that wait on each connection before another one is opened: as many as servers like to
+/// work on at once.
+const WAITING_COMFORTABLE: usize = 128;
+/// How long connecting may take: long enough for a SYN to be lost twice.
+const DIAL_MAX: Duration = Duration::from_secs(4);
+/// How long queries fail after the first dial that failed; twice as long each time in a row.
+const BACKOFF_MIN: Duration = Duration::from_millis(50);
+/// The longest such time: a server that is back is asked within it.
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// How often a query is asked anew because its connection was closed under it: each server may
+/// close all that were idle at once.
+const CLOSED_MAX: usize = SESSIONS_MAX + 1;
+
+/// The connections to one server.
+#[derive(Debug)]
+pub struct Connections {
+    protocol: Protocol,
+    /// Where it is; the first is asked first. Empty while its name is not known.
+    addresses: ArcSwap<Vec<SocketAddr>>,
+    state: Mutex<State>,
+    tallies: Tallies,
+}
+
+/// What is open, and what comes next.
+#[derive(Debug, Default)]
+struct State {
+    sessions: Vec<(SocketAddr, Arc<Session>)>,
+    /// A dial under way, and where its result comes.
+    dial: Option<watch::Receiver<Dialed>>,
+    /// How the last dial failed, unless another one has succeeded since.
+    failure: Option<DialFailure>,
+}
+
+/// What came of a dial; `None` while it is under way.
+type Dialed = Option<Result<Arc<Session>, Fault>>;
+
+/// A dial that failed.
+#[derive(Debug)]
+struct DialFailure {
+    fault: Fault,
+    /// Nobody dials before.
+    until: Instant,
+    /// How long that was.
+    backoff: Duration,
+    /// How many have failed in a row; which address is next.
+    count: usize,
+}
+
+/// Counted since the start.
+#[derive(Debug, Default)]
+struct Tallies {
+    opened: AtomicU64,
+    resumed: AtomicU64,
+    failed: AtomicU64,
+    reused: AtomicU64,
+}
+
+/// What was done with the connections to a server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Connections that are open now.
+    pub open: u64,
+    /// Connections opened.
+    pub opened: u64,
+    /// Of those, the ones for which TLS has resumed an earlier session.
+    pub resumed: u64,
+    /// Connections that could not be opened.
+    pub failed: u64,
+    /// Queries over connections that were open already.
+    pub reused: u64,
+    /// Why the last connection could not be opened, unless one was opened since.
+    pub fault: Option<Fault>,
+}
+
+impl Connections {
+    /// None yet.
+    #[must_use]
+    pub fn new(protocol: Protocol, addresses: Vec<SocketAddr>) -> Arc<Self> {
+        Arc::new(Self {
+            protocol,
+            addresses: ArcSwap::from_pointee(addresses),
+            state: Mutex::default(),
+            tallies: Tallies::default(),
+        })
+    }
+
+    /// How the server is asked.
+    pub fn protocol(&self) -> &Protocol {
+        &self.protocol
+    }
+
+    /// Where the server is asked first; nothing while its name is not known to any address.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.addresses.load().first().copied()
+    }
+
+    /// Where the server is.
+    pub fn addresses(&self) -> Arc<Vec<SocketAddr>> {
+        self.addresses.load_full()
+    }
+
+    /// The server is elsewhere now. What was asked where it is no more is waited for, and nothing
+    /// else is asked there.
+    pub fn move_to(&self, addresses: Vec<SocketAddr>) {
+        let mut state = self.lock();
+        state.sessions.retain(|(address, _)| addresses.contains(address));
+        state.failure = None;
+        self.addresses.store(Arc::new(addresses));
+    }
+
+    /// Asks and returns the answer; see [`Session::ask`].
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub async fn ask(self: &Arc<Self>, query: &[u8]) -> Result<Vec<u8>, Fault> {
+        for _ in 0..CLOSED_MAX {
+            let Some(session) = self.open_session() else { break };
+            self.tallies.reused.fetch_add(1, Ordering::Relaxed);
+            match session.ask(query).await {
+                Err(Fault::Closed) => {} // it was idle, and the server has closed it meanwhile
+                other => return other,
+            }
+        }
+        self.dialed_session().await?.ask(query).await
+    }
+
+    /// What was done so far.
+    pub fn counts(&self) -> Counts {
+        let state = self.lock();
+        let read = |tally: &AtomicU64| tally.load(Ordering::Relaxed);
+        Counts {
+            open: state.sessions.iter().filter(|(_, session)| session.is_open()).count() as u64,
+            opened: read(&self.tallies.opened),
+            resumed: read(&self.tallies.resumed),
+            failed: read(&self.tallies.failed),
+            reused: read(&self.tallies.reused),
+            fault: state.failure.as_ref().map(|failure| failure.fault.clone()),
+        }
+    }
+
+    /// The open connection with the fewest that wait. If these are many, another one is dialed for
+    /// those who come next.
+    fn open_session(self: &Arc<Self>) -> Option<Arc<Session>> {
+        let mut state = self.lock();
+        state.sessions.retain(|(_, session)| session.is_open());
+        let sessions = state.sessions.iter().map(|(_, session)| (session.waiting(), session));
+        let (waiting, session) = sessions.min_by_key(|(waiting, _)| *waiting)?;
+        let session = Arc::clone(session);
+        let may_dial = state.sessions.len() < SESSIONS_MAX && state.failed_now().is_none();
+        if waiting >= WAITING_COMFORTABLE && may_dial {
+            self.dial(&mut state);
+        }
+        Some(session)
+    }
+
+    /// The connection that comes of the dial under way, or of a new one.
+    async fn dialed_session(self: &Arc<Self>) -> Result<Arc<Session>, Fault> {
+        let mut dial = {
+            let mut state = self.lock();
+            if let Some(fault) = state.failed_now() {
+                return Err(fault);
+            }
+            self.dial(&mut state)
+        };
+        let dialed = dial.wait_for(Option::is_some).await.map_err(|_| Fault::Closed)?;
+        dialed.clone().unwrap_or(Err(Fault::Closed))
+    }
+
+    /// Joins the dial under way, or begins one, which goes on whoever loses interest.
+    fn dial(self: &Arc<Self>, state: &mut State) -> watch::Receiver<Dialed> {
+        if let Some(dial) = &state.dial {
+            return dial.clone();
+        }
+        let (sender, receiver) = watch::channel(None);
+        state.dial = Some(receiver.clone());
+        let failures = state.failure.as_ref().map_or(0, |failure| failure.count);
+        let this = Arc::clone(self);
+        tokio::spawn(async move {
+            let opened = this.open(failures).await;
+            let _ = sender.send(this.take_note(opened)); // they may all have gone
+        });
+        receiver
+    }
+
+    /// Connects to one of the addresses: after each failure, the next.
+    async fn open(&self, failures: usize) -> Result<(SocketAddr, Session), Fault> {
+        let addresses = self.addresses();
+        let next = failures % addresses.len().max(1);
+        let address = *addresses.get(next).ok_or(Fault::NoAddress)?;
+        let target = Target { address, protocol: self.protocol.clone() };
+        let session =
+            timeout(DIAL_MAX, Session::open(&target)).await.map_err(|_| Fault::Late)??;
+        Ok((address, session))
+    }
+
+    /// Takes note of what came of a dial.
+    fn take_note(&self, opened: Result<(SocketAddr, Session), Fault>) -> Dialed {
+        let count = |tally: &AtomicU64| _ = tally.fetch_add(1, Ordering::Relaxed);
+        let mut state = self.lock();
+        state.dial = None;
+        match opened {
+            Ok((address, session)) => {
+                count(&self.tallies.opened);
+                if session.is_resumed() {
+                    count(&self.tallies.resumed);
+                }
+                state.failure = None;
+                let session = Arc::new(session);
+                state.sessions.push((address, Arc::clone(&session)));
+                Some(Ok(session))
+            }
+            Err(fault) => {
+                count(&self.tallies.failed);
+                state.fail(fault.clone());
+                Some(Err(fault))
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Why nobody may dial now.
+    fn failed_now(&self) -> Option<Fault> {
+        let failure = self.failure.as_ref().filter(|failure| Instant::now() < failure.until)?;
+        Some(failure.fault.clone())
+    }
+
+    /// Takes note of a dial that failed.
+    fn fail(&mut self, fault: Fault) {
+        let before = self.failure.take();
+        let backoff = before.as_ref().map_or(BACKOFF_MIN, |it| (2 * it.backoff).min(BACKOFF_MAX));
+        let count = before.map_or(0, |it| it.count) + 1;
+        self.failure = Some(DialFailure { fault, until: Instant::now() + backoff, backoff, count });
+    }
+}

@@ -1,0 +1,60 @@
+//! One connection to a server, whatever its transport.
+
+use crate::fault::Fault;
+use crate::stream::StreamSession;
+use crate::target::{Protocol, Target};
+
+/// A connection to a server. Dropping it closes it.
+#[derive(Debug)]
+pub enum Session {
+    /// Over TCP or TLS.
+    Stream(StreamSession),
+}
+
+impl Session {
+    /// Connects. The caller limits how long that may take.
+    ///
+    /// # Errors
+    /// Why there is no connection.
+    pub async fn open(target: &Target) -> Result<Self, Fault> {
+        match &target.protocol {
+            Protocol::Tcp => Ok(Self::Stream(StreamSession::open(target.address, None).await?)),
+            Protocol::Tls(tls) => {
+                Ok(Self::Stream(StreamSession::open(target.address, Some(tls)).await?))
+            }
+        }
+    }
+
+    /// Asks, beside others, and returns the answer under the query's id. Whether it is for the
+    /// query's question is not looked at. The caller limits how long that may take, and may drop
+    /// the future at any time.
+    ///
+    /// # Errors
+    /// Why there is no answer: [`Fault::Closed`] when the connection ended meanwhile.
+    pub async fn ask(&self, query: &[u8]) -> Result<Vec<u8>, Fault> {
+        match self {
+            Self::Stream(session) => session.ask(query).await,
+        }
+    }
+
+    /// Whether it can be asked: neither side has closed it, and it does not seem to be dead.
+    pub fn is_open(&self) -> bool {
+        match self {
+            Self::Stream(session) => session.is_open(),
+        }
+    }
+
+    /// Queries that wait for their answers.
+    pub fn waiting(&self) -> usize {
+        match self {
+            Self::Stream(session) => session.waiting(),
+        }
+    }
+
+    /// Whether TLS has resumed an earlier session.
+    pub fn is_resumed(&self) -> bool {
+        match self {
+            Self::Stream(session) => session.is_resumed(),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Queries over TCP and TLS: many at a time over one stream, their answers in any order.
+//!
+//! ```text
+//! ask ─► table: an id of our own ─► channel ─► writer ─► stream
+//! ask ◄─ the asker's id restored ◄─ table  ◄── reader ◄─┘
+//! ```
+//! One task for each connection reads, writes and watches the time. It ends, and with it all that
+//! still wait, when either side closes, when nothing was asked for as long as the server allows
+//! (rfc7828), or when the server has been silent for too long.
+//!
+//! # Invariants
+//! - An id is in the table from before its query is written until its answer has come or its asker
+//!   has gone. Ids count up, so that a late answer finds another asker after 65,536 queries only.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustls::HandshakeKind;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::TlsConnector;
+use zonda_wire::Response;
+use zonda_wire::query::{HEADER_BYTES, option};
+
+use crate::fault::Fault;
+use crate::tls::Tls;
+
+/// Most queries that wait at once: more than a zone lets wait for one server, and far fewer than
+/// there are ids.
+const WAITING_MAX: usize = 1 << 14;
+/// A server that has left queries without any answer for so long is asked over another connection,
+/// if it is there at all: a host that went away says nothing.
+const STALLED_AFTER: Duration = Duration::from_millis(1500);
+/// After so long, the connection is closed.
+const DEAD_AFTER: Duration = Duration::from_secs(10);
+/// How long a connection stays open unused when the server does not say how long it may: seconds,
+/// not minutes (rfc7766#6.2.3).
+const IDLE_MAX_UNSAID: Duration = Duration::from_secs(10);
+/// The longest that a server is believed.
+const IDLE_MAX: Duration = Duration::from_secs(120);
+/// How often the time is looked at; what comes late by that matters to nobody.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+/// How long a good-bye may take.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
+/// Octets after which queries that wait to be written are written.
+const WRITE_BYTES: usize = 16 * 1024;
+
+/// A connection over TCP or TLS.
+#[derive(Debug)]
+pub struct StreamSession {
+    table: Arc<Table>,
+    /// To the task, with lengths. Dropping it ends the task.
+    queries: UnboundedSender<Vec<u8>>,
+    /// TLS has resumed an earlier session.
+    is_resumed: bool,
+}
+
+impl StreamSession {
+    /// Connects, with `tls` encrypted.
+    ///
+    /// # Errors
+    /// Why there is no connection.
+    pub async fn open(address: SocketAddr, tls: Option<&Tls>) -> Result<Self, Fault> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let Some(tls) = tls else { return Ok(Self::over(stream, false)) };
+        let connector = TlsConnector::from(Arc::clone(tls.config()));
+        let stream = connector.connect(tls.name().clone(), stream).await?;
+        let is_resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
+        Ok(Self::over(stream, is_resumed))
+    }
+
+    /// Starts the task.
+    fn over(stream: impl AsyncRead + AsyncWrite + Send + 'static, is_resumed: bool) -> Self {
+        let table = Arc::new(Table(Mutex::new(Waiting::new())));
+        let (queries, to_write) = unbounded_channel();
+        tokio::spawn(drive(stream, to_write, Arc::clone(&table)));
+        Self { table, queries, is_resumed }
+    }
+
+    /// See [`Session::ask`](crate::Session::ask).
+    pub async fn ask(&self, query: &[u8]) -> Result<Vec<u8>, Fault> {
+        let len = u16::try_from(query.len()).map_err(|_| Fault::Malformed)?;
+        let asked_as = *query.first_chunk::<2>().ok_or(Fault::Malformed)?;
+        let (sender, answer) = oneshot::channel();
+        let place = self.table.enter(sender)?;
+        let mut framed = [&len.to_be_bytes(), query].concat();
+        framed[2..4].copy_from_slice(&place.id.to_be_bytes());
+        self.queries.send(framed).map_err(|_| Fault::Closed)?;
+        let mut message = answer.await.map_err(|_| self.table.fault())?;
+        message[..2].copy_from_slice(&asked_as); // the reader takes whole headers only
+        Ok(message)
+    }
+
+    /// See [`Session::is_open`](crate::Session::is_open).
+    pub fn is_open(&self) -> bool {
+        let waiting = self.table.lock();
+        waiting.ended.is_none() && !waiting.is_leaving && waiting.silent_for() < STALLED_AFTER
+    }
+
+    /// See [`Session::waiting`](crate::Session::waiting).
+    pub fn waiting(&self) -> usize {
+        self.table.lock().askers.len()
+    }
+
+    /// See [`Session::is_resumed`](crate::Session::is_resumed).
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+}
+
+/// Who waits, shared by askers and the task.
+#[derive(Debug)]
+struct Table(Mutex<Waiting>);
+
+/// Who waits for answers.
+#[derive(Debug)]
+struct Waiting {
+    /// By the id of the query.
+    askers: HashMap<u16, oneshot::Sender<Vec<u8>>>,
+    /// The id of the next one, unless it is in use.
+    next_id: u16,
+    /// Since when somebody waits and nothing has come.
+    silent_since: Option<Instant>,
+    /// When anything was last asked or answered.
+    used_at: Instant,
+    /// How long it may be unused.
+    idle_max: Duration,
+    /// The server wants it closed once all has been answered.
+    is_leaving: bool,
+    /// Why it is closed.
+    ended: Option<Fault>,
+}
+
+/// An id in use, until it is dropped.
+struct Place<'t> {
+    table: &'t Table,
+    id: u16,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.table.lock().askers.remove(&self.id);
+    }
+}
+
+impl Table {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives an asker an id.
+    fn enter(&self, asker: oneshot::Sender<Vec<u8>>) -> Result<Place<'_>, Fault> {
+        let mut waiting = self.lock();
+        if let Some(fault) = &waiting.ended {
+            return Err(fault.clone());
+        }
+        if waiting.askers.len() >= WAITING_MAX {
+            return Err(Fault::Busy);
+        }
+        while waiting.askers.contains_key(&waiting.next_id) {
+            waiting.next_id = waiting.next_id.wrapping_add(1);
+        }
+        let id = waiting.next_id;
+        waiting.next_id = id.wrapping_add(1);
+        waiting.askers.insert(id, asker);
+        waiting.used_at = Instant::now();
+        waiting.silent_since.get_or_insert_with(Instant::now);
+        Ok(Place { table: self, id })
+    }
+
+    /// Gives a message to its asker, if there is one still.
+    fn answer(&self, message: Vec<u8>) {
+        let id = message.first_chunk().map_or(0, |id| u16::from_be_bytes(*id));
+        let keepalive = keepalive(&message);
+        let mut waiting = self.lock();
+        let asker = waiting.askers.remove(&id);
+        waiting.used_at = Instant::now();
+        waiting.silent_since = (!waiting.askers.is_empty()).then_some(waiting.used_at);
+        if let Some(idle_max) = keepalive {
+            waiting.idle_max = idle_max.min(IDLE_MAX);
+            waiting.is_leaving = idle_max.is_zero();
+        }
+        drop(waiting);
+        if let Some(asker) = asker {
+            let _ = asker.send(message); // who asked may have gone this moment
+        }
+    }
+
+    /// Ends all that wait.
+    fn end(&self, fault: Fault) {
+        let mut waiting = self.lock();
+        waiting.ended = Some(fault);
+        waiting.askers.clear();
+    }
+
+    /// Why it has ended.
+    fn fault(&self) -> Fault {
+        self.lock().ended.clone().unwrap_or(Fault::Closed)
+    }
+}
+
+impl Waiting {
+    /// Nobody waits yet.
+    fn new() -> Self {
+        Self {
+            askers: HashMap::new(),
+            next_id: 0,
+            silent_since: None,
+            used_at: Instant::now(),
+            idle_max: IDLE_MAX_UNSAID,
+            is_leaving: false,
+            ended: None,
+        }
+    }
+
+    /// How long nothing has come although somebody waited.
+    fn silent_for(&self) -> Duration {
+        self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Why it has to end now, if it has to.
+    fn is_due(&self) -> Option<Fault> {
+        if self.silent_for() >= DEAD_AFTER {
+            Some(Fault::Late)
+        } else if self.askers.is_empty() && self.used_at.elapsed() >= self.idle_max {
+            Some(Fault::Closed)
+        } else {
+            None
+        }
+    }
+}
+
+/// How long the server lets the connection be unused (rfc7828#3.1), if it says so.
+fn keepalive(message: &[u8]) -> Option<Duration> {
+    let opt = Response::parse(message).ok()?.opt?;
+    let units = opt.option(option::KEEPALIVE)?.first_chunk::<2>()?;
+    Some(Duration::from_millis(100) * u16::from_be_bytes(*units).into())
+}
+
+/// Reads, writes and watches the time until one of them ends.
+async fn drive(
+    stream: impl AsyncRead + AsyncWrite,
+    to_write: UnboundedReceiver<Vec<u8>>,
+    table: Arc<Table>,
+) {
+    let (reader, mut writer) = tokio::io::split(stream);
+    let fault = tokio::select! {
+        error = read(reader, &table) => error.into(),
+        ended = write(&mut writer, to_write) => ended.map_or_else(Fault::from, |()| Fault::Closed),
+        fault = watch(&table) => fault,
+    };
+    table.end(fault);
+    let _ = timeout(CLOSE_MAX, writer.shutdown()).await; // the server may have gone first
+}
+
+/// Gives messages to their askers until the stream ends.
+async fn read(reader: impl AsyncRead + Unpin, table: &Table) -> io::Error {
+    let mut reader = BufReader::new(reader);
+    loop {
+        match read_message(&mut reader).await {
+            Ok(message) => table.answer(message),
+            Err(error) => return error,
+        }
+    }
+}
+
+/// Reads a message; one that is shorter than a header ends the stream.
+async fn read_message(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u8>> {
+    let len = usize::from(reader.read_u16().await?);
+    if len < HEADER_BYTES {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let mut message = vec![0; len];
+    reader.read_exact(&mut message).await?;
+    Ok(message)
+}
+
+/// Writes queries, as many at a time as there are, until nobody can ask any more.
+async fn write(
+    writer: &mut (impl AsyncWrite + Unpin),
+    mut queries: UnboundedReceiver<Vec<u8>>,
+) -> io::Result<()> {
+    while let Some(mut octets) = queries.recv().await {
+        while octets.len() < WRITE_BYTES
+            && let Ok(query) = queries.try_recv()
+        {
+            octets.extend_from_slice(&query);
+        }
+        writer.write_all(&octets).await?;
+        writer.flush().await?;
+    }
+    Ok(())
+}
+
+/// Waits until the time is up.
+async fn watch(table: &Table) -> Fault {
+    loop {
+        sleep_until(Instant::now() + WATCH_EVERY).await;
+        if let Some(fault) = table.lock().is_due() {
+            return fault;
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Whom a certificate is believed of, and what is kept to resume sessions.
+//!
+//! The public roots are those of Mozilla, built in, and not the system's: a container or a jail
+//! often has none, a distribution may have added some, and a server that forwards should believe
+//! the same wherever it runs. Whoever runs a CA of their own gives its file.
+//!
+//! A pinned key replaces both the chain and the name (rfc7858#4.2): whoever proves to have the key
+//! is believed, even with a certificate of their own making.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ring::digest::{SHA256, digest};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+};
+
+/// The SHA-256 hash of a public key in its certificate's form (SubjectPublicKeyInfo, rfc7469#2.4).
+pub type Pin = [u8; 32];
+
+/// Whom to believe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trust {
+    /// Those whose certificate leads to a public root.
+    PublicRoots,
+    /// Those whose certificate leads to one of these.
+    Roots(Vec<CertificateDer<'static>>),
+    /// Those who have one of these keys.
+    Pins(Vec<Pin>),
+}
+
+impl Trust {
+    /// Trust in the certificates of a PEM file.
+    ///
+    /// # Errors
+    /// When there is none, or one cannot be read.
+    pub fn in_pem(pem: &[u8]) -> Result<Self, TlsError> {
+        let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+        let certificates = certificates.map_err(|_| TlsError::Pem)?;
+        store(&certificates)?;
+        Ok(Self::Roots(certificates))
+    }
+}
+
+/// What it takes to set up TLS with one server. Sessions to be resumed are kept in it, so that it
+/// is made once for each server.
+#[derive(Debug)]
+pub struct Tls {
+    /// What its certificate must show, and what it is told to be asked as.
+    name: ServerName<'static>,
+    /// How TLS is spoken, without an application's protocol.
+    config: Arc<ClientConfig>,
+}
+
+/// Why there can be no TLS with a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsError {
+    /// The file of roots is no PEM.
+    Pem,
+    /// It holds no certificate.
+    NoRoots,
+    /// One of its certificates cannot be read.
+    Root,
+    /// The name cannot be that of a server.
+    Name,
+}
+
+impl fmt::Display for TlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pem => f.write_str("it is not in PEM form"),
+            Self::NoRoots => f.write_str("there is no certificate in it"),
+            Self::Root => f.write_str("a certificate in it cannot be read"),
+            Self::Name => f.write_str("no server can have this name"),
+        }
+    }
+}
+
+impl std::error::Error for TlsError {}
+
+impl Tls {
+    /// What it takes for a server of this name or address.
+    ///
+    /// # Errors
+    /// When the name cannot be a server's, or the roots cannot be read.
+    pub fn new(name: &str, trust: &Trust) -> Result<Self, TlsError> {
+        let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name)?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .expect("the provider has ciphers for all versions that were built in");
+        let config = match trust {
+            Trust::PublicRoots => {
+                let roots = webpki_roots::TLS_SERVER_ROOTS.to_vec();
+                builder.with_root_certificates(RootCertStore { roots }).with_no_client_auth()
+            }
+            Trust::Roots(roots) => {
+                builder.with_root_certificates(store(roots)?).with_no_client_auth()
+            }
+            Trust::Pins(pins) => {
+                let verifier = Arc::new(PinnedKeys { pins: pins.clone(), provider });
+                builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+            }
+        };
+        Ok(Self { name, config: Arc::new(config) })
+    }
+
+    /// What the certificate must show.
+    pub fn name(&self) -> &ServerName<'static> {
+        &self.name
+    }
+
+    /// How TLS is spoken, without an application's protocol.
+    pub fn config(&self) -> &Arc<ClientConfig> {
+        &self.config
+    }
+}
+
+/// Certificates as roots.
+fn store(certificates: &[CertificateDer<'static>]) -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    for certificate in certificates {
+        store.add(certificate.clone()).map_err(|_| TlsError::Root)?;
+    }
+    if store.is_empty() { Err(TlsError::NoRoots) } else { Ok(store) }
+}
+
+/// Believes whoever has a pinned key.
+#[derive(Debug)]
+struct PinnedKeys {
+    pins: Vec<Pin>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for PinnedKeys {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let key = ParsedCertificate::try_from(end_entity)?.subject_public_key_info();
+        match self.pins.iter().any(|pin| pin == digest(&SHA256, &key).as_ref()) {
+            true => Ok(ServerCertVerified::assertion()),
+            false => Err(CertificateError::ApplicationVerificationFailure.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,141 @@
+//! Connections over TCP: what is reused, and what becomes of queries when a connection ends.
+#![allow(clippy::unwrap_used)]
+
+mod server;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use server::{Manner, Server, answer, query};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use zonda_streams::{Connections, Fault, Protocol};
+
+fn connections(address: SocketAddr) -> Arc<Connections> {
+    Connections::new(Protocol::Tcp, vec![address])
+}
+
+/// Asks for a name and expects its answer.
+async fn expect(connections: &Arc<Connections>, id: u16, name: &str) {
+    let query = query(id, name);
+    let message = timeout(Duration::from_secs(5), connections.ask(&query)).await.unwrap().unwrap();
+    assert_eq!(message[..query.len()][12..], answer(&query, false)[12..]);
+    assert_eq!(message[..2], id.to_be_bytes());
+}
+
+#[tokio::test]
+async fn queries_one_after_the_other_share_a_connection() {
+    let server = Server::start(Manner::Prompt, None).await;
+    let connections = connections(server.address);
+    for id in 0..10 {
+        expect(&connections, id, "one").await;
+    }
+    let counts = connections.counts();
+    assert_eq!((server.accepted(), counts.opened, counts.open, counts.reused), (1, 1, 1, 9));
+}
+
+#[tokio::test]
+async fn answers_in_another_order_find_those_who_asked_even_under_the_same_id() {
+    let server = Server::start(Manner::Reversed(100), None).await;
+    let connections = connections(server.address);
+    let mut tasks = JoinSet::new();
+    for number in 0..100 {
+        let connections = Arc::clone(&connections);
+        tasks.spawn(async move { expect(&connections, 7, &format!("name{number}")).await });
+    }
+    while let Some(result) = tasks.join_next().await {
+        result.unwrap();
+    }
+    assert_eq!(server.accepted(), 1, "all have waited for the same dial");
+}
+
+#[tokio::test]
+async fn a_connection_that_was_closed_meanwhile_loses_nothing() {
+    for manner in [Manner::Closing(3), Manner::Dropping(3)] {
+        let server = Server::start(manner, None).await;
+        let connections = connections(server.address);
+        for id in 0..12 {
+            expect(&connections, id, "one").await;
+        }
+        assert_eq!(server.accepted(), 4);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_has_died_is_asked_over_another_connection() {
+    let server = Server::start(Manner::Dying, None).await;
+    let connections = connections(server.address);
+    expect(&connections, 1, "one").await;
+    let lost = query(2, "two");
+    assert!(timeout(Duration::from_millis(1600), connections.ask(&lost)).await.is_err());
+    expect(&connections, 3, "three").await;
+    assert_eq!(server.accepted(), 2);
+}
+
+#[tokio::test]
+async fn a_server_that_wants_the_connection_closed_is_not_asked_over_it_again() {
+    let server = Server::start(Manner::Leaving, None).await;
+    let connections = connections(server.address);
+    for id in 0..3 {
+        expect(&connections, id, "one").await;
+    }
+    assert_eq!(server.accepted(), 3);
+}
+
+#[tokio::test]
+async fn a_query_whose_asker_has_gone_leaves_its_place() {
+    let server = Server::start(Manner::Reversed(2), None).await;
+    let connections = connections(server.address);
+    let first = query(1, "one");
+    assert!(timeout(Duration::from_millis(50), connections.ask(&first)).await.is_err());
+    expect(&connections, 2, "two").await;
+}
+
+#[tokio::test]
+async fn nobody_listens_and_is_not_besieged_and_is_found_when_it_is_back() {
+    let address = Server::start(Manner::Prompt, None).await.address;
+    let gone: SocketAddr = format!("127.0.0.3:{}", address.port()).parse().unwrap();
+    let connections = connections(gone);
+    for _ in 0..100 {
+        assert_eq!(connections.ask(&query(1, "one")).await, Err(Fault::Refused));
+    }
+    let counts = connections.counts();
+    assert_eq!((counts.opened, counts.fault), (0, Some(Fault::Refused)));
+    assert!(counts.failed < 10, "{}", counts.failed);
+    connections.move_to(vec![address]);
+    expect(&connections, 1, "one").await;
+    assert_eq!(connections.counts().fault, None);
+}
+
+#[tokio::test]
+async fn the_next_address_is_dialed_after_one_has_failed() {
+    let server = Server::start(Manner::Prompt, None).await;
+    let gone: SocketAddr = format!("127.0.0.3:{}", server.address.port()).parse().unwrap();
+    let connections = Connections::new(Protocol::Tcp, vec![gone, server.address]);
+    assert_eq!(connections.ask(&query(1, "one")).await, Err(Fault::Refused));
+    sleep(Duration::from_millis(60)).await;
+    expect(&connections, 1, "one").await;
+}
+
+#[tokio::test]
+async fn what_is_asked_where_a_server_was_is_answered_while_it_moves() {
+    let (old, new) =
+        (Server::start(Manner::Reversed(2), None).await, Server::start(Manner::Prompt, None).await);
+    let connections = connections(old.address);
+    let waiting = {
+        let connections = Arc::clone(&connections);
+        tokio::spawn(async move { expect(&connections, 1, "one").await })
+    };
+    sleep(Duration::from_millis(50)).await;
+    let held = {
+        let connections = Arc::clone(&connections);
+        tokio::spawn(async move { expect(&connections, 2, "two").await })
+    };
+    sleep(Duration::from_millis(50)).await;
+    connections.move_to(vec![new.address]);
+    expect(&connections, 3, "three").await;
+    waiting.await.unwrap();
+    held.await.unwrap();
+    assert_eq!((old.accepted(), new.accepted()), (1, 1));
+}
