@@ -1,11 +1,11 @@
 //! What can be wrong with a configuration, where, and what to write instead.
 
+use crate::mistake::Mistake;
 use crate::section::{Key, Section};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use zonda_upstream::pool::UPSTREAMS_MAX;
 use zonda_wire::Name;
 
 /// Where a value came from.
@@ -109,10 +109,8 @@ pub enum Contradiction {
     ZoneWithoutName,
     /// A `forward` without `name`.
     ForwardWithoutName,
-    /// A `forward` that says to no server.
-    ForwardToNobody,
-    /// One that says to so many servers.
-    ForwardToMany(usize),
+    /// Servers to forward to that cannot be asked.
+    Servers(Mistake),
     /// A `directory` with `name`.
     DirectoryWithName,
     /// A second zone of the same name.
@@ -210,12 +208,7 @@ impl fmt::Display for Contradiction {
                 "names that are forwarded need their zone; write its `name = \"example.com\"`, or \
                  `name = \".\"` for all that no other zone holds",
             ),
-            Self::ForwardToNobody => {
-                f.write_str("nobody to forward to; write `to = [\"192.0.2.1\"]`")
-            }
-            Self::ForwardToMany(count) => {
-                write!(f, "{count} servers to forward to; keep at most {UPSTREAMS_MAX}")
-            }
+            Self::Servers(mistake) => mistake.fmt(f),
             Self::DirectoryWithName => {
                 f.write_str("the files of a `directory` name its zones; remove `name`")
             }

@@ -5,7 +5,7 @@
 use crate::access::{AccessRule, Network};
 use crate::section::{Key, Keys, Kind, Section, Takes, section};
 use crate::value::{
-    CookieSecret, LogFormat, LogLevel, Nsid, Output, Size, Toggle, Token, Value, Version,
+    CookieSecret, LogFormat, LogLevel, Nsid, Output, PinnedKey, Size, Toggle, Token, Value, Version,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -105,9 +105,16 @@ section! {
     /// names that no other zone holds.
     pub struct ForwardKeys: Nested "zone.forward", Reload;
 
-    /// The servers: an address, and a port if it is not 53. They are asked over UDP, and over TCP
-    /// when an answer was truncated.
-    to: Vec<Upstream>, like "192.0.2.1, 192.0.2.2:5353";
+    /// The servers. An address, with a port if that is not 53, is asked over UDP, and over TCP when
+    /// an answer was truncated; `tcp://ADDRESS` over TCP from the first; `tls://ADDRESS#NAME` over
+    /// TLS, port 853, with a certificate for NAME or, without `#NAME`, for the address itself.
+    to: Vec<Upstream>, like "192.0.2.1, 192.0.2.2:5353, tls://192.0.2.4#dns.example.net";
+    /// A PEM file of the certificates that those of the servers must lead to. Unset: the public
+    /// roots that Mozilla trusts, which are built in.
+    ca_file: Option<PathBuf>, like "private-ca.pem";
+    /// The keys that the servers may have, in place of certificates that lead to a root and show
+    /// the right name: SHA-256 hashes as in rfc7858#4.2. Give the next key, too, before it is used.
+    pins: Vec<PinnedKey>, like "sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
     /// Which of them is asked first: the one that is expected to answer first, all in turn, any,
     /// the first of the list, or one by the question's name, so that the caches of the servers hold
     /// different names. Those that do not answer are passed over; a server that is slow today, or

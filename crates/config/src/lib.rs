@@ -17,6 +17,7 @@ mod effective;
 mod error;
 mod keys;
 mod load;
+mod mistake;
 mod reader;
 mod reference;
 mod resolve;
@@ -34,11 +35,13 @@ pub use keys::{
     Tcp,
 };
 pub use load::{Flags, Loaded};
+pub use mistake::Mistake;
 pub use reference::generated_files;
 pub use section::{Key, Kind, Section, Shape, Takes};
 pub use socket::find_sockets;
-pub use value::{CookieSecret, LogFormat, LogLevel, Nsid, Output, Toggle, Token};
-pub use zonda_upstream::{Host, Upstream};
+pub use value::{CookieSecret, LogFormat, LogLevel, Nsid, Output, PinnedKey, Toggle, Token};
+pub use zonda_streams::Trust;
+pub use zonda_upstream::{Host, Transport, Upstream};
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -120,6 +123,8 @@ pub struct ForwardZone {
     pub name: Name,
     /// How they are asked.
     pub forward: ForwardKeys,
+    /// Whose certificates are believed.
+    pub trust: Trust,
     /// Who is answered.
     pub access: Arc<Access>,
 }

@@ -5,8 +5,10 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use zonda_streams::Pin;
 use zonda_upstream::{Host, Policy, Transport, Upstream};
 use zonda_wire::Name;
+use zonda_wire::rdata::base64_word;
 
 /// A value written as one piece of text, number or boolean.
 pub(crate) trait Value: Sized {
@@ -149,16 +151,35 @@ impl Value for Name {
 
 impl Value for Upstream {
     fn form() -> String {
-        "the address of a server, and its port if it is not 53: \"192.0.2.1\", \
-         \"192.0.2.1:5353\" or \"[2001:db8::1]:5353\""
+        "the address of a server: \"192.0.2.1\", \"192.0.2.1:5353\", \"[2001:db8::1]:5353\", \
+         \"tcp://192.0.2.1\" or \"tls://192.0.2.1#dns.example.net\""
             .into()
     }
 
-    /// Only what is forwarded to so far is an upstream: addresses, over UDP.
+    /// Only what can be asked so far is an upstream.
     fn from_text(text: &str) -> Option<Self> {
         let upstream: Self = text.parse().ok()?;
         let is_address = matches!(upstream.host, Host::Address(_));
-        (is_address && upstream.transport == Transport::Udp).then_some(upstream)
+        let is_known = !matches!(upstream.transport, Transport::Https | Transport::Quic);
+        (is_address && is_known).then_some(upstream)
+    }
+}
+
+/// The SHA-256 hash of a public key as certificates hold it (rfc7858#4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PinnedKey(pub Pin);
+
+impl Value for PinnedKey {
+    fn form() -> String {
+        "the SHA-256 hash of a public key in base 64, such as \
+         \"sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\""
+            .into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let mut octets = Vec::new();
+        base64_word(text.strip_prefix("sha256/")?.as_bytes(), &mut octets).ok()?;
+        octets.try_into().ok().map(Self)
     }
 }
 

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use zonda_cache::policy::Limits;
 use zonda_cache::{Cache, Policy};
-use zonda_config::{CacheKeys, Config, ForwardKeys, ForwardZone, Upstream};
+use zonda_config::{CacheKeys, Config, ForwardKeys, ForwardZone, Host, Transport, Trust, Upstream};
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
-use zonda_transport::forward::{Group, Groups};
+use zonda_streams::{Connections, Protocol, Tls};
+use zonda_transport::forward::{Group, Groups, Server};
 use zonda_upstream::Settings;
 
 /// All such zones.
@@ -45,9 +46,9 @@ impl KnownForward {
         self.group.0
     }
 
-    /// Its servers, in the order of the configuration.
-    pub fn upstreams(&self) -> &[Upstream] {
-        &self.config.forward.to
+    /// Its servers, in the order of the configuration: as they are written, and as they are asked.
+    pub fn upstreams(&self) -> impl Iterator<Item = (&Upstream, &Server)> {
+        self.config.forward.to.iter().zip(&self.group.1.servers)
     }
 }
 
@@ -104,7 +105,7 @@ impl Forwards {
     fn make(&mut self, config: ForwardZone, number: Number) -> KnownForward {
         let group = Group {
             apex: config.name.clone(),
-            upstreams: config.forward.to.iter().filter_map(address).collect(),
+            servers: config.forward.to.iter().map(|to| server(to, &config.trust)).collect(),
             settings: settings(&config.forward),
             policy: self.policy,
             cache: Arc::clone(&self.cache),
@@ -148,10 +149,22 @@ fn policy(keys: &CacheKeys) -> Policy {
     }
 }
 
-/// Where an upstream is; the configuration has none that are given by name.
-fn address(upstream: &Upstream) -> Option<SocketAddr> {
-    match upstream.host {
-        zonda_config::Host::Address(address) => Some(SocketAddr::new(address, upstream.port)),
-        zonda_config::Host::Name(_) => None,
+/// A server as forwarder threads see it.
+fn server(upstream: &Upstream, trust: &Trust) -> Server {
+    let tls = || {
+        let tls = Tls::new(&upstream.certificate_subject(), trust);
+        Arc::new(tls.expect("the configuration was found to be sound"))
+    };
+    let protocol = match upstream.transport {
+        Transport::Tls => Protocol::Tls(tls()),
+        Transport::Https | Transport::Quic | Transport::Udp | Transport::Tcp => Protocol::Tcp,
+    };
+    let addresses = match upstream.host {
+        Host::Address(address) => vec![SocketAddr::new(address, upstream.port)],
+        Host::Name(_) => Vec::new(),
+    };
+    Server {
+        over_udp: upstream.transport == Transport::Udp,
+        connections: Connections::new(protocol, addresses),
     }
 }

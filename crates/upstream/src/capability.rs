@@ -46,7 +46,7 @@ const SERVER_COOKIE_BYTES_MAX: usize = 32;
 /// The cookies exchanged with an upstream (rfc7873).
 #[derive(Clone, Copy, Debug)]
 pub struct Cookies {
-    /// Ours, which only this upstream gets to see: a keyed hash over its address.
+    /// Ours, which only this upstream gets to see.
     client: [u8; 8],
     /// The upstream's.
     server: [u8; SERVER_COOKIE_BYTES_MAX],

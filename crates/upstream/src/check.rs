@@ -96,6 +96,10 @@ pub enum Failure {
     Truncated,
     /// Nothing of it can be used; never a verdict of [`check`].
     Unfit(Unfit),
+    /// Its certificate is not believed, so that it was not asked; never a verdict of [`check`].
+    Untrusted,
+    /// It answered with this status of HTTP; never a verdict of [`check`].
+    Http(u16),
 }
 
 impl fmt::Display for Failure {
@@ -106,6 +110,8 @@ impl fmt::Display for Failure {
             Self::Malformed => f.write_str("the answer was malformed"),
             Self::Truncated => f.write_str("the answer was truncated over a stream"),
             Self::Unfit(unfit) => write!(f, "{unfit}"),
+            Self::Untrusted => f.write_str("the certificate is not trusted"),
+            Self::Http(status) => write!(f, "the answer had HTTP status {status}"),
         }
     }
 }

@@ -570,7 +570,7 @@ fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome, settled: 
         }
         return;
     }
-    if ended.tells_health() {
+    if ended.tells_health() && outcome != Outcome::Failed(Failure::Untrusted) {
         member.rtt.sample(now, now.saturating_sub(ended.sent_at));
     }
     member.health.heard(now, matches!(outcome, Outcome::Failed(_)));

@@ -179,6 +179,17 @@ impl FromStr for Upstream {
     }
 }
 
+impl Upstream {
+    /// The name or address that its certificate must show, without a dot at its end.
+    #[must_use]
+    pub fn certificate_subject(&self) -> String {
+        match (&self.certificate_name, &self.host) {
+            (Some(name), _) | (None, Host::Name(name)) => without_dot(&name.to_string()).to_owned(),
+            (None, Host::Address(address)) => address.to_string(),
+        }
+    }
+}
+
 /// Reads what stands before `://`, case ignored.
 fn transport_of(scheme: &str) -> Result<Transport, NotationError> {
     let found = Transport::SCHEMES.iter().find(|(_, known)| known.eq_ignore_ascii_case(scheme));

@@ -16,6 +16,13 @@ use zonda_wire::{Class, Type};
 /// (rfc9715).
 pub const UDP_BYTES: u16 = 1232;
 
+/// Octets of an OPT record without options.
+const OPT_BYTES: usize = 11;
+/// Octets of an option's code and length.
+const OPTION_HEADER_BYTES: usize = 4;
+/// What the length of a padded query is a multiple of, octets (rfc8467#4.1).
+const PADDED_BYTES: usize = 128;
+
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'n> {
@@ -83,6 +90,27 @@ impl Question<'_> {
     }
 }
 
+/// Appends an option to a query whose last record is OPT.
+pub fn append_option(query: &mut Vec<u8>, code: u16, data: &[u8]) {
+    put(query, &[code, data.len() as u16]); // options of ours are short
+    query.extend_from_slice(data);
+    let mut at = HEADER_BYTES;
+    while query[at] != 0 {
+        at += 1 + usize::from(query[at]);
+    }
+    let len_at = at + 5 + OPT_BYTES - 2; // behind the question's type and class
+    let len = (query.len() - len_at - 2) as u16;
+    query[len_at..len_at + 2].copy_from_slice(&len.to_be_bytes());
+}
+
+/// Pads a query whose last record is OPT, so that its length tells nothing (rfc8467#4.1). Nothing
+/// can be appended behind it.
+pub fn pad(query: &mut Vec<u8>) {
+    let unpadded = query.len() + OPTION_HEADER_BYTES;
+    let padding = unpadded.next_multiple_of(PADDED_BYTES) - unpadded;
+    append_option(query, option::PADDING, &[0; PADDED_BYTES][..padding]);
+}
+
 /// Appends numbers of two octets.
 fn put(out: &mut Vec<u8>, words: &[u16]) {
     words.iter().for_each(|word| out.extend_from_slice(&word.to_be_bytes()));
@@ -138,6 +166,19 @@ mod tests {
         assert_eq!((opt.udp_bytes, opt.dnssec_ok()), (1232, true));
         assert_eq!(opt.option(option::COOKIE), Some(&b"client01server-8"[..]));
         assert!(Query::parse(&octets).is_ok());
+    }
+
+    #[test]
+    fn options_are_appended_and_the_length_is_hidden() {
+        let mut octets = query(FORM, b"server-8");
+        append_option(&mut octets, option::KEEPALIVE, &[]);
+        pad(&mut octets);
+        assert_eq!(octets.len(), 128);
+        let read = Message::parse(&octets).unwrap();
+        let opt = read.opt.unwrap();
+        assert_eq!(opt.option(option::COOKIE), Some(&b"client01server-8"[..]));
+        assert_eq!(opt.option(option::KEEPALIVE), Some(&[][..]));
+        assert!(opt.option(option::PADDING).unwrap().iter().all(|octet| *octet == 0));
     }
 
     #[test]

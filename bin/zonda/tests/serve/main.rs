@@ -4,6 +4,7 @@
 mod admin;
 mod answers;
 mod bounds;
+mod connections;
 mod forward;
 mod hostile;
 mod reload;

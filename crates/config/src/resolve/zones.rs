@@ -5,6 +5,7 @@ use crate::access::Access;
 use crate::error::{Contradiction, Origin, Problem};
 use crate::keys::{ForwardKeys, ZoneKeys};
 use crate::load::Layers;
+use crate::mistake::Mistake;
 use crate::reader::{Given, Reader, Session};
 use crate::section::Keys;
 use crate::{ForwardZone, Source, Zone};
@@ -13,6 +14,8 @@ use std::collections::hash_map::Entry;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use toml::de::DeTable;
+use zonda_streams::{Tls, Trust};
+use zonda_upstream::Upstream;
 use zonda_upstream::pool::UPSTREAMS_MAX;
 use zonda_wire::Name;
 
@@ -56,6 +59,52 @@ pub(super) fn read<'a>(
         found.read(&mut reader, file_root.clone(), None);
     }
     (found.zones, found.forwards)
+}
+
+/// Whose certificates are believed; none if that cannot be told, which is then reported.
+fn trust(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) -> Option<Trust> {
+    let trust = match (&keys.ca_file, &keys.pins[..]) {
+        (None, []) => Trust::PublicRoots,
+        (None, pins) => Trust::Pins(pins.iter().map(|pin| pin.0).collect()),
+        (Some(path), []) => roots(reader, path)?,
+        (Some(_), _) => {
+            reader.contradict(Some("pins"), Contradiction::Servers(Mistake::TrustTwice));
+            return None;
+        }
+    };
+    let mut encrypted = keys.to.iter().filter(|to| to.transport.is_encrypted()).peekable();
+    if encrypted.peek().is_none() && trust != Trust::PublicRoots {
+        let key = if keys.ca_file.is_some() { "ca-file" } else { "pins" };
+        reader.contradict(Some(key), Contradiction::Servers(Mistake::NothingEncrypted(key)));
+    }
+    for subject in encrypted.map(Upstream::certificate_subject) {
+        if Tls::new(&subject, &trust).is_err() {
+            reader.contradict(
+                Some("to"),
+                Contradiction::Servers(Mistake::NoCertificateName(subject)),
+            );
+        }
+    }
+    Some(trust)
+}
+
+/// The certificates in a file, as roots.
+fn roots(reader: &mut Reader<'_, '_>, path: &Path) -> Option<Trust> {
+    let pem = match std::fs::read(path) {
+        Ok(pem) => pem,
+        Err(error) => {
+            reader.fail(Some("ca-file"), Problem::Unreadable(path.to_owned(), error));
+            return None;
+        }
+    };
+    match Trust::in_pem(&pem) {
+        Ok(trust) => Some(trust),
+        Err(error) => {
+            let mistake = Mistake::Certificates(path.to_owned(), error);
+            reader.contradict(Some("ca-file"), Contradiction::Servers(mistake));
+            None
+        }
+    }
 }
 
 /// Whether a zone's file holds JSON.
@@ -147,13 +196,14 @@ impl Zones<'_> {
         let mut reader = reader.nested_reader(&ForwardKeys::SECTION, (table, origin), given);
         let Some(forward) = ForwardKeys::read(&mut reader) else { return };
         if forward.to.is_empty() {
-            reader.contradict(None, Contradiction::ForwardToNobody);
+            reader.contradict(None, Contradiction::Servers(Mistake::Nobody));
         }
         if forward.to.len() > UPSTREAMS_MAX {
-            reader.contradict(Some("to"), Contradiction::ForwardToMany(forward.to.len()));
+            reader.contradict(Some("to"), Contradiction::Servers(Mistake::Many(forward.to.len())));
         }
+        let Some(trust) = trust(&mut reader, &forward) else { return };
         if let (Some(name), Some(access), true) = (keys.name, access, is_new) {
-            self.forwards.push(ForwardZone { name: name.to_lowercase(), forward, access });
+            self.forwards.push(ForwardZone { name: name.to_lowercase(), forward, trust, access });
         }
     }
 

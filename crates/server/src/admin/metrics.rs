@@ -285,8 +285,29 @@ fn upstreams(page: &mut Page, all: &[KnownUpstream]) {
         let rcodes = one.rcodes.iter();
         rcodes.map(|(rcode, count)| (Some(("rcode", Rcode(*rcode).to_string())), *count)).collect()
     });
+    upstream_connections(page, all);
     upstream_gauges(page, all);
     upstream_times(page, all);
+}
+
+/// What was done with connections to each upstream.
+fn upstream_connections(page: &mut Page, all: &[KnownUpstream]) {
+    let name = "zonda_upstream_connections_total";
+    upstream_counter(page, all, (name, "Connections dialed, by what came of it."), |one| {
+        let it = &one.connections;
+        let whole = it.opened.saturating_sub(it.resumed);
+        labelled("result", [("opened", whole), ("resumed", it.resumed), ("failed", it.failed)])
+    });
+    let name = "zonda_upstream_reused_total";
+    upstream_counter(page, all, (name, "Queries over connections that were open."), |one| {
+        vec![(None, one.connections.reused)]
+    });
+    let name = "zonda_upstream_connections";
+    page.metric(name, "gauge", "Connections that are open.");
+    for one in all {
+        let labels = [("zone", &*one.zone), ("upstream", &*one.upstream)];
+        page.value(name, &labels, one.connections.open);
+    }
 }
 
 /// A value, and a label that tells it from others of the same upstream.

@@ -3,6 +3,7 @@
 use crate::control::Control;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use zonda_streams::Counts;
 use zonda_transport::forward::Report;
 use zonda_upstream::health::{State, Trouble};
 use zonda_upstream::pool::Counters;
@@ -25,6 +26,8 @@ pub struct KnownUpstream {
     trouble: Option<(usize, Trouble)>,
     /// The least of the times that threads expect it to take, nanoseconds.
     rtt_nanos: Option<u64>,
+    /// What was done with connections to it.
+    pub connections: Counts,
     /// Queries that wait for it.
     pub outstanding: u64,
     /// What happened so far.
@@ -43,9 +46,15 @@ pub fn survey(control: &Control) -> Vec<KnownUpstream> {
     let publisher = control.publisher();
     let mut known = Vec::new();
     for zone in publisher.catalog().forwards().iter() {
-        for (place, upstream) in zone.upstreams().iter().enumerate() {
+        for (place, (upstream, server)) in zone.upstreams().enumerate() {
             let (zone_name, upstream) = (zone.entry.apex.to_string(), upstream.to_string());
-            let mut one = KnownUpstream { zone: zone_name, upstream, ..KnownUpstream::default() };
+            let connections = server.connections.counts();
+            let mut one = KnownUpstream {
+                zone: zone_name,
+                upstream,
+                connections,
+                ..KnownUpstream::default()
+            };
             let own = reports.iter().filter(|report| report.group == zone.group_number());
             own.for_each(|report| one.add(report, place));
             known.push(one);
@@ -114,6 +123,14 @@ impl KnownUpstream {
             "hedges_won": self.counters.hedges_won,
             "repeats": self.counters.repeats,
             "rcodes": Value::Object(rcodes.collect()),
+            "connections": json!({
+                "open": self.connections.open,
+                "opened": self.connections.opened,
+                "resumed": self.connections.resumed,
+                "failed": self.connections.failed,
+                "reused": self.connections.reused,
+                "failure": self.connections.fault.as_ref().map(ToString::to_string),
+            }),
         })
     }
 }

@@ -21,7 +21,6 @@ use super::fetch::{FetchId, Waiter};
 use super::group::Group;
 use super::inbox::Deferred;
 use super::ports::{Attempt, Cause, Waiting};
-use super::stream::{self, StreamAnswer};
 use super::thread::{Forwarder, Timer};
 use super::wanted::Wanted;
 use crate::responder::Responder;
@@ -233,26 +232,22 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(fetch) = self.fetches.get(attempt.fetch) else { return false };
         let Some(known) = self.groups.get(&fetch.wanted.group) else { return false };
         let place = usize::from(attempt.upstream);
-        let upstream = known.group.upstreams[place];
+        let server = &known.group.servers[place];
         let cookies = known.pool.members[place].cookies;
-        let (case, mut query) = (self.dice.case_bits(), Vec::with_capacity(128));
-        if form.over_tcp {
-            let id = self.dice.roll() as u16;
-            fetch.wanted.question().write(id, form, &case, &cookies, &mut query);
+        let (case, mut query) = (self.dice.case_bits(), Vec::with_capacity(256));
+        let cause = Cause::Fetch(attempt);
+        if form.over_tcp || !server.over_udp {
+            fetch.wanted.question().write(0, form, &case, &cookies, &mut query);
             let limit = Duration::from_nanos(known.group.settings.fetch_nanos);
-            let inbox = Arc::clone(&self.config.inbox);
-            self.config.runtime.spawn(async move {
-                let message = stream::ask(upstream, &query, limit).await;
-                let answer = StreamAnswer { attempt, form, query, message };
-                inbox.put(|contents| contents.answers.push(answer));
-            });
+            self.send_over_stream(server, Waiting { cause, form, query }, limit);
             return true;
         }
-        let chosen = self.ports.choose(upstream, &self.poller, &mut self.dice);
+        let Some(address) = server.address() else { return false };
+        let chosen = self.ports.choose(address, &self.poller, &mut self.dice);
         let Ok((port, id)) = chosen else { return false };
         fetch.wanted.question().write(id, form, &case, &cookies, &mut query);
         fetch.asked.push((port, id));
-        self.ports.send(port, id, Waiting { cause: Cause::Fetch(attempt), form, query })
+        self.ports.send(port, id, Waiting { cause, form, query })
     }
 
     /// Reads what a port has received, but not all at once if it is more than any upstream sends
@@ -280,11 +275,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     fn undeliverable(&mut self, number: usize, now: Now) {
         for cause in self.ports.forget_port(number) {
             match cause {
-                Cause::Fetch(attempt) => {
-                    let mut actions = Vec::new();
-                    self.on_outcome(attempt, Outcome::Unreachable, now, &mut actions);
-                    self.perform(attempt.fetch, actions, now);
-                }
+                Cause::Fetch(attempt) => self.conclude(attempt, Outcome::Unreachable, now),
                 Cause::Probe(probe) => self.probe_ended(probe, None, now),
             }
         }
@@ -306,26 +297,15 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
     }
 
-    /// Takes what came over a stream.
-    pub(super) fn read_stream(&mut self, answer: StreamAnswer, now: Now) {
-        let StreamAnswer { attempt, form, query, message } = answer;
-        let outcome = match message {
-            Ok(mut message) => {
-                if self.hear(attempt, form, &query, &mut message, now) {
-                    return;
-                }
-                Outcome::Failed(Failure::Malformed) // nothing else comes over that stream
-            }
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => return, // it is lost
-            Err(_) => Outcome::Unreachable,
-        };
+    /// Ends a query without an answer, and does what follows.
+    pub(super) fn conclude(&mut self, attempt: Attempt, outcome: Outcome, now: Now) {
         let mut actions = Vec::new();
         self.on_outcome(attempt, outcome, now, &mut actions);
         self.perform(attempt.fetch, actions, now);
     }
 
     /// Takes a message for a query of a fetch; false if it is none.
-    fn hear(
+    pub(super) fn hear(
         &mut self,
         attempt: Attempt,
         form: Form,
@@ -336,8 +316,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(fetch) = self.fetches.get(attempt.fetch) else { return true };
         let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return true };
         let place = usize::from(attempt.upstream);
+        let is_stream = form.over_tcp || known.pool.members[place].stream;
         let cookies = &mut known.pool.members[place].cookies;
-        let sent = fetch.wanted.question().sent(query, form, cookies.client(), form.over_tcp);
+        let sent = fetch.wanted.question().sent(query, form, cookies.client(), is_stream);
         let mut body = None;
         let outcome = match check(&sent, message) {
             Verdict::Ignore(_) => return false,

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use zonda_cache::{Cache, Policy};
+use zonda_streams::Connections;
 use zonda_upstream::{Member, Pool, Settings};
 use zonda_wire::{Name, Rcode};
 
@@ -14,14 +15,30 @@ use super::dice::Dice;
 pub struct Group {
     /// The zone's name; its SOA record is what a probe asks for.
     pub apex: Name,
-    /// Where they are; at least one.
-    pub upstreams: Vec<SocketAddr>,
+    /// They; at least one.
+    pub servers: Vec<Server>,
     /// Whom of them to ask, and how long things may take.
     pub settings: Settings,
     /// How long their answers are kept.
     pub policy: Policy,
     /// Where.
     pub cache: Arc<Cache>,
+}
+
+/// A server, as all threads see it.
+#[derive(Clone)]
+pub struct Server {
+    /// It is asked over UDP, and over connections only what was truncated.
+    pub over_udp: bool,
+    /// Where it is, and the connections to it.
+    pub connections: Arc<Connections>,
+}
+
+impl Server {
+    /// Where it is; nothing while its name is not known to any address.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.connections.address()
+    }
 }
 
 /// All groups, by the number of their [`Forward`](zonda_engine::zones::Forward).
@@ -41,8 +58,10 @@ pub struct KnownGroup {
 
 impl KnownGroup {
     /// One of which nothing is known yet.
-    pub fn new(group: Arc<Group>, dice: &Dice) -> Self {
-        let members = group.upstreams.iter().map(|it| Member::new(false, dice.cookie(*it)));
+    pub fn new(group: Arc<Group>, dice: &mut Dice) -> Self {
+        let members = group.servers.iter().map(|server| {
+            Member::new(!server.over_udp, dice.roll().to_be_bytes()) // rfc7873#4.1
+        });
         let pool = Pool::new(members.collect(), group.settings);
         let rcodes = vec![BTreeMap::new(); pool.members.len()];
         Self { group, pool, rcodes, probe_at: None }

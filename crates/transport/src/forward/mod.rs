@@ -38,6 +38,6 @@ mod thread;
 mod wanted;
 
 pub use counters::ForwarderCounters;
-pub use group::{Group, Groups, Report};
+pub use group::{Group, Groups, Report, Server};
 pub use inbox::{Deferred, Forwarders, Inbox, Way};
 pub use thread::{ForwarderConfig, ForwarderThread, stop_forwarders};

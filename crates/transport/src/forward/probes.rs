@@ -1,5 +1,7 @@
 //! What a forwarder thread does to find that an upstream is back.
 
+use std::time::Duration;
+
 use zonda_engine::Now;
 use zonda_upstream::Question;
 use zonda_upstream::check::{Verdict, check};
@@ -12,6 +14,8 @@ use crate::responder::Responder;
 
 /// A probe that was not answered for so long is lost, nanoseconds.
 const PROBE_NANOS: u64 = 1_000_000_000;
+/// The same over a connection, which may have to be opened first.
+const PROBE_STREAM: Duration = Duration::from_secs(3);
 
 impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Sets a timer for the next probe to an upstream of a group.
@@ -51,15 +55,23 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let form = Form {
             over_tcp: false,
             edns: member.edns.is_on(probe.sent_at),
-            mixed_case: member.mixed_case.is_on(probe.sent_at),
+            mixed_case: !member.stream && member.mixed_case.is_on(probe.sent_at),
         };
-        let upstream = known.group.upstreams[probe.upstream];
-        let chosen = self.ports.choose(upstream, &self.poller, &mut self.dice);
-        let Ok((port, id)) = chosen else { return false };
+        let server = &known.group.servers[probe.upstream];
         let (case, mut query) = (self.dice.case_bits(), Vec::new());
-        question(&known.group.apex).write(id, form, &case, &member.cookies, &mut query);
+        let (question, cause) = (question(&known.group.apex), Cause::Probe(probe));
+        if !server.over_udp {
+            question.write(0, form, &case, &member.cookies, &mut query);
+            self.counters.probes.add(1);
+            self.send_over_stream(server, Waiting { cause, form, query }, PROBE_STREAM);
+            return true;
+        }
+        let Some(address) = server.address() else { return false };
+        let chosen = self.ports.choose(address, &self.poller, &mut self.dice);
+        let Ok((port, id)) = chosen else { return false };
+        question.write(id, form, &case, &member.cookies, &mut query);
         self.counters.probes.add(1);
-        let sent = self.ports.send(port, id, Waiting { cause: Cause::Probe(probe), form, query });
+        let sent = self.ports.send(port, id, Waiting { cause, form, query });
         if sent {
             let overdue_at = probe.sent_at + PROBE_NANOS;
             self.set_timer(overdue_at, Timer::ProbeOverdue(port, id, probe));
@@ -77,8 +89,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         now: Now,
     ) -> bool {
         let Some(known) = self.groups.get(&probe.group) else { return true };
-        let client = known.pool.members[probe.upstream].cookies.client();
-        let sent = question(&known.group.apex).sent(query, form, client, false);
+        let member = &known.pool.members[probe.upstream];
+        let client = member.cookies.client();
+        let sent = question(&known.group.apex).sent(query, form, client, member.stream);
         let is_failure = match check(&sent, message) {
             Verdict::Ignore(_) => return false,
             Verdict::Failed(_) => true,

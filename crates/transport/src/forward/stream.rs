@@ -1,42 +1,95 @@
-//! One question to an upstream over TCP, when its answer was truncated.
+//! What a forwarder thread asks over connections: upstreams that are asked so in any case, and
+//! others when an answer was truncated.
+//!
+//! Deliberately absent: the connections, which all threads share.
 
-use std::io;
-use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
-use zonda_upstream::exchange::Form;
+use zonda_engine::Now;
+use zonda_streams::{Fault, Protocol};
+use zonda_upstream::check::Failure;
+use zonda_upstream::exchange::Outcome;
+use zonda_upstream::query::{append_option, pad};
+use zonda_wire::query::option;
 
-use super::ports::Attempt;
+use super::group::Server;
+use super::ports::{Cause, Waiting};
+use super::thread::Forwarder;
+use crate::responder::Responder;
 
-/// An answer that came over a stream, or why none came.
+/// What came of a query over a connection.
 #[derive(Debug)]
 pub struct StreamAnswer {
     /// The query.
-    pub attempt: Attempt,
-    /// In which form it was sent.
-    pub form: Form,
-    /// As it was sent.
-    pub query: Vec<u8>,
-    /// The message.
-    pub message: io::Result<Vec<u8>>,
+    waiting: Waiting,
+    /// The message; nothing when none came in time.
+    message: Option<Result<Vec<u8>, Fault>>,
 }
 
-/// Asks and returns the answer.
-///
-/// # Errors
-/// When there is no whole answer within `limit`.
-pub async fn ask(upstream: SocketAddr, query: &[u8], limit: Duration) -> io::Result<Vec<u8>> {
-    let exchange = async {
-        let mut stream = TcpStream::connect(upstream).await?;
-        stream.set_nodelay(true)?;
-        let len = u16::try_from(query.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        stream.write_all(&[&len.to_be_bytes(), query].concat()).await?;
-        let mut answer = vec![0; usize::from(stream.read_u16().await?)];
-        stream.read_exact(&mut answer).await?;
-        Ok(answer)
-    };
-    timeout(limit, exchange).await.map_err(|_| io::ErrorKind::TimedOut)?
+impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
+    /// Asks over a connection and waits for at most `limit`.
+    pub(super) fn send_over_stream(&self, server: &Server, mut waiting: Waiting, limit: Duration) {
+        let protocol = server.connections.protocol();
+        if waiting.form.edns {
+            let query = &mut waiting.query;
+            if matches!(protocol, Protocol::Tcp | Protocol::Tls(_)) {
+                append_option(query, option::KEEPALIVE, &[]); // rfc7828#3.2.1
+            }
+            if protocol.is_encrypted() {
+                pad(query);
+            }
+        }
+        let (connections, inbox) =
+            (Arc::clone(&server.connections), Arc::clone(&self.config.inbox));
+        self.config.runtime.spawn(async move {
+            let message = timeout(limit, connections.ask(&waiting.query)).await.ok();
+            inbox.put(|contents| contents.answers.push(StreamAnswer { waiting, message }));
+        });
+    }
+
+    /// Takes what came over a connection. What has not come in time is lost.
+    pub(super) fn read_stream(&mut self, answer: StreamAnswer, now: Now) {
+        let StreamAnswer { waiting: Waiting { cause, form, query }, message } = answer;
+        match cause {
+            Cause::Fetch(attempt) => {
+                let outcome = match message {
+                    Some(Ok(mut message)) => {
+                        if self.hear(attempt, form, &query, &mut message, now) {
+                            return;
+                        }
+                        Outcome::Failed(Failure::Malformed) // the connection gives one answer only
+                    }
+                    Some(Err(fault)) => outcome(&fault),
+                    None => return,
+                };
+                self.conclude(attempt, outcome, now);
+            }
+            Cause::Probe(probe) => {
+                let is_answered = matches!(message, Some(Ok(message))
+                    if self.hear_probe(probe, form, &query, &message, now));
+                if !is_answered {
+                    self.probe_ended(probe, None, now);
+                }
+            }
+        }
+    }
+}
+
+/// What becomes of a query for which a connection has no answer. What asking again cannot mend is a
+/// failure; the rest is asked again when it is overdue.
+fn outcome(fault: &Fault) -> Outcome {
+    match fault {
+        Fault::Certificate(_) => Outcome::Failed(Failure::Untrusted),
+        Fault::Http(status) => Outcome::Failed(Failure::Http(*status)),
+        Fault::Malformed => Outcome::Failed(Failure::Malformed),
+        Fault::NoAddress
+        | Fault::Refused
+        | Fault::Unreachable(_)
+        | Fault::Handshake(_)
+        | Fault::Closed
+        | Fault::Late
+        | Fault::Busy => Outcome::Unreachable,
+    }
 }

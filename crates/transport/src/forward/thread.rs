@@ -299,11 +299,13 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if Arc::ptr_eq(&groups, &self.seen) {
             return;
         }
-        let is_asked = |upstream| groups.values().any(|group| group.upstreams.contains(&upstream));
+        let servers = || groups.values().flat_map(|group| &group.servers);
+        let is_asked =
+            |address| servers().any(|server| server.connections.addresses().contains(&address));
         self.ports.retain(is_asked);
         self.groups.retain(|number, _| groups.contains_key(number));
         for (number, group) in &*groups {
-            let new = || KnownGroup::new(Arc::clone(group), &self.dice);
+            let new = || KnownGroup::new(Arc::clone(group), &mut self.dice);
             self.groups.entry(*number).or_insert_with(new);
         }
         self.seen = groups;

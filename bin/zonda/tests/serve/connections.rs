@@ -1,0 +1,173 @@
+//! Names that servers answer for which are asked over connections, with Unbound as the server.
+
+use super::server::Server;
+use rcgen::{
+    BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PublicKeyData, date_time_ymd,
+};
+use std::net::SocketAddr;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+use zonda_testkit::process::{Folder, Process, free_port, installed, start_on_free_port};
+use zonda_testkit::{Message, Question, ask};
+
+/// Unbound with `example.net` of its own, over UDP, TCP and TLS.
+struct Unbound {
+    _process: Process,
+    address: SocketAddr,
+    tls_port: u16,
+    folder: Folder,
+}
+
+/// How a certificate of a test is made.
+struct Certificate {
+    /// The name or address that it is for.
+    subject: &'static str,
+    /// The year in which it ends.
+    last_year: i32,
+}
+
+const SOUND: Certificate = Certificate { subject: "dns.example.net", last_year: 2999 };
+
+impl Unbound {
+    /// Starts it with a certificate and these lines in its configuration.
+    fn start(certificate: &Certificate, lines: &str) -> Self {
+        let folder = Folder::new("unbound");
+        certificate.write(&folder);
+        let tls_port = free_port();
+        let path = installed("unbound").expect("`make packages` installs unbound");
+        let start = |folder: &Folder, port: u16| {
+            let directory = folder.path().display();
+            let text = format!(
+                "server:\n directory: \"{directory}\"\n chroot: \"\"\n username: \"\"\n pidfile: \
+                 \"\"\n use-syslog: no\n logfile: \"\"\n do-daemonize: no\n module-config: \
+                 iterator\n interface: 127.0.0.1@{port}\n interface: 127.0.0.1@{tls_port}\n \
+                 tls-port: {tls_port}\n tls-service-key: key.pem\n tls-service-pem: cert.pem\n \
+                 local-zone: example.net redirect\n local-data: 'example.net 60 A 192.0.2.7'\n \
+                 local-data: 'example.net 60 SOA ns host 1 2 3 4 5'\n {lines}\n\
+                 remote-control:\n control-enable: no\n"
+            );
+            let mut command = Command::new(&path);
+            command.arg("-d").arg("-c").arg(folder.write("unbound.conf", text));
+            command
+        };
+        let (process, address) = start_on_free_port("unbound", &folder, &["example.net"], start);
+        Self { _process: process, address, tls_port, folder }
+    }
+
+    /// A path in its folder, as a configuration writes it.
+    fn file(&self, name: &str) -> String {
+        format!("{:?}", self.folder.path().join(name))
+    }
+}
+
+impl Certificate {
+    /// Writes `key.pem`, `cert.pem`, `ca.pem`, and `pin`.
+    fn write(&self, folder: &Folder) {
+        let ca_key = KeyPair::generate().unwrap();
+        let mut ca = CertificateParams::new(Vec::new()).unwrap();
+        ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        folder.write("ca.pem", ca.self_signed(&ca_key).unwrap().pem());
+        let key = KeyPair::generate().unwrap();
+        let mut own = CertificateParams::new(vec![self.subject.to_owned()]).unwrap();
+        own.not_before = date_time_ymd(2020, 1, 1);
+        own.not_after = date_time_ymd(self.last_year, 1, 1);
+        let own = own.signed_by(&key, &Issuer::new(ca, ca_key)).unwrap();
+        folder.write("cert.pem", own.pem());
+        folder.write("key.pem", key.serialize_pem());
+        folder.write("key.der", key.subject_public_key_info());
+    }
+}
+
+/// A server that forwards all names with these keys of `[zone.forward]`.
+fn forwarder(keys: &str) -> Server {
+    Server::start(&[], &format!("[[zone]]\nname = \".\"\n[zone.forward]\n{keys}\n"))
+}
+
+fn question(server: &Server, number: u32) -> Message {
+    let name = format!("name{number}.example.net");
+    let question = Question::new(&name, "A").recursive().edns(1232);
+    ask(server.zonda.address, &question).unwrap()
+}
+
+/// Asks for a name that is not known yet, and expects its answer.
+fn expect(server: &Server, number: u32) {
+    let reply = question(server, number);
+    let data: Vec<_> = reply.answer.iter().map(|record| &*record.data.text).collect();
+    assert_eq!(data, ["192.0.2.7"], "{number}: {reply:?}");
+}
+
+/// The hash of Unbound's key, as OpenSSL makes it.
+fn pin(unbound: &Unbound) -> String {
+    let script = format!("openssl dgst -sha256 -binary {} | base64", unbound.file("key.der"));
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    format!("sha256/{}", String::from_utf8(output.stdout).unwrap().trim())
+}
+
+#[test]
+fn queries_share_connections_over_tcp_and_tls() {
+    let unbound = Unbound::start(&SOUND, "");
+    let (address, tls_port) = (unbound.address, unbound.tls_port);
+    let ca = unbound.file("ca.pem");
+    for keys in [
+        format!("to = \"tcp://{address}\""),
+        format!("to = \"tls://127.0.0.1:{tls_port}#dns.example.net\"\nca-file = {ca}"),
+        format!("to = \"tls://127.0.0.1:{tls_port}\"\npins = \"{}\"", pin(&unbound)),
+    ] {
+        let server = forwarder(&keys);
+        (0..50).for_each(|number| expect(&server, number));
+        let list = server.get("/v1/upstreams").1;
+        for part in ["\"opened\": 1,", "\"reused\": 49", "\"failure\": null", "\"answered\": 50"] {
+            assert!(list.contains(part), "no {part} in {list} with {keys}");
+        }
+    }
+}
+
+#[test]
+fn connections_that_the_server_closes_between_queries_lose_none() {
+    let unbound = Unbound::start(&SOUND, "tcp-idle-timeout: 200");
+    let keys = format!(
+        "to = \"tls://127.0.0.1:{}#dns.example.net\"\nca-file = {}",
+        unbound.tls_port,
+        unbound.file("ca.pem")
+    );
+    let server = forwarder(&keys);
+    for number in 0..10 {
+        expect(&server, number);
+        thread::sleep(Duration::from_millis(194 + 3 * u64::from(number)));
+    }
+    let labels =
+        format!("zone=\".\",upstream=\"tls://127.0.0.1:{}#dns.example.net\"", unbound.tls_port);
+    let dials = |result: &str| {
+        let name = "zonda_upstream_connections_total";
+        server.metric(&format!("{name}{{{labels},result=\"{result}\"}}"))
+    };
+    assert!(dials("resumed") >= 1.0 && dials("failed") == 0.0, "{}", server.get("/v1/upstreams").1);
+}
+
+#[test]
+fn a_server_that_does_not_prove_who_it_is_is_not_asked_and_it_is_told_why() {
+    let unbound = Unbound::start(&SOUND, "");
+    let expired = Unbound::start(&Certificate { last_year: 2021, ..SOUND }, "");
+    let to = |of: &Unbound, name: &str| format!("to = \"tls://127.0.0.1:{}#{name}\"", of.tls_port);
+    let right = |of: &Unbound, name| format!("{}\nca-file = {}", to(of, name), of.file("ca.pem"));
+    let other_key = format!("sha256/{}=", "A".repeat(43));
+    for (keys, why) in [
+        (to(&unbound, "dns.example.net"), "is signed by nobody who is trusted"),
+        (right(&unbound, "dns.example.org"), "is for another name"),
+        (right(&expired, "dns.example.net"), "has expired"),
+        (
+            format!("{}\npins = \"{other_key}\"", to(&unbound, "dns.example.net")),
+            "has none of the pinned keys",
+        ),
+    ] {
+        let server = forwarder(&keys);
+        let reply = question(&server, 0);
+        assert_eq!(reply.rcode_text(), "SERVFAIL");
+        let options = &reply.edns.as_ref().unwrap().options;
+        let is_network_error = |(code, data): &(u16, Vec<u8>)| *code == 15 && data[..2] == [0, 23];
+        assert!(options.iter().any(is_network_error), "{options:?}");
+        let list = server.get("/v1/upstreams").1;
+        assert!(list.contains(&format!("its certificate {why}")), "no {why} in {list}");
+    }
+}

@@ -1,0 +1,46 @@
+//! What can be wrong with the servers that a zone is forwarded to.
+
+use std::fmt;
+use std::path::PathBuf;
+use zonda_streams::TlsError;
+use zonda_upstream::pool::UPSTREAMS_MAX;
+
+/// What is wrong with the servers of a `[zone.forward]`.
+#[derive(Debug)]
+pub enum Mistake {
+    /// There is none.
+    Nobody,
+    /// There are so many.
+    Many(usize),
+    /// One whose certificate could show nothing that it would be known by.
+    NoCertificateName(String),
+    /// A file of certificates that cannot be used.
+    Certificates(PathBuf, TlsError),
+    /// A key about certificates where no server shows one.
+    NothingEncrypted(&'static str),
+    /// Both `ca-file` and `pins`.
+    TrustTwice,
+}
+
+impl fmt::Display for Mistake {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nobody => f.write_str("nobody to forward to; write `to = [\"192.0.2.1\"]`"),
+            Self::Many(count) => {
+                write!(f, "{count} servers to forward to; keep at most {UPSTREAMS_MAX}")
+            }
+            Self::NoCertificateName(subject) => {
+                write!(f, "no certificate can be for `{subject}`; write the name that it shows")
+            }
+            Self::Certificates(path, error) => {
+                write!(f, "{}: {error}; write the path of certificates in PEM form", path.display())
+            }
+            Self::NothingEncrypted(key) => {
+                write!(f, "`{key}` is about certificates, but no server is asked by `tls://`")
+            }
+            Self::TrustTwice => f.write_str(
+                "both `ca-file` and `pins` are set, but a pinned key needs no issuer; keep one",
+            ),
+        }
+    }
+}
