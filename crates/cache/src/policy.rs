@@ -80,15 +80,18 @@ pub struct Record<'m> {
 pub struct Term {
     /// How long it is fresh, seconds.
     pub ttl_secs: u32,
-    /// The shortest and the longest TTL that its records are stored with.
-    pub records: Limits,
+    /// The shortest and the longest TTL that records of the answer section are stored with.
+    pub answers: Limits,
+    /// The same of those beside it, which prove what does not exist.
+    pub proofs: Limits,
 }
 
 impl Term {
     /// The TTL that a record is stored with.
     #[must_use]
-    pub fn clamp(&self, ttl: u32) -> u32 {
-        self.records.clamp(plain_ttl(ttl))
+    pub fn clamp(&self, section: Section, ttl: u32) -> u32 {
+        let limits = if section == Section::Answer { self.answers } else { self.proofs };
+        limits.clamp(plain_ttl(ttl))
     }
 }
 
@@ -139,12 +142,14 @@ impl Policy {
         }
         if facts.kind == Kind::Positive {
             let ttl_secs = not_zero(shortest).map(|secs| limits.clamp(secs))?;
-            return Ok(Term { ttl_secs, records: limits });
+            return Ok(Term { ttl_secs, answers: limits, proofs: limits });
         }
         let denied_for = not_zero(shortest.min(denied_for.ok_or(Unkept::NoSoa)?))?;
         let ttl_secs = limits.clamp(denied_for);
-        // The SOA record's TTL tells the client how long the denial holds (rfc2308#5).
-        Ok(Term { ttl_secs, records: Limits { secs_max: ttl_secs, ..limits } })
+        // The SOA record's TTL tells the client how long the denial holds (rfc2308#5). Aliases that
+        // lead to it hold as long as they do.
+        let proofs = Limits { secs_max: ttl_secs, ..limits };
+        Ok(Term { ttl_secs, answers: self.positive, proofs })
     }
 }
 
@@ -250,11 +255,15 @@ mod tests {
         let records = [5, 3600].map(|ttl| record(Section::Answer, Type::A, OWNER, ttl));
         let term = policy.term(&facts, records).expect("kept");
         assert_eq!(term.ttl_secs, 30);
-        assert_eq!([5, 100, 3600, 1 << 31].map(|ttl| term.clamp(ttl)), [30, 100, 600, 30]);
+        let stored = |term: Term, section, ttl| term.clamp(section, ttl);
+        let ttls = [5, 100, 3600, 1 << 31].map(|ttl| stored(term, Section::Answer, ttl));
+        assert_eq!(ttls, [30, 100, 600, 30]);
         let facts = Facts { kind: Kind::NxDomain, ..facts };
         let soa = [record(Section::Authority, Type::SOA, ZONE, 3600)];
         let term = policy.term(&facts, soa).expect("kept");
-        assert_eq!((term.ttl_secs, term.clamp(3600)), (60, 60));
+        let sections = [Section::Answer, Section::Authority];
+        assert_eq!(term.ttl_secs, 60);
+        assert_eq!(sections.map(|section| stored(term, section, 3600)), [600, 60]);
     }
 
     #[test]

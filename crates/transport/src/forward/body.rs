@@ -89,7 +89,7 @@ impl BodyReader {
         let query = Query { name_end, ..Query::default() };
         let mut reply = Reply::new(&mut self.buffer, &query, BODY_BYTES_MAX, &mut self.places);
         for record in self.answer.records() {
-            let ttl = term.map_or(record.ttl, |term| term.clamp(record.ttl));
+            let ttl = term.map_or(record.ttl, |term| term.clamp(record.section, record.ttl));
             let (owner, fixed) = (Owner::Name(record.owner), (record.rtype, record.class, ttl));
             let written = reply.record(record.section, owner, fixed, record.rdata);
             written.map_err(|_| Unfit::TooLarge)?;
