@@ -168,11 +168,42 @@ pub fn compare(
     let mut outcome = Outcome::default();
     for zone in zones {
         let questions = questions(zone, &mut random);
-        outcome.questions += questions.len();
+        let asked = Asked { zone: &zone.name, questions: &questions, view: |reply| reply };
+        asked.of(judged, peers, quorum, accepted, &mut outcome);
+    }
+    outcome
+}
+
+/// Questions about a zone, and how replies are looked at.
+pub struct Asked<'a> {
+    /// The zone's name.
+    pub zone: &'a str,
+    /// What is asked, in this order.
+    pub questions: &'a [Question],
+    /// What is compared of a reply.
+    pub view: fn(Message) -> Message,
+}
+
+impl Asked<'_> {
+    /// Asks everybody and adds to `outcome` where `judged` differs from what `quorum` of the peers
+    /// agree on.
+    ///
+    /// # Panics
+    /// When a server does not answer: that is no difference of opinion.
+    pub fn of(
+        &self,
+        judged: &Contestant,
+        peers: &[Contestant],
+        quorum: usize,
+        accepted: &[Accepted],
+        outcome: &mut Outcome,
+    ) {
+        outcome.questions += self.questions.len();
         let everybody: Vec<&Contestant> = std::iter::once(judged).chain(peers).collect();
-        let mut replies = ask_everybody(&everybody, &questions);
+        let mut replies = ask_everybody(&everybody, self.questions);
+        replies.iter_mut().for_each(|all| *all = all.drain(..).map(self.view).collect());
         let ours = replies.remove(0);
-        for (number, (question, our_reply)) in questions.iter().zip(&ours).enumerate() {
+        for (number, (question, our_reply)) in self.questions.iter().zip(&ours).enumerate() {
             let their_replies: Vec<&Message> = replies.iter().map(|all| &all[number]).collect();
             let votes = vote(our_reply, &their_replies, quorum);
             outcome.decided += votes.decided;
@@ -181,17 +212,16 @@ pub fn compare(
             let agrees = |reply: &Message| part.of(reply) == part.of(their_replies[theirs]);
             let names = peers.iter().zip(&their_replies).filter(|(_, reply)| agrees(reply));
             let found = Difference {
-                zone: zone.name.clone(),
+                zone: self.zone.to_owned(),
                 question: question.clone(),
                 parts: votes.against,
                 ours: our_reply.clone(),
                 theirs: their_replies[theirs].clone(),
                 quorum: names.map(|(peer, _)| peer.name.clone()).collect(),
             };
-            settle(found, accepted, &mut outcome);
+            settle(found, accepted, outcome);
         }
     }
-    outcome
 }
 
 /// Takes accepted parts out of a difference and keeps what is left.
