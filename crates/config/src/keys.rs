@@ -5,7 +5,8 @@
 use crate::access::{AccessRule, Network};
 use crate::section::{Key, Keys, Kind, Section, Takes, section};
 use crate::value::{
-    CookieSecret, LogFormat, LogLevel, Nsid, Output, PinnedKey, Size, Toggle, Token, Value, Version,
+    CookieSecret, LogFormat, LogLevel, Nsid, Output, PinnedKey, ServerAddress, Size, Toggle, Token,
+    Value, Version,
 };
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -107,8 +108,12 @@ section! {
 
     /// The servers. An address, with a port if that is not 53, is asked over UDP, and over TCP when
     /// an answer was truncated; `tcp://ADDRESS` over TCP from the first; `tls://ADDRESS#NAME` over
-    /// TLS, port 853, with a certificate for NAME or, without `#NAME`, for the address itself.
+    /// TLS, port 853, with a certificate for NAME or, without `#NAME`, for the address itself. With
+    /// `bootstrap`, a name can stand in place of any ADDRESS.
     to: Vec<Upstream>, like "192.0.2.1, 192.0.2.2:5353, tls://192.0.2.4#dns.example.net";
+    /// The addresses of servers that know those of the servers that are given by name. They are
+    /// asked over UDP, and again when the TTL is over.
+    bootstrap: Vec<ServerAddress>, like "192.0.2.53, 192.0.2.54:5353";
     /// A PEM file of the certificates that those of the servers must lead to. Unset: the public
     /// roots that Mozilla trusts, which are built in.
     ca_file: Option<PathBuf>, like "private-ca.pem";

@@ -39,7 +39,9 @@ pub use mistake::Mistake;
 pub use reference::generated_files;
 pub use section::{Key, Kind, Section, Shape, Takes};
 pub use socket::find_sockets;
-pub use value::{CookieSecret, LogFormat, LogLevel, Nsid, Output, PinnedKey, Toggle, Token};
+pub use value::{
+    CookieSecret, LogFormat, LogLevel, Nsid, Output, PinnedKey, ServerAddress, Toggle, Token,
+};
 pub use zonda_streams::Trust;
 pub use zonda_upstream::{Host, Transport, Upstream};
 

@@ -1,9 +1,11 @@
 //! What can be wrong with the servers that a zone is forwarded to.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use zonda_streams::TlsError;
 use zonda_upstream::pool::UPSTREAMS_MAX;
+use zonda_wire::Name;
 
 /// What is wrong with the servers of a `[zone.forward]`.
 #[derive(Debug)]
@@ -12,6 +14,12 @@ pub enum Mistake {
     Nobody,
     /// There are so many.
     Many(usize),
+    /// One that is given by name, and nobody to look that up.
+    NoBootstrap(Name),
+    /// Somebody to look names up where there is none.
+    BootstrapForNothing,
+    /// This server itself, to look up where its own upstreams are.
+    BootstrapIsSelf(SocketAddr),
     /// One whose certificate could show nothing that it would be known by.
     NoCertificateName(String),
     /// A file of certificates that cannot be used.
@@ -29,6 +37,19 @@ impl fmt::Display for Mistake {
             Self::Many(count) => {
                 write!(f, "{count} servers to forward to; keep at most {UPSTREAMS_MAX}")
             }
+            Self::NoBootstrap(name) => write!(
+                f,
+                "{name} would have to be looked up through this server itself; write who knows its \
+                 address, as in `bootstrap = [\"192.0.2.53\"]`"
+            ),
+            Self::BootstrapForNothing => {
+                f.write_str("`bootstrap` looks names up, but all servers are given by address")
+            }
+            Self::BootstrapIsSelf(address) => write!(
+                f,
+                "{address} is this server itself, which cannot look up where its own upstreams \
+                 are; write the address of another"
+            ),
             Self::NoCertificateName(subject) => {
                 write!(f, "no certificate can be for `{subject}`; write the name that it shows")
             }

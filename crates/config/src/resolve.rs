@@ -25,7 +25,7 @@ pub(crate) fn resolve<'a>(
     let workers = top.as_ref().map_or(0, |top| top.workers);
     let listeners = listeners::read(layers, session, &mut lists, workers);
     let root = top.as_ref().and_then(|top| top.root.clone());
-    let (zones, forwards) = zones::read(layers, session, &mut lists, root);
+    let (zones, forwards) = zones::read(layers, session, &mut lists, root, &listeners);
     let cache = section::<CacheKeys>(layers, session);
     let first = listeners.first().map(|(listener, _)| listener.address);
     let (tcp, answers, edns) =

@@ -159,9 +159,30 @@ impl Value for Upstream {
     /// Only what can be asked so far is an upstream.
     fn from_text(text: &str) -> Option<Self> {
         let upstream: Self = text.parse().ok()?;
-        let is_address = matches!(upstream.host, Host::Address(_));
         let is_known = !matches!(upstream.transport, Transport::Https | Transport::Quic);
-        (is_address && is_known).then_some(upstream)
+        is_known.then_some(upstream)
+    }
+}
+
+/// The address of a server, and its port unless that is 53.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServerAddress(pub SocketAddr);
+
+impl Value for ServerAddress {
+    fn form() -> String {
+        "the address of a server, and its port if it is not 53: \"192.0.2.1\", \
+         \"192.0.2.1:5353\" or \"[2001:db8::1]:5353\""
+            .into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let Upstream { transport, host, port, .. } = text.parse().ok()?;
+        match host {
+            Host::Address(address) if transport == Transport::Udp => {
+                Some(Self(SocketAddr::new(address, port)))
+            }
+            _ => None,
+        }
     }
 }
 

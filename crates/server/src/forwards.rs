@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use zonda_cache::policy::Limits;
 use zonda_cache::{Cache, Policy};
-use zonda_config::{CacheKeys, Config, ForwardKeys, ForwardZone, Host, Transport, Trust, Upstream};
+use zonda_config::{CacheKeys, Config, ForwardKeys, ForwardZone, Host, Transport, Upstream};
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
 use zonda_streams::{Connections, Protocol, Tls};
-use zonda_transport::forward::{Group, Groups, Server};
+use zonda_transport::forward::{self, Bootstrap, Group, Groups, Server};
 use zonda_upstream::Settings;
 
 /// All such zones.
@@ -105,7 +105,7 @@ impl Forwards {
     fn make(&mut self, config: ForwardZone, number: Number) -> KnownForward {
         let group = Group {
             apex: config.name.clone(),
-            servers: config.forward.to.iter().map(|to| server(to, &config.trust)).collect(),
+            servers: config.forward.to.iter().map(|to| server(to, &config)).collect(),
             settings: settings(&config.forward),
             policy: self.policy,
             cache: Arc::clone(&self.cache),
@@ -149,22 +149,29 @@ fn policy(keys: &CacheKeys) -> Policy {
     }
 }
 
-/// A server as forwarder threads see it.
-fn server(upstream: &Upstream, trust: &Trust) -> Server {
+/// A server as forwarder threads see it. Where it is, if it is given by name, is looked up from now
+/// on.
+fn server(upstream: &Upstream, config: &ForwardZone) -> Server {
     let tls = || {
-        let tls = Tls::new(&upstream.certificate_subject(), trust);
+        let tls = Tls::new(&upstream.certificate_subject(), &config.trust);
         Arc::new(tls.expect("the configuration was found to be sound"))
     };
     let protocol = match upstream.transport {
         Transport::Tls => Protocol::Tls(tls()),
         Transport::Https | Transport::Quic | Transport::Udp | Transport::Tcp => Protocol::Tcp,
     };
-    let addresses = match upstream.host {
-        Host::Address(address) => vec![SocketAddr::new(address, upstream.port)],
-        Host::Name(_) => Vec::new(),
+    let over_udp = upstream.transport == Transport::Udp;
+    let connections = match &upstream.host {
+        Host::Address(address) => {
+            Connections::new(protocol, vec![SocketAddr::new(*address, upstream.port)])
+        }
+        Host::Name(name) => {
+            let connections = Connections::new(protocol, Vec::new());
+            let servers = config.forward.bootstrap.iter().map(|server| server.0).collect();
+            let bootstrap = Bootstrap { name: name.clone(), port: upstream.port, servers };
+            forward::follow(bootstrap, &connections);
+            connections
+        }
     };
-    Server {
-        over_udp: upstream.transport == Transport::Udp,
-        connections: Connections::new(protocol, addresses),
-    }
+    Server { over_udp, connections }
 }

@@ -7,6 +7,7 @@ mod bounds;
 mod connections;
 mod forward;
 mod hostile;
+mod names;
 mod reload;
 mod server;
 mod start;

@@ -8,15 +8,17 @@ use crate::load::Layers;
 use crate::mistake::Mistake;
 use crate::reader::{Given, Reader, Session};
 use crate::section::Keys;
-use crate::{ForwardZone, Source, Zone};
+use crate::value::ServerAddress;
+use crate::{ForwardZone, Listener, Source, Zone};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use toml::de::DeTable;
 use zonda_streams::{Tls, Trust};
-use zonda_upstream::Upstream;
 use zonda_upstream::pool::UPSTREAMS_MAX;
+use zonda_upstream::{Host, Upstream};
 use zonda_wire::Name;
 
 /// Reads all zones. They must not leave `root` or, if it is unset, the directory of the file that
@@ -26,11 +28,13 @@ pub(super) fn read<'a>(
     session: &mut Session<'a>,
     lists: &mut Lists,
     root: Option<PathBuf>,
+    listeners: &[(Listener, Origin)],
 ) -> (Vec<Zone>, Vec<ForwardZone>) {
     let section = &ZoneKeys::SECTION;
     let working_directory = std::env::current_dir().unwrap_or_default();
     let (taken, zones, forwards) = (HashMap::new(), Vec::new(), Vec::new());
-    let mut found = Zones { lists, working_directory, taken, zones, forwards };
+    let listens_on = listeners.iter().map(|(listener, _)| listener.address).collect();
+    let mut found = Zones { lists, listens_on, working_directory, taken, zones, forwards };
     let directory = session.source.map_or(Path::new(""), |source| source.directory());
     let file_root: Arc<Path> = found.absolute(root.as_deref().unwrap_or(directory)).into();
     for given in layers.elements(section) {
@@ -125,6 +129,8 @@ fn refuse(session: &mut Session<'_>, given: &Given<'_>) {
 /// The zones read so far, and what it takes to read another.
 struct Zones<'l> {
     lists: &'l mut Lists,
+    /// Where this server can be asked.
+    listens_on: Vec<SocketAddr>,
     working_directory: PathBuf,
     /// Where each name was given, in lower case.
     taken: HashMap<Name, Origin>,
@@ -201,9 +207,43 @@ impl Zones<'_> {
         if forward.to.len() > UPSTREAMS_MAX {
             reader.contradict(Some("to"), Contradiction::Servers(Mistake::Many(forward.to.len())));
         }
+        self.check_bootstrap(&mut reader, &forward);
         let Some(trust) = trust(&mut reader, &forward) else { return };
         if let (Some(name), Some(access), true) = (keys.name, access, is_new) {
             self.forwards.push(ForwardZone { name: name.to_lowercase(), forward, trust, access });
+        }
+    }
+
+    /// Reports servers whose addresses nobody knows, or only this server itself.
+    fn check_bootstrap(&self, reader: &mut Reader<'_, '_>, keys: &ForwardKeys) {
+        let names = keys.to.iter().filter_map(|to| match &to.host {
+            Host::Name(name) => Some(name),
+            Host::Address(_) => None,
+        });
+        let names: Vec<&Name> = names.collect();
+        if let ([name, ..], true) = (&names[..], keys.bootstrap.is_empty()) {
+            reader.contradict(
+                Some("to"),
+                Contradiction::Servers(Mistake::NoBootstrap((*name).clone())),
+            );
+        }
+        if names.is_empty() && !keys.bootstrap.is_empty() {
+            reader.contradict(
+                Some("bootstrap"),
+                Contradiction::Servers(Mistake::BootstrapForNothing),
+            );
+        }
+        for ServerAddress(server) in &keys.bootstrap {
+            let is_self = |own: &SocketAddr| {
+                let is_any = own.ip().is_unspecified() && server.ip().is_loopback();
+                own == server || is_any && own.port() == server.port()
+            };
+            if self.listens_on.iter().any(is_self) {
+                reader.contradict(
+                    Some("bootstrap"),
+                    Contradiction::Servers(Mistake::BootstrapIsSelf(*server)),
+                );
+            }
         }
     }
 

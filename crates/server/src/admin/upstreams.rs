@@ -3,6 +3,8 @@
 use crate::control::Control;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use zonda_streams::Counts;
 use zonda_transport::forward::Report;
 use zonda_upstream::health::{State, Trouble};
@@ -26,6 +28,8 @@ pub struct KnownUpstream {
     trouble: Option<(usize, Trouble)>,
     /// The least of the times that threads expect it to take, nanoseconds.
     rtt_nanos: Option<u64>,
+    /// Where it is, the one first that is asked first.
+    addresses: Arc<Vec<SocketAddr>>,
     /// What was done with connections to it.
     pub connections: Counts,
     /// Queries that wait for it.
@@ -49,10 +53,12 @@ pub fn survey(control: &Control) -> Vec<KnownUpstream> {
         for (place, (upstream, server)) in zone.upstreams().enumerate() {
             let (zone_name, upstream) = (zone.entry.apex.to_string(), upstream.to_string());
             let connections = server.connections.counts();
+            let addresses = server.connections.addresses();
             let mut one = KnownUpstream {
                 zone: zone_name,
                 upstream,
                 connections,
+                addresses,
                 ..KnownUpstream::default()
             };
             let own = reports.iter().filter(|report| report.group == zone.group_number());
@@ -109,6 +115,7 @@ impl KnownUpstream {
         json!({
             "zone": self.zone,
             "upstream": self.upstream,
+            "addresses": self.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "threads": Value::Object(threads.collect()),
             "trouble": self.trouble.map(|(_, trouble)| trouble.to_string()),
             "rtt_ms": self.rtt_nanos.map(|nanos| nanos as f64 / 1e6),

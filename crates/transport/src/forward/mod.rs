@@ -17,12 +17,14 @@
 //! | `probes` | how it is found that an upstream is back |
 //! | `fetch`, `wanted`, `group` | what is fetched, for whom, from whom |
 //! | `ports`, `stream` | how upstreams are asked |
+//! | `bootstrap` | where upstreams are that are given by name |
 //! | `body`, `replies` | what is made of answers |
 //! | `fairness` | who gives way where no place is left |
 //!
 //! Deliberately absent: who may ask; the plan has decided that.
 
 mod body;
+mod bootstrap;
 mod counters;
 mod dice;
 mod exchanges;
@@ -37,6 +39,7 @@ mod stream;
 mod thread;
 mod wanted;
 
+pub use bootstrap::{Bootstrap, follow};
 pub use counters::ForwarderCounters;
 pub use group::{Group, Groups, Report, Server};
 pub use inbox::{Deferred, Forwarders, Inbox, Way};

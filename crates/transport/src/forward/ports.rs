@@ -79,6 +79,8 @@ pub struct Ports {
     ports: Vec<Option<Port>>,
     /// The numbers of the sockets to each upstream.
     of: HashMap<SocketAddr, Vec<usize>>,
+    /// One of them was not asked before; perhaps in place of another.
+    has_new: bool,
     /// Sends.
     sending: SendBatch,
     /// Receives.
@@ -91,6 +93,7 @@ impl Ports {
         Self {
             ports: Vec::new(),
             of: HashMap::new(),
+            has_new: false,
             sending: SendBatch::new(SendCall::Single),
             receiving: ReceiveBatch::new(RECEIVE_WIDTH, ANSWER_BYTES),
         }
@@ -108,7 +111,10 @@ impl Ports {
         dice: &mut Dice,
     ) -> io::Result<(usize, u16)> {
         let roll = dice.roll();
-        let numbers = self.of.entry(upstream).or_default();
+        let numbers = self.of.entry(upstream).or_insert_with(|| {
+            self.has_new = true;
+            Vec::new()
+        });
         let choice = (roll >> 32) as usize % PORTS_PER_UPSTREAM;
         let number = match numbers.get(choice) {
             Some(number) => *number,
@@ -207,11 +213,20 @@ impl Ports {
         self.receiving.iter()
     }
 
-    /// Closes the sockets to all upstreams but those to `keep`.
+    /// Whether sockets to an upstream were opened, for the first time since this was last asked.
+    pub fn take_new(&mut self) -> bool {
+        std::mem::take(&mut self.has_new)
+    }
+
+    /// Closes the sockets to all upstreams but those to `keep`, and those whose answers are still
+    /// waited for.
     pub fn retain(&mut self, keep: impl Fn(SocketAddr) -> bool) {
         let ports = &mut self.ports;
         self.of.retain(|upstream, numbers| {
-            let keeps = keep(*upstream);
+            let waits = |number: &usize| {
+                ports[*number].as_ref().is_some_and(|port| !port.waiting.is_empty())
+            };
+            let keeps = keep(*upstream) || numbers.iter().any(waits);
             if !keeps {
                 numbers.iter().for_each(|number| ports[*number] = None);
             }

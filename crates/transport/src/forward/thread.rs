@@ -238,6 +238,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 Timer::ProbeOverdue(port, id, probe) => self.probe_overdue(port, id, probe, now),
             }
         }
+        if self.ports.take_new() {
+            self.close_ports();
+        }
         self.replies.send();
     }
 
@@ -299,16 +302,21 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if Arc::ptr_eq(&groups, &self.seen) {
             return;
         }
-        let servers = || groups.values().flat_map(|group| &group.servers);
-        let is_asked =
-            |address| servers().any(|server| server.connections.addresses().contains(&address));
-        self.ports.retain(is_asked);
         self.groups.retain(|number, _| groups.contains_key(number));
         for (number, group) in &*groups {
             let new = || KnownGroup::new(Arc::clone(group), &mut self.dice);
             self.groups.entry(*number).or_insert_with(new);
         }
         self.seen = groups;
+        self.close_ports();
+    }
+
+    /// Closes the ports to where no upstream is any more.
+    fn close_ports(&mut self) {
+        let servers = || self.seen.values().flat_map(|group| &group.servers);
+        let is_asked =
+            |address| servers().any(|server| server.connections.addresses().contains(&address));
+        self.ports.retain(is_asked);
     }
 
     /// What is known of the upstreams.

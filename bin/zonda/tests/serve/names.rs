@@ -1,0 +1,86 @@
+//! Servers that names are forwarded to and that are given by name themselves.
+
+use super::server::{Server, ask_once};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+use zonda_testkit::process::free_port;
+use zonda_testkit::{Question, ask};
+
+/// A server that answers any question for an A record with one address, and others with none.
+fn answering(own: SocketAddr, ttl: u8, first: [u8; 4]) -> Arc<Mutex<[u8; 4]>> {
+    let socket = UdpSocket::bind(own).unwrap();
+    let told = Arc::new(Mutex::new(first));
+    let current = Arc::clone(&told);
+    thread::spawn(move || {
+        let mut query = [0; 512];
+        while let Ok((len, client)) = socket.recv_from(&mut query) {
+            let name = query[12..len].iter().position(|octet| *octet == 0).unwrap();
+            let mut message = query[..12 + name + 5].to_vec();
+            let is_a = message[12 + name + 2] == 1;
+            message[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, u8::from(is_a), 0, 0, 0, 0]);
+            if is_a {
+                message.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, ttl, 0, 4]);
+                message.extend_from_slice(&*current.lock().unwrap());
+            }
+            let _ = socket.send_to(&message, client);
+        }
+    });
+    told
+}
+
+/// The data of the only record of the answer for a name that is not known yet.
+fn data(server: &Server, number: u32) -> String {
+    let question = Question::new(&format!("name{number}.example.net"), "A").recursive().edns(1232);
+    let reply = ask(server.zonda.address, &question).unwrap();
+    let [record] = &reply.answer[..] else { panic!("{number}: {reply:?}") };
+    record.data.text.clone()
+}
+
+#[test]
+fn a_server_is_found_by_its_name_and_followed_where_it_goes_without_loss() {
+    let (port, directory) = (free_port(), SocketAddr::from(([127, 0, 0, 4], free_port())));
+    answering(([127, 0, 0, 2], port).into(), 60, [192, 0, 2, 2]);
+    answering(([127, 0, 0, 3], port).into(), 60, [192, 0, 2, 3]);
+    let place = answering(directory, 1, [127, 0, 0, 2]);
+    let server = Server::start(
+        &[],
+        &format!(
+            "[[zone]]\nname = \".\"\n[zone.forward]\nto = \"dns.example.net:{port}\"\n\
+             bootstrap = \"{directory}\"\n"
+        ),
+    );
+    assert_eq!(data(&server, 0), "192.0.2.2");
+    *place.lock().unwrap() = [127, 0, 0, 3];
+    let limit = Instant::now() + Duration::from_secs(10);
+    let mut number = 1;
+    while data(&server, number) == "192.0.2.2" {
+        assert!(Instant::now() < limit, "it is still asked where it was");
+        number += 1;
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!((number + 1..number + 100).all(|number| data(&server, number) == "192.0.2.3"));
+}
+
+#[test]
+fn a_server_whose_name_nobody_knows_yet_is_asked_once_it_is_known() {
+    let (port, directory) = (free_port(), SocketAddr::from(([127, 0, 0, 4], free_port())));
+    answering(([127, 0, 0, 2], port).into(), 60, [192, 0, 2, 2]);
+    let keys = format!(
+        "[[zone]]\nname = \".\"\n[zone.forward]\nto = \"dns.example.net:{port}\"\n\
+         timeout = \"1s\"\nbootstrap = \"{directory}\"\n"
+    );
+    let server = Server::start(&[], &keys);
+    let question = Question::new("name.example.net", "A").recursive().edns(1232);
+    assert_eq!(ask(server.zonda.address, &question).unwrap().rcode_text(), "SERVFAIL");
+    let list = server.get("/v1/upstreams").1;
+    assert!(list.contains("\"addresses\": []"), "{list}");
+    answering(directory, 60, [127, 0, 0, 2]);
+    let limit = Instant::now() + Duration::from_secs(20);
+    let other = Question::new("other.example.net", "A").recursive().edns(1232);
+    while !matches!(ask_once(server.zonda.address, &other), Ok(0)) {
+        assert!(Instant::now() < limit, "{}", server.get("/v1/upstreams").1);
+        thread::sleep(Duration::from_millis(50));
+    }
+}
