@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
 use crate::fault::Fault;
@@ -26,6 +27,8 @@ const SESSIONS_MAX: usize = 8;
 const WAITING_COMFORTABLE: usize = 128;
 /// How long connecting may take: long enough for a SYN to be lost twice.
 const DIAL_MAX: Duration = Duration::from_secs(4);
+/// When the next address of a server is dialed beside one that is slow (rfc8305#5).
+const NEXT_AFTER: Duration = Duration::from_millis(250);
 /// How long queries fail after the first dial that failed; twice as long each time in a row.
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 /// The longest such time: a server that is back is asked within it.
@@ -65,8 +68,6 @@ struct DialFailure {
     until: Instant,
     /// How long that was.
     backoff: Duration,
-    /// How many have failed in a row; which address is next.
-    count: usize,
 }
 
 /// Counted since the start.
@@ -196,24 +197,36 @@ impl Connections {
         }
         let (sender, receiver) = watch::channel(None);
         state.dial = Some(receiver.clone());
-        let failures = state.failure.as_ref().map_or(0, |failure| failure.count);
         let this = Arc::clone(self);
         tokio::spawn(async move {
-            let opened = this.open(failures).await;
+            let opened = this.open().await;
             let _ = sender.send(this.take_note(opened)); // they may all have gone
         });
         receiver
     }
 
-    /// Connects to one of the addresses: after each failure, the next.
-    async fn open(&self, failures: usize) -> Result<(SocketAddr, Session), Fault> {
+    /// Connects to the first of the addresses, or to whichever is faster when that one is slow or
+    /// fails.
+    async fn open(&self) -> Result<(SocketAddr, Session), Fault> {
         let addresses = self.addresses();
-        let next = failures % addresses.len().max(1);
-        let address = *addresses.get(next).ok_or(Fault::NoAddress)?;
-        let target = Target { address, protocol: self.protocol.clone() };
-        let session =
-            timeout(DIAL_MAX, Session::open(&target)).await.map_err(|_| Fault::Late)??;
-        Ok((address, session))
+        let (mut dials, mut fault) = (JoinSet::new(), Fault::NoAddress);
+        let mut left = addresses.iter();
+        loop {
+            if let Some(&address) = left.next() {
+                let target = Target { address, protocol: self.protocol.clone() };
+                dials.spawn(async move {
+                    let session = timeout(DIAL_MAX, Session::open(&target)).await;
+                    Ok((address, session.map_err(|_| Fault::Late)??))
+                });
+            }
+            let patience = if left.len() > 0 { NEXT_AFTER } else { DIAL_MAX };
+            match timeout(patience, dials.join_next()).await {
+                Ok(Some(Ok(Ok(opened)))) => return Ok(opened), // what is still dialed is dropped
+                Ok(Some(Ok(Err(error)))) => fault = error,
+                Ok(Some(Err(_))) | Err(_) => {}
+                Ok(None) => return Err(fault),
+            }
+        }
     }
 
     /// Takes note of what came of a dial.
@@ -255,8 +268,7 @@ impl State {
     /// Takes note of a dial that failed.
     fn fail(&mut self, fault: Fault) {
         let before = self.failure.take();
-        let backoff = before.as_ref().map_or(BACKOFF_MIN, |it| (2 * it.backoff).min(BACKOFF_MAX));
-        let count = before.map_or(0, |it| it.count) + 1;
-        self.failure = Some(DialFailure { fault, until: Instant::now() + backoff, backoff, count });
+        let backoff = before.map_or(BACKOFF_MIN, |it| (2 * it.backoff).min(BACKOFF_MAX));
+        self.failure = Some(DialFailure { fault, until: Instant::now() + backoff, backoff });
     }
 }
