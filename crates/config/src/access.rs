@@ -62,6 +62,21 @@ pub struct Network {
     pub prefix: u8,
 }
 
+impl Network {
+    /// Whether an address is one of them. An IPv4 address is never one of IPv6.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let differing = match (self.address, address) {
+            (IpAddr::V4(one), IpAddr::V4(other)) => {
+                u128::from(one.to_bits() ^ other.to_bits()) << 96
+            }
+            (IpAddr::V6(one), IpAddr::V6(other)) => one.to_bits() ^ other.to_bits(),
+            _ => return false,
+        };
+        differing.leading_zeros() >= u32::from(self.prefix)
+    }
+}
+
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix)
@@ -134,6 +149,24 @@ impl Value for AccessRule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_network_contains_the_addresses_that_share_its_bits() {
+        for (network, address, expected) in [
+            ("192.0.2.0/24", "192.0.2.255", true),
+            ("192.0.2.0/24", "192.0.3.0", false),
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.0", false),
+            ("0.0.0.0/0", "192.0.2.1", true),
+            ("0.0.0.0/0", "::1", false),
+            ("2001:db8::/32", "2001:db8:ffff::1", true),
+            ("::/0", "192.0.2.1", false),
+        ] {
+            let found = Network::from_text(network).zip(address.parse().ok());
+            let found = found.map(|(network, address): (_, IpAddr)| network.contains(address));
+            assert_eq!(found, Some(expected), "{network} {address}");
+        }
+    }
 
     #[test]
     fn a_network_has_no_bits_behind_its_prefix() {

@@ -263,6 +263,11 @@ section! {
     /// it), else in `/run/zonda` for root, else in `$XDG_RUNTIME_DIR/zonda`, else in the working
     /// directory.
     socket: Option<Toggle<PathBuf>>, like "/run/zonda/zonda.sock";
+    /// Address and port at which BIND's JSON statistics are read, as `statistics-channels` has
+    /// them; what is there tells docs/coming-from-bind.md.
+    bind_statistics: Toggle<SocketAddr> = "off";
+    /// Networks that may read them, besides loopback addresses.
+    bind_statistics_clients: Vec<Network>, like "192.0.2.0/24, 2001:db8::/32";
 }
 
 section! {

@@ -174,4 +174,8 @@ pub struct Admin {
     pub token: Option<Token>,
     /// The Unix socket for `zonda reload` and the like; none: it is off.
     pub socket: Option<PathBuf>,
+    /// Where BIND's JSON statistics are read; none: nowhere.
+    pub bind_statistics: Option<SocketAddr>,
+    /// Who may read them, besides loopback addresses.
+    pub bind_statistics_clients: Vec<Network>,
 }

@@ -81,6 +81,9 @@ pub const RCODES: [Rcode; 13] = [
     Rcode::BADCOOKIE,
 ];
 
+/// Operations that the header can tell apart (rfc1035#4.1.1).
+pub const OPCODES: usize = 16;
+
 /// Upper bounds of the latency histogram's buckets, nanoseconds; one more bucket takes the rest.
 pub const LATENCY_BOUNDS: [u64; 11] = [
     10_000,
@@ -114,6 +117,12 @@ pub struct Counters {
     pub latency: [[Counter; LATENCY_BOUNDS.len() + 1]; Transport::ALL.len()],
     /// Sum of the latencies by transport, nanoseconds.
     pub latency_nanos: [Counter; Transport::ALL.len()],
+    /// Messages from clients with IPv6 addresses, but for those that were not looked at.
+    pub from_v6: Counter,
+    /// Operations other than a query, by their code.
+    pub opcodes: [Counter; OPCODES],
+    /// Replies NOERROR without a record in the answer section.
+    pub without_answer: Counter,
     /// Replies that were truncated.
     pub truncated: Counter,
     /// Octets received.
@@ -130,6 +139,9 @@ impl Default for Counters {
             replies: Default::default(),
             latency: Default::default(),
             latency_nanos: Default::default(),
+            from_v6: Counter::default(),
+            opcodes: Default::default(),
+            without_answer: Counter::default(),
             truncated: Counter::default(),
             query_bytes: Counter::default(),
             reply_bytes: Counter::default(),

@@ -32,12 +32,12 @@ pub use snapshot::{Settings, Snapshot};
 
 use arc_swap::{ArcSwap, Guard};
 use context::{Context, Verdict, Worker};
-use counters::Counters;
+use counters::{Counters, OPCODES};
 use hot::{Answer, Hit, HotAnswers, Key, Meta, Rotation};
 use message::Single;
 use std::sync::Arc;
 use zonda_wire::query::{HEADER_BYTES, UDP_BYTES_MIN, flag};
-use zonda_wire::{Class, Fault, Places, Query, Rcode, Reply};
+use zonda_wire::{Class, Fault, Opcode, Places, Query, Rcode, Reply};
 use zonda_zone::LookupName;
 use zones::{Source, ZoneMatch};
 
@@ -309,12 +309,12 @@ impl Engine {
                 cx.reply.set_limit(limit);
                 let room = limit.saturating_sub(cx.reply.len());
                 epilogue::write_opt(&mut cx, rcode, reason, room);
-                let flags = cx.flags;
+                let (flags, [answers, ..]) = (cx.flags, cx.reply.counts());
                 let bytes = cx.reply.finish(query, flags, rcode);
-                (Some(Sent { bytes, rcode, flags }), reason)
+                (Some(Sent { bytes, rcode, flags, answers }), reason)
             }
         };
-        count(&self.counters, snapshot, prepared, peer.transport, sent, reason);
+        count(&self.counters, snapshot, prepared, &peer, sent, reason);
         if let Some(observer) = &mut self.observer {
             let name = prepared.name.as_wire();
             let rcode = sent.map(|sent| sent.rcode);
@@ -331,6 +331,8 @@ struct Sent {
     bytes: usize,
     rcode: Rcode,
     flags: u16,
+    /// Records in its answer section.
+    answers: u16,
 }
 
 /// Offers the answer that a context holds to be kept.
@@ -355,13 +357,23 @@ fn count(
     counters: &Counters,
     snapshot: &Snapshot,
     prepared: &Prepared,
-    transport: Transport,
+    peer: &Peer,
     sent: Option<Sent>,
     reason: Reason,
 ) {
     counters.reasons[reason as usize].add(1);
+    let is_looked_at = !matches!(reason, Reason::NotAQuery | Reason::AccessDropped);
+    if peer.address.is_ipv6() && is_looked_at {
+        counters.from_v6.add(1);
+    }
+    if prepared.query.opcode() != Opcode::QUERY && is_looked_at {
+        counters.opcodes[usize::from(prepared.query.opcode().0) % OPCODES].add(1);
+    }
     if let Some(sent) = sent {
-        counters.reply(transport, prepared.query.qtype, sent.rcode);
+        counters.reply(peer.transport, prepared.query.qtype, sent.rcode);
+        if sent.answers == 0 && sent.rcode == Rcode::NOERROR {
+            counters.without_answer.add(1);
+        }
         if sent.flags & flag::TC != 0 {
             counters.truncated.add(1);
         }

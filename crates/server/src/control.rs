@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, mpsc};
 use zonda_config::Config;
 use zonda_engine::Engine;
@@ -84,6 +84,8 @@ pub struct Control {
     stop_request: mpsc::Sender<Stop>,
     /// When the server started.
     pub started: Instant,
+    /// The same by the clock on the wall.
+    pub started_at: SystemTime,
 }
 
 /// What a reload did, or why there was none.
@@ -106,6 +108,7 @@ impl Control {
             query_log: parts.query_log,
             stop_request: parts.stop_request,
             started: Instant::now(),
+            started_at: SystemTime::now(),
         })
     }
 

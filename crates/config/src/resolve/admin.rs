@@ -43,7 +43,9 @@ pub(super) fn read<'a>(
             socket
         }
     };
-    Some(Admin { address, token, socket })
+    let Toggle(bind_statistics) = keys.bind_statistics;
+    let bind_statistics_clients = keys.bind_statistics_clients;
+    Some(Admin { address, token, socket, bind_statistics, bind_statistics_clients })
 }
 
 /// The token in the first line of a file.

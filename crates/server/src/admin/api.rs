@@ -19,7 +19,7 @@ const PAGE: usize = 1000;
 const PAGE_MAX: usize = 100_000;
 
 /// An answer.
-type Reply = Response<Full<Bytes>>;
+pub type Reply = Response<Full<Bytes>>;
 
 /// Answers a request.
 pub async fn answer(
@@ -248,7 +248,8 @@ fn time(moment: SystemTime) -> String {
     Rfc3339(u32::try_from(since.as_secs()).unwrap_or(u32::MAX)).to_string()
 }
 
-fn text(status: StatusCode, body: String) -> Reply {
+/// A reply of plain text.
+pub fn text(status: StatusCode, body: String) -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from(body)));
     *reply.status_mut() = status;
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -256,7 +257,8 @@ fn text(status: StatusCode, body: String) -> Reply {
     reply
 }
 
-fn json_reply(value: &Value) -> Reply {
+/// A reply of JSON.
+pub fn json_reply(value: &Value) -> Reply {
     let mut reply = text(StatusCode::OK, format!("{value:#}\n"));
     let kind = HeaderValue::from_static("application/json");
     reply.headers_mut().insert(CONTENT_TYPE, kind);

@@ -50,7 +50,7 @@ impl Page {
 }
 
 /// The sum of a counter over all engines.
-fn sum<'c>(engines: &'c [Arc<Counters>], one: impl Fn(&'c Counters) -> &'c Counter) -> u64 {
+pub fn sum<'c>(engines: &'c [Arc<Counters>], one: impl Fn(&'c Counters) -> &'c Counter) -> u64 {
     engines.iter().map(|counters| one(counters).get()).sum()
 }
 
@@ -408,7 +408,7 @@ fn process(page: &mut Page, control: &Control) {
 }
 
 /// CPU time in seconds and resident memory in octets, as the kernel counts them.
-fn usage() -> Option<(f64, u64)> {
+pub fn usage() -> Option<(f64, u64)> {
     /// proc(5): times are in units of 1/100 s and memory in pages of 4 KiB on Linux's common
     /// platforms.
     const TICKS_PER_SECOND: f64 = 100.0;

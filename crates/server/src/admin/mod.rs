@@ -1,6 +1,7 @@
 //! The administrative interface: HTTP on a TCP address and on a Unix socket.
 
 mod api;
+mod bind_statistics;
 mod metrics;
 mod upstreams;
 
@@ -12,7 +13,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::fs;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -22,7 +23,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use zonda_config::Admin;
+use zonda_config::{Admin, Network};
 use zonda_netio::tcp::TcpOptions;
 
 /// Connections open at once on each of the two sockets; more wait.
@@ -39,6 +40,8 @@ const CONNECTION_MAX: Duration = Duration::from_secs(900);
 pub struct Bound {
     tcp: Option<TcpListener>,
     token: Option<Arc<str>>,
+    /// Where BIND's statistics are read, and who may.
+    bind_statistics: Option<(TcpListener, Arc<[Network]>)>,
     unix: Option<(UnixListener, PathBuf)>,
     /// Where a successor asks for our sockets.
     hand_over: Option<(UnixListener, PathBuf)>,
@@ -56,6 +59,13 @@ pub fn bind(config: &Admin, found: &mut Found) -> Result<Bound, String> {
         },
         None => None,
     };
+    let bind_statistics = match config.bind_statistics {
+        Some(address) => {
+            let listener = found.take_tcp(address).map_or_else(|| bind_statistics(address), Ok)?;
+            Some((listener, config.bind_statistics_clients.clone().into()))
+        }
+        None => None,
+    };
     let (mut unix, mut hand_over) = (None, None);
     if let Some(path) = &config.socket {
         let listener = found.take_unix(path).map_or_else(|| bind_admin(path), Ok)?;
@@ -67,7 +77,13 @@ pub fn bind(config: &Admin, found: &mut Found) -> Result<Bound, String> {
         }
     }
     let token = config.token.as_ref().map(|token| token.reveal().into());
-    Ok(Bound { tcp, token, unix, hand_over })
+    Ok(Bound { tcp, token, bind_statistics, unix, hand_over })
+}
+
+/// Binds the address of BIND's statistics.
+fn bind_statistics(address: SocketAddr) -> Result<TcpListener, String> {
+    let listener = zonda_netio::tcp::listen(address, &TcpOptions::default());
+    listener.map_err(|error| format!("cannot bind admin.bind-statistics {address}: {error}"))
 }
 
 /// Binds the HTTP address. A second server on a machine shall start without being told another, so
@@ -154,19 +170,27 @@ pub fn serve(bound: Bound, control: &Arc<Control>) -> io::Result<Serving> {
         serving.sockets.push((path.clone(), inode));
     }
     if let Some((listener, _)) = bound.hand_over {
-        let tcp = bound.tcp.iter().map(AsFd::as_fd);
+        let statistics = bound.bind_statistics.iter().map(|(listener, _)| listener);
+        let tcp = bound.tcp.iter().chain(statistics).map(AsFd::as_fd);
         let unix = bound.unix.iter().map(|(unix, _)| unix.as_fd());
         control.offer_sockets(listener, &tcp.chain(unix).collect::<Vec<_>>())?;
     }
     if let Some((unix, _)) = bound.unix {
         unix.set_nonblocking(true)?;
         let listener = Listener::Unix(tokio::net::UnixListener::from_std(unix)?);
-        serving.tasks.push(tokio::spawn(accept_all(listener, None, Arc::clone(control))));
+        let interface = Interface::Admin { token: None }; // whoever may open it needs none
+        serving.tasks.push(tokio::spawn(accept_all(listener, interface, Arc::clone(control))));
     }
     if let Some(tcp) = bound.tcp {
         serving.address = tcp.local_addr().ok();
         let listener = Listener::Tcp(tokio::net::TcpListener::from_std(tcp)?);
-        serving.tasks.push(tokio::spawn(accept_all(listener, bound.token, Arc::clone(control))));
+        let interface = Interface::Admin { token: bound.token };
+        serving.tasks.push(tokio::spawn(accept_all(listener, interface, Arc::clone(control))));
+    }
+    if let Some((tcp, clients)) = bound.bind_statistics {
+        let listener = Listener::Tcp(tokio::net::TcpListener::from_std(tcp)?);
+        let interface = Interface::BindStatistics { clients };
+        serving.tasks.push(tokio::spawn(accept_all(listener, interface, Arc::clone(control))));
     }
     Ok(serving)
 }
@@ -174,8 +198,28 @@ pub fn serve(bound: Bound, control: &Arc<Control>) -> io::Result<Serving> {
 /// A socket that accepts connections of the interface.
 enum Listener {
     Tcp(tokio::net::TcpListener),
-    /// Whoever may open it needs no token.
     Unix(tokio::net::UnixListener),
+}
+
+/// What is told on a socket, and to whom.
+#[derive(Clone)]
+enum Interface {
+    /// Everything, to those who know the token, if there is one.
+    Admin { token: Option<Arc<str>> },
+    /// BIND's statistics, to this machine and to these networks.
+    BindStatistics { clients: Arc<[Network]> },
+}
+
+impl Interface {
+    /// Whether a client may ask anything at all.
+    fn is_for(&self, client: Option<IpAddr>) -> bool {
+        match (self, client) {
+            (Self::BindStatistics { clients }, Some(client)) => {
+                client.is_loopback() || clients.iter().any(|network| network.contains(client))
+            }
+            _ => true,
+        }
+    }
 }
 
 /// A connection of either kind.
@@ -183,23 +227,27 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 
 impl Listener {
-    /// The next connection.
-    async fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    /// The next connection, and the client's address if it has one.
+    async fn accept(&self) -> io::Result<(Box<dyn Stream>, Option<IpAddr>)> {
         Ok(match self {
-            Self::Tcp(listener) => Box::new(listener.accept().await?.0),
-            Self::Unix(listener) => Box::new(listener.accept().await?.0),
+            Self::Tcp(listener) => {
+                let (stream, client) = listener.accept().await?;
+                (Box::new(stream), Some(client.ip()))
+            }
+            Self::Unix(listener) => (Box::new(listener.accept().await?.0), None),
         })
     }
 }
 
 /// Accepts connections, a bounded number at a time.
-async fn accept_all(listener: Listener, token: Option<Arc<str>>, control: Arc<Control>) {
+async fn accept_all(listener: Listener, interface: Interface, control: Arc<Control>) {
     let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         match listener.accept().await {
-            Ok(stream) => {
-                let connection = connection(stream, token.clone(), Arc::clone(&control));
+            Ok((_, client)) if !interface.is_for(client) => {}
+            Ok((stream, _)) => {
+                let connection = connection(stream, interface.clone(), Arc::clone(&control));
                 tokio::spawn(async move {
                     let _ = tokio::time::timeout(CONNECTION_MAX, connection).await;
                     drop(slot);
@@ -211,10 +259,16 @@ async fn accept_all(listener: Listener, token: Option<Arc<str>>, control: Arc<Co
 }
 
 /// Serves the requests of one connection.
-async fn connection(stream: Box<dyn Stream>, token: Option<Arc<str>>, control: Arc<Control>) {
+async fn connection(stream: Box<dyn Stream>, interface: Interface, control: Arc<Control>) {
     let service = service_fn(|request| {
-        let (control, token) = (Arc::clone(&control), token.clone());
-        async move { Ok::<_, std::convert::Infallible>(api::answer(request, token, control).await) }
+        let (control, interface) = (Arc::clone(&control), interface.clone());
+        async move {
+            let reply = match interface {
+                Interface::Admin { token } => api::answer(request, token, control).await,
+                Interface::BindStatistics { .. } => bind_statistics::answer(request, control).await,
+            };
+            Ok::<_, std::convert::Infallible>(reply)
+        }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())

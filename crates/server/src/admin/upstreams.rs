@@ -29,7 +29,7 @@ pub struct KnownUpstream {
     /// The least of the times that threads expect it to take, nanoseconds.
     rtt_nanos: Option<u64>,
     /// Where it is, the one first that is asked first.
-    addresses: Arc<Vec<SocketAddr>>,
+    pub addresses: Arc<Vec<SocketAddr>>,
     /// What was done with connections to it.
     pub connections: Counts,
     /// Queries that wait for it.

@@ -1,0 +1,358 @@
+//! What is counted, as the JSON of BIND's statistics channel.
+//!
+//! Every figure has the name, place and type that named gives it; one that we do not count is
+//! absent, and so are counters that are 0 where named leaves those out. Which they are is told in
+//! `docs/coming-from-bind.md`, and held against a real named in `bin/zonda/tests/bind`.
+
+use super::api::{Reply, json_reply, text};
+use super::metrics::{sum, usage};
+use super::upstreams::{KnownUpstream, survey};
+use crate::control::Control;
+use crate::query_log::Rfc3339;
+use hyper::body::Incoming;
+use hyper::{Method, Request, StatusCode};
+use serde_json::{Map, Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use zonda_engine::counters::{Counter, Counters, OPCODES, RCODES, TYPES};
+use zonda_engine::{Reason, Transport};
+use zonda_transport::SharedCounter;
+use zonda_transport::forward::ForwarderCounters;
+use zonda_wire::Rcode;
+
+/// The form of named 9.18.
+const FORM: &str = "1.7";
+/// Names of operations by their code.
+const OPCODE_NAMES: [&str; OPCODES] = [
+    "QUERY",
+    "IQUERY",
+    "STATUS",
+    "RESERVED3",
+    "NOTIFY",
+    "UPDATE",
+    "RESERVED6",
+    "RESERVED7",
+    "RESERVED8",
+    "RESERVED9",
+    "RESERVED10",
+    "RESERVED11",
+    "RESERVED12",
+    "RESERVED13",
+    "RESERVED14",
+    "RESERVED15",
+];
+/// Classes of times, and the nanoseconds below which our buckets put an answer into them: those
+/// nearest to 10, 100, 500, 800 and 1600 ms.
+const TIMES: [(&str, u64); 6] = [
+    ("QryRTT10", 10_485_760),
+    ("QryRTT100", 100_663_296),
+    ("QryRTT500", 536_870_912),
+    ("QryRTT800", 805_306_368),
+    ("QryRTT1600", 1_610_612_736),
+    ("QryRTT1600+", u64::MAX),
+];
+
+/// Answers a request.
+pub async fn answer(request: Request<Incoming>, control: Arc<Control>) -> Reply {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return text(StatusCode::METHOD_NOT_ALLOWED, "statistics can only be read\n".into());
+    }
+    let work = move || page(request.uri().path(), &control);
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Some(page)) => json_reply(&page),
+        Ok(None) => text(StatusCode::NOT_FOUND, "No such URL.".into()),
+        Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "the request failed\n".into()),
+    }
+}
+
+/// The page at a path.
+fn page(path: &str, control: &Control) -> Option<Value> {
+    let mut page = head(control);
+    let parts = match path.strip_prefix("/json/v1").or_else(|| path.strip_prefix("/json"))? {
+        "" | "/" => vec![server(control), zones(control), network(), memory(), tasks()],
+        "/server" => vec![server(control)],
+        "/zones" => vec![zones(control)],
+        "/net" => vec![network()],
+        "/mem" => vec![memory()],
+        "/tasks" => vec![tasks()],
+        "/status" => Vec::new(),
+        _ => return None,
+    };
+    parts.into_iter().for_each(|part| merge(&mut page, part));
+    Some(page)
+}
+
+/// Puts the members of one object into another, and objects of the same name together.
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+/// What every page begins with.
+fn head(control: &Control) -> Value {
+    let configured = control.publisher().history.last.unwrap_or(control.started_at);
+    json!({
+        "json-stats-version": FORM,
+        "boot-time": moment(control.started_at),
+        "config-time": moment(configured),
+        "current-time": moment(SystemTime::now()),
+        "version": crate::VERSION,
+    })
+}
+
+/// A moment with its milliseconds.
+fn moment(at: SystemTime) -> String {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = Rfc3339(u32::try_from(since.as_secs()).unwrap_or(u32::MAX)).to_string();
+    format!("{}.{:03}Z", seconds.trim_end_matches('Z'), since.subsec_millis())
+}
+
+/// Counters by name, without those that are 0.
+fn counted<N: Into<String>>(counters: impl IntoIterator<Item = (N, u64)>) -> Value {
+    let counters = counters.into_iter().filter(|(_, count)| *count > 0);
+    Value::Object(counters.map(|(name, count)| (name.into(), count.into())).collect())
+}
+
+/// What the server has done for clients, and with other servers.
+fn server(control: &Control) -> Value {
+    let figures = Figures { engines: &control.counters, forwarders: &control.forwarders };
+    json!({
+        "opcodes": figures.opcodes(),
+        "rcodes": figures.rcodes(),
+        "qtypes": figures.types(),
+        "nsstats": figures.server(),
+        "views": { "_default": { "resolver": {
+            "stats": resolver(&survey(control), &figures),
+            "cachestats": cache(control, &figures),
+        }}},
+    })
+}
+
+/// The zones that are served from data.
+fn zones(control: &Control) -> Value {
+    let publisher = control.publisher();
+    let served = publisher.catalog().zones().filter_map(|zone| Some((zone, zone.data()?)));
+    let mut zones: Vec<_> = served.collect();
+    zones.sort_unstable_by(|(a, _), (b, _)| a.entry.apex.as_wire().cmp(b.entry.apex.as_wire()));
+    let zones = zones.into_iter().map(|(zone, data)| {
+        let name = zone.entry.apex.to_string();
+        let loaded = zone.loaded.map_or(String::new(), moment);
+        let seconds = loaded.split('.').next().unwrap_or_default();
+        json!({
+            "name": if name == "." { &*name } else { name.trim_end_matches('.') },
+            "class": "IN",
+            "serial": data.serial(),
+            "type": "primary",
+            "loaded": format!("{seconds}Z"),
+        })
+    });
+    json!({ "views": { "_default": { "zones": zones.collect::<Vec<_>>() } } })
+}
+
+/// Sockets are not counted; a page without them would be taken for a failure by those who read it.
+fn network() -> Value {
+    json!({ "sockstats": {} })
+}
+
+/// The process's resident memory.
+fn memory() -> Value {
+    let bytes = usage().map_or(0, |(_, resident_bytes)| resident_bytes);
+    json!({ "memory": { "TotalUse": bytes } })
+}
+
+/// How the server runs.
+fn tasks() -> Value {
+    json!({ "taskmgr": { "thread-model": "threaded" } })
+}
+
+/// The counters of all threads.
+struct Figures<'c> {
+    engines: &'c [Arc<Counters>],
+    forwarders: &'c [Arc<ForwarderCounters>],
+}
+
+impl Figures<'_> {
+    /// Messages with this end.
+    fn reason(&self, reason: Reason) -> u64 {
+        sum(self.engines, |counters| &counters.reasons[reason as usize])
+    }
+
+    /// Messages with one of these ends.
+    fn reasons(&self, reasons: &[Reason]) -> u64 {
+        reasons.iter().map(|reason| self.reason(*reason)).sum()
+    }
+
+    /// The sum of a counter over all engines.
+    fn sum(&self, one: impl Fn(&Counters) -> &Counter) -> u64 {
+        self.engines.iter().map(|counters| one(counters).get()).sum()
+    }
+
+    /// The sum of a counter over all forwarder threads.
+    fn forwarders(&self, one: fn(&ForwarderCounters) -> &SharedCounter) -> u64 {
+        self.forwarders.iter().map(|counters| one(counters).get()).sum()
+    }
+
+    /// Replies to what is a question; the rest does not get far enough to be counted as one.
+    fn questions(&self, is_meant: impl Fn(usize, usize) -> bool) -> u64 {
+        const EARLY: [Rcode; 3] = [Rcode::FORMERR, Rcode::NOTIMP, Rcode::BADVERS];
+        self.replies(|transport, qtype, rcode| {
+            !EARLY.contains(&RCODES[rcode]) && is_meant(transport, qtype)
+        })
+    }
+
+    /// Replies whose place in the counters is among these.
+    fn replies(&self, is_meant: impl Fn(usize, usize, usize) -> bool) -> u64 {
+        let mut count = 0;
+        for transport in 0..Transport::ALL.len() {
+            for qtype in 0..=TYPES.len() {
+                for rcode in 0..RCODES.len() {
+                    if is_meant(transport, qtype, rcode) {
+                        count += self.sum(|counters| &counters.replies[transport][qtype][rcode]);
+                    }
+                }
+            }
+        }
+        count
+    }
+
+    /// Replies with this response code.
+    fn rcode(&self, wanted: Rcode) -> u64 {
+        self.replies(|_, _, rcode| RCODES[rcode] == wanted)
+    }
+
+    /// Messages that were looked at.
+    fn requests(&self) -> u64 {
+        let silent = [Reason::NotAQuery, Reason::AccessDropped];
+        self.reasons(Reason::ALL) - self.reasons(&silent)
+    }
+
+    /// Operations.
+    fn opcodes(&self) -> Value {
+        let code = |code: usize| self.sum(|counters| &counters.opcodes[code]);
+        let others: u64 = (1..OPCODES).map(code).sum();
+        let queries = self.requests().saturating_sub(others);
+        let counts = (0..OPCODES).map(|number| if number == 0 { queries } else { code(number) });
+        let all = OPCODE_NAMES.iter().zip(counts);
+        Value::Object(all.map(|(name, count)| ((*name).to_owned(), count.into())).collect())
+    }
+
+    /// Replies by response code.
+    fn rcodes(&self) -> Value {
+        let all = RCODES.iter().map(|rcode| (rcode.to_string(), self.rcode(*rcode).into()));
+        Value::Object(all.collect::<Map<_, _>>())
+    }
+
+    /// Questions by type.
+    fn types(&self) -> Value {
+        counted((0..=TYPES.len()).map(|place| {
+            let name = TYPES.get(place).map_or("Others".to_owned(), ToString::to_string);
+            (name, self.questions(|_, qtype| qtype == place))
+        }))
+    }
+
+    /// What the server has done for clients.
+    fn server(&self) -> Value {
+        use Reason::{
+            Answered, BadVersion, Cached, CookieOnly, Forwarded, Identity, NameError, NameTooLong,
+            NoData, RateDropped, RateSlipped, Referral, Stale,
+        };
+        let from_v6 = self.sum(|counters| &counters.from_v6);
+        let without_answer = self.sum(|counters| &counters.without_answer);
+        let over_tcp = self.replies(|transport, _, _| transport == Transport::Tcp as usize);
+        let limited = |counters: &ForwarderCounters| {
+            counters.dropped_own.get() + counters.dropped_other.get()
+        };
+        counted([
+            ("Requestv4", self.requests().saturating_sub(from_v6)),
+            ("Requestv6", from_v6),
+            ("ReqBadEDNSVer", self.reason(BadVersion)),
+            ("ReqTCP", over_tcp),
+            ("Response", self.replies(|_, _, _| true)),
+            ("TruncatedResp", self.sum(|counters| &counters.truncated)),
+            ("QrySuccess", self.rcode(Rcode::NOERROR).saturating_sub(without_answer)),
+            ("QryAuthAns", self.reasons(&[Answered, NoData, NameError, NameTooLong, Identity])),
+            ("QryNoauthAns", self.reasons(&[Cached, Forwarded, Stale, Referral])),
+            ("QryReferral", self.reason(Referral)),
+            ("QryNxrrset", without_answer.saturating_sub(self.reasons(&[Referral, CookieOnly]))),
+            ("QrySERVFAIL", self.rcode(Rcode::SERVFAIL)),
+            ("QryNXDOMAIN", self.rcode(Rcode::NXDOMAIN)),
+            (
+                "QryRecursion",
+                self.forwarders(|it| &it.fetched) + self.forwarders(|it| &it.coalesced),
+            ),
+            ("QryUsedStale", self.reason(Stale)),
+            ("RecLimitDropped", self.forwarders.iter().map(|it| limited(it)).sum()),
+            ("Prefetch", self.forwarders(|it| &it.refreshed)),
+            ("RateDropped", self.reason(RateDropped)),
+            ("RateSlipped", self.reason(RateSlipped)),
+            (
+                "QryUDP",
+                self.questions(|transport, _| transport == Transport::Udp as usize)
+                    + self.reason(RateDropped),
+            ),
+            ("QryTCP", self.questions(|transport, _| transport == Transport::Tcp as usize)),
+        ])
+    }
+}
+
+/// Whether a server is asked at an IPv6 address; of several, the first is told for all.
+fn is_v6(upstream: &KnownUpstream) -> bool {
+    upstream.addresses.first().is_some_and(SocketAddr::is_ipv6)
+}
+
+/// What was asked of other servers.
+fn resolver(upstreams: &[KnownUpstream], figures: &Figures<'_>) -> Value {
+    let all = |one: &dyn Fn(&KnownUpstream) -> u64| upstreams.iter().map(one).sum::<u64>();
+    let heard = |upstream: &KnownUpstream| upstream.rcodes.values().sum::<u64>();
+    let rcode = |wanted: Rcode| all(&|it| it.rcodes.get(&wanted.0).copied().unwrap_or_default());
+    let named = [Rcode::NXDOMAIN, Rcode::SERVFAIL, Rcode::FORMERR, Rcode::REFUSED];
+    let other = all(&heard)
+        - rcode(Rcode::NOERROR)
+        - named.iter().map(|wanted| rcode(*wanted)).sum::<u64>();
+    let counters = [
+        ("Queryv4", all(&|it| if is_v6(it) { 0 } else { it.counters.sent })),
+        ("Queryv6", all(&|it| if is_v6(it) { it.counters.sent } else { 0 })),
+        ("Responsev4", all(&|it| if is_v6(it) { 0 } else { heard(it) })),
+        ("Responsev6", all(&|it| if is_v6(it) { heard(it) } else { 0 })),
+        ("NXDOMAIN", rcode(Rcode::NXDOMAIN)),
+        ("SERVFAIL", rcode(Rcode::SERVFAIL)),
+        ("FORMERR", rcode(Rcode::FORMERR)),
+        ("REFUSED", rcode(Rcode::REFUSED)),
+        ("OtherError", other),
+        ("Mismatch", figures.forwarders(|it| &it.ignored)),
+        ("Retry", all(&|it| it.counters.repeats)),
+        ("QueryTimeout", all(&|it| it.counters.lost)),
+    ];
+    let times = TIMES.iter().enumerate().map(|(place, (name, below))| {
+        let above = place.checked_sub(1).map_or(0, |before| TIMES[before].1);
+        let times = |it: &KnownUpstream| -> u64 {
+            it.times.range(above + 1..=*below).map(|(_, n)| n).sum()
+        };
+        (*name, all(&times))
+    });
+    counted(counters.into_iter().chain(times))
+}
+
+/// How often the cache had an answer, and what is in it. Each query looks for its answer once, so
+/// that what named counts in two ways is the same here.
+fn cache(control: &Control, figures: &Figures<'_>) -> Value {
+    let stats = control.publisher().catalog().forwards().cache().stats();
+    let hits = figures.reasons(&[Reason::Cached, Reason::Stale, Reason::CachedFailure]);
+    let misses = figures.forwarders(|it| &it.fetched) + figures.forwarders(|it| &it.coalesced);
+    json!({
+        "CacheHits": hits,
+        "CacheMisses": misses,
+        "QueryHits": hits,
+        "QueryMisses": misses,
+        "DeleteLRU": stats.evictions,
+        "CacheNodes": stats.entries,
+        "TreeMemInUse": stats.bytes,
+    })
+}
