@@ -43,8 +43,20 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-zone",
         ],
     ),
+    // Tests load what it writes.
+    ("zonda-import", &["zonda-config", "zonda-wire"]),
     ("zonda-bench", &["zonda-netio", "zonda-wire"]),
-    ("zonda", &["zonda-bench", "zonda-config", "zonda-server", "zonda-wire", "zonda-zone"]),
+    (
+        "zonda",
+        &[
+            "zonda-bench",
+            "zonda-config",
+            "zonda-import",
+            "zonda-server",
+            "zonda-wire",
+            "zonda-zone",
+        ],
+    ),
     // Reads other servers' messages with its own eyes, so that it can judge ours.
     ("zonda-testkit", &[]),
     // Generates the reference pages from the types that they describe.

@@ -1,0 +1,86 @@
+//! What is wrong with a configuration, and where.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where something stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The file, as it was named.
+    pub file: Arc<Path>,
+    /// Counted from 1.
+    pub line: u32,
+    /// In characters, counted from 1.
+    pub column: u32,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", in_one_line(&self.file), self.line)
+    }
+}
+
+/// A path, without characters that would break the line.
+fn in_one_line(path: &Path) -> String {
+    path.to_string_lossy().escape_debug().to_string()
+}
+
+/// Why nothing came of a configuration.
+#[derive(Debug)]
+pub struct ImportError {
+    /// Where; none for the first file itself.
+    pub place: Option<Place>,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+impl fmt::Display for ImportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Some(place) => write!(f, "{place}:{}: {}", place.column, self.problem),
+            None => self.problem.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ImportError {}
+
+/// What is wrong.
+#[derive(Debug)]
+pub enum Problem {
+    /// Something else should stand here.
+    Expected {
+        /// What should.
+        wanted: String,
+        /// What does.
+        found: String,
+    },
+    /// A comment or a string begins here and never ends.
+    Open(&'static str),
+    /// A file cannot be read.
+    Unreadable(PathBuf, io::Error),
+    /// A word is not text.
+    NotText,
+    /// There is no access list of this name.
+    UnknownList(String),
+    /// What may be given once is given again.
+    Twice(String, Place),
+    /// Blocks or files within each other, or access lists, beyond what anybody writes.
+    TooMuch(&'static str, usize),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Expected { wanted, found } => write!(f, "expected {wanted}, found {found}"),
+            Self::Open(what) => write!(f, "the {what} that begins here does not end"),
+            Self::Unreadable(path, error) => write!(f, "{}: {error}", in_one_line(path)),
+            Self::NotText => f.write_str("this is not text in UTF-8"),
+            Self::UnknownList(name) => write!(f, "there is no acl \"{name}\""),
+            Self::Twice(what, first) => write!(f, "{what} is given already, at {first}"),
+            Self::TooMuch(what, most) => write!(f, "{what}: at most {most} can be read"),
+        }
+    }
+}

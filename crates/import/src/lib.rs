@@ -1,0 +1,34 @@
+//! Configurations of other servers, made into a `zonda.toml`.
+//!
+//! ```text
+//! named.conf ─► lexer ─► statements ─► zones, access lists, options ─► Document ─► zonda.toml
+//!                                            └──────────────────────► Left: what stays behind
+//! ```
+//!
+//! Each key of the result names the line that it comes from. What has no counterpart is listed by
+//! its line, with what that means; text that the other server would not take either is an error.
+//!
+//! Deliberately absent: files, which the caller reads; and a judgement of the result, which
+//! `zonda check` gives.
+
+mod document;
+mod error;
+pub mod named_conf;
+
+pub use document::{Effect, Left};
+pub use error::{ImportError, Place, Problem};
+
+use std::io;
+use std::path::Path;
+
+/// Reads a file that a configuration is made of.
+pub type ReadFile<'r> = &'r mut dyn FnMut(&Path) -> io::Result<Vec<u8>>;
+
+/// What came of a configuration.
+#[derive(Debug)]
+pub struct Import {
+    /// The `zonda.toml`.
+    pub toml: String,
+    /// What could not be carried over as it was, in the order of the files.
+    pub left: Vec<Left>,
+}

@@ -1,0 +1,180 @@
+//! BIND's named.conf.
+//!
+//! What is read: `options`, `acl`, zones with their sources, forwarders and access, listeners, the
+//! cache's limits, rate limiting, the query log and the statistics channel; a single `view` counts
+//! as none. Everything else is listed ([`left`] says why).
+//!
+//! Deliberately absent: several views, of which no counterpart exists, and a look at the files that
+//! the configuration names.
+
+mod acl;
+mod clauses;
+mod left;
+mod lexer;
+mod options;
+mod sockets;
+mod statement;
+mod value;
+mod write;
+mod zones;
+
+use crate::document::{Effect, Left, Value};
+use crate::error::{ImportError, Place};
+use crate::{Import, ReadFile};
+use acl::Acls;
+use clauses::Clauses;
+use statement::{Cursor, Statement};
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use zones::Zone;
+
+/// Makes a `zonda.toml` of a named.conf, which relative paths in it start from.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub fn import(path: &Path, read_file: ReadFile<'_>) -> Result<Import, ImportError> {
+    let statements = statement::read(path, read_file)?;
+    let mut top = Clauses::new(&statements);
+    let acls = Acls::new(top.take_all("acl").into_iter())?;
+    let mut importer = Importer {
+        acls,
+        left: Vec::new(),
+        base: path.parent().unwrap_or(Path::new("")).to_owned(),
+        settings: Vec::new(),
+        listeners: Vec::new(),
+        zones: Vec::new(),
+        zone_places: HashMap::new(),
+    };
+    importer.configuration(top)?;
+    Ok(importer.finish(path))
+}
+
+/// A configuration being carried over.
+struct Importer<'s> {
+    acls: Acls<'s>,
+    left: Vec<Left>,
+    /// Where relative paths start.
+    base: PathBuf,
+    settings: Vec<Setting>,
+    listeners: Vec<Listener>,
+    zones: Vec<Zone>,
+    /// Where the zones of these names are.
+    zone_places: HashMap<String, Place>,
+}
+
+/// A key of a section that exists once.
+struct Setting {
+    section: &'static str,
+    key: &'static str,
+    value: Value,
+    origin: Place,
+}
+
+/// An address on which queries are answered.
+struct Listener {
+    address: SocketAddr,
+    /// None: it is BIND's default.
+    origin: Option<Place>,
+    /// Who is answered, and where that is said; none: everyone.
+    access: Option<(Vec<String>, Place)>,
+}
+
+impl<'s> Importer<'s> {
+    /// Reads all of it.
+    fn configuration(&mut self, mut top: Clauses<'s>) -> Result<(), ImportError> {
+        let views = top.take_all("view");
+        let mut options = Vec::new();
+        for mut cursor in top.take_all("options") {
+            options.extend(cursor.block("`{`")?);
+            cursor.end()?;
+        }
+        let mut zones = top.take_all("zone");
+        if let [view] = views[..] {
+            self.only_view(view, &mut options, &mut zones)?;
+        } else {
+            for view in views {
+                self.leave(view, Effect::Lost, "there are no views: run a server for each");
+            }
+        }
+        let mut options = Clauses::new(options);
+        self.directory(&mut options)?;
+        self.listeners(&mut options)?;
+        self.statistics_channels(&mut top)?;
+        let defaults = self.zone_defaults(&mut options)?;
+        for zone in zones {
+            self.zone(zone, &defaults)?;
+        }
+        self.everything_else(&defaults)?;
+        self.options(&mut options)?;
+        self.query_log(&mut options, &mut top)?;
+        self.left.extend(options.rest().chain(top.rest()).map(left::explain));
+        Ok(())
+    }
+
+    /// Takes the statements of the only view as if they stood outside of it.
+    fn only_view(
+        &mut self,
+        mut view: Cursor<'s>,
+        options: &mut Vec<&'s Statement>,
+        zones: &mut Vec<Cursor<'s>>,
+    ) -> Result<(), ImportError> {
+        view.word("the name of a view")?;
+        if view.peek().is_some_and(|(element, _)| element.is_word()) {
+            view.word("a class")?;
+        }
+        let mut inner = Clauses::new(view.block("`{`")?);
+        view.end()?;
+        for condition in ["match-clients", "match-destinations", "match-recursive-only"] {
+            if let Some(cursor) = inner.take(condition)? {
+                let why = "the only view is for everyone; `access` in [[listen]] can limit it";
+                self.leave(cursor, Effect::Differs, why);
+            }
+        }
+        zones.extend(inner.take_all("zone"));
+        let inner: Vec<_> = inner.rest().collect();
+        // What a view says takes the place of what the options say.
+        let replaced = |old: &&Statement| inner.iter().any(|new| new.keyword() == old.keyword());
+        options.retain(|old| !replaced(old));
+        options.extend(inner);
+        Ok(())
+    }
+
+    /// Sets where relative paths start.
+    fn directory(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
+        if let Some(mut cursor) = options.take("directory")? {
+            self.base = self.base.join(cursor.word("a directory")?);
+            cursor.end()?;
+        }
+        Ok(())
+    }
+
+    /// Notes a key of a section that exists once.
+    fn set(
+        &mut self,
+        (section, key): (&'static str, &'static str),
+        value: impl Into<Value>,
+        from: Cursor<'s>,
+    ) {
+        let origin = from.statement().place().clone();
+        self.settings.push(Setting { section, key, value: value.into(), origin });
+    }
+
+    /// Notes that a statement stays behind.
+    fn leave(&mut self, cursor: Cursor<'s>, effect: Effect, why: &str) {
+        self.left.push(left::because(cursor.statement(), effect, why));
+    }
+
+    /// Ends with what is to be written.
+    fn finish(mut self, path: &Path) -> Import {
+        self.left.append(&mut self.acls.left);
+        let order = |left: &Left| (left.place.file.clone(), left.place.line, left.place.column);
+        self.left.sort_by_key(order);
+        self.left.dedup_by(|a, b| a.place == b.place && a.why == b.why);
+        let toml = self.write(path);
+        Import { toml, left: self.left }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,385 @@
+//! Configurations and what comes of them. Every result must be one that `zonda` loads.
+#![allow(clippy::unwrap_used)]
+
+use super::import;
+use crate::{Effect, Import, ImportError};
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use zonda_config::{Config, Flags};
+
+/// Imports `named.conf` of these files.
+fn imported(files: &[(&str, &str)]) -> Result<Import, ImportError> {
+    let files: HashMap<&Path, &str> =
+        files.iter().map(|(path, text)| (Path::new(*path), *text)).collect();
+    let mut read = |path: &Path| match files.get(path) {
+        Some(text) => Ok(text.as_bytes().to_vec()),
+        None => Err(io::ErrorKind::NotFound.into()),
+    };
+    import(Path::new("/etc/bind/named.conf"), &mut read)
+}
+
+/// Imports a configuration of one file; the result is loaded, and returned without comments.
+fn toml(text: &str) -> String {
+    let import = imported(&[("/etc/bind/named.conf", text)]).unwrap();
+    loads(&import.toml);
+    let plain = import.toml.lines().filter_map(|line| {
+        let line = line.split("  # ").next().unwrap_or_default();
+        (!line.starts_with('#') && !line.is_empty()).then_some(line)
+    });
+    plain.map(|line| format!("{line}\n")).collect()
+}
+
+/// Loads a configuration; what is wrong with it fails the test.
+fn loads(toml: &str) -> Config {
+    let file = std::env::temp_dir().join(format!(
+        "zonda-import-{}-{:?}.toml",
+        std::process::id(),
+        std::thread::current().id()
+    ));
+    std::fs::write(&file, toml).unwrap();
+    let loaded = Config::load(Some(&file), [], &Flags::default());
+    std::fs::remove_file(&file).unwrap();
+    match loaded {
+        Ok(loaded) => loaded.config,
+        Err(errors) => {
+            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            panic!("{toml}\n{}", errors.join("\n"));
+        }
+    }
+}
+
+/// What stays behind, a line each.
+fn left(text: &str) -> Vec<String> {
+    let import = imported(&[("/etc/bind/named.conf", text)]).unwrap();
+    loads(&import.toml);
+    import.left.iter().map(ToString::to_string).collect()
+}
+
+/// Fails unless each of these lines is in the text.
+fn has(text: &str, lines: &[&str]) {
+    for line in lines {
+        assert!(text.lines().any(|found| found == *line), "no {line}\nin\n{text}");
+    }
+}
+
+#[test]
+fn a_configuration_that_only_forwards_is_carried_over_whole() {
+    let text = "
+options {
+    directory \"/var/cache/bind\";
+    recursion yes;
+    allow-query { any; };
+    allow-recursion { any; };
+    listen-on port 5300 { any; };
+    listen-on-v6 { none; };
+    dnssec-validation no;
+    forward only;
+};
+statistics-channels { inet 127.0.0.1 port 8080 allow { 127.0.0.1; }; };
+zone \"localhost\" { type master; file \"/etc/bind/db.local\"; };
+zone \"internal.example.\" IN { type forward; forwarders { 192.0.2.1; 192.0.2.2 port 54; }; };
+zone \".\" { type forward; forwarders port 5353 { 2001:db8::1; 192.0.2.3 port 53; }; };
+";
+    let expected = r#"version = 1
+root = "/etc/bind"
+[[listen]]
+address = "0.0.0.0:5300"
+[[zone]]
+name = "localhost"
+file = "/etc/bind/db.local"
+[[zone]]
+name = "internal.example"
+access = ["allow any"]
+[zone.forward]
+to = ["192.0.2.1", "192.0.2.2:54"]
+[[zone]]
+name = "."
+access = ["allow any"]
+[zone.forward]
+to = ["[2001:db8::1]:5353", "192.0.2.3"]
+[admin]
+bind-statistics = "127.0.0.1:8080"
+"#;
+    assert_eq!(toml(text), expected);
+    let left = left(text);
+    assert_eq!(left, ["/etc/bind/named.conf:9: needless: dnssec-validation no: it is always so"]);
+}
+
+#[test]
+fn each_key_names_the_line_it_comes_from() {
+    let main = "include \"named.conf.options\";\nzone a { type primary; file \"a.db\"; };";
+    let options = "options {\n directory \"/srv\";\n max-cache-ttl 1h;\n};";
+    let files = [("/etc/bind/named.conf", main), ("/etc/bind/named.conf.options", options)];
+    let toml = imported(&files).unwrap().toml;
+    has(
+        &toml,
+        &[
+            "ttl-max = \"3600s\"  # /etc/bind/named.conf.options:3",
+            "name = \"a\"  # /etc/bind/named.conf:2",
+            "file = \"/srv/a.db\"  # /etc/bind/named.conf:2",
+        ],
+    );
+}
+
+#[test]
+fn forwarders_of_the_options_are_for_all_names_that_no_zone_holds() {
+    let all = toml("options { forwarders { 192.0.2.1; }; forward only; };");
+    has(&all, &["name = \".\"", "to = [\"192.0.2.1\"]"]);
+    let none = toml("options { forwarders { 192.0.2.1; }; recursion no; };");
+    assert!(!none.contains("[[zone]]"), "{none}");
+    let own = "options { forwarders { 192.0.2.1; }; };
+        zone \".\" { type forward; forward only; forwarders { 192.0.2.2; }; };";
+    assert!(!toml(own).contains("192.0.2.1\""));
+}
+
+#[test]
+fn access_lists_keep_their_names_and_their_order() {
+    let text = "
+acl office { 192.0.2.0/24; 10/8; };
+acl \"most\" { !10.0.0.1; office; };
+options { allow-query { !192.0.2.7; office; most; 2001:db8::/32; }; };
+zone a { type primary; file \"a\"; };
+zone b { type primary; file \"b\"; allow-query { any; }; };
+";
+    has(
+        &toml(text),
+        &[
+            "office = [\"allow 192.0.2.0/24 10.0.0.0/8\"]",
+            "    \"refuse 192.0.2.7\",",
+            "    \"office\",",
+            "    \"refuse 10.0.0.1\",",
+            "    \"allow 192.0.2.0/24 10.0.0.0/8 2001:db8::/32\",",
+            "    \"refuse any\",",
+        ],
+    );
+    assert!(left(text)[0].starts_with("/etc/bind/named.conf:4: differs: most: whom it excludes"));
+}
+
+#[test]
+fn a_list_that_excludes_at_the_end_of_another_is_the_same_in_rules() {
+    let text = "acl most { !10.0.0.1; 10/8; };
+        options { allow-query { 192.0.2.1; most; }; };
+        zone a { type primary; file \"a\"; };";
+    assert!(left(text).is_empty());
+    let access =
+        "access = [\"allow 192.0.2.1\", \"refuse 10.0.0.1\", \"allow 10.0.0.0/8\", \"refuse any\"]";
+    has(&toml(text), &[access]);
+}
+
+#[test]
+fn keys_of_clients_are_lost_and_let_nobody_in() {
+    let text = "options { allow-query { key k; }; }; zone a { type primary; file \"a\"; };";
+    has(&toml(text), &["access = [\"refuse any\"]"]);
+    assert_eq!(
+        left(text),
+        ["/etc/bind/named.conf:1: lost: key: clients are told by their addresses only"]
+    );
+}
+
+#[test]
+fn who_may_ask_others_follows_the_order_of_named() {
+    let rules = |options: &str| {
+        let text = format!("options {{ forward only; forwarders {{ 192.0.2.1; }}; {options} }};");
+        let toml = toml(&text);
+        toml.lines().find(|line| line.starts_with("access")).map(str::to_owned)
+    };
+    assert_eq!(rules(""), None); // loopback and private networks
+    let query = "allow-query { 192.0.2.1; };";
+    let cache = "allow-query-cache { 192.0.2.2; };";
+    let recursion = "allow-recursion { 192.0.2.3; };";
+    for (options, last) in [
+        (query.to_owned(), 1),
+        (format!("{query}{cache}"), 2),
+        (format!("{query}{cache}{recursion}"), 3),
+    ] {
+        let expected = format!("access = [\"allow 192.0.2.{last}\", \"refuse any\"]");
+        assert_eq!(rules(&options), Some(expected));
+    }
+}
+
+#[test]
+fn options_become_keys_within_their_range() {
+    let text = "
+options {
+    max-cache-size 512m;
+    max-cache-ttl 86400;
+    max-ncache-ttl 2d;
+    stale-answer-enable yes;
+    max-stale-ttl 12h;
+    stale-answer-client-timeout 500;
+    resolver-query-timeout 8;
+    max-udp-size 1400;
+    tcp-clients 500;
+    tcp-idle-timeout 300;
+    answer-cookie no;
+    cookie-secret \"00112233445566778899aabbccddeeff\";
+    version \"none of \\\"yours\\\"\";
+    server-id \"ns1\";
+    rrset-order { order cyclic; };
+    rate-limit { responses-per-second 20; slip 3; window 5; exempt-clients { 10/8; }; };
+    blackhole { 203.0.113.0/24; };
+    querylog yes;
+    forward only; forwarders { 192.0.2.1; };
+};
+logging {
+    channel q { file \"/var/log/q.log\" versions 3; severity info; };
+    category queries { q; };
+};
+";
+    has(
+        &toml(text),
+        &[
+            "access = [\"drop 203.0.113.0/24\", \"allow any\"]",
+            "bytes = \"536870912 B\"",
+            "ttl-max = \"86400s\"",
+            "negative-ttl-max = \"86400s\"",
+            "stale = \"43200s\"",
+            "stale-after = \"500 ms\"",
+            "timeout = \"8000 ms\"",
+            "buffer-size = 1400",
+            "connections-max = 500",
+            "idle-timeout = \"30s\"",
+            "cookies = false",
+            "cookie-secrets = [\"00112233445566778899aabbccddeeff\"]",
+            "version = \"none of \\\"yours\\\"\"",
+            "server-id = \"ns1\"",
+            "nsid = \"ns1\"",
+            "rotate = true",
+            "responses-per-second = 20",
+            "exempt = [\"10.0.0.0/8\"]",
+            "output = \"/var/log/q.log\"",
+        ],
+    );
+    assert_eq!(
+        left(text),
+        ["/etc/bind/named.conf:5: differs: max-ncache-ttl 2d: Zonda takes 1 to 86400"]
+    );
+}
+
+#[test]
+fn what_has_no_counterpart_is_listed_by_line() {
+    let text = "
+options { pid-file \"/run/named.pid\"; dnssec-validation auto; frobnicate yes; };
+controls { inet 127.0.0.1 allow { localhost; } keys { rndc-key; }; };
+zone \".\" { type hint; file \"/usr/share/dns/root.hints\"; };
+zone s { type slave; masters { 192.0.2.1; }; file \"s\"; };
+zone d { type primary; file \"d\"; dnssec-policy default; allow-update { any; }; };
+zone f { type forward; forwarders { }; };
+response-policy { };
+";
+    let import = imported(&[("/etc/bind/named.conf", text)]).unwrap();
+    let left: Vec<_> = import.left.iter().map(|it| (it.place.line, it.effect, &*it.what)).collect();
+    assert_eq!(
+        left,
+        [
+            (2, Effect::Needless, "pid-file /run/named.pid"),
+            (2, Effect::Differs, "dnssec-validation auto"),
+            (2, Effect::Lost, "frobnicate yes"),
+            (3, Effect::Needless, "controls"),
+            (4, Effect::Differs, "zone ."),
+            (5, Effect::Lost, "zone s"),
+            (6, Effect::Lost, "dnssec-policy default"),
+            (6, Effect::Lost, "allow-update"),
+            (7, Effect::Lost, "zone f"),
+            (8, Effect::Lost, "response-policy"),
+        ]
+    );
+}
+
+#[test]
+fn a_single_view_counts_as_none_and_several_are_lost() {
+    let one = "options { recursion no; };
+        view v { match-clients { any; }; recursion yes; forward only; forwarders { 192.0.2.1; };
+        zone a { type primary; file \"a\"; }; };";
+    has(&toml(one), &["name = \"a\"", "name = \".\""]);
+    let two = "view v { zone a { type primary; file \"a\"; }; }; view w { };";
+    assert!(!toml(two).contains("[[zone]]"));
+    assert_eq!(left(two).len(), 2);
+}
+
+#[test]
+fn listeners_are_addresses_and_a_wildcard_has_the_others() {
+    let text = "options { port 54; listen-on { 192.0.2.1; 127.0.0.1; };
+        listen-on port 53 { any; 192.0.2.1; }; listen-on-v6 { ::1; }; };";
+    let toml = toml(text);
+    let found: Vec<_> = toml.lines().filter(|line| line.starts_with("address")).collect();
+    assert_eq!(
+        found,
+        [
+            "address = \"192.0.2.1:54\"",
+            "address = \"127.0.0.1:54\"",
+            "address = \"0.0.0.0:53\"",
+            "address = \"[::1]:54\"",
+        ]
+    );
+    let lost = left("options { listen-on { 10/8; }; };");
+    assert!(lost[0].contains("lost: 10/8: [[listen]] needs the address itself"), "{lost:?}");
+}
+
+#[test]
+fn what_is_wrong_is_told_with_file_line_and_what_was_expected() {
+    for (text, said) in [
+        (
+            "options {\n recursion yes\n listen-on { any; };\n};",
+            "3:2: expected `;`, found `listen-on`",
+        ),
+        ("options { recursion perhaps; };", "1:21: expected `yes` or `no`, found `perhaps`"),
+        ("options {", "1:10: expected `}`, found the end of the file"),
+        ("zone a { type primary; file \"a\" }", "1:33: expected `;`, found `}`"),
+        ("};", "1:1: expected a statement, found `}`"),
+        ("options { directory; };", "1:20: expected a directory, found `;`"),
+        ("# x\nacl a { \"b;\n};", "2:9: the string that begins here does not end"),
+        ("options { allow-query { office; }; };", "1:25: there is no acl \"office\""),
+        (
+            "options { allow-query { 10.0.0.1/8; }; };",
+            "1:25: expected an address, or a network with no bits behind its prefix, \
+             found `10.0.0.1/8`",
+        ),
+        (
+            "acl a { b; }; acl b { a; }; options { allow-query { a; }; };",
+            "1:23: access lists within each other (does one hold itself?): at most 32 can be read",
+        ),
+        (
+            "zone a { type primery; };",
+            "1:15: expected the type of a zone, such as `primary` or \
+            `forward`, found `primery`",
+        ),
+        ("zone a..b { type primary; };", "1:6: expected the name of a zone, found `a..b`"),
+        (
+            "options { forwarders { dns.example; }; };",
+            "1:24: expected the address of a server, found `dns.example`",
+        ),
+        (
+            "zone a { type primary; file \"a\"; };\nzone A. { type primary; file \"a\"; };",
+            "2:1: the zone a is given already, at /etc/bind/named.conf:1",
+        ),
+        ("include \"gone\";", "1:1: /etc/bind/gone: entity not found"),
+        (
+            "include \"named.conf\";",
+            "1:1: blocks and files within each other: at most 64 can be read",
+        ),
+    ] {
+        let error = imported(&[("/etc/bind/named.conf", text)]).unwrap_err();
+        assert_eq!(error.to_string(), format!("/etc/bind/named.conf:{said}"), "{text}");
+    }
+}
+
+#[test]
+fn lists_that_grow_with_each_name_are_not_followed_for_ever() {
+    let mut text = "acl a0 { 10/8; 11/8; };\n".to_owned();
+    for number in 1..30 {
+        let before = number - 1;
+        text += &format!("acl a{number} {{ a{before}; !a{before}; a{before}; }};\n");
+    }
+    text += "options { allow-query { a29; }; }; zone a { type primary; file \"a\"; };";
+    let error = imported(&[("/etc/bind/named.conf", &text)]).unwrap_err();
+    assert!(error.to_string().ends_with("rules of an access list: at most 65536 can be read"));
+}
+
+#[test]
+fn deep_blocks_are_refused_and_not_followed() {
+    let text = "a ".to_owned() + &"{".repeat(100_000);
+    let error = imported(&[("/etc/bind/named.conf", &text)]).unwrap_err();
+    assert!(error.to_string().contains("blocks and files within each other"), "{error}");
+}

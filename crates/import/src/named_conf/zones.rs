@@ -1,0 +1,370 @@
+//! Zones: their sources, and who is answered from them.
+
+use super::clauses::Clauses;
+use super::left;
+use super::statement::{Cursor, Statement};
+use super::{Importer, value};
+use crate::document::Effect;
+use crate::error::{ImportError, Place, Problem};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Component, Path, PathBuf};
+use zonda_wire::Name;
+
+/// The port of DNS.
+const DNS_PORT: u16 = 53;
+/// Servers that a zone can be forwarded to.
+const SERVERS_MAX: usize = 64;
+
+/// A zone to be written.
+pub struct Zone {
+    /// As it is written.
+    pub name: String,
+    /// Where that stands.
+    pub origin: Place,
+    /// Where its answers come from.
+    pub source: Source,
+    /// Who is answered, and where that is said.
+    pub access: Option<(Vec<String>, Place)>,
+}
+
+/// Where answers come from, and where that is said.
+pub enum Source {
+    /// A master file.
+    File(PathBuf, Place),
+    /// Other servers.
+    Servers(Vec<String>, Place),
+}
+
+/// What the options say about all zones.
+pub struct Defaults<'s> {
+    /// Whether anybody's questions are forwarded.
+    is_recursive: bool,
+    /// Where that is said.
+    recursion: Option<Cursor<'s>>,
+    /// Who may ask for zones of the server.
+    query: Option<Access>,
+    /// Who may ask for names that others answer for.
+    forwarded: Option<Access>,
+    /// The servers for names that no zone holds.
+    forwarders: Option<Cursor<'s>>,
+    /// Whether only they are asked.
+    only: Option<bool>,
+}
+
+/// Rules, and where they stand.
+type Access = (Vec<String>, Place);
+
+impl<'s> Importer<'s> {
+    /// Reads what the options say about all zones.
+    pub(super) fn zone_defaults(
+        &mut self,
+        options: &mut Clauses<'s>,
+    ) -> Result<Defaults<'s>, ImportError> {
+        let recursion = options.take("recursion")?;
+        let is_recursive = match recursion {
+            Some(mut cursor) => {
+                let yes = cursor.value("`yes` or `no`", value::yes_or_no)?;
+                cursor.end()?;
+                yes
+            }
+            None => true,
+        };
+        let query = self.access(options.take("allow-query")?)?;
+        let recursive = options.take("allow-recursion")?;
+        let cache = options.take("allow-query-cache")?;
+        if let (Some(_), Some(cache)) = (recursive, cache) {
+            let why = "`allow-recursion` decides who gets answers of others, kept or not";
+            self.leave(cache, Effect::Differs, why);
+        }
+        let forwarded = self.access(recursive.or(cache))?;
+        Ok(Defaults {
+            is_recursive,
+            recursion,
+            forwarded: forwarded.or_else(|| query.clone()),
+            query,
+            forwarders: options.take("forwarders")?,
+            only: self.forward_only(options.take("forward")?)?,
+        })
+    }
+
+    /// Reads an access list.
+    fn access(&mut self, cursor: Option<Cursor<'s>>) -> Result<Option<Access>, ImportError> {
+        let Some(mut cursor) = cursor else { return Ok(None) };
+        let list = cursor.block("`{`")?;
+        cursor.end()?;
+        let place = cursor.statement().place().clone();
+        Ok(Some((self.acls.access(list)?, place)))
+    }
+
+    /// Reads `forward only` or `forward first`.
+    fn forward_only(&mut self, cursor: Option<Cursor<'s>>) -> Result<Option<bool>, ImportError> {
+        let Some(mut cursor) = cursor else { return Ok(None) };
+        let only = cursor.value("`only` or `first`", |word| match word {
+            "only" => Some(true),
+            "first" => Some(false),
+            _ => None,
+        })?;
+        cursor.end()?;
+        if !only {
+            let why = "Zonda does not resolve when its servers fail: it asks them only";
+            self.leave(cursor, Effect::Differs, why);
+        }
+        Ok(Some(only))
+    }
+
+    /// Reads a zone.
+    pub(super) fn zone(
+        &mut self,
+        mut zone: Cursor<'s>,
+        defaults: &Defaults<'s>,
+    ) -> Result<(), ImportError> {
+        let statement = zone.statement();
+        let name: Name = zone.parsed("the name of a zone")?;
+        let class = if zone.peek().is_some_and(|(element, _)| element.is_word()) {
+            zone.word("a class")?
+        } else {
+            "in"
+        };
+        let mut clauses = Clauses::new(zone.block("`{`")?);
+        zone.end()?;
+        if !class.eq_ignore_ascii_case("in") {
+            self.leave(zone, Effect::Lost, "zones are of class IN");
+            return Ok(());
+        }
+        let Some(mut kind) = clauses.take("type")? else {
+            let why = "a zone without a type: its data are elsewhere";
+            self.leave(zone, Effect::Lost, why);
+            return Ok(());
+        };
+        let before = kind;
+        match kind.word("the type of a zone")?.to_ascii_lowercase().as_str() {
+            "primary" | "master" => self.primary(statement, &name, &mut clauses, defaults)?,
+            "forward" => self.forwarded(statement, &name, &mut clauses, defaults)?,
+            "static-stub" => self.static_stub(statement, &name, &mut clauses, defaults)?,
+            kind => return self.other_zone(zone, kind, before),
+        }
+        kind.end()?;
+        self.left.extend(clauses.rest().map(left::explain));
+        Ok(())
+    }
+
+    /// A zone of a type that has no counterpart.
+    fn other_zone(
+        &mut self,
+        zone: Cursor<'s>,
+        kind: &str,
+        at: Cursor<'s>,
+    ) -> Result<(), ImportError> {
+        let (effect, why) = match kind {
+            "hint" => {
+                (Effect::Differs, "Zonda does not resolve: names that no zone holds are refused")
+            }
+            "secondary" | "slave" | "mirror" => {
+                (Effect::Lost, "there are no transfers: copy its file, and serve that")
+            }
+            "stub" | "redirect" | "delegation-only" => {
+                (Effect::Lost, "zones of this type are a matter of resolving")
+            }
+            _ => return Err(at.expected("the type of a zone, such as `primary` or `forward`")),
+        };
+        self.leave(zone, effect, why);
+        Ok(())
+    }
+
+    /// A zone that is read from a file.
+    fn primary(
+        &mut self,
+        statement: &'s Statement,
+        name: &Name,
+        clauses: &mut Clauses<'s>,
+        defaults: &Defaults<'s>,
+    ) -> Result<(), ImportError> {
+        let _ = clauses.take_all("forwarders"); // what they do matters below delegations only
+        if let Some(format) = clauses.take("masterfile-format")?
+            && format.clone().word("a format")? != "text"
+        {
+            let why = "zones are read from text: use named-compilezone -F text";
+            self.leave(format, Effect::Lost, why);
+            return Ok(());
+        }
+        let Some(mut file) = clauses.take("file")? else {
+            let why = "a zone without a file: its data are elsewhere";
+            self.left.push(left::because(statement, Effect::Lost, why));
+            return Ok(());
+        };
+        let path = clean(&self.base.join(file.word("the path of a file")?));
+        file.end()?;
+        let access = self.access(clauses.take("allow-query")?)?.or_else(|| defaults.query.clone());
+        let access = access.filter(|(rules, _)| rules != &["allow any"]);
+        let source = Source::File(path, file.statement().place().clone());
+        self.add_zone(statement, name, source, access)
+    }
+
+    /// A zone that other servers answer for.
+    fn forwarded(
+        &mut self,
+        statement: &'s Statement,
+        name: &Name,
+        clauses: &mut Clauses<'s>,
+        defaults: &Defaults<'s>,
+    ) -> Result<(), ImportError> {
+        let only = self.forward_only(clauses.take("forward")?)?;
+        let forwarders = clauses.take("forwarders")?;
+        let (servers, place) = match forwarders {
+            Some(cursor) => (self.servers(cursor)?, cursor.statement().place().clone()),
+            None => (Vec::new(), statement.place().clone()),
+        };
+        if servers.is_empty() {
+            let why = "no servers are left to ask for it, and Zonda does not resolve";
+            self.left.push(left::because(statement, Effect::Lost, why));
+            return Ok(());
+        }
+        if only.or(defaults.only).is_none() {
+            let why = "`forward first`, BIND's default: Zonda asks its servers only";
+            self.left.push(left::because(statement, Effect::Differs, why));
+        }
+        self.add_forward(statement, name, Source::Servers(servers, place), defaults)
+    }
+
+    /// A zone that is asked of servers that hold it.
+    fn static_stub(
+        &mut self,
+        statement: &'s Statement,
+        name: &Name,
+        clauses: &mut Clauses<'s>,
+        defaults: &Defaults<'s>,
+    ) -> Result<(), ImportError> {
+        let Some(addresses) = clauses.take("server-addresses")? else {
+            let why = "servers are given by address: write `server-addresses`";
+            self.left.push(left::because(statement, Effect::Lost, why));
+            return Ok(());
+        };
+        let servers = self.servers(addresses)?;
+        let why = "its servers are forwarded to: where they refer to others, nobody follows";
+        self.left.push(left::because(statement, Effect::Differs, why));
+        let source = Source::Servers(servers, addresses.statement().place().clone());
+        self.add_forward(statement, name, source, defaults)
+    }
+
+    /// Forwards all names that no zone holds, as the options say.
+    pub(super) fn everything_else(&mut self, defaults: &Defaults<'s>) -> Result<(), ImportError> {
+        if self.zone_places.contains_key(".") {
+            return Ok(()); // that zone takes the place of the options' forwarders
+        }
+        let servers = match defaults.forwarders {
+            Some(cursor) => self.servers(cursor)?,
+            None => Vec::new(),
+        };
+        let Some(cursor) = defaults.forwarders.filter(|_| !servers.is_empty()) else {
+            if let Some(cursor) = defaults.recursion.filter(|_| defaults.is_recursive) {
+                let why = "Zonda does not resolve: names that no zone holds are refused, \
+                    unless you tell it whom to ask (docs/forwarding.md)";
+                self.leave(cursor, Effect::Lost, why);
+            }
+            return Ok(());
+        };
+        if defaults.only.is_none() {
+            let why = "`forward first`, BIND's default: Zonda asks its servers only";
+            self.leave(cursor, Effect::Differs, why);
+        }
+        let statement = cursor.statement();
+        let source = Source::Servers(servers, statement.place().clone());
+        self.add_forward(statement, &Name::root(), source, defaults)
+    }
+
+    /// Adds a zone that other servers answer for, if anybody may ask for it.
+    fn add_forward(
+        &mut self,
+        statement: &'s Statement,
+        name: &Name,
+        source: Source,
+        defaults: &Defaults<'s>,
+    ) -> Result<(), ImportError> {
+        if !defaults.is_recursive {
+            let why = "with `recursion no`, nothing is forwarded";
+            self.left.push(left::because(statement, Effect::Needless, why));
+            return Ok(());
+        }
+        self.add_zone(statement, name, source, defaults.forwarded.clone())
+    }
+
+    /// Adds a zone.
+    fn add_zone(
+        &mut self,
+        statement: &'s Statement,
+        name: &Name,
+        source: Source,
+        access: Option<Access>,
+    ) -> Result<(), ImportError> {
+        let text = name.to_lowercase().to_string();
+        let name = if text == "." { &*text } else { text.trim_end_matches('.') };
+        let place = statement.place();
+        if let Some(first) = self.zone_places.insert(name.to_owned(), place.clone()) {
+            let problem = Problem::Twice(format!("the zone {name}"), first);
+            return Err(ImportError { place: Some(place.clone()), problem });
+        }
+        let zone = Zone { name: name.to_owned(), origin: place.clone(), source, access };
+        self.zones.push(zone);
+        Ok(())
+    }
+
+    /// Reads servers and their ports.
+    fn servers(&mut self, mut cursor: Cursor<'s>) -> Result<Vec<String>, ImportError> {
+        let mut port = DNS_PORT;
+        if cursor.passes("port") {
+            port = cursor.parsed("a port")?;
+        }
+        let for_all_tls = cursor.passes("tls");
+        if for_all_tls {
+            cursor.word("the name of a `tls` statement")?;
+        }
+        let list = cursor.block("`{`")?;
+        cursor.end()?;
+        let mut servers = Vec::new();
+        for statement in list {
+            let mut server = statement.cursor();
+            let address: IpAddr = server.parsed("the address of a server")?;
+            let port = if server.passes("port") { server.parsed("a port")? } else { port };
+            let over_tls = server.passes("tls");
+            if over_tls {
+                server.word("the name of a `tls` statement")?;
+            }
+            server.end()?;
+            if over_tls || for_all_tls {
+                self.leave(server, Effect::Lost, "servers are asked over UDP and TCP only");
+            } else if servers.len() == SERVERS_MAX {
+                self.leave(server, Effect::Lost, "a zone has at most 64 servers");
+            } else {
+                servers.push(match port {
+                    DNS_PORT => address.to_string(),
+                    port => SocketAddr::new(address, port).to_string(),
+                });
+            }
+        }
+        Ok(servers)
+    }
+}
+
+/// The least directory that holds all of these files.
+pub fn common_directory<'p>(mut files: impl Iterator<Item = &'p Path>) -> Option<PathBuf> {
+    let mut common = files.next()?.parent()?.to_owned();
+    for file in files {
+        while !file.starts_with(&common) {
+            common.pop();
+        }
+    }
+    Some(common)
+}
+
+/// A path without `.` and `..`, made so without asking the file system.
+fn clean(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => _ = clean.pop(),
+            Component::CurDir => {}
+            component => clean.push(component),
+        }
+    }
+    clean
+}

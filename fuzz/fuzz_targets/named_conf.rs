@@ -1,0 +1,12 @@
+//! Any octets read as a named.conf: no panic, bounded memory, and only TOML comes of them.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/import/tests/any_configuration/mod.rs"]
+mod any_configuration;
+
+fuzz_target!(|text: &[u8]| {
+    any_configuration::check(text);
+});
