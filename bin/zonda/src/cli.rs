@@ -1,6 +1,6 @@
 //! The command line: what there is to type, and which function does it.
 
-use crate::{bench, control, generate, query, serve, zone};
+use crate::{bench, control, generate, import, query, serve, zone};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -31,6 +31,7 @@ pub struct Cli {
 enum Command {
     Serve(serve::Serve),
     Check(serve::Check),
+    Import(import::Import),
     Reload(control::Reload),
     Status(control::Status),
     Stats(control::Stats),
@@ -48,6 +49,7 @@ impl Cli {
         match self.command {
             Command::Serve(command) => command.run(),
             Command::Check(command) => command.run(),
+            Command::Import(command) => command.run(),
             Command::Reload(command) => command.run(),
             Command::Status(command) => command.run(),
             Command::Stats(command) => command.run(),

@@ -4,6 +4,7 @@ mod bench;
 mod cli;
 mod control;
 mod generate;
+mod import;
 mod output;
 mod query;
 mod serve;

@@ -1,0 +1,49 @@
+//! `zonda import`: the configuration of another server.
+
+use crate::output;
+use clap::Args;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use zonda_import::named_conf;
+
+/// Turn BIND's named.conf into a zonda.toml
+///
+/// Each key names the line that it comes from. What could not be carried over goes to standard
+/// error, a line each: what is lost, what differs, and what needs no counterpart.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  zonda import /etc/bind/named.conf -o zonda.toml
+  zonda check --config zonda.toml")]
+pub struct Import {
+    /// The configuration; files that it includes are read too
+    file: PathBuf,
+    /// Write to this file, which must not exist, in place of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Import {
+    /// Imports.
+    pub fn run(self) -> ExitCode {
+        output::exit_code(self.import())
+    }
+
+    fn import(self) -> Result<ExitCode, String> {
+        // Paths in the result start from elsewhere than those in the file, so all are whole.
+        let path = std::path::absolute(&self.file)
+            .map_err(|error| format!("{}: {error}", self.file.display()))?;
+        let import = named_conf::import(&path, &mut |path| fs::read(path));
+        let import = import.map_err(|error| error.to_string())?;
+        match &self.output {
+            Some(path) => fs::File::create_new(path)
+                .and_then(|mut file| file.write_all(import.toml.as_bytes()))
+                .map_err(|error| format!("{}: {error}", path.display()))?,
+            None => output::print(|out| out.write_all(import.toml.as_bytes()))?,
+        }
+        import.left.iter().for_each(|left| eprintln!("{left}"));
+        Ok(ExitCode::SUCCESS)
+    }
+}
