@@ -6,7 +6,7 @@
 //! | its p95 | a second one is asked, too (a hedge), if the budget has it |
 //! | overdue | the query is repeated, elsewhere if possible, if the budget has it |
 //! | 150 ms, or later | it is repeated in any case |
-//! | 1.8 s | [`Action::ServeStale`] |
+//! | 1.8 s | [`Action::ServeStale`], or [`Action::Fail`] if an upstream has failed |
 //! | 5 s | [`Action::Fail`]: the client is told, the fetch goes on |
 //! | 10 s | the end |
 //!
@@ -14,7 +14,8 @@
 //!
 //! A failure (SERVFAIL, REFUSED, a lame or malformed answer, an error of the network) makes the
 //! exchange ask another upstream at once, as long as there is one that was not asked. When all
-//! failed, so has the question; but what the network could not deliver is repeated like what was
+//! failed, so has the question, even if an earlier query to one of them was lost; repeats go to
+//! those that have not failed. But what the network could not deliver is repeated like what was
 //! lost, as servers restart, and clients get what is stale meanwhile.
 //!
 //! What an upstream stumbled over (truncation, EDNS, mixed case, a cookie) is changed for the rest
@@ -200,6 +201,8 @@ pub struct Exchange {
     count: u8,
     /// Upstreams that were asked.
     asked: Set,
+    /// Those of them that failed.
+    failed: Set,
     /// A query was repeated with a server cookie, which is done once.
     cookie_added: bool,
     /// What every further query leaves out or has.
@@ -251,6 +254,7 @@ impl Exchange {
             attempts: [none; ATTEMPTS_MAX],
             count: 0,
             asked: Set::default(),
+            failed: Set::default(),
             cookie_added: false,
             form,
             hedge_at: u64::MAX,
@@ -308,7 +312,8 @@ impl Exchange {
             return;
         }
         if waited >= settings.stale_nanos {
-            self.tell(Told::Stale, actions);
+            let told = if self.failed.is_empty() { Told::Stale } else { Told::Failure };
+            self.tell(told, actions);
         }
         if waited >= settings.patience_nanos {
             self.tell(Told::Failure, actions);
@@ -349,10 +354,12 @@ impl Exchange {
             Outcome::Answered => self.ends_at = Some(now + LINGER_NANOS),
             Outcome::Redirected(redirect) => {
                 if !self.redirect(pool, now, &ended, redirect, actions) {
+                    self.failed.insert(usize::from(ended.upstream));
                     self.ask_another(pool, now, random, Reason::Timeout, actions);
                 }
             }
             Outcome::Failed(failure) => {
+                self.failed.insert(usize::from(ended.upstream));
                 self.ask_another(pool, now, random, Reason::Failed(failure), actions);
             }
             Outcome::Unreachable => {
@@ -449,8 +456,13 @@ impl Exchange {
             }
             pool.budget.owe();
         }
-        match pool.choose(now, self.key, random, self.asked, true) {
+        let next = match self.failed.is_empty() {
+            true => pool.choose(now, self.key, random, self.asked, true),
+            false => pool.choose(now, self.key, random, self.failed, false),
+        };
+        match next {
             Some(next) => self.send(pool, now, next, Kind::Repeat, true, actions),
+            None if !self.failed.is_empty() => self.fail(now, self.reason, actions),
             None => {
                 self.clearly_overdue_at = now + REPEAT_NANOS_MAX;
                 if pool.is_down() {
@@ -498,8 +510,8 @@ impl Exchange {
         possible
     }
 
-    /// Asks an upstream that was not asked yet. When there is none and no query is under way, the
-    /// question has failed, unless the network may recover.
+    /// Asks an upstream that was not asked yet. When there is none, and no query is under way to one
+    /// that has not failed, so has the question, unless the network may recover.
     fn ask_another(
         &mut self,
         pool: &mut Pool,
@@ -513,7 +525,7 @@ impl Exchange {
         if let Some(next) = next.filter(|_| usize::from(self.count) < ATTEMPTS_MAX) {
             pool.budget.owe();
             self.send(pool, now, next, Kind::Needed, false, actions);
-        } else if self.waiting().next().is_some() {
+        } else if self.waiting().any(|it| !self.failed.contains(usize::from(it.upstream))) {
             // An answer may come yet.
         } else if reason == Reason::Unreachable {
             self.tell(Told::Stale, actions); // the query is repeated when it is overdue
@@ -651,6 +663,46 @@ mod tests {
         assert_eq!((exchange.timer(&pool), reason.ede()), (None, Ede::NETWORK_ERROR));
     }
 
+    /// Has the first query of a question become overdue and be repeated.
+    fn repeat(exchange: &mut Exchange, pool: &mut Pool) -> Vec<Action> {
+        let mut actions = Vec::new();
+        while actions.is_empty() {
+            let at = exchange.timer(pool).unwrap_or(u64::MAX);
+            exchange.on_timer(pool, at, 0, &mut actions);
+        }
+        actions
+    }
+
+    #[test]
+    fn a_failure_counts_though_an_earlier_query_to_the_same_upstream_was_lost() {
+        let mut pool = pool(1);
+        let (mut exchange, _) = start(&mut pool);
+        assert_eq!(sent(&repeat(&mut exchange, &mut pool)).0, 1);
+        let actions = end(&mut exchange, &mut pool, 1, Outcome::Failed(SERVFAIL));
+        assert_eq!(actions, [Action::Fail(Reason::Failed(SERVFAIL))]);
+    }
+
+    #[test]
+    fn what_one_upstream_fails_and_another_is_silent_to_has_failed_before_clients_give_up() {
+        let mut pool = pool(2);
+        let (mut exchange, _) = start(&mut pool);
+        assert_eq!(sent(&repeat(&mut exchange, &mut pool)).1, 1);
+        assert_eq!(end(&mut exchange, &mut pool, 1, Outcome::Failed(SERVFAIL)), []);
+        let mut told = Vec::new();
+        while let (Some(at), true) = (exchange.timer(&pool), told.is_empty()) {
+            let mut actions = Vec::new();
+            exchange.on_timer(&mut pool, at, 0, &mut actions);
+            for action in actions {
+                match action {
+                    Action::Send { upstream, .. } => assert_eq!(upstream, 0, "the other failed"),
+                    action => told.push((at, action)),
+                }
+            }
+        }
+        let reason = Reason::Failed(SERVFAIL);
+        assert_eq!(told, [(1800 * MILLISECOND_NANOS, Action::Fail(reason))]);
+    }
+
     #[test]
     fn what_an_upstream_stumbles_over_is_left_out_once_each() {
         let mut pool = pool(1);
@@ -690,12 +742,7 @@ mod tests {
         let (mut exchange, _) = start(&mut pool);
         let actions = end(&mut exchange, &mut pool, 0, Outcome::Unreachable);
         assert_eq!(actions, [Action::ServeStale]);
-        let mut actions = Vec::new();
-        while actions.is_empty() {
-            let at = exchange.timer(&pool).unwrap_or(u64::MAX);
-            exchange.on_timer(&mut pool, at, 0, &mut actions);
-        }
-        assert_eq!(sent(&actions).0, 1);
+        assert_eq!(sent(&repeat(&mut exchange, &mut pool)).0, 1);
         assert_eq!(end(&mut exchange, &mut pool, 1, Outcome::Answered), []);
         assert_eq!(exchange.timer(&pool), None);
     }

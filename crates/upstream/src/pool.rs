@@ -43,6 +43,12 @@ impl Set {
         self.0 |= 1 << index;
     }
 
+    /// Whether none is.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// Whether an upstream is in it.
     #[must_use]
     pub fn contains(self, index: usize) -> bool {
