@@ -5,6 +5,7 @@
 //! | `notation` | an upstream and how a configuration writes it |
 //! | `pool` | the upstreams of a zone, and which one is asked |
 //! | `exchange` | the life of one question: whom it is sent to, when again, what clients are told |
+//! | `outcome` | what became of queries and questions |
 //! | `rtt`, `health`, `capability` | what is known of an upstream |
 //! | `budget` | how many queries may be sent beside those that questions need |
 //! | `admission` | who may wait when many want to |
@@ -69,6 +70,7 @@ pub mod check;
 pub mod exchange;
 pub mod health;
 pub mod notation;
+mod outcome;
 pub mod pool;
 pub mod query;
 pub mod rtt;

@@ -1,0 +1,77 @@
+//! What became of queries and questions.
+//!
+//! Deliberately absent: what follows from it, which [`exchange`](crate::exchange) decides.
+
+use std::fmt;
+
+use zonda_wire::Ede;
+
+use crate::check::Failure;
+
+/// Why there is no answer; what the Extended DNS Error tells (rfc8914#4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// All upstreams are down: 22, No Reachable Authority.
+    AllDown,
+    /// All that are not down have as many queries outstanding as they may: 0, Other Error.
+    Busy,
+    /// None answered in time: 22, No Reachable Authority.
+    Timeout,
+    /// The network could not deliver: 23, Network Error.
+    Unreachable,
+    /// All that were asked failed, the last like this: 23, Network Error, or 24, Invalid Data.
+    Failed(Failure),
+}
+
+impl Reason {
+    /// The code of the Extended DNS Error.
+    #[must_use]
+    pub fn ede(self) -> Ede {
+        match self {
+            Self::Busy => Ede::OTHER,
+            Self::AllDown | Self::Timeout => Ede::NO_REACHABLE_AUTHORITY,
+            Self::Failed(Failure::Malformed | Failure::Unfit(_)) => Ede::INVALID_DATA,
+            Self::Unreachable | Self::Failed(_) => Ede::NETWORK_ERROR,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    /// The text of the Extended DNS Error.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AllDown => f.write_str("all upstreams are down"),
+            Self::Busy => f.write_str("too many queries wait for the upstreams"),
+            Self::Timeout => f.write_str("no upstream answered in time"),
+            Self::Unreachable => f.write_str("no upstream can be reached"),
+            Self::Failed(failure) => write!(f, "all upstreams failed; of the last, {failure}"),
+        }
+    }
+}
+
+/// What became of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was answered.
+    Answered,
+    /// The upstream failed, or its answer was unfit.
+    Failed(Failure),
+    /// The network could not deliver it.
+    Unreachable,
+    /// It shall be asked otherwise.
+    Redirected(Redirect),
+}
+
+/// What an upstream stumbled over; [`Repeat`](crate::Repeat) without its octets. A server cookie is
+/// put into the [`Member`](crate::pool::Member) before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redirect {
+    /// The answer was truncated.
+    ToTcp,
+    /// EDNS.
+    WithoutEdns,
+    /// Mixed case.
+    WithoutMixedCase,
+    /// A server cookie was missing.
+    WithCookie,
+}
