@@ -547,7 +547,7 @@ mod tests {
     use crate::SECOND_NANOS;
     use crate::health::State;
     use crate::pool::{Member, Policy, Settings};
-    use zonda_wire::Rcode;
+    use zonda_wire::{Ede, Rcode};
 
     const SERVFAIL: Failure = Failure::Rcode(Rcode::SERVFAIL);
 
