@@ -120,6 +120,9 @@ section! {
     /// The keys that the servers may have, in place of certificates that lead to a root and show
     /// the right name: SHA-256 hashes as in rfc7858#4.2. Give the next key, too, before it is used.
     pins: Vec<PinnedKey>, like "sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
+    /// Believe servers that are asked over an encrypted transport when they say that they have
+    /// validated an answer, and pass that on (AD, rfc6840#5.8). Otherwise AD is never set.
+    trust_ad: bool = "false";
     /// Which of them is asked first: the one that is expected to answer first, all in turn, any,
     /// the first of the list, or one by the question's name, so that the caches of the servers hold
     /// different names. Those that do not answer are passed over; a server that is slow today, or

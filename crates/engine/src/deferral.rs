@@ -23,6 +23,8 @@ pub struct Fetched<'a> {
     /// What follows the question, without OPT: its pointers lead into a question of the same name
     /// or into itself.
     pub body: &'a [u8],
+    /// A server that is believed to have validated it has done so.
+    pub is_authentic: bool,
     /// What became of the query.
     pub reason: Reason,
 }

@@ -108,8 +108,13 @@ fn nobody_is_asked_for_a_client_that_wants_no_recursion() {
 #[test]
 fn a_resumed_query_gets_what_was_fetched_with_its_own_id_question_and_options() {
     let query = query(4711, RECURSION_DESIRED, "WWW.example.net", Type::A);
-    let fetched =
-        Fetched { rcode: Rcode::NOERROR, counts: [1, 0, 0], body: BODY, reason: Reason::Forwarded };
+    let fetched = Fetched {
+        rcode: Rcode::NOERROR,
+        is_authentic: false,
+        counts: [1, 0, 0],
+        body: BODY,
+        reason: Reason::Forwarded,
+    };
     let reply = resume(&mut engine(), &query, &fetched);
     assert_eq!((reply.id, reply.rcode()), (4711, Rcode::NOERROR));
     assert_eq!(reply.flags & 0x07f0, 0x0180, "RD and RA, neither AA, TC, AD nor CD");
@@ -120,11 +125,33 @@ fn a_resumed_query_gets_what_was_fetched_with_its_own_id_question_and_options() 
 }
 
 #[test]
+fn that_an_answer_was_validated_is_told_to_those_who_ask_for_it() {
+    const AUTHENTIC: u16 = 0x0020;
+    for (asked, is_authentic, told) in [
+        (RECURSION_DESIRED, true, 0),
+        (RECURSION_DESIRED | AUTHENTIC, true, AUTHENTIC),
+        (RECURSION_DESIRED | AUTHENTIC, false, 0),
+    ] {
+        let query = query(1, asked, "www.example.net", Type::A);
+        let fetched = Fetched {
+            rcode: Rcode::NOERROR,
+            is_authentic,
+            counts: [1, 0, 0],
+            body: BODY,
+            reason: Reason::Forwarded,
+        };
+        let reply = resume(&mut engine(), &query, &fetched);
+        assert_eq!(reply.flags & AUTHENTIC, told);
+    }
+}
+
+#[test]
 fn an_answer_that_does_not_fit_is_truncated() {
     let query = query(1, RECURSION_DESIRED, "www.example.net", Type::A);
     let body = BODY.repeat(100);
     let fetched = Fetched {
         rcode: Rcode::NOERROR,
+        is_authentic: false,
         counts: [100, 0, 0],
         body: &body,
         reason: Reason::Forwarded,
@@ -139,6 +166,7 @@ fn a_failure_says_why() {
     let query = query(1, RECURSION_DESIRED, "www.example.net", Type::A);
     let fetched = Fetched {
         rcode: Rcode::SERVFAIL,
+        is_authentic: false,
         counts: [0; 3],
         body: &[],
         reason: Reason::UpstreamTimeout,

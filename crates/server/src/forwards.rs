@@ -173,5 +173,6 @@ fn server(upstream: &Upstream, config: &ForwardZone) -> Server {
             connections
         }
     };
-    Server { over_udp, connections }
+    let is_trusted = config.forward.trust_ad && upstream.transport.is_encrypted();
+    Server { over_udp, is_trusted, connections }
 }

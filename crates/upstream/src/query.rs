@@ -90,6 +90,11 @@ impl Question<'_> {
     }
 }
 
+/// Asks for the bit that tells whether the answer was validated (rfc6840#5.7).
+pub fn want_authentic(query: &mut [u8]) {
+    query[3] |= flag::AD as u8; // the lower half of the flags
+}
+
 /// Appends an option to a query whose last record is OPT.
 pub fn append_option(query: &mut Vec<u8>, code: u16, data: &[u8]) {
     put(query, &[code, data.len() as u16]); // options of ours are short

@@ -8,7 +8,9 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
+use zonda_testkit::generate::Zone;
 use zonda_testkit::process::{Folder, Process, free_port, installed, start_on_free_port};
+use zonda_testkit::sign::{Denial, sign};
 use zonda_testkit::{Message, Question, ask};
 
 /// Unbound with `example.net` of its own, over UDP, TCP and TLS.
@@ -143,6 +145,43 @@ fn connections_that_the_server_closes_between_queries_lose_none() {
         server.metric(&format!("{name}{{{labels},result=\"{result}\"}}"))
     };
     assert!(dials("resumed") >= 1.0 && dials("failed") == 0.0, "{}", server.get("/v1/upstreams").1);
+}
+
+#[test]
+fn that_an_answer_was_validated_is_believed_of_trusted_servers_over_tls_only() {
+    let text = "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.8\n";
+    let zone = Zone { name: "example.com.".into(), text: text.into(), names: Vec::new() };
+    let signed = sign(&zone, Denial::Nsec).text;
+    let anchor = signed.lines().find(|line| line.contains("\tDNSKEY\t257 ")).unwrap();
+    let folder = Folder::new("signed");
+    let (zone, anchor) = (folder.write("zone", &signed), folder.write("anchor", anchor));
+    let validating = format!(
+        "module-config: \"validator iterator\"\n trust-anchor-file: {anchor:?}\n\
+         auth-zone:\n name: example.com\n zonefile: {zone:?}\n for-downstream: no"
+    );
+    let unbound = Unbound::start(&SOUND, &validating);
+    let tls = format!(
+        "to = \"tls://127.0.0.1:{}#dns.example.net\"\nca-file = {}\n",
+        unbound.tls_port,
+        unbound.file("ca.pem")
+    );
+    let tcp = format!("to = [\"tcp://{}\", \"tls://192.0.2.1\"]\n", unbound.address);
+    let in_order = "policy = \"in-order\"\n";
+    for (keys, told) in [
+        (format!("{tls}trust-ad = true"), true),
+        (tls, false),
+        (format!("{tcp}{in_order}trust-ad = true"), false),
+    ] {
+        let server = forwarder(&keys);
+        for _ in 0..2 {
+            let question = Question::new("www.example.com", "A").recursive().dnssec();
+            let reply = ask(server.zonda.address, &question).unwrap();
+            assert_eq!(reply.rcode_text(), "NOERROR", "{keys}");
+            assert_eq!(reply.flags & 0x0020 != 0, told, "{keys}");
+        }
+        let question = Question::new("www.example.com", "A").recursive().edns(1232);
+        assert_eq!(ask(server.zonda.address, &question).unwrap().flags & 0x0020, 0);
+    }
 }
 
 #[test]

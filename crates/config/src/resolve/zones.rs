@@ -81,6 +81,10 @@ fn trust(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) -> Option<Trust> {
         let key = if keys.ca_file.is_some() { "ca-file" } else { "pins" };
         reader.contradict(Some(key), Contradiction::Servers(Mistake::NothingEncrypted(key)));
     }
+    if encrypted.peek().is_none() && keys.trust_ad {
+        let mistake = Mistake::NothingEncrypted("trust-ad");
+        reader.contradict(Some("trust-ad"), Contradiction::Servers(mistake));
+    }
     for subject in encrypted.map(Upstream::certificate_subject) {
         if Tls::new(&subject, &trust).is_err() {
             reader.contradict(

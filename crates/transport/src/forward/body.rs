@@ -3,7 +3,7 @@
 use zonda_cache::policy::{Facts, Record, Term};
 use zonda_cache::{Kind, Policy};
 use zonda_upstream::{Answer, Unfit, answer};
-use zonda_wire::query::HEADER_BYTES;
+use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Owner, Places, Query, Rcode, Reply};
 
 use super::wanted::Wanted;
@@ -16,6 +16,8 @@ const BODY_BYTES_MAX: usize = u16::MAX as usize;
 pub struct Body {
     /// The response code.
     pub rcode: Rcode,
+    /// The server says that it has validated it (rfc4035#3.2.3).
+    pub is_authentic: bool,
     /// What the answer says.
     pub kind: Kind,
     /// Records of each section.
@@ -60,6 +62,7 @@ impl BodyReader {
             answer::Kind::NameError => (Rcode::NXDOMAIN, Kind::NxDomain),
         };
         let flags = u16::from_be_bytes([message[2], message[3]]); // it was read as a message
+        let is_authentic = flags & flag::AD != 0;
         let last_name = self.answer.last_name();
         let facts = Facts { flags, qtype: wanted.qtype, kind, last_name };
         let records = self.answer.records().map(|record| Record {
@@ -71,7 +74,7 @@ impl BodyReader {
         });
         let term = policy.term(&facts, records).ok();
         let (counts, octets) = self.write(wanted, message, term)?;
-        Ok(Body { rcode, kind, counts, octets, term })
+        Ok(Body { rcode, is_authentic, kind, counts, octets, term })
     }
 
     /// Writes the records behind the question of `message`; returns how many there are, and their

@@ -14,6 +14,7 @@ use zonda_upstream::Ticket;
 use zonda_upstream::check::{self, Failure, Repeat, Verdict, check};
 use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome, Redirect};
 use zonda_wire::Rcode;
+use zonda_wire::query::flag;
 
 use super::body::Body;
 use super::fairness::{client, gives_way};
@@ -337,7 +338,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                     cookies.remember(cookie);
                 }
                 match self.reader.read(&fetch.wanted, &known.group.policy, message) {
-                    Ok(read) => {
+                    Ok(mut read) => {
+                        read.is_authentic &= known.group.servers[place].is_trusted;
                         body = Some(read);
                         Outcome::Answered
                     }
@@ -370,6 +372,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let waiters = self.fetches.settle(id);
         let fetched = Fetched {
             rcode: body.rcode,
+            is_authentic: body.is_authentic,
             counts: body.counts,
             body: &body.octets,
             reason: Reason::Forwarded,
@@ -458,12 +461,18 @@ fn kept<'b>(hit: &Hit, body: &'b [u8]) -> Fetched<'b> {
         _ => Reason::Cached,
     };
     let body = &body[..hit.body_bytes.min(body.len())];
-    Fetched { rcode: Rcode(hit.flags & 0x000f), counts: hit.counts, body, reason }
+    Fetched {
+        rcode: Rcode(hit.flags & 0x000f),
+        is_authentic: hit.flags & flag::AD != 0 && !hit.is_stale,
+        counts: hit.counts,
+        body,
+        reason,
+    }
 }
 
 /// What is given in place of an answer.
 fn failure(reason: Reason) -> Fetched<'static> {
-    Fetched { rcode: Rcode::SERVFAIL, counts: [0; 3], body: &[], reason }
+    Fetched { rcode: Rcode::SERVFAIL, is_authentic: false, counts: [0; 3], body: &[], reason }
 }
 
 /// What clients are told, when an exchange has failed.
@@ -481,7 +490,7 @@ fn keep(group: &Group, key: &zonda_cache::Key<'_>, body: &Body, now: Now) {
     let Some(term) = body.term else { return };
     let answer = zonda_cache::Answer {
         kind: body.kind,
-        flags: body.rcode.0,
+        flags: body.rcode.0 | if body.is_authentic { flag::AD } else { 0 },
         ede: None,
         counts: body.counts,
         body: &body.octets,

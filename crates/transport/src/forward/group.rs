@@ -30,6 +30,8 @@ pub struct Group {
 pub struct Server {
     /// It is asked over UDP, and over connections only what was truncated.
     pub over_udp: bool,
+    /// It is believed when it says that it has validated an answer.
+    pub is_trusted: bool,
     /// Where it is, and the connections to it.
     pub connections: Arc<Connections>,
 }

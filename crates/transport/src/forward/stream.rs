@@ -11,7 +11,7 @@ use zonda_engine::Now;
 use zonda_streams::{Fault, Protocol};
 use zonda_upstream::check::Failure;
 use zonda_upstream::exchange::Outcome;
-use zonda_upstream::query::{append_option, pad};
+use zonda_upstream::query::{append_option, pad, want_authentic};
 use zonda_wire::query::option;
 
 use super::group::Server;
@@ -31,6 +31,9 @@ pub struct StreamAnswer {
 impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Asks over a connection and waits for at most `limit`.
     pub(super) fn send_over_stream(&self, server: &Server, mut waiting: Waiting, limit: Duration) {
+        if server.is_trusted {
+            want_authentic(&mut waiting.query);
+        }
         let protocol = server.connections.protocol();
         if waiting.form.edns {
             let query = &mut waiting.query;

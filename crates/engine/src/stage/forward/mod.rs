@@ -38,6 +38,9 @@ pub fn answer(cx: &mut Context<'_>, forward: &Forward) -> Flow {
 /// Writes a kept answer. One that does not fit is left out whole: the client comes back over TCP.
 #[inline]
 fn give_again(cx: &mut Context<'_>, hit: &Hit) -> Flow {
+    if hit.flags & flag::AD != 0 && !hit.is_stale {
+        tell_authentic(cx); // an expired signature proves nothing
+    }
     let body = &cx.worker.body[..hit.body_bytes.min(cx.worker.body.len())];
     if cx.reply.append_body([body, &[], &[]], hit.counts).is_err() {
         cx.flags |= flag::TC;
@@ -50,8 +53,18 @@ fn give_again(cx: &mut Context<'_>, hit: &Hit) -> Flow {
     reply(Rcode(hit.flags & RCODE), reason)
 }
 
+/// Tells a client that knows AD that what it gets was validated (rfc6840#5.8).
+fn tell_authentic(cx: &mut Context<'_>) {
+    if cx.query.flags & flag::AD != 0 || cx.query.dnssec_ok() {
+        cx.flags |= flag::AD;
+    }
+}
+
 /// Writes what was fetched, as long as it fits.
 fn pass_on(cx: &mut Context<'_>, fetched: &Fetched<'_>) -> Flow {
+    if fetched.is_authentic {
+        tell_authentic(cx);
+    }
     if cx.reply.append_body([fetched.body, &[], &[]], fetched.counts).is_err() {
         cx.flags |= flag::TC;
     }
