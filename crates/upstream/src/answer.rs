@@ -44,7 +44,12 @@ pub struct Answer {
     links: Vec<Range<usize>>,
     /// The zones that kept records are known to be of.
     zones: Vec<Range<usize>>,
-    /// An owner while it is compared.
+    /// The owners of the answer section, one after the other. They are compared with each link, and
+    /// a hostile name can be in a hundred pieces.
+    owners: Vec<u8>,
+    /// Where each of them ends.
+    owner_ends: Vec<usize>,
+    /// An owner of another section while it is compared.
     owner: Vec<u8>,
 }
 
@@ -179,6 +184,8 @@ impl Answer {
         self.kept.clear();
         self.links.clear();
         self.zones.clear();
+        self.owners.clear();
+        self.owner_ends.clear();
     }
 
     /// All of [`read`](Self::read) once the message is seen as a response.
@@ -191,6 +198,7 @@ impl Answer {
         let qtype = Type(u16::from_be_bytes([fixed[0], fixed[1]]));
         let class = Class(u16::from_be_bytes([fixed[2], fixed[3]]));
         let sets = Sets { response, class, dnssec_ok };
+        self.expand_owners(&sets)?;
         self.octets.extend_from_slice(name);
         self.links.push(0..name.len());
         let step = loop {
@@ -232,14 +240,14 @@ impl Answer {
     fn step(&mut self, sets: &Sets<'_>, qtype: Type) -> Result<Step, Unfit> {
         let current = self.links.last().cloned().unwrap_or_default();
         let (mut asked_for, mut cname, mut dname) = (false, false, None);
-        for record in sets.section(Section::Answer) {
-            if self.is_owner(&record, &current)? {
+        let name = &self.octets[current.clone()];
+        for (index, record) in sets.section(Section::Answer).enumerate() {
+            let owner = self.owner_of(index);
+            if owner.eq_ignore_ascii_case(name) {
                 asked_for |= is_wanted(&record, qtype);
                 cname |= record.rtype == Type::CNAME;
-            } else if record.rtype == Type::DNAME
-                && name::is_at_or_below(&self.octets[current.clone()], &self.owner)
-            {
-                dname = Some(self.owner.len());
+            } else if record.rtype == Type::DNAME && name::is_at_or_below(name, owner) {
+                dname = Some(owner.len());
             }
         }
         if let Some(len) = dname {
@@ -292,13 +300,13 @@ impl Answer {
     ) -> Result<Range<usize>, Unfit> {
         let single = matches!(rtype, Type::CNAME | Type::DNAME);
         let mut first = None;
-        for record in sets.section(Section::Answer) {
+        for (index, record) in sets.section(Section::Answer).enumerate() {
             let wanted = is_wanted(&record, rtype) && !(single && first.is_some());
             let signature = sets.dnssec_ok && covers(&record, rtype);
             if !wanted && !signature {
                 continue;
             }
-            if self.is_owner(&record, &owner)? {
+            if self.owner_of(index).eq_ignore_ascii_case(&self.octets[owner.clone()]) {
                 let rdata = self.keep(&record, owner.clone())?;
                 if wanted {
                     first.get_or_insert(rdata);
@@ -329,7 +337,8 @@ impl Answer {
             if !soa && !signature {
                 continue;
             }
-            if self.is_owner(&record, &owner)? {
+            self.expand_owner(&record)?;
+            if self.owner.eq_ignore_ascii_case(&self.octets[owner.clone()]) {
                 self.keep(&record, owner.clone())?;
                 seen |= soa;
             }
@@ -406,13 +415,19 @@ impl Answer {
         }
     }
 
-    /// Whether a name is the owner of a record; if not, that is left in [`owner`](Self::owner).
-    fn is_owner(&mut self, record: &RecordView<'_>, name: &Range<usize>) -> Result<bool, Unfit> {
-        if name.start == 0 && record.points_to_question() && self.links.first() == Some(name) {
-            return Ok(true); // most owners
+    /// Writes the owners of the answer section into [`owners`](Self::owners).
+    fn expand_owners(&mut self, sets: &Sets<'_>) -> Result<(), Unfit> {
+        for record in sets.section(Section::Answer) {
+            record.owner_into(&mut self.owners).map_err(|_| Unfit::Malformed)?;
+            self.owner_ends.push(self.owners.len());
         }
-        self.expand_owner(record)?;
-        Ok(self.owner.eq_ignore_ascii_case(&self.octets[name.clone()]))
+        Ok(())
+    }
+
+    /// The owner of a record of the answer section.
+    fn owner_of(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.owner_ends[before]);
+        &self.owners[start..self.owner_ends[index]]
     }
 
     /// Writes the owner of a record into [`owner`](Self::owner).

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_testkit::paced::{Flood, Seen, ask_at_pace};
-use zonda_testkit::upstream::{Reply, Rule, always, say, wait, when};
+use zonda_testkit::upstream::{Asked, Reply, Rule, always, say, wait, when};
 use zonda_testkit::{Upstream, ask};
 
 /// Who asks modestly.
@@ -121,6 +121,32 @@ fn an_upstream_that_never_stops_talking_costs_other_zones_nothing() {
     assert_eq!(seen.lost(), 0);
     assert!(seen.within(90) < Duration::from_millis(100), "{:?}", seen.within(90));
     assert!(server.metric("zonda_forward_ignored_total") > 1000.0);
+}
+
+#[test]
+fn an_upstream_that_is_silent_over_tcp_costs_few_connections_and_no_other_name() {
+    let is_big = |asked: &Asked| asked.name.starts_with("big") && !asked.tcp;
+    let upstream = sound(vec![
+        when(|asked| asked.tcp).then([]),
+        when(is_big).then([say(Reply::empty().truncated())]),
+    ]);
+    let forwarder = Forwarder::start(&[&upstream], "timeout = \"1 s\"");
+    let server = &forwarder.server;
+    let questions = (0..3000).map(|number| recursive(&format!("big{number}.example"), "A"));
+    let before = server.metric("process_open_fds");
+    let (big, others) = thread::scope(|scope| {
+        let asked = || ask_at_pace(server.zonda.address, GREEDY, 1000, questions);
+        let big = scope.spawn(asked);
+        let others = ask_modestly(server, "example.net", 300, 100);
+        let descriptors = server.metric("process_open_fds") - before;
+        assert!(descriptors < 100.0, "{descriptors} descriptors");
+        (big.join().unwrap(), others)
+    });
+    assert!(big.0.iter().all(|asked| matches!(asked.answer, Some((_, 2)))), "each has SERVFAIL");
+    assert_eq!(others.lost(), 0);
+    assert!(others.within(90) < Duration::from_millis(300), "{:?}", others.within(90));
+    // Eight at a time, and those that are given up close after ten seconds.
+    assert!(upstream.connections() <= 60, "{} connections", upstream.connections());
 }
 
 #[test]
