@@ -40,16 +40,20 @@ const CLOSED_MAX: usize = SESSIONS_MAX + 1;
 /// The connections to one server.
 #[derive(Debug)]
 pub struct Connections {
+    /// How it is asked.
     protocol: Protocol,
     /// Where it is; the first is asked first. Empty while its name is not known.
     addresses: ArcSwap<Vec<SocketAddr>>,
+    /// What is open, and what comes next.
     state: Mutex<State>,
+    /// What was done.
     tallies: Tallies,
 }
 
 /// What is open, and what comes next.
 #[derive(Debug, Default)]
 struct State {
+    /// And where they lead.
     sessions: Vec<(SocketAddr, Arc<Session>)>,
     /// A dial under way, and where its result comes.
     dial: Option<watch::Receiver<Dialed>>,
@@ -63,6 +67,7 @@ type Dialed = Option<Result<Arc<Session>, Fault>>;
 /// A dial that failed.
 #[derive(Debug)]
 struct DialFailure {
+    /// How.
     fault: Fault,
     /// Nobody dials before.
     until: Instant,
@@ -253,6 +258,7 @@ impl Connections {
         }
     }
 
+    /// For a moment; nobody waits while holding it.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -54,6 +54,7 @@ const WRITE_BYTES: usize = 16 * 1024;
 /// A connection over TCP or TLS.
 #[derive(Debug)]
 pub struct StreamSession {
+    /// Shared with the task.
     table: Arc<Table>,
     /// To the task, with lengths. Dropping it ends the task.
     queries: UnboundedSender<Vec<u8>>,
@@ -151,6 +152,7 @@ impl Drop for Place<'_> {
 }
 
 impl Table {
+    /// For a moment; nobody waits while holding it.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -11,7 +11,7 @@ use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 use zonda_streams::{Connections, Protocol};
 use zonda_upstream::capability::Cookies;
-use zonda_upstream::check::{Repeat, Verdict, check};
+use zonda_upstream::check::{Repeat, Sent, Verdict, check};
 use zonda_upstream::exchange::Form;
 use zonda_upstream::{Answer, Question};
 use zonda_wire::{Class, Name, Type};
@@ -19,8 +19,7 @@ use zonda_wire::{Class, Name, Type};
 use super::dice::Dice;
 
 /// How long an answer is waited for; there is one try for each.
-const TRIES: [Duration; 3] =
-    [Duration::from_millis(400), Duration::from_millis(800), Duration::from_millis(1600)];
+const TRIES: [Duration; 2] = [Duration::from_millis(400), Duration::from_millis(800)];
 /// Octets of the longest answer over UDP that is read.
 const ANSWER_BYTES: usize = 4096;
 /// Addresses are not asked again sooner, whatever their TTL.
@@ -49,10 +48,9 @@ type Found = (Vec<IpAddr>, Duration);
 impl Bootstrap {
     /// Keeps the addresses of an upstream up to date for as long as anybody may ask it.
     pub async fn follow(self, upstream: Weak<Connections>) {
-        let mut dice = Dice::new();
         let mut retry = RETRY_MIN;
         while upstream.strong_count() > 0 {
-            let found = self.look_up(&mut dice).await;
+            let found = self.look_up().await;
             let Some(upstream) = upstream.upgrade() else { return };
             let pause = if let Some((addresses, ttl)) = found {
                 self.tell(&upstream, addresses);
@@ -85,19 +83,14 @@ impl Bootstrap {
 
     /// The addresses that the first server tells which tells any; those of the kind that the server
     /// itself has come first, since they can be reached.
-    async fn look_up(&self, dice: &mut Dice) -> Option<Found> {
-        for server in &self.servers {
-            let mut found: Option<Found> = None;
-            let types = match server.ip() {
-                IpAddr::V4(_) => [Type::A, Type::AAAA],
-                IpAddr::V6(_) => [Type::AAAA, Type::A],
-            };
-            for qtype in types {
-                let Some((addresses, ttl)) = self.ask(*server, qtype, dice).await else { continue };
-                let (all, least) = found.get_or_insert_with(|| (Vec::new(), ttl));
-                all.extend(addresses);
-                *least = ttl.min(*least);
-            }
+    async fn look_up(&self) -> Option<Found> {
+        for &server in &self.servers {
+            let (v4, v6) = tokio::join!(self.ask(server, Type::A), self.ask(server, Type::AAAA));
+            let (first, second) = if server.is_ipv4() { (v4, v6) } else { (v6, v4) };
+            let found = first.into_iter().chain(second).reduce(|(mut all, ttl), (more, other)| {
+                all.extend(more);
+                (all, ttl.min(other))
+            });
             if found.is_some() {
                 return found;
             }
@@ -106,7 +99,7 @@ impl Bootstrap {
     }
 
     /// The addresses of a type that a server tells; none if it tells none.
-    async fn ask(&self, server: SocketAddr, qtype: Type, dice: &mut Dice) -> Option<Found> {
+    async fn ask(&self, server: SocketAddr, qtype: Type) -> Option<Found> {
         let question = Question {
             name: self.name.as_wire(),
             qtype,
@@ -116,67 +109,78 @@ impl Bootstrap {
         };
         // Whoever is asked for an address and nothing else is understood by everyone.
         let mut form = Form { over_tcp: false, edns: false, mixed_case: true };
-        let (none, mut query) = (Cookies::new([0; 8]), Vec::new());
+        let (mut dice, none, mut query) = (Dice::new(), Cookies::new([0; 8]), Vec::new());
         for limit in TRIES {
             let (id, case) = (dice.roll() as u16, dice.case_bits());
             question.write(id, form, &case, &none, &mut query);
-            let over_udp = timeout(limit, ask_over_udp(server, &question, form, &query)).await;
-            let mut message = match over_udp {
-                Ok(Some(Reply::Message(message))) => message,
+            let sent = question.sent(&query, form, none.client(), false);
+            let reply = match timeout(limit, ask_over_udp(server, &sent, &query)).await {
                 Ok(Some(Reply::Truncated)) => {
-                    let connections = Connections::new(Protocol::Tcp, vec![server]);
-                    timeout(limit, connections.ask(&query)).await.ok()?.ok()?
+                    let sent = Sent { stream: true, ..sent };
+                    timeout(limit, ask_over_tcp(server, &sent, &query)).await
                 }
-                Ok(Some(Reply::OtherCase)) => {
-                    form.mixed_case = false;
-                    continue;
-                }
-                Ok(None) | Err(_) => continue,
+                reply => reply,
             };
-            return addresses(&mut message, &self.name, qtype);
+            match reply {
+                Ok(Some(Reply::Answer(mut message))) => {
+                    return addresses(&mut message, &self.name, qtype);
+                }
+                Ok(Some(Reply::OtherCase)) => form.mixed_case = false,
+                Ok(Some(Reply::Truncated | Reply::Failed)) => return None,
+                Ok(None) | Err(_) => {}
+            }
         }
         None
     }
 }
 
-/// What comes back over UDP.
+/// What a server says.
 enum Reply {
-    /// An answer, good or bad.
-    Message(Vec<u8>),
+    /// An answer.
+    Answer(Vec<u8>),
     /// It shall be asked over TCP.
     Truncated,
     /// It shall be asked without mixed case.
     OtherCase,
+    /// It cannot or will not answer.
+    Failed,
+}
+
+impl Reply {
+    /// What a message says to what was sent; none if it is for something else.
+    fn read(sent: &Sent<'_>, message: &[u8]) -> Option<Self> {
+        match check(sent, message) {
+            Verdict::Ignore(_) => None,
+            Verdict::Accept(_) => Some(Self::Answer(message.to_vec())),
+            Verdict::Repeat(Repeat::OverTcp) => Some(Self::Truncated),
+            Verdict::Repeat(Repeat::WithoutMixedCase) => Some(Self::OtherCase),
+            Verdict::Repeat(_) | Verdict::Failed(_) => Some(Self::Failed),
+        }
+    }
 }
 
 /// Asks over a socket of its own; none when that is not possible.
-async fn ask_over_udp(
-    server: SocketAddr,
-    question: &Question<'_>,
-    form: Form,
-    query: &[u8],
-) -> Option<Reply> {
-    let own: IpAddr = match server.ip() {
-        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+async fn ask_over_udp(server: SocketAddr, sent: &Sent<'_>, query: &[u8]) -> Option<Reply> {
+    let own: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
     let socket = UdpSocket::bind((own, 0)).await.ok()?;
     socket.connect(server).await.ok()?;
     socket.send(query).await.ok()?;
-    let sent = question.sent(query, form, [0; 8], false);
-    let mut buffer = vec![0; ANSWER_BYTES];
+    let mut buffer = [0; ANSWER_BYTES];
     loop {
         let len = socket.recv(&mut buffer).await.ok()?;
-        match check(&sent, &buffer[..len]) {
-            Verdict::Ignore(_) => {}
-            Verdict::Repeat(Repeat::OverTcp) => return Some(Reply::Truncated),
-            Verdict::Repeat(Repeat::WithoutMixedCase) => return Some(Reply::OtherCase),
-            Verdict::Accept(_) | Verdict::Repeat(_) | Verdict::Failed(_) => {
-                buffer.truncate(len);
-                return Some(Reply::Message(buffer));
-            }
+        if let Some(reply) = Reply::read(sent, &buffer[..len]) {
+            return Some(reply);
         }
     }
+}
+
+/// Asks over a connection of its own; none when that is not possible.
+async fn ask_over_tcp(server: SocketAddr, sent: &Sent<'_>, query: &[u8]) -> Option<Reply> {
+    let message = Connections::new(Protocol::Tcp, vec![server]).ask(query).await.ok()?;
+    Reply::read(sent, &message)
 }
 
 /// The addresses in an answer, if there are any.
@@ -202,4 +206,61 @@ fn address(rdata: &[u8]) -> Option<IpAddr> {
 /// Begins to follow where an upstream is.
 pub fn follow(bootstrap: Bootstrap, upstream: &Arc<Connections>) {
     tokio::spawn(bootstrap.follow(Arc::downgrade(upstream)));
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    /// The answer to a query for `dns.example`, or its beginning if it is `truncated`: an alias of
+    /// `far.example`, which is at 192.0.2.1 and 192.0.2.2, and no other address.
+    fn answer(query: &[u8], truncated: bool) -> Vec<u8> {
+        let is_a = query[query.len() - 3] == 1;
+        let (flags, count) = if truncated { (0x83, 0) } else { (0x81, if is_a { 3 } else { 1 }) };
+        let mut message = [&query[..2], &[flags, 0x80, 0, 1, 0, count, 0, 0, 0, 0]].concat();
+        message.extend_from_slice(&query[12..]);
+        if !truncated {
+            message.extend_from_slice(&[0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 90, 0, 6, 3]);
+            message.extend_from_slice(b"far\xc0\x10");
+        }
+        for octet in 1..u8::max(count, 1) {
+            let owner = 12 + 13 + 4 + 12; // behind the question and the head of the first record
+            message.extend_from_slice(&[0xc0, owner, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
+            message.extend_from_slice(&[192, 0, 2, octet]);
+        }
+        message
+    }
+
+    #[tokio::test]
+    async fn addresses_are_found_behind_aliases_over_tcp_and_after_a_loss() {
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = tcp.local_addr().unwrap();
+        let udp = UdpSocket::bind(server).await.unwrap();
+        tokio::spawn(async move {
+            let mut query = [0; 512];
+            for number in 0.. {
+                let (len, client) = udp.recv_from(&mut query).await.unwrap();
+                if number > 0 {
+                    udp.send_to(&answer(&query[..len], true), client).await.unwrap();
+                }
+            }
+        });
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = tcp.accept().await {
+                let mut query = vec![0; usize::from(stream.read_u16().await.unwrap())];
+                stream.read_exact(&mut query).await.unwrap();
+                let message = answer(&query, false);
+                stream.write_u16(message.len() as u16).await.unwrap();
+                stream.write_all(&message).await.unwrap();
+            }
+        });
+        let name: Name = "dns.example".parse().unwrap();
+        let bootstrap = Bootstrap { name, port: 853, servers: vec![server] };
+        let (addresses, ttl) = bootstrap.look_up().await.unwrap();
+        assert_eq!(addresses, [[192, 0, 2, 1], [192, 0, 2, 2]].map(IpAddr::from));
+        assert_eq!(ttl, Duration::from_secs(60));
+    }
 }
