@@ -2,8 +2,9 @@
 //!
 //! Deliberately absent: what the records mean, and OPT, which belongs to one message only.
 
-use zonda_wire::Type;
 use zonda_wire::name::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
+use zonda_wire::query::flag;
+use zonda_wire::{Class, Type};
 
 /// Octets of a record between its owner and its data.
 const FIXED_BYTES: usize = 10;
@@ -54,6 +55,23 @@ fn labels_end(body: &[u8], start: usize) -> Option<usize> {
             _ => return None,
         }
     }
+}
+
+/// Appends the message that a body belongs to; returns where the body begins in it.
+pub fn write_message(
+    flags: u16,
+    (name, qtype, qclass): (&[u8], Type, Class),
+    counts: [u16; 3],
+    body: &[u8],
+    out: &mut Vec<u8>,
+) -> usize {
+    let [an, ns, ar] = counts;
+    out.extend([0, flag::QR | flags, 1, an, ns, ar].iter().flat_map(|word| word.to_be_bytes()));
+    out.extend_from_slice(name);
+    out.extend([qtype.0, qclass.0].iter().flat_map(|word| word.to_be_bytes()));
+    let start = out.len();
+    out.extend_from_slice(body);
+    start
 }
 
 /// Makes a body that was written behind one question fit behind another, whose name is the former's

@@ -4,8 +4,11 @@ use crate::body::shift_pointers;
 use crate::index::Place;
 use crate::policy::Limits;
 use crate::shard::{Shard, UNIT_BYTES, UNITS_MAX};
-use crate::{Answer, Entry, Failure, Hit, Key, Kind, Lifetime, walk};
+use crate::walk::{self, Walk};
+use crate::{Answer, Entry, Failure, Hit, Key, Kind, Lifetime};
 use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use zonda_wire::name::is_at_or_below;
 
 /// The smallest cache, octets. It has room for the largest answers of everyday.
@@ -27,7 +30,13 @@ pub const CUTS_MAX: usize = 8;
 pub struct Cache {
     shards: Box<[Shard]>,
     bytes_max: usize,
+    /// How often something was forgotten on demand.
+    flushes: AtomicU64,
 }
+
+/// A moment among the demands to forget something; see [`Cache::insert_since`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flushes(u64);
 
 /// What is in the cache, and what was done with it since it exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,6 +62,8 @@ pub enum Refused {
     Malformed,
     /// It would sweep too much out of a cache as small as this one.
     TooLarge,
+    /// Something was to be forgotten while it was fetched.
+    Flushed,
 }
 
 impl fmt::Display for Refused {
@@ -60,6 +71,7 @@ impl fmt::Display for Refused {
         f.write_str(match self {
             Self::Malformed => "the body of the answer is malformed",
             Self::TooLarge => "the answer is too large for the cache",
+            Self::Flushed => "the cache was flushed while the answer was fetched",
         })
     }
 }
@@ -76,7 +88,8 @@ impl Cache {
         let many = bytes_max.div_ceil(SHARD_BYTES_MAX).next_power_of_two();
         let count = many.max(1 << few.ilog2()).min(Place::SHARDS_MAX);
         let units = (bytes_max / count / UNIT_BYTES).min(UNITS_MAX);
-        Self { shards: (0..count).map(|_| Shard::new(units)).collect(), bytes_max }
+        let shards = (0..count).map(|_| Shard::new(units)).collect();
+        Self { shards, bytes_max, flushes: AtomicU64::new(0) }
     }
 
     /// The bound, octets.
@@ -159,7 +172,45 @@ impl Cache {
         answer: &Answer<'_>,
         lifetime: Lifetime,
     ) -> Result<(), Refused> {
-        self.insert_exactly(&key.stored_with(answer.kind, answer.counts), answer, lifetime)?;
+        self.insert_unless(|| false, key, answer, lifetime)
+    }
+
+    /// The present, for an answer that is about to be fetched.
+    pub fn flushes(&self) -> Flushes {
+        Flushes(self.flushes.load(Relaxed))
+    }
+
+    /// As [`insert`](Self::insert), for an answer that began to be fetched at `asked`. If anything
+    /// was forgotten on demand since then it is not kept: it may be what was to be forgotten.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert), and when it comes too late.
+    pub fn insert_since(
+        &self,
+        asked: Flushes,
+        key: &Key<'_>,
+        answer: &Answer<'_>,
+        lifetime: Lifetime,
+    ) -> Result<(), Refused> {
+        self.insert_unless(|| self.flushes() != asked, key, answer, lifetime)
+    }
+
+    /// Keeps an answer unless it is late, which is looked at while nobody else writes: a flush that
+    /// begins after that comes to this shard later.
+    fn insert_unless(
+        &self,
+        is_late: impl FnOnce() -> bool,
+        key: &Key<'_>,
+        answer: &Answer<'_>,
+        lifetime: Lifetime,
+    ) -> Result<(), Refused> {
+        let stored = key.stored_with(answer.kind, answer.counts);
+        let mut writing = self.shard(stored.place()).write();
+        if is_late() {
+            return Err(Refused::Flushed);
+        }
+        writing.insert(&stored, answer, lifetime)?;
+        drop(writing);
         if answer.kind != Kind::NxDomain {
             self.remove_exactly(&key.of_every_type()); // the name exists now
         }
@@ -184,7 +235,7 @@ impl Cache {
     pub fn insert_failure(
         &self,
         key: &Key<'_>,
-        failure: Failure,
+        failure: Failure<'_>,
         backoff: Limits,
         now_secs: u32,
     ) -> u32 {
@@ -228,26 +279,34 @@ impl Cache {
 
     /// Forgets what `gone` says yes to; how many answers that were.
     fn remove_where(&self, gone: impl Fn(&Entry<'_>) -> bool) -> u64 {
+        self.flushes.fetch_add(1, Relaxed); // the lock of each shard publishes it
         let mut count = 0;
         for shard in &self.shards {
-            walk::retain(shard, |entry| {
+            let mut walk = Walk::new(shard);
+            while walk.retain_slice(|entry| {
                 let gone = gone(entry);
                 count += u64::from(gone);
                 !gone
-            });
+            }) {}
         }
         count
     }
 
-    /// Shows every answer, also those that expired. Writers wait for a shard at a time, some
-    /// milliseconds, so `visit` should not dawdle.
+    /// Shows every answer, also those that expired, and some twice if others write meanwhile. They
+    /// may do so every now and then, but `visit` should not dawdle.
     pub fn for_each(&self, mut visit: impl FnMut(&Entry<'_>)) {
-        self.shards.iter().for_each(|shard| {
-            walk::retain(shard, |entry| {
+        for shard in &self.shards {
+            let mut walk = Walk::new(shard);
+            while walk.retain_slice(|entry| {
                 visit(entry);
                 true
-            });
-        });
+            }) {}
+        }
+    }
+
+    /// Shows the answers to all questions that differ from `key` in their type only.
+    pub fn for_each_type(&self, key: &Key<'_>, visit: impl FnMut(&Entry<'_>)) {
+        walk::for_each_type(self.shard(key.place()), key, visit);
     }
 
     /// The shards, each of which goes to a file by itself.
@@ -257,6 +316,7 @@ impl Cache {
 
     /// Forgets everything.
     pub fn clear(&self) {
+        self.flushes.fetch_add(1, Relaxed);
         self.shards.iter().for_each(|shard| shard.write().clear());
     }
 

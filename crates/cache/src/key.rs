@@ -107,12 +107,18 @@ pub struct Lifetime {
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct Failure<'t> {
     /// The response code to answer with, and other bits of the header.
     pub flags: u16,
     /// What to tell beside it.
     pub ede: Option<Ede>,
+    /// The same in words, UTF-8; what is beyond [`FAILURE_TEXT_BYTES_MAX`] is cut off. Stands in
+    /// place of the body when the failure is found.
+    pub text: &'t [u8],
 }
+
+/// Most octets of a failure's text.
+pub const FAILURE_TEXT_BYTES_MAX: usize = 160;
 
 /// An answer that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +131,8 @@ pub struct Hit {
     pub ede: Option<Ede>,
     /// Records in the answer, authority and additional sections.
     pub counts: [u16; 3],
-    /// Octets of the body. When they are more than the caller had room for, none was copied.
+    /// Octets of the body, or of a failure's text. When they are more than the caller had room for,
+    /// none was copied.
     pub body_bytes: usize,
     /// It expired, and its TTLs are [`STALE_TTL_SECS`](crate::STALE_TTL_SECS).
     pub is_stale: bool,

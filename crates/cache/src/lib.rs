@@ -68,8 +68,8 @@ mod shard;
 mod walk;
 mod words;
 
-pub use cache::{BYTES_MIN, CUTS_MAX, Cache, REFRESH_SECS, Refused, Stats};
-pub use key::{Answer, Failure, Hit, Key, Kind, Lifetime};
+pub use cache::{BYTES_MIN, CUTS_MAX, Cache, Flushes, REFRESH_SECS, Refused, Stats};
+pub use key::{Answer, FAILURE_TEXT_BYTES_MAX, Failure, Hit, Key, Kind, Lifetime};
 pub use policy::Policy;
 pub use walk::Entry;
 

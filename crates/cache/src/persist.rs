@@ -15,18 +15,19 @@
 //! that no block can be missing. Failures are not saved.
 //!
 //! A file is taken whole or not at all: every octet is checked, whoever wrote it. `source` must
-//! mean the same to who loads as to who saved.
+//! mean the same to who loads as to who saved. While a file is written, nobody waits for longer
+//! than some thousand entries take.
 
-use crate::body::{change_ttl, ttl_offsets};
+use crate::body::{change_ttl, ttl_offsets, write_message};
 use crate::key::EVERY_TYPE;
-use crate::{Answer, Cache, Entry, Key, Kind, Lifetime, Refused, walk};
+use crate::walk::Walk;
+use crate::{Answer, Cache, Entry, Key, Kind, Lifetime, Refused};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::response::Response;
 use zonda_wire::{Class, Ede, Type, name};
 
@@ -119,16 +120,20 @@ pub fn write(cache: &Cache, mut out: impl Write, clocks: Clocks) -> io::Result<u
     head.extend_from_slice(&sum.to_be_bytes());
     out.write_all(&head)?;
     let (mut saving, mut count, mut blocks) = (Saving::default(), 0, Vec::new());
+    let mut push = |saving: &mut Saving, entry: &Entry<'_>| {
+        if entry.answer.kind != Kind::Failure && clocks.now_secs < entry.stale_until {
+            saving.push(entry, clocks.now_secs);
+            count += 1;
+        }
+        true
+    };
     for shard in cache.shards() {
-        walk::retain(shard, |entry| {
-            if entry.answer.kind != Kind::Failure && clocks.now_secs < entry.stale_until {
-                saving.push(entry, clocks.now_secs);
-                count += 1;
-            }
-            true
-        });
-        saving.blocks(&mut sum, &mut blocks); // while nobody waits for the shard
-        out.write_all(&blocks)?;
+        let (mut walk, mut has_more) = (Walk::new(shard), true);
+        while has_more {
+            has_more = walk.retain_slice(|entry| push(&mut saving, entry));
+            saving.blocks(&mut sum, &mut blocks); // while nobody waits for the shard
+            out.write_all(&blocks)?;
+        }
     }
     blocks.clear();
     push_block(&[], &mut sum, &mut blocks);
@@ -207,21 +212,8 @@ fn age(body: &mut [u8], counts: [u16; 3], secs: u32, offsets: &mut Vec<u16>) {
     }
 }
 
-/// Fills an empty cache from a file; how many answers were kept. `hash` hashes names for the keys
-/// that this process will ask with.
-///
-/// # Errors
-/// When the file cannot be used; the cache is empty then.
-pub fn load(
-    cache: &Cache,
-    path: &Path,
-    clocks: Clocks,
-    hash: impl Fn(&[u8]) -> u64,
-) -> Result<u64, LoadError> {
-    read(cache, File::open(path)?, clocks, hash)
-}
-
-/// All of [`load`] for anything that can be read.
+/// Fills an empty cache from a file; how many answers were kept. `hash` hashes the names of a
+/// source for the keys that this process will ask with; `None` for a source that there is no more.
 ///
 /// # Errors
 /// When the file cannot be used; the cache is empty then.
@@ -229,7 +221,7 @@ pub fn read(
     cache: &Cache,
     file: impl Read,
     clocks: Clocks,
-    hash: impl Fn(&[u8]) -> u64,
+    hash: impl FnMut(u32, &[u8]) -> Option<u64>,
 ) -> Result<u64, LoadError> {
     let mut loading = Loading {
         cache,
@@ -260,7 +252,11 @@ struct Loading<'c> {
 
 impl Loading<'_> {
     /// Reads all blocks.
-    fn file(&mut self, mut file: impl Read, hash: impl Fn(&[u8]) -> u64) -> Result<u64, LoadError> {
+    fn file(
+        &mut self,
+        mut file: impl Read,
+        mut hash: impl FnMut(u32, &[u8]) -> Option<u64>,
+    ) -> Result<u64, LoadError> {
         let mut head = [0; 24];
         file.read_exact(&mut head)?;
         let mut fields = Fields(&head);
@@ -294,7 +290,7 @@ impl Loading<'_> {
             }
             let mut fields = Fields(&block);
             while !fields.0.is_empty() {
-                count += u64::from(self.entry(&mut fields, &hash)?);
+                count += u64::from(self.entry(&mut fields, &mut hash)?);
             }
         }
         if file.read(&mut [0])? == 0 { Ok(count) } else { Err(LoadError::Corrupt) }
@@ -304,7 +300,7 @@ impl Loading<'_> {
     fn entry(
         &mut self,
         fields: &mut Fields<'_>,
-        hash: &impl Fn(&[u8]) -> u64,
+        hash: &mut impl FnMut(u32, &[u8]) -> Option<u64>,
     ) -> Result<bool, LoadError> {
         let [name_len, marks] = fields.u16()?.to_be_bytes();
         let (qtype, qclass, source) = (Type(fields.u16()?), Class(fields.u16()?), fields.u32()?);
@@ -317,14 +313,15 @@ impl Loading<'_> {
         let kind = Kind::ALL[usize::from(marks & 3)];
         let answer = Answer { kind, flags, ede: (ede != NO_EDE).then_some(Ede(ede)), counts, body };
         let (dnssec_ok, checking_disabled) = (marks & 1 << 2 != 0, marks & 1 << 3 != 0);
-        let hash = hash(name);
+        let known = hash(source, name);
+        let hash = known.unwrap_or_default();
         let key = Key { name, hash, qtype, qclass, source, dnssec_ok, checking_disabled };
         if marks >> 4 != 0 || kind == Kind::Failure || !self.is_sound(&key, &answer) {
             return Err(LoadError::Corrupt);
         }
         let good_for = fresh_secs.saturating_add(stale_secs).saturating_sub(self.elapsed_secs);
         let ttl_secs = fresh_secs.saturating_sub(self.elapsed_secs);
-        if good_for == 0 {
+        if good_for == 0 || known.is_none() {
             return Ok(false);
         }
         self.body.clear();
@@ -335,7 +332,7 @@ impl Loading<'_> {
         let lifetime = Lifetime { now_secs, ttl_secs, stale_secs: good_for - ttl_secs };
         match self.cache.insert_exactly(&key, &answer, lifetime) {
             Ok(()) => Ok(true),
-            Err(Refused::TooLarge) => Ok(false), // the cache may be smaller than it was
+            Err(Refused::TooLarge | Refused::Flushed) => Ok(false), // it may be smaller than it was
             Err(Refused::Malformed) => Err(LoadError::Corrupt),
         }
     }
@@ -350,16 +347,8 @@ impl Loading<'_> {
             return false;
         }
         self.message.clear();
-        self.message.extend_from_slice(&[0; HEADER_BYTES]);
-        self.message[5] = 1;
-        for (nth, count) in answer.counts.iter().enumerate() {
-            self.message[6 + 2 * nth..][..2].copy_from_slice(&count.to_be_bytes());
-        }
-        self.message.extend_from_slice(key.name);
-        self.message.extend_from_slice(&key.qtype.0.to_be_bytes());
-        self.message.extend_from_slice(&key.qclass.0.to_be_bytes());
-        let start = self.message.len();
-        self.message.extend_from_slice(answer.body);
+        let question = (key.name, key.qtype, key.qclass);
+        let start = write_message(0, question, answer.counts, answer.body, &mut self.message);
         let Self { message, expanded, offsets, .. } = self;
         if ttl_offsets(answer.body, answer.counts, offsets).is_err() {
             return false;

@@ -1,12 +1,19 @@
 //! All answers one after another, as an administrator or a file wants to see them.
 
-use crate::Answer;
+use crate::body::{change_ttl, ttl_offsets, write_message};
 use crate::entry::{HEADER_WORDS, Header};
+use crate::index::LogName;
 use crate::key::EVERY_TYPE;
+use crate::ring::Position;
 use crate::shard::Shard;
-use crate::words::copy_octets;
+use crate::words::{WORD_BYTES, copy_octets};
+use crate::{Answer, Key, Kind, STALE_TTL_SECS};
 use std::sync::atomic::AtomicU64;
 use zonda_wire::{Class, Type};
+
+/// Words of a log that are looked through before writers have their turn: some thousand small
+/// entries, which takes less than a millisecond.
+const SLICE_WORDS: usize = 64 << 10;
 
 /// An answer as it lies in the cache. Times are seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,15 +40,76 @@ pub struct Entry<'a> {
     pub stale_until: u32,
     /// How often it was found lately, 0–3.
     pub hits: u64,
+    /// Octets that it takes.
+    pub bytes: usize,
 }
 
-/// Shows every entry of a shard, the oldest of each log first; forgets those for which `keep` says
-/// `false`. Writers of the shard wait meanwhile, readers do not.
-pub fn retain(shard: &Shard, mut keep: impl FnMut(&Entry<'_>) -> bool) {
+impl Entry<'_> {
+    /// The answer as a message, with TTLs as they are at `now_secs`; a failure has no records.
+    #[must_use]
+    pub fn to_message(&self, now_secs: u32) -> Vec<u8> {
+        let Answer { kind, flags, counts, body, .. } = self.answer;
+        let body = if kind == Kind::Failure { &[] } else { body };
+        let (mut message, mut offsets) = (Vec::new(), Vec::new());
+        let question = (self.name, self.qtype.unwrap_or(EVERY_TYPE), self.qclass);
+        let start = write_message(flags, question, counts, body, &mut message);
+        if ttl_offsets(body, counts, &mut offsets).is_ok() {
+            let age_secs = now_secs.saturating_sub(self.stored_at);
+            let aged = |ttl: u32| match now_secs < self.expires_at {
+                true => ttl.saturating_sub(age_secs),
+                false => STALE_TTL_SECS,
+            };
+            offsets.iter().for_each(|&at| change_ttl(&mut message[start..], at, aged));
+        }
+        message
+    }
+}
+
+/// A walk over the entries of a shard, a slice at a time, so that writers never wait for all of it.
+///
+/// Whatever stays is met, and met twice if it moves meanwhile: entries move to the head of the main
+/// log, which comes last.
+pub struct Walk<'s> {
+    shard: &'s Shard,
+    log: LogName,
+    at: Position,
+    /// The octets of the entry that is shown.
+    name: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl<'s> Walk<'s> {
+    /// At its beginning.
+    pub fn new(shard: &'s Shard) -> Self {
+        Self { shard, log: LogName::Small, at: Position(0), name: Vec::new(), body: Vec::new() }
+    }
+
+    /// Shows the entries of the next slice and forgets those for which `keep` says `false`; `false`
+    /// at the end.
+    pub fn retain_slice(&mut self, mut keep: impl FnMut(&Entry<'_>) -> bool) -> bool {
+        let Self { shard, name, body, .. } = self;
+        let keep = |header: &Header, words: &[AtomicU64], hits| {
+            keep(&entry(header, words, hits, name, body))
+        };
+        let next = shard.write().retain(self.log, self.at, SLICE_WORDS, keep);
+        let is_last = next.is_none() && self.log == LogName::Main;
+        (self.log, self.at) = match next {
+            Some(at) => (self.log, at),
+            None => (LogName::Main, Position(0)),
+        };
+        !is_last
+    }
+}
+
+/// Shows what is kept for the name of a question, whatever the type.
+pub fn for_each_type(shard: &Shard, key: &Key<'_>, mut visit: impl FnMut(&Entry<'_>)) {
     let (mut name, mut body) = (Vec::new(), Vec::new());
-    shard
-        .write()
-        .retain(|header, words, hits| keep(&entry(header, words, hits, &mut name, &mut body)));
+    shard.write().for_each_at(key.place(), |header, words, hits| {
+        let entry = entry(header, words, hits, &mut name, &mut body);
+        if header.asks_as(&Key { qtype: header.qtype, ..*key }) && entry.name == key.name {
+            visit(&entry);
+        }
+    });
 }
 
 /// An entry with its octets copied out of their words.
@@ -69,5 +137,6 @@ fn entry<'a>(
         expires_at: header.expires_at,
         stale_until: header.stale_until,
         hits,
+        bytes: header.words() * WORD_BYTES,
     }
 }

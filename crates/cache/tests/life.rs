@@ -90,7 +90,7 @@ fn failures_are_kept_longer_each_time_and_are_forgotten_after_a_while() {
     let key = key(&name);
     let cache = Cache::new(BYTES_MIN);
     let backoff = Limits { secs_min: 1, secs_max: 300 };
-    let failure = Failure { flags: 2, ede: Some(Ede::NETWORK_ERROR) };
+    let failure = Failure { flags: 2, ede: Some(Ede::NETWORK_ERROR), text: b"" };
     let mut now_secs = 0;
     for expected in [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300] {
         assert_eq!(cache.insert_failure(&key, failure, backoff, now_secs), expected);
@@ -106,12 +106,25 @@ fn failures_are_kept_longer_each_time_and_are_forgotten_after_a_while() {
 }
 
 #[test]
+fn a_failure_says_why_in_few_words() {
+    let name = name("a.example");
+    let cache = Cache::new(BYTES_MIN);
+    let backoff = Limits { secs_min: 5, secs_max: 5 };
+    for (text, kept) in [(&b"192.0.2.1: timed out"[..], 20), (&[b'x'; 1000], 160), (b"", 0)] {
+        let failure = Failure { flags: 2, ede: None, text };
+        cache.insert_failure(&key(&name), failure, backoff, 0);
+        let (hit, body) = find(&cache, &key(&name), 0).unwrap();
+        assert_eq!((hit.kind, &body[..]), (Kind::Failure, &text[..kept]));
+    }
+}
+
+#[test]
 fn a_failure_leaves_a_stale_answer_and_puts_off_the_next_attempt() {
     let name = name("a.example");
     let key = key(&name);
     let cache = with_one(&key);
     let backoff = Limits { secs_min: 5, secs_max: 300 };
-    let failure = Failure { flags: 2, ede: None };
+    let failure = Failure { flags: 2, ede: None, text: b"" };
     assert_eq!(cache.insert_failure(&key, failure, backoff, 1100), 5);
     for (now_secs, due) in [(1104, false), (1105, true)] {
         let hit = find(&cache, &key, now_secs).unwrap().0;

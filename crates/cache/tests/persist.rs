@@ -5,12 +5,17 @@
 mod any_file;
 mod common;
 
-use common::{addresses, answer, find, hash, key, lifetime, name};
-use std::fs;
+use common::{addresses, answer, find, key, lifetime, name};
+use std::fs::{self, File};
 use std::path::Path;
-use zonda_cache::persist::{Clocks, LoadError, load, read, save, write};
+use zonda_cache::persist::{Clocks, LoadError, read, save, write};
 use zonda_cache::policy::Limits;
 use zonda_cache::{BYTES_MIN, Cache, Failure, Key};
+
+/// The hash of a name of any source.
+fn hash(_: u32, name: &[u8]) -> Option<u64> {
+    Some(common::hash(name))
+}
 
 /// The present of a process that has run for `now_secs`.
 fn clocks(now_secs: u32, unix_secs: u64) -> Clocks {
@@ -92,12 +97,21 @@ fn no_changed_or_shortened_file_is_taken() {
 #[test]
 fn failures_and_worthless_answers_are_not_saved() {
     let (cache, names) = filled(10);
-    let failure = Failure { flags: 2, ede: None };
+    let failure = Failure { flags: 2, ede: None, text: b"nobody answered" };
     let backoff = Limits { secs_min: 100, secs_max: 100 };
     cache.insert_failure(&Key { source: 4, ..key(&names[0]) }, failure, backoff, 1_599);
     let mut out = Vec::new();
     assert_eq!(write(&cache, &mut out, clocks(1_599, 0)).unwrap(), 10);
     assert_eq!(write(&cache, &mut out, clocks(1_600, 0)).unwrap(), 0);
+}
+
+#[test]
+fn answers_of_sources_that_are_gone_are_left_in_the_file() {
+    let file = file(&filled(10).0);
+    let cache = Cache::new(BYTES_MIN);
+    let only_four = |source, name: &[u8]| (source == 4).then(|| common::hash(name));
+    assert_eq!(read(&cache, &file[..], clocks(0, 7000), only_four).unwrap(), 0);
+    assert_eq!(cache.stats().entries, 0);
 }
 
 #[test]
@@ -111,9 +125,11 @@ fn a_file_is_replaced_whole_and_read_by_its_owner_alone() {
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(!directory.join("cache-file.new").exists());
     let restarted = Cache::new(BYTES_MIN);
-    assert_eq!(load(&restarted, &path, clocks(0, 7000), hash).unwrap(), 10);
-    let missing = load(&restarted, &directory.join("missing"), clocks(0, 7000), hash);
-    assert!(matches!(missing, Err(LoadError::Unreadable(_))));
+    let file = File::open(&path).unwrap();
+    assert_eq!(read(&restarted, file, clocks(0, 7000), hash).unwrap(), 10);
+    let folder = File::open(directory).unwrap();
+    let unreadable = read(&restarted, folder, clocks(0, 7000), hash);
+    assert!(matches!(unreadable, Err(LoadError::Unreadable(_))));
     assert!(save(&cache, &directory.join("no/such/place"), clocks(520, 7000)).is_err());
 }
 

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
-use zonda_cache::{Cache, Key};
-use zonda_wire::Type;
+use zonda_cache::{Cache, Key, Refused};
+use zonda_wire::{Message, Type};
 
 /// Ends the writers, also when a test fails.
 struct Stops<'s>(&'s AtomicBool);
@@ -62,6 +62,61 @@ fn a_name_and_a_tree_are_forgotten() {
     assert_eq!(cache.remove_tree(&name("example")), 2);
     assert!(there().eq([false, false, false, false, true]));
     assert_eq!((cache.remove_tree(&name(".")), cache.stats().entries), (1, 0));
+}
+
+#[test]
+fn the_answers_for_a_name_are_shown_of_every_type() {
+    let names = ["www.example", "other.example"].map(name);
+    let cache = filled(&names);
+    let other = Key { qtype: Type::AAAA, ..key(&names[0]) };
+    cache.insert(&other, &answer(&addresses(1, 60, 0)), lifetime(5, 60)).unwrap();
+    let signed = Key { dnssec_ok: true, ..key(&names[0]) };
+    cache.insert(&signed, &answer(&addresses(1, 60, 0)), lifetime(5, 60)).unwrap();
+    let mut seen = Vec::new();
+    cache.for_each_type(&key(&names[0]), |entry| seen.extend(entry.qtype));
+    seen.sort_by_key(|qtype| qtype.0);
+    assert_eq!(seen, [Type::A, Type::AAAA]);
+    cache.for_each_type(&key(&name("no.example")), |entry| panic!("{entry:?}"));
+}
+
+#[test]
+fn an_answer_is_shown_as_a_message_with_the_ttls_of_the_present() {
+    let names = [name("www.example")];
+    let cache = filled(&names);
+    for (now_secs, ttl) in [(5, 60), (35, 30), (64, 1), (65, 30)] {
+        let mut shown = 0;
+        cache.for_each_type(&key(&names[0]), |entry| {
+            let message = Message::parse(&entry.to_message(now_secs)).unwrap();
+            assert_eq!(message.questions[0].name.as_wire(), names[0]);
+            let ttls: Vec<u32> = message.records.iter().map(|record| record.ttl).collect();
+            assert!(!ttls.is_empty() && ttls.iter().all(|it| *it == ttl), "{now_secs}: {ttls:?}");
+            shown += 1;
+        });
+        assert_eq!(shown, 1);
+    }
+}
+
+#[test]
+fn what_was_being_fetched_when_something_was_forgotten_is_not_kept() {
+    let cache = filled(&[]);
+    let name = name("www.example");
+    let insert = |asked| {
+        let body = addresses(1, 60, 0);
+        cache.insert_since(asked, &key(&name), &answer(&body), lifetime(5, 60))
+    };
+    let before = cache.flushes();
+    assert_eq!(insert(before), Ok(()));
+    for forget in [
+        |cache: &Cache| cache.clear(),
+        |cache: &Cache| {
+            cache.remove_name(b"\0");
+        },
+    ] {
+        let before = cache.flushes();
+        forget(&cache);
+        assert_eq!(insert(before), Err(Refused::Flushed));
+        assert_eq!(insert(cache.flushes()), Ok(()));
+    }
 }
 
 #[test]

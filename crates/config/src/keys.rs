@@ -202,6 +202,15 @@ section! {
     /// How long after it has expired an answer may still be given, when no server answers
     /// (rfc8767). 0 s: never.
     stale: Duration = "1d", from "0s" to "30d";
+    /// Where a name is known not to exist, neither does any below it (rfc8020): nobody is asked for
+    /// those. Turn it off for servers that deny names which only others lie below.
+    nxdomain_cut: bool = "true";
+    /// A file that holds what is kept while the server does not run. Read at the start; written at
+    /// the end, at a hand-over, after a flush, and every so often. Its directory must be writable
+    /// by the server. Unset: a server that starts has nothing.
+    persist: Option<PathBuf>, like "/var/lib/zonda/cache";
+    /// How often that file is written, if there is anything new.
+    persist_interval: Duration = "5m", from "1s" to "1d";
 }
 
 section! {

@@ -54,6 +54,8 @@ pub struct Context<'a> {
     pub rotation: Rotation,
     /// What was fetched for this query, which was deferred before.
     pub fetched: Option<&'a Fetched<'a>>,
+    /// Octets at the start of [`Worker::body`] that say in words why there is no answer.
+    pub text_bytes: usize,
 }
 
 /// Which record of a set comes first, as a fraction of 2³² of the set.

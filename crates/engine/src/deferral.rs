@@ -27,6 +27,9 @@ pub struct Fetched<'a> {
     pub is_authentic: bool,
     /// What became of the query.
     pub reason: Reason,
+    /// The same in words where there is no answer: UTF-8, for the extended error, at most
+    /// [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) octets of which are sent.
+    pub text: &'a [u8],
 }
 
 /// What became of one message.

@@ -14,8 +14,13 @@ const OPT_BYTES: usize = 11;
 /// Octets of an option's code and length.
 const OPTION_HEADER: usize = 4;
 /// The largest OPT record we write: an identifier of 128 octets, cookie, timeout, extended error.
-const OPT_BYTES_MAX: usize =
-    OPT_BYTES + (OPTION_HEADER + NSID_BYTES_MAX) + (OPTION_HEADER + 24) + 6 + 6;
+const OPT_BYTES_MAX: usize = OPT_BYTES
+    + (OPTION_HEADER + NSID_BYTES_MAX)
+    + (OPTION_HEADER + 24)
+    + (OPTION_HEADER + 2)
+    + (OPTION_HEADER + 2 + TEXT_BYTES_MAX);
+/// Most octets of an extended error's text that are sent.
+pub const TEXT_BYTES_MAX: usize = zonda_cache::FAILURE_TEXT_BYTES_MAX;
 /// The largest name server identifier that is sent.
 pub const NSID_BYTES_MAX: usize = 128;
 
@@ -54,16 +59,22 @@ pub fn write_opt(cx: &mut Context<'_>, rcode: Rcode, reason: Reason, room: usize
     opt.octets[5] = (rcode.0 >> 4) as u8; // the upper eight of twelve bits, rfc6891#6.1.3
     opt.octets[7] = u8::from(edns.dnssec_ok) << 7;
     if let Some(cookie) = &cx.cookie {
-        opt.option(option::COOKIE, cookie);
+        opt.option(option::COOKIE, [cookie, &[]]);
     }
     if let Some(nsid) = settings.nsid.as_ref().filter(|_| edns.nsid) {
-        opt.option(option::NSID, nsid);
+        opt.option(option::NSID, [&nsid[..nsid.len().min(NSID_BYTES_MAX)], &[]]);
     }
     if let Some(timeout) = sends_keepalive(&edns, settings, cx.peer.transport) {
-        opt.option(option::KEEPALIVE, &timeout.to_be_bytes());
+        opt.option(option::KEEPALIVE, [&timeout.to_be_bytes(), &[]]);
     }
-    if let Some(Ede(code)) = reason.ede().filter(|_| opt.len + OPTION_HEADER + 2 <= room) {
-        opt.option(option::EDE, &code.to_be_bytes());
+    let room = room.checked_sub(opt.len + OPTION_HEADER + 2);
+    if let (Some(room), Some(Ede(code))) = (room, reason.ede(rcode)) {
+        let text = match cx.text_bytes {
+            0 => reason.text().as_bytes(),
+            bytes => &cx.worker.body[..bytes],
+        };
+        let text = &text[..text.len().min(room).min(TEXT_BYTES_MAX)];
+        opt.option(option::EDE, [&code.to_be_bytes(), text]);
     }
     let data_len = (opt.len - OPT_BYTES) as u16; // at most OPT_BYTES_MAX
     opt.octets[9..11].copy_from_slice(&data_len.to_be_bytes());
@@ -78,13 +89,13 @@ struct Opt {
 }
 
 impl Opt {
-    /// Appends an option.
-    fn option(&mut self, code: u16, data: &[u8]) {
-        let data = &data[..data.len().min(NSID_BYTES_MAX)];
-        let end = self.len + OPTION_HEADER + data.len();
+    /// Appends an option whose data, of at most 255 octets, is in two parts.
+    fn option(&mut self, code: u16, [first, second]: [&[u8]; 2]) {
+        let (start, len) = (self.len + OPTION_HEADER, first.len() + second.len());
         self.octets[self.len..self.len + 2].copy_from_slice(&code.to_be_bytes());
-        self.octets[self.len + 3] = data.len() as u8; // at most NSID_BYTES_MAX
-        self.octets[self.len + OPTION_HEADER..end].copy_from_slice(data);
-        self.len = end;
+        self.octets[self.len + 3] = len as u8;
+        self.octets[start..start + first.len()].copy_from_slice(first);
+        self.octets[start + first.len()..start + len].copy_from_slice(second);
+        self.len = start + len;
     }
 }

@@ -26,10 +26,12 @@ pub mod stage;
 pub mod zones;
 
 pub use deferral::{Deferral, Fetched, Outcome};
+pub use epilogue::TEXT_BYTES_MAX;
 pub use message::{Batch, Message, Now, Peer, Transport};
 pub use reason::Reason;
 pub use snapshot::{Settings, Snapshot};
 
+use access::Access;
 use arc_swap::{ArcSwap, Guard};
 use context::{Context, Verdict, Worker};
 use counters::{Counters, OPCODES};
@@ -291,6 +293,7 @@ impl Engine {
             keep: false,
             rotation: Rotation::default(),
             fetched,
+            text_bytes: 0,
         };
         let verdict = match prepared.fault {
             None => plan::run(&mut cx),
@@ -309,7 +312,8 @@ impl Engine {
                 cx.reply.set_limit(limit);
                 let room = limit.saturating_sub(cx.reply.len());
                 epilogue::write_opt(&mut cx, rcode, reason, room);
-                let (flags, [answers, ..]) = (cx.flags, cx.reply.counts());
+                let flags = cx.flags | recursion_available(snapshot, &cx);
+                let [answers, ..] = cx.reply.counts();
                 let bytes = cx.reply.finish(query, flags, rcode);
                 (Some(Sent { bytes, rcode, flags, answers }), reason)
             }
@@ -333,6 +337,18 @@ struct Sent {
     flags: u16,
     /// Records in its answer section.
     answers: u16,
+}
+
+/// RA, if this client may have any name looked up, whoever answered for the one of this query
+/// (rfc1035#4.1.1).
+#[inline]
+fn recursion_available(snapshot: &Snapshot, cx: &Context<'_>) -> u16 {
+    let Some(zone) = snapshot.zones.recursion().filter(|_| cx.flags & flag::RA == 0) else {
+        return 0;
+    };
+    let list = zone.access.as_ref();
+    let is_for = list.is_none_or(|list| list.check(cx.peer.address.ip()) == Access::Allow);
+    if is_for { flag::RA } else { 0 }
 }
 
 /// Offers the answer that a context holds to be kept.

@@ -3,7 +3,7 @@
 //! One value per query drives metrics, query log and extended errors, so that the three cannot
 //! disagree.
 
-use zonda_wire::Ede;
+use zonda_wire::{Ede, Rcode};
 
 /// Declares the reasons with their names in metrics and logs.
 macro_rules! reasons {
@@ -86,20 +86,35 @@ reasons! {
 }
 
 impl Reason {
-    /// The extended error that goes with it (rfc8914#4).
+    /// The extended error that goes with it and a response code (rfc8914#4).
     #[must_use]
-    pub fn ede(self) -> Option<Ede> {
+    pub fn ede(self, rcode: Rcode) -> Option<Ede> {
         match self {
+            Self::Stale if rcode == Rcode::NXDOMAIN => Some(Ede::STALE_NXDOMAIN_ANSWER),
             Self::Stale => Some(Ede::STALE_ANSWER),
-            Self::NoZone => Some(Ede::NOT_AUTHORITATIVE),
+            Self::NoZone | Self::NotRecursive => Some(Ede::NOT_AUTHORITATIVE),
             Self::AccessRefused => Some(Ede::PROHIBITED),
             Self::ZoneUnavailable => Some(Ede::NOT_READY),
             Self::UpstreamTimeout => Some(Ede::NO_REACHABLE_AUTHORITY),
             Self::UpstreamFailed => Some(Ede::NETWORK_ERROR),
             Self::UpstreamInvalid => Some(Ede::INVALID_DATA),
+            Self::UpstreamBusy => Some(Ede::OTHER),
             Self::CachedFailure => Some(Ede::CACHED_ERROR),
             Self::TransferRefused | Self::NotServed => Some(Ede::NOT_SUPPORTED),
             _ => None,
+        }
+    }
+
+    /// What the extended error adds in words, where nothing more is known.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Stale => "expired; no newer answer could be had",
+            Self::NotRecursive => "not kept, and no recursion is desired",
+            Self::AccessRefused => "an access list refuses this client",
+            Self::ZoneUnavailable => "the zone could not be loaded",
+            Self::UpstreamBusy => "too many queries wait for an answer",
+            _ => "",
         }
     }
 }

@@ -44,6 +44,8 @@ pub struct Forward {
     pub number: u32,
     /// Answers that they gave, and others.
     pub cache: Arc<Cache>,
+    /// Whether nothing is asked for below a name that is known not to exist (rfc8020).
+    pub nxdomain_cut: bool,
 }
 
 impl Forward {
@@ -69,6 +71,8 @@ pub struct ZoneTable {
     slots: Arc<Slots>,
     /// Bit *n*: there is a zone whose apex has *n* labels.
     depths: u128,
+    /// The zone that holds all names, if there is one.
+    root: Option<u32>,
     chunks: Vec<Arc<Vec<Arc<ZoneEntry>>>>,
 }
 
@@ -95,7 +99,9 @@ impl ZoneTable {
         }
         let slots = Arc::new(Slots::with_all(entries.len(), hashes.into_iter().zip(0..)));
         let chunks = entries.chunks(CHUNK).map(|chunk| Arc::new(chunk.to_vec())).collect();
-        Self { seed, slots, depths, chunks }
+        let root = entries.iter().zip(0..).find(|(entry, _)| entry.apex.as_wire() == [0]);
+        let root = root.map(|(_, index)| index);
+        Self { seed, slots, depths, root, chunks }
     }
 
     /// The same zones with the entries at some indices replaced by others of the same names.
@@ -108,7 +114,7 @@ impl ZoneTable {
             debug_assert_eq!(old.apex, entry.apex);
             *old = entry;
         }
-        Self { seed: self.seed, slots: Arc::clone(&self.slots), depths: self.depths, chunks }
+        Self { slots: Arc::clone(&self.slots), chunks, ..*self }
     }
 
     /// The seed that names looked up here must be hashed with.
@@ -125,6 +131,14 @@ impl ZoneTable {
     #[must_use]
     pub fn get(&self, index: u32) -> &Arc<ZoneEntry> {
         &self.chunks[index as usize / CHUNK][index as usize % CHUNK]
+    }
+
+    /// The zone through which any name can be looked up: that of the root, if others answer for it.
+    #[inline]
+    #[must_use]
+    pub fn recursion(&self) -> Option<&ZoneEntry> {
+        let entry = self.get(self.root?);
+        matches!(entry.source, Source::Forward(_)).then_some(entry)
     }
 
     /// All zones, by index.

@@ -5,6 +5,7 @@ use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::Arc;
 use zonda_cache::{Answer, Cache, Failure, Key, Kind, Lifetime, Policy};
+use zonda_engine::access::{Access, AccessList};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
     Deferral, Engine, Fetched, Now, Outcome, Peer, Reason, Settings, Snapshot, Transport,
@@ -25,10 +26,10 @@ fn engine() -> Engine {
 
 /// The same with answers of others that are kept.
 fn engine_with(cache: Arc<Cache>) -> Engine {
-    let forward = Arc::new(Forward { number: 7, cache });
+    let forward = Arc::new(Forward { number: 7, cache, nxdomain_cut: true });
     let apex: Name = "example".parse().unwrap();
     let (records, _) = file::read_text(
-        b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\n",
+        b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nsub NS ns.sub\nns.sub A 192.0.2.2\n",
         Path::new("zone"),
         &apex,
         &file::Options::default(),
@@ -75,6 +76,11 @@ fn resume(engine: &mut Engine, query: &[u8], fetched: &Fetched<'_>) -> Message {
     Message::parse(&buffer[..octets]).unwrap()
 }
 
+/// What was fetched, without words.
+fn fetched<'b>(rcode: Rcode, (counts, body): ([u16; 3], &'b [u8]), reason: Reason) -> Fetched<'b> {
+    Fetched { rcode, is_authentic: false, counts, body, reason, text: b"" }
+}
+
 /// A body with one A record of the question's name.
 const BODY: &[u8] = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x07";
 
@@ -108,13 +114,7 @@ fn nobody_is_asked_for_a_client_that_wants_no_recursion() {
 #[test]
 fn a_resumed_query_gets_what_was_fetched_with_its_own_id_question_and_options() {
     let query = query(4711, RECURSION_DESIRED, "WWW.example.net", Type::A);
-    let fetched = Fetched {
-        rcode: Rcode::NOERROR,
-        is_authentic: false,
-        counts: [1, 0, 0],
-        body: BODY,
-        reason: Reason::Forwarded,
-    };
+    let fetched = fetched(Rcode::NOERROR, ([1, 0, 0], BODY), Reason::Forwarded);
     let reply = resume(&mut engine(), &query, &fetched);
     assert_eq!((reply.id, reply.rcode()), (4711, Rcode::NOERROR));
     assert_eq!(reply.flags & 0x07f0, 0x0180, "RD and RA, neither AA, TC, AD nor CD");
@@ -133,13 +133,8 @@ fn that_an_answer_was_validated_is_told_to_those_who_ask_for_it() {
         (RECURSION_DESIRED | AUTHENTIC, false, 0),
     ] {
         let query = query(1, asked, "www.example.net", Type::A);
-        let fetched = Fetched {
-            rcode: Rcode::NOERROR,
-            is_authentic,
-            counts: [1, 0, 0],
-            body: BODY,
-            reason: Reason::Forwarded,
-        };
+        let fetched = fetched(Rcode::NOERROR, ([1, 0, 0], BODY), Reason::Forwarded);
+        let fetched = Fetched { is_authentic, ..fetched };
         let reply = resume(&mut engine(), &query, &fetched);
         assert_eq!(reply.flags & AUTHENTIC, told);
     }
@@ -149,13 +144,7 @@ fn that_an_answer_was_validated_is_told_to_those_who_ask_for_it() {
 fn an_answer_that_does_not_fit_is_truncated() {
     let query = query(1, RECURSION_DESIRED, "www.example.net", Type::A);
     let body = BODY.repeat(100);
-    let fetched = Fetched {
-        rcode: Rcode::NOERROR,
-        is_authentic: false,
-        counts: [100, 0, 0],
-        body: &body,
-        reason: Reason::Forwarded,
-    };
+    let fetched = fetched(Rcode::NOERROR, ([100, 0, 0], &body), Reason::Forwarded);
     let reply = resume(&mut engine(), &query, &fetched);
     assert!(reply.has(0x0200));
     assert!(reply.records.is_empty() && reply.opt.is_some());
@@ -164,16 +153,11 @@ fn an_answer_that_does_not_fit_is_truncated() {
 #[test]
 fn a_failure_says_why() {
     let query = query(1, RECURSION_DESIRED, "www.example.net", Type::A);
-    let fetched = Fetched {
-        rcode: Rcode::SERVFAIL,
-        is_authentic: false,
-        counts: [0; 3],
-        body: &[],
-        reason: Reason::UpstreamTimeout,
-    };
+    let failure = fetched(Rcode::SERVFAIL, ([0; 3], &[]), Reason::UpstreamTimeout);
+    let fetched = Fetched { text: b"192.0.2.1: timed out", ..failure };
     let reply = resume(&mut engine(), &query, &fetched);
     assert_eq!(reply.rcode(), Rcode::SERVFAIL);
-    let no_reachable_authority = (15, vec![0, 22]); // rfc8914#4.23
+    let no_reachable_authority = (15, b"\0\x16192.0.2.1: timed out".to_vec()); // rfc8914#4.23
     assert_eq!(reply.opt.unwrap().options, [no_reachable_authority]);
 }
 
@@ -253,7 +237,7 @@ fn a_kept_answer_is_not_for_another_question_nor_for_ever() {
 fn nobody_is_asked_again_a_moment_after_a_failure() {
     let cache = Arc::new(Cache::new(1 << 20));
     keep(&cache, Type::A, Kind::Positive, (0, [1, 0, 0], BODY));
-    let failure = Failure { flags: Rcode::SERVFAIL.0, ede: None };
+    let failure = Failure { flags: Rcode::SERVFAIL.0, ede: None, text: b"why" };
     for qtype in [Type::A, Type::TXT] {
         let limits = Policy::default().failure;
         cache.insert_failure(&key(&kept_name(), qtype), failure, limits, 100);
@@ -269,9 +253,139 @@ fn nobody_is_asked_again_a_moment_after_a_failure() {
     };
     let stale = ask_at(100, Type::A).unwrap();
     assert_eq!((stale.rcode(), stale.records[0].ttl), (Rcode::NOERROR, 30));
-    assert_eq!(stale.opt.unwrap().options, [(15, vec![0, 3])]);
+    let (code, data) = &stale.opt.unwrap().options[0];
+    assert_eq!((code, &data[..9]), (&15, &b"\0\x03expired"[..]));
     let failed = ask_at(100, Type::TXT).unwrap();
     assert_eq!(failed.rcode(), Rcode::SERVFAIL);
-    assert_eq!(failed.opt.unwrap().options, [(15, vec![0, 13])]);
+    assert_eq!(failed.opt.unwrap().options, [(15, b"\0\x0dwhy".to_vec())]);
     assert!(ask_at(101, Type::A).is_none() && ask_at(101, Type::TXT).is_none());
+}
+
+#[test]
+fn a_name_below_one_that_does_not_exist_does_not_exist_either_unless_it_is_known_to() {
+    let cache = Arc::new(Cache::new(1 << 20));
+    keep(&cache, Type::TXT, Kind::NxDomain, (3, [0; 3], &[]));
+    let mut engine = engine_with(Arc::clone(&cache));
+    let mut rcode = |flags, name, qtype| {
+        let (_, reply) = ask(&mut engine, &query(1, flags, name, qtype));
+        reply.map(|reply| (reply.rcode(), reply.flags & 0x07f0))
+    };
+    let denied = Some((Rcode::NXDOMAIN, 0x0180));
+    for (name, qtype) in [("a.www.example.net", Type::A), ("b.A.WWW.example.NET", Type::MX)] {
+        assert_eq!(rcode(RECURSION_DESIRED, name, qtype), denied);
+    }
+    assert_eq!(rcode(0, "a.www.example.net", Type::A), Some((Rcode::NXDOMAIN, 0x0080)));
+    assert_eq!(rcode(RECURSION_DESIRED, "awww.example.net", Type::A), None, "deferred");
+    assert_eq!(rcode(RECURSION_DESIRED, "example.net", Type::A), None, "deferred");
+    assert_eq!(rcode(RECURSION_DESIRED | 0x0010, "a.www.example.net", Type::A), None, "CD");
+    let below: Name = "a.www.example.net".parse().unwrap();
+    let below = LookupName::new(below.as_wire(), SEED);
+    let own = Answer { kind: Kind::Positive, flags: 0, ede: None, counts: [1, 0, 0], body: BODY };
+    let lifetime = Lifetime { now_secs: 0, ttl_secs: 60, stale_secs: 0 };
+    cache.insert(&key(&below, Type::A), &own, lifetime).unwrap();
+    let found = rcode(RECURSION_DESIRED, "a.www.example.net", Type::A);
+    assert_eq!(found, Some((Rcode::NOERROR, 0x0180)), "an answer of its own goes first");
+}
+
+/// The bits of a header that are not its codes, as dig names them.
+fn bits(flags: u16) -> String {
+    let names = [(0x0400, "aa"), (0x0200, "tc"), (0x0100, "rd"), (0x0080, "ra"), (0x0040, "z")];
+    let names = names.iter().chain(&[(0x0020, "ad"), (0x0010, "cd")]);
+    names.filter(|(bit, _)| flags & bit != 0).map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn header_bits_are_right_whatever_becomes_of_a_query() {
+    const RD: u16 = RECURSION_DESIRED;
+    const CD: u16 = 0x0010;
+    const AD: u16 = 0x0020;
+    let cache = Arc::new(Cache::new(1 << 20));
+    let name = |text: &str| LookupName::new(text.parse::<Name>().unwrap().as_wire(), SEED);
+    let store = |text: &str, ttl_secs| {
+        let name = name(text);
+        let answer =
+            Answer { kind: Kind::Positive, flags: 0, ede: None, counts: [1, 0, 0], body: BODY };
+        let lifetime = Lifetime { now_secs: 0, ttl_secs, stale_secs: 3600 };
+        cache.insert(&key(&name, Type::A), &answer, lifetime).unwrap();
+    };
+    store("hit.test", 3600);
+    store("stale.test", 1);
+    let failure = Failure { flags: Rcode::SERVFAIL.0, ede: None, text: b"" };
+    for text in ["stale.test", "failed.test"] {
+        let backoff = zonda_cache::policy::Limits { secs_min: 60, secs_max: 60 };
+        cache.insert_failure(&key(&name(text), Type::A), failure, backoff, 10);
+    }
+    let mut engine = engine_with(cache);
+    let large = BODY.repeat(100);
+    let now = Now { monotonic_nanos: 10_000_000_000, unix_secs: 10 };
+    for (asked, flags, rcode, expected) in [
+        ("hit.test", RD, Rcode::NOERROR, "rd ra"),
+        ("hit.test", RD | AD, Rcode::NOERROR, "rd ra"),
+        ("hit.test", 0, Rcode::NOERROR, "ra"),
+        ("stale.test", RD, Rcode::NOERROR, "rd ra"),
+        ("failed.test", RD, Rcode::SERVFAIL, "rd ra"),
+        ("miss.test", RD, Rcode::NOERROR, "rd ra"),
+        ("miss.test", RD | CD, Rcode::NOERROR, "rd ra cd"),
+        ("miss.test", RD | CD | AD, Rcode::NOERROR, "rd ra cd"),
+        ("miss.test", 0, Rcode::REFUSED, "ra"),
+        ("large.test", RD, Rcode::NOERROR, "tc rd ra"),
+        ("failing.test", RD | CD, Rcode::SERVFAIL, "rd ra cd"),
+        ("a.example", RD, Rcode::NOERROR, "aa rd ra"),
+        ("a.example", CD | AD, Rcode::NOERROR, "aa ra cd"),
+        ("no.example", RD, Rcode::NXDOMAIN, "aa rd ra"),
+        ("sub.example", RD, Rcode::NOERROR, "rd ra"),
+        ("x.sub.example", 0, Rcode::NOERROR, "ra"),
+    ] {
+        let query = query(1, flags, asked, Type::A);
+        let mut buffer = [0; 1232];
+        buffer[..query.len()].copy_from_slice(&query);
+        let octets = match engine.answer(now, &peer(), &mut buffer, query.len()) {
+            Outcome::Deferred(_) => {
+                let (code, body) = match asked {
+                    "failing.test" => (Rcode::SERVFAIL, ([0; 3], &[][..])),
+                    "large.test" => (Rcode::NOERROR, ([100, 0, 0], &large[..])),
+                    _ => (Rcode::NOERROR, ([1, 0, 0], BODY)),
+                };
+                let fetched = fetched(code, body, Reason::Forwarded);
+                engine.resume(now, &peer(), &mut buffer, query.len(), &fetched)
+            }
+            outcome => outcome.reply_bytes(),
+        };
+        let reply = Message::parse(&buffer[..octets]).unwrap();
+        let told = (reply.rcode(), bits(reply.flags));
+        assert_eq!(told, (rcode, expected.to_owned()), "{asked} {}", bits(flags));
+    }
+}
+
+#[test]
+fn recursion_is_not_available_to_strangers_nor_where_none_is_configured() {
+    let apex: Name = "example".parse().unwrap();
+    let text = b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\n";
+    let (records, _) = file::read_text(text, Path::new("zone"), &apex, &file::Options::default());
+    let data = Arc::new(build(&apex, &records, SEED).unwrap());
+    let own = AccessList { rules: Vec::new(), otherwise: Access::Refuse };
+    for (forwarded, access, expected) in [
+        (Some("."), None, "aa rd ra"),
+        (Some("."), Some(own), "aa rd"),
+        (Some("net"), None, "aa rd"),
+        (None, None, "aa rd"),
+    ] {
+        let data = Source::Data(Arc::clone(&data));
+        let mut entries =
+            vec![Arc::new(ZoneEntry { apex: apex.clone(), source: data, access: None, number: 0 })];
+        if let Some(name) = forwarded {
+            let cache = Arc::new(Cache::new(1 << 20));
+            let forward = Forward { number: 7, cache, nxdomain_cut: true };
+            let source = Source::Forward(Arc::new(forward));
+            let (apex, access) = (name.parse().unwrap(), access.map(Arc::new));
+            entries.push(Arc::new(ZoneEntry { apex, source, access, number: 1 }));
+        }
+        let zones = ZoneTable::new(entries, SEED);
+        let snapshot = Snapshot { zones, settings: Settings::default(), generation: 1 };
+        let mut engine = Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default());
+        for _ in 0..3 {
+            let (_, reply) = ask(&mut engine, &query(1, RECURSION_DESIRED, "a.example", Type::A));
+            assert_eq!(bits(reply.unwrap().flags), expected, "{forwarded:?}");
+        }
+    }
 }

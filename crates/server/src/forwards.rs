@@ -4,6 +4,7 @@
 use crate::numbers::{Number, Numbers};
 use crate::settings::access;
 use arc_swap::ArcSwap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,10 +23,10 @@ pub struct Forwards {
     policy: Policy,
     /// Answers that were kept, of all of them.
     cache: Arc<Cache>,
+    /// Whether nothing is asked for below a name that is known not to exist.
+    nxdomain_cut: bool,
     /// What forwarder threads see.
     groups: Arc<ArcSwap<Groups>>,
-    /// The number of the next one.
-    next_number: u32,
 }
 
 /// One of them.
@@ -59,8 +60,8 @@ impl Forwards {
             known: Vec::new(),
             policy: policy(&config.cache),
             cache: Arc::new(Cache::new(config.cache.bytes.0 as usize)),
+            nxdomain_cut: config.cache.nxdomain_cut,
             groups: Arc::default(),
-            next_number: 0,
         }
     }
 
@@ -90,7 +91,10 @@ impl Forwards {
             let same = former.iter().position(|known| known.config == *config);
             let known = match same {
                 Some(place) => former.swap_remove(place),
-                None => self.make(config.clone(), numbers.take()),
+                None => {
+                    let number = group_number(config, self.known.iter().chain(&former));
+                    self.make(config.clone(), number, numbers.take())
+                }
             };
             self.known.push(known);
         }
@@ -102,7 +106,7 @@ impl Forwards {
     }
 
     /// Makes a zone of its configuration.
-    fn make(&mut self, config: ForwardZone, number: Number) -> KnownForward {
+    fn make(&self, config: ForwardZone, group_number: u32, number: Number) -> KnownForward {
         let group = Group {
             apex: config.name.clone(),
             servers: config.forward.to.iter().map(|to| server(to, &config)).collect(),
@@ -110,8 +114,8 @@ impl Forwards {
             policy: self.policy,
             cache: Arc::clone(&self.cache),
         };
-        let forward = Forward { number: self.next_number, cache: Arc::clone(&self.cache) };
-        self.next_number += 1;
+        let (cache, nxdomain_cut) = (Arc::clone(&self.cache), self.nxdomain_cut);
+        let forward = Forward { number: group_number, cache, nxdomain_cut };
         let group = (forward.number, Arc::new(group));
         let entry = Arc::new(ZoneEntry {
             apex: config.name.clone(),
@@ -121,6 +125,19 @@ impl Forwards {
         });
         KnownForward { config, entry, number, group }
     }
+}
+
+/// A number that follows from the configuration of a zone, so that answers in a file are found
+/// under it after a restart; a configuration that differs in anything has another.
+fn group_number<'f>(
+    config: &ForwardZone,
+    others: impl Iterator<Item = &'f KnownForward> + Clone,
+) -> u32 {
+    let mut hasher = DefaultHasher::new(); // a version that hashes otherwise starts cold once
+    format!("{config:?}").hash(&mut hasher);
+    let first = hasher.finish() as u32;
+    let is_free = |number: &u32| others.clone().all(|other| other.group_number() != *number);
+    (0..=u32::MAX).map(|more| first.wrapping_add(more)).find(is_free).unwrap_or(first)
 }
 
 /// Whom of the servers to ask, and how long things may take.

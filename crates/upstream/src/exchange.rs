@@ -43,7 +43,7 @@
 
 use crate::MILLISECOND_NANOS;
 use crate::check::Failure;
-pub use crate::outcome::{Outcome, Reason, Redirect};
+pub use crate::outcome::{Last, Outcome, Reason, Redirect};
 use crate::pool::{Pool, Set};
 
 /// Most queries for one question: with one upstream that loses half of them, one question in
@@ -96,6 +96,8 @@ struct Attempt {
     upstream: u8,
     form: Form,
     kind: Kind,
+    /// What became of it, once that is known.
+    outcome: Option<Outcome>,
     /// It waits for an answer.
     waits: bool,
     /// The budget paid for it.
@@ -177,8 +179,9 @@ impl Exchange {
         actions: &mut Vec<Action>,
     ) -> Self {
         let form = Form { over_tcp: false, edns: true, mixed_case: true };
-        let (kind, waits, paid, overdue) = (Kind::Needed, false, false, false);
-        let none = Attempt { sent_at: 0, upstream: 0, form, kind, waits, paid, overdue };
+        let (kind, outcome) = (Kind::Needed, None);
+        let (waits, paid, overdue) = (false, false, false);
+        let none = Attempt { sent_at: 0, upstream: 0, form, kind, outcome, waits, paid, overdue };
         let mut exchange = Self {
             started_at: now,
             key,
@@ -275,6 +278,7 @@ impl Exchange {
         if !std::mem::replace(&mut ended.waits, false) {
             return;
         }
+        ended.outcome = Some(outcome);
         let ended = *ended;
         let settled = self.ends_at.is_some();
         learn(pool, now, &ended, outcome, settled);
@@ -303,6 +307,14 @@ impl Exchange {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.ends_at.is_some()
+    }
+
+    /// What became of the last query to an upstream; `None` if it was not asked.
+    #[must_use]
+    pub fn last(&self, upstream: usize) -> Option<Last> {
+        let mut attempts = self.attempts[..usize::from(self.count)].iter().rev();
+        let last = attempts.find(|attempt| usize::from(attempt.upstream) == upstream)?;
+        Some(last.outcome.map_or(Last::Unanswered, Last::Ended))
     }
 
     /// Ends the exchange before its time, as when it is dropped to make room.
@@ -339,8 +351,9 @@ impl Exchange {
         let edns = self.form.edns && member.edns.is_on(now);
         let form = Form { over_tcp, edns, mixed_case };
         let index = upstream as u8; // a pool has at most 64
-        let (waits, overdue) = (true, false);
-        *slot = Attempt { sent_at: now, upstream: index, form, kind, waits, paid, overdue };
+        let (outcome, waits, overdue) = (None, true, false);
+        *slot =
+            Attempt { sent_at: now, upstream: index, form, kind, outcome, waits, paid, overdue };
         actions.push(Action::Send { attempt: self.count, upstream: index, form });
         member.outstanding += 1;
         member.counters.sent += 1;

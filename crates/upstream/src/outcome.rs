@@ -62,6 +62,28 @@ pub enum Outcome {
     Redirected(Redirect),
 }
 
+/// How far the last query to an upstream has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Last {
+    /// Nothing was heard.
+    Unanswered,
+    /// This became of it.
+    Ended(Outcome),
+}
+
+impl fmt::Display for Last {
+    /// What an Extended DNS Error tells of an upstream that gave no answer.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unanswered => f.write_str("timed out"),
+            Self::Ended(Outcome::Failed(failure)) => write!(f, "{failure}"),
+            Self::Ended(Outcome::Unreachable) => f.write_str("cannot be reached"),
+            Self::Ended(Outcome::Redirected(_)) => f.write_str("wants to be asked otherwise"),
+            Self::Ended(Outcome::Answered) => f.write_str("answered"),
+        }
+    }
+}
+
 /// What an upstream stumbled over; [`Repeat`](crate::Repeat) without its octets. A server cookie is
 /// put into the [`Member`](crate::pool::Member) before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

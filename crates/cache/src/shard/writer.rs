@@ -13,7 +13,7 @@ use crate::index::{LogName, Place, Word};
 use crate::policy::Limits;
 use crate::ring::{Position, Ring};
 use crate::words::{WORD_BYTES, hold_octets};
-use crate::{Answer, Failure, Key, Kind, Lifetime, Refused, Stats};
+use crate::{Answer, FAILURE_TEXT_BYTES_MAX, Failure, Key, Kind, Lifetime, Refused, Stats};
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
@@ -300,7 +300,7 @@ impl<'s> Writing<'s> {
     pub fn insert_failure(
         &mut self,
         key: &Key<'_>,
-        failure: Failure,
+        failure: Failure<'_>,
         backoff: Limits,
         now_secs: u32,
     ) -> u32 {
@@ -308,14 +308,15 @@ impl<'s> Writing<'s> {
         let in_a_row = former.filter(|it| it.kind == Kind::Failure && now_secs < it.stale_until);
         let failures = in_a_row.map_or(0, |it| it.failures).saturating_add(1).min(FAILURES_MAX);
         let ttl_secs = backoff.backoff_secs(failures);
-        let Failure { flags, ede } = failure;
-        let answer = Answer { kind: Kind::Failure, flags, ede, counts: [0; 3], body: &[] };
+        let Failure { flags, ede, text } = failure;
+        let body = &text[..text.len().min(FAILURE_TEXT_BYTES_MAX)];
+        let answer = Answer { kind: Kind::Failure, flags, ede, counts: [0; 3], body };
         // Not served stale, but remembered, so that a failure soon after counts as the next.
         let lifetime = Lifetime { now_secs, ttl_secs, stale_secs: backoff.secs_max };
         let header = Header { failures, ..Header::new(key, &answer, lifetime, 0) };
         self.writer.offsets.clear();
-        let kept = self.append(key, header, &[], now_secs);
-        debug_assert_eq!(kept, Ok(()), "a failure has no body");
+        let kept = self.append(key, header, body, now_secs);
+        debug_assert_eq!(kept, Ok(()), "a failure is small");
         ttl_secs
     }
 
@@ -347,23 +348,39 @@ impl<'s> Writing<'s> {
         self.publish_tail(LogName::Main);
     }
 
-    /// Shows every entry with its words and its frequency; forgets those that `keep` does not want.
-    pub fn retain(&mut self, mut keep: impl FnMut(&Header, &[AtomicU64], u64) -> bool) {
-        for log in [LogName::Main, LogName::Small] {
-            let ring = self.writer.rings[log as usize];
-            let mut at = ring.tail();
-            while at < ring.head() {
-                let (header, entry) = self.shard.entry(log, at).expect("an entry begins here");
-                let word = Word::new(header.place, log, at, 0);
-                if let Some(slot) = self.shard.index.slot_of(header.place, word) {
-                    let word = Word(slot.load(Relaxed));
-                    if !keep(&header, entry, word.frequency()) {
-                        self.forget(&Live { slot, word, header, entry });
-                    }
-                }
-                at = ring.after(at, header.words());
+    /// Shows the entries of a log from a position on, some `words` words of them, each with its
+    /// words and its frequency; forgets those that `keep` does not want. Returns where to go on.
+    pub fn retain(
+        &mut self,
+        log: LogName,
+        from: Position,
+        words: usize,
+        mut keep: impl FnMut(&Header, &[AtomicU64], u64) -> bool,
+    ) -> Option<Position> {
+        let ring = self.writer.rings[log as usize];
+        let (mut at, mut left) = (ring.after(from.max(ring.tail()), 0), words);
+        while at < ring.head() {
+            if left == 0 {
+                return Some(at);
             }
+            let (header, entry) = self.shard.entry(log, at).expect("an entry begins here");
+            let word = Word::new(header.place, log, at, 0);
+            if let Some(slot) = self.shard.index.slot_of(header.place, word) {
+                let word = Word(slot.load(Relaxed));
+                if !keep(&header, entry, word.frequency()) {
+                    self.forget(&Live { slot, word, header, entry });
+                }
+            }
+            left = left.saturating_sub(header.words());
+            at = ring.after(at, header.words());
         }
+        None
+    }
+
+    /// Shows every entry in the bucket of a place.
+    pub fn for_each_at(&self, place: Place, mut visit: impl FnMut(&Header, &[AtomicU64], u64)) {
+        let live = self.shard.index.bucket(place).iter().filter_map(|slot| self.live_at(slot));
+        live.for_each(|live| visit(&live.header, live.entry, live.word.frequency()));
     }
 
     /// Adds what was counted.

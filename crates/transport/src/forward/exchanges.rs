@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_cache::policy::Limits;
-use zonda_cache::{Hit, Kind, Lifetime};
+use zonda_cache::{Flushes, Hit, Kind, Lifetime};
 use zonda_engine::{Fetched, Now, Reason};
 use zonda_upstream::Ticket;
 use zonda_upstream::check::{self, Failure, Repeat, Verdict, check};
@@ -19,11 +19,12 @@ use zonda_wire::query::flag;
 use super::body::Body;
 use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Waiter};
-use super::group::Group;
+use super::group::{Group, Server};
 use super::inbox::Deferred;
 use super::ports::{Attempt, Cause, Waiting};
 use super::thread::{Forwarder, Timer};
 use super::wanted::Wanted;
+use super::why::why;
 use crate::responder::Responder;
 
 /// Fetches at once. Those that nobody waits for any more go on for a while, so that they can be
@@ -109,7 +110,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let is_own = client_at(place) == newcomer;
         let waiter = waiters.swap_remove(place);
         self.count_dropped(is_own);
-        self.fail(vec![waiter], Reason::UpstreamBusy, now);
+        self.fail(vec![waiter], Reason::UpstreamBusy, "", now);
     }
 
     /// Counts a query that gave its place to a newer one, of the same client or of another.
@@ -139,29 +140,29 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.counters.coalesced.add(1);
         self.places.insert(waiter.ticket, id);
         let Some(fetch) = self.fetches.get(id) else {
-            return self.fail(vec![waiter], Reason::UpstreamFailed, now);
+            return self.fail(vec![waiter], Reason::UpstreamFailed, "", now);
         };
         fetch.waiters.push(waiter);
-        let (is_stale, failed) = (fetch.is_stale, fetch.failed);
+        let (is_stale, failed) = (fetch.is_stale, fetch.failed.clone());
         if is_stale || failed.is_some() {
             self.give_stale(id, now);
         }
-        if let Some(reason) = failed {
+        if let Some((reason, text)) = failed {
             let waiters = self.fetches.get(id).map(|fetch| std::mem::take(&mut fetch.waiters));
-            self.fail(waiters.unwrap_or_default(), told(reason), now);
+            self.fail(waiters.unwrap_or_default(), told(reason), &text, now);
         }
     }
 
     /// Begins to fetch.
     fn begin(&mut self, wanted: Wanted, name_hash: u64, waiters: Vec<Waiter>, now: Now) {
         let Some(known) = self.groups.get_mut(&wanted.group) else {
-            return self.fail(waiters, Reason::UpstreamFailed, now);
+            return self.fail(waiters, Reason::UpstreamFailed, "", now);
         };
         let (mut actions, random) = (Vec::new(), self.dice.roll());
-        let at = now.monotonic_nanos;
+        let (at, asked) = (now.monotonic_nanos, known.group.cache.flushes());
         let exchange = Exchange::start(&mut known.pool, at, name_hash, random, &mut actions);
         let tickets: Vec<Ticket> = waiters.iter().map(|waiter| waiter.ticket).collect();
-        let id = self.fetches.begin(wanted, name_hash, exchange, waiters);
+        let id = self.fetches.begin((wanted, name_hash), asked, exchange, waiters);
         self.places.extend(tickets.into_iter().map(|ticket| (ticket, id)));
         self.perform(id, actions, now);
     }
@@ -247,7 +248,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let chosen = self.ports.choose(address, &self.poller, &mut self.dice);
         let Ok((port, id)) = chosen else { return false };
         fetch.wanted.question().write(id, form, &case, &cookies, &mut query);
-        fetch.asked.push((port, id));
+        fetch.ways.push((port, id));
         self.ports.send(port, id, Waiting { cause, form, query })
     }
 
@@ -366,7 +367,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     fn accept(&mut self, id: FetchId, body: &Body, now: Now) {
         let Some(fetch) = self.fetches.get(id) else { return };
         if let Some(known) = self.groups.get(&fetch.wanted.group) {
-            keep(&known.group, &fetch.wanted.cache_key(fetch.name_hash), body, now);
+            let key = fetch.wanted.cache_key(fetch.name_hash);
+            keep(&known.group, fetch.asked, &key, body, now);
         }
         self.counters.answered.add(1);
         let waiters = self.fetches.settle(id);
@@ -376,6 +378,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             counts: body.counts,
             body: &body.octets,
             reason: Reason::Forwarded,
+            text: b"",
         };
         self.answer(waiters, &fetched, now);
     }
@@ -402,23 +405,29 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     fn give_up(&mut self, id: FetchId, reason: exchange::Reason, now: Now) {
         self.give_stale(id, now);
         let Some(fetch) = self.fetches.get(id) else { return };
-        fetch.failed = Some(reason);
+        let known = self.groups.get(&fetch.wanted.group);
+        let text = known.map(|it| {
+            let addresses = it.group.servers.iter().map(Server::address);
+            why(addresses, &it.pool, &fetch.exchange)
+        });
+        let text = text.unwrap_or_default();
+        fetch.failed = Some((reason, text.clone()));
         let waiters = std::mem::take(&mut fetch.waiters);
-        if let Some(known) = self.groups.get(&fetch.wanted.group) {
+        if let Some(known) = known {
             let key = fetch.wanted.cache_key(fetch.name_hash);
-            keep_failure(&known.group, &key, reason, now);
+            keep_failure(&known.group, &key, reason, &text, now);
         }
         match reason {
             exchange::Reason::Timeout => self.counters.timed_out.add(1),
             _ => self.counters.failed.add(1),
         }
-        self.fail(waiters, told(reason), now);
+        self.fail(waiters, told(reason), &text, now);
     }
 
     /// Ends a fetch whose upstreams are not configured any more.
     fn lose(&mut self, id: FetchId, now: Now) {
         let waiters = self.fetches.settle(id);
-        self.fail(waiters, Reason::UpstreamFailed, now);
+        self.fail(waiters, Reason::UpstreamFailed, "", now);
         self.end(id);
     }
 
@@ -428,19 +437,19 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if let Some(known) = self.groups.get_mut(&fetch.wanted.group) {
             fetch.exchange.abandon(&mut known.pool);
         }
-        for &(port, query_id) in &fetch.asked {
+        for &(port, query_id) in &fetch.ways {
             self.ports.forget_fetch(port, query_id, id);
         }
     }
 
-    /// Answers SERVFAIL to all of these.
-    pub(super) fn fail(&mut self, waiters: Vec<Waiter>, reason: Reason, now: Now) {
-        self.answer(waiters, &failure(reason), now);
+    /// Answers SERVFAIL to all of these, and why.
+    pub(super) fn fail(&mut self, waiters: Vec<Waiter>, reason: Reason, text: &str, now: Now) {
+        self.answer(waiters, &failure(reason, text), now);
     }
 
     /// Answers SERVFAIL to a query that does not wait.
     fn reply_failure(&mut self, query: Deferred, reason: Reason, now: Now) {
-        self.replies.answer(query, &failure(reason), now);
+        self.replies.answer(query, &failure(reason, ""), now);
     }
 
     /// Answers queries, which wait no longer.
@@ -460,19 +469,23 @@ fn kept<'b>(hit: &Hit, body: &'b [u8]) -> Fetched<'b> {
         _ if hit.is_stale => Reason::Stale,
         _ => Reason::Cached,
     };
-    let body = &body[..hit.body_bytes.min(body.len())];
+    let octets = &body[..hit.body_bytes.min(body.len())];
+    let (body, text) =
+        if hit.kind == Kind::Failure { (&[][..], octets) } else { (octets, &[][..]) };
     Fetched {
         rcode: Rcode(hit.flags & 0x000f),
         is_authentic: hit.flags & flag::AD != 0 && !hit.is_stale,
         counts: hit.counts,
         body,
         reason,
+        text,
     }
 }
 
 /// What is given in place of an answer.
-fn failure(reason: Reason) -> Fetched<'static> {
-    Fetched { rcode: Rcode::SERVFAIL, is_authentic: false, counts: [0; 3], body: &[], reason }
+fn failure(reason: Reason, text: &str) -> Fetched<'_> {
+    let (rcode, text) = (Rcode::SERVFAIL, text.as_bytes());
+    Fetched { rcode, is_authentic: false, counts: [0; 3], body: &[], reason, text }
 }
 
 /// What clients are told, when an exchange has failed.
@@ -486,7 +499,7 @@ fn told(reason: exchange::Reason) -> Reason {
 }
 
 /// Keeps an answer for as long as the policy says.
-fn keep(group: &Group, key: &zonda_cache::Key<'_>, body: &Body, now: Now) {
+fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, now: Now) {
     let Some(term) = body.term else { return };
     let answer = zonda_cache::Answer {
         kind: body.kind,
@@ -500,13 +513,19 @@ fn keep(group: &Group, key: &zonda_cache::Key<'_>, body: &Body, now: Now) {
         ttl_secs: term.ttl_secs,
         stale_secs: group.policy.stale_secs,
     };
-    // What is too large for the cache is fetched each time.
-    let _ = group.cache.insert(key, &answer, lifetime);
+    // What is too large for the cache is fetched each time; what may be older than a flush, too.
+    let _ = group.cache.insert_since(asked, key, &answer, lifetime);
 }
 
 /// Keeps that there is no answer, so that upstreams are not asked in vain (rfc9520#3.2). Nothing is
 /// kept when nobody was asked: for want of places, or since all are down, which probes watch.
-fn keep_failure(group: &Group, key: &zonda_cache::Key<'_>, reason: exchange::Reason, now: Now) {
+fn keep_failure(
+    group: &Group,
+    key: &zonda_cache::Key<'_>,
+    reason: exchange::Reason,
+    text: &str,
+    now: Now,
+) {
     let limits = group.policy.failure;
     let limits = match reason {
         exchange::Reason::AllDown | exchange::Reason::Busy => return,
@@ -515,6 +534,7 @@ fn keep_failure(group: &Group, key: &zonda_cache::Key<'_>, reason: exchange::Rea
         }
         exchange::Reason::Failed(_) => limits,
     };
-    let failure = zonda_cache::Failure { flags: Rcode::SERVFAIL.0, ede: Some(reason.ede()) };
+    let (flags, ede, text) = (Rcode::SERVFAIL.0, Some(reason.ede()), text.as_bytes());
+    let failure = zonda_cache::Failure { flags, ede, text };
     group.cache.insert_failure(key, failure, limits, now.monotonic_secs());
 }

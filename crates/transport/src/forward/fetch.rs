@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use zonda_cache::Flushes;
 use zonda_upstream::exchange::Reason;
 use zonda_upstream::{Exchange, Ticket};
 
@@ -16,6 +17,8 @@ pub struct Fetch {
     pub wanted: Wanted,
     /// The hash of the name.
     pub name_hash: u64,
+    /// When it began, among what the cache is told to forget.
+    pub asked: Flushes,
     /// Who waits for it.
     pub waiters: Vec<Waiter>,
     /// Whom it is asked of, and when again.
@@ -24,10 +27,10 @@ pub struct Fetch {
     pub wake_at: u64,
     /// Those who waited have been given an answer that has expired, if there is one.
     pub is_stale: bool,
-    /// Why those who waited were told that there is no answer.
-    pub failed: Option<Reason>,
+    /// Why those who waited were told that there is no answer, and in which words.
+    pub failed: Option<(Reason, String)>,
     /// Where answers may still come from: a port and an id on it.
-    pub asked: Vec<(usize, u16)>,
+    pub ways: Vec<(usize, u16)>,
 }
 
 /// A query that waits.
@@ -87,8 +90,8 @@ impl Fetches {
     /// Begins one for what no other fetches, and whose name has this hash.
     pub fn begin(
         &mut self,
-        wanted: Wanted,
-        name_hash: u64,
+        (wanted, name_hash): (Wanted, u64),
+        asked: Flushes,
         exchange: Exchange,
         waiters: Vec<Waiter>,
     ) -> FetchId {
@@ -103,12 +106,13 @@ impl Fetches {
             number,
             wanted,
             name_hash,
+            asked,
             waiters,
             exchange,
             wake_at: u64::MAX,
             is_stale: false,
             failed: None,
-            asked: Vec::new(),
+            ways: Vec::new(),
         });
         FetchId { place, number }
     }

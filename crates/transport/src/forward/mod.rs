@@ -20,6 +20,7 @@
 //! | `bootstrap` | where upstreams are that are given by name |
 //! | `body`, `replies` | what is made of answers |
 //! | `fairness` | who gives way where no place is left |
+//! | `why` | what clients are told when there is none |
 //!
 //! Deliberately absent: who may ask; the plan has decided that.
 
@@ -38,6 +39,7 @@ mod replies;
 mod stream;
 mod thread;
 mod wanted;
+mod why;
 
 pub use bootstrap::{Bootstrap, follow};
 pub use counters::ForwarderCounters;

@@ -339,7 +339,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             if let Some(known) = self.groups.get_mut(&fetch.wanted.group) {
                 fetch.exchange.abandon(&mut known.pool);
             }
-            self.fail(fetch.waiters, Reason::UpstreamFailed, now);
+            self.fail(fetch.waiters, Reason::UpstreamFailed, "", now);
         }
         self.replies.send();
     }

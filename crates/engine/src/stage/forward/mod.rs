@@ -6,10 +6,11 @@
 
 use crate::context::{Context, Flow, Verdict, reply};
 use crate::deferral::Fetched;
+use crate::epilogue::TEXT_BYTES_MAX;
 use crate::reason::Reason;
 use crate::zones::Forward;
 use std::ops::ControlFlow::Break;
-use zonda_cache::{Hit, Kind};
+use zonda_cache::{Hit, Key, Kind};
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
 
@@ -25,19 +26,45 @@ pub fn answer(cx: &mut Context<'_>, forward: &Forward) -> Flow {
     }
     let wants_recursion = cx.query.flags & flag::RD != 0;
     let key = forward.cache_key(cx.query, cx.name);
-    match forward.cache.find(&key, cx.now.monotonic_secs(), &mut cx.worker.body) {
+    let now_secs = cx.now.monotonic_secs();
+    let kept = forward.cache.find(&key, now_secs, &mut cx.worker.body);
+    match kept {
         // An expired one is given while nobody shall be asked for a newer one yet (rfc8767#5); one
         // that is due to be fetched anew is deferred to whoever does that, and gives it at once.
-        Some(hit) if !hit.refresh_due || !hit.is_stale && !wants_recursion => give_again(cx, &hit),
-        // It may be told what we have, but nobody is asked for it (rfc1034#4.3.1).
-        _ if !wants_recursion => reply(Rcode::REFUSED, Reason::NotRecursive),
-        _ => Break(Verdict::Defer(forward.number)),
+        Some(hit) if !hit.refresh_due || !hit.is_stale && !wants_recursion => {
+            return give_again(cx, &hit);
+        }
+        Some(hit) if !hit.is_stale => return Break(Verdict::Defer(forward.number)),
+        _ => {}
     }
+    match find_cut(cx, forward, &key, now_secs) {
+        Some(hit) => give_again(cx, &hit),
+        // It may be told what we have, but nobody is asked for it (rfc1034#4.3.1).
+        None if !wants_recursion => reply(Rcode::REFUSED, Reason::NotRecursive),
+        None => Break(Verdict::Defer(forward.number)),
+    }
+}
+
+/// The kept answer that a name above, within the zone, does not exist (rfc8020#2).
+#[inline(never)]
+fn find_cut(cx: &mut Context<'_>, forward: &Forward, key: &Key<'_>, now_secs: u32) -> Option<Hit> {
+    let apex = cx.zone.filter(|_| forward.nxdomain_cut)?.labels.max(1); // the root exists
+    let name = cx.name;
+    let above = (usize::from(apex)..name.label_count()).map(|labels| {
+        let label = name.label_count() - labels;
+        (name.as_wire().len() - name.suffix(label).len(), name.hash(label))
+    });
+    forward.cache.find_cut(key, above, now_secs, &mut cx.worker.body)
 }
 
 /// Writes a kept answer. One that does not fit is left out whole: the client comes back over TCP.
 #[inline]
 fn give_again(cx: &mut Context<'_>, hit: &Hit) -> Flow {
+    let rcode = Rcode(hit.flags & RCODE);
+    if hit.kind == Kind::Failure {
+        cx.text_bytes = hit.body_bytes;
+        return reply(rcode, Reason::CachedFailure);
+    }
     if hit.flags & flag::AD != 0 && !hit.is_stale {
         tell_authentic(cx); // an expired signature proves nothing
     }
@@ -45,12 +72,7 @@ fn give_again(cx: &mut Context<'_>, hit: &Hit) -> Flow {
     if cx.reply.append_body([body, &[], &[]], hit.counts).is_err() {
         cx.flags |= flag::TC;
     }
-    let reason = match hit.kind {
-        Kind::Failure => Reason::CachedFailure,
-        _ if hit.is_stale => Reason::Stale,
-        _ => Reason::Cached,
-    };
-    reply(Rcode(hit.flags & RCODE), reason)
+    reply(rcode, if hit.is_stale { Reason::Stale } else { Reason::Cached })
 }
 
 /// Tells a client that knows AD that what it gets was validated (rfc6840#5.8).
@@ -68,5 +90,7 @@ fn pass_on(cx: &mut Context<'_>, fetched: &Fetched<'_>) -> Flow {
     if cx.reply.append_body([fetched.body, &[], &[]], fetched.counts).is_err() {
         cx.flags |= flag::TC;
     }
+    cx.text_bytes = fetched.text.len().min(TEXT_BYTES_MAX);
+    cx.worker.body[..cx.text_bytes].copy_from_slice(&fetched.text[..cx.text_bytes]);
     reply(fetched.rcode, fetched.reason)
 }
