@@ -1,7 +1,7 @@
 //! Commands to the running server.
 
 use crate::cli::environment;
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use zonda_server::client::{ask, encoded};
@@ -131,6 +131,50 @@ impl Zones {
         match self.zone {
             Some(zone) => self.target.ask("GET", &format!("/v1/zones/{}", encoded(&zone))),
             None => self.target.ask("GET", &format!("/v1/zones?limit={}{after}", self.limit)),
+        }
+    }
+}
+
+/// Show or forget what is kept of a name that other servers answer for
+#[derive(Args)]
+pub struct Cache {
+    #[command(subcommand)]
+    command: CacheCommand,
+}
+
+/// What is done with the cache.
+#[derive(Subcommand)]
+enum CacheCommand {
+    /// Show the answers that are kept for a name
+    Show {
+        /// The name
+        name: String,
+        #[command(flatten)]
+        target: Target,
+    },
+    /// Forget the answers that are kept for a name
+    Flush {
+        /// The name
+        name: String,
+        /// Forget those for all names below it, too; "." is everything
+        #[arg(long)]
+        tree: bool,
+        #[command(flatten)]
+        target: Target,
+    },
+}
+
+impl Cache {
+    /// Shows or forgets.
+    pub fn run(self) -> ExitCode {
+        match self.command {
+            CacheCommand::Show { name, target } => {
+                target.ask("GET", &format!("/v1/cache?name={}", encoded(&name)))
+            }
+            CacheCommand::Flush { name, tree, target } => {
+                let tree = if tree { "?tree" } else { "" };
+                target.ask("DELETE", &format!("/v1/cache/{}{tree}", encoded(&name)))
+            }
         }
     }
 }

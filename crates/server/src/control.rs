@@ -1,5 +1,6 @@
 //! What the running server can be asked and told.
 
+use crate::cache_file::CacheFile;
 use crate::catalog::{Outcome, Scope};
 use crate::handover;
 use crate::listen::Sockets;
@@ -18,6 +19,7 @@ use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
 use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
+use zonda_transport::Clock;
 use zonda_transport::forward::{ForwarderCounters, Forwarders};
 use zonda_transport::tcp::TcpServer;
 use zonda_transport::udp::UdpCounters;
@@ -46,6 +48,10 @@ pub struct ControlParts {
     pub sockets: Vec<Sockets>,
     /// The query log, if there is one.
     pub query_log: Option<QueryLog>,
+    /// Tells the time as all threads do.
+    pub clock: Clock,
+    /// The file of the cache, if there is one.
+    pub cache_file: Option<Arc<CacheFile>>,
     /// Asks the server to stop.
     pub stop_request: mpsc::Sender<Stop>,
 }
@@ -81,6 +87,10 @@ pub struct Control {
     pub sockets: Vec<Sockets>,
     /// The query log, if there is one.
     pub query_log: Option<QueryLog>,
+    /// Tells the time as all threads do.
+    pub clock: Clock,
+    /// The file of the cache, if there is one.
+    pub cache_file: Option<Arc<CacheFile>>,
     stop_request: mpsc::Sender<Stop>,
     /// When the server started.
     pub started: Instant,
@@ -106,6 +116,8 @@ impl Control {
             threads: parts.threads,
             sockets: parts.sockets,
             query_log: parts.query_log,
+            clock: parts.clock,
+            cache_file: parts.cache_file,
             stop_request: parts.stop_request,
             started: Instant::now(),
             started_at: SystemTime::now(),
@@ -145,7 +157,13 @@ impl Control {
         let own = self.sockets.iter().flat_map(Sockets::descriptors);
         let all = own.chain(others.iter().copied()).chain([listener.as_fd()]);
         let all: Vec<OwnedFd> = all.map(|it| it.try_clone_to_owned()).collect::<io::Result<_>>()?;
-        handover::offer(listener, all, self.stop_request.clone())
+        let file = self.cache_file.clone();
+        let write_cache = move || {
+            if let Some(file) = &file {
+                file.write(); // so that the successor begins with what is kept now
+            }
+        };
+        handover::offer(listener, all, write_cache, self.stop_request.clone())
     }
 
     /// Reads the configuration and all changed zones anew. Blocks.

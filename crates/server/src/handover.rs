@@ -27,8 +27,8 @@ const RELEASE: u8 = b'R';
 /// What goes with the last descriptors, and with those before.
 const LAST: &[u8] = b"last";
 const MORE: &[u8] = b"more";
-/// How long the former process is waited for.
-const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// How long the former process is waited for. It writes its cache first.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// Why there is nothing to take over.
 #[derive(Debug)]
@@ -99,19 +99,31 @@ pub fn ask(config: &Config) -> Result<(Former, Vec<OwnedFd>), HandOverError> {
     receive().map_err(|error| HandOverError::Io(path, error))
 }
 
-/// Offers sockets to a successor that asks on `listener`; tells `stop` once one has taken over.
+/// Offers sockets to a successor that asks on `listener`; calls `prepare` before they are handed
+/// over, and tells `stop` once one has taken over.
 ///
 /// # Errors
 /// When no thread can be started for it.
-pub fn offer(listener: UnixListener, own: Vec<OwnedFd>, stop: Sender<Stop>) -> io::Result<()> {
-    let wait = move || wait_for_successor(&listener, &own, &stop);
+pub fn offer(
+    listener: UnixListener,
+    own: Vec<OwnedFd>,
+    prepare: impl Fn() + Send + 'static,
+    stop: Sender<Stop>,
+) -> io::Result<()> {
+    let wait = move || wait_for_successor(&listener, &own, &prepare, &stop);
     thread::Builder::new().name("hand-over".to_owned()).spawn(wait).map(drop)
 }
 
 /// Serves successors one after the other until one takes over.
-fn wait_for_successor(listener: &UnixListener, own: &[OwnedFd], stop: &Sender<Stop>) {
+fn wait_for_successor(
+    listener: &UnixListener,
+    own: &[OwnedFd],
+    prepare: &impl Fn(),
+    stop: &Sender<Stop>,
+) {
     loop {
-        match listener.accept().and_then(|(stream, _)| hand_over(stream, own)) {
+        let asked = listener.accept().inspect(|_| prepare());
+        match asked.and_then(|(stream, _)| hand_over(stream, own)) {
             Ok(true) => {
                 let _ = stop.blocking_send(Stop::TakenOver); // otherwise it is stopping already
                 return;

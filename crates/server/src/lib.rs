@@ -9,6 +9,7 @@
 //! Deliberately absent: what an answer is (engine), and the command line.
 
 mod admin;
+mod cache_file;
 mod catalog;
 mod check;
 pub mod client;

@@ -1,7 +1,9 @@
 //! The running server.
 
 use crate::admin;
+use crate::cache_file::{self, CacheFile};
 use crate::control::{Control, ControlParts, ReadConfig, Stop};
+use crate::forwards::KnownForward;
 use crate::handover::{self, HandOverError};
 use crate::listen::{self, Found, ListenError, Sockets};
 use crate::publish::Publisher;
@@ -236,6 +238,7 @@ impl Running {
         read_config: ReadConfig,
     ) -> Result<Self, ServeError> {
         let clock = Clock::start();
+        let cache_file = open_cache(&publisher, clock).map_err(ServeError::Start)?;
         let (failed, failures) = mpsc::channel(counters.len().max(1));
         let snapshot = Arc::clone(publisher.snapshot());
         let query_log = QueryLog::open(&publisher.config().query_log).map_err(ServeError::Start)?;
@@ -292,6 +295,8 @@ impl Running {
             threads,
             sockets,
             query_log,
+            clock,
+            cache_file,
             stop_request,
         });
         let failures = tokio::sync::Mutex::new(failures);
@@ -349,6 +354,8 @@ impl Running {
     /// Answers what was received, then stops.
     fn stop(self, runtime: &Runtime, how: tcp::Stop) {
         let is_handed_over = how == tcp::Stop::HandedOver;
+        let cache_file = self.control.cache_file.as_ref();
+        cache_file.inspect(|file| file.end()); // it is the successor's now, if there is one
         let deadline = Instant::now() + if is_handed_over { HANDED_OVER_MAX } else { STOP_MAX };
         let _ = self.stop_tcp.send(how);
         if !stop_workers(self.workers, deadline) {
@@ -370,7 +377,19 @@ impl Running {
             tracing::error!("a forwarder did not stop in time");
         }
         self.control.flush_query_log();
+        cache_file.filter(|_| !is_handed_over).inspect(|file| file.write());
     }
+}
+
+/// Reads the file of the cache, if there is one, and keeps it up to date from now on.
+fn open_cache(publisher: &Publisher, clock: Clock) -> io::Result<Option<Arc<CacheFile>>> {
+    let keys = &publisher.config().cache;
+    let Some(path) = keys.persist.clone() else { return Ok(None) };
+    let forwards = publisher.catalog().forwards();
+    let cache = Arc::clone(forwards.cache());
+    let sources: Vec<u32> = forwards.iter().map(KnownForward::group_number).collect();
+    cache_file::load(&path, &cache, &sources, publisher.seed(), clock);
+    CacheFile::keep(path, keys.persist_interval, cache, clock).map(Some)
 }
 
 /// The bounds of TCP as the transport reads them.

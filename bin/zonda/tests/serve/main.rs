@@ -4,6 +4,7 @@
 mod admin;
 mod answers;
 mod bounds;
+mod cache;
 mod connections;
 mod forward;
 mod hostile;

@@ -1,6 +1,6 @@
 //! Requests and their answers.
 
-use super::{metrics, upstreams};
+use super::{cache, metrics, upstreams};
 use crate::catalog::{KnownZone, Outcome};
 use crate::control::Control;
 use crate::query_log::Rfc3339;
@@ -34,7 +34,7 @@ pub async fn answer(
         return reply;
     }
     // Only a web page sends this header: one that some user of this machine looks at.
-    if request.method() == Method::POST && request.headers().contains_key(ORIGIN) {
+    if request.method() != Method::GET && request.headers().contains_key(ORIGIN) {
         return text(StatusCode::FORBIDDEN, "web pages cannot change anything here\n".into());
     }
     // Reloads read files, and even a list of zones takes a while when there are a million.
@@ -70,6 +70,14 @@ fn route(method: &Method, uri: &hyper::Uri, control: &Arc<Control>) -> Reply {
         ("GET", ["v1", "status"]) => json_reply(&status(control)),
         ("GET", ["v1", "stats"]) => json_reply(&metrics::summary(control)),
         ("GET", ["v1", "upstreams"]) => json_reply(&upstreams::list(control)),
+        ("GET", ["v1", "cache"]) => {
+            let name = parameter(query, "name").unwrap_or_default();
+            about_name(&name, |name| cache::show(name, control))
+        }
+        ("DELETE", ["v1", "cache", name]) => {
+            let tree = query.split('&').any(|pair| pair == "tree");
+            about_name(name, |name| cache::flush(name, tree, control))
+        }
         ("GET", ["v1", "zones"]) => zones(query, control),
         ("GET", ["v1", "zones", name]) => zone(name, control),
         ("POST", ["v1", "reload"]) => reload(query, control),
@@ -90,7 +98,8 @@ fn is_known(segments: &[&str]) -> bool {
         segments,
         ["metrics" | "health" | "ready"]
             | ["v1", "version" | "status" | "stats" | "upstreams" | "zones" | "reload" | "stop"]
-            | ["v1", "zones", _]
+            | ["v1", "cache"]
+            | ["v1", "zones" | "cache", _]
     )
 }
 
@@ -209,6 +218,14 @@ fn describe(zone: &KnownZone) -> Value {
         "loaded": zone.loaded.map(time),
         "error": zone.error.as_ref().map(ToString::to_string),
     })
+}
+
+/// What is to be told of, or done with, a name.
+fn about_name(given: &str, work: impl FnOnce(&Name) -> Value) -> Reply {
+    match given.parse::<Name>() {
+        Ok(name) if !given.is_empty() => json_reply(&work(&name)),
+        _ => text(StatusCode::BAD_REQUEST, "a name is needed, such as www.example.com\n".into()),
+    }
 }
 
 /// Reloads all that changed, or one zone.

@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::fmt::{Display, Write};
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::UNIX_EPOCH;
 use zonda_config::Config;
 use zonda_engine::counters::{Counter, Counters, LATENCY_BOUNDS, RCODES, TYPES};
@@ -379,6 +380,15 @@ fn upstream_times(page: &mut Page, all: &[KnownUpstream]) {
 
 /// What is in the cache and what happened to it.
 fn cache(page: &mut Page, control: &Control) {
+    let reason = |it: Reason| sum(&control.counters, |counters| &counters.reasons[it as usize]);
+    let missed =
+        |it: &Arc<ForwarderCounters>| it.fetched.get() + it.coalesced.get() + it.refused.get();
+    let name = "zonda_cache_queries_total";
+    page.metric(name, "counter", "Queries for names of others, by what the cache had for them.");
+    page.value(name, &[("found", "answer")], reason(Reason::Cached));
+    page.value(name, &[("found", "stale")], reason(Reason::Stale));
+    page.value(name, &[("found", "failure")], reason(Reason::CachedFailure));
+    page.value(name, &[("found", "nothing")], control.forwarders.iter().map(missed).sum::<u64>());
     let cache = Arc::clone(control.publisher().catalog().forwards().cache());
     let stats = cache.stats();
     page.single("zonda_cache_entries", "gauge", "Answers in the cache.", stats.entries);
@@ -389,6 +399,21 @@ fn cache(page: &mut Page, control: &Control) {
     page.single("zonda_cache_inserts_total", "counter", help, stats.inserts);
     let help = "Answers dropped from the cache to make room.";
     page.single("zonda_cache_evictions_total", "counter", help, stats.evictions);
+    cache_file(page, control);
+}
+
+/// What became of the file of the cache, if there is one.
+fn cache_file(page: &mut Page, control: &Control) {
+    let Some(file) = &control.cache_file else { return };
+    let counters = &file.counters;
+    let name = "zonda_cache_file_writes_total";
+    page.metric(name, "counter", "Attempts to write the file of the cache, by how they ended.");
+    page.value(name, &[("result", "written")], counters.written.load(Relaxed));
+    page.value(name, &[("result", "failed")], counters.failed.load(Relaxed));
+    let (name, at) = ("zonda_cache_file_timestamp_seconds", counters.written_at.load(Relaxed));
+    if at > 0 {
+        page.single(name, "gauge", "When the file of the cache was last written.", at);
+    }
 }
 
 fn process(page: &mut Page, control: &Control) {

@@ -2,6 +2,7 @@
 
 mod api;
 mod bind_statistics;
+mod cache;
 mod metrics;
 mod upstreams;
 

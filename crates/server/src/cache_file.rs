@@ -1,0 +1,215 @@
+//! The file that holds the cache while the server does not run.
+//!
+//! Read before the server answers; written by a thread of its own, so that nobody who answers or
+//! asks waits for the disk, and once more when the server ends or hands its sockets over. A file
+//! that is of no use is told of and costs a cold start, no more.
+//!
+//! Deliberately absent: its format, and how it is replaced at once (`zonda_cache::persist`).
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use zonda_cache::persist::{self, Clocks};
+use zonda_cache::{Cache, Flushes};
+use zonda_transport::Clock;
+use zonda_zone::{HashSeed, LookupName};
+
+/// How often it is told how far a large file was read.
+const TELL_INTERVAL: Duration = Duration::from_secs(5);
+/// Octets that are read at once.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Fills an empty cache from a file that another process wrote, with the answers of these sources.
+pub fn load(path: &Path, cache: &Cache, sources: &[u32], seed: HashSeed, clock: Clock) {
+    let start = Instant::now();
+    let file = match open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return, // the first start
+        Err(error) => return refuse(path, &error),
+    };
+    let mut name = LookupName::default();
+    let loaded = persist::read(cache, file, clocks(clock), |source, octets| {
+        name.set(octets, seed);
+        sources.contains(&source).then(|| name.hash(0))
+    });
+    match loaded {
+        Ok(count) => {
+            let (path, took) = (path.display(), start.elapsed());
+            tracing::info!("answers read from {path}: {count}, in {took:.1?}");
+        }
+        Err(error) => refuse(path, &error),
+    }
+}
+
+/// Opens a file that it is told of how far it was read.
+fn open(path: &Path) -> io::Result<BufReader<Progress>> {
+    let about = fs::metadata(path)?;
+    if !about.is_file() {
+        return Err(io::Error::other("not a regular file")); // a pipe could be waited for for ever
+    }
+    let (file, told) = (File::open(path)?, Instant::now());
+    let progress = Progress { file, path: path.to_owned(), size: about.len(), done: 0, told };
+    Ok(BufReader::with_capacity(BUFFER_BYTES, progress))
+}
+
+/// Tells that a file is of no use.
+fn refuse(path: &Path, error: &dyn std::error::Error) {
+    tracing::error!("{}: {error}; the server starts with an empty cache", path.display());
+}
+
+/// A file that is being read.
+struct Progress {
+    file: File,
+    path: PathBuf,
+    /// All its octets, and those that were read.
+    size: u64,
+    done: u64,
+    /// When it was last told.
+    told: Instant,
+}
+
+impl Read for Progress {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.file.read(buffer)?;
+        self.done += count as u64;
+        if self.told.elapsed() >= TELL_INTERVAL {
+            self.told = Instant::now();
+            let percent = 100 * self.done / self.size.max(1);
+            tracing::info!("reading {}: {percent} %", self.path.display());
+        }
+        Ok(count)
+    }
+}
+
+/// The file of a running server's cache.
+pub struct CacheFile {
+    path: PathBuf,
+    cache: Arc<Cache>,
+    clock: Clock,
+    /// What was in the cache when it was last written. Held while it is written: once at a time.
+    written: Mutex<Option<Content>>,
+    orders: Sender<Order>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// What happened so far.
+    pub counters: Counters,
+}
+
+/// What can be told of the file.
+#[derive(Default)]
+pub struct Counters {
+    /// How often it was written.
+    pub written: AtomicU64,
+    /// How often it could not be written.
+    pub failed: AtomicU64,
+    /// When it was last written, seconds since 1970; 0: never.
+    pub written_at: AtomicU64,
+}
+
+/// Tells whether a cache has changed: what was put in and what was taken out on demand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Content(u64, Flushes);
+
+/// What the thread is to do.
+enum Order {
+    Write,
+    End,
+}
+
+impl CacheFile {
+    /// Writes a cache to a file at every interval from now on.
+    ///
+    /// # Errors
+    /// When no thread can be had.
+    pub fn keep(
+        path: PathBuf,
+        interval: Duration,
+        cache: Arc<Cache>,
+        clock: Clock,
+    ) -> io::Result<Arc<Self>> {
+        let (orders, received) = channel();
+        let file = Arc::new(Self {
+            written: Mutex::new(Some(Content::of(&cache))),
+            path,
+            cache,
+            clock,
+            orders,
+            thread: Mutex::default(),
+            counters: Counters::default(),
+        });
+        let writer = Arc::clone(&file);
+        let work = move || writer.run(&received, interval);
+        let thread = thread::Builder::new().name("cache-file".to_owned()).spawn(work)?;
+        *file.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(file)
+    }
+
+    /// Writes when it is time to, or told to.
+    fn run(&self, orders: &Receiver<Order>, interval: Duration) {
+        loop {
+            match orders.recv_timeout(interval) {
+                Ok(Order::Write) | Err(RecvTimeoutError::Timeout) => self.write(),
+                Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Has the file written soon; does not wait for that.
+    pub fn write_soon(&self) {
+        let _ = self.orders.send(Order::Write); // if the thread has ended, so has the server
+    }
+
+    /// Writes the file, if there is anything new, and waits for it.
+    pub fn write(&self) {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let content = Content::of(&self.cache);
+        if *written == Some(content) {
+            return;
+        }
+        let (start, clocks) = (Instant::now(), clocks(self.clock));
+        let path = self.path.display();
+        match persist::save(&self.cache, &self.path, clocks) {
+            Ok(count) => {
+                *written = Some(content);
+                self.counters.written.fetch_add(1, Relaxed);
+                self.counters.written_at.store(clocks.unix_secs, Relaxed);
+                let took = start.elapsed();
+                tracing::debug!("answers written to {path}: {count}, in {took:.1?}");
+            }
+            Err(error) => {
+                self.counters.failed.fetch_add(1, Relaxed);
+                tracing::error!(
+                    "the cache cannot be written to {path}: {error}; the server must be able to \
+                     write to the directory of cache.persist"
+                );
+            }
+        }
+    }
+
+    /// Ends the thread, once it has written what it is writing.
+    pub fn end(&self) {
+        let _ = self.orders.send(Order::End);
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join(); // a panic was logged by its hook
+        }
+    }
+}
+
+impl Content {
+    /// What is in a cache now.
+    fn of(cache: &Cache) -> Self {
+        Self(cache.stats().inserts, cache.flushes())
+    }
+}
+
+/// The present, for a file.
+fn clocks(clock: Clock) -> Clocks {
+    let now = clock.now();
+    Clocks { now_secs: now.monotonic_secs(), unix_secs: now.unix_secs.into() }
+}
