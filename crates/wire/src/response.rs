@@ -167,6 +167,12 @@ fn skip_name(reader: &mut Reader<'_>) -> Option<()> {
 }
 
 impl RecordView<'_> {
+    /// Where its TTL begins in the message; it has four octets.
+    #[must_use]
+    pub fn ttl_at(&self) -> usize {
+        self.rdata_at - 6 // two octets of length stand between
+    }
+
     /// Appends the owner, uncompressed.
     ///
     /// # Errors
