@@ -12,7 +12,7 @@ use zonda_cache::policy::Limits;
 use zonda_cache::{Cache, Policy};
 use zonda_config::{CacheKeys, Config, ForwardKeys, ForwardZone, Host, Transport, Upstream};
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
-use zonda_streams::{Connections, Protocol, Tls};
+use zonda_streams::{Connections, Protocol, Tls, Url};
 use zonda_transport::forward::{self, Bootstrap, Group, Groups, Server};
 use zonda_upstream::Settings;
 
@@ -169,13 +169,15 @@ fn policy(keys: &CacheKeys) -> Policy {
 /// A server as forwarder threads see it. Where it is, if it is given by name, is looked up from now
 /// on.
 fn server(upstream: &Upstream, config: &ForwardZone) -> Server {
-    let tls = || {
-        let tls = Tls::new(&upstream.certificate_subject(), &config.trust);
-        Arc::new(tls.expect("the configuration was found to be sound"))
-    };
+    const SOUND: &str = "the configuration was found to be sound";
+    let subject = upstream.certificate_subject();
+    let tls = || Arc::new(Tls::new(&subject, &config.trust).expect(SOUND));
+    let url = || Url::new(&subject, upstream.port, &upstream.path).expect(SOUND);
     let protocol = match upstream.transport {
+        Transport::Udp | Transport::Tcp => Protocol::Tcp,
         Transport::Tls => Protocol::Tls(tls()),
-        Transport::Https | Transport::Quic | Transport::Udp | Transport::Tcp => Protocol::Tcp,
+        Transport::Https => Protocol::Https { tls: tls(), url: url() },
+        Transport::Quic => Protocol::Quic(tls()),
     };
     let over_udp = upstream.transport == Transport::Udp;
     let connections = match &upstream.host {

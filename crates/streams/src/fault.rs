@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use rustls::CertificateError;
 
@@ -22,8 +23,19 @@ pub enum Fault {
     Closed,
     /// No connection could be made in time, or nothing was heard for too long.
     Late,
-    /// The status of HTTP, when it is not 200.
-    Http(u16),
+    /// The status of HTTP is not 200.
+    Http {
+        /// Which it is.
+        status: u16,
+        /// How long the server wants to be left alone, if it says so.
+        rest: Option<Duration>,
+    },
+    /// HTTP brought something else than a message; its media type, perhaps shortened.
+    MediaType(String),
+    /// The server broke off this answer, with a code of HTTP/2 or of DNS over QUIC (rfc9250#4.3).
+    Aborted(u64),
+    /// The server broke the rules of this protocol.
+    Rules(&'static str),
     /// What came is no DNS message, or is not of the kind that was announced.
     Malformed,
     /// As many queries wait for this server as may.
@@ -57,7 +69,13 @@ impl fmt::Display for Fault {
             Self::Handshake(error) => write!(f, "the TLS handshake failed: {error}"),
             Self::Closed => f.write_str("the connection was closed"),
             Self::Late => f.write_str("the connection was silent for too long"),
-            Self::Http(status) => write!(f, "the answer had HTTP status {status}"),
+            Self::Http { status: status @ 300..400, .. } => {
+                write!(f, "HTTP status {status}: redirections are not followed")
+            }
+            Self::Http { status, .. } => write!(f, "HTTP status {status}"),
+            Self::MediaType(other) => write!(f, "what came over HTTP has the type {other:?}"),
+            Self::Aborted(code) => write!(f, "it broke off the answer, code {code}"),
+            Self::Rules(protocol) => write!(f, "it breaks the rules of {protocol}"),
             Self::Malformed => f.write_str("what came is no DNS message"),
             Self::Busy => f.write_str("too many queries wait for it"),
         }

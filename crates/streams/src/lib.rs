@@ -7,6 +7,10 @@
 //! | `pool` | the connections to one server: reused, opened, counted |
 //! | `session` | one connection, whatever its transport |
 //! | `stream` | TCP and TLS: many queries at a time over one stream |
+//! | `https` | HTTPS: many queries at a time over one HTTP/2 connection |
+//! | `quic` | QUIC: a stream for each query |
+//! | `usage` | how a connection is used, and whether it seems to be dead |
+//! | `verdict` | what was last found of a server's certificate |
 //! | `fault` | why a query over a connection has no answer |
 //!
 //! Everything runs on the caller's tokio runtime. A message goes in and comes out with the caller's
@@ -15,14 +19,18 @@
 //! Deliberately absent: whether an answer is believed, whom to ask instead, and when to ask again.
 
 mod fault;
+mod https;
 mod pool;
+mod quic;
 mod session;
 mod stream;
 mod target;
 mod tls;
+mod usage;
+mod verdict;
 
 pub use fault::{Distrust, Fault};
 pub use pool::{Connections, Counts};
 pub use session::Session;
-pub use target::{Protocol, Target};
+pub use target::{Protocol, Target, Url};
 pub use tls::{Pin, Tls, TlsError, Trust};

@@ -2,7 +2,8 @@
 //!
 //! A query takes the connection with the fewest that wait. When all have many, one more is opened
 //! beside them, and when there is none, everybody waits for the same dial. After a dial that
-//! failed, queries fail like it for a moment, so that a server that is gone is not besieged.
+//! failed, queries fail like it for a moment, so that a server that is gone is not besieged. One
+//! that wants to be left alone is left alone.
 //!
 //! Deliberately absent: how long a query may take; the caller drops the future.
 
@@ -33,6 +34,8 @@ const NEXT_AFTER: Duration = Duration::from_millis(250);
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
 /// The longest such time: a server that is back is asked within it.
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// The longest that a server is left alone because it wants to be.
+const REST_MAX: Duration = Duration::from_secs(300);
 /// How often a query is asked anew because its connection was closed under it: each server may
 /// close all that were idle at once.
 const CLOSED_MAX: usize = SESSIONS_MAX + 1;
@@ -59,6 +62,8 @@ struct State {
     dial: Option<watch::Receiver<Dialed>>,
     /// How the last dial failed, unless another one has succeeded since.
     failure: Option<DialFailure>,
+    /// What the server said when it wanted to be left alone, and until when.
+    rest: Option<(Fault, Instant)>,
 }
 
 /// What came of a dial; `None` while it is under way.
@@ -97,7 +102,8 @@ pub struct Counts {
     pub failed: u64,
     /// Queries over connections that were open already.
     pub reused: u64,
-    /// Why the last connection could not be opened, unless one was opened since.
+    /// Why the server is left alone; else why the last connection could not be opened, unless one
+    /// was opened since.
     pub fault: Option<Fault>,
 }
 
@@ -142,6 +148,19 @@ impl Connections {
     /// # Errors
     /// Why there is no answer.
     pub async fn ask(self: &Arc<Self>, query: &[u8]) -> Result<Vec<u8>, Fault> {
+        if let Some(fault) = self.lock().resting() {
+            return Err(fault);
+        }
+        let answer = self.ask_any(query).await;
+        if let Err(fault @ Fault::Http { rest: Some(rest), .. }) = &answer {
+            let until = Instant::now() + REST_MAX.min(*rest);
+            self.lock().rest = Some((fault.clone(), until));
+        }
+        answer
+    }
+
+    /// Asks over a connection that is open, or else over a new one.
+    async fn ask_any(self: &Arc<Self>, query: &[u8]) -> Result<Vec<u8>, Fault> {
         for _ in 0..CLOSED_MAX {
             let Some(session) = self.open_session() else { break };
             self.tallies.reused.fetch_add(1, Ordering::Relaxed);
@@ -163,7 +182,7 @@ impl Connections {
             resumed: read(&self.tallies.resumed),
             failed: read(&self.tallies.failed),
             reused: read(&self.tallies.reused),
-            fault: state.failure.as_ref().map(|failure| failure.fault.clone()),
+            fault: state.resting().or(state.failure.as_ref().map(|it| it.fault.clone())),
         }
     }
 
@@ -265,6 +284,12 @@ impl Connections {
 }
 
 impl State {
+    /// Why the server is left alone now.
+    fn resting(&self) -> Option<Fault> {
+        let (fault, _) = self.rest.as_ref().filter(|(_, until)| Instant::now() < *until)?;
+        Some(fault.clone())
+    }
+
     /// Why nobody may dial now.
     fn failed_now(&self) -> Option<Fault> {
         let failure = self.failure.as_ref().filter(|failure| Instant::now() < failure.until)?;

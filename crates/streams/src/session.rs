@@ -1,14 +1,23 @@
 //! One connection to a server, whatever its transport.
 
 use crate::fault::Fault;
+use crate::https::HttpsSession;
+use crate::quic::QuicSession;
 use crate::stream::StreamSession;
 use crate::target::{Protocol, Target};
+
+/// Octets of the longest message.
+pub(crate) const MESSAGE_BYTES_MAX: usize = u16::MAX as usize;
 
 /// A connection to a server. Dropping it closes it.
 #[derive(Debug)]
 pub enum Session {
     /// Over TCP or TLS.
     Stream(StreamSession),
+    /// Over HTTPS.
+    Https(HttpsSession),
+    /// Over QUIC.
+    Quic(QuicSession),
 }
 
 impl Session {
@@ -22,6 +31,10 @@ impl Session {
             Protocol::Tls(tls) => {
                 Ok(Self::Stream(StreamSession::open(target.address, Some(tls)).await?))
             }
+            Protocol::Https { tls, url } => {
+                Ok(Self::Https(HttpsSession::open(target.address, tls, url).await?))
+            }
+            Protocol::Quic(tls) => Ok(Self::Quic(QuicSession::open(target.address, tls).await?)),
         }
     }
 
@@ -34,6 +47,8 @@ impl Session {
     pub async fn ask(&self, query: &[u8]) -> Result<Vec<u8>, Fault> {
         match self {
             Self::Stream(session) => session.ask(query).await,
+            Self::Https(session) => session.ask(query).await,
+            Self::Quic(session) => session.ask(query).await,
         }
     }
 
@@ -41,6 +56,8 @@ impl Session {
     pub fn is_open(&self) -> bool {
         match self {
             Self::Stream(session) => session.is_open(),
+            Self::Https(session) => session.is_open(),
+            Self::Quic(session) => session.is_open(),
         }
     }
 
@@ -48,6 +65,8 @@ impl Session {
     pub fn waiting(&self) -> usize {
         match self {
             Self::Stream(session) => session.waiting(),
+            Self::Https(session) => session.waiting(),
+            Self::Quic(session) => session.waiting(),
         }
     }
 
@@ -55,6 +74,14 @@ impl Session {
     pub fn is_resumed(&self) -> bool {
         match self {
             Self::Stream(session) => session.is_resumed(),
+            Self::Https(session) => session.is_resumed(),
+            Self::Quic(session) => session.is_resumed(),
         }
     }
+}
+
+/// Puts an id into a message and returns the one that was there.
+pub(crate) fn replace_id(message: &mut [u8], id: [u8; 2]) -> Result<[u8; 2], Fault> {
+    let place = message.first_chunk_mut().ok_or(Fault::Malformed)?;
+    Ok(std::mem::replace(place, id))
 }

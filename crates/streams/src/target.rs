@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use http::Uri;
+
 use crate::tls::Tls;
 
 /// A server that is asked over connections.
@@ -21,6 +23,15 @@ pub enum Protocol {
     Tcp,
     /// DNS over TLS (rfc7858).
     Tls(Arc<Tls>),
+    /// DNS over HTTPS (rfc8484).
+    Https {
+        /// Whom to believe.
+        tls: Arc<Tls>,
+        /// What is asked for.
+        url: Url,
+    },
+    /// DNS over QUIC (rfc9250).
+    Quic(Arc<Tls>),
 }
 
 impl Protocol {
@@ -28,5 +39,20 @@ impl Protocol {
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         !matches!(self, Self::Tcp)
+    }
+}
+
+/// What is asked for over HTTPS.
+#[derive(Clone, Debug)]
+pub struct Url(pub(crate) Uri);
+
+impl Url {
+    /// The URL of a path, from its `/` on, on a host, a name or an address; nothing when there can
+    /// be no such URL.
+    #[must_use]
+    pub fn new(host: &str, port: u16, path: &str) -> Option<Self> {
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let port = if port == 443 { String::new() } else { format!(":{port}") };
+        format!("https://{host}{port}{path}").parse().ok().map(Self)
     }
 }

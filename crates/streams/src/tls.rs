@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use ring::digest::{SHA256, digest};
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -19,6 +20,8 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
+
+use crate::verdict::Witness;
 
 /// The SHA-256 hash of a public key in its certificate's form (SubjectPublicKeyInfo, rfc7469#2.4).
 pub type Pin = [u8; 32];
@@ -53,6 +56,8 @@ impl Trust {
 pub struct Tls {
     /// What its certificate must show, and what it is told to be asked as.
     name: ServerName<'static>,
+    /// What was last found of its certificate.
+    witness: Arc<Witness>,
     /// How TLS is spoken, without an application's protocol.
     config: Arc<ClientConfig>,
 }
@@ -91,23 +96,24 @@ impl Tls {
     pub fn new(name: &str, trust: &Trust) -> Result<Self, TlsError> {
         let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsError::Name)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .expect("the provider has ciphers for all versions that were built in");
-        let config = match trust {
+        let verifier: Arc<dyn ServerCertVerifier> = match trust {
             Trust::PublicRoots => {
                 let roots = webpki_roots::TLS_SERVER_ROOTS.to_vec();
-                builder.with_root_certificates(RootCertStore { roots }).with_no_client_auth()
+                verifier(RootCertStore { roots }, &provider)
             }
-            Trust::Roots(roots) => {
-                builder.with_root_certificates(store(roots)?).with_no_client_auth()
-            }
+            Trust::Roots(roots) => verifier(store(roots)?, &provider),
             Trust::Pins(pins) => {
-                let verifier = Arc::new(PinnedKeys { pins: pins.clone(), provider });
-                builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+                Arc::new(PinnedKeys { pins: pins.clone(), provider: Arc::clone(&provider) })
             }
         };
-        Ok(Self { name, config: Arc::new(config) })
+        let witness = Arc::new(Witness::new(verifier));
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .expect("the provider has ciphers for all versions that were built in")
+            .dangerous() // only because it is not for rustls to choose the verifier
+            .with_custom_certificate_verifier(Arc::clone(&witness) as _)
+            .with_no_client_auth();
+        Ok(Self { name, witness, config: Arc::new(config) })
     }
 
     /// What the certificate must show.
@@ -119,6 +125,26 @@ impl Tls {
     pub fn config(&self) -> &Arc<ClientConfig> {
         &self.config
     }
+
+    /// What was found of its certificate since the last call, if one was looked at.
+    pub(crate) fn take_verdict(&self) -> Option<Result<(), Error>> {
+        self.witness.take()
+    }
+
+    /// How TLS is spoken, for an application's protocol. Sessions are kept in common.
+    #[must_use]
+    pub fn config_for(&self, protocol: &[u8]) -> ClientConfig {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = vec![protocol.to_vec()];
+        config
+    }
+}
+
+/// Verifies that certificates lead to one of the roots.
+fn verifier(roots: RootCertStore, provider: &Arc<CryptoProvider>) -> Arc<WebPkiServerVerifier> {
+    WebPkiServerVerifier::builder_with_provider(roots.into(), Arc::clone(provider))
+        .build()
+        .expect("there is a root, and no revocation list that could be wrong")
 }
 
 /// Certificates as roots.

@@ -85,13 +85,16 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 fn outcome(fault: &Fault) -> Outcome {
     match fault {
         Fault::Certificate(_) => Outcome::Failed(Failure::Untrusted),
-        Fault::Http(status) => Outcome::Failed(Failure::Http(*status)),
-        Fault::Malformed => Outcome::Failed(Failure::Malformed),
+        Fault::Http { status, .. } => Outcome::Failed(Failure::Http(*status)),
+        Fault::MediaType(_) | Fault::Malformed | Fault::Rules(_) => {
+            Outcome::Failed(Failure::Malformed)
+        }
         Fault::NoAddress
         | Fault::Refused
         | Fault::Unreachable(_)
         | Fault::Handshake(_)
         | Fault::Closed
+        | Fault::Aborted(_)
         | Fault::Late
         | Fault::Busy => Outcome::Unreachable,
     }

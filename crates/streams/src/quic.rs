@@ -1,0 +1,206 @@
+//! Queries over QUIC: a stream for each (rfc9250).
+//!
+//! A query is sent under id 0, its length before it, and its stream ended; the answer comes the
+//! same way. Whoever gives up a query stops its stream. A server that breaks the rules loses the
+//! connection (rfc9250#4.3.3), but one that stops a query which has been sent whole does not: some
+//! do so that have read as much as its length says.
+//!
+//! Deliberately absent: 0-RTT, since what is sent with it can be sent again by others
+//! (rfc9250#4.5), and the round trip is spared by keeping connections open; responses in more than
+//! one message, which only zone transfers need.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::crypto::rustls::QuicClientConfig;
+use quinn::{
+    ClientConfig, Connection, ConnectionError, Endpoint, ReadError, ReadToEndError, RecvStream,
+    TransportConfig, TransportErrorCode, VarInt, WriteError,
+};
+use rustls::AlertDescription;
+use zonda_wire::query::HEADER_BYTES;
+
+use crate::fault::Fault;
+use crate::session::{MESSAGE_BYTES_MAX, replace_id};
+use crate::tls::Tls;
+use crate::usage::Usage;
+
+/// What TLS calls DNS over QUIC (rfc9250#4.1.1).
+const ALPN: &[u8] = b"doq";
+/// How long a connection stays open unused; servers may say less.
+const IDLE_MAX: Duration = Duration::from_secs(30);
+/// Octets of answers under way at a time, in all streams: a few of the largest.
+const WINDOW_BYTES: u32 = 1 << 20;
+/// Octets of a stream's answer, with its length.
+const STREAM_BYTES_MAX: usize = 2 + MESSAGE_BYTES_MAX;
+/// The peer has broken the rules: DOQ_PROTOCOL_ERROR (rfc9250#8.4).
+const PROTOCOL_ERROR: VarInt = VarInt::from_u32(2);
+/// A query is not waited for any more: DOQ_REQUEST_CANCELLED.
+const REQUEST_CANCELLED: VarInt = VarInt::from_u32(3);
+/// What is wrong with a server that says so little, so much, or something else.
+const RULES: Fault = Fault::Rules("DNS over QUIC");
+
+/// A QUIC connection.
+#[derive(Debug)]
+pub struct QuicSession {
+    connection: Connection,
+    usage: Usage,
+    /// TLS has resumed an earlier session.
+    is_resumed: bool,
+}
+
+impl QuicSession {
+    /// Connects.
+    ///
+    /// # Errors
+    /// Why there is no connection.
+    pub async fn open(address: SocketAddr, tls: &Tls) -> Result<Self, Fault> {
+        let any: IpAddr = match address {
+            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        // A port for each connection: whoever wants to disturb one has to guess it.
+        let endpoint = Endpoint::client((any, 0).into())?;
+        // What is left of an earlier connection. While two addresses are dialed at a time, one may
+        // get what was found for the other, which then errs in words and counters only.
+        let _ = tls.take_verdict();
+        let connecting = endpoint
+            .connect_with(client_config(tls), address, &tls.name().to_str())
+            .map_err(|_| Fault::Unreachable(io::ErrorKind::AddrNotAvailable))?;
+        match (connecting.await, tls.take_verdict()) {
+            (Ok(connection), verdict) => {
+                Ok(Self { connection, usage: Usage::new(), is_resumed: verdict.is_none() })
+            }
+            (Err(_), Some(Err(distrust))) => Err(distrust.into()),
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// See [`Session::ask`](crate::Session::ask).
+    pub async fn ask(&self, query: &[u8]) -> Result<Vec<u8>, Fault> {
+        let asked = self.usage.ask()?;
+        let len = u16::try_from(query.len()).map_err(|_| Fault::Malformed)?;
+        let mut query = query.to_vec();
+        let id = replace_id(&mut query, [0; 2])?;
+        let answer = self.exchange(&[&len.to_be_bytes(), &query[..]].concat()).await;
+        let answer = answer.and_then(|octets| read_answer(octets, id));
+        match answer {
+            Err(Fault::Rules(_)) => self.connection.close(PROTOCOL_ERROR, b""),
+            Err(Fault::Closed) => {}
+            _ => asked.answered(),
+        }
+        answer
+    }
+
+    /// Sends octets over a stream of their own, and returns all that comes back.
+    async fn exchange(&self, octets: &[u8]) -> Result<Vec<u8>, Fault> {
+        let streams = self.connection.open_bi().await;
+        let (mut sending, receiving) = streams.map_err(|_| Fault::Closed)?;
+        let mut receiving = Receiving(receiving);
+        sending.write_all(octets).await?;
+        let _ = sending.finish(); // only a stream that was stopped cannot be
+        Ok(receiving.0.read_to_end(STREAM_BYTES_MAX).await?)
+    }
+
+    /// See [`Session::is_open`](crate::Session::is_open).
+    pub fn is_open(&self) -> bool {
+        self.connection.close_reason().is_none() && self.usage.is_open()
+    }
+
+    /// See [`Session::waiting`](crate::Session::waiting).
+    pub fn waiting(&self) -> usize {
+        self.usage.waiting()
+    }
+
+    /// See [`Session::is_resumed`](crate::Session::is_resumed).
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+}
+
+/// How QUIC is spoken with a server. It may open no streams of its own (rfc9250#4.3.3).
+fn client_config(tls: &Tls) -> ClientConfig {
+    let crypto = QuicClientConfig::try_from(tls.config_for(ALPN))
+        .expect("the provider has the cipher that QUIC begins with");
+    let idle_max = IDLE_MAX.try_into().expect("seconds are few enough for QUIC");
+    let mut transport = TransportConfig::default();
+    transport
+        .max_concurrent_bidi_streams(0_u32.into())
+        .max_concurrent_uni_streams(0_u32.into())
+        .datagram_receive_buffer_size(None)
+        .receive_window(WINDOW_BYTES.into())
+        .max_idle_timeout(Some(idle_max));
+    let mut config = ClientConfig::new(Arc::new(crypto));
+    config.transport_config(Arc::new(transport));
+    config
+}
+
+/// The message of a whole stream, under another id than 0.
+fn read_answer(octets: Vec<u8>, id: [u8; 2]) -> Result<Vec<u8>, Fault> {
+    let (len, message) = octets.split_first_chunk::<2>().ok_or(RULES)?;
+    let mut message = message.to_vec();
+    let is_whole =
+        message.len() >= HEADER_BYTES && message.len() == usize::from(u16::from_be_bytes(*len));
+    match replace_id(&mut message, id) {
+        Ok([0, 0]) if is_whole => Ok(message),
+        _ => Err(RULES),
+    }
+}
+
+/// A stream that is stopped, when its answer is not waited for any more (rfc9250#4.3.1).
+struct Receiving(RecvStream);
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        let _ = self.0.stop(REQUEST_CANCELLED); // it may have ended
+    }
+}
+
+impl From<ConnectionError> for Fault {
+    fn from(error: ConnectionError) -> Self {
+        match error {
+            ConnectionError::TimedOut => Self::Late,
+            ConnectionError::TransportError(error) => match alert(error.code) {
+                Some(_) => Self::Handshake(rustls::Error::General(error.reason)),
+                None => Self::Rules("QUIC"),
+            },
+            ConnectionError::ConnectionClosed(close) => match alert(close.error_code) {
+                Some(alert) => Self::Handshake(rustls::Error::AlertReceived(alert)),
+                None => Self::Closed,
+            },
+            ConnectionError::VersionMismatch => Self::Rules("QUIC"),
+            _ => Self::Closed,
+        }
+    }
+}
+
+impl From<WriteError> for Fault {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Stopped(code) => Self::Aborted(code.into_inner()),
+            WriteError::ConnectionLost(error) => error.into(),
+            _ => Self::Closed,
+        }
+    }
+}
+
+impl From<ReadToEndError> for Fault {
+    fn from(error: ReadToEndError) -> Self {
+        match error {
+            ReadToEndError::TooLong => RULES,
+            ReadToEndError::Read(ReadError::Reset(code)) => Self::Aborted(code.into_inner()),
+            ReadToEndError::Read(ReadError::ConnectionLost(error)) => error.into(),
+            ReadToEndError::Read(_) => Self::Closed,
+        }
+    }
+}
+
+/// The alert of TLS in a code of QUIC.
+fn alert(code: TransportErrorCode) -> Option<AlertDescription> {
+    match u64::from(code) {
+        code @ 0x100..=0x1ff => Some((code as u8).into()),
+        _ => None,
+    }
+}

@@ -1,0 +1,116 @@
+//! How a connection is used: how many wait, since when nothing has come, when it was last of use.
+//!
+//! Deliberately absent: who waits for what; HTTP/2 and QUIC know that themselves.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use crate::fault::Fault;
+
+/// Most queries that wait at once: more than a zone lets wait for one server.
+const WAITING_MAX: usize = 1 << 14;
+/// A server that has left queries without any answer for so long is asked over another connection,
+/// if it is there at all: a host that went away says nothing.
+const STALLED_AFTER: Duration = Duration::from_millis(1500);
+/// After so long, the connection is closed.
+const DEAD_AFTER: Duration = Duration::from_secs(10);
+/// How often the time is looked at; what comes late by that matters to nobody.
+const WATCH_EVERY: Duration = Duration::from_secs(1);
+
+/// How a connection is used, shared by askers and the task that drives it.
+#[derive(Debug)]
+pub struct Usage(Mutex<State>);
+
+/// What is known at a moment.
+#[derive(Debug)]
+struct State {
+    /// Queries that wait.
+    waiting: usize,
+    /// Since when somebody waits, or has given up, and nothing has come.
+    silent_since: Option<Instant>,
+    /// When anything was last asked or answered.
+    used_at: Instant,
+    /// The server wants no more queries over it.
+    is_leaving: bool,
+}
+
+/// A query that waits; dropped without an answer, it was given up.
+pub struct Asked<'u>(&'u Usage);
+
+impl Usage {
+    /// Nobody waits yet.
+    pub fn new() -> Self {
+        let now = Instant::now();
+        Self(Mutex::new(State { waiting: 0, silent_since: None, used_at: now, is_leaving: false }))
+    }
+
+    /// Takes note of a query.
+    pub fn ask(&self) -> Result<Asked<'_>, Fault> {
+        let mut state = self.lock();
+        if state.waiting >= WAITING_MAX {
+            return Err(Fault::Busy);
+        }
+        state.waiting += 1;
+        state.used_at = Instant::now();
+        state.silent_since.get_or_insert_with(Instant::now);
+        Ok(Asked(self))
+    }
+
+    /// Takes note that the server wants no more queries over it.
+    pub fn leave(&self) {
+        self.lock().is_leaving = true;
+    }
+
+    /// Whether it is good for another query.
+    pub fn is_open(&self) -> bool {
+        let state = self.lock();
+        !state.is_leaving && state.silent_for() < STALLED_AFTER
+    }
+
+    /// Queries that wait for their answers.
+    pub fn waiting(&self) -> usize {
+        self.lock().waiting
+    }
+
+    /// Waits until the connection is dead, or was of no use for `idle_max`.
+    pub async fn ends(&self, idle_max: Duration) {
+        while !self.lock().is_due(idle_max) {
+            sleep(WATCH_EVERY).await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// How long nothing has come although somebody waited.
+    fn silent_for(&self) -> Duration {
+        self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Whether nothing is to be expected of it any more.
+    fn is_due(&self, idle_max: Duration) -> bool {
+        let is_idle = self.waiting == 0 && self.used_at.elapsed() >= idle_max;
+        is_idle || self.silent_for() >= DEAD_AFTER
+    }
+}
+
+impl Asked<'_> {
+    /// Takes note of its answer, or of the server's word that there is none.
+    pub fn answered(self) {
+        let mut state = self.0.lock();
+        state.used_at = Instant::now();
+        let others_wait = state.waiting > 1;
+        state.silent_since = others_wait.then_some(state.used_at);
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waiting -= 1;
+    }
+}
