@@ -108,8 +108,10 @@ section! {
 
     /// The servers. An address, with a port if that is not 53, is asked over UDP, and over TCP when
     /// an answer was truncated; `tcp://ADDRESS` over TCP from the first; `tls://ADDRESS#NAME` over
-    /// TLS, port 853, with a certificate for NAME or, without `#NAME`, for the address itself. With
-    /// `bootstrap`, a name can stand in place of any ADDRESS.
+    /// TLS, port 853, with a certificate for NAME or, without `#NAME`, for the address itself;
+    /// `quic://ADDRESS#NAME` likewise over QUIC, and `https://ADDRESS/PATH#NAME` over HTTPS, port
+    /// 443, where PATH is `dns-query` if none is given. With `bootstrap`, a name can stand in place
+    /// of any ADDRESS.
     to: Vec<Upstream>, like "192.0.2.1, 192.0.2.2:5353, tls://192.0.2.4#dns.example.net";
     /// The addresses of servers that know those of the servers that are given by name. They are
     /// asked over UDP, and again when the TTL is over.

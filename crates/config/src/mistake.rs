@@ -22,6 +22,8 @@ pub enum Mistake {
     BootstrapIsSelf(SocketAddr),
     /// One whose certificate could show nothing that it would be known by.
     NoCertificateName(String),
+    /// A path that no URL can have.
+    NoUrl(String),
     /// A file of certificates that cannot be used.
     Certificates(PathBuf, TlsError),
     /// A key about certificates where no server shows one.
@@ -53,11 +55,15 @@ impl fmt::Display for Mistake {
             Self::NoCertificateName(subject) => {
                 write!(f, "no certificate can be for `{subject}`; write the name that it shows")
             }
+            Self::NoUrl(path) => write!(f, "no URL can have the path `{path}`; write another one"),
             Self::Certificates(path, error) => {
                 write!(f, "{}: {error}; write the path of certificates in PEM form", path.display())
             }
             Self::NothingEncrypted(key) => {
-                write!(f, "`{key}` is about certificates, but no server is asked by `tls://`")
+                write!(
+                    f,
+                    "`{key}` is about certificates, but no server is asked over TLS, HTTPS or QUIC"
+                )
             }
             Self::TrustTwice => f.write_str(
                 "both `ca-file` and `pins` are set, but a pinned key needs no issuer; keep one",

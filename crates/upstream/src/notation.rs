@@ -9,7 +9,8 @@
 //! | `quic://192.0.2.5#dns.example.net` | QUIC (rfc9250) |
 //!
 //! A host may be an address or a name everywhere. The name behind `#` is the one that the
-//! certificate must show; without it, that is the host itself, name or address.
+//! certificate must show; without it, that is the host itself, name or address. `{?dns}` behind a
+//! path, which makes it the template that providers publish (rfc8484#4.1.1), is left out.
 //! An IPv6 address needs brackets only where a port follows.
 //!
 //! Deliberately absent: the look-up of a host that is given by name.
@@ -169,7 +170,7 @@ impl FromStr for Upstream {
         let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let path = match (transport, path) {
             (Transport::Https, "") => "/dns-query", // rfc8484#4.1.1 has it in its examples
-            (Transport::Https, path) => path,
+            (Transport::Https, path) => path.strip_suffix("{?dns}").unwrap_or(path),
             (_, "" | "/") => "",
             _ => return Err(NotationError::NoPath(transport)),
         };
@@ -308,6 +309,7 @@ mod tests {
             ("tls://dns.example.net:8853", Transport::Tls, 8853, "tls://dns.example.net:8853"),
             ("https://dns.example.net", Transport::Https, 443, "https://dns.example.net/dns-query"),
             ("https://[::1]:8443/q#a.b", Transport::Https, 8443, "https://[::1]:8443/q#a.b"),
+            ("https://a.example/q{?dns}", Transport::Https, 443, "https://a.example/q"),
             ("quic://192.0.2.5#a.example", Transport::Quic, 853, "quic://192.0.2.5#a.example"),
         ] {
             let upstream: Upstream = text.parse().unwrap();

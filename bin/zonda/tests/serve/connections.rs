@@ -1,5 +1,6 @@
 //! Names that servers answer for which are asked over connections, with Unbound as the server.
 
+use super::quic_server::QuicServer;
 use super::server::Server;
 use rcgen::{
     BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PublicKeyData, date_time_ymd,
@@ -13,11 +14,12 @@ use zonda_testkit::process::{Folder, Process, free_port, installed, start_on_fre
 use zonda_testkit::sign::{Denial, sign};
 use zonda_testkit::{Message, Question, ask};
 
-/// Unbound with `example.net` of its own, over UDP, TCP and TLS.
+/// Unbound with `example.net` of its own, over UDP, TCP, TLS and HTTPS.
 struct Unbound {
     _process: Process,
     address: SocketAddr,
     tls_port: u16,
+    https_port: u16,
     folder: Folder,
 }
 
@@ -36,7 +38,7 @@ impl Unbound {
     fn start(certificate: &Certificate, lines: &str) -> Self {
         let folder = Folder::new("unbound");
         certificate.write(&folder);
-        let tls_port = free_port();
+        let (tls_port, https_port) = (free_port(), free_port());
         let path = installed("unbound").expect("`make packages` installs unbound");
         let start = |folder: &Folder, port: u16| {
             let directory = folder.path().display();
@@ -44,7 +46,9 @@ impl Unbound {
                 "server:\n directory: \"{directory}\"\n chroot: \"\"\n username: \"\"\n pidfile: \
                  \"\"\n use-syslog: no\n logfile: \"\"\n do-daemonize: no\n module-config: \
                  iterator\n interface: 127.0.0.1@{port}\n interface: 127.0.0.1@{tls_port}\n \
-                 tls-port: {tls_port}\n tls-service-key: key.pem\n tls-service-pem: cert.pem\n \
+                 tls-port: {tls_port}\n interface: 127.0.0.1@{https_port}\n https-port: \
+                 {https_port}\n http-endpoint: /dns-query\n tls-service-key: key.pem\n \
+                 tls-service-pem: cert.pem\n \
                  local-zone: example.net redirect\n local-data: 'example.net 60 A 192.0.2.7'\n \
                  local-data: 'example.net 60 SOA ns host 1 2 3 4 5'\n {lines}\n\
                  remote-control:\n control-enable: no\n"
@@ -54,7 +58,7 @@ impl Unbound {
             command
         };
         let (process, address) = start_on_free_port("unbound", &folder, &["example.net"], start);
-        Self { _process: process, address, tls_port, folder }
+        Self { _process: process, address, tls_port, https_port, folder }
     }
 
     /// A path in its folder, as a configuration writes it.
@@ -107,14 +111,20 @@ fn pin(unbound: &Unbound) -> String {
 }
 
 #[test]
-fn queries_share_connections_over_tcp_and_tls() {
+fn queries_share_connections_over_tcp_tls_https_and_quic() {
     let unbound = Unbound::start(&SOUND, "");
-    let (address, tls_port) = (unbound.address, unbound.tls_port);
+    let quic_server = QuicServer::start(unbound.folder.path());
+    let quic = quic_server.address;
+    let Unbound { address, tls_port, https_port, .. } = unbound;
     let ca = unbound.file("ca.pem");
     for keys in [
         format!("to = \"tcp://{address}\""),
         format!("to = \"tls://127.0.0.1:{tls_port}#dns.example.net\"\nca-file = {ca}"),
         format!("to = \"tls://127.0.0.1:{tls_port}\"\npins = \"{}\"", pin(&unbound)),
+        format!("to = \"https://127.0.0.1:{https_port}#dns.example.net\"\nca-file = {ca}"),
+        format!("to = \"https://127.0.0.1:{https_port}\"\npins = \"{}\"", pin(&unbound)),
+        format!("to = \"quic://{quic}#dns.example.net\"\nca-file = {ca}"),
+        format!("to = \"quic://{quic}\"\npins = \"{}\"", pin(&unbound)),
     ] {
         let server = forwarder(&keys);
         (0..50).for_each(|number| expect(&server, number));

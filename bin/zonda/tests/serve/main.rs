@@ -9,6 +9,7 @@ mod connections;
 mod forward;
 mod hostile;
 mod names;
+mod quic_server;
 mod reload;
 mod server;
 mod start;

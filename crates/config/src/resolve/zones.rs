@@ -16,9 +16,9 @@ use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use toml::de::DeTable;
-use zonda_streams::{Tls, Trust};
+use zonda_streams::{Tls, Trust, Url};
+use zonda_upstream::Host;
 use zonda_upstream::pool::UPSTREAMS_MAX;
-use zonda_upstream::{Host, Upstream};
 use zonda_wire::Name;
 
 /// Reads all zones. They must not leave `root` or, if it is unset, the directory of the file that
@@ -85,13 +85,16 @@ fn trust(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) -> Option<Trust> {
         let mistake = Mistake::NothingEncrypted("trust-ad");
         reader.contradict(Some("trust-ad"), Contradiction::Servers(mistake));
     }
-    for subject in encrypted.map(Upstream::certificate_subject) {
-        if Tls::new(&subject, &trust).is_err() {
-            reader.contradict(
-                Some("to"),
-                Contradiction::Servers(Mistake::NoCertificateName(subject)),
-            );
-        }
+    for upstream in encrypted {
+        let subject = upstream.certificate_subject();
+        let mistake = if Tls::new(&subject, &trust).is_err() {
+            Mistake::NoCertificateName(subject)
+        } else if Url::new(&subject, upstream.port, &upstream.path).is_none() {
+            Mistake::NoUrl(upstream.path.clone())
+        } else {
+            continue;
+        };
+        reader.contradict(Some("to"), Contradiction::Servers(mistake));
     }
     Some(trust)
 }
