@@ -65,6 +65,8 @@ pub enum Problem {
     NotText,
     /// There is no access list of this name.
     UnknownList(String),
+    /// There is no `tls` statement of this name.
+    UnknownTls(String),
     /// What may be given once is given again.
     Twice(String, Place),
     /// Blocks or files within each other, or access lists, beyond what anybody writes.
@@ -78,7 +80,10 @@ impl fmt::Display for Problem {
             Self::Open(what) => write!(f, "the {what} that begins here does not end"),
             Self::Unreadable(path, error) => write!(f, "{}: {error}", in_one_line(path)),
             Self::NotText => f.write_str("this is not text in UTF-8"),
-            Self::UnknownList(name) => write!(f, "there is no acl \"{name}\""),
+            Self::UnknownList(name) => write!(f, "there is no acl \"{}\"", name.escape_debug()),
+            Self::UnknownTls(name) => {
+                write!(f, "there is no tls \"{}\"", name.escape_debug())
+            }
             Self::Twice(what, first) => write!(f, "{what} is given already, at {first}"),
             Self::TooMuch(what, most) => write!(f, "{what}: at most {most} can be read"),
         }

@@ -97,9 +97,7 @@ impl Gist {
     /// Whether it is as good as that of named, whose answer may have got less old.
     fn agrees_with(mut self, named: &Self) -> bool {
         for ((_, ttl), (_, known)) in self.answer.iter_mut().zip(&named.answer) {
-            // All that proves that a name does not exist is kept, and expires, together.
-            let is_shorter = self.rcode == "NXDOMAIN" && *ttl < *known;
-            *ttl = if is_shorter || ttl.abs_diff(*known) <= AGE_MAX { *known } else { *ttl };
+            *ttl = if ttl.abs_diff(*known) <= AGE_MAX { *known } else { *ttl };
         }
         self == *named
     }

@@ -69,9 +69,9 @@ const GROUPS: &[Group] = &[
         "sig-signing-nodes", "sig-signing-signatures", "sig-signing-type",
         "sig-validity-interval", "update-check-ksk", "update-quota",
     ]),
-    (Needless, "connections of HTTPS and TLS that are not there", &[
+    (Needless, "clients are answered over UDP and TCP only", &[
         "http", "http-listener-clients", "http-port", "http-streams-per-connection", "https-port",
-        "tls", "tls-port",
+        "tls-port",
     ]),
     (Differs, "answers are not validated, and AD is not set", &[
         "bindkeys-file", "disable-algorithms", "disable-ds-digests", "dnssec-accept-expired",

@@ -12,6 +12,7 @@ mod clauses;
 mod left;
 mod lexer;
 mod options;
+mod servers;
 mod sockets;
 mod statement;
 mod value;
@@ -45,6 +46,7 @@ pub fn import(path: &Path, read_file: ReadFile<'_>) -> Result<Import, ImportErro
         listeners: Vec::new(),
         zones: Vec::new(),
         zone_places: HashMap::new(),
+        certificate_names: HashMap::new(),
     };
     importer.configuration(top)?;
     Ok(importer.finish(path))
@@ -61,6 +63,8 @@ struct Importer<'s> {
     zones: Vec<Zone>,
     /// Where the zones of these names are.
     zone_places: HashMap<String, Place>,
+    /// What certificates must be for, by the name of the `tls` statement that says so.
+    certificate_names: HashMap<&'s str, Option<String>>,
 }
 
 /// A key of a section that exists once.
@@ -101,6 +105,7 @@ impl<'s> Importer<'s> {
         self.directory(&mut options)?;
         self.listeners(&mut options)?;
         self.statistics_channels(&mut top)?;
+        self.tls(&mut top)?;
         let defaults = self.zone_defaults(&mut options)?;
         for zone in zones {
             self.zone(zone, &defaults)?;

@@ -134,6 +134,28 @@ fn forwarders_of_the_options_are_for_all_names_that_no_zone_holds() {
 }
 
 #[test]
+fn servers_are_asked_over_tls_where_they_were() {
+    let text = "tls known { remote-hostname \"dns.example.net\"; prefer-server-ciphers yes; };
+        tls unknown { };
+        zone a { type forward; forward only; forwarders { 192.0.2.1; 192.0.2.2 tls known;
+        192.0.2.3 port 54 tls unknown; 2001:db8::1 tls ephemeral; }; };
+        zone b { type forward; forward only; forwarders port 8853 tls known { 192.0.2.1; }; };";
+    has(
+        &toml(text),
+        &[
+            "    \"tls://192.0.2.2#dns.example.net\",",
+            "    \"tls://192.0.2.3:54\",",
+            "    \"tls://2001:db8::1\",",
+            "to = [\"tls://192.0.2.1:8853#dns.example.net\"]",
+        ],
+    );
+    assert_eq!(left(text).len(), 3);
+    let error = imported(&[("/etc/bind/named.conf", "options { forwarders { ::1 tls t; }; };")]);
+    let expected = "/etc/bind/named.conf:1:32: there is no tls \"t\"";
+    assert_eq!(error.unwrap_err().to_string(), expected);
+}
+
+#[test]
 fn access_lists_keep_their_names_and_their_order() {
     let text = "
 acl office { 192.0.2.0/24; 10/8; };

@@ -6,14 +6,8 @@ use super::statement::{Cursor, Statement};
 use super::{Importer, value};
 use crate::document::Effect;
 use crate::error::{ImportError, Place, Problem};
-use std::net::{IpAddr, SocketAddr};
 use std::path::{Component, Path, PathBuf};
 use zonda_wire::Name;
-
-/// The port of DNS.
-const DNS_PORT: u16 = 53;
-/// Servers that a zone can be forwarded to.
-const SERVERS_MAX: usize = 64;
 
 /// A zone to be written.
 pub struct Zone {
@@ -306,42 +300,6 @@ impl<'s> Importer<'s> {
         let zone = Zone { name: name.to_owned(), origin: place.clone(), source, access };
         self.zones.push(zone);
         Ok(())
-    }
-
-    /// Reads servers and their ports.
-    fn servers(&mut self, mut cursor: Cursor<'s>) -> Result<Vec<String>, ImportError> {
-        let mut port = DNS_PORT;
-        if cursor.passes("port") {
-            port = cursor.parsed("a port")?;
-        }
-        let for_all_tls = cursor.passes("tls");
-        if for_all_tls {
-            cursor.word("the name of a `tls` statement")?;
-        }
-        let list = cursor.block("`{`")?;
-        cursor.end()?;
-        let mut servers = Vec::new();
-        for statement in list {
-            let mut server = statement.cursor();
-            let address: IpAddr = server.parsed("the address of a server")?;
-            let port = if server.passes("port") { server.parsed("a port")? } else { port };
-            let over_tls = server.passes("tls");
-            if over_tls {
-                server.word("the name of a `tls` statement")?;
-            }
-            server.end()?;
-            if over_tls || for_all_tls {
-                self.leave(server, Effect::Lost, "servers are asked over UDP and TCP only");
-            } else if servers.len() == SERVERS_MAX {
-                self.leave(server, Effect::Lost, "a zone has at most 64 servers");
-            } else {
-                servers.push(match port {
-                    DNS_PORT => address.to_string(),
-                    port => SocketAddr::new(address, port).to_string(),
-                });
-            }
-        }
-        Ok(servers)
     }
 }
 

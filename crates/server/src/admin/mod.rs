@@ -277,3 +277,24 @@ async fn connection(stream: Box<dyn Stream>, interface: Interface, control: Arc<
         .serve_connection(TokioIo::new(stream), service);
     let _ = served.await; // a client that goes away or sends rubbish is no event
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn statistics_are_for_this_machine_and_for_the_networks_that_are_configured() {
+        let network = Network { address: "192.0.2.0".parse().unwrap(), prefix: 24 };
+        let interface = Interface::BindStatistics { clients: [network].into() };
+        for (client, expected) in [
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("192.0.2.7", true),
+            ("192.0.3.7", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(interface.is_for(client.parse().ok()), expected, "{client}");
+        }
+    }
+}
