@@ -1,13 +1,12 @@
 //! Names that other servers answer for.
 
 use super::server::{Server, ask_once, wait_until, zone};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_testkit::process::Folder;
-use zonda_testkit::{Message, Peer, PeerKind, Question, Zonda, ask};
+use zonda_testkit::upstream::{Record, Reply, Rule, always, say, wait, when};
+use zonda_testkit::{Message, Peer, PeerKind, Question, Upstream, Zonda, ask};
 
 /// A server for `.` with these keys of `[zone.forward]`, and a zone of its own.
 struct Forwarder {
@@ -54,63 +53,14 @@ fn recursive(name: &str, rtype: &str) -> Question {
     Question::new(name, rtype).recursive().edns(1232)
 }
 
-/// A server that does what the test says with each query, over UDP.
-struct Scripted {
-    address: SocketAddr,
-    asked: Arc<AtomicUsize>,
+/// What an upstream does that answers with the address 192.0.2.`octet`.
+fn answers(octet: u8) -> [Rule; 1] {
+    [always().then([say(Reply::address(octet))])]
 }
 
-impl Scripted {
-    /// `script` makes messages of the number of a query and its octets.
-    fn start(script: impl Fn(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Self {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let address = socket.local_addr().unwrap();
-        let asked = Arc::<AtomicUsize>::default();
-        let counted = Arc::clone(&asked);
-        thread::spawn(move || {
-            let mut query = [0; 4096];
-            while let Ok((len, client)) = socket.recv_from(&mut query) {
-                let number = counted.fetch_add(1, Ordering::SeqCst);
-                for message in script(number, &query[..len]) {
-                    let _ = socket.send_to(&message, client);
-                }
-            }
-        });
-        Self { address, asked }
-    }
-
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
-    }
-}
-
-/// An upstream that can be switched off and on again.
-fn switched(octet: u8) -> (Scripted, Arc<AtomicBool>) {
-    let is_on = Arc::new(AtomicBool::new(true));
-    let switch = Arc::clone(&is_on);
-    let script = move |_: usize, query: &[u8]| match is_on.load(Ordering::SeqCst) {
-        true => vec![answer(query, octet, 60)],
-        false => Vec::new(),
-    };
-    (Scripted::start(script), switch)
-}
-
-/// A failure in place of an answer.
-fn failure(query: &[u8], rcode: u8) -> Vec<u8> {
-    let mut message = answer(query, 0, 0);
-    message.truncate(message.len() - 16);
-    message[3] = 0x80 | rcode;
-    message[7] = 0;
-    message
-}
-
-/// An answer to a query: an A record with this last octet, that lives for `ttl` seconds.
-fn answer(query: &[u8], octet: u8, ttl: u8) -> Vec<u8> {
-    let name = query[12..].iter().position(|octet| *octet == 0).unwrap();
-    let mut message = query[..12 + name + 5].to_vec();
-    message[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
-    message.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, ttl, 0, 4, 192, 0, 2, octet]);
-    message
+/// What an upstream does that has this response code for everything.
+fn fails(rcode: u8) -> [Rule; 1] {
+    [always().then([say(Reply::rcode(rcode))])]
 }
 
 /// The data of the only record of an answer.
@@ -159,7 +109,7 @@ fn answers_of_a_real_server_are_passed_on_and_kept() {
 #[test]
 fn a_dead_upstream_costs_a_client_less_than_300_ms() {
     let dead = UdpSocket::bind("127.0.0.1:0").unwrap(); // receives, and says nothing
-    let alive = Scripted::start(|_, query| vec![answer(query, 7, 60)]);
+    let alive = Upstream::start(answers(7));
     let forwarder = Forwarder::start(&[dead.local_addr().unwrap(), alive.address], "");
     for number in 0..20 {
         let start = Instant::now();
@@ -177,7 +127,7 @@ fn a_client_is_told_why_there_is_no_answer() {
     assert!((300..2000).contains(&start.elapsed().as_millis()), "{:?}", start.elapsed());
     assert_eq!(reply.rcode_text(), "SERVFAIL");
     assert_eq!(extended_error(&reply), Some(22));
-    let refusing = Scripted::start(|_, query| vec![failure(query, 5)]);
+    let refusing = Upstream::start(fails(5));
     let forwarder = Forwarder::start(&[refusing.address], "");
     let start = Instant::now();
     let reply = forwarder.ask("www.example.net", "A");
@@ -187,10 +137,8 @@ fn a_client_is_told_why_there_is_no_answer() {
 
 #[test]
 fn an_expired_answer_is_given_when_no_newer_can_be_had() {
-    let once = Scripted::start(|number, query| match number {
-        0 => vec![answer(query, 7, 1)],
-        _ => Vec::new(),
-    });
+    let briefly = Reply::empty().answer(Record::address(7).ttl(1));
+    let once = Upstream::start([when(|asked| asked.number == 0).then([say(briefly)])]);
     let keys = "timeout = \"2s\"\nstale-after = \"200 ms\"";
     let forwarder = Forwarder::start(&[once.address], keys);
     assert_eq!(data(&forwarder.ask("www.example.net", "A")), "192.0.2.7");
@@ -206,10 +154,8 @@ fn an_expired_answer_is_given_when_no_newer_can_be_had() {
 
 #[test]
 fn equal_questions_wait_for_one_answer_together() {
-    let slow = Scripted::start(|_, query| {
-        thread::sleep(Duration::from_millis(60)); // less than after what it would be asked again
-        vec![answer(query, 7, 60)]
-    });
+    // Less than after what it would be asked again.
+    let slow = Upstream::start([always().then([wait(60..61), say(Reply::address(7))])]);
     let forwarder = Forwarder::start(&[slow.address], "");
     let address = forwarder.zonda.address;
     let clients: Vec<_> = (0..20)
@@ -225,81 +171,8 @@ fn equal_questions_wait_for_one_answer_together() {
 }
 
 #[test]
-fn what_is_not_the_answer_to_the_question_is_not_believed() {
-    let hostile = Scripted::start(|_, query| {
-        let right = answer(query, 7, 60);
-        let with = |at: usize, change: fn(u8) -> u8| {
-            let mut wrong = answer(query, 66, 60);
-            wrong[at] = change(wrong[at]);
-            wrong
-        };
-        vec![
-            with(0, |id| id ^ 1),
-            with(2, |flags| flags & 0x7f),  // a query
-            with(14, |_| b'x'),             // another name
-            with(right.len() - 19, |_| 28), // another type
-            right[..11].to_vec(),
-            right.clone(),
-            with(0, |id| id), // too late
-        ]
-    });
-    let forwarder = Forwarder::start(&[hostile.address], "");
-    assert_eq!(data(&forwarder.ask("www.example.net", "A")), "192.0.2.7");
-    assert_eq!(data(&forwarder.ask("www.example.net", "A")), "192.0.2.7");
-    assert_eq!(hostile.asked(), 1);
-}
-
-#[test]
-fn an_upstream_that_flattens_case_or_knows_no_edns_is_asked_again_without() {
-    let plain = Scripted::start(|_, query| {
-        if query[11] != 0 {
-            let mut message = query[..12].to_vec();
-            message[2..12].copy_from_slice(&[0x81, 0x81, 0, 0, 0, 0, 0, 0, 0, 0]); // FORMERR
-            return vec![message];
-        }
-        let mut message = answer(query, 7, 60);
-        message[12..].make_ascii_lowercase();
-        vec![message]
-    });
-    let forwarder = Forwarder::start(&[plain.address], "");
-    assert_eq!(data(&forwarder.ask("www.example.net", "A")), "192.0.2.7");
-    assert!(plain.asked() <= 3, "{}", plain.asked());
-}
-
-#[test]
-fn a_truncated_answer_is_asked_for_over_tcp() {
-    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = tcp.local_addr().unwrap();
-    let udp = UdpSocket::bind(address).unwrap();
-    thread::spawn(move || {
-        let mut query = [0; 4096];
-        while let Ok((len, client)) = udp.recv_from(&mut query) {
-            let mut message = answer(&query[..len], 66, 60);
-            message[2] |= 2;
-            let _ = udp.send_to(&message, client);
-        }
-    });
-    thread::spawn(move || {
-        use std::io::{Read, Write};
-        for stream in tcp.incoming() {
-            let mut stream = stream.unwrap();
-            let mut len = [0; 2];
-            stream.read_exact(&mut len).unwrap();
-            let mut query = vec![0; usize::from(u16::from_be_bytes(len))];
-            stream.read_exact(&mut query).unwrap();
-            let message = answer(&query, 7, 60);
-            let framed = [&(message.len() as u16).to_be_bytes(), &message[..]].concat();
-            // Octet by octet, as a slow server would.
-            framed.iter().for_each(|octet| stream.write_all(&[*octet]).unwrap());
-        }
-    });
-    let forwarder = Forwarder::start(&[address], "");
-    assert_eq!(data(&forwarder.ask("www.example.net", "A")), "192.0.2.7");
-}
-
-#[test]
 fn forwarding_takes_one_flag() {
-    let upstream = Scripted::start(|_, query| vec![answer(query, 7, 60)]);
+    let upstream = Upstream::start(answers(7));
     let to = upstream.address.to_string();
     let own = zone(1);
     let zonda =
@@ -312,11 +185,10 @@ fn forwarding_takes_one_flag() {
 
 #[test]
 fn one_of_two_upstreams_that_falls_silent_costs_no_query_and_is_soon_forgotten() {
-    let (first, switch) = switched(1);
-    let (second, _) = switched(2);
+    let (first, second) = (Upstream::start(answers(1)), Upstream::start(answers(2)));
     let forwarder = Forwarder::start(&[first.address, second.address], "policy = \"in-order\"");
     forwarder.times(0..200);
-    switch.store(false, Ordering::SeqCst);
+    first.now_does([]);
     let start = Instant::now();
     let slowest = forwarder.times(200..400).into_iter().max().unwrap();
     assert!(slowest < Duration::from_millis(500), "{slowest:?}");
@@ -324,7 +196,7 @@ fn one_of_two_upstreams_that_falls_silent_costs_no_query_and_is_soon_forgotten()
     let mut times = forwarder.times(400..800);
     times.sort();
     assert!(times[395] < Duration::from_millis(50), "p99: {:?}", times[395]);
-    switch.store(true, Ordering::SeqCst);
+    first.now_does(answers(1));
     let asked = first.asked();
     let mut number = 800;
     wait_until("the first to be preferred again", || {
@@ -337,10 +209,9 @@ fn one_of_two_upstreams_that_falls_silent_costs_no_query_and_is_soon_forgotten()
 
 #[test]
 fn a_query_in_three_hundred_that_is_lost_is_not_seen_by_clients() {
-    let lossy = Scripted::start(|number, query| match number % 300 {
-        7 => Vec::new(),
-        _ => vec![answer(query, 7, 60)],
-    });
+    let is_lost = when(|asked| asked.number % 300 == 7).then([]);
+    let [answered] = answers(7);
+    let lossy = Upstream::start([is_lost, answered]);
     let forwarder = Forwarder::start(&[lossy.address], "");
     let slowest = forwarder.times(0..1500).into_iter().max().unwrap();
     assert!(slowest < Duration::from_millis(300), "{slowest:?}");
@@ -349,13 +220,11 @@ fn a_query_in_three_hundred_that_is_lost_is_not_seen_by_clients() {
 
 #[test]
 fn upstreams_that_were_all_dead_are_found_to_be_back() {
-    let (first, first_switch) = switched(1);
-    let (second, second_switch) = switched(2);
+    let (first, second) = (Upstream::start(answers(1)), Upstream::start(answers(2)));
     let keys = "timeout = \"400 ms\"";
     let forwarder = Forwarder::start(&[first.address, second.address], keys);
     forwarder.times(0..50);
-    let switch = |on| [&first_switch, &second_switch].map(|it| it.store(on, Ordering::SeqCst));
-    switch(false);
+    [&first, &second].iter().for_each(|it| it.now_does([]));
     let start = Instant::now();
     let mut number = 0;
     while start.elapsed() < Duration::from_secs(5) {
@@ -367,7 +236,7 @@ fn upstreams_that_were_all_dead_are_found_to_be_back() {
     }
     let kept = data(&forwarder.ask("name1.example.net", "A"));
     assert!(kept.starts_with("192.0.2."), "what is kept is given, but not {kept}");
-    switch(true);
+    [&first, &second].iter().for_each(|it| it.now_does(answers(3)));
     let start = Instant::now();
     wait_until("an answer", || forwarder.ask("dead0.example.net", "A").rcode_text() == "NOERROR");
     assert!(start.elapsed() < Duration::from_secs(7), "{:?}", start.elapsed());
@@ -375,8 +244,8 @@ fn upstreams_that_were_all_dead_are_found_to_be_back() {
 
 #[test]
 fn a_failure_of_one_upstream_is_made_good_by_another() {
-    let failing = Scripted::start(|_, query| vec![failure(query, 2)]);
-    let sound = Scripted::start(|_, query| vec![answer(query, 7, 60)]);
+    let failing = Upstream::start(fails(2));
+    let sound = Upstream::start(answers(7));
     let forwarder = Forwarder::start(&[failing.address, sound.address], "policy = \"in-order\"");
     let slowest = forwarder.times(0..200).into_iter().max().unwrap();
     assert!(slowest < Duration::from_millis(200), "{slowest:?}");
@@ -385,7 +254,7 @@ fn a_failure_of_one_upstream_is_made_good_by_another() {
 
 #[test]
 fn a_failure_is_remembered_for_a_while() {
-    let failing = Scripted::start(|_, query| vec![failure(query, 2)]);
+    let failing = Upstream::start(fails(2));
     let forwarder = Forwarder::start(&[failing.address], "");
     wait_until("the failure to be told as one of before", || {
         let reply = forwarder.ask("www.example.net", "A");
@@ -396,7 +265,7 @@ fn a_failure_is_remembered_for_a_while() {
 
 #[test]
 fn what_is_known_of_upstreams_is_told() {
-    let upstream = Scripted::start(|_, query| vec![answer(query, 7, 60)]);
+    let upstream = Upstream::start(answers(7));
     let address = upstream.address;
     let keys = format!("[[zone]]\nname = \".\"\nforward.to = \"{address}\"");
     let server = Server::start(&[], &keys);
@@ -421,7 +290,8 @@ fn what_is_known_of_upstreams_is_told() {
 
 #[test]
 fn a_popular_answer_is_fetched_anew_before_it_expires() {
-    let upstream = Scripted::start(|_, query| vec![answer(query, 7, 5)]);
+    let briefly = Reply::empty().answer(Record::address(7).ttl(5));
+    let upstream = Upstream::start([always().then([say(briefly)])]);
     let keys = format!("[[zone]]\nname = \".\"\nforward.to = \"{}\"", upstream.address);
     let server = Server::start(&[], &keys);
     wait_until("it is fetched anew", || {
@@ -435,7 +305,7 @@ fn a_popular_answer_is_fetched_anew_before_it_expires() {
 #[test]
 fn where_nobody_listens_the_next_upstream_is_asked_at_once() {
     let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let sound = Scripted::start(|_, query| vec![answer(query, 7, 60)]);
+    let sound = Upstream::start(answers(7));
     let forwarder = Forwarder::start(&[closed, sound.address], "policy = \"in-order\"");
     let mut times = forwarder.times(0..100);
     times.sort();
