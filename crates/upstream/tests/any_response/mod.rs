@@ -21,6 +21,10 @@ pub fn check_any(octets: &[u8]) {
     };
     let _ = check(&other, octets);
     let Ok(response) = Response::parse(octets) else { return };
+    for record in response.records() {
+        let ttl = octets[record.ttl_at()..].first_chunk().map(|ttl| u32::from_be_bytes(*ttl));
+        assert!(ttl == Some(record.ttl) || ttl > Some(i32::MAX as u32) && record.ttl == 0);
+    }
     let id = u16::from_be_bytes([octets[0], octets[1]]);
     let question = response.question();
     let sent = Sent { id, question, mixed_case: false, edns: false, cookie: None, stream: true };
