@@ -62,8 +62,8 @@ struct State {
     dial: Option<watch::Receiver<Dialed>>,
     /// How the last dial failed, unless another one has succeeded since.
     failure: Option<DialFailure>,
-    /// What the server said when it wanted to be left alone, and until when.
-    rest: Option<(Fault, Instant)>,
+    /// What the server last did instead of answering, unless it has answered since.
+    refusal: Option<Refusal>,
 }
 
 /// What came of a dial; `None` while it is under way.
@@ -78,6 +78,14 @@ struct DialFailure {
     until: Instant,
     /// How long that was.
     backoff: Duration,
+}
+
+/// What a server did instead of answering.
+#[derive(Debug)]
+struct Refusal {
+    fault: Fault,
+    /// It is left alone before.
+    until: Instant,
 }
 
 /// Counted since the start.
@@ -102,8 +110,8 @@ pub struct Counts {
     pub failed: u64,
     /// Queries over connections that were open already.
     pub reused: u64,
-    /// Why the server is left alone; else why the last connection could not be opened, unless one
-    /// was opened since.
+    /// Why the last connection could not be opened, unless one was opened since; else what the
+    /// server last did instead of answering, unless it has answered since.
     pub fault: Option<Fault>,
 }
 
@@ -148,13 +156,20 @@ impl Connections {
     /// # Errors
     /// Why there is no answer.
     pub async fn ask(self: &Arc<Self>, query: &[u8]) -> Result<Vec<u8>, Fault> {
-        if let Some(fault) = self.lock().resting() {
-            return Err(fault);
-        }
+        let was_refused = match &self.lock().refusal {
+            Some(refusal) if Instant::now() < refusal.until => return Err(refusal.fault.clone()),
+            refusal => refusal.is_some(),
+        };
         let answer = self.ask_any(query).await;
-        if let Err(fault @ Fault::Http { rest: Some(rest), .. }) = &answer {
-            let until = Instant::now() + REST_MAX.min(*rest);
-            self.lock().rest = Some((fault.clone(), until));
+        match &answer {
+            Ok(_) if was_refused => self.lock().refusal = None,
+            Ok(_) => {}
+            Err(fault) => {
+                if let Some(rest) = rest(fault) {
+                    let until = Instant::now() + rest;
+                    self.lock().refusal = Some(Refusal { fault: fault.clone(), until });
+                }
+            }
         }
         answer
     }
@@ -175,6 +190,8 @@ impl Connections {
     /// What was done so far.
     pub fn counts(&self) -> Counts {
         let state = self.lock();
+        let failed = state.failure.as_ref().map(|failure| &failure.fault);
+        let refused = state.refusal.as_ref().map(|refusal| &refusal.fault);
         let read = |tally: &AtomicU64| tally.load(Ordering::Relaxed);
         Counts {
             open: state.sessions.iter().filter(|(_, session)| session.is_open()).count() as u64,
@@ -182,7 +199,7 @@ impl Connections {
             resumed: read(&self.tallies.resumed),
             failed: read(&self.tallies.failed),
             reused: read(&self.tallies.reused),
-            fault: state.resting().or(state.failure.as_ref().map(|it| it.fault.clone())),
+            fault: failed.or(refused).cloned(),
         }
     }
 
@@ -284,12 +301,6 @@ impl Connections {
 }
 
 impl State {
-    /// Why the server is left alone now.
-    fn resting(&self) -> Option<Fault> {
-        let (fault, _) = self.rest.as_ref().filter(|(_, until)| Instant::now() < *until)?;
-        Some(fault.clone())
-    }
-
     /// Why nobody may dial now.
     fn failed_now(&self) -> Option<Fault> {
         let failure = self.failure.as_ref().filter(|failure| Instant::now() < failure.until)?;
@@ -301,5 +312,17 @@ impl State {
         let before = self.failure.take();
         let backoff = before.map_or(BACKOFF_MIN, |it| (2 * it.backoff).min(BACKOFF_MAX));
         self.failure = Some(DialFailure { fault, until: Instant::now() + backoff, backoff });
+    }
+}
+
+/// How long a server is left alone that did this instead of answering; nothing when it may not have
+/// done anything.
+fn rest(fault: &Fault) -> Option<Duration> {
+    match fault {
+        Fault::Http { rest, .. } => Some(rest.unwrap_or_default().min(REST_MAX)),
+        Fault::MediaType(_) | Fault::Malformed | Fault::Aborted(_) | Fault::Rules(_) => {
+            Some(Duration::ZERO)
+        }
+        _ => None,
     }
 }

@@ -316,6 +316,21 @@ async fn a_server_that_wants_to_be_left_alone_is_left_alone() {
 }
 
 #[tokio::test]
+async fn what_a_server_did_instead_of_answering_is_told_until_it_answers() {
+    let server = Server::start(|number, query| match number {
+        0 => Act::Respond(vec![(":status", "302"), ("location", "https://a.example/")], Vec::new()),
+        _ => Act::Respond(vec![MESSAGE], answer(query, 300)),
+    })
+    .await;
+    let connections = server.connections();
+    let moved = Fault::Http { status: 302, rest: None };
+    assert_eq!(connections.ask(&query(0)).await, Err(moved.clone()));
+    assert_eq!(connections.counts().fault, Some(moved));
+    assert_answers(&connections.ask(&query(1)).await.unwrap(), 1);
+    assert_eq!(connections.counts().fault, None);
+}
+
+#[tokio::test]
 async fn a_connection_is_left_when_nothing_comes_over_it() {
     let server = Server::start(|number, query| match number {
         0 => Act::Wait,
