@@ -10,6 +10,9 @@ use crate::client::Question;
 
 /// How long the last answers are waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How far the client falls behind before it begins a new schedule: on a machine that does much
+/// else it would send more at once than buffers hold.
+const BEHIND_MAX: Duration = Duration::from_millis(10);
 /// How long a receive call waits before it is seen whether all has come.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -68,13 +71,14 @@ pub fn ask_at_pace(
     let total = Arc::new(AtomicUsize::new(usize::MAX));
     let expected = Arc::clone(&total);
     let receiver = thread::spawn(move || receive_all(&receiving, start, &expected));
-    let mut sent = Vec::new();
+    let (mut sent, mut due) = (Vec::new(), Duration::ZERO);
     for (number, question) in questions.into_iter().enumerate() {
         let id = u16::try_from(number).expect("an id for each question");
-        let due = gap * u32::from(id);
         thread::sleep(due.saturating_sub(start.elapsed()));
-        sent.push(start.elapsed());
+        let at = start.elapsed();
+        sent.push(at);
         let _ = socket.send(&question.to_bytes(id)); // what is not sent is lost
+        due = (due + gap).max(at.saturating_sub(BEHIND_MAX));
     }
     total.store(sent.len(), Ordering::Relaxed);
     let received = receiver.join().expect("the receiver does not panic");
