@@ -2,6 +2,7 @@
 
 use crate::check::CheckProblem;
 use crate::file::FileProblem;
+use crate::hosts::HostsProblem;
 use crate::json::JsonProblem;
 use std::fmt;
 use std::path::Path;
@@ -60,6 +61,8 @@ pub enum Problem {
     File(FileProblem),
     /// A JSON zone.
     Json(JsonProblem),
+    /// A hosts file.
+    Hosts(HostsProblem),
     /// How records fit together.
     Check(CheckProblem),
 }
@@ -218,6 +221,7 @@ impl fmt::Display for Problem {
         match self {
             Self::File(problem) => problem.fmt(f),
             Self::Json(problem) => problem.fmt(f),
+            Self::Hosts(problem) => problem.fmt(f),
             Self::Check(problem) => problem.fmt(f),
         }
     }
@@ -232,6 +236,12 @@ impl From<FileProblem> for Problem {
 impl From<JsonProblem> for Problem {
     fn from(problem: JsonProblem) -> Self {
         Self::Json(problem)
+    }
+}
+
+impl From<HostsProblem> for Problem {
+    fn from(problem: HostsProblem) -> Self {
+        Self::Hosts(problem)
     }
 }
 

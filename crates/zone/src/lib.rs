@@ -1,4 +1,4 @@
-//! Zone data: master files, JSON zones, semantic checks, lookup, immutable snapshots.
+//! Zone data: master files, JSON zones, hosts files, semantic checks, lookup, immutable snapshots.
 //!
 //! Text becomes [`Records`]; records become a snapshot that the answer path reads.
 //!
@@ -8,6 +8,7 @@ pub mod check;
 pub mod diagnostic;
 pub mod disk;
 pub mod file;
+pub mod hosts;
 pub mod json;
 pub mod lookup_name;
 pub mod order;

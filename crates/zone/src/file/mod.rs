@@ -37,7 +37,7 @@ use zonda_wire::{Name, Type};
 const UNCLOSED_MAX: u32 = 100;
 
 /// The byte order mark that some editors put before UTF-8.
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+pub(crate) const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// What a reader may do.
 #[derive(Clone, Debug)]

@@ -111,7 +111,7 @@ impl Snippet {
     const OCTETS_MAX: usize = 60;
 
     /// The beginning of a text.
-    pub(super) fn new(text: &[u8]) -> Self {
+    pub(crate) fn new(text: &[u8]) -> Self {
         let shown = &text[..text.len().min(Self::OCTETS_MAX)];
         let mut printable = String::from_utf8_lossy(shown).into_owned();
         if shown.len() < text.len() {
