@@ -12,6 +12,7 @@
 //! | `query` | the query that an upstream gets |
 //! | `check` | whether a message answers what was sent, and what to do when it does not |
 //! | `answer` | the records of an answer that belong to the question |
+//! | `rebinding` | addresses that names of the Internet should not have |
 //!
 //! Deliberately absent: sockets, clocks, threads, randomness, and the cache. Times are nanoseconds
 //! of a clock that the caller chooses, and arguments.
@@ -73,6 +74,7 @@ pub mod notation;
 mod outcome;
 pub mod pool;
 pub mod query;
+pub mod rebinding;
 pub mod rtt;
 
 pub use admission::{Admission, Ticket};
