@@ -30,6 +30,8 @@ impl Config {
         }
         self.zones = next.zones;
         self.forwards = next.forwards;
+        self.special_names = next.special_names;
+        self.overrides = next.overrides;
         self.answers = next.answers;
         self.edns = next.edns;
         self.identity = next.identity;

@@ -1,5 +1,9 @@
 //! What can be wrong with a configuration, where, and what to write instead.
 
+mod local;
+
+pub use local::LocalMistake;
+
 use crate::mistake::Mistake;
 use crate::section::{Key, Section};
 use std::fmt;
@@ -111,6 +115,8 @@ pub enum Contradiction {
     ForwardWithoutName,
     /// Servers to forward to that cannot be asked.
     Servers(Mistake),
+    /// What concerns forwarded zones and what they leave to this server.
+    Local(LocalMistake),
     /// A `directory` with `name`.
     DirectoryWithName,
     /// A second zone of the same name.
@@ -195,11 +201,11 @@ impl fmt::Display for Contradiction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SourceCount(0) => f.write_str(
-                "the zone has no source; write `file`, `json`, `directory` or `forward`",
+                "the zone has no source; write `file`, `json`, `directory`, `hosts` or `forward`",
             ),
             Self::SourceCount(_) => f.write_str(
-                "the zone has several sources; keep one of `file`, `json`, `directory`, \
-                     `forward`",
+                "the zone has several sources; keep one of `file`, `json`, `directory`, `hosts`, \
+                     `forward` (`hosts` may stand beside `forward`)",
             ),
             Self::ZoneWithoutName => {
                 f.write_str("a master file is of one zone; write its `name = \"example.com\"`")
@@ -209,6 +215,7 @@ impl fmt::Display for Contradiction {
                  `name = \".\"` for all that no other zone holds",
             ),
             Self::Servers(mistake) => mistake.fmt(f),
+            Self::Local(mistake) => mistake.fmt(f),
             Self::DirectoryWithName => {
                 f.write_str("the files of a `directory` name its zones; remove `name`")
             }

@@ -8,7 +8,7 @@ use crate::value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, PinnedKey, ServerAddress, Size, Toggle, Token,
     Value, Version,
 };
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use zonda_upstream::{Policy, Upstream};
@@ -20,6 +20,8 @@ pub const SECTIONS: &[&Section] = &[
     &ListenKeys::SECTION,
     &ZoneKeys::SECTION,
     &ForwardKeys::SECTION,
+    &SpecialNames::SECTION,
+    &OVERRIDE,
     &ACCESS,
     &Tcp::SECTION,
     &Answers::SECTION,
@@ -80,12 +82,14 @@ section! {
 }
 
 section! {
-    /// A zone: a name and a source of answers. Give exactly one source: `file`, `json`, `directory`
-    /// or `forward`. `--zone NAME=FILE` (else `ZONDA_ZONE="NAME=FILE,NAME=FILE"`) adds zones, and
-    /// replaces zones of the same name here; a FILE that ends in `.json` is read as `json`.
+    /// A zone: a name and a source of answers. Give exactly one source: `file`, `json`,
+    /// `directory`, `hosts` or `forward`; only `hosts` and `forward` go together.
+    /// `--zone NAME=FILE` (else `ZONDA_ZONE="NAME=FILE,NAME=FILE"`) adds zones, and replaces zones
+    /// of the same name here; a FILE that ends in `.json` is read as `json`.
     pub struct ZoneKeys: Array "zone", Reload;
 
-    /// The name of its apex. Goes with `file` and `forward`, and with `json` to pick one zone.
+    /// The name of its apex. Goes with `file`, `hosts` and `forward`, and with `json` to pick one
+    /// zone.
     name: Option<Name>, like "example.com";
     /// A master file (rfc1035#5).
     file: Option<PathBuf>, like "zones/example.com.zone";
@@ -94,6 +98,9 @@ section! {
     /// A directory in which every `NAME.zone` and `NAME.json` is a zone of that name. They are
     /// picked up as they appear, change and vanish.
     directory: Option<PathBuf>, like "zones";
+    /// A file of addresses and their names, such as `/etc/hosts`, inside the zone's name. It may
+    /// lie anywhere, and is always watched. With `forward`, what it lacks is forwarded.
+    hosts: Option<PathBuf>, like "/etc/hosts";
     /// Who is answered from here, after the listener let the query pass; as in `[[listen]]`.
     /// Unset: everyone, but for zones with `forward`: they are for clients with loopback, private
     /// and link-local addresses, so that no stranger can make the server ask others.
@@ -130,6 +137,15 @@ section! {
     /// different names. Those that do not answer are passed over; a server that is slow today, or
     /// has lost a query, is helped out by another in any case.
     policy: Policy = "fastest";
+    /// Names that are not forwarded, nor any below them, as if the zone did not hold them: another
+    /// zone that does answers, else they are REFUSED.
+    except: Vec<Name>, like "internal.example.com";
+    /// Keep answers from clients that hold a loopback, private or link-local address: by giving one
+    /// to a name of the Internet, its owner has browsers talk to machines behind a firewall (DNS
+    /// rebinding). Such an answer is passed on empty, with extended error 15.
+    rebinding_protection: bool = "false";
+    /// Names that may have such addresses nevertheless, and all below them.
+    private_names: Vec<Name>, like "plex.direct, home.example.com";
     /// Queries that may wait for one server at a time, for each thread that asks.
     outstanding_max: u32 = "100000", from "1" to "100000";
     /// After how long without answer a client gets SERVFAIL. An answer is waited for twice as long,
@@ -139,7 +155,45 @@ section! {
     stale_after: Duration = "1800 ms", from "0 ms" to "1m";
 }
 
-/// The one section whose keys the user names; each is a list to read as `Vec<AccessRule>`.
+section! {
+    /// Names that mean something only on the local network or on the machine, such as `localhost`,
+    /// `home.arpa` or `168.192.in-addr.arpa`. Where `.` is forwarded, they are answered here,
+    /// unless there is a zone for them or for names above them.
+    pub struct SpecialNames: Table "special-names", Reload;
+
+    /// Those that are forwarded like any other, with all below them; `.` stands for all.
+    forward: Vec<Name>, like "home.arpa, 168.192.in-addr.arpa";
+    /// More names that do not exist, nor any below them. Those that are reserved for tests and
+    /// examples are forwarded unless they stand here.
+    answer: Vec<Name>, like "test, example";
+}
+
+/// Names that have other addresses here; each is a list to read as `Vec<IpAddr>`.
+pub const OVERRIDE: Section = Section {
+    name: "override",
+    kind: Kind::Open,
+    takes: Takes::Reload,
+    doc: &[
+        " Names that have other addresses here than in the DNS, for clients of the zones that are",
+        " forwarded. They have no records of other types.",
+    ],
+    keys: &[Key {
+        name: "NAME",
+        doc: &[
+            " The name, in quotes; `\"*.example.com\"` stands for all names below `example.com`",
+            " that have no line of their own, but not for itself.",
+        ],
+        default: None,
+        example: Some("192.0.2.7, 2001:db8::7"),
+        range: None,
+        form: <IpAddr as Value>::form,
+        shape: <IpAddr as Value>::SHAPE,
+        many: true,
+        secret: false,
+    }],
+};
+
+/// A section whose keys the user names; each is a list to read as `Vec<AccessRule>`.
 pub const ACCESS: Section = Section {
     name: "access",
     kind: Kind::Open,

@@ -23,13 +23,16 @@ mod reference;
 mod resolve;
 mod section;
 mod socket;
+mod special;
 mod unknown;
 mod value;
 
 pub use access::{Access, Action, Network, Rule};
 pub use changes::Changes;
 pub use effective::Effective;
-pub use error::{Advice, ConfigError, Contradiction, Origin, Problem, Suggestion, Warning};
+pub use error::{
+    Advice, ConfigError, Contradiction, LocalMistake, Origin, Problem, Suggestion, Warning,
+};
 pub use keys::{
     Answers, CacheKeys, Edns, ForwardKeys, Identity, Log, Metrics, QueryLog, RateLimit, SECTIONS,
     Tcp,
@@ -45,7 +48,7 @@ pub use value::{
 pub use zonda_streams::Trust;
 pub use zonda_upstream::{Host, Transport, Upstream};
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +63,10 @@ pub struct Config {
     pub zones: Vec<Zone>,
     /// Zones that other servers answer for; none has the name of another zone.
     pub forwards: Vec<ForwardZone>,
+    /// Zones that are answered at home where `.` is forwarded, in lower case; none twice.
+    pub special_names: Vec<Name>,
+    /// Names that have other addresses here, in lower case; none twice.
+    pub overrides: Vec<Override>,
     /// Answers of other servers that are kept.
     pub cache: CacheKeys,
     /// Whether the files of single zones are watched; those of directories always are.
@@ -131,6 +138,15 @@ pub struct ForwardZone {
     pub access: Arc<Access>,
 }
 
+/// A name that has other addresses here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Override {
+    /// The name, perhaps of a wildcard.
+    pub name: Name,
+    /// All of its addresses; at least one.
+    pub addresses: Vec<IpAddr>,
+}
+
 /// Where the data of zones are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Source {
@@ -153,6 +169,13 @@ pub enum Source {
         /// The directory.
         path: PathBuf,
     },
+    /// Addresses and their names, in front of what is forwarded if the zone is.
+    Hosts {
+        /// The zone's apex.
+        name: Name,
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl Source {
@@ -160,7 +183,10 @@ impl Source {
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
-            Self::File { path, .. } | Self::Json { path, .. } | Self::Directory { path } => path,
+            Self::File { path, .. }
+            | Self::Json { path, .. }
+            | Self::Directory { path }
+            | Self::Hosts { path, .. } => path,
         }
     }
 }

@@ -3,11 +3,12 @@
 mod access;
 mod admin;
 mod listeners;
+mod local;
 mod zones;
 
 use crate::access::Action;
 use crate::error::{Advice, Origin, Warning};
-use crate::keys::Top;
+use crate::keys::{SpecialNames, Top};
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
@@ -26,6 +27,8 @@ pub(crate) fn resolve<'a>(
     let listeners = listeners::read(layers, session, &mut lists, workers);
     let root = top.as_ref().and_then(|top| top.root.clone());
     let (zones, forwards) = zones::read(layers, session, &mut lists, root, &listeners);
+    let special_names = local::special_names(&mut open::<SpecialNames>(layers, session));
+    let overrides = local::overrides(layers, session);
     let cache = section::<CacheKeys>(layers, session);
     let first = listeners.first().map(|(listener, _)| listener.address);
     let (tcp, answers, edns) =
@@ -42,6 +45,8 @@ pub(crate) fn resolve<'a>(
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
         zones,
         forwards,
+        special_names: special_names?,
+        overrides,
         cache: cache?,
         watch: top.watch,
         watch_interval: top.watch_interval,

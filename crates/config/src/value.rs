@@ -2,7 +2,7 @@
 
 use crate::section::Shape;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zonda_streams::Pin;
@@ -132,6 +132,16 @@ impl Value for PathBuf {
 impl Value for SocketAddr {
     fn form() -> String {
         "an IP address and a port, such as \"192.0.2.1:53\" or \"[2001:db8::1]:53\"".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        text.parse().ok()
+    }
+}
+
+impl Value for IpAddr {
+    fn form() -> String {
+        "an IP address such as \"192.0.2.1\" or \"2001:db8::1\"".into()
     }
 
     fn from_text(text: &str) -> Option<Self> {

@@ -115,7 +115,8 @@ fn the_sample_with_its_comments_removed_is_sound() {
         })
         // of sources and tokens a file must choose one
         .filter(|line| {
-            !["json =", "directory =", "token =", "root ="].iter().any(|key| line.starts_with(key))
+            let others = ["json =", "directory =", "hosts =", "token =", "root ="];
+            !others.iter().any(|key| line.starts_with(key))
         })
         // these must be there, or need servers that are given by name
         .filter(|line| {

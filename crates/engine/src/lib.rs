@@ -151,7 +151,7 @@ impl Prepared {
                 let key = forward.cache_key(&self.query, &self.name);
                 self.touched = forward.cache.touch(&key);
             }
-            Source::Unavailable => {}
+            Source::Local(_) | Source::Excepted | Source::Unavailable => {}
         }
     }
 

@@ -29,6 +29,8 @@ macro_rules! reasons {
 reasons! {
     /// The records asked for exist.
     Answered = "answered",
+    /// The name has other records here than in the DNS, as the configuration says.
+    Overridden = "overridden",
     /// The name exists, records of the type do not.
     NoData = "nodata",
     /// The name does not exist.
@@ -53,6 +55,8 @@ reasons! {
     Forwarded = "forwarded",
     /// The records came from another server before, and have expired; nothing newer could be had.
     Stale = "stale",
+    /// The records hold an address of a local network, which the name should not have.
+    Blocked = "blocked",
     /// Other servers would have to be asked, but the client wants no recursion.
     NotRecursive = "not_recursive",
     /// No other server answered in time.
@@ -90,6 +94,8 @@ impl Reason {
     #[must_use]
     pub fn ede(self, rcode: Rcode) -> Option<Ede> {
         match self {
+            Self::Overridden => Some(Ede::FORGED_ANSWER),
+            Self::Blocked => Some(Ede::BLOCKED),
             Self::Stale if rcode == Rcode::NXDOMAIN => Some(Ede::STALE_NXDOMAIN_ANSWER),
             Self::Stale => Some(Ede::STALE_ANSWER),
             Self::NoZone | Self::NotRecursive => Some(Ede::NOT_AUTHORITATIVE),
@@ -111,6 +117,8 @@ impl Reason {
         match self {
             Self::Stale => "expired; no newer answer could be had",
             Self::NotRecursive => "not kept, and no recursion is desired",
+            Self::Overridden => "the configuration gives this name other addresses",
+            Self::Blocked => "the answer held an address of a local network",
             Self::AccessRefused => "an access list refuses this client",
             Self::ZoneUnavailable => "the zone could not be loaded",
             Self::UpstreamBusy => "too many queries wait for an answer",

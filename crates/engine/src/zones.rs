@@ -5,6 +5,7 @@
 //!   replaced copies the list of chunks and one chunk, whatever the number of zones.
 
 use crate::access::AccessList;
+use crate::reason::Reason;
 use std::sync::Arc;
 use zonda_cache::Cache;
 use zonda_wire::query::flag;
@@ -34,6 +35,10 @@ pub enum Source {
     Data(Arc<Zone>),
     /// Other servers.
     Forward(Arc<Forward>),
+    /// This server, so that others are not asked.
+    Local(Arc<Local>),
+    /// Nobody: the names are kept from being forwarded, and no other zone holds them.
+    Excepted,
     /// Nothing yet: the data could not be loaded, so that every answer is SERVFAIL.
     Unavailable,
 }
@@ -46,6 +51,25 @@ pub struct Forward {
     pub cache: Arc<Cache>,
     /// Whether nothing is asked for below a name that is known not to exist (rfc8020).
     pub nxdomain_cut: bool,
+    /// Names that they are not asked for; the first that has a name answers.
+    pub overlays: Vec<Overlay>,
+}
+
+/// What a server that forwards answers itself.
+pub struct Local {
+    /// The data.
+    pub zone: Arc<Zone>,
+    /// Names that come before them; the first that has a name answers.
+    pub overlays: Vec<Overlay>,
+}
+
+/// Single names of our own in front of a zone.
+#[derive(Clone)]
+pub struct Overlay {
+    /// Holds them. Names without records of their own, and its SOA record, do not count.
+    pub zone: Arc<Zone>,
+    /// What becomes of queries for them; [`Reason::Answered`] for whatever the data say.
+    pub reason: Reason,
 }
 
 impl Forward {

@@ -26,7 +26,7 @@ fn engine() -> Engine {
 
 /// The same with answers of others that are kept.
 fn engine_with(cache: Arc<Cache>) -> Engine {
-    let forward = Arc::new(Forward { number: 7, cache, nxdomain_cut: true });
+    let forward = Arc::new(Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() });
     let apex: Name = "example".parse().unwrap();
     let (records, _) = file::read_text(
         b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nsub NS ns.sub\nns.sub A 192.0.2.2\n",

@@ -7,10 +7,11 @@
 
 use crate::forwards::Forwards;
 use crate::load::{LoadError, LoadedUnit, LoadedZone};
+use crate::local::LocalNames;
 use crate::numbers::{Number, Numbers};
 use crate::settings::access;
 use crate::stamp::Stamp;
-use crate::units::{Survey, Unit, UnitKey, already_served, survey};
+use crate::units::{Content, Survey, Unit, UnitKey, already_served, survey};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +32,9 @@ pub struct Catalog {
     numbers: Numbers,
     /// Zones that other servers answer for.
     forwards: Forwards,
-    /// Whether they changed since the last table was made.
+    /// What they do not answer for.
+    local_names: LocalNames,
+    /// Whether either changed since the last table was made.
     forwards_changed: bool,
     /// Directories that could not be read when they were last looked at.
     unreadable: Vec<(PathBuf, LoadError)>,
@@ -75,8 +78,13 @@ impl KnownZone {
     pub fn data(&self) -> Option<&Arc<Zone>> {
         match &self.entry.source {
             Source::Data(zone) => Some(zone),
-            Source::Forward(_) | Source::Unavailable => None,
+            _ => None,
         }
+    }
+
+    /// Whether it has single names in front of a zone that is forwarded, if there is one.
+    fn is_hosts(&self) -> bool {
+        matches!(self.unit.content, Content::Hosts(_))
     }
 
     /// Its file.
@@ -151,6 +159,7 @@ impl Catalog {
     pub fn new(seed: HashSeed, engines: Vec<Arc<Counters>>, config: &Config) -> Self {
         Self {
             forwards: Forwards::new(config),
+            local_names: LocalNames::default(),
             forwards_changed: false,
             seed,
             units: HashMap::new(),
@@ -180,6 +189,7 @@ impl Catalog {
     /// Puts into force which zones other servers answer for.
     pub fn set_forwards(&mut self, config: &Config) {
         self.forwards_changed |= self.forwards.update(&config.forwards, &mut self.numbers);
+        self.forwards_changed |= self.local_names.update(config, self.seed);
     }
 
     /// Queries for each zone so far.
@@ -226,7 +236,7 @@ impl Catalog {
         };
         let is_stale = |known: &KnownUnit| match scope {
             Scope::Zone(_) => Some(&known.unit.key) == target,
-            Scope::Watched if !config.watch && !known.unit.in_directory => false,
+            Scope::Watched if !config.watch && !known.unit.is_always_watched() => false,
             Scope::Watched => known.is_outdated(),
             Scope::Changed => known.failed || known.is_outdated(),
         };
@@ -410,6 +420,7 @@ impl Catalog {
         }
         let entry = entry(&name, data, self.access_list(unit), number);
         let unit = Arc::clone(&unit.key);
+        self.forwards_changed |= matches!(unit.content, Content::Hosts(_));
         self.zones.insert(name, KnownZone { entry, unit, number, records, loaded: since, error });
     }
 
@@ -442,17 +453,25 @@ impl Catalog {
         self.numbers.make_room();
         let names_changed = std::mem::take(&mut self.forwards_changed) || outcome.names_changed;
         let Some(former) = former.filter(|_| !names_changed) else {
-            let zones = self.zones.values().map(|zone| Arc::clone(&zone.entry));
-            // A directory may hold a zone of the same name: data of our own goes first.
-            let forwards = self.forwards.iter().map(|zone| Arc::clone(&zone.entry));
-            let forwards = forwards.filter(|entry| !self.zones.contains_key(&entry.apex));
-            return ZoneTable::new(zones.chain(forwards).collect(), self.seed);
+            let hosts = self.hosts_of_forwards();
+            let zones = self.zones.iter().filter(|(name, _)| !hosts.contains_key(name));
+            let mut entries = zones.map(|(_, zone)| Arc::clone(&zone.entry)).collect();
+            let loaded = hosts.into_iter().filter_map(|(name, data)| Some((name, data?)));
+            self.local_names.add_forwards(&mut entries, &self.forwards, &loaded.collect());
+            return ZoneTable::new(entries, self.seed);
         };
         let changed = self.zones.iter().filter_map(|(name, zone)| {
             let index = former.index_of(name)?;
             (!Arc::ptr_eq(former.get(index), &zone.entry)).then(|| (index, Arc::clone(&zone.entry)))
         });
         former.with_replaced(changed)
+    }
+
+    /// The zones that lie in front of forwarded ones of the same name, as far as they were loaded.
+    fn hosts_of_forwards(&self) -> HashMap<&Name, Option<Arc<Zone>>> {
+        let zone = |apex| self.zones.get_key_value(apex).filter(|(_, zone)| zone.is_hosts());
+        let zones = self.forwards.iter().filter_map(|forward| zone(&forward.entry.apex));
+        zones.map(|(name, zone)| (name, zone.data().cloned())).collect()
     }
 
     /// Notes that no worker has an older table any more.

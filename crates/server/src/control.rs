@@ -14,7 +14,7 @@ use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, mpsc};
-use zonda_config::Config;
+use zonda_config::{Config, Source};
 use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
 use zonda_netio::process;
@@ -220,10 +220,10 @@ impl Control {
     /// Whether files are watched.
     pub fn watches(&self) -> bool {
         let publisher = self.publisher();
-        let is_directory = |zone: &zonda_config::Zone| {
-            matches!(zone.source, zonda_config::Source::Directory { .. })
+        let is_always_watched = |zone: &zonda_config::Zone| {
+            matches!(zone.source, Source::Directory { .. } | Source::Hosts { .. })
         };
-        publisher.config().watch || publisher.config().zones.iter().any(is_directory)
+        publisher.config().watch || publisher.config().zones.iter().any(is_always_watched)
     }
 
     /// How often watched files are looked at.

@@ -15,6 +15,7 @@ use zonda_engine::zones::{Forward, Source, ZoneEntry};
 use zonda_streams::{Connections, Protocol, Tls, Url};
 use zonda_transport::forward::{self, Bootstrap, Group, Groups, Server};
 use zonda_upstream::Settings;
+use zonda_wire::Name;
 
 /// All such zones.
 pub struct Forwards {
@@ -45,6 +46,11 @@ impl KnownForward {
     /// Under which forwarder threads know its servers.
     pub fn group_number(&self) -> u32 {
         self.group.0
+    }
+
+    /// Names that are not forwarded.
+    pub fn except(&self) -> &[Name] {
+        &self.config.forward.except
     }
 
     /// Its servers, in the order of the configuration: as they are written, and as they are asked.
@@ -107,15 +113,18 @@ impl Forwards {
 
     /// Makes a zone of its configuration.
     fn make(&self, config: ForwardZone, group_number: u32, number: Number) -> KnownForward {
+        let keys = &config.forward;
         let group = Group {
             apex: config.name.clone(),
-            servers: config.forward.to.iter().map(|to| server(to, &config)).collect(),
-            settings: settings(&config.forward),
+            servers: keys.to.iter().map(|to| server(to, &config)).collect(),
+            settings: settings(keys),
             policy: self.policy,
             cache: Arc::clone(&self.cache),
+            private_names: keys.rebinding_protection.then(|| keys.private_names.clone()),
         };
         let (cache, nxdomain_cut) = (Arc::clone(&self.cache), self.nxdomain_cut);
-        let forward = Forward { number: group_number, cache, nxdomain_cut };
+        let overlays = Vec::new();
+        let forward = Forward { number: group_number, cache, nxdomain_cut, overlays };
         let group = (forward.number, Arc::new(group));
         let entry = Arc::new(ZoneEntry {
             apex: config.name.clone(),

@@ -18,6 +18,7 @@ mod forwards;
 mod handover;
 mod listen;
 mod load;
+mod local;
 mod numbers;
 mod publish;
 mod query_log;

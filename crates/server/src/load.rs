@@ -9,7 +9,8 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 use zonda_wire::Name;
 use zonda_zone::{
-    Diagnostics, Errors, HashSeed, JsonFile, JsonZone, Records, Zone, build, check, file, json,
+    Diagnostics, Errors, HashSeed, JsonFile, JsonZone, Records, Zone, build, check, file, hosts,
+    json,
 };
 
 /// Memory above which a zone is moved into huge pages.
@@ -107,7 +108,7 @@ fn load(unit: &Unit, seed: HashSeed) -> LoadedUnit {
     let zones = read.zones.into_iter().map(|JsonZone { name, records, errors, .. }| {
         let zone = match errors {
             Some(errors) => Err(errors.into()),
-            None => make(&name, &records, seed),
+            None => make(&name, &records, unit.is_checked(), seed),
         };
         (name, zone)
     });
@@ -125,6 +126,11 @@ pub fn read(unit: &Unit) -> JsonFile {
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
         }
+        Content::Hosts(name) => {
+            let (records, diagnostics) = hosts::read(path, name);
+            let (name, errors) = (name.clone(), diagnostics.errors().cloned());
+            (JsonZone { name, sha: None, records, errors }, diagnostics)
+        }
         Content::Json(Some(name)) => json::read_zone(path, name),
         Content::Json(None) => return json::read(path),
     };
@@ -132,8 +138,13 @@ pub fn read(unit: &Unit) -> JsonFile {
 }
 
 /// Checks and builds a zone.
-fn make(name: &Name, records: &Records, seed: HashSeed) -> Result<LoadedZone, LoadError> {
-    if records.len() <= CHECKED_MAX {
+fn make(
+    name: &Name,
+    records: &Records,
+    is_checked: bool,
+    seed: HashSeed,
+) -> Result<LoadedZone, LoadError> {
+    if is_checked && records.len() <= CHECKED_MAX {
         log(&check::check(name, records, unix_secs()));
     }
     let zone = build(name, records, seed)

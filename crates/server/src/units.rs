@@ -27,13 +27,15 @@ pub enum Content {
     Master(Name),
     /// JSON: one zone, or all that are in it.
     Json(Option<Name>),
+    /// Addresses and their names, of one zone.
+    Hosts(Name),
 }
 
 impl Content {
     /// The zone in the file, if there can be only one.
     pub fn only_zone(&self) -> Option<&Name> {
         match self {
-            Self::Master(name) => Some(name),
+            Self::Master(name) | Self::Hosts(name) => Some(name),
             Self::Json(name) => name.as_ref(),
         }
     }
@@ -48,8 +50,20 @@ pub struct Unit {
     pub root: Arc<Path>,
     /// Who may ask for its zones.
     pub access: Option<Arc<Access>>,
-    /// Whether it was found in a directory, whose files are looked at even if watching is off.
+    /// Whether it was found in a directory.
     pub in_directory: bool,
+}
+
+impl Unit {
+    /// Whether its records are to be checked for what other servers expect of a zone.
+    pub fn is_checked(&self) -> bool {
+        !matches!(self.key.content, Content::Hosts(_))
+    }
+
+    /// Whether its file is looked at even if watching is off.
+    pub fn is_always_watched(&self) -> bool {
+        self.in_directory || matches!(self.key.content, Content::Hosts(_))
+    }
 }
 
 /// The units of configured zones, and what is wrong with the list.
@@ -80,6 +94,9 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
             }
             Source::Json { name, path } => {
                 survey.units.push(unit(path.clone(), Content::Json(name.clone()), false));
+            }
+            Source::Hosts { name, path } => {
+                survey.units.push(unit(path.clone(), Content::Hosts(name.clone()), false));
             }
             Source::Directory { path } => match directory(path, &mut survey.ignored) {
                 Ok(files) => {

@@ -8,6 +8,7 @@ mod cache;
 mod connections;
 mod forward;
 mod hostile;
+mod local;
 mod names;
 mod quic_server;
 mod reload;

@@ -2,7 +2,7 @@
 
 use super::access::Lists;
 use crate::access::Access;
-use crate::error::{Contradiction, Origin, Problem};
+use crate::error::{Contradiction, LocalMistake, Origin, Problem};
 use crate::keys::{ForwardKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::mistake::Mistake;
@@ -17,9 +17,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use toml::de::DeTable;
 use zonda_streams::{Tls, Trust, Url};
-use zonda_upstream::Host;
 use zonda_upstream::pool::UPSTREAMS_MAX;
-use zonda_wire::Name;
+use zonda_upstream::{Host, Upstream};
+use zonda_wire::{Name, name};
 
 /// Reads all zones. They must not leave `root` or, if it is unset, the directory of the file that
 /// names them.
@@ -123,6 +123,19 @@ fn is_json(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "json")
 }
 
+/// Reports names that are excepted from a zone although they are not below its apex.
+fn refuse_outside(reader: &mut Reader<'_, '_>, zone: &Name, except: &[Name]) {
+    let apex = zone.as_wire();
+    for name in except {
+        let wire = name.as_wire();
+        if wire.len() == apex.len() || !name::is_at_or_below(wire, apex) {
+            let outside =
+                Contradiction::Local(LocalMistake::ExceptOutside(name.clone(), zone.clone()));
+            reader.contradict(Some("except"), outside);
+        }
+    }
+}
+
 /// Reports a zone that was not given as NAME=FILE.
 fn refuse(session: &mut Session<'_>, given: &Given<'_>) {
     let problem = Problem::Value {
@@ -152,25 +165,31 @@ impl Zones<'_> {
         let Some(keys) = ZoneKeys::read(reader) else { return };
         let nested = reader.nested(&ForwardKeys::SECTION);
         if nested.is_some() || to.is_some() {
-            return self.read_forward(reader, keys, nested, to);
+            return self.read_forward(reader, keys, root, nested, to);
         }
         let name = keys.name.as_ref().map(Name::to_lowercase);
-        let (key, source) = match (keys.file, keys.json, keys.directory, keys.name) {
-            (Some(path), None, None, Some(name)) => ("file", Source::File { name, path }),
-            (None, Some(path), None, name) => ("json", Source::Json { name, path }),
-            (None, None, Some(path), None) => ("directory", Source::Directory { path }),
-            (Some(_), None, None, None) => {
+        let (key, source) = match (keys.file, keys.json, keys.directory, keys.hosts, keys.name) {
+            (Some(path), None, None, None, Some(name)) => ("file", Source::File { name, path }),
+            (None, Some(path), None, None, name) => ("json", Source::Json { name, path }),
+            (None, None, Some(path), None, None) => ("directory", Source::Directory { path }),
+            (None, None, None, Some(path), Some(name)) => ("hosts", Source::Hosts { name, path }),
+            (Some(_), None, None, None, None) => {
                 return reader.contradict(None, Contradiction::ZoneWithoutName);
             }
-            (None, None, Some(_), Some(_)) => {
+            (None, None, None, Some(_), None) => {
+                return reader
+                    .contradict(None, Contradiction::Local(LocalMistake::HostsWithoutName));
+            }
+            (None, None, Some(_), None, Some(_)) => {
                 return reader.contradict(Some("name"), Contradiction::DirectoryWithName);
             }
-            (file, json, directory, _) => {
-                let sources = [file, json, directory].iter().flatten().count();
+            (file, json, directory, hosts, _) => {
+                let sources = [file, json, directory, hosts].iter().flatten().count();
                 return reader.contradict(None, Contradiction::SourceCount(sources));
             }
         };
-        if !self.absolute(source.path()).starts_with(&root) {
+        let may_lie_anywhere = matches!(source, Source::Hosts { .. }); // it includes no other file
+        if !may_lie_anywhere && !self.absolute(source.path()).starts_with(&root) {
             let path = source.path().to_owned();
             reader.contradict(Some(key), Contradiction::OutsideRoot(path, root.to_path_buf()));
         }
@@ -185,6 +204,7 @@ impl Zones<'_> {
         &mut self,
         reader: &mut Reader<'_, 'a>,
         keys: ZoneKeys,
+        root: Arc<Path>,
         nested: Option<(&'a DeTable<'a>, Origin)>,
         to: Option<Given<'a>>,
     ) {
@@ -208,15 +228,23 @@ impl Zones<'_> {
         };
         let mut reader = reader.nested_reader(&ForwardKeys::SECTION, (table, origin), given);
         let Some(forward) = ForwardKeys::read(&mut reader) else { return };
+        if let Some(zone) = &keys.name {
+            refuse_outside(&mut reader, zone, &forward.except);
+        }
         if forward.to.is_empty() {
             reader.contradict(None, Contradiction::Servers(Mistake::Nobody));
         }
+        self.refuse_self(&mut reader, &forward.to);
         if forward.to.len() > UPSTREAMS_MAX {
             reader.contradict(Some("to"), Contradiction::Servers(Mistake::Many(forward.to.len())));
         }
         self.check_bootstrap(&mut reader, &forward);
         let Some(trust) = trust(&mut reader, &forward) else { return };
         if let (Some(name), Some(access), true) = (keys.name, access, is_new) {
+            if let Some(path) = keys.hosts {
+                let source = Source::Hosts { name: name.clone(), path };
+                self.zones.push(Zone { source, root, access: None });
+            }
             self.forwards.push(ForwardZone { name: name.to_lowercase(), forward, trust, access });
         }
     }
@@ -241,17 +269,35 @@ impl Zones<'_> {
             );
         }
         for ServerAddress(server) in &keys.bootstrap {
-            let is_self = |own: &SocketAddr| {
-                let is_any = own.ip().is_unspecified() && server.ip().is_loopback();
-                own == server || is_any && own.port() == server.port()
-            };
-            if self.listens_on.iter().any(is_self) {
+            if self.is_own(*server) {
                 reader.contradict(
                     Some("bootstrap"),
                     Contradiction::Servers(Mistake::BootstrapIsSelf(*server)),
                 );
             }
         }
+    }
+
+    /// Reports an upstream that is this very server.
+    fn refuse_self(&self, reader: &mut Reader<'_, '_>, upstreams: &[Upstream]) {
+        let is_own = |upstream: &&Upstream| match upstream.host {
+            Host::Address(address) => self.is_own(SocketAddr::new(address, upstream.port)),
+            Host::Name(_) => false,
+        };
+        if let Some(own) = upstreams.iter().find(is_own) {
+            let mistake = LocalMistake::ForwardToSelf(own.clone());
+            reader.contradict(Some("to"), Contradiction::Local(mistake));
+        }
+    }
+
+    /// Whether an address is this very server's. Which addresses a wildcard stands for is known for
+    /// loopback only; the rest is found when questions come back.
+    fn is_own(&self, server: SocketAddr) -> bool {
+        let is_local = server.ip().is_loopback() || server.ip().is_unspecified();
+        self.listens_on.iter().any(|own| {
+            own.port() == server.port()
+                && (own.ip() == server.ip() || own.ip().is_unspecified() && is_local)
+        })
     }
 
     /// Notes that a zone has this name; false if one that was given outside of the file takes its

@@ -4,5 +4,6 @@ pub mod access;
 pub mod cookie;
 pub mod forward;
 pub mod identity;
+pub mod local;
 pub mod rate;
 pub mod zone;

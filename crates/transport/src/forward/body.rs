@@ -1,11 +1,12 @@
 //! Answers as they are kept and passed on.
 
+use zonda_cache::Kind;
 use zonda_cache::policy::{Facts, Record, Term};
-use zonda_cache::{Kind, Policy};
-use zonda_upstream::{Answer, Unfit, answer};
+use zonda_upstream::{Answer, Unfit, answer, rebinding};
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Owner, Places, Query, Rcode, Reply};
 
+use super::group::Group;
 use super::wanted::Wanted;
 
 /// The longest body: more would not fit behind any question.
@@ -26,6 +27,8 @@ pub struct Body {
     pub octets: Vec<u8>,
     /// For how long it is kept, if it may be.
     pub term: Option<Term>,
+    /// Whether it was emptied because of a private address.
+    pub is_blocked: bool,
 }
 
 /// Takes out of answers what belongs to their questions. Memory is kept from one to the next.
@@ -52,7 +55,7 @@ impl BodyReader {
     pub fn read(
         &mut self,
         wanted: &Wanted,
-        policy: &Policy,
+        group: &Group,
         message: &mut [u8],
     ) -> Result<Body, Unfit> {
         let (rcode, kind) = match self.answer.read(message, &wanted.name, wanted.dnssec_ok)? {
@@ -72,9 +75,19 @@ impl BodyReader {
             ttl: record.ttl,
             rdata: record.rdata,
         });
-        let term = policy.term(&facts, records).ok();
+        let term = group.policy.term(&facts, records).ok();
+        if !group.may_be_private(&wanted.name) && self.has_private_address() {
+            let (rcode, kind, counts, octets) = (Rcode::NOERROR, Kind::NoData, [0; 3], Vec::new());
+            let is_authentic = false; // what is left of it is ours
+            return Ok(Body { rcode, is_authentic, kind, counts, octets, term, is_blocked: true });
+        }
         let (counts, octets) = self.write(wanted, message, term)?;
-        Ok(Body { rcode, is_authentic, kind, counts, octets, term })
+        Ok(Body { rcode, is_authentic, kind, counts, octets, term, is_blocked: false })
+    }
+
+    /// Whether a record of the last answer holds a private address.
+    fn has_private_address(&self) -> bool {
+        self.answer.records().any(|it| rebinding::has_private_address(it.rtype, it.rdata))
     }
 
     /// Writes the records behind the question of `message`; returns how many there are, and their

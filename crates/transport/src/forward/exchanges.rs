@@ -13,8 +13,8 @@ use zonda_engine::{Fetched, Now, Reason};
 use zonda_upstream::Ticket;
 use zonda_upstream::check::{self, Failure, Repeat, Verdict, check};
 use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome, Redirect};
-use zonda_wire::Rcode;
 use zonda_wire::query::flag;
+use zonda_wire::{Ede, Rcode};
 
 use super::body::Body;
 use super::fairness::{client, gives_way};
@@ -338,7 +338,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 if let Some(cookie) = check::server_cookie(&response) {
                     cookies.remember(cookie);
                 }
-                match self.reader.read(&fetch.wanted, &known.group.policy, message) {
+                match self.reader.read(&fetch.wanted, &known.group, message) {
                     Ok(mut read) => {
                         read.is_authentic &= known.group.servers[place].is_trusted;
                         body = Some(read);
@@ -377,7 +377,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             is_authentic: body.is_authentic,
             counts: body.counts,
             body: &body.octets,
-            reason: Reason::Forwarded,
+            reason: if body.is_blocked { Reason::Blocked } else { Reason::Forwarded },
             text: b"",
         };
         self.answer(waiters, &fetched, now);
@@ -466,6 +466,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 fn kept<'b>(hit: &Hit, body: &'b [u8]) -> Fetched<'b> {
     let reason = match hit.kind {
         Kind::Failure => Reason::CachedFailure,
+        _ if hit.ede == Some(Ede::BLOCKED) => Reason::Blocked,
         _ if hit.is_stale => Reason::Stale,
         _ => Reason::Cached,
     };
@@ -504,7 +505,7 @@ fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, 
     let answer = zonda_cache::Answer {
         kind: body.kind,
         flags: body.rcode.0 | if body.is_authentic { flag::AD } else { 0 },
-        ede: None,
+        ede: body.is_blocked.then_some(Ede::BLOCKED),
         counts: body.counts,
         body: &body.octets,
     };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zonda_cache::{Cache, Policy};
 use zonda_streams::Connections;
 use zonda_upstream::{Member, Pool, Settings};
-use zonda_wire::{Name, Rcode};
+use zonda_wire::{Name, Rcode, name};
 
 use super::dice::Dice;
 
@@ -23,6 +23,17 @@ pub struct Group {
     pub policy: Policy,
     /// Where.
     pub cache: Arc<Cache>,
+    /// If their answers must not hold private addresses: the names that may have some.
+    pub private_names: Option<Vec<Name>>,
+}
+
+impl Group {
+    /// Whether a name may have private addresses.
+    pub(super) fn may_be_private(&self, name: &[u8]) -> bool {
+        let holds =
+            |names: &Vec<Name>| names.iter().any(|it| name::is_at_or_below(name, it.as_wire()));
+        self.private_names.as_ref().is_none_or(holds)
+    }
 }
 
 /// A server, as all threads see it.

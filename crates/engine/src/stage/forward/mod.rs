@@ -8,19 +8,23 @@ use crate::context::{Context, Flow, Verdict, reply};
 use crate::deferral::Fetched;
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::reason::Reason;
+use crate::stage::local;
 use crate::zones::Forward;
 use std::ops::ControlFlow::Break;
 use zonda_cache::{Hit, Key, Kind};
-use zonda_wire::Rcode;
 use zonda_wire::query::flag;
+use zonda_wire::{Ede, Rcode};
 
 /// Where a flags word has the lower four bits of the response code.
 const RCODE: u16 = 0x000f;
 
 /// Answers the query, or defers it.
 #[inline(never)] // it would only make the path of zone data longer
-pub fn answer(cx: &mut Context<'_>, forward: &Forward) -> Flow {
+pub fn answer<'s>(cx: &mut Context<'s>, forward: &'s Forward) -> Flow {
     cx.flags |= flag::RA;
+    if let Some(flow) = local::answer_from_overlay(cx, &forward.overlays) {
+        return flow;
+    }
     if let Some(fetched) = cx.fetched {
         return pass_on(cx, fetched);
     }
@@ -72,7 +76,12 @@ fn give_again(cx: &mut Context<'_>, hit: &Hit) -> Flow {
     if cx.reply.append_body([body, &[], &[]], hit.counts).is_err() {
         cx.flags |= flag::TC;
     }
-    reply(rcode, if hit.is_stale { Reason::Stale } else { Reason::Cached })
+    let reason = match hit.ede {
+        Some(Ede::BLOCKED) => Reason::Blocked,
+        _ if hit.is_stale => Reason::Stale,
+        _ => Reason::Cached,
+    };
+    reply(rcode, reason)
 }
 
 /// Tells a client that knows AD that what it gets was validated (rfc6840#5.8).

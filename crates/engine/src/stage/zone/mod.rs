@@ -10,7 +10,7 @@ mod write;
 use crate::context::{CHAIN_MAX, Context, Flow, reply};
 use crate::hot::Rotation;
 use crate::reason::Reason;
-use crate::stage::forward;
+use crate::stage::{forward, local};
 use crate::zones::{Source, ZoneMatch};
 use write::{Writer, owner};
 use zonda_wire::query::flag;
@@ -23,12 +23,19 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
     let zone = match &cx.snapshot.zones.get(found.index).source {
         Source::Data(zone) => zone,
         Source::Forward(forward) => return forward::answer(cx, forward),
+        Source::Local(local) => return local::answer(cx, local),
+        Source::Excepted => return reply(Rcode::REFUSED, Reason::NoZone),
         Source::Unavailable => return reply(Rcode::SERVFAIL, Reason::ZoneUnavailable),
     };
-    let zone: &Zone = zone;
+    from_data(cx, zone, usize::from(found.labels))
+}
+
+/// Answers the query from zone data, the apex of which has so many labels.
+#[inline]
+pub fn from_data<'s>(cx: &mut Context<'s>, zone: &'s Zone, labels: usize) -> Flow {
     cx.worker.proven = [0; 8];
     cx.keep = cx.query.qtype != Type::ANY; // whose answer depends on the transport
-    let mut walk = Walk::new(zone, usize::from(found.labels));
+    let mut walk = Walk::new(zone, labels);
     match walk.run(cx) {
         Ok((rcode, reason)) => reply(rcode, reason),
         Err(Full) => {

@@ -1,0 +1,246 @@
+//! What a server that forwards answers itself, and questions that come back to it.
+
+use super::server::{BINARY, Server, run, text, wait_until};
+use std::fs;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use zonda_testkit::process::Folder;
+use zonda_testkit::{Message, Question, ask};
+
+/// A server that does what the test says with each query, over UDP.
+struct Scripted {
+    address: SocketAddr,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Scripted {
+    /// `script` makes messages of the number of a query and its octets.
+    fn start(script: impl Fn(usize, &[u8]) -> Vec<Vec<u8>> + Send + 'static) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let asked = Arc::<AtomicUsize>::default();
+        let counted = Arc::clone(&asked);
+        thread::spawn(move || {
+            let mut query = [0; 4096];
+            while let Ok((len, client)) = socket.recv_from(&mut query) {
+                let number = counted.fetch_add(1, Ordering::SeqCst);
+                for message in script(number, &query[..len]) {
+                    let _ = socket.send_to(&message, client);
+                }
+            }
+        });
+        Self { address, asked }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+/// A question as clients ask it that want recursion.
+fn recursive(name: &str, rtype: &str) -> Question {
+    Question::new(name, rtype).recursive().edns(1232)
+}
+
+/// An answer to a query: an A record with this last octet, that lives for `ttl` seconds.
+fn answer(query: &[u8], octet: u8, ttl: u8) -> Vec<u8> {
+    let name = query[12..].iter().position(|octet| *octet == 0).unwrap();
+    let mut message = query[..12 + name + 5].to_vec();
+    message[2..12].copy_from_slice(&[0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0]);
+    message.extend_from_slice(&[0xc0, 12, 0, 1, 0, 1, 0, 0, 0, ttl, 0, 4, 192, 0, 2, octet]);
+    message
+}
+
+/// The data of the only record of an answer.
+fn data(message: &Message) -> String {
+    let [record] = &message.answer[..] else { panic!("{message:?}") };
+    record.data.text.clone()
+}
+
+/// The extended error that comes with a reply.
+fn extended_error(message: &Message) -> Option<u16> {
+    let options = &message.edns.as_ref()?.options;
+    let (_, data) = options.iter().find(|(code, _)| *code == 15)?;
+    Some(u16::from_be_bytes([data[0], data[1]]))
+}
+
+/// An upstream that has one address for all names.
+fn upstream(octet: u8) -> Scripted {
+    Scripted::start(move |_, query| vec![answer(query, octet, 60)])
+}
+
+/// A configuration that forwards `.` with these keys, and has these sections.
+fn forwarding(to: SocketAddr, keys: &str, sections: &str) -> String {
+    format!("[[zone]]\nname = \".\"\n[zone.forward]\nto = \"{to}\"\n{keys}\n{sections}\n")
+}
+
+/// The reply to a client that wants recursion.
+fn reply(server: &Server, name: &str, rtype: &str) -> Message {
+    ask(server.zonda.address, &recursive(name, rtype)).unwrap()
+}
+
+/// The response code alone.
+fn rcode(server: &Server, name: &str, rtype: &str) -> String {
+    reply(server, name, rtype).rcode_text()
+}
+
+/// The bits RA and AA of a reply.
+fn ra_and_aa(reply: &Message) -> (bool, bool) {
+    (reply.flags & 0x80 != 0, reply.flags & 0x400 != 0)
+}
+
+#[test]
+fn special_names_are_answered_at_home_and_others_forwarded() {
+    let upstream = upstream(7);
+    let server = Server::start(&[], &forwarding(upstream.address, "", ""));
+    let local = reply(&server, "localhost", "A");
+    assert_eq!((data(&local), ra_and_aa(&local)), ("127.0.0.1".to_owned(), (true, true)));
+    assert_eq!(data(&reply(&server, "a.LOCALHOST", "AAAA")), "::1");
+    assert_eq!(data(&reply(&server, "1.0.0.127.in-addr.arpa", "PTR")), "localhost.");
+    let v6 = "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa";
+    assert_eq!(data(&reply(&server, v6, "PTR")), "localhost.");
+    for name in ["x.invalid", "a.onion", "nas.local", "nas.home.arpa", "x.alt"] {
+        let missing = reply(&server, name, "A");
+        assert_eq!((missing.rcode_text(), missing.authority.len()), ("NXDOMAIN".to_owned(), 1));
+    }
+    for name in ["5.1.168.192.in-addr.arpa", "1.0.16.172.in-addr.arpa", "1.9.e.f.ip6.arpa"] {
+        assert_eq!(rcode(&server, name, "PTR"), "NXDOMAIN", "{name}");
+    }
+    assert_eq!(rcode(&server, "_dns.resolver.arpa", "SVCB"), "NOERROR");
+    assert_eq!(upstream.asked(), 0);
+    let forwarded = ["a.test", "www.example", "ipv4only.arpa", "1.0.15.172.in-addr.arpa"];
+    for name in forwarded {
+        assert_eq!(data(&reply(&server, name, "A")), "192.0.2.7", "{name}");
+    }
+    assert_eq!(upstream.asked(), forwarded.len());
+}
+
+#[test]
+fn which_special_names_are_answered_is_for_the_user_to_say() {
+    let sections = "[special-names]\nforward = [\"168.192.in-addr.arpa\"]\nanswer = [\"test\"]";
+    let (all, own) = (upstream(7), upstream(8));
+    let zones = format!(
+        "{}[[zone]]\nname = \"local\"\nforward.to = \"{to}\"\n\
+         [[zone]]\nname = \"172.in-addr.arpa\"\nforward.to = \"{to}\"\n{sections}",
+        forwarding(all.address, "", ""),
+        to = own.address
+    );
+    let server = Server::start(&[], &zones);
+    assert_eq!(data(&reply(&server, "5.1.168.192.in-addr.arpa", "A")), "192.0.2.7");
+    assert_eq!(rcode(&server, "www.test", "A"), "NXDOMAIN");
+    assert_eq!(data(&reply(&server, "nas.local", "A")), "192.0.2.8");
+    assert_eq!(data(&reply(&server, "1.0.16.172.in-addr.arpa", "A")), "192.0.2.8");
+    assert_eq!(rcode(&server, "1.0.0.10.in-addr.arpa", "A"), "NXDOMAIN");
+    server.configure(&forwarding(all.address, "", "[special-names]\nforward = [\".\"]"));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    assert_eq!(data(&reply(&server, "localhost", "A")), "192.0.2.7");
+}
+
+#[test]
+fn a_server_that_forwards_only_some_names_has_no_special_ones() {
+    let upstream = upstream(7);
+    let zone = format!("[[zone]]\nname = \"example.net\"\nforward.to = \"{}\"", upstream.address);
+    let server = Server::start(&[], &zone);
+    assert_eq!(rcode(&server, "localhost", "A"), "REFUSED");
+}
+
+#[test]
+fn excepted_names_belong_to_whatever_zone_holds_them_besides() {
+    let (all, corp) = (upstream(7), upstream(8));
+    let except = "except = [\"internal.example.com\", \"example.org\"]";
+    let zones = format!(
+        "{}[[zone]]\nname = \"example.net\"\n[zone.forward]\nto = \"{}\"\n\
+         except = [\"public.example.net\"]",
+        forwarding(all.address, except, ""),
+        corp.address
+    );
+    let server = Server::start(&[], &zones);
+    let refused = reply(&server, "host.internal.example.com", "A");
+    assert_eq!((refused.rcode_text(), extended_error(&refused)), ("REFUSED".to_owned(), Some(20)));
+    assert_eq!(rcode(&server, "internal.EXAMPLE.com", "A"), "REFUSED");
+    assert_eq!(all.asked(), 0);
+    assert_eq!(data(&reply(&server, "example.com", "A")), "192.0.2.7");
+    assert_eq!(rcode(&server, "www.example.org", "TXT"), "NOERROR", "a zone of our own");
+    assert_eq!(data(&reply(&server, "www.example.net", "A")), "192.0.2.8");
+    assert_eq!(data(&reply(&server, "www.public.example.net", "A")), "192.0.2.7");
+}
+
+#[test]
+fn a_hosts_file_goes_before_other_servers_and_is_read_again_when_it_changes() {
+    let upstream = upstream(7);
+    let folder = Folder::new("hosts");
+    let first = "192.0.2.20 printer.example.com printer\n2001:db8::20 printer.example.com\n\
+                 192.168.1.5 nas.home.arpa\n";
+    let path = folder.write("hosts", first);
+    let config = format!(
+        "watch-interval = \"100 ms\"\n[[zone]]\nname = \".\"\nhosts = {path:?}\n\
+         [zone.forward]\nto = \"{}\"",
+        upstream.address
+    );
+    let server = Server::start(&[], &config);
+    let v4 = reply(&server, "Printer.example.com", "A");
+    assert_eq!((data(&v4), ra_and_aa(&v4)), ("192.0.2.20".to_owned(), (true, true)));
+    assert_eq!(data(&reply(&server, "printer", "A")), "192.0.2.20");
+    assert_eq!(data(&reply(&server, "printer.example.com", "AAAA")), "2001:db8::20");
+    assert_eq!(data(&reply(&server, "20.2.0.192.in-addr.arpa", "PTR")), "printer.example.com.");
+    assert_eq!(data(&reply(&server, "nas.home.arpa", "A")), "192.168.1.5");
+    assert_eq!(data(&reply(&server, "5.1.168.192.in-addr.arpa", "PTR")), "nas.home.arpa.");
+    let other_type = reply(&server, "printer.example.com", "MX");
+    let codes = (other_type.rcode_text(), other_type.authority.len());
+    assert_eq!(codes, ("NOERROR".to_owned(), 1));
+    assert_eq!(upstream.asked(), 0);
+    for name in ["example.com", "x.printer.example.com", "com"] {
+        assert_eq!(data(&reply(&server, name, "A")), "192.0.2.7", "{name}");
+    }
+    fs::write(&path, "192.0.2.21 printer\nnonsense\n").unwrap();
+    let place = format!("{}:2:1: ", path.display());
+    wait_until("the log tells the wrong line", || server.zonda.process.log("").contains(&place));
+    assert_eq!(data(&reply(&server, "printer", "A")), "192.0.2.20", "the last good ones are kept");
+    fs::write(&path, "192.0.2.21 printer\n").unwrap();
+    wait_until("the new address", || data(&reply(&server, "printer", "A")) == "192.0.2.21");
+    assert_eq!(data(&reply(&server, "printer.example.com", "A")), "192.0.2.7");
+}
+
+#[test]
+fn a_zone_can_be_a_hosts_file_alone() {
+    let folder = Folder::new("hosts");
+    let path = folder.write("lan", "192.0.2.20 printer.lan\n192.0.2.21 elsewhere.example.com\n");
+    let server = Server::start(&[], &format!("[[zone]]\nname = \"lan\"\nhosts = {path:?}"));
+    assert_eq!(data(&reply(&server, "printer.lan", "A")), "192.0.2.20");
+    assert_eq!(rcode(&server, "other.lan", "A"), "NXDOMAIN");
+    assert_eq!(rcode(&server, "elsewhere.example.com", "A"), "REFUSED");
+}
+
+#[test]
+fn overridden_names_have_the_addresses_of_the_configuration() {
+    let upstream = upstream(7);
+    let sections = "[override]\n\"www.example.com\" = [\"192.0.2.30\", \"2001:db8::30\"]\n\
+                    \"*.dev.example.com\" = \"127.0.0.1\"\n\"nas.local\" = \"192.0.2.31\"";
+    let server = Server::start(&[], &forwarding(upstream.address, "", sections));
+    let www = reply(&server, "WWW.example.com", "A");
+    assert_eq!((data(&www), extended_error(&www)), ("192.0.2.30".to_owned(), Some(4)));
+    assert_eq!(data(&reply(&server, "www.example.com", "AAAA")), "2001:db8::30");
+    assert!(reply(&server, "www.example.com", "HTTPS").answer.is_empty());
+    assert_eq!(data(&reply(&server, "a.b.dev.example.com", "A")), "127.0.0.1");
+    assert_eq!(data(&reply(&server, "nas.local", "A")), "192.0.2.31");
+    assert_eq!(upstream.asked(), 0);
+    assert_eq!(data(&reply(&server, "dev.example.com", "A")), "192.0.2.7");
+    server.configure(&forwarding(upstream.address, "", ""));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    assert_eq!(data(&reply(&server, "www.example.com", "A")), "192.0.2.7");
+}
+
+#[test]
+fn a_server_that_would_forward_to_itself_does_not_start() {
+    let own = "127.0.0.1:5399";
+    for listen in [own, "0.0.0.0:5399", "[::]:5399"] {
+        let output = run(&["check", "--listen", listen, "--forward", own]);
+        let told = text(&output.stderr) + &text(&output.stdout);
+        assert!(!output.status.success() && told.contains("is this server"), "{told}");
+    }
+    let sound = run(&["check", "--listen", own, "--forward", "127.0.0.1:5398"]);
+    assert!(sound.status.success(), "{}", text(&sound.stderr));
+    assert!(BINARY.ends_with("zonda"));
+}

@@ -1,0 +1,234 @@
+//! What is answered at home although a zone around it is forwarded: special-use names, names that
+//! the configuration overrides or excepts, those of hosts files.
+//!
+//! All of it becomes zones and overlays of the table that workers see, so that no query costs more.
+
+use crate::forwards::Forwards;
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::Arc;
+use zonda_config::{Config, Override};
+use zonda_engine::Reason;
+use zonda_engine::zones::{Forward, Local, Overlay, Source, ZoneEntry};
+use zonda_wire::{Name, Type, name};
+use zonda_zone::{HashSeed, Record, Records, Zone, build, file, hosts};
+
+/// The records of every special zone (rfc6303#3).
+const EMPTY_ZONE: &str = "$TTL 10800\n@ SOA @ nobody.invalid. 1 3600 1200 604800 10800\n@ NS @\n";
+
+/// What some special zones have beside them.
+const MORE_RECORDS: [(&str, &str); 4] = [
+    // rfc6761#6.3
+    ("localhost.", "@ A 127.0.0.1\n@ AAAA ::1\n* A 127.0.0.1\n* AAAA ::1\n"),
+    ("127.in-addr.arpa.", "1.0.0 PTR localhost.\n"),
+    (LOOPBACK_V6, "@ PTR localhost.\n"),
+    // rfc9462#6.4: every name exists, and has nothing. The wildcard is an empty non-terminal.
+    ("resolver.arpa.", "nothing.* TXT \"\"\n"),
+];
+
+/// The reverse zone of ::1.
+const LOOPBACK_V6: &str =
+    "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa.";
+
+/// TTL of the addresses of overridden names, seconds: short, as what replaces them may change.
+const OVERRIDE_TTL_SECS: u32 = 60;
+
+/// What the configuration says of such names.
+#[derive(Default)]
+pub struct LocalNames {
+    /// As it says; those that are not in `special` yet.
+    names: Vec<Name>,
+    overrides: Vec<Override>,
+    /// Special zones.
+    special: Vec<(Name, Arc<Zone>)>,
+    /// Overridden names, if there are any.
+    overlay: Option<Overlay>,
+}
+
+impl LocalNames {
+    /// Puts into force what is configured; whether anything differs from before.
+    pub fn update(&mut self, config: &Config, seed: HashSeed) -> bool {
+        let is_forwarding = !config.forwards.is_empty();
+        let names = if is_forwarding { &config.special_names[..] } else { &[] };
+        if self.names == names && self.overrides == config.overrides {
+            return false;
+        }
+        let zone = |name: &Name| Some((name.clone(), Arc::new(special_zone(name, seed)?)));
+        self.special = names.iter().filter_map(zone).collect();
+        self.overlay = overlay(&config.overrides, seed);
+        (self.names, self.overrides) = (names.to_vec(), config.overrides.clone());
+        true
+    }
+
+    /// Adds to the zones with data of our own those that are forwarded, and what is not forwarded
+    /// although they enclose it. `hosts` has the names in front of forwarded zones, by their apex.
+    pub fn add_forwards(
+        &self,
+        entries: &mut Vec<Arc<ZoneEntry>>,
+        forwards: &Forwards,
+        hosts: &HashMap<&Name, Arc<Zone>>,
+    ) {
+        if forwards.iter().len() == 0 {
+            return;
+        }
+        let mut table = Table::new(entries);
+        for zone in forwards.iter() {
+            let hosts = hosts.get(&zone.entry.apex);
+            let hosts = hosts.map(|zone| Overlay { zone: zone.clone(), reason: Reason::Answered });
+            let overlays = self.overlay.iter().cloned().chain(hosts).collect();
+            table.add(with_overlays(&zone.entry, overlays));
+        }
+        for zone in forwards.iter() {
+            zone.except().iter().for_each(|name| table.except(name, &zone.entry));
+        }
+        self.special.iter().for_each(|(name, zone)| table.add_special(name, zone));
+    }
+}
+
+/// A forwarded zone with names in front of it.
+fn with_overlays(entry: &Arc<ZoneEntry>, overlays: Vec<Overlay>) -> Arc<ZoneEntry> {
+    let Source::Forward(forward) = &entry.source else { return Arc::clone(entry) };
+    let Forward { number, nxdomain_cut, .. } = **forward;
+    let forward = Forward { number, cache: Arc::clone(&forward.cache), nxdomain_cut, overlays };
+    let source = Source::Forward(Arc::new(forward));
+    let (apex, access) = (entry.apex.clone(), entry.access.clone());
+    Arc::new(ZoneEntry { apex, source, access, number: entry.number })
+}
+
+/// Zones under way to workers, found by their names.
+struct Table<'e> {
+    entries: &'e mut Vec<Arc<ZoneEntry>>,
+    /// The place of each, by its apex in wire form.
+    places: HashMap<Box<[u8]>, usize>,
+}
+
+impl<'e> Table<'e> {
+    /// One of these zones.
+    fn new(entries: &'e mut Vec<Arc<ZoneEntry>>) -> Self {
+        let place = |(place, entry): (usize, &Arc<ZoneEntry>)| (entry.apex.as_wire().into(), place);
+        let places = entries.iter().enumerate().map(place).collect();
+        Self { entries, places }
+    }
+
+    /// Adds a zone, unless there is one of its name.
+    fn add(&mut self, entry: Arc<ZoneEntry>) {
+        let apex = entry.apex.as_wire();
+        if !self.places.contains_key(apex) {
+            self.places.insert(apex.into(), self.entries.len());
+            self.entries.push(entry);
+        }
+    }
+
+    /// The zone that holds what lies directly above a name.
+    fn above(&self, name: &[u8]) -> Option<&Arc<ZoneEntry>> {
+        let ancestors = std::iter::successors(name::parent(name), |name| name::parent(name));
+        let mut places = ancestors.filter_map(|ancestor| self.places.get(ancestor));
+        places.next().map(|place| &self.entries[*place])
+    }
+
+    /// Keeps a name, and what lies below it, from being forwarded with the zone around it: they
+    /// belong to whatever zone is around that.
+    fn except(&mut self, name: &Name, from: &ZoneEntry) {
+        let beyond = self.above(from.apex.as_wire());
+        let access = beyond.and_then(|beyond| beyond.access.clone());
+        let number = beyond.map_or(from.number, |beyond| beyond.number);
+        let source = match beyond.map(|beyond| &beyond.source) {
+            Some(Source::Data(zone)) => {
+                let (zone, overlays) = (Arc::clone(zone), Vec::new());
+                Source::Local(Arc::new(Local { zone, overlays }))
+            }
+            Some(Source::Local(local)) => Source::Local(Arc::clone(local)),
+            Some(Source::Forward(forward)) => Source::Forward(Arc::clone(forward)),
+            Some(Source::Unavailable) => Source::Unavailable,
+            Some(Source::Excepted) | None => Source::Excepted,
+        };
+        self.add(Arc::new(ZoneEntry { apex: name.to_lowercase(), source, access, number }));
+    }
+
+    /// Adds a special zone if the names around it are forwarded with all others: a zone for less
+    /// than all names says that its names are to be asked there.
+    fn add_special(&mut self, name: &Name, zone: &Arc<Zone>) {
+        let Some(around) = self.above(name.as_wire()) else { return };
+        let Source::Forward(forward) = &around.source else { return };
+        if around.apex != Name::root() {
+            return;
+        }
+        let is_localhost = name.as_wire() == b"\x09localhost\0"; // is what it is, whoever says else
+        let overlays = if is_localhost { Vec::new() } else { forward.overlays.clone() };
+        let source = Source::Local(Arc::new(Local { zone: Arc::clone(zone), overlays }));
+        let (access, number) = (around.access.clone(), around.number);
+        self.add(Arc::new(ZoneEntry { apex: name.clone(), source, access, number }));
+    }
+}
+
+/// A special zone.
+fn special_zone(apex: &Name, seed: HashSeed) -> Option<Zone> {
+    let own = apex.to_string();
+    let more = MORE_RECORDS.iter().find(|(name, _)| *name == own).map_or("", |(_, more)| more);
+    let text = [EMPTY_ZONE, more].concat();
+    let options = file::Options::default();
+    let (records, _) = file::read_text(text.as_bytes(), Path::new(""), apex, &options);
+    build(apex, &records, seed).ok()
+}
+
+/// The overridden names.
+fn overlay(overrides: &[Override], seed: HashSeed) -> Option<Overlay> {
+    if overrides.is_empty() {
+        return None;
+    }
+    let mut records = Records::default();
+    hosts::push_soa(&Name::root(), &mut records).ok()?;
+    for Override { name, addresses } in overrides {
+        for address in addresses {
+            let (rtype, rdata) = match address {
+                IpAddr::V4(v4) => (Type::A, v4.octets().to_vec()),
+                IpAddr::V6(v6) => (Type::AAAA, v6.octets().to_vec()),
+            };
+            let (owner, ttl) = (name.as_wire(), OVERRIDE_TTL_SECS);
+            records.push(Record { owner, rtype, ttl, rdata: &rdata }, 0).ok()?;
+        }
+    }
+    let zone = Arc::new(build(&Name::root(), &records, seed).ok()?);
+    Some(Overlay { zone, reason: Reason::Overridden })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use zonda_zone::{Found, LookupName};
+
+    const SEED: HashSeed = HashSeed(1);
+
+    #[test]
+    fn every_special_zone_can_be_built_and_those_with_records_have_them() {
+        let has = |apex: &str, name: &str, rtype| {
+            let apex: Name = apex.parse().unwrap();
+            let zone = special_zone(&apex, SEED).unwrap();
+            let name: Name = name.parse().unwrap();
+            let name = LookupName::new(name.as_wire(), SEED);
+            match zone.find(&name, apex.label_count(), false) {
+                Found::Exact(node) | Found::Wildcard { node, .. } => node.set(rtype).is_some(),
+                _ => false,
+            }
+        };
+        assert!(has("local", "local", Type::SOA));
+        assert!(!has("local", "printer.local", Type::A));
+        assert!(has("localhost", "localhost", Type::AAAA));
+        assert!(has("localhost", "a.b.localhost", Type::A));
+        assert!(has("127.in-addr.arpa", "1.0.0.127.in-addr.arpa", Type::PTR));
+        assert!(has(LOOPBACK_V6, LOOPBACK_V6, Type::PTR));
+    }
+
+    #[test]
+    fn every_name_below_resolver_arpa_exists_and_has_nothing() {
+        let apex: Name = "resolver.arpa".parse().unwrap();
+        let zone = special_zone(&apex, SEED).unwrap();
+        for name in ["_dns.resolver.arpa", "a.b.c.resolver.arpa"] {
+            let name = LookupName::new(name.parse::<Name>().unwrap().as_wire(), SEED);
+            let Found::Wildcard { node, .. } = zone.find(&name, 2, false) else { panic!() };
+            assert!(node.is_empty_non_terminal());
+        }
+    }
+}
