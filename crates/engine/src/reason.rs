@@ -65,6 +65,8 @@ reasons! {
     UpstreamFailed = "upstream_failed",
     /// Other servers answered, but with messages that are broken or contradict themselves.
     UpstreamInvalid = "upstream_invalid",
+    /// Queries to other servers come back to this one.
+    UpstreamLoop = "upstream_loop",
     /// Other servers gave no answer a moment ago, so that they are not asked again yet (rfc9520).
     CachedFailure = "cached_failure",
     /// Too many queries wait for other servers.
@@ -101,7 +103,7 @@ impl Reason {
             Self::NoZone | Self::NotRecursive => Some(Ede::NOT_AUTHORITATIVE),
             Self::AccessRefused => Some(Ede::PROHIBITED),
             Self::ZoneUnavailable => Some(Ede::NOT_READY),
-            Self::UpstreamTimeout => Some(Ede::NO_REACHABLE_AUTHORITY),
+            Self::UpstreamTimeout | Self::UpstreamLoop => Some(Ede::NO_REACHABLE_AUTHORITY),
             Self::UpstreamFailed => Some(Ede::NETWORK_ERROR),
             Self::UpstreamInvalid => Some(Ede::INVALID_DATA),
             Self::UpstreamBusy => Some(Ede::OTHER),

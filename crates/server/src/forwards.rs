@@ -13,7 +13,7 @@ use zonda_cache::{Cache, Policy};
 use zonda_config::{CacheKeys, Config, ForwardKeys, ForwardZone, Host, Transport, Upstream};
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
 use zonda_streams::{Connections, Protocol, Tls, Url};
-use zonda_transport::forward::{self, Bootstrap, Group, Groups, Server};
+use zonda_transport::forward::{self, Bootstrap, Group, Groups, Loops, Server};
 use zonda_upstream::Settings;
 use zonda_wire::Name;
 
@@ -116,6 +116,7 @@ impl Forwards {
         let keys = &config.forward;
         let group = Group {
             apex: config.name.clone(),
+            loops: Loops::new(keys.to.len()),
             servers: keys.to.iter().map(|to| server(to, &config)).collect(),
             settings: settings(keys),
             policy: self.policy,

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 use zonda_testkit::process::Folder;
 use zonda_testkit::{Message, Question, ask};
 
@@ -243,4 +244,48 @@ fn a_server_that_would_forward_to_itself_does_not_start() {
     let sound = run(&["check", "--listen", own, "--forward", "127.0.0.1:5398"]);
     assert!(sound.status.success(), "{}", text(&sound.stderr));
     assert!(BINARY.ends_with("zonda"));
+}
+
+#[test]
+fn questions_that_come_back_by_way_of_another_server_are_noticed_and_stopped() {
+    let sound = upstream(7);
+    let first = Server::start(&[], &forwarding(sound.address, "", ""));
+    let second = Server::start(&[], &forwarding(first.zonda.address, "", ""));
+    assert_eq!(data(&reply(&second, "name.example.com", "A")), "192.0.2.7");
+    first.configure(&forwarding(second.zonda.address, "", ""));
+    assert_eq!(first.post("/v1/reload").0, 200);
+    let mut number = 0;
+    let start = Instant::now();
+    wait_until("the loop to be noticed", || {
+        number += 1;
+        let reply = reply(&first, &format!("name{number}.example.net"), "A");
+        assert_eq!(reply.rcode_text(), "SERVFAIL");
+        first.zonda.process.log("loop: ").contains("come back to this server")
+            || second.zonda.process.log("loop: ").contains("come back to this server")
+    });
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    let told = "come back to this server";
+    let trouble = |server: &Server| server.get("/v1/upstreams").1.contains(told);
+    assert!(trouble(&first) || trouble(&second));
+    let sent = |server: &Server| {
+        let page = server.get("/metrics").1;
+        let lines = page.lines().filter(|line| line.starts_with("zonda_upstream_queries_total{"));
+        lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum::<f64>()
+    };
+    let before = sent(&first) + sent(&second);
+    let start = Instant::now();
+    for number in 0..200 {
+        let reply = reply(&first, &format!("later{number}.example.net"), "A");
+        assert_eq!(reply.rcode_text(), "SERVFAIL");
+        assert!(matches!(extended_error(&reply), Some(22 | 23)), "{reply:?}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
+    let after = sent(&first) + sent(&second);
+    assert!(after - before < 400.0, "{before} queries before, {after} after");
+    first.configure(&forwarding(sound.address, "", ""));
+    assert_eq!(first.post("/v1/reload").0, 200);
+    wait_until("answers again", || {
+        number += 1;
+        rcode(&second, &format!("name{number}.example.net"), "A") == "NOERROR"
+    });
 }

@@ -15,6 +15,9 @@ use zonda_wire::Rcode;
 pub const STATES: [(State, &str); 3] =
     [(State::Up, "up"), (State::Suspect, "suspect"), (State::Down, "down")];
 
+/// What is held against an upstream that leads back here.
+const LOOP: &str = "questions that it is asked come back to this server";
+
 /// What is known of an upstream of a zone.
 #[derive(Default)]
 pub struct KnownUpstream {
@@ -26,6 +29,8 @@ pub struct KnownUpstream {
     pub threads: [u64; 3],
     /// What the thread that thinks the worst of it holds against it.
     trouble: Option<(usize, Trouble)>,
+    /// Whether questions to it come back to this server.
+    is_looping: bool,
     /// The least of the times that threads expect it to take, nanoseconds.
     rtt_nanos: Option<u64>,
     /// Where it is, the one first that is asked first.
@@ -84,6 +89,7 @@ impl KnownUpstream {
         {
             self.trouble = Some((state, trouble));
         }
+        self.is_looping |= report.loops.get(place).is_some_and(|is_looping| *is_looping);
         let rtt = member.rtt.smoothed(report.at);
         self.rtt_nanos = self.rtt_nanos.into_iter().chain(rtt).min();
         self.outstanding += u64::from(member.outstanding);
@@ -106,6 +112,13 @@ impl KnownUpstream {
         sum.repeats += one.repeats;
     }
 
+    /// The worst that is held against it, in words.
+    fn trouble(&self) -> Option<String> {
+        let in_words = |(_, trouble): (usize, Trouble)| trouble.to_string();
+        let is_looping = self.is_looping.then(|| LOOP.to_owned());
+        is_looping.or_else(|| self.trouble.map(in_words))
+    }
+
     /// As `/v1/upstreams` shows it.
     fn describe(&self) -> Value {
         let threads = STATES.iter().zip(self.threads);
@@ -117,7 +130,7 @@ impl KnownUpstream {
             "upstream": self.upstream,
             "addresses": self.addresses.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "threads": Value::Object(threads.collect()),
-            "trouble": self.trouble.map(|(_, trouble)| trouble.to_string()),
+            "trouble": self.trouble(),
             "rtt_ms": self.rtt_nanos.map(|nanos| nanos as f64 / 1e6),
             "outstanding": self.outstanding,
             "sent": self.counters.sent,

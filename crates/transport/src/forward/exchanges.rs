@@ -21,6 +21,7 @@ use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Waiter};
 use super::group::{Group, Server};
 use super::inbox::Deferred;
+use super::loops::is_check;
 use super::ports::{Attempt, Cause, Waiting};
 use super::thread::{Forwarder, Timer};
 use super::wanted::Wanted;
@@ -49,6 +50,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(wanted) = wanted.filter(|_| known) else {
             return self.reply_failure(query, Reason::UpstreamFailed, now);
         };
+        if self.has_come_back(&wanted.name, now) {
+            return self.reply_failure(query, Reason::UpstreamLoop, now);
+        }
         let fetch = self.fetches.find(&wanted);
         let waiting = fetch.and_then(|id| self.fetches.get(id)).map_or(0, |it| it.waiters.len());
         if fetch.is_none() && self.fetches.len() >= FETCHES_MAX {
@@ -234,6 +238,10 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(fetch) = self.fetches.get(attempt.fetch) else { return false };
         let Some(known) = self.groups.get(&fetch.wanted.group) else { return false };
         let place = usize::from(attempt.upstream);
+        let holds = known.group.loops.holds(place, self.config.clock.monotonic_nanos());
+        if holds && !is_check(&fetch.wanted.name) {
+            return false;
+        }
         let server = &known.group.servers[place];
         let cookies = known.pool.members[place].cookies;
         let (case, mut query) = (self.dice.case_bits(), Vec::with_capacity(256));
@@ -274,11 +282,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Nobody listens where a port sends to.
-    fn undeliverable(&mut self, number: usize, now: Now) {
+    pub(super) fn undeliverable(&mut self, number: usize, now: Now) {
         for cause in self.ports.forget_port(number) {
             match cause {
                 Cause::Fetch(attempt) => self.conclude(attempt, Outcome::Unreachable, now),
                 Cause::Probe(probe) => self.probe_ended(probe, None, now),
+                Cause::Check(_) => {}
             }
         }
     }
@@ -292,6 +301,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let is_ours = match waiting.cause {
             Cause::Fetch(attempt) => self.hear(attempt, form, query, &mut message, now),
             Cause::Probe(probe) => self.hear_probe(probe, form, query, &message, now),
+            Cause::Check(probe) => self.hear_check(probe, form, query, &message),
         };
         if !is_ours {
             self.counters.ignored.add(1);
@@ -413,15 +423,19 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let text = text.unwrap_or_default();
         fetch.failed = Some((reason, text.clone()));
         let waiters = std::mem::take(&mut fetch.waiters);
+        let mut told = told(reason);
         if let Some(known) = known {
             let key = fetch.wanted.cache_key(fetch.name_hash);
             keep_failure(&known.group, &key, reason, &text, now);
+            if known.group.loops.hold_any(now.monotonic_nanos) {
+                told = Reason::UpstreamLoop;
+            }
         }
         match reason {
             exchange::Reason::Timeout => self.counters.timed_out.add(1),
             _ => self.counters.failed.add(1),
         }
-        self.fail(waiters, told(reason), &text, now);
+        self.fail(waiters, told, &text, now);
     }
 
     /// Ends a fetch whose upstreams are not configured any more.

@@ -10,6 +10,7 @@ use zonda_upstream::{Member, Pool, Settings};
 use zonda_wire::{Name, Rcode, name};
 
 use super::dice::Dice;
+use super::loops::Loops;
 
 /// The servers that answer for a zone.
 pub struct Group {
@@ -23,6 +24,8 @@ pub struct Group {
     pub policy: Policy,
     /// Where.
     pub cache: Arc<Cache>,
+    /// Which of them lead back to this server.
+    pub loops: Loops,
     /// If their answers must not hold private addresses: the names that may have some.
     pub private_names: Option<Vec<Name>>,
 }
@@ -80,6 +83,11 @@ impl KnownGroup {
         Self { group, pool, rcodes, probe_at: None }
     }
 
+    /// Whether questions to each upstream come back to this server.
+    pub fn loops(&self, now: u64) -> Vec<bool> {
+        (0..self.group.servers.len()).map(|place| self.group.loops.holds(place, now)).collect()
+    }
+
     /// Counts the response code of an answer.
     pub fn count_rcode(&mut self, place: usize, rcode: Rcode) {
         *self.rcodes[place].entry(rcode.0).or_default() += 1;
@@ -97,4 +105,6 @@ pub struct Report {
     pub members: Vec<Member>,
     /// How many of the answers of each had which response code.
     pub rcodes: Vec<BTreeMap<u16, u64>>,
+    /// Whether questions to each come back to this server.
+    pub loops: Vec<bool>,
 }

@@ -15,6 +15,7 @@
 //! | `thread` | the loop: sockets, timers, inbox |
 //! | `exchanges` | what is done for each fetch |
 //! | `probes` | how it is found that an upstream is back |
+//! | `loops` | how it is found that questions come back |
 //! | `fetch`, `wanted`, `group` | what is fetched, for whom, from whom |
 //! | `ports`, `stream` | how upstreams are asked |
 //! | `bootstrap` | where upstreams are that are given by name |
@@ -33,6 +34,7 @@ mod fairness;
 mod fetch;
 mod group;
 mod inbox;
+mod loops;
 mod ports;
 mod probes;
 mod replies;
@@ -45,4 +47,5 @@ pub use bootstrap::{Bootstrap, follow};
 pub use counters::ForwarderCounters;
 pub use group::{Group, Groups, Report, Server};
 pub use inbox::{Deferred, Forwarders, Inbox, Way};
+pub use loops::Loops;
 pub use thread::{ForwarderConfig, ForwarderThread, stop_forwarders};

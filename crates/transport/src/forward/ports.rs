@@ -41,6 +41,8 @@ pub enum Cause {
     Fetch(Attempt),
     /// To see whether an upstream is back.
     Probe(Probe),
+    /// To see whether questions to it come back to this server.
+    Check(Probe),
 }
 
 /// One query of a fetch.
@@ -146,6 +148,11 @@ impl Ports {
             id = dice.roll() as u16;
         }
         Ok((number, id))
+    }
+
+    /// The ports to an upstream.
+    pub fn to(&self, upstream: SocketAddr) -> impl Iterator<Item = usize> {
+        self.of.get(&upstream).into_iter().flatten().copied()
     }
 
     /// Sends a query with an id that [`choose`](Self::choose) gave, and waits for its answer; false

@@ -6,8 +6,10 @@ use zonda_engine::Now;
 use zonda_upstream::Question;
 use zonda_upstream::check::{Verdict, check};
 use zonda_upstream::exchange::Form;
-use zonda_wire::{Class, Name, Type};
+use zonda_wire::name::NAME_BYTES_MAX;
+use zonda_wire::{Class, Type};
 
+use super::loops;
 use super::ports::{Cause, Probe, Waiting};
 use super::thread::{Forwarder, Timer};
 use crate::responder::Responder;
@@ -44,12 +46,31 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             if !self.send_probe(probe) {
                 self.probe_ended(probe, None, now);
             }
+            self.send_check(probe);
         }
         self.await_probes(group);
     }
 
     /// Sends a probe; false when that is not possible.
     fn send_probe(&mut self, probe: Probe) -> bool {
+        let Some(known) = self.groups.get(&probe.group) else { return false };
+        let apex = known.group.apex.clone();
+        self.counters.probes.add(1);
+        self.send_for(probe, Cause::Probe(probe), question(apex.as_wire()))
+    }
+
+    /// Asks what nobody else asks, to see whether it comes back; whether it can be sent or is ever
+    /// answered does not matter.
+    fn send_check(&mut self, probe: Probe) {
+        let Some(known) = self.groups.get(&probe.group) else { return };
+        let name = loops::name(probe, known.group.apex.as_wire());
+        if name.len() <= NAME_BYTES_MAX {
+            self.send_for(probe, Cause::Check(probe), question(&name));
+        }
+    }
+
+    /// Sends a question to the upstream of a probe; false when that is not possible.
+    fn send_for(&mut self, probe: Probe, cause: Cause, question: Question<'_>) -> bool {
         let Some(known) = self.groups.get(&probe.group) else { return false };
         let member = &known.pool.members[probe.upstream];
         let form = Form {
@@ -59,10 +80,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         };
         let server = &known.group.servers[probe.upstream];
         let (case, mut query) = (self.dice.case_bits(), Vec::new());
-        let (question, cause) = (question(&known.group.apex), Cause::Probe(probe));
         if !server.over_udp {
             question.write(0, form, &case, &member.cookies, &mut query);
-            self.counters.probes.add(1);
             self.send_over_stream(server, Waiting { cause, form, query }, PROBE_STREAM);
             return true;
         }
@@ -70,7 +89,6 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let chosen = self.ports.choose(address, &self.poller, &mut self.dice);
         let Ok((port, id)) = chosen else { return false };
         question.write(id, form, &case, &member.cookies, &mut query);
-        self.counters.probes.add(1);
         let sent = self.ports.send(port, id, Waiting { cause, form, query });
         if sent {
             let overdue_at = probe.sent_at + PROBE_NANOS;
@@ -91,7 +109,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(known) = self.groups.get(&probe.group) else { return true };
         let member = &known.pool.members[probe.upstream];
         let client = member.cookies.client();
-        let sent = question(&known.group.apex).sent(query, form, client, member.stream);
+        let sent = question(known.group.apex.as_wire()).sent(query, form, client, member.stream);
         let is_failure = match check(&sent, message) {
             Verdict::Ignore(_) => return false,
             Verdict::Failed(_) => true,
@@ -104,8 +122,10 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Waits no longer for the answer to a probe.
     pub(super) fn probe_overdue(&mut self, port: usize, id: u16, probe: Probe, now: Now) {
         let waits = self.ports.waiting(port, id).map(|waiting| waiting.cause);
-        if waits == Some(Cause::Probe(probe)) {
+        if matches!(waits, Some(Cause::Probe(it) | Cause::Check(it)) if it == probe) {
             self.ports.forget(port, id);
+        }
+        if waits == Some(Cause::Probe(probe)) {
             self.probe_ended(probe, None, now);
         }
     }
@@ -118,10 +138,11 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 }
 
-/// What upstreams of a zone are probed with: whoever answers for it knows this record.
-fn question(apex: &Name) -> Question<'_> {
+/// What upstreams of a zone are probed with: whoever answers for the zone knows this record of its
+/// apex.
+pub(super) fn question(name: &[u8]) -> Question<'_> {
     Question {
-        name: apex.as_wire(),
+        name,
         qtype: Type::SOA,
         qclass: Class::IN,
         dnssec_ok: false,

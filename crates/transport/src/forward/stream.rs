@@ -76,6 +76,11 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                     self.probe_ended(probe, None, now);
                 }
             }
+            Cause::Check(probe) => {
+                if let Some(Ok(message)) = message {
+                    self.hear_check(probe, form, &query, &message);
+                }
+            }
         }
     }
 }

@@ -136,6 +136,8 @@ pub(super) struct Forwarder<R, F> {
     seen: Arc<Groups>,
     /// What is known of them.
     pub(super) groups: HashMap<u32, KnownGroup>,
+    /// How many loops had been found when that was last heeded.
+    pub(super) loops_heeded: u64,
 }
 
 /// What may be due.
@@ -174,6 +176,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             body: vec![0; BODY_BYTES_MAX].into(),
             seen: Arc::default(),
             groups: HashMap::new(),
+            loops_heeded: 0,
         })
     }
 
@@ -230,6 +233,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             };
             self.take(&ready, now);
         }
+        self.heed_loops(now);
         while let Some((at, timer)) = self.next_timer(now) {
             self.timers.pop();
             match timer {
@@ -327,6 +331,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             at,
             members: known.pool.members.clone(),
             rcodes: known.rcodes.clone(),
+            loops: known.loops(at),
         };
         self.groups.iter().map(report).collect()
     }

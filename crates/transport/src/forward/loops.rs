@@ -1,0 +1,200 @@
+//! Upstreams whose questions come back to this server, directly or by way of others.
+//!
+//! An upstream that is not up is sent a question that nobody else asks: its first label holds a
+//! time and, hidden by a secret of the process, the upstream. A query for such a name can only be
+//! that question, come back. The upstream is then not asked until a later question is answered
+//! without coming back, or for a while.
+//!
+//! Deliberately absent: a mark in each query, which other servers would not pass on.
+
+use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use zonda_engine::Now;
+use zonda_upstream::check::{Verdict, check};
+use zonda_upstream::exchange::Form;
+
+use super::ports::Probe;
+use super::probes::question;
+use super::thread::Forwarder;
+use crate::responder::Responder;
+
+/// Octets of the first label: two numbers in hexadecimal.
+const LABEL_BYTES: usize = 32;
+/// How late a question may come back, nanoseconds. Who has heard its name can make this server
+/// believe in a loop only for so long.
+const LATE_MAX_NANOS: u64 = 10_000_000_000;
+/// How long a loop is believed in, nanoseconds: until the next question, which follows within 16
+/// seconds, had time to come back.
+const HELD_NANOS: u64 = 20_000_000_000;
+
+/// Hides which upstream a question was sent to.
+static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+/// How many loops were found.
+static FOUND: AtomicU64 = AtomicU64::new(0);
+
+/// When the questions to each upstream of a group last came back; all threads share it.
+pub struct Loops(Box<[AtomicU64]>);
+
+impl Loops {
+    /// None seen with any of so many upstreams.
+    #[must_use]
+    pub fn new(upstreams: usize) -> Self {
+        Self((0..upstreams).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Whether the upstream at a place must not be asked now; nanoseconds of the monotonic clock.
+    #[must_use]
+    pub fn holds(&self, place: usize, now: u64) -> bool {
+        let seen_at = self.0.get(place).map_or(0, |seen_at| seen_at.load(Relaxed));
+        seen_at > 0 && now.saturating_sub(seen_at) < HELD_NANOS
+    }
+
+    /// Whether this is so of any.
+    pub(super) fn hold_any(&self, now: u64) -> bool {
+        (0..self.0.len()).any(|place| self.holds(place, now))
+    }
+
+    /// A question came back; whether that is news.
+    fn note(&self, place: usize, now: u64) -> bool {
+        let is_news = !self.holds(place, now);
+        if let Some(seen_at) = self.0.get(place) {
+            seen_at.store(now, Relaxed);
+        }
+        is_news
+    }
+
+    /// A question that was sent at `sent_at` was answered: if it did not come back, none do.
+    fn clear(&self, place: usize, sent_at: u64) {
+        if let Some(seen_at) = self.0.get(place)
+            && seen_at.load(Relaxed) < sent_at
+        {
+            seen_at.store(0, Relaxed);
+        }
+    }
+}
+
+/// The name that an upstream of the zone of `apex` is asked for, in wire form.
+pub(super) fn name(probe: Probe, apex: &[u8]) -> Vec<u8> {
+    let upstream = u64::from(probe.group) << 8 | probe.upstream as u64; // at most 64 in a group
+    let hidden = upstream ^ SECRET.hash_one(probe.sent_at);
+    let label = format!("{:016x}{hidden:016x}", probe.sent_at);
+    [&[LABEL_BYTES as u8], label.as_bytes(), apex].concat()
+}
+
+/// Whether a name may be one that another server asks for, or this one. Such are passed on even where
+/// a loop was found: if nobody did, all would believe that it is over.
+pub(super) fn is_check(name: &[u8]) -> bool {
+    name.split_first().is_some_and(|(len, rest)| {
+        let label = rest.get(..LABEL_BYTES).unwrap_or_default();
+        usize::from(*len) == LABEL_BYTES && label.iter().all(u8::is_ascii_hexdigit)
+    })
+}
+
+/// For what a name was asked, if it is one of [`name()`]; lower case.
+fn read(name: &[u8], now: u64) -> Option<Probe> {
+    let (len, rest) = name.split_first()?;
+    if usize::from(*len) != LABEL_BYTES {
+        return None;
+    }
+    let number = |range| u64::from_str_radix(std::str::from_utf8(rest.get(range)?).ok()?, 16).ok();
+    let (sent_at, hidden) = (number(0..16)?, number(16..LABEL_BYTES)?);
+    let upstream = hidden ^ SECRET.hash_one(sent_at);
+    let group = u32::try_from(upstream >> 8).ok()?;
+    let is_recent = sent_at <= now && now - sent_at < LATE_MAX_NANOS;
+    is_recent.then_some(Probe { group, upstream: (upstream & 0xff) as usize, sent_at })
+}
+
+impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
+    /// Whether a query is a question of this server that has come back; then takes note of it.
+    pub(super) fn has_come_back(&mut self, name: &[u8], now: Now) -> bool {
+        let Some(probe) = read(name, now.monotonic_nanos) else { return false };
+        let Some(known) = self.groups.get(&probe.group) else { return false };
+        let Some(server) = known.group.servers.get(probe.upstream) else { return false };
+        if known.group.loops.note(probe.upstream, now.monotonic_nanos) {
+            let zone = &known.group.apex;
+            let address = server.address().map_or("an upstream".to_owned(), |it| it.to_string());
+            tracing::error!(
+                "loop: questions for zone {zone} that are forwarded to {address} come back to \
+                 this server; it is not asked until they do not"
+            );
+            FOUND.fetch_add(1, Relaxed);
+        }
+        true
+    }
+
+    /// Takes a message for a question that nobody else asks; false if it is none.
+    pub(super) fn hear_check(
+        &mut self,
+        probe: Probe,
+        form: Form,
+        query: &[u8],
+        message: &[u8],
+    ) -> bool {
+        let Some(known) = self.groups.get(&probe.group) else { return true };
+        let member = &known.pool.members[probe.upstream];
+        let name = name(probe, known.group.apex.as_wire());
+        let sent = question(&name).sent(query, form, member.cookies.client(), member.stream);
+        match check(&sent, message) {
+            Verdict::Ignore(_) => return false,
+            Verdict::Accept(_) => known.group.loops.clear(probe.upstream, probe.sent_at),
+            Verdict::Failed(_) | Verdict::Repeat(_) => {} // so ends a loop that others noticed, too
+        }
+        true
+    }
+
+    /// Waits no longer for answers of upstreams with which a loop was found, by whatever thread.
+    pub(super) fn heed_loops(&mut self, now: Now) {
+        let found = FOUND.load(Relaxed);
+        if std::mem::replace(&mut self.loops_heeded, found) == found {
+            return;
+        }
+        let mut looping: Vec<SocketAddr> = Vec::new();
+        for known in self.groups.values() {
+            let holds = |place: &usize| known.group.loops.holds(*place, now.monotonic_nanos);
+            let servers = known.group.servers.iter().enumerate();
+            let looping_ones = servers.filter(|(place, _)| holds(place));
+            looping.extend(looping_ones.filter_map(|(_, server)| server.address()));
+        }
+        for port in looping.iter().flat_map(|upstream| self.ports.to(*upstream)).collect::<Vec<_>>()
+        {
+            self.undeliverable(port, now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_its_upstream_for_a_while_and_no_other_name_does() {
+        let probe = Probe { group: 7, upstream: 31, sent_at: 1 << 40 };
+        let mut name = name(probe, b"\x07example\0");
+        assert_eq!(&name[LABEL_BYTES + 1..], b"\x07example\0");
+        assert_eq!(read(&name, probe.sent_at + 1), Some(probe));
+        assert_eq!(read(&name, probe.sent_at + LATE_MAX_NANOS), None);
+        assert_eq!(read(&name, probe.sent_at - 1), None);
+        name[1] = b'f';
+        assert_eq!(read(&name, u64::MAX), None);
+        for other in [&b""[..], b"\0", b"\x20", b"\x03www\0"] {
+            assert_eq!(read(other, 1), None);
+        }
+    }
+
+    #[test]
+    fn a_loop_is_believed_in_until_a_later_question_is_answered_or_time_has_passed() {
+        let loops = Loops::new(2);
+        assert!(loops.note(1, 100));
+        assert!(!loops.note(1, 200), "no news");
+        assert!(loops.holds(1, 200) && !loops.holds(0, 200) && loops.hold_any(200));
+        loops.clear(1, 150);
+        assert!(loops.holds(1, 200), "it came back after that was sent");
+        loops.clear(1, 300);
+        assert!(!loops.holds(1, 300));
+        assert!(loops.note(1, 400));
+        assert!(!loops.holds(1, 400 + HELD_NANOS));
+    }
+}
