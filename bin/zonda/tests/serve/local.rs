@@ -289,3 +289,25 @@ fn questions_that_come_back_by_way_of_another_server_are_noticed_and_stopped() {
         rcode(&second, &format!("name{number}.example.net"), "A") == "NOERROR"
     });
 }
+
+#[test]
+fn private_addresses_are_kept_from_clients_but_of_names_that_may_have_them() {
+    let hostile = Scripted::start(|_, query| {
+        let mut message = answer(query, 5, 60);
+        let end = message.len();
+        message[end - 4..end - 1].copy_from_slice(&[192, 168, 1]);
+        vec![message]
+    });
+    let keys = "rebinding-protection = true\nprivate-names = [\"home.example.com\"]";
+    let server = Server::start(&[], &forwarding(hostile.address, keys, ""));
+    for _ in 0..2 {
+        let blocked = reply(&server, "www.example.net", "A");
+        assert_eq!((blocked.rcode_text(), blocked.answer.len()), ("NOERROR".to_owned(), 0));
+        assert_eq!(extended_error(&blocked), Some(15));
+    }
+    assert_eq!(hostile.asked(), 1, "the second time from the cache");
+    assert_eq!(data(&reply(&server, "nas.Home.example.com", "A")), "192.168.1.5");
+    server.configure(&forwarding(hostile.address, "", ""));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    assert_eq!(data(&reply(&server, "www.example.net", "A")), "192.168.1.5");
+}
