@@ -7,6 +7,7 @@ use crate::reason::Reason;
 use crate::snapshot::Snapshot;
 use crate::zones::ZoneMatch;
 use std::ops::ControlFlow;
+use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::{Query, Rcode, Reply};
 use zonda_zone::LookupName;
 
@@ -78,6 +79,8 @@ pub struct Worker {
     pub chain: Box<[LookupName; CHAIN_MAX]>,
     /// A name being put together or looked up beside the chain.
     pub scratch: Box<LookupName>,
+    /// The target of an alias, written out.
+    pub target: Vec<u8>,
     /// The nodes whose proofs the reply has, by their address, as zones number theirs alike; 0 for
     /// none. A proof has at most three, so that none is written twice.
     pub proven: [usize; 8],
@@ -95,6 +98,7 @@ impl Default for Worker {
         Self {
             chain: Box::new(std::array::from_fn(|_| LookupName::default())),
             scratch: Box::default(),
+            target: Vec::with_capacity(NAME_BYTES_MAX),
             proven: [0; 8],
             body: vec![0; BODY_BYTES_MAX].into(), // not touched before it is used
             turn: Turn::default(),

@@ -1,6 +1,7 @@
 //! Queries that are answered later: what must be fetched for them, and what was.
 
 use zonda_wire::Rcode;
+use zonda_wire::query::flag;
 
 use crate::reason::Reason;
 
@@ -25,12 +26,18 @@ pub struct Fetched<'a> {
     pub body: &'a [u8],
     /// A server that is believed to have validated it has done so.
     pub is_authentic: bool,
+    /// Whether the body ends with an alias of a name that is in a zone of this server.
+    pub goes_on: bool,
     /// What became of the query.
     pub reason: Reason,
     /// The same in words where there is no answer: UTF-8, for the extended error, at most
     /// [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) octets of which are sent.
     pub text: &'a [u8],
 }
+
+/// The bit in the flags of a kept answer that stands for [`Fetched::goes_on`]. Truncated answers are
+/// never kept, so that TC is free for it.
+pub const GOES_ON: u16 = flag::TC;
 
 /// What became of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

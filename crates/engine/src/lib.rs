@@ -25,7 +25,7 @@ mod snapshot;
 pub mod stage;
 pub mod zones;
 
-pub use deferral::{Deferral, Fetched, Outcome};
+pub use deferral::{Deferral, Fetched, GOES_ON, Outcome};
 pub use epilogue::TEXT_BYTES_MAX;
 pub use message::{Batch, Message, Now, Peer, Transport};
 pub use reason::Reason;

@@ -209,6 +209,13 @@ impl ZoneTable {
         found
     }
 
+    /// Whether a question for a name, in wire form, is for a zone with data of our own.
+    #[must_use]
+    pub fn has_data_for(&self, name: &[u8], qtype: Type) -> bool {
+        let found = self.find_answering(&LookupName::new(name, self.seed), qtype);
+        found.is_some_and(|zone| matches!(self.get(zone.index).source, Source::Data(_)))
+    }
+
     /// The zone whose apex is the last `labels` labels of `name`.
     #[inline]
     fn at(&self, name: &LookupName, labels: usize) -> Option<u32> {

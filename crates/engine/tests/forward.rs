@@ -78,7 +78,8 @@ fn resume(engine: &mut Engine, query: &[u8], fetched: &Fetched<'_>) -> Message {
 
 /// What was fetched, without words.
 fn fetched<'b>(rcode: Rcode, (counts, body): ([u16; 3], &'b [u8]), reason: Reason) -> Fetched<'b> {
-    Fetched { rcode, is_authentic: false, counts, body, reason, text: b"" }
+    let (is_authentic, goes_on, text) = (false, false, b"".as_slice());
+    Fetched { rcode, is_authentic, counts, body, goes_on, reason, text }
 }
 
 /// A body with one A record of the question's name.

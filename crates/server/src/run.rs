@@ -255,6 +255,7 @@ impl Running {
             |number, inbox| ForwarderConfig {
                 name: format!("forward-{number}"),
                 inbox,
+                snapshot: Arc::clone(publisher.snapshot()),
                 groups: Arc::clone(publisher.catalog().forwards().groups()),
                 clock,
                 runtime: runtime.handle().clone(),

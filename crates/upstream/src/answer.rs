@@ -92,6 +92,8 @@ pub enum Kind {
     NameError,
     /// With a DNAME that would make the name too long; the reply is YXDOMAIN (rfc6672#2.2).
     NameTooLong,
+    /// With an alias of a name that somebody else answers for.
+    Elsewhere,
 }
 
 /// Why a message is of no use although it was for the query.
@@ -131,6 +133,8 @@ enum Step {
     Alias(Range<usize>),
     /// A name of over 255 octets.
     TooLong,
+    /// A name that somebody else answers for.
+    Elsewhere,
     /// Nothing.
     Nothing,
 }
@@ -150,13 +154,28 @@ impl Answer {
         name: &[u8],
         dnssec_ok: bool,
     ) -> Result<Kind, Unfit> {
+        self.read_until(message, name, dnssec_ok, &|_| false)
+    }
+
+    /// The same, but the chain ends with the first alias whose target is somebody else's: whatever
+    /// the message says of that is left behind.
+    ///
+    /// # Errors
+    /// As before.
+    pub fn read_until(
+        &mut self,
+        message: &mut [u8],
+        name: &[u8],
+        dnssec_ok: bool,
+        is_elsewhere: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Kind, Unfit> {
         self.clear();
         let asked = message.get_mut(HEADER_BYTES..HEADER_BYTES + name.len());
         let asked = asked.filter(|asked| asked.eq_ignore_ascii_case(name));
         asked.ok_or(Unfit::Malformed)?.copy_from_slice(name);
         let kind = Response::parse(message)
             .map_err(|_| Unfit::Malformed)
-            .and_then(|response| self.collect(&response, dnssec_ok));
+            .and_then(|response| self.collect(&response, dnssec_ok, is_elsewhere));
         kind.inspect_err(|_| self.clear())
     }
 
@@ -189,7 +208,12 @@ impl Answer {
     }
 
     /// All of [`read`](Self::read) once the message is seen as a response.
-    fn collect(&mut self, response: &Response<'_>, dnssec_ok: bool) -> Result<Kind, Unfit> {
+    fn collect(
+        &mut self,
+        response: &Response<'_>,
+        dnssec_ok: bool,
+        is_elsewhere: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<Kind, Unfit> {
         if response.record_count() > RECORDS_MAX {
             return Err(Unfit::TooLarge);
         }
@@ -203,12 +227,16 @@ impl Answer {
         self.links.push(0..name.len());
         let step = loop {
             match self.step(&sets, qtype)? {
+                Step::Alias(target) if is_elsewhere(&self.octets[target.clone()]) => {
+                    break Step::Elsewhere;
+                }
                 Step::Alias(target) => self.link(target)?,
                 end => break end,
             }
         };
         let kind = match (step, response.rcode()) {
             (Step::Answered, Rcode::NOERROR) => Kind::Positive,
+            (Step::Elsewhere, _) => Kind::Elsewhere, // the code is about what is left behind
             (Step::TooLong, Rcode::NOERROR | Rcode::YXDOMAIN) => Kind::NameTooLong,
             (Step::Nothing, Rcode::NOERROR) => Kind::NoData,
             (Step::Nothing, Rcode::NXDOMAIN) => Kind::NameError, // rfc6604#3

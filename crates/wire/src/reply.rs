@@ -13,6 +13,7 @@
 use crate::code::{Class, Rcode, Type};
 use crate::name;
 use crate::query::{HEADER_BYTES, Query, flag};
+use crate::response::Records;
 
 /// Most places of names remembered for compression. A reply with more still is right, only longer;
 /// 48 hold the names of a referral to 13 servers.
@@ -138,6 +139,16 @@ impl<'a> Reply<'a> {
         }
         self.counts = counts;
         Ok(())
+    }
+
+    /// Writes the target of the last CNAME record of the answer, if there is one, over `target`.
+    pub fn last_alias(&self, target: &mut Vec<u8>) -> bool {
+        let written = &self.buffer[..self.len];
+        let records = Records::new(written, self.question_end, self.counts);
+        let in_answer = records.take_while(|record| record.section == Section::Answer);
+        let last = in_answer.filter(|record| record.rtype == Type::CNAME).last();
+        target.clear();
+        last.is_some_and(|cname| cname.rdata_into(target).is_ok())
     }
 
     /// Octets of the query that the reply has not overwritten yet.

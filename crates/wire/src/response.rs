@@ -122,8 +122,7 @@ impl<'m> Response<'m> {
     /// All records in their order, OPT included.
     #[must_use]
     pub fn records(&self) -> Records<'m> {
-        let reader = Reader { octets: self.octets, at: self.question_end };
-        Records { reader, left: self.counts }
+        Records::new(self.octets, self.question_end, self.counts)
     }
 }
 
@@ -132,6 +131,13 @@ pub struct Records<'m> {
     reader: Reader<'m>,
     /// Records still to come, by section.
     left: [u16; 3],
+}
+
+impl<'m> Records<'m> {
+    /// The records of a message that begin at `at`, so many in each section.
+    pub(crate) fn new(octets: &'m [u8], at: usize, left: [u16; 3]) -> Self {
+        Self { reader: Reader { octets, at }, left }
+    }
 }
 
 impl<'m> Iterator for Records<'m> {

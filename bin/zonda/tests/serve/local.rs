@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use zonda_testkit::client::name_bytes;
 use zonda_testkit::process::Folder;
 use zonda_testkit::{Message, Question, ask};
 
@@ -310,4 +311,34 @@ fn private_addresses_are_kept_from_clients_but_of_names_that_may_have_them() {
     server.configure(&forwarding(hostile.address, "", ""));
     assert_eq!(server.post("/v1/reload").0, 200);
     assert_eq!(data(&reply(&server, "www.example.net", "A")), "192.168.1.5");
+}
+
+/// A record of a chain: an alias of a name, that of the question or one that was written before.
+fn alias(owner: &[u8], target: &str) -> Vec<u8> {
+    let target = name_bytes(target);
+    let len = (target.len() as u16).to_be_bytes();
+    [owner, &[0, 5, 0, 1, 0, 0, 0, 60], &len, &target].concat()
+}
+
+#[test]
+fn an_alias_of_a_name_of_ours_in_an_answer_of_others_is_answered_from_our_zone() {
+    let upstream = Scripted::start(|_, query| {
+        // An alias, and what is said of its target: 192.0.2.66.
+        let mut message = answer(query, 66, 60);
+        let address = message.split_off(message.len() - 16);
+        message.extend(alias(&[0xc0, 12], "ns.example.org"));
+        message.extend(name_bytes("ns.example.org"));
+        message.extend(&address[2..]);
+        message[7] = 2;
+        vec![message]
+    });
+    let server = Server::start(&[], &forwarding(upstream.address, "", ""));
+    for reason in ["just fetched", "kept"] {
+        let reply = reply(&server, "www.example.com", "A");
+        let texts: Vec<_> = reply.answer.iter().map(|record| &*record.data.text).collect();
+        assert_eq!(texts, ["ns.example.org.", "192.0.2.1"], "{reason}");
+        assert_eq!(ra_and_aa(&reply), (true, false));
+    }
+    let no_data = reply(&server, "www.example.com", "AAAA");
+    assert_eq!((no_data.answer.len(), no_data.authority.len()), (1, 1));
 }

@@ -2,6 +2,7 @@
 
 use zonda_cache::Kind;
 use zonda_cache::policy::{Facts, Record, Term};
+use zonda_engine::zones::ZoneTable;
 use zonda_upstream::{Answer, Unfit, answer, rebinding};
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Owner, Places, Query, Rcode, Reply};
@@ -29,6 +30,8 @@ pub struct Body {
     pub term: Option<Term>,
     /// Whether it was emptied because of a private address.
     pub is_blocked: bool,
+    /// Whether it ends with an alias of a name of ours.
+    pub goes_on: bool,
 }
 
 /// Takes out of answers what belongs to their questions. Memory is kept from one to the next.
@@ -56,16 +59,21 @@ impl BodyReader {
         &mut self,
         wanted: &Wanted,
         group: &Group,
+        zones: &ZoneTable,
         message: &mut [u8],
     ) -> Result<Body, Unfit> {
-        let (rcode, kind) = match self.answer.read(message, &wanted.name, wanted.dnssec_ok)? {
+        let is_ours = |name: &[u8]| zones.has_data_for(name, wanted.qtype);
+        let found = self.answer.read_until(message, &wanted.name, wanted.dnssec_ok, &is_ours)?;
+        let (rcode, kind) = match found {
             answer::Kind::Positive => (Rcode::NOERROR, Kind::Positive),
             answer::Kind::NameTooLong => (Rcode::YXDOMAIN, Kind::Positive),
             answer::Kind::NoData => (Rcode::NOERROR, Kind::NoData),
             answer::Kind::NameError => (Rcode::NXDOMAIN, Kind::NxDomain),
+            answer::Kind::Elsewhere => (Rcode::NOERROR, Kind::Positive),
         };
+        let goes_on = found == answer::Kind::Elsewhere;
         let flags = u16::from_be_bytes([message[2], message[3]]); // it was read as a message
-        let is_authentic = flags & flag::AD != 0;
+        let is_authentic = flags & flag::AD != 0 && !goes_on;
         let last_name = self.answer.last_name();
         let facts = Facts { flags, qtype: wanted.qtype, kind, last_name };
         let records = self.answer.records().map(|record| Record {
@@ -78,11 +86,22 @@ impl BodyReader {
         let term = group.policy.term(&facts, records).ok();
         if !group.may_be_private(&wanted.name) && self.has_private_address() {
             let (rcode, kind, counts, octets) = (Rcode::NOERROR, Kind::NoData, [0; 3], Vec::new());
-            let is_authentic = false; // what is left of it is ours
-            return Ok(Body { rcode, is_authentic, kind, counts, octets, term, is_blocked: true });
+            // What is left of it is ours.
+            let (is_authentic, is_blocked, goes_on) = (false, true, false);
+            return Ok(Body {
+                rcode,
+                is_authentic,
+                kind,
+                counts,
+                octets,
+                term,
+                is_blocked,
+                goes_on,
+            });
         }
         let (counts, octets) = self.write(wanted, message, term)?;
-        Ok(Body { rcode, is_authentic, kind, counts, octets, term, is_blocked: false })
+        let is_blocked = false;
+        Ok(Body { rcode, is_authentic, kind, counts, octets, term, is_blocked, goes_on })
     }
 
     /// Whether a record of the last answer holds a private address.

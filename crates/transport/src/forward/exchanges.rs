@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use zonda_cache::policy::Limits;
 use zonda_cache::{Flushes, Hit, Kind, Lifetime};
-use zonda_engine::{Fetched, Now, Reason};
+use zonda_engine::{Fetched, GOES_ON, Now, Reason};
 use zonda_upstream::Ticket;
 use zonda_upstream::check::{self, Failure, Repeat, Verdict, check};
 use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome, Redirect};
@@ -348,7 +348,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 if let Some(cookie) = check::server_cookie(&response) {
                     cookies.remember(cookie);
                 }
-                match self.reader.read(&fetch.wanted, &known.group, message) {
+                let snapshot = self.config.snapshot.load();
+                match self.reader.read(&fetch.wanted, &known.group, &snapshot.zones, message) {
                     Ok(mut read) => {
                         read.is_authentic &= known.group.servers[place].is_trusted;
                         body = Some(read);
@@ -387,6 +388,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             is_authentic: body.is_authentic,
             counts: body.counts,
             body: &body.octets,
+            goes_on: body.goes_on,
             reason: if body.is_blocked { Reason::Blocked } else { Reason::Forwarded },
             text: b"",
         };
@@ -487,11 +489,13 @@ fn kept<'b>(hit: &Hit, body: &'b [u8]) -> Fetched<'b> {
     let octets = &body[..hit.body_bytes.min(body.len())];
     let (body, text) =
         if hit.kind == Kind::Failure { (&[][..], octets) } else { (octets, &[][..]) };
+    let goes_on = hit.flags & GOES_ON != 0;
     Fetched {
         rcode: Rcode(hit.flags & 0x000f),
         is_authentic: hit.flags & flag::AD != 0 && !hit.is_stale,
         counts: hit.counts,
         body,
+        goes_on,
         reason,
         text,
     }
@@ -500,7 +504,7 @@ fn kept<'b>(hit: &Hit, body: &'b [u8]) -> Fetched<'b> {
 /// What is given in place of an answer.
 fn failure(reason: Reason, text: &str) -> Fetched<'_> {
     let (rcode, text) = (Rcode::SERVFAIL, text.as_bytes());
-    Fetched { rcode, is_authentic: false, counts: [0; 3], body: &[], reason, text }
+    Fetched { rcode, is_authentic: false, counts: [0; 3], body: &[], goes_on: false, reason, text }
 }
 
 /// What clients are told, when an exchange has failed.
@@ -518,7 +522,7 @@ fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, 
     let Some(term) = body.term else { return };
     let answer = zonda_cache::Answer {
         kind: body.kind,
-        flags: body.rcode.0 | if body.is_authentic { flag::AD } else { 0 },
+        flags: flags(body),
         ede: body.is_blocked.then_some(Ede::BLOCKED),
         counts: body.counts,
         body: &body.octets,
@@ -530,6 +534,13 @@ fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, 
     };
     // What is too large for the cache is fetched each time; what may be older than a flush, too.
     let _ = group.cache.insert_since(asked, key, &answer, lifetime);
+}
+
+/// The bits with which an answer is kept.
+fn flags(body: &Body) -> u16 {
+    let authentic = if body.is_authentic { flag::AD } else { 0 };
+    let goes_on = if body.goes_on { GOES_ON } else { 0 };
+    body.rcode.0 | authentic | goes_on
 }
 
 /// Keeps that there is no answer, so that upstreams are not asked in vain (rfc9520#3.2). Nothing is

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
-use zonda_engine::{Now, Reason};
+use zonda_engine::{Now, Reason, Snapshot};
 use zonda_netio::Poller;
 use zonda_upstream::{Admission, Ticket};
 
@@ -46,6 +46,8 @@ pub struct ForwarderConfig {
     pub name: String,
     /// Where its work comes from.
     pub inbox: Arc<Inbox>,
+    /// The zones of this server, which win over what others say of their names.
+    pub snapshot: Arc<ArcSwap<Snapshot>>,
     /// Who can be asked.
     pub groups: Arc<ArcSwap<Groups>>,
     /// Tells the time as those do who received the queries.

@@ -301,3 +301,22 @@ fn an_answer_that_is_made_to_cost_time_costs_little() {
     // Some 5 ms; 50 ms when each link reads all names anew.
     assert!(took < std::time::Duration::from_millis(100), "{took:?}");
 }
+
+#[test]
+fn a_chain_ends_with_the_first_alias_of_a_name_that_is_somebody_elses() {
+    let records = [
+        "a.example 60 CNAME b.example",
+        "b.example 60 CNAME host.our.test",
+        "host.our.test 60 A 192.0.2.66",
+    ];
+    let ours: Name = "our.test".parse().unwrap();
+    let is_ours = |name: &[u8]| name::is_at_or_below(name, ours.as_wire());
+    for rcode in [Rcode::NOERROR, Rcode::NXDOMAIN] {
+        let mut message = response(("a.example", Type::A), rcode, &records);
+        let (mut answer, asked) = (Answer::default(), "a.example".parse::<Name>().unwrap());
+        let kind = answer.read_until(&mut message, asked.as_wire(), false, &is_ours);
+        assert_eq!(kind, Ok(Kind::Elsewhere));
+        let kept: Vec<_> = answer.records().map(|record| line(&record)).collect();
+        assert_eq!(kept, ["a.example. 60 CNAME b.example.", "b.example. 60 CNAME host.our.test."]);
+    }
+}

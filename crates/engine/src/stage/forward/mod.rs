@@ -5,10 +5,10 @@
 //! written by the same stages as any.
 
 use crate::context::{Context, Flow, Verdict, reply};
-use crate::deferral::Fetched;
+use crate::deferral::{Fetched, GOES_ON};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::reason::Reason;
-use crate::stage::local;
+use crate::stage::{local, zone};
 use crate::zones::Forward;
 use std::ops::ControlFlow::Break;
 use zonda_cache::{Hit, Key, Kind};
@@ -81,7 +81,10 @@ fn give_again(cx: &mut Context<'_>, hit: &Hit) -> Flow {
         _ if hit.is_stale => Reason::Stale,
         _ => Reason::Cached,
     };
-    reply(rcode, reason)
+    match hit.flags & GOES_ON {
+        0 => reply(rcode, reason),
+        _ => zone::go_on(cx, reason),
+    }
 }
 
 /// Tells a client that knows AD that what it gets was validated (rfc6840#5.8).
@@ -101,5 +104,8 @@ fn pass_on(cx: &mut Context<'_>, fetched: &Fetched<'_>) -> Flow {
     }
     cx.text_bytes = fetched.text.len().min(TEXT_BYTES_MAX);
     cx.worker.body[..cx.text_bytes].copy_from_slice(&fetched.text[..cx.text_bytes]);
-    reply(fetched.rcode, fetched.reason)
+    match fetched.goes_on {
+        false => reply(fetched.rcode, fetched.reason),
+        true => zone::go_on(cx, fetched.reason),
+    }
 }
