@@ -1,6 +1,6 @@
 //! What the stages of one query share.
 
-use crate::deferral::Fetched;
+use crate::deferral::{Deferral, Fetched};
 use crate::hot::{Hit, HotAnswers, Rotation};
 use crate::message::{Now, Peer};
 use crate::reason::Reason;
@@ -114,9 +114,8 @@ pub enum Verdict {
     Reply(Rcode, Reason),
     /// Nothing is sent.
     Drop(Reason),
-    /// The answer must be fetched from the [`Forward`](crate::zones::Forward) of this number.
-    /// Nothing was written yet.
-    Defer(u32),
+    /// This must be fetched. Nothing was written yet.
+    Defer(Deferral),
 }
 
 /// What a stage does: end the query, or leave it to the next one.

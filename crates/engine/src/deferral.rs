@@ -10,13 +10,18 @@ use crate::reason::Reason;
 pub struct Deferral {
     /// From whom: the number of a [`Forward`](crate::zones::Forward).
     pub forward: u32,
-    /// The hash of the name asked for, in lower case.
+    /// The hash of the name to ask for, in lower case.
     pub name_hash: u64,
+    /// Whether that is not the query's own name, but one that this is an alias of:
+    /// [`alias_of`](crate::alias_of) tells it.
+    pub is_alias: bool,
 }
 
 /// What was fetched for a query.
 #[derive(Clone, Copy, Debug)]
 pub struct Fetched<'a> {
+    /// The name that it was fetched for, in wire form and lower case; empty with a failure.
+    pub name: &'a [u8],
     /// The response code.
     pub rcode: Rcode,
     /// Records in the answer, authority and additional sections of `body`.
@@ -35,8 +40,16 @@ pub struct Fetched<'a> {
     pub text: &'a [u8],
 }
 
-/// The bit in the flags of a kept answer that stands for [`Fetched::goes_on`]. Truncated answers are
-/// never kept, so that TC is free for it.
+impl Fetched<'_> {
+    /// Whether it answers for a name, in wire form and lower case. A failure does for any.
+    #[must_use]
+    pub fn is_for(&self, name: &[u8]) -> bool {
+        self.name.is_empty() || self.name == name
+    }
+}
+
+/// The bit in the flags of a kept answer that stands for [`Fetched::goes_on`]. Truncated answers
+/// are never kept, so that TC is free for it.
 pub const GOES_ON: u16 = flag::TC;
 
 /// What became of one message.

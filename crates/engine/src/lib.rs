@@ -30,6 +30,7 @@ pub use epilogue::TEXT_BYTES_MAX;
 pub use message::{Batch, Message, Now, Peer, Transport};
 pub use reason::Reason;
 pub use snapshot::{Settings, Snapshot};
+pub use stage::zone::alias_of;
 
 use access::Access;
 use arc_swap::{ArcSwap, Guard};
@@ -300,10 +301,7 @@ impl Engine {
             Some(fault) => plan::refuse(&mut cx, fault),
         };
         let (sent, reason) = match verdict {
-            Verdict::Defer(forward) => {
-                let name_hash = prepared.name.hash(0);
-                return Outcome::Deferred(Deferral { forward, name_hash });
-            }
+            Verdict::Defer(deferral) => return Outcome::Deferred(deferral),
             Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason) => {
                 if let (true, Some(key)) = (cx.keep, prepared.key) {

@@ -98,6 +98,8 @@ pub struct ZoneTable {
     /// The zone that holds all names, if there is one.
     root: Option<u32>,
     chunks: Vec<Arc<Vec<Arc<ZoneEntry>>>>,
+    /// Whether others answer for any of them.
+    has_forwards: bool,
 }
 
 /// A zone found for a name.
@@ -123,12 +125,15 @@ impl ZoneTable {
         }
         let slots = Arc::new(Slots::with_all(entries.len(), hashes.into_iter().zip(0..)));
         let chunks = entries.chunks(CHUNK).map(|chunk| Arc::new(chunk.to_vec())).collect();
+        let is_forward = |entry: &Arc<ZoneEntry>| matches!(entry.source, Source::Forward(_));
+        let has_forwards = entries.iter().any(is_forward);
         let root = entries.iter().zip(0..).find(|(entry, _)| entry.apex.as_wire() == [0]);
         let root = root.map(|(_, index)| index);
-        Self { seed, slots, depths, root, chunks }
+        Self { seed, slots, depths, root, chunks, has_forwards }
     }
 
-    /// The same zones with the entries at some indices replaced by others of the same names.
+    /// The same zones with the entries at some indices replaced by others of the same names, which
+    /// others answer for if they did before.
     #[must_use]
     pub fn with_replaced(&self, changed: impl IntoIterator<Item = (u32, Arc<ZoneEntry>)>) -> Self {
         let mut chunks = self.chunks.clone();
@@ -145,6 +150,13 @@ impl ZoneTable {
     #[must_use]
     pub fn seed(&self) -> HashSeed {
         self.seed
+    }
+
+    /// Whether others answer for any of the zones.
+    #[inline]
+    #[must_use]
+    pub fn has_forwards(&self) -> bool {
+        self.has_forwards
     }
 
     /// The zone at an index.

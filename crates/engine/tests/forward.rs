@@ -79,7 +79,7 @@ fn resume(engine: &mut Engine, query: &[u8], fetched: &Fetched<'_>) -> Message {
 /// What was fetched, without words.
 fn fetched<'b>(rcode: Rcode, (counts, body): ([u16; 3], &'b [u8]), reason: Reason) -> Fetched<'b> {
     let (is_authentic, goes_on, text) = (false, false, b"".as_slice());
-    Fetched { rcode, is_authentic, counts, body, goes_on, reason, text }
+    Fetched { name: &[], rcode, is_authentic, counts, body, goes_on, reason, text }
 }
 
 /// A body with one A record of the question's name.
@@ -90,7 +90,7 @@ fn a_name_that_others_hold_is_deferred_under_its_hash() {
     let mut engine = engine();
     let mut hash_of = |id, name, qtype| {
         let (outcome, _) = ask(&mut engine, &query(id, RECURSION_DESIRED, name, qtype));
-        let Outcome::Deferred(Deferral { forward: 7, name_hash }) = outcome else {
+        let Outcome::Deferred(Deferral { forward: 7, name_hash, is_alias: false }) = outcome else {
             panic!("{outcome:?}");
         };
         name_hash

@@ -409,8 +409,10 @@ impl Catalog {
                 since = Some(SystemTime::now());
             }
             Err(failure) => {
+                let is_forwarded = self.forwards.iter().any(|it| it.entry.apex == name);
                 let state = match data {
                     Some(_) => "its former version is still served",
+                    None if is_forwarded => "all of it is forwarded",
                     None => "it is answered SERVFAIL",
                 };
                 tracing::error!("zone {name} was not loaded, {state}: {failure}");

@@ -100,6 +100,8 @@ pub enum Failure {
     Untrusted,
     /// It answered with this status of HTTP; never a verdict of [`check`].
     Http(u16),
+    /// It leads back to this server, so that it was not asked; never a verdict of [`check`].
+    Loop,
 }
 
 impl fmt::Display for Failure {
@@ -112,6 +114,7 @@ impl fmt::Display for Failure {
             Self::Unfit(unfit) => write!(f, "{unfit}"),
             Self::Untrusted => f.write_str("the certificate is not trusted"),
             Self::Http(status) => write!(f, "the answer had HTTP status {status}"),
+            Self::Loop => f.write_str("questions to it come back"),
         }
     }
 }

@@ -342,3 +342,28 @@ fn an_alias_of_a_name_of_ours_in_an_answer_of_others_is_answered_from_our_zone()
     let no_data = reply(&server, "www.example.com", "AAAA");
     assert_eq!((no_data.answer.len(), no_data.authority.len()), (1, 1));
 }
+
+#[test]
+fn an_alias_in_our_zone_of_a_name_that_is_forwarded_is_followed_for_who_wants_recursion() {
+    let upstream = Scripted::start(|_, query| match query[13..17].eq_ignore_ascii_case(b"fail") {
+        true => Vec::new(),
+        false => vec![answer(query, 7, 60)],
+    });
+    let zone = "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n\
+                one CNAME www.example.com.\ntwo CNAME one\n* CNAME one\n\
+                none CNAME fail.example.com.\n";
+    let keys = "timeout = \"300 ms\"";
+    let server = Server::start(&[("example.net", zone)], &forwarding(upstream.address, keys, ""));
+    for (name, links) in [("one", 1), ("two", 2), ("any", 2), ("One", 1), ("two", 2)] {
+        let reply = reply(&server, &format!("{name}.example.net"), "A");
+        assert_eq!(reply.answer.len(), links + 1, "{reply:?}");
+        let last = reply.answer.last().unwrap();
+        assert_eq!((&*last.data.text, ra_and_aa(&reply)), ("192.0.2.7", (true, true)));
+    }
+    assert_eq!(upstream.asked(), 1);
+    let alone = ask(server.zonda.address, &Question::new("two.example.net", "A")).unwrap();
+    assert_eq!((alone.rcode_text(), alone.answer.len()), ("NOERROR".to_owned(), 2));
+    let failed = reply(&server, "none.example.net", "A");
+    assert_eq!((failed.rcode_text(), failed.answer.len()), ("SERVFAIL".to_owned(), 1));
+    assert_eq!(reply(&server, "one.example.net", "CNAME").answer.len(), 1);
+}

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use zonda_cache::policy::Limits;
 use zonda_cache::{Flushes, Hit, Kind, Lifetime};
-use zonda_engine::{Fetched, GOES_ON, Now, Reason};
+use zonda_engine::{Deferral, Fetched, GOES_ON, Now, Reason, alias_of};
 use zonda_upstream::Ticket;
 use zonda_upstream::check::{self, Failure, Repeat, Verdict, check};
 use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome, Redirect};
@@ -45,7 +45,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Has a query wait for its answer; begins to fetch it if nobody does.
     pub(super) fn admit(&mut self, query: Deferred, now: Now) {
         let number = query.deferral.forward;
-        let wanted = Wanted::of(number, &query.query);
+        let wanted = self.wanted(&query);
         let known = self.groups.contains_key(&number);
         let Some(wanted) = wanted.filter(|_| known) else {
             return self.reply_failure(query, Reason::UpstreamFailed, now);
@@ -76,6 +76,20 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
     }
 
+    /// What a query wants to be fetched; nothing if that is not known any more.
+    fn wanted(&self, query: &Deferred) -> Option<Wanted> {
+        let Deferral { forward, name_hash, is_alias } = query.deferral;
+        let mut wanted = Wanted::of(forward, &query.query)?;
+        if is_alias {
+            let snapshot = self.config.snapshot.load();
+            let (from, name) = alias_of(&snapshot, &wanted.name, wanted.qtype)?;
+            // Not after a reload, perhaps.
+            let is_same = from == forward && name.hash(0) == name_hash;
+            wanted.name = is_same.then(|| name.as_wire().into())?;
+        }
+        Some(wanted)
+    }
+
     /// Answers a query with what is kept, and fetches that anew if it is due, so that popular
     /// answers are replaced before they expire. Returns the query if nothing fresh is kept.
     fn give_kept(&mut self, wanted: &Wanted, query: Deferred, now: Now) -> Option<Deferred> {
@@ -85,7 +99,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let hit = cache.find(&key, secs, &mut self.body).filter(|hit| !hit.is_stale);
         let Some(hit) = hit else { return Some(query) };
         self.counters.kept.add(1);
-        self.replies.answer(query, &kept(&hit, &self.body), now);
+        self.replies.answer(query, &kept(&hit, &self.body, &wanted.name), now);
         if hit.refresh_due && cache.claim_refresh(&key, &hit, secs) {
             self.counters.refreshed.add(1);
             self.begin(wanted.clone(), hash, Vec::new(), now);
@@ -382,8 +396,10 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             keep(&known.group, fetch.asked, &key, body, now);
         }
         self.counters.answered.add(1);
+        let name = fetch.wanted.name.clone();
         let waiters = self.fetches.settle(id);
         let fetched = Fetched {
+            name: &name,
             rcode: body.rcode,
             is_authentic: body.is_authentic,
             counts: body.counts,
@@ -409,7 +425,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(hit) = hit.filter(|hit| hit.kind != Kind::Failure) else { return };
         let waiters = std::mem::take(&mut fetch.waiters);
         self.counters.stale.add(if hit.is_stale { waiters.len() as u64 } else { 0 });
-        self.answer(waiters, &kept(&hit, &body), now);
+        let name = fetch.wanted.name.clone();
+        self.answer(waiters, &kept(&hit, &body, &name), now);
     }
 
     /// Tells all who wait that there is no answer, or gives them one that has expired. The fetch
@@ -479,7 +496,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 }
 
 /// What is given again of what was kept.
-fn kept<'b>(hit: &Hit, body: &'b [u8]) -> Fetched<'b> {
+fn kept<'b>(hit: &Hit, body: &'b [u8], name: &'b [u8]) -> Fetched<'b> {
     let reason = match hit.kind {
         Kind::Failure => Reason::CachedFailure,
         _ if hit.ede == Some(Ede::BLOCKED) => Reason::Blocked,
@@ -491,6 +508,7 @@ fn kept<'b>(hit: &Hit, body: &'b [u8]) -> Fetched<'b> {
         if hit.kind == Kind::Failure { (&[][..], octets) } else { (octets, &[][..]) };
     let goes_on = hit.flags & GOES_ON != 0;
     Fetched {
+        name,
         rcode: Rcode(hit.flags & 0x000f),
         is_authentic: hit.flags & flag::AD != 0 && !hit.is_stale,
         counts: hit.counts,
@@ -504,7 +522,16 @@ fn kept<'b>(hit: &Hit, body: &'b [u8]) -> Fetched<'b> {
 /// What is given in place of an answer.
 fn failure(reason: Reason, text: &str) -> Fetched<'_> {
     let (rcode, text) = (Rcode::SERVFAIL, text.as_bytes());
-    Fetched { rcode, is_authentic: false, counts: [0; 3], body: &[], goes_on: false, reason, text }
+    Fetched {
+        name: &[],
+        rcode,
+        is_authentic: false,
+        counts: [0; 3],
+        body: &[],
+        goes_on: false,
+        reason,
+        text,
+    }
 }
 
 /// What clients are told, when an exchange has failed.

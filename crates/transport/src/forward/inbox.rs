@@ -183,7 +183,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel(1);
         let address = ([192, 0, 2, client], 5353).into();
         let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
-        let deferral = Deferral { forward: 0, name_hash };
+        let deferral = Deferral { forward: 0, name_hash, is_alias: false };
         (Deferred { query: Vec::new(), peer, deferral, way: Way::Tcp(sender) }, receiver)
     }
 

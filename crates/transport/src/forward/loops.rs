@@ -84,8 +84,8 @@ pub(super) fn name(probe: Probe, apex: &[u8]) -> Vec<u8> {
     [&[LABEL_BYTES as u8], label.as_bytes(), apex].concat()
 }
 
-/// Whether a name may be one that another server asks for, or this one. Such are passed on even where
-/// a loop was found: if nobody did, all would believe that it is over.
+/// Whether a name may be one that another server asks for, or this one. Such are passed on even
+/// where a loop was found: if nobody did, all would believe that it is over.
 pub(super) fn is_check(name: &[u8]) -> bool {
     name.split_first().is_some_and(|(len, rest)| {
         let label = rest.get(..LABEL_BYTES).unwrap_or_default();

@@ -43,7 +43,9 @@ impl Responder for Toy {
                 return Outcome::Reply(60_000);
             }
             b"silent" => return Outcome::Silence,
-            b"later" => return Outcome::Deferred(Deferral { forward: 7, name_hash: 0 }),
+            b"later" => {
+                return Outcome::Deferred(Deferral { forward: 7, name_hash: 0, is_alias: false });
+            }
             _ => {}
         }
         // One octet more than the query, as a reply with an answer would be longer.
@@ -104,7 +106,7 @@ impl Fetcher {
     /// Answers all queries that have come, the last one first, with themselves.
     pub fn answer(&mut self) {
         for Deferred { mut query, way, deferral, .. } in self.taken.drain(..).rev() {
-            assert_eq!(deferral, Deferral { forward: 7, name_hash: 0 });
+            assert_eq!(deferral, Deferral { forward: 7, name_hash: 0, is_alias: false });
             query[2] |= 0x80;
             match way {
                 Way::Tcp(sender) => sender.try_send(query).unwrap(),

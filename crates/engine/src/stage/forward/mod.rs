@@ -5,7 +5,7 @@
 //! written by the same stages as any.
 
 use crate::context::{Context, Flow, Verdict, reply};
-use crate::deferral::{Fetched, GOES_ON};
+use crate::deferral::{Deferral, Fetched, GOES_ON};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::reason::Reason;
 use crate::stage::{local, zone};
@@ -38,15 +38,21 @@ pub fn answer<'s>(cx: &mut Context<'s>, forward: &'s Forward) -> Flow {
         Some(hit) if !hit.refresh_due || !hit.is_stale && !wants_recursion => {
             return give_again(cx, &hit);
         }
-        Some(hit) if !hit.is_stale => return Break(Verdict::Defer(forward.number)),
+        Some(hit) if !hit.is_stale => return defer(cx, forward),
         _ => {}
     }
     match find_cut(cx, forward, &key, now_secs) {
         Some(hit) => give_again(cx, &hit),
         // It may be told what we have, but nobody is asked for it (rfc1034#4.3.1).
         None if !wants_recursion => reply(Rcode::REFUSED, Reason::NotRecursive),
-        None => Break(Verdict::Defer(forward.number)),
+        None => defer(cx, forward),
     }
+}
+
+/// Has the answer fetched.
+fn defer(cx: &Context<'_>, forward: &Forward) -> Flow {
+    let (forward, name_hash) = (forward.number, cx.name.hash(0));
+    Break(Verdict::Defer(Deferral { forward, name_hash, is_alias: false }))
 }
 
 /// The kept answer that a name above, within the zone, does not exist (rfc8020#2).
@@ -96,6 +102,9 @@ fn tell_authentic(cx: &mut Context<'_>) {
 
 /// Writes what was fetched, as long as it fits.
 fn pass_on(cx: &mut Context<'_>, fetched: &Fetched<'_>) -> Flow {
+    if !fetched.is_for(cx.name.as_wire()) {
+        return reply(Rcode::SERVFAIL, Reason::UpstreamFailed); // the zones changed meanwhile
+    }
     if fetched.is_authentic {
         tell_authentic(cx);
     }

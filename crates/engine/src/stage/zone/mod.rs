@@ -4,15 +4,20 @@
 //! DNAME records that it meets. The last name decides the response code (rfc6604#3).
 
 mod additional;
+mod alias;
 mod proof;
 mod write;
 
+pub use alias::alias_of;
+
 use crate::access::{Access, AccessList};
-use crate::context::{CHAIN_MAX, Context, Flow, reply};
+use crate::context::{CHAIN_MAX, Context, Flow, Verdict, reply};
+use crate::deferral::Deferral;
 use crate::hot::Rotation;
 use crate::reason::Reason;
 use crate::stage::{forward, local};
-use crate::zones::{Source, ZoneMatch};
+use crate::zones::{Source, ZoneEntry, ZoneMatch};
+use std::ops::ControlFlow::Break;
 use write::{Writer, owner};
 use zonda_wire::query::flag;
 use zonda_wire::{Full, Owner, Rcode, Section, Type, name};
@@ -38,7 +43,7 @@ pub fn from_data<'s>(cx: &mut Context<'s>, zone: &'s Zone, labels: usize) -> Flo
     cx.keep = cx.query.qtype != Type::ANY; // whose answer depends on the transport
     let mut walk = Walk::new(zone, labels);
     match walk.run(cx) {
-        Ok((rcode, reason)) => reply(rcode, reason),
+        Ok(verdict) => Break(verdict),
         Err(Full) => {
             cx.flags |= flag::TC;
             cx.keep = false; // a client with a larger buffer gets more
@@ -58,7 +63,8 @@ pub fn go_on(cx: &mut Context<'_>, reason: Reason) -> Flow {
     cx.flags = flags; // AA speaks of the name asked for
     cx.keep = false;
     match ended {
-        Ok((rcode, _)) => reply(rcode, reason),
+        Ok(Verdict::Reply(rcode, _)) => reply(rcode, reason),
+        Ok(verdict) => Break(verdict),
         Err(Full) => {
             cx.flags |= flag::TC;
             reply(walk.verdict.0, reason)
@@ -72,6 +78,8 @@ enum Step {
     Done(Rcode, Reason),
     /// The next name of the chain is in place.
     Next,
+    /// This must be fetched; nothing was written yet.
+    Defer(Deferral),
 }
 
 /// The zone data that hold a name of the chain, and how many labels their apex has; none if there
@@ -81,8 +89,7 @@ fn data_for<'s>(cx: &mut Context<'s>, link: usize) -> Option<(&'s Zone, usize)> 
     let ZoneMatch { index, labels } =
         snapshot.zones.find_answering(&cx.worker.chain[link], cx.query.qtype)?;
     let entry = snapshot.zones.get(index);
-    let allows = |list: &AccessList| list.check(cx.peer.address.ip()) == Access::Allow;
-    let is_allowed = entry.access.as_deref().is_none_or(allows);
+    let is_allowed = is_allowed(cx, entry);
     match &entry.source {
         Source::Data(zone) if is_allowed => {
             cx.keep &= entry.access.is_none();
@@ -93,6 +100,12 @@ fn data_for<'s>(cx: &mut Context<'s>, link: usize) -> Option<(&'s Zone, usize)> 
             None
         }
     }
+}
+
+/// Whether the client may ask for what a zone holds.
+fn is_allowed(cx: &Context<'_>, entry: &ZoneEntry) -> bool {
+    let allows = |list: &AccessList| list.check(cx.peer.address.ip()) == Access::Allow;
+    entry.access.as_deref().is_none_or(allows)
 }
 
 /// The way of a query through the zones.
@@ -130,15 +143,39 @@ impl<'s> Walk<'s> {
         Some(Self { hop: 1, ..Self::new(zone, labels) })
     }
 
-    fn run(&mut self, cx: &mut Context<'s>) -> Result<(Rcode, Reason), Full> {
+    fn run(&mut self, cx: &mut Context<'s>) -> Result<Verdict, Full> {
         loop {
-            if let Step::Done(rcode, reason) = self.step(cx)? {
-                return Ok((rcode, reason));
+            match self.step(cx)? {
+                Step::Done(rcode, reason) => return Ok(Verdict::Reply(rcode, reason)),
+                Step::Defer(deferral) => return Ok(Verdict::Defer(deferral)),
+                Step::Next => {}
             }
             if self.hop == CHAIN_MAX || self.is_loop(cx) || !self.enter_zone(cx) {
-                return self.finish_answer(cx).map(|()| (Rcode::NOERROR, Reason::Answered));
+                let verdict = match cx.fetched {
+                    Some(fetched) if fetched.is_for(self.name(cx).as_wire()) => {
+                        alias::append(cx, fetched)?
+                    }
+                    _ => Verdict::Reply(Rcode::NOERROR, Reason::Answered),
+                };
+                return self.finish_answer(cx).map(|()| verdict);
             }
         }
+    }
+
+    /// What must be fetched before the answer is written, because aliases lead from the name asked
+    /// for to one that others answer for, and the client may have them asked.
+    fn leads_out(&self, cx: &mut Context<'s>) -> Option<Deferral> {
+        if self.hop > 0 || cx.fetched.is_some() || !cx.snapshot.zones.has_forwards() {
+            return None;
+        }
+        let (found, name) = alias::way_out(cx.snapshot, cx.name, cx.query.qtype)?;
+        let entry = cx.snapshot.zones.get(found.index);
+        let Source::Forward(forward) = &entry.source else { return None };
+        cx.keep = false; // who wants no recursion, or may not have it, gets the aliases alone
+        let wants_recursion = cx.query.flags & flag::RD != 0;
+        let deferral =
+            Deferral { forward: forward.number, name_hash: name.hash(0), is_alias: true };
+        (wants_recursion && is_allowed(cx, entry)).then_some(deferral)
     }
 
     /// The present name of the chain.
@@ -188,6 +225,9 @@ impl<'s> Walk<'s> {
         // NSEC stands beside a CNAME (rfc4034#4), so a name without it has none to be led to.
         let cname = node.signed_set(Type::CNAME).filter(|_| qtype != Type::NSEC);
         if let Some((cname, signatures)) = cname {
+            if let Some(deferral) = self.leads_out(cx) {
+                return Ok(Step::Defer(deferral));
+            }
             self.write(cx, cname, signatures)?;
             self.remember_expansion(encloser);
             return Ok(self.go_to(cx, cname.first()));
