@@ -376,7 +376,7 @@ fn recursion_is_not_available_to_strangers_nor_where_none_is_configured() {
             vec![Arc::new(ZoneEntry { apex: apex.clone(), source: data, access: None, number: 0 })];
         if let Some(name) = forwarded {
             let cache = Arc::new(Cache::new(1 << 20));
-            let forward = Forward { number: 7, cache, nxdomain_cut: true };
+            let forward = Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() };
             let source = Source::Forward(Arc::new(forward));
             let (apex, access) = (name.parse().unwrap(), access.map(Arc::new));
             entries.push(Arc::new(ZoneEntry { apex, source, access, number: 1 }));

@@ -526,7 +526,8 @@ fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome, settled: 
         }
         return;
     }
-    if ended.tells_health() && outcome != Outcome::Failed(Failure::Untrusted) {
+    let was_asked = !matches!(outcome, Outcome::Failed(Failure::Untrusted | Failure::Loop));
+    if ended.tells_health() && was_asked {
         member.rtt.sample(now, now.saturating_sub(ended.sent_at));
     }
     member.health.heard(now, matches!(outcome, Outcome::Failed(_)));

@@ -29,7 +29,9 @@ impl Reason {
     pub fn ede(self) -> Ede {
         match self {
             Self::Busy => Ede::OTHER,
-            Self::AllDown | Self::Timeout => Ede::NO_REACHABLE_AUTHORITY,
+            Self::AllDown | Self::Timeout | Self::Failed(Failure::Loop) => {
+                Ede::NO_REACHABLE_AUTHORITY
+            }
             Self::Failed(Failure::Malformed | Failure::Unfit(_)) => Ede::INVALID_DATA,
             Self::Unreachable | Self::Failed(_) => Ede::NETWORK_ERROR,
         }

@@ -21,7 +21,6 @@ use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Waiter};
 use super::group::{Group, Server};
 use super::inbox::Deferred;
-use super::loops::is_check;
 use super::ports::{Attempt, Cause, Waiting};
 use super::thread::{Forwarder, Timer};
 use super::wanted::Wanted;
@@ -219,7 +218,10 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             match action {
                 Action::Send { attempt: index, upstream, form } => {
                     let attempt = Attempt { fetch: id, index, upstream };
-                    if !self.send(attempt, form) {
+                    if self.leads_back(attempt, now) {
+                        let outcome = Outcome::Failed(Failure::Loop);
+                        self.on_outcome(attempt, outcome, now, &mut actions);
+                    } else if !self.send(attempt, form) {
                         self.on_outcome(attempt, Outcome::Unreachable, now, &mut actions);
                     }
                 }
@@ -252,10 +254,6 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(fetch) = self.fetches.get(attempt.fetch) else { return false };
         let Some(known) = self.groups.get(&fetch.wanted.group) else { return false };
         let place = usize::from(attempt.upstream);
-        let holds = known.group.loops.holds(place, self.config.clock.monotonic_nanos());
-        if holds && !is_check(&fetch.wanted.name) {
-            return false;
-        }
         let server = &known.group.servers[place];
         let cookies = known.pool.members[place].cookies;
         let (case, mut query) = (self.dice.case_bits(), Vec::with_capacity(256));
@@ -540,6 +538,7 @@ fn told(reason: exchange::Reason) -> Reason {
         exchange::Reason::AllDown | exchange::Reason::Timeout => Reason::UpstreamTimeout,
         exchange::Reason::Busy => Reason::UpstreamBusy,
         exchange::Reason::Failed(Failure::Malformed | Failure::Unfit(_)) => Reason::UpstreamInvalid,
+        exchange::Reason::Failed(Failure::Loop) => Reason::UpstreamLoop,
         exchange::Reason::Unreachable | exchange::Reason::Failed(_) => Reason::UpstreamFailed,
     }
 }
@@ -582,7 +581,9 @@ fn keep_failure(
     let limits = group.policy.failure;
     let limits = match reason {
         exchange::Reason::AllDown | exchange::Reason::Busy => return,
-        exchange::Reason::Timeout | exchange::Reason::Unreachable => {
+        exchange::Reason::Timeout
+        | exchange::Reason::Unreachable
+        | exchange::Reason::Failed(Failure::Loop) => {
             Limits { secs_max: limits.secs_max.min(UNREACHED_SECS_MAX), ..limits }
         }
         exchange::Reason::Failed(_) => limits,

@@ -16,7 +16,7 @@ use zonda_engine::Now;
 use zonda_upstream::check::{Verdict, check};
 use zonda_upstream::exchange::Form;
 
-use super::ports::Probe;
+use super::ports::{Attempt, Probe};
 use super::probes::question;
 use super::thread::Forwarder;
 use crate::responder::Responder;
@@ -86,7 +86,7 @@ pub(super) fn name(probe: Probe, apex: &[u8]) -> Vec<u8> {
 
 /// Whether a name may be one that another server asks for, or this one. Such are passed on even
 /// where a loop was found: if nobody did, all would believe that it is over.
-pub(super) fn is_check(name: &[u8]) -> bool {
+fn is_check(name: &[u8]) -> bool {
     name.split_first().is_some_and(|(len, rest)| {
         let label = rest.get(..LABEL_BYTES).unwrap_or_default();
         usize::from(*len) == LABEL_BYTES && label.iter().all(u8::is_ascii_hexdigit)
@@ -123,6 +123,14 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             FOUND.fetch_add(1, Relaxed);
         }
         true
+    }
+
+    /// Whether a query would come back, so that it must not be sent.
+    pub(super) fn leads_back(&mut self, attempt: Attempt, now: Now) -> bool {
+        let Some(fetch) = self.fetches.get(attempt.fetch) else { return false };
+        let Some(known) = self.groups.get(&fetch.wanted.group) else { return false };
+        let place = usize::from(attempt.upstream);
+        known.group.loops.holds(place, now.monotonic_nanos) && !is_check(&fetch.wanted.name)
     }
 
     /// Takes a message for a question that nobody else asks; false if it is none.
