@@ -113,7 +113,10 @@ impl fmt::Display for Failure {
             Self::Truncated => f.write_str("the answer was truncated over a stream"),
             Self::Unfit(unfit) => write!(f, "{unfit}"),
             Self::Untrusted => f.write_str("the certificate is not trusted"),
-            Self::Http(status) => write!(f, "the answer had HTTP status {status}"),
+            Self::Http(status @ 300..400) => {
+                write!(f, "HTTP status {status}: redirections are not followed")
+            }
+            Self::Http(status) => write!(f, "HTTP status {status}"),
             Self::Loop => f.write_str("questions to it come back"),
         }
     }

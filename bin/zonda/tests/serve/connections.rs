@@ -136,6 +136,21 @@ fn queries_share_connections_over_tcp_tls_https_and_quic() {
 }
 
 #[test]
+fn a_path_that_is_not_there_is_told_to_clients_and_to_who_looks_after_the_server() {
+    let unbound = Unbound::start(&SOUND, "");
+    let (port, ca) = (unbound.https_port, unbound.file("ca.pem"));
+    let keys = format!("to = \"https://127.0.0.1:{port}/q#dns.example.net\"\nca-file = {ca}");
+    let server = forwarder(&keys);
+    let reply = question(&server, 0);
+    assert_eq!(reply.rcode_text(), "SERVFAIL");
+    let texts = &reply.edns.as_ref().unwrap().options;
+    let texts: Vec<_> = texts.iter().map(|(_, data)| String::from_utf8_lossy(data)).collect();
+    assert!(texts.iter().any(|text| text.contains("HTTP status 404")), "{texts:?}");
+    let list = server.get("/v1/upstreams").1;
+    assert!(list.contains("\"failure\": \"HTTP status 404\""), "{list}");
+}
+
+#[test]
 fn connections_that_the_server_closes_between_queries_lose_none() {
     let unbound = Unbound::start(&SOUND, "tcp-idle-timeout: 200");
     let keys = format!(
