@@ -26,7 +26,7 @@ pub enum Mistake {
     NoUrl(String),
     /// A file of certificates that cannot be used.
     Certificates(PathBuf, TlsError),
-    /// A key about certificates where no server shows one.
+    /// A key for servers that show certificates, where none does.
     NothingEncrypted(&'static str),
     /// Both `ca-file` and `pins`.
     TrustTwice,
@@ -62,7 +62,7 @@ impl fmt::Display for Mistake {
             Self::NothingEncrypted(key) => {
                 write!(
                     f,
-                    "`{key}` is about certificates, but no server is asked over TLS, HTTPS or QUIC"
+                    "`{key}` is for servers that are asked over TLS, HTTPS or QUIC; there is none"
                 )
             }
             Self::TrustTwice => f.write_str(
