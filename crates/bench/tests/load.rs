@@ -83,6 +83,17 @@ fn second_replies_are_duplicates_even_after_the_last_query_was_answered() {
 }
 
 #[test]
+fn second_replies_are_duplicates_though_tens_of_thousands_of_queries_lie_between() {
+    let mut script = vec![Act::Keep; 10];
+    script.extend(std::iter::repeat_n(Act::Answer, 49_989));
+    script.push(Act::SendKept);
+    let server = ScriptedServer::start(script);
+    let mut plan = plan(&server, 100_000);
+    (plan.timeout, plan.linger) = (Duration::from_secs(5), Duration::from_secs(1));
+    assert_eq!(counts(&run(&plan)), ([100_000, 100_000, 0], [0, 20, 0, 0, 0]));
+}
+
+#[test]
 fn replies_after_the_timeout_are_late_and_their_queries_lost() {
     let server = ScriptedServer::start(vec![Act::Answer, Act::Delay(Duration::from_secs(2))]);
     let mut plan = plan(&server, 10);

@@ -1,15 +1,26 @@
 //! Queries of one client that wait for their replies, found by message ID.
 //!
-//! IDs count up, and an ID's low bits are its place in a table; a place whose query still waits is
-//! passed over. What became of a query stays written until its place is taken again, so that a
-//! second reply and a late one are told from a stray one.
+//! IDs count up; one whose query still waits is passed over. What became of a query stays written
+//! until its ID comes again, so that a second reply and a late one are told from a stray one.
 //!
 //! Deliberately absent: clocks (callers pass nanoseconds) and what a reply says.
+//!
+//! # Invariants
+//! - A query that waits has the place of its ID's low bits for itself, and is linked to the ones
+//!   that were entered before and after it. So entering, answering and giving up cost the same
+//!   however many places there are, and however many queries were answered meanwhile.
+//! - Places are twice as many as queries that wait, or one for each ID.
 
-/// What became of the query in a place.
+/// IDs that there are.
+const IDS: usize = 1 << 16;
+
+/// Outcomes in an octet of [`Ledger::states`].
+const STATES_PER_OCTET: usize = 4;
+
+/// What became of the query that had an ID last; two bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No query was here yet.
+    /// No query had it yet.
     Unused,
     /// Waits for its reply.
     Waiting,
@@ -19,8 +30,8 @@ enum State {
     Lost,
 }
 
-/// A place in the table.
-#[derive(Clone, Copy, Debug)]
+/// A query that waits, or room for one.
+#[derive(Clone, Copy, Debug, Default)]
 struct Place {
     /// When the query was sent, or should have been; nanoseconds since the run began.
     sent_nanos: u64,
@@ -28,8 +39,12 @@ struct Place {
     query: u32,
     /// The whole ID.
     id: u16,
-    /// What became of it.
-    state: State,
+    /// The ID of the one that was entered before it, if it is not the oldest.
+    older: u16,
+    /// The ID of the one that was entered after it, if it is not the newest.
+    newer: u16,
+    /// Whether there is one.
+    is_taken: bool,
 }
 
 /// To which query a reply belongs.
@@ -52,23 +67,35 @@ pub enum Match {
 
 /// The table.
 pub struct Ledger {
-    /// A power of two of places, at most 65 536.
+    /// A power of two of places, at most [`IDS`]; there become more when more queries wait than
+    /// ever before.
     places: Vec<Place>,
+    /// What became of the query that had each ID last.
+    states: Box<[u8]>,
     /// The ID to try next.
     next_id: u16,
     /// Queries that wait.
     waiting: usize,
+    /// The one of them that was entered first; of no meaning when none waits.
+    oldest: u16,
+    /// The one that was entered last; of no meaning when none waits.
+    newest: u16,
 }
 
 impl Ledger {
-    /// Room for `queries` at once, clamped to what IDs can tell apart, with space between so that
-    /// a few slow ones are rarely in the way.
+    /// Room for `queries` at once without taking more memory later, clamped to what IDs can tell
+    /// apart.
     pub fn new(queries: usize) -> Self {
-        const PLACES_MIN: usize = 1 << 10;
-        const PLACES_MAX: usize = 1 << 16;
-        let count = queries.saturating_mul(4).clamp(PLACES_MIN, PLACES_MAX).next_power_of_two();
-        let unused = Place { sent_nanos: 0, query: 0, id: 0, state: State::Unused };
-        Self { places: vec![unused; count], next_id: 0, waiting: 0 }
+        const PLACES_MIN: usize = 1 << 8;
+        let count = queries.saturating_mul(2).clamp(PLACES_MIN, IDS).next_power_of_two();
+        Self {
+            places: vec![Place::default(); count],
+            states: vec![0; IDS / STATES_PER_OCTET].into(),
+            next_id: 0,
+            waiting: 0,
+            oldest: 0,
+            newest: 0,
+        }
     }
 
     /// Queries that wait.
@@ -76,36 +103,47 @@ impl Ledger {
         self.waiting
     }
 
-    /// Queries for which there is room, at most; 0 when all places are taken.
+    /// Queries for which there is room, at most; 0 when all IDs are taken.
     pub fn room(&self) -> usize {
-        self.places.len() - self.waiting
+        IDS - self.waiting
     }
 
-    /// Enters a query and returns its ID.
+    /// Enters a query and returns its ID. It was sent no earlier than those before it.
     ///
     /// # Panics
     /// If there is no [`Self::room`].
     pub fn enter(&mut self, query: u32, sent_nanos: u64) -> u16 {
         assert!(self.room() > 0, "callers ask for room first");
-        loop {
-            let id = self.next_id;
-            self.next_id = self.next_id.wrapping_add(1);
-            let place = self.place(id);
-            if place.state != State::Waiting {
-                *place = Place { sent_nanos, query, id, state: State::Waiting };
-                self.waiting += 1;
-                return id;
-            }
+        if self.waiting * 2 >= self.places.len() && self.places.len() < IDS {
+            self.grow();
         }
+        while self.place(self.next_id).is_taken {
+            self.next_id = self.next_id.wrapping_add(1);
+        }
+        let (id, older) = (self.next_id, self.newest);
+        self.next_id = id.wrapping_add(1);
+        *self.place(id) = Place { sent_nanos, query, id, older, newer: id, is_taken: true };
+        if self.waiting == 0 {
+            self.oldest = id;
+        } else {
+            let before = self.place(older);
+            debug_assert!(before.sent_nanos <= sent_nanos, "queries are entered as they are sent");
+            before.newer = id;
+        }
+        self.newest = id;
+        self.waiting += 1;
+        self.note(id, State::Waiting);
+        id
     }
 
-    /// Finds the query that a reply with this ID belongs to. Nothing changes.
-    pub fn find(&mut self, id: u16) -> Match {
-        let place = *self.place(id);
-        match place.state {
-            _ if place.id != id => Match::Unexpected,
+    /// Finds the query that a reply with this ID belongs to.
+    pub fn find(&self, id: u16) -> Match {
+        match self.state(id) {
             State::Unused => Match::Unexpected,
-            State::Waiting => Match::Waiting { query: place.query, sent_nanos: place.sent_nanos },
+            State::Waiting => {
+                let place = &self.places[self.index(id)];
+                Match::Waiting { query: place.query, sent_nanos: place.sent_nanos }
+            }
             State::Answered => Match::Duplicate,
             State::Lost => Match::Late,
         }
@@ -124,36 +162,81 @@ impl Ledger {
     /// Gives up all queries sent before a moment; returns how many.
     pub fn give_up_before(&mut self, nanos: u64) -> u64 {
         let mut lost = 0;
-        if self.waiting > 0 {
-            for place in &mut self.places {
-                if place.state == State::Waiting && place.sent_nanos < nanos {
-                    place.state = State::Lost;
-                    lost += 1;
-                }
-            }
+        while self.waiting > 0 && self.place(self.oldest).sent_nanos < nanos {
+            self.give_up(self.oldest);
+            lost += 1;
         }
-        self.waiting -= lost;
-        lost as u64
+        lost
     }
 
     /// Ends the wait of a query.
     fn settle(&mut self, id: u16, state: State) {
         let place = self.place(id);
-        debug_assert!(place.id == id && place.state == State::Waiting, "it was found before");
-        place.state = state;
+        debug_assert!(place.id == id && place.is_taken, "it was found before");
+        place.is_taken = false;
+        let (older, newer) = (place.older, place.newer);
+        match (id == self.oldest, id == self.newest) {
+            (true, true) => {}
+            (true, false) => self.oldest = newer,
+            (false, true) => self.newest = older,
+            (false, false) => {
+                self.place(older).newer = newer;
+                self.place(newer).older = older;
+            }
+        }
         self.waiting -= 1;
+        self.note(id, state);
+    }
+
+    /// Makes twice as many places. Those that differ in the low bits of their IDs go on to do so.
+    fn grow(&mut self) {
+        let wider = vec![Place::default(); self.places.len() * 2];
+        let places = std::mem::replace(&mut self.places, wider);
+        for place in places.into_iter().filter(|place| place.is_taken) {
+            *self.place(place.id) = place;
+        }
+    }
+
+    /// Where the place of an ID is.
+    fn index(&self, id: u16) -> usize {
+        usize::from(id) & (self.places.len() - 1)
     }
 
     /// The place of an ID.
     fn place(&mut self, id: u16) -> &mut Place {
-        let mask = self.places.len() - 1;
-        &mut self.places[usize::from(id) & mask]
+        let index = self.index(id);
+        &mut self.places[index]
     }
+
+    /// What became of the query that had an ID last.
+    fn state(&self, id: u16) -> State {
+        let (octet, shift) = bits_of(id);
+        match self.states[octet] >> shift & 3 {
+            0 => State::Unused,
+            1 => State::Waiting,
+            2 => State::Answered,
+            _ => State::Lost,
+        }
+    }
+
+    /// Writes what became of the query that has an ID.
+    fn note(&mut self, id: u16, state: State) {
+        let (octet, shift) = bits_of(id);
+        let octet = &mut self.states[octet];
+        *octet = *octet & !(3 << shift) | (state as u8) << shift;
+    }
+}
+
+/// Where the two bits of an ID are: the octet, and how far up.
+fn bits_of(id: u16) -> (usize, usize) {
+    let id = usize::from(id);
+    (id / STATES_PER_OCTET, id % STATES_PER_OCTET * 2)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use zonda_netio::process::thread_cpu_time;
 
     #[test]
     fn a_reply_belongs_to_one_query_and_its_second_is_a_duplicate() {
@@ -177,27 +260,99 @@ mod tests {
     }
 
     #[test]
-    fn a_place_whose_query_waits_is_passed_over_for_as_long_as_it_waits() {
+    fn what_became_of_a_query_is_known_until_its_id_comes_again() {
+        let mut ledger = Ledger::new(1);
+        let (lost, answered) = (ledger.enter(0, 0), ledger.enter(1, 1));
+        ledger.give_up(lost);
+        ledger.answer(answered);
+        for number in 2..IDS as u32 {
+            assert_eq!(ledger.find(lost), Match::Late, "{number}");
+            assert_eq!(ledger.find(answered), Match::Duplicate, "{number}");
+            let id = ledger.enter(number, 2);
+            ledger.answer(id);
+        }
+        assert_eq!(ledger.enter(0, 3), lost);
+        assert_eq!(ledger.find(lost), Match::Waiting { query: 0, sent_nanos: 3 });
+        assert_eq!(ledger.find(answered), Match::Duplicate);
+    }
+
+    #[test]
+    fn an_id_whose_query_waits_is_passed_over_for_as_long_as_it_waits() {
         let mut ledger = Ledger::new(1);
         let slow = ledger.enter(42, 0);
         for number in 0..200_000 {
             let id = ledger.enter(number, 1);
-            assert_ne!(id & 1023, slow & 1023);
+            assert_ne!(id, slow);
             ledger.answer(id);
         }
         assert_eq!(ledger.find(slow), Match::Waiting { query: 42, sent_nanos: 0 });
-        let stray = slow.wrapping_add(1024);
-        assert_eq!(ledger.find(stray), Match::Unexpected);
+        assert_eq!(ledger.give_up_before(1), 1);
     }
 
     #[test]
-    fn every_place_can_be_taken() {
-        let mut ledger = Ledger::new(usize::MAX);
+    fn every_id_can_be_taken_by_a_ledger_that_was_small() {
+        let mut ledger = Ledger::new(0);
         for number in 0..1 << 16 {
-            ledger.enter(number, 0);
+            assert_eq!(usize::from(ledger.enter(number, u64::from(number))), number as usize);
         }
         assert_eq!(ledger.room(), 0);
-        assert_eq!(ledger.give_up_before(1), 1 << 16);
+        let last = Match::Waiting { query: 65_535, sent_nanos: 65_535 };
+        assert_eq!(ledger.find(65_535), last);
+        assert_eq!(ledger.give_up_before(1 << 15), 1 << 15);
+        assert_eq!((ledger.find(0), ledger.find(65_535)), (Match::Late, last));
+        assert_eq!(ledger.give_up_before(1 << 16), 1 << 15);
         assert_eq!(ledger.room(), 1 << 16);
+    }
+
+    #[test]
+    fn queries_are_given_up_in_the_order_in_which_they_were_sent() {
+        let mut ledger = Ledger::new(0);
+        let mut waiting: Vec<(u16, u64)> = Vec::new();
+        let mut random = 1_u32;
+        for round in 0..100_000 {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if waiting.len() < 300 {
+                waiting.push((ledger.enter(0, round), round));
+            }
+            if random >> 31 == 1 {
+                let (id, _) = waiting.remove(random as usize % waiting.len());
+                ledger.answer(id);
+            }
+            if round % 1000 == 0 {
+                let is_young = |(_, sent_nanos): &(u16, u64)| *sent_nanos >= round - 200;
+                let old = waiting.iter().filter(|one| round >= 200 && !is_young(one)).count();
+                assert_eq!(ledger.give_up_before(round.saturating_sub(200)), old as u64);
+                waiting.retain(|one| round < 200 || is_young(one));
+            }
+        }
+        assert_eq!(ledger.waiting(), waiting.len());
+    }
+
+    #[test]
+    fn giving_up_costs_the_same_whatever_the_number_of_places() {
+        let mut ledger = Ledger::new(usize::MAX);
+        assert_eq!(ledger.places.len(), IDS);
+        ledger.enter(0, 1000);
+        let before = thread_cpu_time().unwrap();
+        for _ in 0..100_000 {
+            assert_eq!(ledger.give_up_before(1000), 0);
+        }
+        // Looking at each place takes a hundred times as long.
+        let took = thread_cpu_time().unwrap() - before;
+        assert!(took.as_secs_f64() < 0.5, "{took:?}");
+    }
+
+    #[test]
+    fn a_client_takes_little_memory_until_many_of_its_queries_wait() {
+        let octets = |ledger: &Ledger| size_of_val(&*ledger.places) + ledger.states.len();
+        let mut ledger = Ledger::new(0);
+        for number in 0..200_000 {
+            let id = ledger.enter(number, 0);
+            if number > 100 {
+                ledger.answer(id);
+            }
+        }
+        assert_eq!(ledger.waiting(), 101);
+        assert!(octets(&ledger) <= 24 << 10, "{}", octets(&ledger));
     }
 }

@@ -107,6 +107,8 @@ impl<'a> Worker<'a> {
             Mode::Closed { .. } => outstanding,
             Mode::Open { .. } => usize::MAX,
         };
+        // How many a schedule keeps waiting is up to the server.
+        let usual = if outstanding_max < usize::MAX { outstanding_max / clients + 1 } else { 0 };
         Ok(Self {
             plan,
             supply,
@@ -116,9 +118,7 @@ impl<'a> Worker<'a> {
             outstanding_max,
             clients: Clients::connect(plan, numbers, &poller)?,
             poller,
-            ledgers: (0..clients)
-                .map(|_| Ledger::new((outstanding_max / clients).saturating_add(1)))
-                .collect(),
+            ledgers: (0..clients).map(|_| Ledger::new(usual)).collect(),
             scratch: Vec::new(),
             turn: 0,
             ready: Vec::new(),

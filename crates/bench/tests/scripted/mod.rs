@@ -22,6 +22,10 @@ pub enum Act {
     Stall(Duration),
     /// Answer two times.
     Twice,
+    /// Answer, and keep the answer.
+    Keep,
+    /// Answer, and send the kept answers again.
+    SendKept,
     /// Send only so many octets of the answer.
     Cut(usize),
     /// Answer with another name in the question.
@@ -89,6 +93,7 @@ fn serve(
     let mut acts = script.iter().cycle();
     let mut delayed: Vec<Delayed> = Vec::new();
     let mut held: Vec<(Vec<u8>, SocketAddr)> = Vec::new();
+    let mut kept: Vec<Vec<u8>> = Vec::new();
     let mut buffer = [0; 512];
     while !stop.load(Ordering::Relaxed) {
         if let Ok((len, peer)) = socket.recv_from(&mut buffer) {
@@ -108,6 +113,14 @@ fn serve(
                     send(&reply);
                 }
                 Act::Twice => [&reply, &reply].into_iter().for_each(|reply| send(reply)),
+                Act::Keep => {
+                    send(&reply);
+                    kept.push(reply);
+                }
+                Act::SendKept => {
+                    send(&reply);
+                    kept.drain(..).for_each(|reply| send(&reply));
+                }
                 Act::Cut(len) => send(&reply[..len]),
                 Act::OtherName => send(&changed(&reply, 13, b'x')),
                 Act::NoReply => send(query),
