@@ -121,8 +121,8 @@ pub struct Counters {
     pub from_v6: Counter,
     /// Operations other than a query, by their code.
     pub opcodes: [Counter; OPCODES],
-    /// Replies NOERROR without a record in the answer section.
-    pub without_answer: Counter,
+    /// Answers of other servers that the name exists, without a record.
+    pub forwarded_nodata: Counter,
     /// Replies that were truncated.
     pub truncated: Counter,
     /// Octets received.
@@ -141,7 +141,7 @@ impl Default for Counters {
             latency_nanos: Default::default(),
             from_v6: Counter::default(),
             opcodes: Default::default(),
-            without_answer: Counter::default(),
+            forwarded_nodata: Counter::default(),
             truncated: Counter::default(),
             query_bytes: Counter::default(),
             reply_bytes: Counter::default(),

@@ -311,9 +311,14 @@ impl Engine {
                 let room = limit.saturating_sub(cx.reply.len());
                 epilogue::write_opt(&mut cx, rcode, reason, room);
                 let flags = cx.flags | recursion_available(snapshot, &cx);
-                let [answers, ..] = cx.reply.counts();
+                if matches!(reason, Reason::Cached | Reason::Forwarded | Reason::Stale)
+                    && rcode == Rcode::NOERROR
+                    && cx.reply.counts()[0] == 0
+                {
+                    self.counters.forwarded_nodata.add(1);
+                }
                 let bytes = cx.reply.finish(query, flags, rcode);
-                (Some(Sent { bytes, rcode, flags, answers }), reason)
+                (Some(Sent { bytes, rcode, flags }), reason)
             }
         };
         count(&self.counters, snapshot, prepared, &peer, sent, reason);
@@ -333,8 +338,6 @@ struct Sent {
     bytes: usize,
     rcode: Rcode,
     flags: u16,
-    /// Records in its answer section.
-    answers: u16,
 }
 
 /// RA, if this client may have any name looked up, whoever answered for the one of this query
@@ -376,18 +379,11 @@ fn count(
     reason: Reason,
 ) {
     counters.reasons[reason as usize].add(1);
-    let is_looked_at = !matches!(reason, Reason::NotAQuery | Reason::AccessDropped);
-    if peer.address.is_ipv6() && is_looked_at {
-        counters.from_v6.add(1);
-    }
-    if prepared.query.opcode() != Opcode::QUERY && is_looked_at {
-        counters.opcodes[usize::from(prepared.query.opcode().0) % OPCODES].add(1);
+    if peer.address.is_ipv6() || prepared.query.opcode() != Opcode::QUERY {
+        count_other(counters, peer, prepared.query.opcode(), reason);
     }
     if let Some(sent) = sent {
         counters.reply(peer.transport, prepared.query.qtype, sent.rcode);
-        if sent.answers == 0 && sent.rcode == Rcode::NOERROR {
-            counters.without_answer.add(1);
-        }
         if sent.flags & flag::TC != 0 {
             counters.truncated.add(1);
         }
@@ -396,6 +392,20 @@ fn count(
         && let Some(counter) = counters.zone(snapshot.zones.get(zone.index).number)
     {
         counter.add(1);
+    }
+}
+
+/// Counts what is not a query over IPv4.
+#[inline(never)] // it would only make the path of those longer
+fn count_other(counters: &Counters, peer: &Peer, opcode: Opcode, reason: Reason) {
+    if matches!(reason, Reason::NotAQuery | Reason::AccessDropped) {
+        return;
+    }
+    if peer.address.is_ipv6() {
+        counters.from_v6.add(1);
+    }
+    if opcode != Opcode::QUERY {
+        counters.opcodes[usize::from(opcode.0) % OPCODES].add(1);
     }
 }
 

@@ -67,8 +67,7 @@ fn questions() -> Vec<Question> {
     all
 }
 
-/// What of a reply both servers must agree about. RA is left out, which named sets in answers from
-/// its own zones, too.
+/// What of a reply both servers must agree about.
 #[derive(PartialEq)]
 struct Gist {
     rcode: String,
@@ -81,7 +80,7 @@ struct Gist {
 
 impl Gist {
     fn of(message: &Message) -> Self {
-        const QR_AA_RD: u16 = 0x8500;
+        const QR_AA_RD_RA: u16 = 0x8580;
         let record = |record: &Record| {
             let text = format!("{:?} {} {}", record.owner, record.record_type, record.data.text);
             (text, record.ttl)
@@ -90,7 +89,7 @@ impl Gist {
         answer.sort();
         let soa = message.authority.iter().filter(|record| record.record_type == 6);
         let proof = soa.map(|record| record.owner.clone()).collect();
-        let flags = message.flags & QR_AA_RD;
+        let flags = message.flags & QR_AA_RD_RA;
         Self { rcode: message.rcode_text(), flags, answer, proof }
     }
 

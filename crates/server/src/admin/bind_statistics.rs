@@ -264,7 +264,8 @@ impl Figures<'_> {
             NoData, RateDropped, RateSlipped, Referral, Stale,
         };
         let from_v6 = self.sum(|counters| &counters.from_v6);
-        let without_answer = self.sum(|counters| &counters.without_answer);
+        let nodata = self.reason(NoData) + self.sum(|counters| &counters.forwarded_nodata);
+        let others = self.reasons(&[Referral, CookieOnly, RateSlipped]);
         let over_tcp = self.replies(|transport, _, _| transport == Transport::Tcp as usize);
         let limited = |counters: &ForwarderCounters| {
             counters.dropped_own.get() + counters.dropped_other.get()
@@ -276,11 +277,11 @@ impl Figures<'_> {
             ("ReqTCP", over_tcp),
             ("Response", self.replies(|_, _, _| true)),
             ("TruncatedResp", self.sum(|counters| &counters.truncated)),
-            ("QrySuccess", self.rcode(Rcode::NOERROR).saturating_sub(without_answer)),
+            ("QrySuccess", self.rcode(Rcode::NOERROR).saturating_sub(nodata + others)),
             ("QryAuthAns", self.reasons(&[Answered, NoData, NameError, NameTooLong, Identity])),
             ("QryNoauthAns", self.reasons(&[Cached, Forwarded, Stale, Referral])),
             ("QryReferral", self.reason(Referral)),
-            ("QryNxrrset", without_answer.saturating_sub(self.reasons(&[Referral, CookieOnly]))),
+            ("QryNxrrset", nodata),
             ("QrySERVFAIL", self.rcode(Rcode::SERVFAIL)),
             ("QryNXDOMAIN", self.rcode(Rcode::NXDOMAIN)),
             (
