@@ -108,7 +108,7 @@ const GROUPS: &[Group] = &[
         "auto-dnssec", "dnssec-policy", "inline-signing",
     ]),
     (Lost, "answers are not rewritten or held back", &[
-        "deny-answer-addresses", "deny-answer-aliases", "dns64", "dns64-contact", "dns64-server",
+        "deny-answer-aliases", "dns64", "dns64-contact", "dns64-server",
         "filter-aaaa", "filter-aaaa-on-v4", "filter-aaaa-on-v6", "nxdomain-redirect", "plugin",
         "response-policy", "sortlist",
     ]),

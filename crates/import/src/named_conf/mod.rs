@@ -14,6 +14,7 @@ mod lexer;
 mod options;
 mod servers;
 mod sockets;
+mod special;
 mod statement;
 mod value;
 mod write;
@@ -111,6 +112,7 @@ impl<'s> Importer<'s> {
             self.zone(zone, &defaults)?;
         }
         self.everything_else(&defaults)?;
+        self.special_names(&mut options)?;
         self.options(&mut options)?;
         self.query_log(&mut options, &mut top)?;
         self.left.extend(options.rest().chain(top.rest()).map(left::explain));

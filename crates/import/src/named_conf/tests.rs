@@ -98,6 +98,8 @@ name = "."
 access = ["allow any"]
 [zone.forward]
 to = ["[2001:db8::1]:5353", "192.0.2.3"]
+[special-names]
+forward = ["."]
 [admin]
 bind-statistics = "127.0.0.1:8080"
 "#;
@@ -307,6 +309,37 @@ response-policy { };
             (8, Effect::Lost, "response-policy"),
         ]
     );
+}
+
+#[test]
+fn special_names_are_answered_where_named_answers_them() {
+    let forwarded = |text: &str| {
+        let toml = toml(text);
+        let mut lines = toml.lines().skip_while(|line| *line != "[special-names]").skip(1);
+        lines.next().map(str::to_owned)
+    };
+    let all = Some("forward = [\".\"]".to_owned());
+    let servers = "forwarders { 192.0.2.1; };";
+    assert_eq!(forwarded(&format!("options {{ {servers} }};")), None);
+    assert_eq!(forwarded(&format!("options {{ {servers} forward only; }};")), all);
+    let zone = format!("zone \".\" {{ type forward; forward only; {servers} }};");
+    assert_eq!(forwarded(&zone), all);
+    let none = "empty-zones-enable no;";
+    assert_eq!(forwarded(&format!("options {{ {servers} {none} forward only; }};")), all);
+    assert_eq!(forwarded(&format!("options {{ {servers} {none} }};")), all);
+    let some = "disable-empty-zone \"10.IN-ADDR.ARPA\"; disable-empty-zone d.f.ip6.arpa.;";
+    assert_eq!(
+        forwarded(&format!("options {{ {servers} {some} }};")).unwrap(),
+        "forward = [\"10.in-addr.arpa\", \"d.f.ip6.arpa\"]"
+    );
+}
+
+#[test]
+fn private_addresses_are_kept_away_where_named_does_so() {
+    let text = "options { forwarders { 192.0.2.1; }; forward only;
+        deny-answer-addresses { 10/8; } except-from { \"example.net\"; }; };";
+    has(&toml(text), &["rebinding-protection = true", "private-names = [\"example.net\"]"]);
+    assert!(left(text)[0].contains("differs: deny-answer-addresses: loopback"));
 }
 
 #[test]

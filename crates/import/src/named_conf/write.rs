@@ -7,8 +7,17 @@ use crate::error::Place;
 use std::path::Path;
 
 /// Sections that exist once, in the order of the reference.
-const SECTIONS: [&str; 8] =
-    ["tcp", "answers", "cache", "edns", "identity", "rate-limit", "admin", "query-log"];
+const SECTIONS: [&str; 9] = [
+    "special-names",
+    "tcp",
+    "answers",
+    "cache",
+    "edns",
+    "identity",
+    "rate-limit",
+    "admin",
+    "query-log",
+];
 /// Keys that every forwarded zone has.
 const FORWARD: &str = "zone.forward";
 

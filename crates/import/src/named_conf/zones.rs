@@ -217,6 +217,9 @@ impl<'s> Importer<'s> {
             let why = "`forward first`, BIND's default: Zonda asks its servers only";
             self.left.push(left::because(statement, Effect::Differs, why));
         }
+        if name == &Name::root() && only.or(defaults.only) == Some(true) && defaults.is_recursive {
+            self.forward_special_names(statement.cursor());
+        }
         self.add_forward(statement, name, Source::Servers(servers, place), defaults)
     }
 
@@ -260,6 +263,9 @@ impl<'s> Importer<'s> {
         if defaults.only.is_none() {
             let why = "`forward first`, BIND's default: Zonda asks its servers only";
             self.leave(cursor, Effect::Differs, why);
+        }
+        if defaults.only == Some(true) && defaults.is_recursive {
+            self.forward_special_names(cursor);
         }
         let statement = cursor.statement();
         let source = Source::Servers(servers, statement.place().clone());
