@@ -35,8 +35,8 @@ pub struct Suite {
     /// Workloads of the suite, instead of all
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     workloads: Option<Vec<String>>,
-    /// Length of one round
-    #[arg(long, value_parser = positive_number)]
+    /// Length of one round, a day at most
+    #[arg(long, value_parser = round_seconds)]
     seconds: Option<f64>,
     /// Rounds of each server in each cell
     #[arg(long, value_name = "N", value_parser = positive_count)]
@@ -165,6 +165,13 @@ fn list() -> Result<ExitCode, String> {
 fn positive_number(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| "must be a number above 0".to_owned())
+}
+
+/// Reads the length of a round.
+fn round_seconds(text: &str) -> Result<f64, String> {
+    let secs = positive_number(text)?;
+    let is_fit = secs <= suite::SECONDS_MAX;
+    if is_fit { Ok(secs) } else { Err(format!("must be at most {}", suite::SECONDS_MAX)) }
 }
 
 /// Reads a count.

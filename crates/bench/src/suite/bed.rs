@@ -195,7 +195,8 @@ fn start_upstream(
         Some(way) => {
             let delay = Duration::from_millis(way.delay_millis.0)
                 ..=Duration::from_millis(way.delay_millis.1);
-            Some(Relay::start(address, &relay::Way { loss: way.loss, delay, seed: 1 })?)
+            let way = relay::Way { loss: way.loss, delay, seed: 1 };
+            Some(Relay::start(address, &way, &ground.load_cpus)?)
         }
     };
     let asked = relay.as_ref().map_or(address, Relay::address);

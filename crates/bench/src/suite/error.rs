@@ -17,8 +17,8 @@ pub enum SuiteError {
     Stock(BedError),
     /// The machine.
     System(io::Error),
-    /// The server behind forwarders is not there.
-    Upstream(String),
+    /// A workload that the suite has not; those that it has.
+    Workload(String, Vec<String>),
     /// dnsperf shall ask, and is not there.
     NoDnsperf,
     /// No workload, place or server is left.
@@ -56,7 +56,9 @@ impl fmt::Display for SuiteError {
             Self::Setting(error) => error.fmt(f),
             Self::Stock(error) => error.fmt(f),
             Self::System(error) => error.fmt(f),
-            Self::Upstream(reason) => write!(f, "the upstream is missing: {reason}"),
+            Self::Workload(name, known) => {
+                write!(f, "no workload `{name}`; there are {}", known.join(", "))
+            }
             Self::NoDnsperf => f.write_str("`dnsperf` is not installed: apt-get install dnsperf"),
             Self::Nothing => f.write_str("nothing is left to measure"),
         }

@@ -38,4 +38,4 @@ mod words;
 
 pub use error::SuiteError;
 pub use run::{Options, Step, run};
-pub use spec::{SpecError, Suite};
+pub use spec::{SECONDS_MAX, SpecError, Suite};

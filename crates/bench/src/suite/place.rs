@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::{NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 
 use super::series;
@@ -56,11 +57,11 @@ impl Place {
         }
         Ok(Self {
             axes: axes.clone(),
-            threads: setting(&values, "threads")?.unwrap_or(1),
-            processes: setting(&values, "processes")?.unwrap_or(1),
-            clients: setting(&values, "clients")?.unwrap_or(100),
-            outstanding: setting(&values, "outstanding")?.unwrap_or(100),
-            rate: setting(&values, "rate")?,
+            threads: at_least_one(&values, "threads", 1)?,
+            processes: at_least_one(&values, "processes", 1)?,
+            clients: at_least_one(&values, "clients", 100)?,
+            outstanding: at_least_one(&values, "outstanding", 100)?,
+            rate: setting::<NonZeroU64>(&values, "rate")?.map(NonZeroU64::get),
             values,
         })
     }
@@ -107,13 +108,18 @@ impl Place {
     }
 }
 
+/// A setting's number, or what it is when it is not set.
+fn at_least_one(values: &Values, name: &'static str, unset: usize) -> Result<usize, SettingError> {
+    Ok(setting::<NonZeroUsize>(values, name)?.map_or(unset, NonZeroUsize::get))
+}
+
 /// A setting's number, if it is set.
 fn setting<T: FromStr>(values: &Values, name: &'static str) -> Result<Option<T>, SettingError> {
     let Some(text) = values.scalars.get(name) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| SettingError { name, value: text.clone() })
 }
 
-/// A setting that is no number.
+/// A setting that is no number, or 0.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SettingError {
     /// Its name.
@@ -124,7 +130,7 @@ pub struct SettingError {
 
 impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` must be a number, not `{}`", self.name, self.value)
+        write!(f, "`{}` must be a number above 0, not `{}`", self.name, self.value)
     }
 }
 

@@ -31,6 +31,9 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const REPEATS_MAX: usize = 3;
 /// How long others are waited for before such a repeat.
 const QUIET_WAIT: Duration = Duration::from_secs(30);
+/// The share of a place's rate from which on it was the rate that bound the server, and not the
+/// server's own saturation.
+const RATE_HELD: f64 = 0.9;
 /// What starting and stopping a server takes, for the estimate.
 const START_SECS: f64 = 1.5;
 
@@ -227,6 +230,12 @@ impl Runner<'_> {
         suite: &'s Suite,
         options: &Options,
     ) -> Result<Vec<Contest<'s>>, SuiteError> {
+        let names = || suite.workloads.iter().map(|workload| workload.name.clone());
+        for name in options.workloads.iter().flatten() {
+            if !names().any(|known| known == *name) {
+                return Err(SuiteError::Workload(name.clone(), names().collect()));
+            }
+        }
         let wanted = |workload: &&Workload| match &options.workloads {
             Some(names) => names.contains(&workload.name),
             None => true,
@@ -278,7 +287,7 @@ impl Runner<'_> {
 
     /// What measuring one server's latency once is expected to take.
     fn latency_secs(&self, contest: &Contest<'_>) -> f64 {
-        contest.workload.latency.as_ref().map_or(0.0, |at| {
+        contest.workload.latency_at().map_or(0.0, |at| {
             let rates = at.percents.len() + usize::from(at.half_of.is_some());
             let Method { seconds, warm_up_secs, .. } = self.run.method;
             START_SECS + warm_up_secs + rates as f64 * seconds
@@ -290,7 +299,13 @@ impl Runner<'_> {
         let folder = self.ground.folder.join("stock");
         let _ = fs::remove_dir_all(&folder);
         let Contest { workload, place, contestants } = contest;
-        let upstream = upstream(workload)?;
+        let upstream = match upstream(workload)? {
+            Ok(upstream) => upstream,
+            Err(Missing(reason)) => {
+                self.skip("all", format!("{}: no upstream: {reason}", workload.name));
+                return Ok(());
+            }
+        };
         let stock = Stock::write(workload, place, upstream, &folder)?;
         let first = self.run.cells.len();
         self.run.cells.extend(contestants.iter().map(|one| cell(one, workload, place)));
@@ -480,7 +495,7 @@ impl Runner<'_> {
     /// Measures each server's latency below saturation, where the workload asks for it.
     fn latencies(&mut self, seats: &[Seat<'_>]) {
         let Some(Contest { workload, .. }) = seats.first().map(|seat| seat.contest) else { return };
-        let Some(at) = &workload.latency else { return };
+        let Some(at) = workload.latency_at() else { return };
         let reference = at.half_of.as_ref().and_then(|name| {
             let seat = seats.iter().find(|seat| seat.contestant.kind.name == *name)?;
             let rate = saturation(&self.run.cells[seat.cell])?;
@@ -510,6 +525,11 @@ impl Runner<'_> {
             self.progress.spared(self.latency_secs(seat.contest));
             return Err("no round says what saturation is".to_owned());
         };
+        let is_held = |rate: u64| own >= RATE_HELD * rate as f64;
+        if seat.contest.place.rate.is_some_and(is_held) {
+            self.progress.spared(self.latency_secs(seat.contest));
+            return Ok(()); // what the server can do, the rounds do not tell
+        }
         let rates = percents.map(|percent| {
             (format!("{percent} % of saturation"), own * f64::from(percent) / 100.0)
         });
@@ -552,12 +572,11 @@ impl Runner<'_> {
     }
 }
 
-/// The server behind forwarders.
-fn upstream(workload: &Workload) -> Result<Option<Contestant>, SuiteError> {
-    let Some(upstream) = &workload.upstream else { return Ok(None) };
+/// The server behind forwarders, if the workload has them and it is there.
+fn upstream(workload: &Workload) -> Result<Result<Option<Contestant>, Missing>, SuiteError> {
+    let Some(upstream) = &workload.upstream else { return Ok(Ok(None)) };
     let kind = Kind::named(&upstream.server)?;
-    let located = locate(&kind).map_err(|Missing(reason)| SuiteError::Upstream(reason))?;
-    Ok(Some(Contestant { kind, located }))
+    Ok(locate(&kind).map(|located| Some(Contestant { kind, located })))
 }
 
 /// The median rate of a cell's rounds; none without rounds.

@@ -1,7 +1,6 @@
 //! A suite as its TOML file says it.
 
-use serde::Deserialize;
-use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fmt, fs, io};
@@ -29,11 +28,13 @@ pub struct Suite {
     pub title: String,
     /// Servers, the floor first.
     pub servers: Vec<String>,
-    /// Length of one round, unless the command line says another.
+    /// Length of one round, unless the command line says another; above 0, at most a day.
+    #[serde(deserialize_with = "seconds")]
     pub seconds: f64,
     /// Rounds of each server in each cell, unless the command line says another number.
     pub rounds: usize,
-    /// Load before each round that counts for nothing.
+    /// Load before each round that counts for nothing; at most a day.
+    #[serde(deserialize_with = "seconds_or_none")]
     pub warm_up_secs: f64,
     /// What is asked.
     #[serde(rename = "workload")]
@@ -74,7 +75,8 @@ pub struct Workload {
     pub upstream: Option<Upstream>,
     /// What happens to datagrams on the way to it; none is a direct way.
     pub way: Option<Way>,
-    /// Rates below saturation at which latency is measured; none is none.
+    /// Rates below saturation at which latency is measured; none is none. Not of a cache that must
+    /// be empty, which it is for a moment only.
     pub latency: Option<LatencyAt>,
     /// Whether the cache is empty when a round begins, and no query is asked twice.
     #[serde(default)]
@@ -88,6 +90,14 @@ pub struct Workload {
     pub start_secs_max: u64,
 }
 
+impl Workload {
+    /// Where latency is measured.
+    #[must_use]
+    pub fn latency_at(&self) -> Option<&LatencyAt> {
+        self.latency.as_ref().filter(|_| !self.cold)
+    }
+}
+
 /// At which rates latency is measured.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,6 +106,22 @@ pub struct LatencyAt {
     pub percents: Vec<u32>,
     /// A server at half of whose saturation all are measured, so that they stand side by side.
     pub half_of: Option<String>,
+}
+
+/// Seconds in a day, of which a round has at most one.
+pub const SECONDS_MAX: f64 = 86_400.0;
+
+/// Reads a length of time that is not 0.
+fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let secs = seconds_or_none(deserializer)?;
+    if secs > 0.0 { Ok(secs) } else { Err(D::Error::custom("must be more than 0 seconds")) }
+}
+
+/// Reads a length of time.
+fn seconds_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let secs = f64::deserialize(deserializer)?;
+    let is_fit = (0.0..=SECONDS_MAX).contains(&secs);
+    if is_fit { Ok(secs) } else { Err(D::Error::custom("must be 0 to 86,400 seconds")) }
 }
 
 /// The default of `restart`.
@@ -268,6 +294,17 @@ mod tests {
             for row in &table.rows {
                 assert_eq!(row.len(), table.columns.len(), "{}: {row:?}", table.title);
             }
+        }
+    }
+
+    #[test]
+    fn times_that_nobody_can_wait_for_are_refused() {
+        let rest = "[[workload]]\nname='a'\nroles=[]\nready=[]\nqueries=[]\n";
+        for (secs, warm_up_secs) in [("1e30", "0"), ("0", "0"), ("nan", "0"), ("1", "-1")] {
+            let head = "name='s'\ntitle=''\nservers=[]\nrounds=1\n";
+            let times = format!("seconds={secs}\nwarm_up_secs={warm_up_secs}\n");
+            let said = Suite::parse(&[head, &times, rest].concat()).unwrap_err().to_string();
+            assert!(said.contains(" seconds"), "{said}");
         }
     }
 
