@@ -282,7 +282,8 @@ fn questions_that_come_back_by_way_of_another_server_are_noticed_and_stopped() {
     }
     assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
     let after = sent(&first) + sent(&second);
-    assert!(after - before < 400.0, "{before} queries before, {after} after");
+    // One for each question at each server, sent or given up at once, and some for probes.
+    assert!(after - before <= 500.0, "{before} queries before, {after} after");
     first.configure(&forwarding(sound.address, "", ""));
     assert_eq!(first.post("/v1/reload").0, 200);
     let mut is_over = false; // probes of an upstream that was down are up to 16 seconds apart
