@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The version of this form. A reader refuses others.
 pub const FORMAT: u32 = 1;
@@ -185,6 +186,14 @@ pub struct Traffic {
     pub rcodes: BTreeMap<String, u64>,
 }
 
+impl Traffic {
+    /// Queries lost, as a share of those sent; none when nothing was.
+    #[must_use]
+    pub fn loss(&self) -> Option<f64> {
+        (self.sent > 0).then(|| self.lost as f64 / self.sent as f64)
+    }
+}
+
 /// Time from query to reply, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
@@ -204,15 +213,16 @@ impl Latency {
     /// A percentile in microseconds, if it is among those that are kept.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<f64> {
-        self.percentiles.iter().find(|(one, _)| *one == percent).map(|(_, micros)| *micros)
+        self.percentiles.iter().find(|(one, _)| (one - percent).abs() < 1e-6).map(|it| it.1)
     }
 }
 
 /// Latency at a rate below saturation, sent on a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadPoint {
-    /// What the rate is a share of, such as `50 % of saturation of knot`.
-    pub label: String,
+    /// What the rate is a share of.
+    #[serde(rename = "label")]
+    pub share: LoadShare,
     /// Queries per second, as scheduled.
     pub rate: f64,
     /// Queries and replies.
@@ -230,6 +240,58 @@ pub struct LoadPoint {
     /// CPU time of the server for each answered query, in microseconds.
     pub cpu_micros_per_query: f64,
 }
+
+/// What a rate below saturation is a share of; as text, in JSON too, `50 % of saturation of knot`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum LoadShare {
+    /// Of what the server itself holds.
+    Own {
+        /// How much.
+        percent: u32,
+    },
+    /// Of what one server holds, so that all are asked at the same rate.
+    Common {
+        /// How much.
+        percent: u32,
+        /// The server.
+        server: String,
+    },
+}
+
+impl fmt::Display for LoadShare {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Own { percent } => write!(f, "{percent}{OF_SATURATION}"),
+            Self::Common { percent, server } => write!(f, "{percent}{OF_SATURATION} of {server}"),
+        }
+    }
+}
+
+impl From<LoadShare> for String {
+    fn from(share: LoadShare) -> Self {
+        share.to_string()
+    }
+}
+
+impl TryFrom<String> for LoadShare {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let read = || {
+            let (percent, whose) = text.split_once(OF_SATURATION)?;
+            let percent = percent.parse().ok()?;
+            match whose {
+                "" => Some(Self::Own { percent }),
+                _ => Some(Self::Common { percent, server: whose.strip_prefix(" of ")?.to_owned() }),
+            }
+        };
+        read().ok_or_else(|| format!("`{text}` is no share of a saturation"))
+    }
+}
+
+/// Follows the number in the text of a [`LoadShare`].
+const OF_SATURATION: &str = " % of saturation";
 
 /// What starting cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -270,4 +332,26 @@ pub struct Beside {
     /// Axes and values of the place; axes that are left out may have any value.
     #[serde(default)]
     pub place: BTreeMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_a_rate_is_a_share_of_is_the_same_text_as_ever() {
+        let common = LoadShare::Common { percent: 50, server: "knot".to_owned() };
+        for (share, text) in [
+            (LoadShare::Own { percent: 90 }, "\"90 % of saturation\""),
+            (common, "\"50 % of saturation of knot\""),
+        ] {
+            assert_eq!(serde_json::to_string(&share).unwrap(), text);
+            assert_eq!(serde_json::from_str::<LoadShare>(text).unwrap(), share);
+        }
+        for text in ["", "half of saturation", "50 % of saturation from knot"] {
+            assert!(LoadShare::try_from(text.to_owned()).is_err(), "{text}");
+        }
+    }
 }

@@ -11,6 +11,7 @@
 //! | [`report`] | what a run says, as JSON, text and HTML, and beside another run |
 //! | [`server`] | servers under test: found, configured, started, stopped |
 //! | [`soak`] | one rate for hours, and what drifts meanwhile |
+//! | [`statistics`] | medians, spreads, and whether two figures differ |
 //! | [`suite`] | suites: what is measured side by side, and the measuring |
 //! | [`template`] | text with places to fill in, for configurations and zones |
 //!
@@ -26,5 +27,6 @@ pub mod relay;
 pub mod report;
 pub mod server;
 pub mod soak;
+pub mod statistics;
 pub mod suite;
 pub mod template;

@@ -65,8 +65,8 @@ impl Bar {
 fn words(progress: &Progress, rate: Option<f64>) -> String {
     let second = &progress.second;
     let lost = 100.0 * progress.lost as f64 / progress.sent.max(1) as f64;
-    let p99 = second.latency.percentiles.iter().find(|(percent, _)| *percent == 99.0);
-    let p99 = p99.map_or("no answer".to_owned(), |(_, micros)| format!("p99 {micros:.0} µs"));
+    let p99 = second.latency.percentile(99.0);
+    let p99 = p99.map_or("no answer".to_owned(), |micros| format!("p99 {micros:.0} µs"));
     let asked = rate.map_or(String::new(), |rate| format!(" of {rate:.0}"));
     format!("{}{asked} queries/s, {lost:.3} % lost, {p99}", second.completed)
 }

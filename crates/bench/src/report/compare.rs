@@ -2,8 +2,8 @@
 
 use super::figures::{COMPARED, Figure, place};
 use super::numbers::change;
-use super::statistics::{Difference, Spread};
 use crate::data::{Cell, Run};
+use crate::statistics::{Difference, Spread};
 
 /// A figure that differs between the runs by more than its spread.
 #[derive(Clone, Debug, PartialEq)]
@@ -79,7 +79,7 @@ fn changed(cell: String, figure: Figure, before: &Spread, now: &Spread) -> Optio
     let (share, once) = match figure.against(now, before) {
         Difference::Share(share) => (share, false),
         Difference::Once(share) => (share, true),
-        Difference::None | Difference::Unknown => return None,
+        Difference::None => return None,
     };
     let (from, to) = (figure.show(before.median), figure.show(now.median));
     Some(Change {

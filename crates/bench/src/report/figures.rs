@@ -1,8 +1,9 @@
 //! Figures of a cell, and cells that were measured side by side.
 
 use super::numbers::{grouped, short, time};
-use super::statistics::{Difference, Spread};
-use crate::data::{Cell, LoadPoint, Round, Run, Traffic};
+use super::verdict::LOSS_MAX;
+use crate::data::{Cell, LoadPoint, LoadShare, Round, Run, Traffic};
+use crate::statistics::{Difference, Spread};
 
 /// A figure that rounds have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +19,10 @@ pub enum Figure {
     /// The 99.9th percentile at the rate below saturation that is the same for all servers, from
     /// the scheduled moment of sending; in microseconds.
     Tail,
+    /// Queries lost in a round, as a share of those sent; 0–1.
+    Loss,
+    /// The same at the rate below saturation that is the same for all servers.
+    TailLoss,
     /// Memory after the round, in MiB.
     Memory,
     /// Context switches of the server for each thousand answered queries.
@@ -27,10 +32,12 @@ pub enum Figure {
 }
 
 /// Figures by which servers and runs are compared, in the order of reports.
-pub const COMPARED: [Figure; 7] = [
+pub const COMPARED: [Figure; 9] = [
     Figure::CpuPerQuery,
     Figure::Qps,
+    Figure::Loss,
     Figure::Tail,
+    Figure::TailLoss,
     Figure::Percentile(50_000),
     Figure::Percentile(99_000),
     Figure::Memory,
@@ -51,6 +58,8 @@ impl Figure {
                 format!("p{} latency under full load", f64::from(thousandths) / 1000.0)
             }
             Self::Tail => "p99.9 latency at one rate for all".to_owned(),
+            Self::Loss => "queries lost under full load".to_owned(),
+            Self::TailLoss => "queries lost at one rate for all".to_owned(),
             Self::Memory => "memory".to_owned(),
             Self::Switches => "context switches per 1,000 queries".to_owned(),
             Self::Ready => "start to first answer".to_owned(),
@@ -61,6 +70,9 @@ impl Figure {
     pub fn show(self, value: f64) -> String {
         match self {
             Self::Qps => format!("{}/s", grouped(value)),
+            Self::Loss | Self::TailLoss if value == 0.0 => "none".to_owned(),
+            Self::Loss | Self::TailLoss if value < 5e-6 => "under 0.001 %".to_owned(),
+            Self::Loss | Self::TailLoss => format!("{} %", short(value * 100.0)),
             Self::Memory => format!("{} MiB", short(value)),
             Self::Switches => short(value),
             Self::Ready => format!("{} s", short(value)),
@@ -86,11 +98,12 @@ impl Figure {
     }
 
     /// The smallest difference that counts: starting any process varies by some tens of
-    /// milliseconds, and memory comes in arenas.
+    /// milliseconds, memory comes in arenas, and single queries are lost by anybody.
     fn resolution(self) -> f64 {
         match self {
             Self::Ready => 0.1,
             Self::Memory => 1.0,
+            Self::Loss | Self::TailLoss => LOSS_MAX,
             _ => 0.0,
         }
     }
@@ -112,13 +125,16 @@ impl Figure {
         if sent == 0 { 0.0 } else { lost as f64 / sent as f64 }
     }
 
-    /// The figure over all rounds of a cell.
+    /// The figure over all rounds of a cell. Whether the tail is the server's, the group knows: see
+    /// [`Group::figure`].
     pub fn of(self, cell: &Cell) -> Option<Spread> {
         match self {
-            Self::Tail => Spread::of(
-                timely_points(cell)
-                    .filter_map(|point| percentile(&point.latency.percentiles, 99.9)),
-            ),
+            Self::Tail => {
+                Spread::of(common_points(cell).filter_map(|point| point.latency.percentile(99.9)))
+            }
+            Self::TailLoss => {
+                Spread::of(common_points(cell).filter_map(|point| point.traffic.loss()))
+            }
             Self::Ready => Spread::of(cell.start.iter().map(|start| start.ready_secs)),
             _ => {
                 let values: Option<Vec<f64>> =
@@ -140,6 +156,9 @@ impl Figure {
 
     /// The figure of one round; none when no query was answered or nobody measured it.
     fn of_round(self, round: &Round) -> Option<f64> {
+        if self == Self::Loss {
+            return round.traffic.loss();
+        }
         let completed = round.traffic.completed as f64;
         if completed == 0.0 || round.seconds <= 0.0 {
             return None;
@@ -151,23 +170,18 @@ impl Figure {
             Self::Qps => Some(completed / round.seconds),
             Self::LatencyMean => Some(round.latency.mean),
             Self::Percentile(thousandths) => {
-                percentile(&round.latency.percentiles, f64::from(thousandths) / 1000.0)
+                round.latency.percentile(f64::from(thousandths) / 1000.0)
             }
             Self::Memory => (round.memory_octets > 0).then(|| mebioctets(round.memory_octets)),
             Self::Switches => Some(round.context_switches as f64 * 1000.0 / completed),
-            Self::Tail | Self::Ready => None,
+            Self::Loss | Self::Tail | Self::TailLoss | Self::Ready => None,
         }
     }
 }
 
 /// What was measured below saturation at a rate that does not depend on the server.
 pub fn common_points(cell: &Cell) -> impl Iterator<Item = &LoadPoint> {
-    cell.latency_at.iter().filter(|point| point.label.contains("of saturation of"))
-}
-
-/// Those of them that tell of the server: the generator was in time.
-pub fn timely_points(cell: &Cell) -> impl Iterator<Item = &LoadPoint> {
-    common_points(cell).filter(|point| !point.is_generator_late)
+    cell.latency_at.iter().filter(|point| matches!(point.share, LoadShare::Common { .. }))
 }
 
 /// Queries lost, and queries sent.
@@ -183,11 +197,6 @@ pub fn cpu_secs(round: &Round) -> f64 {
 /// Octets in MiB.
 pub fn mebioctets(octets: u64) -> f64 {
     octets as f64 / f64::from(1 << 20)
-}
-
-/// The value of a percentile that is in the list.
-pub fn percentile(list: &[(f64, f64)], wanted: f64) -> Option<f64> {
-    list.iter().find(|(name, _)| (name - wanted).abs() < 1e-6).map(|(_, value)| *value)
 }
 
 /// Cells of one workload at one place in the matrix, in the order of the run's servers.
@@ -235,6 +244,21 @@ impl<'a> Group<'a> {
     pub fn reason_unranked<'c>(&self, cell: &'c Cell) -> Option<&'c str> {
         let none = "other processes used the machine in every round";
         cell.unranked.as_deref().or_else(|| cell.rounds.is_empty().then_some(none))
+    }
+
+    /// A figure of one of the cells. Where the generator was late at anybody, nobody has a tail: to
+    /// leave out those alone would be to leave out the fastest, whose latency is least beside it.
+    pub fn figure(&self, figure: Figure, cell: &Cell) -> Option<Spread> {
+        if figure == Figure::Tail && !self.late().is_empty() {
+            return None;
+        }
+        figure.of(cell)
+    }
+
+    /// Ranked servers at which the generator was late at the rate that is the same for all.
+    pub fn late(&self) -> Vec<&'a str> {
+        let is_late = |cell: &&Cell| common_points(cell).any(|point| point.is_generator_late);
+        self.ranked().filter(is_late).map(|cell| &*cell.server).collect()
     }
 
     /// CPU per query as a multiple of the reflector's in the round of the same number.

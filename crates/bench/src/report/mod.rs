@@ -7,7 +7,6 @@
 //! | [`html`](html()) | one self-contained page with tables and charts |
 //! | [`index`] | a page that links those of several runs |
 //! | [`compare`] | what changed between two runs beyond noise |
-//! | [`statistics`] | median, spread, and whether two figures differ |
 //!
 //! Deliberately absent: measuring, and any figure that is not computed from a [`Run`].
 //!
@@ -19,7 +18,6 @@ mod figures;
 mod html;
 pub mod json;
 mod numbers;
-pub mod statistics;
 mod text;
 mod verdict;
 

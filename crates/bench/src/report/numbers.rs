@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-use super::statistics::Difference;
+use crate::statistics::Difference;
 
 /// Three significant digits, thousands grouped: `1,234,567`, `123`, `12.3`, `1.23`, `0.123`.
 pub fn short(value: f64) -> String {
@@ -25,10 +25,12 @@ pub fn grouped(value: f64) -> String {
     text
 }
 
-/// A share with its sign: `+12 %`, `−3.4 %`, and multiples from four times on: `5.2 ×`.
+/// A share with its sign: `+12 %`, `−3.4 %`, and multiples from four times on: `5.2 ×`; of nothing,
+/// `∞ ×`.
 pub fn change(share: f64) -> String {
     let sign = if share < 0.0 { '−' } else { '+' };
     match share.abs() * 100.0 {
+        percent if percent.is_infinite() => "∞ ×".to_owned(),
         percent if percent >= 300.0 => format!("{} ×", short(1.0 + share)),
         percent if percent >= 9.95 => format!("{sign}{percent:.0} %"),
         percent => format!("{sign}{percent:.1} %"),
@@ -41,7 +43,6 @@ pub fn difference(difference: Difference) -> String {
         Difference::None => "no difference".to_owned(),
         Difference::Share(share) => change(share),
         Difference::Once(share) => format!("{}, once", change(share)),
-        Difference::Unknown => "–".to_owned(),
     }
 }
 
@@ -102,5 +103,6 @@ mod tests {
         assert_eq!(change(-0.034), "−3.4 %");
         assert_eq!(change(0.123), "+12 %");
         assert_eq!(change(4.2), "5.20 ×");
+        assert_eq!(change(f64::INFINITY), "∞ ×");
     }
 }

@@ -1,8 +1,8 @@
 //! A run with figures made up for tests of reports.
 
 use crate::data::{
-    Beside, Cell, Environment, FORMAT, Latency, LoadPoint, Method, Round, Run, Server, Setup,
-    Skipped, Start, Table, Traffic,
+    Beside, Cell, Environment, FORMAT, Latency, LoadPoint, LoadShare, Method, Round, Run, Server,
+    Setup, Skipped, Start, Table, Traffic,
 };
 use std::collections::BTreeMap;
 
@@ -96,14 +96,16 @@ fn cell(
     size: u64,
 ) -> Cell {
     let rounds = (0..5).map(|number| round(number, cost)).collect();
-    let shares = [(0.5, ""), (0.9, ""), (0.45, " of knot")];
-    let latency_at = shares.map(|(share, whose)| LoadPoint {
+    let own = |percent| LoadShare::Own { percent };
+    let common = LoadShare::Common { percent: 50, server: "knot".to_owned() };
+    let shares = [(0.5, own(50)), (0.9, own(90)), (0.45, common)];
+    let latency_at = shares.map(|(times, share)| LoadPoint {
         lateness: None,
         is_generator_late: false,
-        label: format!("{:.0} % of saturation{whose}", share * 100.0),
-        rate: 600_000.0 * share,
+        share,
+        rate: 600_000.0 * times,
         traffic: traffic(2_000_000),
-        latency: latency(cost * (20.0 + 10.0 / (1.05 - share))),
+        latency: latency(cost * (20.0 + 10.0 / (1.05 - times))),
         cpu_micros_per_query: cost * 1.1,
     });
     let memory = if name == "reflector" { 2 << 20 } else { (12 << 20) + size * 420 };

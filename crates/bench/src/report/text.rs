@@ -3,9 +3,9 @@
 use super::caveats::caveats;
 use super::figures::{Figure, Group, groups};
 use super::numbers::{difference, grouped, short};
-use super::statistics::Spread;
-use super::verdict::{HOME, Standing, behind, headlines};
+use super::verdict::{HOME, Standing, behind, headlines, missing};
 use crate::data::{Cell, Run};
+use crate::statistics::Spread;
 
 /// Heads of the columns; the first is left-aligned.
 const COLUMNS: [&str; 10] = [
@@ -37,6 +37,9 @@ pub fn text(run: &Run) -> String {
         }
         for line in behind(group) {
             out += &format!("  {HOME} is behind: {line}\n");
+        }
+        for line in missing(group) {
+            out += &format!("  {HOME} has no figure: {line}\n");
         }
     }
     if !run.skipped.is_empty() {

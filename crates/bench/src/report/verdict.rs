@@ -2,8 +2,8 @@
 
 use super::figures::{COMPARED, Figure, Group};
 use super::numbers::{change, short};
-use super::statistics::{Difference, Spread};
 use crate::data::Cell;
+use crate::statistics::{Difference, Spread};
 
 /// The server whose weaknesses a report must not leave for the reader to find.
 pub const HOME: &str = "zonda";
@@ -42,7 +42,7 @@ impl<'a> Standing<'a> {
         let fit = |cell: &Cell| !figure.is_latency() || figure.loss(cell) <= LOSS_MAX;
         let ranked = group.ranked().filter(|cell| fit(cell));
         let mut order: Vec<(&Cell, Spread)> =
-            ranked.filter_map(|cell| Some((cell, figure.of(cell)?))).collect();
+            ranked.filter_map(|cell| Some((cell, group.figure(figure, cell)?))).collect();
         order.sort_by(|(_, a), (_, b)| a.median.total_cmp(&b.median));
         if figure.more_is_better() {
             order.reverse();
@@ -133,19 +133,36 @@ pub fn list(names: &[&str]) -> String {
 }
 
 /// What a whole run says, a figure and a sentence each: how often the server at home is ahead,
-/// level and behind, and where it is farthest behind.
+/// level and behind, where it is farthest behind, and how often it has no figure.
 pub fn headlines(groups: &[Group<'_>]) -> Vec<(Figure, String)> {
     let told = COMPARED.into_iter().filter(|figure| figure.is_headline());
     let headline = |figure: Figure| {
         let places: Vec<(&Group<'_>, Standing<'_>)> =
             groups.iter().filter_map(|group| Some((group, Standing::of(group, figure)?))).collect();
-        match &places[..] {
+        let missing = groups.iter().filter(|group| is_missing(group, figure)).count();
+        let found = match &places[..] {
             [] => None,
-            [(_, one)] => Some((figure, one.sentence())),
-            many => Some((figure, over_places(many))),
-        }
+            [(_, one)] => Some(one.sentence()),
+            many => Some(over_places(many)),
+        };
+        let lacking = match missing {
+            0 => None,
+            _ if groups.len() == 1 => Some(format!("{HOME} has no figure.")),
+            _ => Some(format!("{HOME} has no figure in {missing} of {} places.", groups.len())),
+        };
+        let said: Vec<String> = found.into_iter().chain(lacking).collect();
+        (!said.is_empty()).then(|| (figure, said.join(" ")))
     };
     told.filter_map(headline).collect()
+}
+
+/// Whether others have a figure and the server at home is not ranked by it, or nobody has it
+/// because the generator was late.
+fn is_missing(group: &Group<'_>, figure: Figure) -> bool {
+    match Standing::of(group, figure) {
+        Some(standing) => standing.order.iter().all(|(cell, _)| cell.server != HOME),
+        None => figure == Figure::Tail && !group.late().is_empty(),
+    }
 }
 
 /// A sentence on several places.
@@ -215,9 +232,10 @@ pub fn behind(group: &Group<'_>) -> Vec<String> {
         return Vec::new();
     };
     let line = |figure: Figure| {
-        let ours = figure.of(home)?;
+        let ours = group.figure(figure, home)?;
         let rivals = group.ranked().filter(|cell| cell.server != HOME);
-        let ahead: Vec<String> = rivals.filter_map(|cell| better(figure, &ours, cell)).collect();
+        let ahead: Vec<String> =
+            rivals.filter_map(|cell| better(group, figure, &ours, cell)).collect();
         let ours = figure.show(ours.median);
         (!ahead.is_empty())
             .then(|| format!("{}: {ours}, behind {}", figure.name(), ahead.join(", ")))
@@ -225,12 +243,42 @@ pub fn behind(group: &Group<'_>) -> Vec<String> {
     COMPARED.into_iter().filter_map(line).collect()
 }
 
+/// Every figure that the server at home does not have here, or not to be ranked by, though it was
+/// to be measured; one line each, with the reason.
+pub fn missing(group: &Group<'_>) -> Vec<String> {
+    let Some(home) = group.cell(HOME) else {
+        return vec!["it did not take part here".to_owned()];
+    };
+    if let Some(reason) = group.reason_unranked(home) {
+        return vec![format!("it is not ranked: {reason}")];
+    }
+    let line = |figure: Figure| Some(format!("{}: {}", figure.name(), lack(group, home, figure)?));
+    COMPARED.into_iter().filter_map(line).collect()
+}
+
+/// Why the server at home, which is ranked, is not ranked by this figure; none if it is, or if
+/// nobody has the figure.
+fn lack(group: &Group<'_>, home: &Cell, figure: Figure) -> Option<String> {
+    let late = group.late();
+    if figure == Figure::Tail && !late.is_empty() {
+        return Some(format!("the generator was late at {}, so nobody has it", list(&late)));
+    }
+    let loss = figure.loss(home);
+    match group.figure(figure, home) {
+        None => Standing::of(group, figure).map(|_| "others have it, it was not measured".into()),
+        Some(_) if figure.is_latency() && loss > LOSS_MAX => {
+            Some(format!("it lost {} % of its queries", short(loss * 100.0)))
+        }
+        Some(_) => None,
+    }
+}
+
 /// A rival with its figure, if it is better than ours.
-fn better(figure: Figure, ours: &Spread, rival: &Cell) -> Option<String> {
-    let theirs = figure.of(rival)?;
+fn better(group: &Group<'_>, figure: Figure, ours: &Spread, rival: &Cell) -> Option<String> {
+    let theirs = group.figure(figure, rival)?;
     let share = match figure.against(ours, &theirs) {
         Difference::Share(share) | Difference::Once(share) => share,
-        Difference::None | Difference::Unknown => return None,
+        Difference::None => return None,
     };
     if (share < 0.0) != figure.more_is_better() {
         return None;
@@ -243,4 +291,115 @@ fn better(figure: Figure, ours: &Spread, rival: &Cell) -> Option<String> {
     };
     let (text, once) = (figure.show(theirs.median), once(ours, &theirs));
     Some(format!("{} ({text}; {}{once}{lost})", rival.server, change(share)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Run;
+    use crate::report::figures::groups;
+    use crate::report::sample::run;
+
+    /// A run in which the first cell of a server was changed.
+    fn changed(server: &str, change: impl Fn(&mut Cell)) -> Run {
+        let mut run = run();
+        run.cells.iter_mut().filter(|cell| cell.server == server).take(1).for_each(change);
+        run
+    }
+
+    /// The lines about a figure.
+    fn of_figure(lines: Vec<String>, figure: Figure) -> Vec<String> {
+        lines.into_iter().filter(|line| line.starts_with(&figure.name())).collect()
+    }
+
+    /// Has the generator late at every rate.
+    fn be_late(cell: &mut Cell) {
+        cell.latency_at.iter_mut().for_each(|point| point.is_generator_late = true);
+    }
+
+    /// Loses one query of so many in every round.
+    fn lose(cell: &mut Cell, one_of: u64) {
+        for round in &mut cell.rounds {
+            round.traffic.lost = round.traffic.sent / one_of;
+        }
+    }
+
+    #[test]
+    fn where_the_generator_was_late_at_somebody_ranked_nobody_has_a_tail() {
+        for (server, is_known) in
+            [("knot", false), ("nsd", false), ("zonda", false), ("reflector", true)]
+        {
+            let run = changed(server, be_late);
+            let groups = groups(&run);
+            assert_eq!(Standing::of(&groups[0], Figure::Tail).is_some(), is_known, "{server}");
+            let said = of_figure(missing(&groups[0]), Figure::Tail);
+            assert_eq!(said.is_empty(), is_known, "{said:?}");
+            let headline = headlines(&groups).into_iter().find(|it| it.0 == Figure::Tail);
+            let said = "zonda has no figure in 1 of 6 places.";
+            assert_eq!(headline.is_some_and(|it| it.1.ends_with(said)), !is_known, "{server}");
+        }
+    }
+
+    #[test]
+    fn no_figure_of_a_run_may_be_lost_to_the_generator_without_a_word() {
+        let mut run = run();
+        run.cells.iter_mut().for_each(be_late);
+        let headline = headlines(&groups(&run)).into_iter().find(|it| it.0 == Figure::Tail);
+        assert_eq!(headline.unwrap().1, "zonda has no figure in 6 of 6 places.");
+    }
+
+    #[test]
+    fn where_zonda_is_not_ranked_or_absent_it_is_said_to_have_no_figure() {
+        assert_eq!(missing(&groups(&run())[0]), Vec::<String>::new());
+        let unranked = changed("zonda", |cell| cell.unranked = Some("answers nothing".to_owned()));
+        let found = groups(&unranked);
+        assert_eq!(missing(&found[0]), ["it is not ranked: answers nothing"]);
+        let (_, said) = &headlines(&found)[0];
+        assert!(said.ends_with(". zonda has no figure in 1 of 6 places."), "{said}");
+        let unmeasured = changed("zonda", |cell| cell.rounds.clear());
+        assert!(missing(&groups(&unmeasured)[0])[0].starts_with("it is not ranked: other"));
+        let mut absent = run();
+        absent.cells.retain(|cell| cell.server != "zonda");
+        assert_eq!(missing(&groups(&absent)[0]), ["it did not take part here"]);
+    }
+
+    #[test]
+    fn a_latency_that_was_measured_for_others_only_is_said_to_be_missing() {
+        let run = changed("zonda", |cell| cell.latency_at.clear());
+        let said = missing(&groups(&run)[0]);
+        let why = "others have it, it was not measured";
+        let expected = [Figure::Tail, Figure::TailLoss].map(|it| format!("{}: {why}", it.name()));
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn who_loses_more_is_behind_and_its_latency_counts_for_nothing() {
+        let run = changed("zonda", |cell| lose(cell, 100));
+        let groups = groups(&run);
+        let said = of_figure(behind(&groups[0]), Figure::Loss);
+        let begin = "queries lost under full load: 1.00 %, behind knot (under 0.001 %; ";
+        assert!(said.len() == 1 && said[0].starts_with(begin), "{said:?}");
+        let lacking = of_figure(missing(&groups[0]), Figure::Percentile(50_000));
+        assert!(lacking[0].ends_with(": it lost 1.00 % of its queries"), "{lacking:?}");
+        let few = changed("zonda", |cell| lose(cell, 2000));
+        let few = crate::report::figures::groups(&few);
+        assert!(of_figure(behind(&few[0]), Figure::Loss).is_empty());
+    }
+
+    #[test]
+    fn loss_at_the_common_rate_beside_a_server_that_loses_nothing_is_told() {
+        let mut run = changed("zonda", |cell| {
+            for point in &mut cell.latency_at {
+                point.traffic.lost = point.traffic.sent / 50;
+            }
+            cell.latency_at.extend_from_within(..);
+        });
+        for cell in run.cells.iter_mut().filter(|cell| cell.server == "knot") {
+            cell.latency_at.iter_mut().for_each(|point| point.traffic.lost = 0);
+            cell.latency_at.extend_from_within(..);
+        }
+        let said = of_figure(behind(&groups(&run)[0]), Figure::TailLoss);
+        let begin = "queries lost at one rate for all: 2.00 %, behind knot (none; ∞ ×)";
+        assert!(said.len() == 1 && said[0].starts_with(begin), "{said:?}");
+    }
 }

@@ -3,6 +3,8 @@
 //! The slope is the median of the slopes between all pairs of points (Theil and Sen); whether it is
 //! more than noise is asked of the signs of all pairs (Mann and Kendall).
 
+use crate::statistics::median;
+
 /// Points below which nothing is said.
 pub const POINTS_MIN: usize = 8;
 
@@ -24,25 +26,26 @@ pub struct Trend {
     pub is_beyond_noise: bool,
 }
 
-/// The trend of points, time and value, ascending by time; nothing if they are too few.
+/// The trend of points, time and value, ascending by time, no two at one time; nothing if they are
+/// too few.
 #[must_use]
 pub fn trend(points: &[(f64, f64)]) -> Option<Trend> {
     if points.len() < POINTS_MIN {
         return None;
     }
     let width = points.len().div_ceil(POINTS_MAX);
-    let points: Vec<(f64, f64)> = points.chunks(width).map(middle).collect();
+    let points: Vec<(f64, f64)> = points.chunks(width).map(middle).collect::<Option<_>>()?;
     let pairs = || {
         let later = |(index, first)| points[index + 1..].iter().map(move |next| (first, next));
         points.iter().enumerate().flat_map(later)
     };
-    let mut slopes: Vec<f64> =
-        pairs().map(|(first, next)| (next.1 - first.1) / (next.0 - first.0)).collect();
+    let slopes = pairs().map(|(first, next)| (next.1 - first.1) / (next.0 - first.0));
     let signs: f64 = pairs().map(|(first, next)| sign(next.1 - first.1)).sum();
     let mut values: Vec<f64> = points.iter().map(|point| point.1).collect();
+    values.sort_by(f64::total_cmp);
     Some(Trend {
-        median: median(&mut values),
-        slope: median(&mut slopes),
+        median: median(values.iter().copied())?,
+        slope: median(slopes)?,
         is_beyond_noise: is_beyond_noise(signs, &values),
     })
 }
@@ -58,17 +61,8 @@ fn is_beyond_noise(signs: f64, sorted: &[f64]) -> bool {
 }
 
 /// The median time and the median value of neighbours.
-fn middle(points: &[(f64, f64)]) -> (f64, f64) {
-    let mut times: Vec<f64> = points.iter().map(|point| point.0).collect();
-    let mut values: Vec<f64> = points.iter().map(|point| point.1).collect();
-    (median(&mut times), median(&mut values))
-}
-
-/// The median of some values, which are sorted by it.
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+fn middle(points: &[(f64, f64)]) -> Option<(f64, f64)> {
+    Some((median(points.iter().map(|point| point.0))?, median(points.iter().map(|point| point.1))?))
 }
 
 /// −1, 0 or 1.

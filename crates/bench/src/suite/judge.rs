@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::data::{Cell, Traffic};
+use crate::statistics::median;
 
 /// Shares of an RCODE that differ by no more are the same: losses fall where they fall.
 const DIFFERENCE_MAX: f64 = 0.01;
@@ -49,14 +50,11 @@ fn mix(cell: &Cell, alike: &[String]) -> Option<Mix> {
 /// The median share of each RCODE.
 fn usual(mixes: &[&Mix]) -> Mix {
     let rcodes = mixes.iter().flat_map(|mix| mix.keys());
-    let median = |rcode: &String| {
-        let mut shares: Vec<f64> = mixes.iter().map(|mix| share(mix, rcode)).collect();
-        shares.sort_by(f64::total_cmp);
-        let middle = shares.len() / 2;
-        let even = shares.len().is_multiple_of(2);
-        if even { f64::midpoint(shares[middle - 1], shares[middle]) } else { shares[middle] }
+    let usual = |rcode: &String| {
+        let median = median(mixes.iter().map(|mix| share(mix, rcode)))?;
+        Some((rcode.clone(), median))
     };
-    rcodes.map(|rcode| (rcode.clone(), median(rcode))).collect()
+    rcodes.filter_map(usual).collect()
 }
 
 /// The share of an RCODE in a mix.

@@ -7,7 +7,7 @@ use std::{fmt, process, thread};
 
 use super::bed::Bed;
 use super::dnsperf::{Dnsperf, DnsperfError};
-use crate::data::{Latency, LoadPoint, Round, Traffic};
+use crate::data::{Latency, LoadPoint, LoadShare, Round, Traffic};
 use crate::load::{self, End, LoadError, Mode, Outcome, Plan};
 use crate::procfs::{self, Usage};
 
@@ -86,7 +86,7 @@ pub fn round(
 
 /// Sends at this rate, on a schedule. Returns the share of the machine that others used, too.
 pub fn load_point(
-    label: String,
+    share: LoadShare,
     rate: f64,
     bed: &Bed,
     plan: &Plan,
@@ -100,7 +100,7 @@ pub fn load_point(
     let answered = outcome.traffic.completed.max(1) as f64;
     let cpu_micros_per_query = server.cpu_secs() * 1e6 / answered;
     let point = LoadPoint {
-        label,
+        share,
         rate,
         is_generator_late: outcome.is_generator_late(),
         traffic: outcome.traffic,

@@ -17,10 +17,11 @@ use super::place::Place;
 use super::progress::{Progress, duration};
 use super::spec::{Suite, Workload};
 use super::{judge, measure, words};
-use crate::data::{Cell, FORMAT, Method, Round, Run, Server, Setup, Skipped};
+use crate::data::{Cell, FORMAT, LoadShare, Method, Run, Server, Setup, Skipped};
 use crate::load::{End, Mode, Plan};
 use crate::server::locate::{self, locate};
 use crate::server::{Kind, Missing, install};
+use crate::statistics::median;
 
 /// A round counts when other processes used no more than this share of the machine, unless the
 /// command line says otherwise.
@@ -499,7 +500,7 @@ impl Runner<'_> {
         let reference = at.half_of.as_ref().and_then(|name| {
             let seat = seats.iter().find(|seat| seat.contestant.kind.name == *name)?;
             let rate = saturation(&self.run.cells[seat.cell])?;
-            Some((format!("50 % of saturation of {name}"), rate / 2.0))
+            Some((LoadShare::Common { percent: 50, server: name.clone() }, rate / 2.0))
         });
         for _ in 0..self.run.method.rounds {
             for &seat in seats {
@@ -519,7 +520,7 @@ impl Runner<'_> {
         &mut self,
         seat: Seat<'_>,
         percents: impl Iterator<Item = u32>,
-        reference: Option<(String, f64)>,
+        reference: Option<(LoadShare, f64)>,
     ) -> Result<(), String> {
         let Some(own) = saturation(&self.run.cells[seat.cell]) else {
             self.progress.spared(self.latency_secs(seat.contest));
@@ -530,14 +531,13 @@ impl Runner<'_> {
             self.progress.spared(self.latency_secs(seat.contest));
             return Ok(()); // what the server can do, the rounds do not tell
         }
-        let rates = percents.map(|percent| {
-            (format!("{percent} % of saturation"), own * f64::from(percent) / 100.0)
-        });
+        let rates =
+            percents.map(|percent| (LoadShare::Own { percent }, own * f64::from(percent) / 100.0));
         self.load_points(seat, rates.chain(reference).collect())
     }
 
     /// Measures one server's latency at these rates, again when others disturbed it.
-    fn load_points(&mut self, seat: Seat<'_>, rates: Vec<(String, f64)>) -> Result<(), String> {
+    fn load_points(&mut self, seat: Seat<'_>, rates: Vec<(LoadShare, f64)>) -> Result<(), String> {
         let bed = self.start(seat)?;
         let mut plan = self.plan(&bed, seat);
         // A relay and an upstream run on the load's CPUs.
@@ -546,12 +546,12 @@ impl Runner<'_> {
         let method = self.run.method.clone();
         measure::warm_up(&plan, method.warm_up_secs).map_err(|error| error.to_string())?;
         let expected_secs = self.latency_secs(seat.contest) / rates.len() as f64;
-        for (label, rate) in rates {
+        for (share, rate) in rates {
             for attempt in 0..=REPEATS_MAX {
                 if attempt > 0 {
                     self.wait_until_quiet();
                 }
-                let point = measure::load_point(label.clone(), rate, &bed, &plan);
+                let point = measure::load_point(share.clone(), rate, &bed, &plan);
                 let (point, foreign) = point.map_err(|error| error.to_string())?;
                 if self.is_stopped() {
                     return Ok(());
@@ -581,8 +581,5 @@ fn upstream(workload: &Workload) -> Result<Result<Option<Contestant>, Missing>, 
 
 /// The median rate of a cell's rounds; none without rounds.
 fn saturation(cell: &Cell) -> Option<f64> {
-    let rate = |round: &Round| round.traffic.completed as f64 / round.seconds;
-    let mut rates: Vec<f64> = cell.rounds.iter().map(rate).collect();
-    rates.sort_by(f64::total_cmp);
-    rates.get(rates.len() / 2).copied()
+    median(cell.rounds.iter().map(|round| round.traffic.completed as f64 / round.seconds))
 }

@@ -4,15 +4,12 @@ use crate::data::{Cell, LoadPoint, Round};
 
 /// A server's latency in one line.
 pub fn point_line(server: &str, point: &LoadPoint, is_disturbed: bool) -> String {
-    let value = |wanted: f64| {
-        let found = point.latency.percentiles.iter().find(|(percentile, _)| *percentile == wanted);
-        found.map_or(0.0, |(_, micros)| *micros)
-    };
+    let value = |percent| point.latency.percentile(percent).unwrap_or_default();
     let late = if point.is_generator_late { " (the generator was late)" } else { "" };
     format!(
         "{server}: {}, {:.0} queries/s: p50 {:.0} µs, p99 {:.0} µs, p99.9 {:.0} µs{late}, {} \
          lost{}",
-        point.label,
+        point.share,
         point.rate,
         value(50.0),
         value(99.0),

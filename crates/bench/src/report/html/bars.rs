@@ -1,7 +1,7 @@
 //! Bars with their spread, one for each server.
 
 use super::escape;
-use crate::report::statistics::Spread;
+use crate::statistics::Spread;
 
 /// Width of the drawing, in its own units; text of 13 units is readable when it is 360 pixels.
 const WIDTH: f64 = 400.0;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::bars::{self, Bar, Fill};
 use super::lines::{self, Axes, Line, Style, tick_text};
-use crate::data::{Cell, LoadPoint, Run};
+use crate::data::{Cell, Latency, LoadPoint, Run};
 use crate::report::caveats::is_bound_by_load;
-use crate::report::figures::{Figure, Group, common_points, mebioctets, percentile, timely_points};
+use crate::report::figures::{Figure, Group, common_points, mebioctets};
 use crate::report::numbers::{capital, short, time_tick};
-use crate::report::statistics::Spread;
 use crate::report::verdict::{HOME, Standing};
+use crate::statistics::median;
 
 /// Colours of rivals, told apart by the colour-blind as far as seven can be.
 const COLOURS: [&str; 6] = ["--s1", "--s2", "--s3", "--s4", "--s5", "--s6"];
@@ -172,18 +172,20 @@ fn lines<'a>(
         .collect()
 }
 
-/// Median p99 at each rate below saturation, of the times at which the generator was in time.
+/// Median p99 at each rate below saturation at which the generator was never late.
 fn latency_against_load(run: &Run, group: &Group<'_>) -> String {
     let lines = lines(run, &group.cells, |server| {
         let own = group.cells.iter().filter(|cell| cell.server == server);
-        let timely = own.flat_map(|cell| &cell.latency_at).filter(|it| !it.is_generator_late);
-        let mut by_rate: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-        for point in timely {
-            let value = percentile(&point.latency.percentiles, 99.0);
-            by_rate.entry(point.rate.to_bits()).or_default().extend(value);
+        let mut by_rate: BTreeMap<u64, Vec<&LoadPoint>> = BTreeMap::new();
+        for point in own.flat_map(|cell| &cell.latency_at) {
+            by_rate.entry(point.rate.to_bits()).or_default().push(point);
         }
-        let point = |(rate, values)| Some((f64::from_bits(rate), Spread::of(values)?.median));
-        sorted(by_rate.into_iter().filter_map(point).collect())
+        let is_timely = |points: &&Vec<&LoadPoint>| !points.iter().any(|it| it.is_generator_late);
+        let point = |points: &Vec<&LoadPoint>| {
+            let value = median(points.iter().filter_map(|point| point.latency.percentile(99.0)))?;
+            Some((points[0].rate, value))
+        };
+        sorted(by_rate.values().filter(is_timely).filter_map(point).collect())
     });
     let mut rates: Vec<f64> =
         lines.iter().flat_map(|line| &line.points).map(|(rate, _)| *rate).collect();
@@ -205,16 +207,21 @@ fn latency_against_load(run: &Run, group: &Group<'_>) -> String {
     lines::chart(&axes, &lines)
 }
 
-/// Percentiles at the rate that all servers were asked at; without one, those of the rounds. The
-/// axis stretches towards 100 %.
+/// Percentiles at the rate that all servers were asked at, of nobody where the generator was late;
+/// without such a rate, those of the rounds. The axis stretches towards 100 %.
 fn percentile_curve(run: &Run, group: &Group<'_>) -> String {
     let rate = group.cells.iter().flat_map(|cell| common_points(cell)).map(|point| point.rate);
     let rate = rate.reduce(f64::max);
+    let is_late = |cell: &Cell| {
+        let is_own = || common_points(cell).any(|point| point.is_generator_late);
+        !group.late().is_empty() || is_own()
+    };
     let lines = lines(run, &group.cells, |server| {
         let cell = group.cells.iter().find(|cell| cell.server == server);
         cell.map_or_else(Vec::new, |cell| match rate {
-            Some(_) => curve(timely_points(cell).map(latency_of_point)),
-            None => curve(cell.rounds.iter().map(|round| &round.latency.percentiles[..])),
+            Some(_) if is_late(cell) => Vec::new(),
+            Some(_) => curve(common_points(cell).map(|point| &point.latency)),
+            None => curve(cell.rounds.iter().map(|round| &round.latency)),
         })
     });
     let shown = [(50.0, "p50"), (90.0, "p90"), (99.0, "p99"), (99.9, "p99.9"), (99.99, "p99.99")];
@@ -244,19 +251,14 @@ fn percentile_curve(run: &Run, group: &Group<'_>) -> String {
     lines::chart(&axes, &lines)
 }
 
-/// The percentiles of a point.
-fn latency_of_point(point: &LoadPoint) -> &[(f64, f64)] {
-    &point.latency.percentiles
-}
-
-/// Medians over lists of every percentile from the 50th up.
-fn curve<'a>(lists: impl Iterator<Item = &'a [(f64, f64)]>) -> Vec<(f64, f64)> {
-    let lists: Vec<&[(f64, f64)]> = lists.collect();
-    let Some(first) = lists.first() else { return Vec::new() };
-    let names = first.iter().map(|(name, _)| *name);
+/// Medians of every percentile from the 50th up.
+fn curve<'a>(latencies: impl Iterator<Item = &'a Latency>) -> Vec<(f64, f64)> {
+    let latencies: Vec<&Latency> = latencies.collect();
+    let Some(first) = latencies.first() else { return Vec::new() };
+    let names = first.percentiles.iter().map(|(name, _)| *name);
     let points = names.filter(|name| (50.0..100.0).contains(name)).filter_map(|name| {
-        let values = lists.iter().filter_map(|list| percentile(list, name));
-        Some((stretched(name), Spread::of(values)?.median))
+        let values = latencies.iter().filter_map(|latency| latency.percentile(name));
+        Some((stretched(name), median(values)?))
     });
     points.collect()
 }

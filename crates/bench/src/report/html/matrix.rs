@@ -4,8 +4,8 @@ use super::escape;
 use super::tables::table;
 use crate::report::figures::{Figure, Group};
 use crate::report::numbers::{grouped, short};
-use crate::report::statistics::Difference;
 use crate::report::verdict::{HOME, Standing};
+use crate::statistics::Difference;
 
 /// Tables of cost, rate and latency; nothing for a workload of one place.
 pub fn matrix(groups: &[&Group<'_>]) -> String {

@@ -4,7 +4,7 @@ use super::escape;
 use crate::data::{Cell, Traffic};
 use crate::report::figures::{Figure, cpu_secs};
 use crate::report::numbers::{difference, grouped};
-use crate::report::statistics::Spread;
+use crate::statistics::Spread;
 use std::collections::BTreeMap;
 
 /// A column of original reports that is measured here.

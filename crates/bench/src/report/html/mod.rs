@@ -19,7 +19,7 @@ mod tables;
 use super::caveats::caveats;
 use super::figures::{Group, groups};
 use super::numbers::capital;
-use super::verdict::{HOME, behind, headlines};
+use super::verdict::{HOME, behind, headlines, missing};
 use crate::data::Run;
 
 /// Looks of the page.
@@ -112,11 +112,14 @@ fn workload(run: &Run, groups: &[&Group<'_>]) -> String {
 /// All about one place in the matrix.
 fn section(run: &Run, group: &Group<'_>) -> String {
     let mut text = charts::of_group(run, group);
-    let lines = behind(group);
-    if !lines.is_empty() {
-        let items: String = lines.iter().map(|line| format!("<li>{}</li>", escape(line))).collect();
-        text +=
-            &format!("<div class=\"behind\"><p>Where {HOME} is behind</p><ul>{items}</ul></div>\n");
+    for (lines, title) in [(behind(group), "is behind"), (missing(group), "has no figure")] {
+        if !lines.is_empty() {
+            let item = |line: &String| format!("<li>{}</li>", escape(line));
+            let items: String = lines.iter().map(item).collect();
+            text += &format!(
+                "<div class=\"behind\"><p>Where {HOME} {title}</p><ul>{items}</ul></div>\n"
+            );
+        }
     }
     text + &tables::traffic(group) + &tables::cost(group)
 }

@@ -4,8 +4,8 @@ use super::escape;
 use crate::data::Cell;
 use crate::report::figures::{Figure, Group, cpu_secs};
 use crate::report::numbers::{difference, grouped, short};
-use crate::report::statistics::Spread;
 use crate::report::verdict::HOME;
+use crate::statistics::Spread;
 
 /// The table of the original reports: what was sent and answered, QPS and latency with their Δ.
 pub fn traffic(group: &Group<'_>) -> String {

@@ -1,12 +1,19 @@
-//! Median, spread, and whether two figures differ.
+//! Medians, spreads, and whether two figures differ.
 //!
 //! Deliberately absent: tests of significance. Rounds are few and their noise is not normal, so a
 //! difference counts when it is larger than what the same server differs from itself.
 
+/// The middle value; of an even number of values, the mean of the two in the middle. None without
+/// values, or when one of them is no number.
+#[must_use]
+pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    Spread::of(values).map(|spread| spread.median)
+}
+
 /// What several rounds say about one figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// The middle value; of an even number of values, the mean of the two in the middle.
+    /// See [`median`].
     pub median: f64,
     /// The smallest value, or less when a value is known less well than it differs from others.
     pub low: f64,
@@ -46,10 +53,8 @@ impl Spread {
     pub fn against(&self, base: &Self) -> Difference {
         let distance = self.median - base.median;
         let share = distance / base.median;
-        if !share.is_finite() {
-            return if distance == 0.0 { Difference::None } else { Difference::Unknown };
-        }
-        if share.abs() < SHARE_MIN || distance.abs() <= self.width().max(base.width()) {
+        let is_same = distance == 0.0 || share.abs() < SHARE_MIN;
+        if is_same || distance.abs() <= self.width().max(base.width()) {
             Difference::None
         } else if self.count < 2 || base.count < 2 {
             Difference::Once(share)
@@ -67,12 +72,10 @@ const SHARE_MIN: f64 = 0.005;
 pub enum Difference {
     /// Smaller than the spread of either.
     None,
-    /// Larger than both spreads: the share of the base, -0.1 is 10 % less.
+    /// Larger than both spreads: the share of the base, -0.1 is 10 % less; of nothing, infinite.
     Share(f64),
     /// A share of which nobody knows the noise, because a figure was measured once.
     Once(f64),
-    /// The base is zero, so there is no share.
-    Unknown,
 }
 
 #[cfg(test)]
@@ -112,8 +115,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_a_share_of_zero() {
+    fn something_is_infinitely_more_than_nothing() {
         assert_eq!(spread(&[0.0]).against(&spread(&[0.0])), Difference::None);
-        assert_eq!(spread(&[1.0, 1.0]).against(&spread(&[0.0, 0.0])), Difference::Unknown);
+        assert_eq!(
+            spread(&[1.0, 1.0]).against(&spread(&[0.0, 0.0])),
+            Difference::Share(f64::INFINITY)
+        );
     }
 }
