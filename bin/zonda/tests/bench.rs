@@ -171,6 +171,13 @@ fn is_compared(folder: &Folder, json: &Path, mut run: serde_json::Value) {
     assert!(String::from_utf8(found.stdout).unwrap().contains("worse   "));
     assert_eq!(bench(&["compare", worse, json]).status.code(), Some(0));
 
+    run["cells"].as_array_mut().unwrap().pop();
+    let fewer = folder.write("fewer.json", run.to_string());
+    let found = bench(&["compare", json, fewer.to_str().unwrap()]);
+    assert_eq!(found.status.code(), Some(1));
+    let text = String::from_utf8(found.stdout).unwrap();
+    assert!(text.contains(": is not in the later run\n"), "{text}");
+
     run["cells"] = serde_json::json!([]);
     let empty = folder.write("empty.json", run.to_string());
     run["format"] = 99.into();

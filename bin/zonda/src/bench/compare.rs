@@ -10,9 +10,11 @@ use zonda_bench::report::compare::compare;
 
 /// Tell what changed between two runs beyond noise
 ///
-/// A figure changed when its medians differ by more than its rounds differ among themselves. The
-/// exit code is 0 when nothing became worse, 1 when something did, and 2 when the runs cannot be
-/// compared. What was measured once is told and never the cause of a 1.
+/// A figure changed when its medians differ by more than its rounds differ among themselves. A
+/// server, place or figure that the later run does not have, or does not rank any more, became
+/// worse. The exit code is 0 when nothing became worse, 1 when something did, and 2 when the runs
+/// have no server and place in common. A change of what was measured once is told and never the
+/// cause of a 1.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +41,7 @@ impl Compare {
     fn compare(&self) -> Result<ExitCode, String> {
         let (earlier, later) = (run_file::read(&self.earlier)?, run_file::read(&self.later)?);
         let found = compare(&earlier, &later);
-        if found.compared == 0 {
+        if found.matched == 0 {
             return Err(format!(
                 "{} of suite {} and {} of suite {} have no server and place in common; run one \
                  suite twice with the same servers",

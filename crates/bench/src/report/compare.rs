@@ -1,6 +1,6 @@
 //! What changed between two runs beyond noise.
 
-use super::figures::{COMPARED, Figure, place};
+use super::figures::{COMPARED, Figure, Group, common_points, groups, place};
 use super::numbers::change;
 use crate::data::{Cell, Run};
 use crate::statistics::{Difference, Spread};
@@ -25,34 +25,53 @@ pub struct Change {
 pub struct Comparison {
     /// Reasons why the runs may differ that are no change of a server.
     pub warnings: Vec<String>,
+    /// What was measured or ranked before and is no more, which no noise explains.
+    pub broken: Vec<String>,
     /// What changed.
     pub changes: Vec<Change>,
+    /// How many cells both runs have.
+    pub matched: usize,
     /// How many figures were compared.
     pub compared: usize,
-    /// Cells that only one of the runs has.
+    /// Cells and figures that cannot be compared, and why.
     pub unmatched: Vec<String>,
 }
+
+/// Tails are compared at rates that differ by no more than this share of the earlier: latency rises
+/// with the rate.
+const RATE_DIFFERENCE_MAX: f64 = 0.01;
+
+/// A cell and those beside which it was measured.
+type Seat<'a> = (&'a Group<'a>, &'a Cell);
 
 /// Compares an earlier run with a later one.
 pub fn compare(earlier: &Run, later: &Run) -> Comparison {
     let mut found = Comparison { warnings: warnings(earlier, later), ..Comparison::default() };
-    for cell in &earlier.cells {
-        match later.cells.iter().find(|other| same(cell, other)) {
-            Some(other) => compare_cells(cell, other, &mut found),
-            None => found.unmatched.push(format!("{}: only in the earlier run", name(cell))),
+    let (before, now) = (groups(earlier), groups(later));
+    for (group, cell) in seats(&before) {
+        match find(&now, cell) {
+            Some(other) => compare_cells((group, cell), other, &mut found),
+            None if group.reason_unranked(cell).is_some() => {
+                found.unmatched.push(format!("{}: only in the earlier run", name(cell)));
+            }
+            None => found.broken.push(format!("{}: is not in the later run", name(cell))),
         }
     }
-    for cell in &later.cells {
-        if !earlier.cells.iter().any(|other| same(cell, other)) {
-            found.unmatched.push(format!("{}: only in the later run", name(cell)));
-        }
+    for (_, cell) in seats(&now).filter(|(_, cell)| find(&before, cell).is_none()) {
+        found.unmatched.push(format!("{}: only in the later run", name(cell)));
     }
     found
 }
 
-/// Whether both stand at the same place.
-fn same(a: &Cell, b: &Cell) -> bool {
-    (&a.server, &a.workload, &a.place) == (&b.server, &b.workload, &b.place)
+/// All cells.
+fn seats<'a>(groups: &'a [Group<'a>]) -> impl Iterator<Item = Seat<'a>> {
+    groups.iter().flat_map(|group| group.cells.iter().map(move |cell| (group, *cell)))
+}
+
+/// The cell of the same server at the same place.
+fn find<'a>(groups: &'a [Group<'a>], cell: &Cell) -> Option<Seat<'a>> {
+    let key = |cell: &Cell| (cell.server.clone(), cell.workload.clone(), cell.place.clone());
+    seats(groups).find(|(_, other)| key(other) == key(cell))
 }
 
 /// Server, workload and place as text.
@@ -61,17 +80,54 @@ fn name(cell: &Cell) -> String {
 }
 
 /// Adds what changed in one cell.
-fn compare_cells(earlier: &Cell, later: &Cell, found: &mut Comparison) {
-    if earlier.unranked != later.unranked {
-        let ranked = |cell: &Cell| cell.unranked.clone().unwrap_or_else(|| "ranked".to_owned());
-        let (before, now) = (ranked(earlier), ranked(later));
-        found.warnings.push(format!("{}: {before} before, {now} now", name(earlier)));
+fn compare_cells(earlier: Seat<'_>, later: Seat<'_>, found: &mut Comparison) {
+    found.matched += 1;
+    let reason = |(group, cell): Seat<'_>| group.reason_unranked(cell).map(str::to_owned);
+    match (reason(earlier), reason(later)) {
+        (None, Some(now)) => found.broken.push(format!("{}: not ranked: {now}", name(later.1))),
+        (before, now) if before != now => {
+            let [before, now] = [before, now].map(|it| it.unwrap_or_else(|| "ranked".to_owned()));
+            found.warnings.push(format!("{}: {before} before, {now} now", name(later.1)));
+        }
+        _ => {}
     }
-    for figure in COMPARED {
-        let (Some(before), Some(now)) = (figure.of(earlier), figure.of(later)) else { continue };
-        found.compared += 1;
-        found.changes.extend(changed(name(earlier), figure, &before, &now));
+    // Without rounds there is nothing, which was just told.
+    if !later.1.rounds.is_empty() {
+        COMPARED.into_iter().for_each(|figure| compare_figures(figure, earlier, later, found));
     }
+}
+
+/// Adds what changed of one figure.
+fn compare_figures(figure: Figure, earlier: Seat<'_>, later: Seat<'_>, found: &mut Comparison) {
+    let name = || format!("{}: {}", name(later.1), figure.name());
+    let of = |(group, cell): Seat<'_>| group.figure(figure, cell);
+    match (of(earlier), of(later)) {
+        (Some(before), Some(now)) => match rates_that_differ(figure, earlier.1, later.1) {
+            Some(rates) => found.unmatched.push(format!("{}: {rates}", name())),
+            None => {
+                found.compared += 1;
+                found.changes.extend(changed(self::name(later.1), figure, &before, &now));
+            }
+        },
+        (Some(_), None) if figure == Figure::Tail && !later.0.late().is_empty() => {
+            found.unmatched.push(format!("{}: the generator was late in the later run", name()));
+        }
+        (Some(_), None) => found.broken.push(format!("{}: is not in the later run", name())),
+        (None, Some(_)) => found.unmatched.push(format!("{}: not in the earlier run", name())),
+        (None, None) => {}
+    }
+}
+
+/// The common rates of both, if the figure was measured at one and they are not the same.
+fn rates_that_differ(figure: Figure, earlier: &Cell, later: &Cell) -> Option<String> {
+    if !matches!(figure, Figure::Tail | Figure::TailLoss) {
+        return None;
+    }
+    let rate = |cell| common_points(cell).next().map(|point| point.rate);
+    let (before, now) = (rate(earlier)?, rate(later)?);
+    let show = |rate| Figure::Qps.show(rate);
+    ((now / before - 1.0).abs() > RATE_DIFFERENCE_MAX)
+        .then(|| format!("measured at {} before and {} now", show(before), show(now)))
 }
 
 /// The change of a figure, if it is beyond noise.
@@ -115,16 +171,21 @@ fn warnings(earlier: &Run, later: &Run) -> Vec<String> {
 }
 
 impl Comparison {
-    /// Whether something became worse beyond a noise that is known.
+    /// Whether something broke, or became worse beyond a noise that is known.
     pub fn is_worse(&self) -> bool {
-        self.changes.iter().any(|change| change.worse && !change.once)
+        let is_worse = |change: &Change| change.worse && !change.once;
+        !self.broken.is_empty() || self.changes.iter().any(is_worse)
     }
 
-    /// As lines for a terminal: warnings, what became worse, what became better, the rest counted.
+    /// As lines for a terminal: warnings, what broke, what became worse, what became better, the
+    /// rest counted.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for warning in &self.warnings {
             out += &format!("differs: {warning}\n");
+        }
+        for broken in &self.broken {
+            out += &format!("worse   {broken}\n");
         }
         for worse in [true, false] {
             for change in self.changes.iter().filter(|change| change.worse == worse) {
@@ -150,11 +211,13 @@ impl Change {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Round;
     use crate::report::sample::run;
 
     #[test]
     fn a_run_does_not_differ_from_itself() {
         let found = compare(&run(), &run());
+        assert!(!found.is_worse(), "{:?}", found.broken);
         assert_eq!((found.changes, found.warnings, found.unmatched), (vec![], vec![], vec![]));
         assert!(found.compared > 0);
     }
@@ -191,5 +254,72 @@ mod tests {
         let text = compare(&run(), &later).text();
         assert!(text.contains("differs: CPU: Example CPU @ 2.50 GHz before, Other now"), "{text}");
         assert!(text.contains("not compared: coredns scale zones 1000000: only in the earlier"));
+    }
+
+    /// A run in which Zonda's first cell was changed.
+    fn with_zonda(change: impl Fn(&mut Cell)) -> Run {
+        let mut run = run();
+        run.cells.iter_mut().filter(|cell| cell.server == "zonda").take(1).for_each(change);
+        run
+    }
+
+    #[test]
+    fn a_server_that_breaks_is_worse() {
+        let lose = |cell: &mut Cell| {
+            for Round { traffic, .. } in &mut cell.rounds {
+                traffic.lost = traffic.sent / 50;
+            }
+        };
+        let mut without_zonda = run();
+        without_zonda.cells.retain(|cell| cell.server != "zonda" || place(cell) != "threads 1");
+        for (later, said) in [
+            (with_zonda(|cell| cell.unranked = Some("answers nothing".to_owned())), "not ranked: "),
+            (with_zonda(|cell| cell.rounds.clear()), "not ranked: other processes"),
+            (with_zonda(|cell| cell.latency_at.clear()), "p99.9 latency at one rate for all: is"),
+            (with_zonda(|cell| cell.start = None), "start to first answer: is not in"),
+            (without_zonda, "is not in the later run"),
+            (with_zonda(lose), "queries lost under full load under 0.001 % → 2.00 %"),
+        ] {
+            let found = compare(&run(), &later);
+            let text = found.text();
+            assert!(found.is_worse(), "{said}: {text}");
+            assert!(text.contains(&format!("worse   zonda dino threads 1: {said}")), "{text}");
+            assert!(!compare(&later, &run()).is_worse(), "{said}");
+        }
+    }
+
+    #[test]
+    fn latencies_at_unequal_rates_are_not_compared() {
+        let faster = |times: f64| {
+            with_zonda(|cell| {
+                for point in &mut cell.latency_at {
+                    point.rate *= times;
+                    point.latency.percentiles.iter_mut().for_each(|it| it.1 *= 3.0);
+                }
+            })
+        };
+        let (earlier, alike, other) = (run(), faster(1.005), faster(1.2));
+        let tails = |later| {
+            let found = compare(&earlier, later);
+            let tails = found.changes.iter().filter(|it| it.figure.starts_with("p99.9 latency"));
+            (tails.count(), found.unmatched)
+        };
+        assert_eq!(tails(&alike), (1, vec![]));
+        let said = |name| {
+            format!("zonda dino threads 1: {name}: measured at 270,000/s before and 324,000/s now")
+        };
+        let both = [Figure::Tail, Figure::TailLoss].map(|figure| said(figure.name()));
+        assert_eq!(tails(&other), (0, both.to_vec()));
+    }
+
+    #[test]
+    fn a_tail_that_the_generator_spoiled_is_told_and_nobodys_fault() {
+        let later = with_zonda(|cell| {
+            cell.latency_at.iter_mut().for_each(|point| point.is_generator_late = true);
+        });
+        let found = compare(&run(), &later);
+        // Of all six servers at the place.
+        assert_eq!((found.unmatched.len(), found.is_worse()), (6, false), "{}", found.text());
+        assert!(found.unmatched[0].ends_with("the generator was late in the later run"));
     }
 }
