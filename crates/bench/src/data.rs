@@ -117,6 +117,9 @@ pub struct Cell {
     pub workload: String,
     /// The place in the matrix: axis and value, such as `threads` and `2`.
     pub place: BTreeMap<String, String>,
+    /// How many CPUs both sides could use; absent in runs that were written before it was kept.
+    #[serde(default)]
+    pub cpus: Option<CpusUsed>,
     /// Rounds that count.
     pub rounds: Vec<Round>,
     /// Rounds that were thrown away because others used the machine.
@@ -127,6 +130,15 @@ pub struct Cell {
     pub latency_at: Vec<LoadPoint>,
     /// From start to the first answer, and what it took.
     pub start: Option<Start>,
+}
+
+/// How many of the CPUs that a run has can be busy at a place; at least 1 each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpusUsed {
+    /// With the server: it has so many threads, over all processes.
+    pub server: usize,
+    /// With the generator.
+    pub load: usize,
 }
 
 /// One round at saturation, or at the cell's fixed rate.

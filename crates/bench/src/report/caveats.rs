@@ -2,8 +2,8 @@
 
 use super::figures::{Figure, Group, common_points, cpu_secs};
 use super::verdict::{LOSS_MAX, list};
-use crate::data::{Cell, Run};
-use crate::statistics::Spread;
+use crate::data::{Cell, CpusUsed, Round, Run};
+use crate::statistics::median;
 
 /// Above this share of the machine for others, a round does not say what it seems to; 0–1.
 const FOREIGN_MAX: f64 = 0.05;
@@ -58,18 +58,26 @@ pub fn caveats(run: &Run, groups: &[Group<'_>]) -> Vec<String> {
 /// Whether the generator had no CPU left while the server had some. Nothing can be said of rounds
 /// in which others had it, and of those that lost queries: the generator then also waits.
 pub fn is_bound_by_load(run: &Run, cell: &Cell) -> bool {
-    let axis = |name| cell.place.get(name).and_then(|value: &String| value.parse::<usize>().ok());
-    let workers =
-        axis("threads").unwrap_or(usize::MAX).saturating_mul(axis("processes").unwrap_or(1));
-    let cpus = run.method.server_cpus.len().min(workers) as f64;
-    let load_cpus = run.method.load_cpus.len() as f64;
-    let median = |values: Vec<f64>| Spread::of(values).map_or(0.0, |spread| spread.median);
-    let rounds = || cell.rounds.iter();
-    let server = median(rounds().map(|round| cpu_secs(round) / round.seconds / cpus).collect());
-    let load =
-        median(rounds().map(|round| round.load_cpu_secs / round.seconds / load_cpus).collect());
-    let quiet = rounds().all(|round| round.foreign_cpu <= FOREIGN_MAX);
+    let cpus = cell.cpus.unwrap_or_else(|| cpus_of_place(run, cell));
+    let busy = |of: usize, used_secs: fn(&Round) -> f64| {
+        let shares = cell.rounds.iter().map(|it| used_secs(it) / it.seconds / of as f64);
+        median(shares).unwrap_or_default()
+    };
+    let server = busy(cpus.server, cpu_secs);
+    let load = busy(cpus.load, |round| round.load_cpu_secs);
+    let quiet = cell.rounds.iter().all(|round| round.foreign_cpu <= FOREIGN_MAX);
     quiet && Figure::Qps.loss(cell) <= LOSS_MAX && load >= BUSY_MIN && server < BUSY_MIN
+}
+
+/// The CPUs of a cell that was written before they were kept, as far as its axes tell: a server has
+/// one thread unless it is said how many.
+fn cpus_of_place(run: &Run, cell: &Cell) -> CpusUsed {
+    let axis = |name: &str| cell.place.get(name)?.parse::<usize>().ok();
+    let threads = axis("threads").unwrap_or(1).saturating_mul(axis("processes").unwrap_or(1));
+    let load = ["clients", "outstanding"].into_iter().filter_map(axis);
+    let load = load.fold(run.method.load_cpus.len(), usize::min);
+    let server = run.method.server_cpus.len().min(threads);
+    CpusUsed { server: server.max(1), load: load.max(1) }
 }
 
 #[cfg(test)]
@@ -115,5 +123,38 @@ mod tests {
         }
         let found = caveats(&run, &groups(&run));
         assert!(found[0].contains("queries per second of zonda are a lower bound"), "{found:?}");
+    }
+
+    #[test]
+    fn only_cpus_that_can_be_busy_tell_whether_somebody_is() {
+        let mut run = run();
+        run.method.server_cpus = vec![0, 1, 2, 3];
+        run.method.load_cpus = vec![4, 5, 6, 7];
+        let cpus = |server, load| Some(CpusUsed { server, load });
+        // The places of `scale` have no axis of threads.
+        let mut cell = run.cells.pop().unwrap();
+        for (server_secs, load_secs, used, is_bound) in [
+            // One client keeps one CPU of the generator busy, and a server waits for it.
+            (0.2, 1.0, cpus(1, 1), true),
+            (0.2, 1.0, cpus(1, 4), false),
+            // A server of one thread has no CPU left, whatever the machine has.
+            (0.98, 4.0, cpus(1, 4), false),
+            (0.98, 4.0, cpus(4, 4), true),
+            (0.98, 4.0, None, false),
+            (0.2, 4.0, None, true),
+        ] {
+            cell.cpus = used;
+            for round in &mut cell.rounds {
+                round.load_cpu_secs = load_secs * round.seconds;
+                round.cpu_user_secs = server_secs * round.seconds;
+                round.cpu_system_secs = 0.0;
+            }
+            let found = is_bound_by_load(&run, &cell);
+            assert_eq!(found, is_bound, "{server_secs} {load_secs} {used:?}");
+        }
+        cell.cpus = None;
+        cell.place.insert("clients".to_owned(), "1".to_owned());
+        cell.rounds.iter_mut().for_each(|round| round.load_cpu_secs = round.seconds);
+        assert!(is_bound_by_load(&run, &cell));
     }
 }

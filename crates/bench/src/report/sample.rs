@@ -1,8 +1,8 @@
 //! A run with figures made up for tests of reports.
 
 use crate::data::{
-    Beside, Cell, Environment, FORMAT, Latency, LoadPoint, LoadShare, Method, Round, Run, Server,
-    Setup, Skipped, Start, Table, Traffic,
+    Beside, Cell, CpusUsed, Environment, FORMAT, Latency, LoadPoint, LoadShare, Method, Round, Run,
+    Server, Setup, Skipped, Start, Table, Traffic,
 };
 use std::collections::BTreeMap;
 
@@ -113,6 +113,7 @@ fn cell(
         server: name.to_owned(),
         workload: workload.to_owned(),
         place: place.clone(),
+        cpus: Some(CpusUsed { server: 1, load: 1 }),
         rounds,
         discarded: 1,
         unranked: None,

@@ -3,7 +3,7 @@
 use super::bed::{Contestant, Stock};
 use super::place::Place;
 use super::spec::Workload;
-use crate::data::Cell;
+use crate::data::{Cell, CpusUsed};
 use crate::server::Role;
 
 /// Most octets of a configuration that are kept for the report.
@@ -47,12 +47,13 @@ impl Contestant {
     }
 }
 
-/// A cell without rounds.
-pub fn cell(contestant: &Contestant, workload: &Workload, place: &Place) -> Cell {
+/// A cell without rounds, of a server that can use as many CPUs as are said.
+pub fn cell(contestant: &Contestant, workload: &Workload, place: &Place, cpus: CpusUsed) -> Cell {
     Cell {
         server: contestant.kind.name.clone(),
         workload: workload.name.clone(),
         place: place.axes.clone(),
+        cpus: Some(cpus),
         rounds: Vec::new(),
         discarded: 0,
         unranked: None,

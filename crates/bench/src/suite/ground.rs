@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, process};
 
+use super::place::Place;
 use super::run::Options;
+use crate::data::CpusUsed;
 
 /// The name of the folder for files, before the number of the process.
 const FOLDER: &str = "zonda-bench-";
@@ -40,6 +42,16 @@ impl Ground {
     }
 }
 
+impl Ground {
+    /// How many of the CPUs can be busy at a place.
+    pub fn cpus_used(&self, place: &Place) -> CpusUsed {
+        CpusUsed {
+            server: self.server_cpus.len().min(place.cpus()).max(1),
+            load: self.load_cpus.len().min(place.clients).min(place.outstanding).max(1),
+        }
+    }
+}
+
 /// Removes what interrupted runs have left: it can be the files of a million zones.
 fn remove_left_folders() {
     for entry in fs::read_dir(env::temp_dir()).into_iter().flatten().flatten() {
@@ -48,5 +60,29 @@ fn remove_left_folders() {
         if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
             let _ = fs::remove_dir_all(entry.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::suite::spec::Suite;
+
+    #[test]
+    fn threads_and_clients_bound_the_cpus_that_can_be_busy() {
+        let suites = Suite::shipped();
+        let suite = suites.iter().find(|suite| suite.name == "dinodns-coredns").unwrap();
+        let mut places = Place::all(&suite.workloads[0]).unwrap();
+        let ground = |cpus: usize| {
+            let [server_cpus, load_cpus] = [(0..cpus).collect(), (cpus..2 * cpus).collect()];
+            Ground { server_cpus, load_cpus, folder: PathBuf::new() }
+        };
+        assert_eq!(ground(8).cpus_used(&places[0]), CpusUsed { server: 1, load: 8 });
+        assert_eq!(ground(8).cpus_used(&places[2]), CpusUsed { server: 2, load: 8 });
+        assert_eq!(ground(1).cpus_used(&places[2]), CpusUsed { server: 1, load: 1 });
+        places[0].clients = 3;
+        assert_eq!(ground(8).cpus_used(&places[0]).load, 3);
     }
 }

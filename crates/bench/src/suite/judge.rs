@@ -95,6 +95,7 @@ mod tests {
             server: server.to_owned(),
             workload: String::new(),
             place: BTreeMap::new(),
+            cpus: None,
             rounds: vec![round],
             discarded: 0,
             unranked: None,

@@ -309,7 +309,8 @@ impl Runner<'_> {
         };
         let stock = Stock::write(workload, place, upstream, &folder)?;
         let first = self.run.cells.len();
-        self.run.cells.extend(contestants.iter().map(|one| cell(one, workload, place)));
+        let cpus = self.ground.cpus_used(place);
+        self.run.cells.extend(contestants.iter().map(|one| cell(one, workload, place, cpus)));
         let seat = |(number, contestant)| Seat {
             contest,
             stock: &stock,
@@ -478,7 +479,7 @@ impl Runner<'_> {
     fn plan(&self, bed: &Bed, seat: Seat<'_>) -> Plan {
         let Contest { workload, place, .. } = seat.contest;
         let cpus = self.ground.load_cpus.clone();
-        let threads = cpus.len().min(place.clients).min(place.outstanding).max(1);
+        let threads = self.ground.cpus_used(place).load;
         let after = Some(Duration::from_secs_f64(self.run.method.seconds));
         let rate_max = place.rate.map(|rate| rate as f64);
         Plan {
