@@ -72,6 +72,24 @@ fn what_is_not_there_is_told_in_one_line() {
 }
 
 #[test]
+fn a_ramp_is_a_table_by_rate_with_a_word_for_each_step() {
+    let folder = Folder::new("ramp");
+    let queries = folder.write("queries.txt", "a.test A\n").display().to_string();
+    // It reads nothing, so that every rate is the server's to lose.
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port().to_string();
+    let ramp = ["ramp", "-p", &port, "-d", &queries, "--step", "0.2", "-t", "0.3"];
+    let output = bench(&[&ramp[..], &["--from", "100", "--to", "400", "--max-p99", "1s"]].concat());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].ends_with("p99.9 µs    late µs"), "{text}");
+    assert!(lines.len() == 2 && lines[1].ends_with("  not held"), "{text}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.starts_with("100 queries per second: not held\nzonda: the server did"), "{said}");
+}
+
+#[test]
 fn a_suite_is_measured_from_start_to_end_and_leaves_nothing() {
     let folder = Folder::new("suite");
     let suite = folder.write("small.toml", SUITE);

@@ -117,6 +117,8 @@ fn a_ramp_tells_the_rate_that_it_has_found_so_far() {
     let last = text.lines().last();
     assert_eq!(last, Some("highest rate held before the interruption: 100 queries per second"));
     assert_eq!(text.lines().count(), 3, "{text}");
+    assert!(text.lines().nth(1).unwrap().contains("  held"), "{text}");
+    assert!(errors.starts_with("100 queries per second: held"), "{errors}");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //!
 //! Rates rise by doubling until a step breaks a limit; then the span between the last rate that was
 //! held and the first that was not is halved until it is small. Every step is a run on a schedule,
-//! so that a server that falls behind shows it.
+//! so that a server that falls behind shows it. A generator that falls behind breaks the same
+//! limits: whose fault it was is told of each step.
 
 use std::time::Duration;
 
@@ -40,6 +41,21 @@ impl Step {
     #[must_use]
     pub fn is_held(&self) -> bool {
         self.broken.is_empty()
+    }
+
+    /// Whether the rate was not held and the server would have held it for all that is known: the
+    /// generator was late, or had no room for replies, and every limit that broke is due to that.
+    #[must_use]
+    pub fn is_broken_by_generator(&self) -> bool {
+        let Self { outcome, broken, .. } = self;
+        let dropped = outcome.traffic.dropped_by_generator as f64;
+        let own_loss = dropped / outcome.traffic.sent.max(1) as f64;
+        let is_generators = |broken: &Broken| match broken {
+            Broken::Loss(loss, limit) => loss - own_loss <= *limit,
+            Broken::P99(..) => outcome.is_generator_late(),
+            _ => false,
+        };
+        !broken.is_empty() && broken.iter().all(is_generators)
     }
 }
 
@@ -83,6 +99,13 @@ pub fn run(
 #[must_use]
 pub fn highest_held(steps: &[Step]) -> Option<f64> {
     steps.iter().take_while(|step| step.is_held()).last().map(|step| step.rate)
+}
+
+/// The lowest rate that was not held, if that was the generator's fault: the server may hold it.
+#[must_use]
+pub fn end_of_generator(steps: &[Step]) -> Option<f64> {
+    let first = steps.iter().find(|step| !step.is_held())?;
+    first.is_broken_by_generator().then_some(first.rate)
 }
 
 /// Runs one step.
@@ -149,6 +172,8 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{Latency, Traffic};
+    use crate::load::outcome::Gatherer;
 
     /// The rates that are tried at a server that holds up to `capacity`.
     fn rates(capacity: f64) -> Vec<f64> {
@@ -177,5 +202,50 @@ mod tests {
     fn the_search_ends_at_its_bounds() {
         assert_eq!(rates(10.0), [1000.0]);
         assert_eq!(rates(1e9), [1000.0, 2000.0, 4000.0, 8000.0, 16_000.0, 20_000.0]);
+    }
+
+    /// A step of which one query in a hundred was lost and that broke these limits.
+    fn step(rate: f64, broken: &[Broken], change: impl Fn(&mut Outcome)) -> Step {
+        let tail = |micros| Latency { percentiles: vec![(99.9, micros)], ..Latency::default() };
+        let mut outcome = Gatherer::new(0).finish(&[], 1.0);
+        outcome.traffic = Traffic { sent: 1000, completed: 990, lost: 10, ..Traffic::default() };
+        (outcome.latency, outcome.lateness) = (tail(1000.0), Some(tail(10.0)));
+        change(&mut outcome);
+        Step { rate, outcome, broken: broken.to_vec() }
+    }
+
+    #[test]
+    fn a_limit_that_the_generator_broke_is_not_the_servers_fault() {
+        let loss = Broken::Loss(0.01, 0.0015);
+        let p99 = Broken::P99(Duration::from_millis(20), Duration::from_millis(10));
+        let late = |outcome: &mut Outcome| {
+            outcome.lateness.as_mut().expect("it is set").percentiles[0].1 = 600.0;
+        };
+        let drop =
+            |count| move |outcome: &mut Outcome| outcome.traffic.dropped_by_generator = count;
+        let both = |outcome: &mut Outcome| {
+            late(outcome);
+            drop(10)(outcome);
+        };
+        let is_generators = |broken: &[Broken], change: &dyn Fn(&mut Outcome)| {
+            step(1.0, broken, change).is_broken_by_generator()
+        };
+        assert!(!is_generators(&[], &both));
+        assert!(is_generators(&[p99], &late) && !is_generators(&[p99], &drop(10)));
+        assert!(is_generators(&[loss], &drop(9)) && !is_generators(&[loss], &drop(8)));
+        assert!(!is_generators(&[loss], &late));
+        assert!(is_generators(&[loss, p99], &both) && !is_generators(&[loss, p99], &late));
+        assert!(!is_generators(&[Broken::NoReply], &both));
+    }
+
+    #[test]
+    fn the_search_is_at_the_generators_end_when_its_first_failure_is() {
+        let p99 = Broken::P99(Duration::from_millis(20), Duration::from_millis(10));
+        let late = |outcome: &mut Outcome| outcome.lateness = Some(outcome.latency.clone());
+        let (held, lost) = (step(1.0, &[], |_| {}), step(2.0, &[p99], |_| {}));
+        let spoiled = step(3.0, &[p99], late);
+        assert_eq!(end_of_generator(&[held.clone(), spoiled.clone()]), Some(3.0));
+        assert_eq!(end_of_generator(&[held.clone(), lost, spoiled]), None);
+        assert_eq!(end_of_generator(&[held]), None);
     }
 }

@@ -16,6 +16,9 @@ use zonda_bench::ramp::{self, Event, Step};
 /// Percentiles that are shown.
 const SHOWN: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
 
+/// The percentile of lateness that is shown.
+const LATENESS: f64 = 99.9;
+
 /// Raise the rate until the server cannot hold it
 #[derive(Args)]
 #[command(after_help = "\
@@ -24,8 +27,10 @@ Examples:
   zonda bench ramp -p 5300 -d queries.txt --from 5000 --max-p99 1ms
 
 A rate is held when loss and the 99th percentile of latency stay within their limits. Rates double
-until one is not held; then the span to the last one that was is halved until it is small. Ctrl-C
-and SIGTERM end the search early, with what was found and exit code 130 or 143.")]
+until one is not held; then the span to the last one that was is halved until it is small. The table
+has all of them by rate, with the 99.9th percentile of how late the generator was; where a limit
+broke by its fault, the table says so. Ctrl-C and SIGTERM end the search early, with what was found
+and exit code 130 or 143.")]
 pub struct Ramp {
     #[command(flatten)]
     target: Target,
@@ -55,7 +60,7 @@ impl Ramp {
         output::exit_code(self.try_run())
     }
 
-    /// Searches, and prints each step and the rate that was found.
+    /// Searches, and prints all steps and the rate that was found; each step is told as it is done.
     fn try_run(self) -> Result<ExitCode, String> {
         let bounds_are_sound = self.from > 0.0 && self.from <= self.to && self.precision > 0.0;
         if !bounds_are_sound {
@@ -68,40 +73,45 @@ impl Ramp {
         let mut plan = self.target.plan(Mode::Open { rate: from })?;
         let interrupt = Interrupt::watch()?;
         plan.stop = Arc::clone(&interrupt.stop);
-        output::print(print_head)?;
-        let mut printed = Ok(());
         let mut bar: Option<Bar> = None;
         let steps = ramp::run(&plan, &ramp, &mut |event| match event {
             Event::Start(plan) => bar = Some(Bar::new(plan)),
             Event::Second(progress) => bar.iter().for_each(|bar| bar.show(progress)),
             Event::Step(step) => {
                 bar.take().iter().for_each(Bar::clear);
-                let result = output::print(|out| print_step(step, out));
-                printed = std::mem::replace(&mut printed, Ok(())).and(result);
+                eprintln!("{:.0} queries per second: {}", step.rate, word(step));
             }
         });
         bar.iter().for_each(Bar::clear);
         let steps = steps.map_err(|error| error.to_string())?;
-        printed?;
-        let highest = ramp::highest_held(&steps);
-        let highest = match highest {
-            None if plan.is_stopped() => return Ok(interrupt.exit_code()),
-            None => return Err("the server did not hold the first rate; see --from".to_owned()),
-            Some(highest) => highest,
+        output::print(|out| print_steps(&steps, out))?;
+        let end_of_generator = ramp::end_of_generator(&steps);
+        let highest = match (ramp::highest_held(&steps), end_of_generator) {
+            (None, _) if plan.is_stopped() => return Ok(interrupt.exit_code()),
+            (None, None) => {
+                return Err("the server did not hold the first rate; see --from".to_owned());
+            }
+            (None, Some(rate)) => {
+                return Err(format!("the generator was not up to {rate:.0} queries per second"));
+            }
+            (Some(highest), _) => highest,
         };
         let so_far = if plan.is_stopped() { " before the interruption" } else { "" };
         output::print(|out| {
-            writeln!(out, "highest rate held{so_far}: {highest:.0} queries per second")
+            writeln!(out, "highest rate held{so_far}: {highest:.0} queries per second")?;
+            let Some(rate) = end_of_generator else { return Ok(()) };
+            writeln!(out, "the server may hold more: at {rate:.0}, the generator was at its end")
         })?;
         Ok(interrupt.exit_code())
     }
 }
 
-/// Heads the table of steps.
-fn print_head(out: &mut impl Write) -> io::Result<()> {
+/// Prints the table of steps.
+fn print_steps(steps: &[Step], out: &mut impl Write) -> io::Result<()> {
     write!(out, "{:>10} {:>10} {:>9}", "rate", "answered", "lost %")?;
     SHOWN.iter().try_for_each(|percent| write!(out, " {:>10}", format!("p{percent} µs")))?;
-    writeln!(out)
+    writeln!(out, " {:>10}", "late µs")?;
+    steps.iter().try_for_each(|step| print_step(step, out))
 }
 
 /// Prints a step.
@@ -109,9 +119,22 @@ fn print_step(step: &Step, out: &mut impl Write) -> io::Result<()> {
     let outcome = &step.outcome;
     let (answered, loss) = (outcome.rate(), 100.0 * outcome.loss());
     write!(out, "{:>10.0} {answered:>10.0} {loss:>9.3}", step.rate)?;
-    let shown = |(percent, _): &&(f64, f64)| SHOWN.contains(percent);
-    for (_, micros) in outcome.latency.percentiles.iter().filter(shown) {
-        write!(out, " {micros:>10.1}")?;
+    let latencies = SHOWN.map(|percent| outcome.latency.percentile(percent));
+    let lateness = outcome.lateness.as_ref().and_then(|lateness| lateness.percentile(LATENESS));
+    for micros in latencies.into_iter().chain([lateness]) {
+        let micros = micros.map_or_else(|| "–".to_owned(), |micros| format!("{micros:.1}"));
+        write!(out, " {micros:>10}")?;
     }
-    writeln!(out, "{}", if step.is_held() { "" } else { "  not held" })
+    writeln!(out, "  {}", word(step))
+}
+
+/// What became of a step.
+fn word(step: &Step) -> &'static str {
+    match (step.is_held(), step.outcome.is_generator_late()) {
+        (true, false) => "held",
+        (true, true) => "held; the generator was late",
+        (false, _) if step.is_broken_by_generator() => "not held, by the generator's fault",
+        (false, false) => "not held",
+        (false, true) => "not held; the generator was late, too",
+    }
 }
