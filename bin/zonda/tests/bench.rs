@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use zonda_testkit::process::Folder;
+use zonda_testkit::process::{Folder, required};
 
 /// Two zones' worth of work that is over in a few seconds.
 const SUITE: &str = r#"
@@ -130,6 +130,9 @@ fn a_suite_is_measured_from_start_to_end_and_leaves_nothing() {
 
 #[test]
 fn dnsperf_asks_in_the_place_of_the_generator() {
+    if required("dnsperf").is_none() {
+        return;
+    }
     let folder = Folder::new("by-dnsperf");
     let suite = folder.write("small.toml", SUITE);
     let json = folder.path().join("run.json");

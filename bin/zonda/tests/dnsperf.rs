@@ -2,16 +2,15 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::io::ErrorKind;
+use std::ffi::OsStr;
 use std::net::UdpSocket;
-use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use zonda_testkit::process::Folder;
+use zonda_testkit::process::{Folder, required};
 
 /// Answers everything with NXDOMAIN until it is dropped.
 struct Server {
@@ -49,12 +48,9 @@ impl Drop for Server {
     }
 }
 
-/// Runs a program to its end; nothing if it is not installed.
-fn run(program: &str, arguments: &[&str]) -> Option<Output> {
-    match Command::new(program).args(arguments).env_remove("ZONDA").output() {
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        output => Some(output.unwrap()),
-    }
+/// Runs a program to its end.
+fn run(program: impl AsRef<OsStr>, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).env_remove("ZONDA").output().unwrap()
 }
 
 /// Text with every number as 0 and what was typed left out; equal neighbours are one line.
@@ -84,13 +80,14 @@ fn mask(line: &str) -> String {
 
 #[test]
 fn the_text_is_dnsperfs_but_for_the_numbers() {
+    let Some(dnsperf) = required("dnsperf") else { return };
     let (server, folder) = (Server::start(), Folder::new("dnsperf-text"));
     let queries = folder.write("queries.txt", "a.test A\nb.test AAAA\n").display().to_string();
     let common = ["-s", "127.0.0.1", "-p", &server.port, "-d", &queries];
     let ours = ["bench", "load", "--format", "dnsperf"];
     for ends in [&["-n", "1"][..], &["-n", "3"], &["-l", "0.2"], &["-l", "2.3", "-S", "1"]] {
-        let Some(theirs) = run("dnsperf", &[&common, ends].concat()) else { return };
-        let ours = run(env!("CARGO_BIN_EXE_zonda"), &[&ours[..], &common, ends].concat()).unwrap();
+        let theirs = run(&dnsperf, &[&common, ends].concat());
+        let ours = run(env!("CARGO_BIN_EXE_zonda"), &[&ours[..], &common, ends].concat());
         assert_eq!(masked(&ours), masked(&theirs), "{ends:?}");
         assert!(ours.stderr.is_empty());
     }
@@ -102,7 +99,7 @@ fn intervals_are_told_where_nothing_reads_the_outcome() {
     let queries = folder.write("queries.txt", "a.test A\n").display().to_string();
     let arguments = ["bench", "load", "-p", &server.port, "-d", &queries, "--rate", "100"];
     let arguments = [&arguments[..], &["-l", "2.3", "-S", "1", "--format", "json"]].concat();
-    let output = run(env!("CARGO_BIN_EXE_zonda"), &arguments).unwrap();
+    let output = run(env!("CARGO_BIN_EXE_zonda"), &arguments);
     let lines = String::from_utf8(output.stderr).unwrap();
     assert!((1..=4).contains(&lines.lines().count()), "{lines}");
     assert!(lines.lines().all(|line| mask(line) == "0.0: 0.0"), "{lines}");
@@ -110,15 +107,13 @@ fn intervals_are_told_where_nothing_reads_the_outcome() {
 
 #[test]
 fn a_bar_is_drawn_on_a_terminal_and_gone_at_the_end() {
-    if !Path::new("/usr/bin/script").exists() {
-        return;
-    }
+    let Some(script) = required("script") else { return };
     let (server, folder) = (Server::start(), Folder::new("bar"));
     let queries = folder.write("queries.txt", "a.test A\n").display().to_string();
     let (zonda, port) = (env!("CARGO_BIN_EXE_zonda"), &server.port);
     let command = format!("{zonda} bench load -p {port} -d {queries} --rate 100 -l 2.5");
     let log = folder.path().join("log").display().to_string();
-    let output = run("script", &["-qec", &command, &log]).unwrap();
+    let output = run(script, &["-qec", &command, &log]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}");
     assert!(text.contains(" of 100 queries/s, 0.000 % lost, p99 "), "{text:?}");

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fmt::Write;
-use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use zonda_testkit::process::{Folder, free_port};
+use zonda_testkit::process::{Folder, free_port, required};
 
 /// Queries in the file.
 const QUERIES: usize = 200;
@@ -62,16 +62,17 @@ impl Server {
         Self { port, seen, stop, thread: Some(thread) }
     }
 
-    /// Runs a program to its end; returns what the server saw, or nothing if it is not installed.
-    fn watch(&self, program: &str, arguments: &[&str]) -> Option<Vec<Seen>> {
+    /// Runs a program to its end; returns what the server saw.
+    fn watch(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Vec<Seen> {
         self.seen.lock().unwrap().clear();
-        let output = run(program, &[arguments, &["-s", "127.0.0.1", "-p", &self.port]].concat())?;
+        let output = run(program, &[arguments, &["-s", "127.0.0.1", "-p", &self.port]].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Some(std::mem::take(&mut *self.seen.lock().unwrap()))
+        std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    /// What the server saw of dnsperf and of us; nothing if dnsperf is not installed.
+    /// What the server saw of dnsperf and of us; nothing if tests may do without dnsperf.
     fn watch_both(&self, flags: &[&str]) -> Option<[Vec<Seen>; 2]> {
+        let dnsperf = required("dnsperf")?;
         let folder = Folder::new("dnsperf-flags");
         let mut lines = String::new();
         for number in 0..QUERIES {
@@ -80,8 +81,8 @@ impl Server {
         }
         let file = folder.write("queries.txt", lines).display().to_string();
         let flags = [flags, &["-d", &file]].concat();
-        let theirs = self.watch("dnsperf", &flags)?;
-        let ours = self.watch(ZONDA, &[&["bench", "load"], &flags[..]].concat())?;
+        let theirs = self.watch(dnsperf, &flags);
+        let ours = self.watch(ZONDA, &[&["bench", "load"], &flags[..]].concat());
         Some([theirs, ours])
     }
 }
@@ -96,12 +97,9 @@ impl Drop for Server {
 /// Our program.
 const ZONDA: &str = env!("CARGO_BIN_EXE_zonda");
 
-/// Runs a program to its end; nothing if it is not installed.
-fn run(program: &str, arguments: &[&str]) -> Option<Output> {
-    match Command::new(program).args(arguments).env_remove("ZONDA").output() {
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        output => Some(output.unwrap()),
-    }
+/// Runs a program to its end.
+fn run(program: impl AsRef<OsStr>, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).env_remove("ZONDA").output().unwrap()
 }
 
 /// The queries in ascending order.
@@ -184,7 +182,7 @@ fn a_rate_holds_queries_back() {
 
 #[test]
 fn help_is_given_and_what_is_not_there_is_refused_with_a_reason() {
-    let help = run(ZONDA, &["bench", "load", "-h"]).unwrap();
+    let help = run(ZONDA, &["bench", "load", "-h"]);
     assert!(help.status.success() && help.stderr.is_empty());
     for (flags, reason) in [
         (["-m", "dot"], "queries go over UDP or TCP"),
@@ -192,7 +190,7 @@ fn help_is_given_and_what_is_not_there_is_refused_with_a_reason() {
         (["-m", "doq"], "queries go over UDP or TCP"),
         (["-y", "hmac-sha256:key:c2VjcmV0"], "queries cannot be signed"),
     ] {
-        let output = run(ZONDA, &[&["bench", "load"], &flags[..]].concat()).unwrap();
+        let output = run(ZONDA, &[&["bench", "load"], &flags[..]].concat());
         let text = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{flags:?}: {text}");
         let line = text.lines().next().unwrap();

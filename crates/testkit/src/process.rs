@@ -150,6 +150,31 @@ pub fn installed(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
+/// The variable with names of programs, between commas, without which tests may do.
+const WITHOUT: &str = "ZONDA_TEST_WITHOUT";
+
+/// Where a program is that a test cannot do without; nothing when it is missing and
+/// `ZONDA_TEST_WITHOUT` names it, as `ZONDA_TEST_WITHOUT=chromium,dnsperf` does: then the test is
+/// left out.
+///
+/// # Panics
+/// When it is missing otherwise: a test that looks at nothing must not look passed.
+pub fn required(program: &str) -> Option<PathBuf> {
+    let without = env::var(WITHOUT).unwrap_or_default();
+    required_unless(program, installed(program), &without)
+}
+
+/// The same with what was found, and the names of what tests may do without.
+fn required_unless(program: &str, found: Option<PathBuf>, without: &str) -> Option<PathBuf> {
+    let is_spared = without.split(',').any(|name| name.trim() == program);
+    assert!(
+        found.is_some() || is_spared,
+        "{program} is not installed: `make packages` installs what the tests need, and \
+         {WITHOUT}={program} leaves out tests of it"
+    );
+    found
+}
+
 /// Starts a server on a free port and waits until it answers for every zone.
 ///
 /// `command` gets the folder and the port. When the server ends at once, the port may have been
@@ -245,5 +270,24 @@ impl Zonda {
             command
         });
         Self { process, address, folder }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_spared_only_by_its_name() {
+        assert_eq!(required_unless("dnsperf", None, "chromium, dnsperf"), None);
+        let found = Some(PathBuf::from("/usr/bin/dnsperf"));
+        assert_eq!(required_unless("dnsperf", found.clone(), "dnsperf"), found);
+        assert_eq!(required_unless("dnsperf", found.clone(), ""), found);
+    }
+
+    #[test]
+    #[should_panic(expected = "ZONDA_TEST_WITHOUT=dnsperf leaves out tests of it")]
+    fn a_missing_program_that_nobody_named_is_a_failure() {
+        required_unless("dnsperf", None, "chromium,perf");
     }
 }

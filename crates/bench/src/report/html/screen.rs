@@ -9,6 +9,7 @@ use crate::report::sample::run;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use zonda_testkit::process::required;
 
 /// Widths of a phone and of a desk, in pixels.
 const WIDTHS: [u32; 2] = [400, 1400];
@@ -77,7 +78,7 @@ fn render(folder: &Path, dark: bool) -> (String, String) {
 
 #[test]
 fn the_pages_fit_phone_and_desk_in_both_schemes_without_a_word_on_the_console() {
-    if Command::new("chromium").arg("--version").output().is_err() {
+    if required("chromium").is_none() {
         return;
     }
     let folder = std::env::temp_dir().join(format!("zonda-report-{}", std::process::id()));
