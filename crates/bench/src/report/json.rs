@@ -66,6 +66,7 @@ pub fn write(run: &Run, mut to: impl Write) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::report::sample::run;
+    use std::fs;
 
     #[test]
     fn what_is_written_is_read_back() {
@@ -84,5 +85,22 @@ mod tests {
     fn text_that_is_no_run_is_told_with_its_line() {
         let error = read(&b"{\"format\": 1,\n nonsense"[..]).unwrap_err();
         assert!(error.to_string().contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn runs_that_were_kept_are_read_by_every_later_version() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/runs");
+        let machines = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files = machines
+            .filter(|path| path.is_dir())
+            .flat_map(|path| fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
+        let mut count = 0;
+        for path in files.filter(|path| path.extension().is_some_and(|it| it == "json")) {
+            let run = read(fs::File::open(&path).unwrap());
+            let run = run.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+            assert!(run.cells.iter().any(|cell| !cell.rounds.is_empty()), "{}", path.display());
+            count += 1;
+        }
+        assert!(count > 0, "{folder}");
     }
 }
