@@ -1,6 +1,6 @@
 //! What a reader must know before believing a run.
 
-use super::figures::{Figure, Group, common_points, cpu_secs};
+use super::figures::{Figure, Group, cpu_secs};
 use super::verdict::{LOSS_MAX, list};
 use crate::data::{Cell, CpusUsed, Round, Run};
 use crate::statistics::median;
@@ -29,13 +29,14 @@ pub fn caveats(run: &Run, groups: &[Group<'_>]) -> Vec<String> {
     if run.cells.iter().any(|cell| cell.rounds.len() == 1) {
         found.push("Some cells have one round only: their noise is unknown.".to_owned());
     }
-    let points = || run.cells.iter().flat_map(common_points);
+    let points = || run.cells.iter().flat_map(|cell| &cell.latency_at);
     let late = points().filter(|point| point.is_generator_late).count();
     if late > 0 {
         found.push(format!(
-            "The generator was late in {late} of {} measurements of latency at a common rate: \
+            "The generator was late in {late} of {} measurements of latency below saturation: \
              queries left so late after their scheduled moments that this was half or more of the \
-             99.9th percentile. Where a ranked server met that, nobody has a figure of it.",
+             99.9th percentile. Where a ranked server met that, no such latency is shown of \
+             anybody.",
             points().count(),
         ));
     }

@@ -172,8 +172,12 @@ fn lines<'a>(
         .collect()
 }
 
-/// Median p99 at each rate below saturation at which the generator was never late.
+/// Median p99 at each rate below saturation at which the generator was never late; nothing where it
+/// was late at a ranked server, as a line that lacks beside the others is mostly the fastest.
 fn latency_against_load(run: &Run, group: &Group<'_>) -> String {
+    if group.ranked().flat_map(|cell| &cell.latency_at).any(|point| point.is_generator_late) {
+        return String::new();
+    }
     let lines = lines(run, &group.cells, |server| {
         let own = group.cells.iter().filter(|cell| cell.server == server);
         let mut by_rate: BTreeMap<u64, Vec<&LoadPoint>> = BTreeMap::new();
@@ -272,4 +276,26 @@ fn stretched(percentile: f64) -> f64 {
 fn sorted(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::figures::groups;
+    use crate::report::sample::run;
+
+    #[test]
+    fn where_the_generator_was_late_at_somebody_ranked_no_latency_is_drawn_of_anybody() {
+        for (server, point, is_load_drawn, is_tail_drawn) in
+            [("reflector", 0, true, true), ("knot", 0, false, true), ("knot", 2, false, false)]
+        {
+            let mut run = run();
+            let cell = run.cells.iter_mut().find(|cell| cell.server == server);
+            cell.expect("it is there").latency_at[point].is_generator_late = true;
+            let charts = of_group(&run, &groups(&run)[0]);
+            let is_drawn = |title: &str| charts.contains(&format!("<h4>{title}"));
+            assert_eq!(is_drawn("Latency against load"), is_load_drawn, "{server} {point}");
+            assert_eq!(is_drawn("Latency at "), is_tail_drawn, "{server} {point}");
+        }
+    }
 }
