@@ -175,6 +175,10 @@ pub struct Traffic {
     pub completed: u64,
     /// Queries never answered in time, whoever lost them.
     pub lost: u64,
+    /// Queries that a schedule had and that were never sent: the server took no more, or the
+    /// generator could not keep up. Absent in runs that were written before they were counted.
+    #[serde(default)]
+    pub unsent: u64,
     /// Datagrams that the generator's own socket buffers dropped.
     pub dropped_by_generator: u64,
     /// Datagrams that the server's socket buffers dropped.

@@ -111,6 +111,24 @@ fn a_connection_that_the_server_closes_is_opened_again_and_what_waited_is_lost()
 }
 
 #[test]
+fn what_a_server_that_does_not_read_was_never_sent_is_told_and_part_of_the_loss() {
+    let server = start(|stream| {
+        thread::sleep(Duration::from_secs(20));
+        drop(stream);
+        None
+    });
+    let mut plan = plan(server, u64::MAX);
+    plan.mode = Mode::Open { rate: 100_000.0 };
+    (plan.end.after, plan.end.count) = (Some(Duration::from_secs(1)), None);
+    (plan.timeout, plan.buffer_octets) = (Duration::from_millis(200), 4096);
+    let outcome = run(&plan);
+    let traffic = &outcome.traffic;
+    assert!(traffic.unsent > 50_000, "{traffic:?}");
+    assert_eq!(traffic.sent + traffic.unsent, 100_000);
+    assert_eq!((traffic.lost, outcome.loss()), (traffic.sent, 1.0));
+}
+
+#[test]
 fn a_server_that_closes_every_connection_at_once_does_not_keep_the_run_from_its_end() {
     let server = start(|stream| {
         drop(stream);

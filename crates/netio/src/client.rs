@@ -44,6 +44,13 @@ impl ClientSocket {
         Ok(Self { socket })
     }
 
+    /// The receive buffer granted, in the unit of [`UdpOptions`]; the kernel may grant less than
+    /// what was asked for.
+    pub fn receive_buffer_bytes(&self) -> io::Result<usize> {
+        // socket(7): the kernel doubles what it grants, for its own book-keeping.
+        Ok(self.socket.recv_buffer_size()? / 2)
+    }
+
     /// Datagrams that the kernel dropped on this socket, for want of room. Wraps at 2³².
     pub fn dropped(&self) -> io::Result<u32> {
         dropped_by(&self.socket)

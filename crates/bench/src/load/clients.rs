@@ -81,6 +81,14 @@ impl Clients {
         }
     }
 
+    /// Octets that the kernel gave the smallest of the receive buffers, if datagrams use them.
+    pub fn buffer_octets(&self) -> Option<usize> {
+        match self {
+            Self::Udp(clients) => clients.buffer_octets(),
+            Self::Tcp(_) => None,
+        }
+    }
+
     /// Datagrams that the sockets had no room for.
     pub fn dropped(&self) -> u64 {
         match self {

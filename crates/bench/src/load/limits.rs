@@ -8,7 +8,7 @@ use super::Outcome;
 /// Limits; those that are absent are kept by any run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
-    /// Lost queries as a share of those sent; 0–1.
+    /// Lost and unsent queries as a share of those to be sent; 0–1.
     pub loss_max: Option<f64>,
     /// The 99th percentile of the time to reply.
     pub p99_max: Option<Duration>,

@@ -146,6 +146,11 @@ impl Plan {
         }
     }
 
+    /// Whether queries are sent at fixed moments.
+    fn is_scheduled(&self) -> bool {
+        matches!(self.mode, Mode::Open { .. })
+    }
+
     /// What a client sends from.
     fn local_of(&self, client: usize) -> Option<SocketAddr> {
         let mut local = self.local?;
@@ -336,3 +341,9 @@ fn prepare_thread(plan: &Plan, index: usize) -> Result<(), LoadError> {
     }
     zonda_netio::process::use_exact_timers().map_err(LoadError::System)
 }
+    if plan.is_scheduled() {
+        let deadline_nanos = finished.iter().map(|thread| thread.deadline_nanos).min();
+        outcome.traffic.unsent = deadline_nanos.map_or(0, |nanos| supply.left_before(nanos));
+    }
+    let buffers = finished.iter().filter_map(|thread| thread.buffer_octets);
+    outcome.small_buffer_octets = buffers.min().filter(|octets| *octets < plan.buffer_octets);

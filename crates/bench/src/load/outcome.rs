@@ -3,6 +3,7 @@
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
+use std::time::Duration;
 
 use super::tally::{Tally, latency_of};
 use super::worker::{Finished, Report};
@@ -34,6 +35,9 @@ pub struct Outcome {
     pub by_second: Vec<Second>,
     /// CPU time of the generator's threads.
     pub cpu_secs: f64,
+    /// Octets of a socket's receive buffer, if the kernel granted less than was asked for: bursts
+    /// of replies may not find room then.
+    pub small_buffer_octets: Option<usize>,
     /// Whether somebody ended the run before its end.
     pub is_interrupted: bool,
 }
@@ -45,10 +49,23 @@ impl Outcome {
         if self.seconds > 0.0 { self.traffic.completed as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Lost queries as a share of those sent; 0–1.
+    /// Queries that were lost, or never sent though they were due, as a share of all that were to
+    /// be sent; 0–1.
     #[must_use]
     pub fn loss(&self) -> f64 {
-        self.traffic.lost as f64 / self.traffic.sent.max(1) as f64
+        let data::Traffic { sent, lost, unsent, .. } = self.traffic;
+        (lost + unsent) as f64 / (sent + unsent).max(1) as f64
+    }
+
+    /// A percentile (0–100) of the time to reply over all queries that were to be sent, those
+    /// without reply being the slowest; nothing if it is the time of one of them.
+    #[must_use]
+    pub fn percentile_of_all(&self, percent: f64) -> Option<Duration> {
+        let data::Traffic { completed, lost, unsent, .. } = self.traffic;
+        let rank = (percent / 100.0 * (completed + lost + unsent) as f64).ceil();
+        let quantile = rank / completed as f64;
+        let nanos = || self.histogram.value_at_quantile(quantile);
+        (quantile <= 1.0).then(nanos).map(Duration::from_nanos)
     }
 }
 
@@ -180,6 +197,7 @@ impl Gatherer {
             histogram,
             by_second: self.closed,
             cpu_secs: threads.iter().map(|thread| thread.cpu_secs).sum(),
+            small_buffer_octets: None,
             is_interrupted: false,
         }
     }

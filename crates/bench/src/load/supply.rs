@@ -25,10 +25,7 @@ impl Supply {
 
     /// Takes up to `count` numbers that are due; none when there are none.
     pub fn take(&self, count: u64, now_nanos: u64) -> Range<u64> {
-        let due = match self.rate {
-            Some(rate) => self.end.min((now_nanos as f64 * rate / 1e9) as u64 + 1),
-            None => self.end,
-        };
+        let due = self.due_count(now_nanos);
         let mut start = self.next.load(Ordering::Relaxed);
         loop {
             let end = due.min(start + count);
@@ -41,6 +38,20 @@ impl Supply {
                 Err(other) => start = other,
             }
         }
+    }
+
+    /// How many numbers are due.
+    fn due_count(&self, now_nanos: u64) -> u64 {
+        match self.rate {
+            Some(rate) => self.end.min((now_nanos as f64 * rate / 1e9) as u64 + 1),
+            None => self.end,
+        }
+    }
+
+    /// How many numbers were due before a moment and not taken until now.
+    pub fn left_before(&self, nanos: u64) -> u64 {
+        let due = nanos.checked_sub(1).map_or(0, |last| self.due_count(last));
+        due.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
     /// When a number is due; nanoseconds since the run began.
@@ -77,5 +88,10 @@ mod tests {
         assert_eq!(supply.next_due_nanos(), Some(1_000_000));
         assert_eq!(supply.take(10, 1_000_000), 1..2);
         assert_eq!(supply.take(10, 5_500_000), 2..6);
+        assert_eq!(
+            [0, 5_500_000, 6_000_000, 6_000_001].map(|at| supply.left_before(at)),
+            [0, 0, 0, 1]
+        );
+        assert_eq!(supply.left_before(1_000_000_000), 994);
     }
 }

@@ -142,7 +142,7 @@ impl Tally {
         named.collect()
     }
 
-    /// As it is written to JSON; drops in socket buffers and reconnects are known
+    /// As it is written to JSON; what was not sent, drops in socket buffers and reconnects are known
     /// to others.
     pub fn traffic(&self) -> data::Traffic {
         let by_rcode = self.latencies_by_rcode();
@@ -161,4 +161,5 @@ impl Tally {
             rcodes: by_rcode.into_iter().map(|(name, one)| (name, one.len())).collect(),
         }
     }
+            unsent: 0,
 }

@@ -23,6 +23,7 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "answered    {completed:>12}  {:.0} per second", outcome.rate())?;
     writeln!(out, "lost        {lost:>12}  {:.3} %", percent(lost))?;
     let oddities = [
+        ("unsent", traffic.unsent, "due, but neither the server nor the generator kept up"),
         ("wrong", traffic.wrong, "not a reply to their query"),
         ("incorrect", traffic.incorrect, "answered, but not as expected"),
         ("reconnects", traffic.reconnects, "connections that the server had closed"),

@@ -77,6 +77,11 @@ impl UdpClients {
         self.receiving.iter()
     }
 
+    /// Octets that the kernel gave the smallest of the receive buffers.
+    pub fn buffer_octets(&self) -> Option<usize> {
+        self.sockets.iter().filter_map(|socket| socket.receive_buffer_bytes().ok()).min()
+    }
+
     /// Datagrams that the sockets had no room for.
     pub fn dropped(&self) -> u64 {
         self.sockets.iter().filter_map(|socket| socket.dropped().ok()).map(u64::from).sum()

@@ -26,6 +26,13 @@ const WAIT_MAX: Duration = Duration::from_millis(50);
 /// a CPU of its own looks for replies without waiting for them.
 const WAKE_UP_MAX: Duration = Duration::from_micros(100);
 
+/// How long after its end a thread may still send what fell due before: it was busy or asleep then.
+const CATCH_UP_NANOS: u64 = 10_000_000;
+
+/// Calls that read from one client before it is another's turn, however much there is: nobody who
+/// floods a client keeps the run from its end. Each takes up to 64 datagrams or 64 KiB.
+const RECEIVE_CALLS_MAX: usize = 256;
+
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
@@ -45,10 +52,14 @@ pub struct Report {
 pub struct Finished {
     /// When the last query was sent or answered; nanoseconds since the run began.
     pub last_nanos: u64,
+    /// When it was to stop sending; nanoseconds since the run began.
+    pub deadline_nanos: u64,
     /// CPU time that it used.
     pub cpu_secs: f64,
     /// Datagrams that its sockets had no room for.
     pub dropped: u64,
+    /// Octets that the kernel gave the smallest of their receive buffers, if datagrams use them.
+    pub buffer_octets: Option<usize>,
     /// How often its clients connected again.
     pub reconnects: u64,
 }
@@ -63,6 +74,8 @@ pub struct Worker<'a> {
     start: Instant,
     /// When to stop sending; nanoseconds since the run began.
     deadline_nanos: u64,
+    /// When to stop sending what fell due before; nothing until the deadline is over.
+    catch_up_nanos: Option<u64>,
     /// After how long a query is lost.
     timeout_nanos: u64,
     /// Queries that may wait for replies, over all clients.
@@ -116,6 +129,7 @@ impl<'a> Worker<'a> {
             deadline_nanos: plan.end.after.map_or(u64::MAX, |after| after.as_nanos() as u64),
             timeout_nanos: plan.timeout.as_nanos() as u64,
             outstanding_max,
+            catch_up_nanos: None,
             clients: Clients::connect(plan, numbers, &poller)?,
             poller,
             ledgers: (0..clients).map(|_| Ledger::new(usual)).collect(),
@@ -140,9 +154,7 @@ impl<'a> Worker<'a> {
         loop {
             let now = self.now();
             self.begin_second(now);
-            let is_sending = now < self.deadline_nanos
-                && self.supply.next_due_nanos().is_some()
-                && !self.plan.is_stopped();
+            let is_sending = self.is_sending(now);
             let has_more = is_sending && self.send(now);
             self.give_up_late(now);
             if !is_sending && self.ledgers.iter().all(|ledger| ledger.waiting() == 0) {
@@ -154,9 +166,14 @@ impl<'a> Worker<'a> {
         self.linger()?;
         self.report(true);
         let cpu = zonda_netio::process::thread_cpu_time().map_err(LoadError::System)?;
-        let (last_nanos, dropped) = (self.last_nanos, self.clients.dropped());
-        let reconnects = self.clients.reconnects();
-        Ok(Finished { last_nanos, cpu_secs: cpu.as_secs_f64(), dropped, reconnects })
+        Ok(Finished {
+            last_nanos: self.last_nanos,
+            deadline_nanos: self.deadline_nanos,
+            cpu_secs: cpu.as_secs_f64(),
+            dropped: self.clients.dropped(),
+            buffer_octets: self.clients.buffer_octets(),
+            reconnects: self.clients.reconnects(),
+        })
     }
 
     /// Nanoseconds since the run began.
@@ -167,6 +184,22 @@ impl<'a> Worker<'a> {
     /// How long there is nothing to do unless replies come.
     fn wait_limit(&self, now: u64) -> Duration {
         let sweep = self.swept_nanos + self.sweep_every();
+    /// Whether there is anything to send yet: until the deadline, and what a schedule has before it
+    /// for a little longer.
+    fn is_sending(&mut self, now: u64) -> bool {
+        if self.plan.is_stopped() {
+            self.deadline_nanos = self.deadline_nanos.min(now);
+        }
+        match self.supply.next_due_nanos() {
+            None => false,
+            Some(_) if now < self.deadline_nanos => true,
+            Some(due) => {
+                let end = *self.catch_up_nanos.get_or_insert(now + CATCH_UP_NANOS);
+                self.plan.is_scheduled() && due < self.deadline_nanos && now < end
+            }
+        }
+    }
+
         let due = match self.supply.next_due_nanos() {
             Some(due) if now < self.deadline_nanos && due > now => due.min(sweep),
             _ => sweep,
@@ -179,7 +212,8 @@ impl<'a> Worker<'a> {
     }
 
     /// Sends what is due, a batch from each client; returns whether there is more.
-    fn send(&mut self, now: u64) -> bool {
+    fn send(&mut self, mut now: u64) -> bool {
+        let last_due = self.deadline_nanos.saturating_sub(1);
         let width = if self.plan.segment { SEGMENTED_SEND_WIDTH } else { SEND_WIDTH };
         let waiting: usize = self.ledgers.iter().map(Ledger::waiting).sum();
         let mut free = self.outstanding_max.saturating_sub(waiting);
@@ -190,7 +224,7 @@ impl<'a> Worker<'a> {
             self.clients.reconnect(self.turn, now, &self.poller);
             let room = self.room(self.turn).min(free);
             if room > 0 {
-                let numbers = self.supply.take(width.min(room as u64), now);
+                let numbers = self.supply.take(width.min(room as u64), now.min(last_due));
                 if numbers.is_empty() {
                     return false;
                 }
