@@ -232,12 +232,14 @@ impl<'a> Worker<'a> {
                     self.push(number, now);
                     free -= 1;
                 }
-                self.note_lateness(numbers);
                 self.clients.send(self.turn);
                 self.last_nanos = now;
             }
             self.turn = (self.turn + 1) % self.ledgers.len();
         }
+                // Sending takes time, which is neither the server's nor that of the next client.
+                now = self.now();
+                self.note_lateness(numbers, now);
         free > 0 && (0..self.ledgers.len()).any(|place| self.room(place) > 0)
     }
 
@@ -266,10 +268,9 @@ impl<'a> Worker<'a> {
         self.tally.sent_octets += query.len() as u64;
     }
 
-    /// Notes how far behind their schedule queries leave, if they have one.
-    fn note_lateness(&mut self, numbers: Range<u64>) {
-        if let Mode::Open { .. } = self.plan.mode {
-            let now = self.now();
+    /// Notes how far behind their schedule queries have left, if they have one.
+    fn note_lateness(&mut self, numbers: Range<u64>, now: u64) {
+        if self.plan.is_scheduled() {
             for number in numbers {
                 self.tally.leave(now.saturating_sub(self.supply.due_nanos(number)));
             }
