@@ -7,10 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use zonda_netio::clock::LocalTime;
 
+use super::tally::{OTHER_RCODES, RCODES};
 use super::{Outcome, Plan};
-
-/// RCODEs, with the bits of OPT that dnsperf leaves out; they are shown in the order of numbers.
-const RCODES: u16 = 1 << 12;
 
 /// Prints what comes before a run; `command` is what was typed.
 ///
@@ -66,8 +64,9 @@ fn print_statistics(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     let percent = |count: u64, whole: u64| 100.0 * count as f64 / whole.max(1) as f64;
     let of_sent = |count| percent(count, traffic.sent);
     let (completed, lost) = (traffic.completed, traffic.lost);
-    let codes = (0..RCODES).filter_map(|number| {
-        let name = zonda_wire::Rcode(number).to_string();
+    // In the order of numbers, with those that need the bits of OPT, which dnsperf leaves out.
+    let names = (0..RCODES as u16).map(|number| zonda_wire::Rcode(number).to_string());
+    let codes = names.chain([OTHER_RCODES.to_owned()]).filter_map(|name| {
         let count = *traffic.rcodes.get(&name)?;
         Some(format!("{name} {count} ({:.2}%)", percent(count, completed)))
     });

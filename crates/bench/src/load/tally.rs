@@ -16,6 +16,13 @@ const LATENCY_DIGITS: u8 = 3;
 const PERCENTILES: [f64; 15] =
     [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999];
 
+/// RCODEs below this have a histogram each; none above is in use, and a server that makes up
+/// others, of which OPT allows for 4096, takes no more memory for them than for one.
+pub const RCODES: usize = 24;
+
+/// What the others are called together.
+pub const OTHER_RCODES: &str = "other";
+
 /// An empty histogram of nanoseconds.
 pub fn histogram() -> Histogram<u64> {
     let (low, high) = LATENCY_NANOS;
@@ -65,7 +72,7 @@ pub struct Tally {
     pub truncated: u64,
     /// How long after their scheduled times queries were sent; absent until there is one.
     lateness: Option<Box<Histogram<u64>>>,
-    /// Time to reply by RCODE, at most 4096; absent until there is one.
+    /// Time to reply by RCODE, in the end of all from [`RCODES`] on; absent until there is one.
     latencies: Vec<Option<Box<Histogram<u64>>>>,
 }
 
@@ -73,7 +80,7 @@ impl Tally {
     /// Counts a reply in time.
     pub fn complete(&mut self, rcode: Rcode, octets: usize, latency_nanos: u64) {
         self.completed_octets += octets as u64;
-        let place = usize::from(rcode.0);
+        let place = usize::from(rcode.0).min(RCODES);
         self.make_room(place + 1);
         let latencies = &mut self.latencies[place];
         latencies.get_or_insert_with(|| Box::new(histogram())).saturating_record(latency_nanos);
@@ -136,9 +143,13 @@ impl Tally {
 
     /// Latencies by the name of the RCODE.
     pub fn latencies_by_rcode(&self) -> BTreeMap<String, Histogram<u64>> {
-        let named = self.latencies.iter().enumerate().filter_map(|(rcode, histogram)| {
-            Some((Rcode(rcode as _).to_string(), histogram.as_deref()?.clone()))
-        });
+        let name = |place| match place {
+            RCODES => OTHER_RCODES.to_owned(),
+            _ => Rcode(place as _).to_string(),
+        };
+        let histograms = self.latencies.iter().enumerate();
+        let named =
+            histograms.filter_map(|(place, one)| Some((name(place), one.as_deref()?.clone())));
         named.collect()
     }
 

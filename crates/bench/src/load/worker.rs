@@ -92,6 +92,8 @@ pub struct Worker<'a> {
     turn: usize,
     /// Clients that can be read.
     ready: Vec<usize>,
+    /// Those of them that were not read to the end.
+    unread: Vec<usize>,
     /// When queries were last given up.
     swept_nanos: u64,
     /// When the last query was sent or answered.
@@ -136,6 +138,7 @@ impl<'a> Worker<'a> {
             scratch: Vec::new(),
             turn: 0,
             ready: Vec::new(),
+            unread: Vec::new(),
             swept_nanos: 0,
             last_nanos: 0,
             second: 0,
@@ -291,7 +294,9 @@ impl<'a> Worker<'a> {
 
     /// Waits for replies, and reads those that have come.
     fn receive_within(&mut self, limit: Duration) -> Result<(), LoadError> {
+        let limit = if self.unread.is_empty() { limit } else { Duration::ZERO };
         self.ready.clear();
+        self.ready.append(&mut self.unread);
         self.ready.extend(self.poller.wait(limit).map_err(LoadError::System)?);
         self.receive();
         Ok(())
@@ -301,22 +306,32 @@ impl<'a> Worker<'a> {
     fn receive(&mut self) {
         for index in 0..self.ready.len() {
             let place = self.ready[index];
-            let mut has_more = true;
-            while has_more {
-                let now = self.start.elapsed().as_nanos() as u64;
-                has_more = self.clients.receive(place, now);
-                let now = self.start.elapsed().as_nanos() as u64;
-                let ledger = &mut self.ledgers[place];
-                let (tally, last_nanos) = (&mut self.tally, &mut self.last_nanos);
-                let (plan, scratch) = (self.plan, &mut self.scratch);
-                let mut book = Book { plan, ledger, tally, scratch, last_nanos };
-                let timeout_nanos = self.timeout_nanos;
-                self.clients.each_reply(|reply| book.enter(reply, now, timeout_nanos));
+            if self.receive_from(place) {
+                self.unread.push(place);
             }
             if self.clients.has_closed(place) {
                 self.tally.lost += self.ledgers[place].give_up_before(u64::MAX);
             }
         }
+    }
+
+    /// Reads what a client has received; returns whether there is more than it may take now.
+    fn receive_from(&mut self, place: usize) -> bool {
+        let mut now = self.now();
+        for _ in 0..RECEIVE_CALLS_MAX {
+            let has_more = self.clients.receive(place, now);
+            now = self.now();
+            let ledger = &mut self.ledgers[place];
+            let (tally, last_nanos) = (&mut self.tally, &mut self.last_nanos);
+            let (plan, scratch) = (self.plan, &mut self.scratch);
+            let mut book = Book { plan, ledger, tally, scratch, last_nanos };
+            let timeout_nanos = self.timeout_nanos;
+            self.clients.each_reply(|reply| book.enter(reply, now, timeout_nanos));
+            if !has_more {
+                return false;
+            }
+        }
+        true
     }
 
     /// Nanoseconds between two looks for queries that are late.
@@ -399,5 +414,77 @@ impl Book<'_> {
             self.tally.incorrect += 1;
         }
         self.tally.complete(header.rcode, reply.len(), latency_nanos);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Form, Pace, Queries};
+    use super::*;
+    use std::net::UdpSocket;
+    use std::sync::mpsc;
+
+    /// A server that answers nothing, and a plan for it.
+    fn silent_server() -> (UdpSocket, Plan) {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let queries = Queries::from_lines("a.example A", &Form::default()).unwrap();
+        let plan = Plan::new(server.local_addr().unwrap(), queries);
+        (server, plan)
+    }
+
+    /// The only thread that follows a plan, with so many clients and queries outstanding.
+    fn worker<'a>(plan: &'a Plan, supply: &'a Supply, clients: usize, most: usize) -> Worker<'a> {
+        let reports = mpsc::channel().0;
+        Worker::new((plan, supply), 0, (0..clients, most), reports).unwrap()
+    }
+
+    #[test]
+    fn a_flood_of_replies_does_not_keep_a_thread_from_what_else_is_due() {
+        let (server, mut plan) = silent_server();
+        plan.pace = Pace::Dnsperf;
+        let supply = Supply::new(1, None);
+        let mut worker = worker(&plan, &supply, 1, 1);
+        worker.send(0);
+        let (_, client) = server.recv_from(&mut [0; 64]).unwrap();
+        for _ in 0..RECEIVE_CALLS_MAX + 10 {
+            server.send_to(b"x", client).unwrap();
+        }
+        worker.receive_within(Duration::from_secs(5)).unwrap();
+        assert_eq!(worker.tally.wrong, RECEIVE_CALLS_MAX as u64);
+        worker.receive_within(Duration::from_secs(5)).unwrap();
+        assert_eq!(worker.tally.wrong, RECEIVE_CALLS_MAX as u64 + 10);
+        assert!(worker.unread.is_empty());
+    }
+
+    #[test]
+    fn the_latency_of_one_client_does_not_begin_while_another_sends() {
+        let (_server, plan) = silent_server();
+        let supply = Supply::new(640, None);
+        let mut worker = worker(&plan, &supply, 10, 640);
+        worker.send(0);
+        let first_of = |ledger: &Ledger| match ledger.find(0) {
+            Match::Waiting { sent_nanos, .. } => sent_nanos,
+            other => panic!("{other:?}"),
+        };
+        let sent: Vec<u64> = worker.ledgers.iter().map(first_of).collect();
+        assert!(sent.is_sorted_by(|one, next| one < next), "{sent:?}");
+    }
+
+    #[test]
+    fn the_time_that_a_batch_takes_to_leave_is_lateness() {
+        let is_late = || {
+            let (_server, mut plan) = silent_server();
+            plan.mode = Mode::Open { rate: 1e8 };
+            let supply = Supply::new(SEND_WIDTH, plan.rate());
+            let mut worker = worker(&plan, &supply, 1, 0);
+            let before = worker.now();
+            worker.send(before.max(1000));
+            let after = worker.now();
+            assert_eq!(worker.tally.sent, SEND_WIDTH);
+            let noted = worker.tally.lateness().unwrap().max();
+            noted.saturating_sub(before) > after.saturating_sub(noted)
+        };
+        // A busy machine may take a thread's CPU at any moment.
+        assert!((0..21).filter(|_| is_late()).count() > 10);
     }
 }
