@@ -41,7 +41,7 @@ pub struct Load {
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// Queries that may wait for replies, over all clients
-    #[arg(short = 'q', value_name = "N", default_value_t = 100)]
+    #[arg(short = 'q', value_name = "N", default_value_t = 100, conflicts_with = "rate")]
     outstanding: usize,
     /// Send at most N queries a second
     #[arg(short = 'Q', value_name = "N", conflicts_with = "rate")]
@@ -178,4 +178,28 @@ fn command_line() -> Vec<String> {
         *program = program.rsplit('/').next().unwrap_or_default().to_owned();
     }
     words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    /// The flags alone.
+    #[derive(Parser)]
+    struct Command {
+        /// All of them.
+        #[command(flatten)]
+        load: Load,
+    }
+
+    #[test]
+    fn flags_that_a_schedule_would_ignore_are_refused_with_it() {
+        let parse = |flags: &[&str]| Command::try_parse_from([&["load"][..], flags].concat());
+        assert!(parse(&["--rate", "10"]).is_ok());
+        for flag in ["-q", "-Q"] {
+            assert!(parse(&[flag, "5"]).is_ok(), "{flag}");
+            assert!(parse(&[flag, "5", "--rate", "10"]).is_err(), "{flag}");
+        }
+    }
 }

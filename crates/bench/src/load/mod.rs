@@ -155,7 +155,7 @@ impl Plan {
     fn local_of(&self, client: usize) -> Option<SocketAddr> {
         let mut local = self.local?;
         if local.port() > 0 {
-            local.set_port(local.port().wrapping_add(client as u16));
+            local.set_port(local.port() + client as u16); // `check` has seen that there are so many
         }
         Some(local)
     }
@@ -190,6 +190,14 @@ impl Plan {
         if self.timeout.is_zero() {
             return Err(LoadError::Plan("a timeout of 0 loses every query"));
         }
+        let times = [self.end.after.unwrap_or_default(), self.timeout, self.linger];
+        if times.iter().any(|time| *time > TIME_MAX) {
+            return Err(LoadError::Plan("a run and its waits take at most ten years"));
+        }
+        let first_port = self.local.map_or(0, |local| usize::from(local.port()));
+        if first_port > 0 && self.sockets > usize::from(u16::MAX) + 1 - first_port {
+            return Err(LoadError::Plan("there are fewer ports from that one on than clients"));
+        }
         let is_slow = rate.is_some_and(|rate| rate <= guard::RATE_MAX);
         if !is_slow && !self.is_own_server && !guard::is_private(self.server.ip()) {
             return Err(LoadError::NotPrivate(self.server));
@@ -200,6 +208,9 @@ impl Plan {
 
 /// Queries per second that may be asked for; beyond any machine, and exact as `f64`.
 const RATE_MAX: f64 = 1e8;
+
+/// The longest run, timeout or linger; several of them in nanoseconds are far from what `u64` holds.
+const TIME_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 /// What carries queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,6 +300,7 @@ impl std::error::Error for LoadError {}
 /// When the plan cannot be followed. Lost queries are no error.
 pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outcome, LoadError> {
     plan.check()?;
+    check_cpus(plan)?;
     let supply = Supply::new(plan.count(), plan.rate());
     let drops = || match plan.transport {
         Transport::Udp => server_sockets::drops(plan.server),
@@ -339,6 +351,16 @@ fn prepare_thread(plan: &Plan, index: usize) -> Result<(), LoadError> {
         let cpu = plan.cpus[index % plan.cpus.len()];
         zonda_netio::process::pin_thread(cpu).map_err(|error| LoadError::Pin(cpu, error))?;
     }
+/// Refuses CPUs that there are not, before anything is sent.
+fn check_cpus(plan: &Plan) -> Result<(), LoadError> {
+    let pin = |cpu: &usize| {
+        zonda_netio::process::pin_thread(*cpu).map_err(|error| LoadError::Pin(*cpu, error))
+    };
+    let pin_all = || plan.cpus.iter().try_for_each(pin);
+    // On a thread of its own, as it stays where it was put last.
+    thread::scope(|scope| scope.spawn(pin_all).join().expect("no panic"))
+}
+
     zonda_netio::process::use_exact_timers().map_err(LoadError::System)
 }
     if plan.is_scheduled() {
