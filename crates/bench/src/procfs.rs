@@ -109,6 +109,12 @@ pub fn is_alive(process: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
+/// When a process began, in ticks since the machine did; [`u64::MAX`] if it has ended.
+pub fn began_ticks(process: u32) -> u64 {
+    let [began, _] = ticks(&read(&format!("/proc/{process}/stat")), BEGAN);
+    if began > 0 { began } else { u64::MAX }
+}
+
 /// Whether a process has one of these open, such as `socket:[17]`; no if it is somebody else's.
 pub fn has_open(process: u32, names: &[String]) -> bool {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
@@ -167,6 +173,8 @@ fn field(text: &str, label: &str) -> u64 {
 const OWN: usize = 14;
 /// The same of children that were waited for.
 const REAPED: usize = 16;
+/// When the process began, and the size of its memory.
+const BEGAN: usize = 22;
 
 /// Two neighbours in `/proc/PID/stat`, counted from 1 as in proc(5), from 3 on.
 fn ticks(stat: &str, field: usize) -> [u64; 2] {
@@ -233,6 +241,7 @@ mod tests {
         let stat = "7 (a) b (c)) S 1 7 7 0 -1 4194560 10 0 0 0 123 45 6 7 20 0 1 0 99";
         assert_eq!(ticks(stat, OWN), [123, 45]);
         assert_eq!(ticks(stat, REAPED), [6, 7]);
+        assert_eq!(ticks(stat, BEGAN), [99, 0]);
         assert_eq!(ticks("", OWN), [0, 0]);
     }
 
@@ -292,6 +301,16 @@ mod tests {
         assert_eq!(processes.len(), 2);
         assert!(used.cpu_secs() >= 0.1);
         assert!(busy_secs() > 0.1);
+    }
+
+    #[test]
+    fn a_child_began_after_its_parent_and_one_that_has_ended_never_did() {
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let (own, other) = (began_ticks(id()), began_ticks(child.id()));
+        assert!(0 < own && own <= other && other < u64::MAX, "{own} {other}");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(began_ticks(child.id()), u64::MAX);
     }
 
     #[test]

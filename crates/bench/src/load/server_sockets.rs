@@ -2,7 +2,7 @@
 //! whose they are.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use crate::procfs;
 
@@ -17,7 +17,9 @@ pub fn owner(server: SocketAddr) -> Option<u32> {
     let sockets = sockets(server);
     let wanted: Vec<String> =
         sockets.iter().map(|socket| format!("socket:[{}]", socket.inode)).collect();
-    procfs::processes().into_iter().filter(|process| procfs::has_open(*process, &wanted)).min()
+    let processes = procfs::processes().into_iter();
+    let sharing = processes.filter(|process| procfs::has_open(*process, &wanted));
+    sharing.min_by_key(|process| procfs::began_ticks(*process))
 }
 
 /// A socket that takes datagrams from anybody.
@@ -30,8 +32,11 @@ struct Socket {
 }
 
 /// All sockets that the kernel gives datagrams for `server` to: those bound to its address, or to
-/// its port on any address if there are none.
+/// its port on any address if there are none. On an address of another machine there are none.
 fn sockets(server: SocketAddr) -> Vec<Socket> {
+    if !is_ours(server) {
+        return Vec::new();
+    }
     let files = ["/proc/net/udp", "/proc/net/udp6"];
     let texts: String =
         files.into_iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
@@ -40,6 +45,12 @@ fn sockets(server: SocketAddr) -> Vec<Socket> {
         return own;
     }
     sockets_in(&texts, server.port(), |ip| ip.is_unspecified()).collect()
+}
+
+/// Whether an address is one of this machine: only those can be bound.
+fn is_ours(mut address: SocketAddr) -> bool {
+    address.set_port(0);
+    UdpSocket::bind(address).is_ok()
 }
 
 /// Each socket that takes datagrams from anybody for a port of an address that is wanted.
@@ -81,7 +92,6 @@ fn parse_address(text: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::UdpSocket;
 
     #[test]
     fn drops_of_a_full_socket_are_counted_and_those_of_others_are_not() {
@@ -102,6 +112,14 @@ mod tests {
         assert_eq!(owner(address), Some(std::process::id()));
         drop(server);
         assert_eq!(owner(address), None);
+    }
+
+    #[test]
+    fn a_server_on_another_machine_has_no_sockets_here_though_one_has_its_port() {
+        let any = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let at = |ip: [u8; 4]| SocketAddr::from((ip, any.local_addr().unwrap().port()));
+        assert_eq!(owner(at([127, 0, 0, 1])), Some(std::process::id()));
+        assert_eq!((sockets(at([192, 0, 2, 1])), owner(at([192, 0, 2, 1]))), (Vec::new(), None));
     }
 
     #[test]
