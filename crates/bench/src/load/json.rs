@@ -30,6 +30,7 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         "lateness_micros": outcome.lateness,
         "generator_was_late": outcome.is_generator_late(),
         "latency_micros_by_rcode": outcome.latency_by_rcode,
+        "small_buffer_octets": outcome.small_buffer_octets,
         "generator_cpu_secs": outcome.cpu_secs,
     });
     writeln!(out, "{whole}")

@@ -48,6 +48,13 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     if outcome.is_generator_late() {
         writeln!(out, "the generator was late: half of p99.9 or more is its own, see lateness")?;
     }
+    if let Some(octets) = outcome.small_buffer_octets {
+        writeln!(
+            out,
+            "receive buffers have {octets} octets, less than asked for (-b): the kernel grants no \
+             more without root, see net.core.rmem_max; replies may be lost here"
+        )?;
+    }
     let micros = 1e6 * outcome.cpu_secs / completed.max(1) as f64;
     writeln!(out, "generator   {:>12.3}  CPU seconds, {micros:.2} µs per answer", outcome.cpu_secs)
 }
