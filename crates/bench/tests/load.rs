@@ -305,15 +305,115 @@ fn json_lines_are_the_seconds_and_the_whole() {
 fn broken_limits_are_told() {
     let server = ScriptedServer::start(vec![Act::Answer, Act::Drop]);
     let outcome = run(&plan(&server, 20));
-    let hour = Some(Duration::from_secs(3600));
-    let kept = Limits { loss_max: Some(0.5), p99_max: hour, wrong_max: Some(Most::Count(0)) };
+    let hour = Duration::from_secs(3600);
+    let wrong_max = Some(Most::Count(0));
+    let kept = Limits { loss_max: Some(0.5), p99_max: None, wrong_max };
     assert_eq!(kept.broken_by(&outcome), []);
+    let strict = Limits { loss_max: Some(0.49), ..kept };
+    assert_eq!(strict.broken_by(&outcome), [Broken::Loss(0.5, 0.49)]);
+    // Half of them had no reply at all, and so none within an hour.
+    let broken = Limits { p99_max: Some(hour), ..kept }.broken_by(&outcome);
+    assert_eq!(broken, [Broken::Unanswered(0.5, hour)]);
+    let sound = run(&plan(&ScriptedServer::start(vec![Act::Answer]), 20));
+    assert_eq!(Limits { p99_max: Some(hour), ..kept }.broken_by(&sound), []);
     let p99_max = Some(Duration::from_nanos(1));
-    let strict = Limits { loss_max: Some(0.49), p99_max, ..kept };
-    let broken = strict.broken_by(&outcome);
-    assert!(matches!(broken[..], [Broken::Loss(0.5, 0.49), Broken::P99(..)]), "{broken:?}");
+    let broken = Limits { p99_max, ..kept }.broken_by(&sound);
+    assert!(matches!(broken[..], [Broken::P99(..)]), "{broken:?}");
+}
+
+#[test]
+fn what_has_no_reply_is_slower_than_any_percentile_that_it_reaches() {
+    // Two of a hundred answers take their time, and one more query has none.
+    let mut script = vec![Act::Answer; 97];
+    script.extend([Act::Delay(Duration::from_millis(300)); 2]);
+    script.push(Act::Drop);
+    let outcome = run(&plan(&ScriptedServer::start(script), 100));
+    assert_eq!(counts(&outcome).0, [100, 99, 1]);
+    let millis = |percent| outcome.percentile_of_all(percent).map(|time| time.as_millis());
+    assert!(millis(50.0) < Some(300) && millis(98.0) >= Some(300) && millis(99.0) >= Some(300));
+    assert_eq!(millis(99.5), None);
+}
+
+#[test]
+fn no_limit_is_kept_by_a_server_that_never_answers() {
     let silent = run(&plan(&ScriptedServer::start(vec![Act::Drop]), 2));
-    assert_eq!(Limits { p99_max: hour, ..kept }.broken_by(&silent).last(), Some(&Broken::NoReply));
+    let none = Limits::default();
+    assert_eq!(none.broken_by(&silent), []);
+    for limits in [
+        Limits { loss_max: Some(1.0), ..none },
+        Limits { p99_max: Some(Duration::from_secs(3600)), ..none },
+        Limits { wrong_max: Some(Most::Count(0)), ..none },
+    ] {
+        assert_eq!(limits.broken_by(&silent), [Broken::NoReply], "{limits:?}");
+    }
+}
+
+#[test]
+fn a_schedule_is_sent_to_its_last_query() {
+    let server = ScriptedServer::start(vec![Act::Answer]);
+    let mut plan = plan(&server, u64::MAX);
+    plan.end = End { after: Some(Duration::from_millis(300)), ..End::default() };
+    (plan.mode, plan.sockets) = (Mode::Open { rate: 1000.0 }, 4);
+    let outcome = run(&plan);
+    assert_eq!(counts(&outcome), ([300, 300, 0], [0; 5]));
+    assert_eq!((outcome.traffic.unsent, outcome.loss()), (0, 0.0));
+}
+
+#[test]
+fn replies_that_the_generator_has_no_room_for_are_lost_by_nobody_else() {
+    let mut script = vec![Act::Hold; 199];
+    script.push(Act::Answer);
+    let server = ScriptedServer::start(script);
+    let mut plan = plan(&server, 200);
+    plan.mode = Mode::Closed { outstanding: 200, rate_max: None };
+    plan.buffer_octets = 4096;
+    // It has room for ten of a burst of 200, but may be quick enough to take them as they come.
+    let has_dropped = (0..20).any(|_| {
+        let traffic = run(&plan).traffic;
+        assert_eq!((traffic.sent, traffic.dropped_by_server), (200, 0));
+        assert_eq!(traffic.lost, traffic.dropped_by_generator, "{traffic:?}");
+        traffic.lost > 0
+    });
+    assert!(has_dropped);
+}
+
+#[test]
+fn buffers_that_the_kernel_cut_are_told() {
+    let server = ScriptedServer::start(vec![Act::Answer]);
+    let mut plan = plan(&server, 10);
+    plan.buffer_octets = 1 << 30; // more than it grants anybody
+    let outcome = run(&plan);
+    let octets = outcome.small_buffer_octets.unwrap();
+    assert!((1024..1 << 30).contains(&octets));
+    let mut text = Vec::new();
+    load::text::print(&outcome, &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains(&format!("{octets} octets")) && text.contains("rmem_max"), "{text}");
+    plan.buffer_octets = 1 << 14;
+    assert_eq!(run(&plan).small_buffer_octets, None);
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_before_anything_is_sent() {
+    let server = ScriptedServer::start(vec![Act::Answer]);
+    let is_refused = |change: fn(&mut Plan)| {
+        let mut plan = plan(&server, 100);
+        change(&mut plan);
+        matches!(load::run(&plan, None), Err(LoadError::Plan(_)))
+    };
+    let refused: [fn(&mut Plan); 4] = [
+        |plan| plan.end.after = Some(Duration::MAX),
+        |plan| plan.timeout = Duration::MAX,
+        |plan| plan.linger = Duration::MAX,
+        |plan| (plan.sockets, plan.local) = (2, Some("127.0.0.1:65535".parse().unwrap())),
+    ];
+    assert_eq!(refused.map(is_refused), [true; 4]);
+    let mut plan = plan(&server, 100);
+    (plan.threads, plan.sockets) = (2, 2);
+    plan.cpus = vec![zonda_netio::process::allowed_cpus().unwrap()[0], 1023];
+    let error = load::run(&plan, None).unwrap_err();
+    assert!(matches!(error, LoadError::Pin(1023, _)), "{error}");
+    assert_eq!(server.clients(), 0);
 }
 
 #[test]

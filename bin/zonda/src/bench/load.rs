@@ -56,11 +56,12 @@ pub struct Load {
     /// Send N queries a second, whether the server keeps up or not
     #[arg(long, value_name = "N")]
     rate: Option<f64>,
-    /// Fail when more than this share of queries is lost, or never sent though --rate has them, such
-    /// as 0.1%
+    /// Fail when more than this share of queries is lost, or never sent though --rate has them,
+    /// such as 0.1%
     #[arg(long, value_name = "SHARE", value_parser = limits::parse_share)]
     max_loss: Option<f64>,
-    /// Fail when the 99th percentile of latency is longer than this, such as 2ms
+    /// Fail when the 99th percentile of latency is longer than this, such as 2ms; a query without
+    /// reply is slower than any
     #[arg(long, value_name = "TIME", value_parser = limits::parse_time)]
     max_p99: Option<Duration>,
     /// Hold replies to the answers in a file: a line with name, type and RCODE for each question,

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::Outcome;
 
-/// Limits; those that are absent are kept by any run.
+/// Limits; those that are absent are kept by any run. A run without a reply keeps no other.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Limits {
     /// Lost and unsent queries as a share of those to be sent; 0–1.
     pub loss_max: Option<f64>,
-    /// The 99th percentile of the time to reply.
+    /// The 99th percentile of the time to reply; a query without reply is slower than any.
     pub p99_max: Option<Duration>,
     /// Replies that are wrong or incorrect.
     pub wrong_max: Option<Most>,
@@ -53,7 +53,10 @@ pub enum Broken {
     P99(Duration, Duration),
     /// Replies that are wrong or incorrect, and the most that may be.
     Wrong(u64, Most),
-    /// No query was answered, so that there is no percentile.
+    /// The share that had no reply, more than one in a hundred, and the most that the 99th
+    /// percentile may be.
+    Unanswered(f64, Duration),
+    /// No query was answered, so that nothing is known of the server.
     NoReply,
 }
 
@@ -66,6 +69,11 @@ impl fmt::Display for Broken {
             Self::P99(found, limit) => {
                 write!(f, "the 99th percentile is {found:?}, at most {limit:?} may be")
             }
+            Self::Unanswered(share, limit) => write!(
+                f,
+                "{} % had no reply, so that the 99th percentile is more than {limit:?}",
+                100.0 * share
+            ),
             Self::Wrong(found, limit) => {
                 write!(f, "{found} replies are wrong or incorrect, at most {limit} may be")
             }
@@ -82,20 +90,21 @@ impl Limits {
         if let Some(limit) = self.loss_max.filter(|limit| outcome.loss() > *limit) {
             broken.push(Broken::Loss(outcome.loss(), limit));
         }
-        match self.p99_max {
-            Some(_) if outcome.histogram.is_empty() => broken.push(Broken::NoReply),
-            Some(limit) => {
-                let p99 = Duration::from_nanos(outcome.histogram.value_at_percentile(99.0));
-                if p99 > limit {
-                    broken.push(Broken::P99(p99, limit));
-                }
+        let is_answered = outcome.traffic.completed > 0;
+        if let Some(limit) = self.p99_max.filter(|_| is_answered) {
+            match outcome.percentile_of_all(99.0) {
+                None => broken.push(Broken::Unanswered(outcome.loss(), limit)),
+                Some(p99) if p99 > limit => broken.push(Broken::P99(p99, limit)),
+                Some(_) => {}
             }
-            None => {}
         }
         let traffic = &outcome.traffic;
         let wrong = traffic.wrong + traffic.incorrect;
         let is_broken = |most: &Most| wrong as f64 > most.of(traffic.sent);
         broken.extend(self.wrong_max.filter(is_broken).map(|most| Broken::Wrong(wrong, most)));
+        if !is_answered && *self != Self::default() {
+            broken.push(Broken::NoReply);
+        }
         broken
     }
 }

@@ -209,7 +209,7 @@ impl Plan {
 /// Queries per second that may be asked for; beyond any machine, and exact as `f64`.
 const RATE_MAX: f64 = 1e8;
 
-/// The longest run, timeout or linger; several of them in nanoseconds are far from what `u64` holds.
+/// The longest run, timeout or linger; a sum of them in nanoseconds is far from what `u64` holds.
 const TIME_MAX: Duration = Duration::from_secs(10 * 366 * 24 * 3600);
 
 /// What carries queries.
@@ -341,16 +341,16 @@ pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outc
     let mut outcome = gatherer.finish(&finished, deadline_secs);
     // Sockets that a server closes meanwhile take their counts along.
     outcome.traffic.dropped_by_server = drops().saturating_sub(drops_before);
+    if plan.is_scheduled() {
+        let deadline_nanos = finished.iter().map(|thread| thread.deadline_nanos).min();
+        outcome.traffic.unsent = deadline_nanos.map_or(0, |nanos| supply.left_before(nanos));
+    }
+    let buffers = finished.iter().filter_map(|thread| thread.buffer_octets);
+    outcome.small_buffer_octets = buffers.min().filter(|octets| *octets < plan.buffer_octets);
     outcome.is_interrupted = plan.is_stopped();
     Ok(outcome)
 }
 
-/// Puts a thread on its CPU and has it wake in time.
-fn prepare_thread(plan: &Plan, index: usize) -> Result<(), LoadError> {
-    if !plan.cpus.is_empty() {
-        let cpu = plan.cpus[index % plan.cpus.len()];
-        zonda_netio::process::pin_thread(cpu).map_err(|error| LoadError::Pin(cpu, error))?;
-    }
 /// Refuses CPUs that there are not, before anything is sent.
 fn check_cpus(plan: &Plan) -> Result<(), LoadError> {
     let pin = |cpu: &usize| {
@@ -361,11 +361,11 @@ fn check_cpus(plan: &Plan) -> Result<(), LoadError> {
     thread::scope(|scope| scope.spawn(pin_all).join().expect("no panic"))
 }
 
+/// Puts a thread on its CPU and has it wake in time.
+fn prepare_thread(plan: &Plan, index: usize) -> Result<(), LoadError> {
+    if !plan.cpus.is_empty() {
+        let cpu = plan.cpus[index % plan.cpus.len()];
+        zonda_netio::process::pin_thread(cpu).map_err(|error| LoadError::Pin(cpu, error))?;
+    }
     zonda_netio::process::use_exact_timers().map_err(LoadError::System)
 }
-    if plan.is_scheduled() {
-        let deadline_nanos = finished.iter().map(|thread| thread.deadline_nanos).min();
-        outcome.traffic.unsent = deadline_nanos.map_or(0, |nanos| supply.left_before(nanos));
-    }
-    let buffers = finished.iter().filter_map(|thread| thread.buffer_octets);
-    outcome.small_buffer_octets = buffers.min().filter(|octets| *octets < plan.buffer_octets);

@@ -153,14 +153,15 @@ impl Tally {
         named.collect()
     }
 
-    /// As it is written to JSON; what was not sent, drops in socket buffers and reconnects are known
-    /// to others.
+    /// As it is written to JSON; what was not sent, drops in socket buffers and reconnects are
+    /// known to others.
     pub fn traffic(&self) -> data::Traffic {
         let by_rcode = self.latencies_by_rcode();
         data::Traffic {
             sent: self.sent,
             completed: self.completed(),
             lost: self.lost,
+            unsent: 0,
             dropped_by_generator: 0,
             dropped_by_server: 0,
             unexpected: self.unexpected,
@@ -172,5 +173,24 @@ impl Tally {
             rcodes: by_rcode.into_iter().map(|(name, one)| (name, one.len())).collect(),
         }
     }
-            unsent: 0,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rcodes_that_a_server_makes_up_are_counted_together() {
+        let mut tally = Tally::default();
+        for number in 0..4096 {
+            tally.complete(Rcode(number), 12, 1000);
+        }
+        let mut total = Tally::default();
+        total.add(&tally);
+        let rcodes = total.traffic().rcodes;
+        assert_eq!((rcodes["NOERROR"], rcodes["BADCOOKIE"]), (1, 1));
+        assert_eq!(rcodes[OTHER_RCODES], 4096 - RCODES as u64);
+        assert_eq!((total.completed(), total.latencies().len()), (4096, 4096));
+        assert_eq!(total.latencies.iter().flatten().count(), RCODES + 1);
+    }
 }

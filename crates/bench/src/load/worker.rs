@@ -129,9 +129,9 @@ impl<'a> Worker<'a> {
             supply,
             start: Instant::now(),
             deadline_nanos: plan.end.after.map_or(u64::MAX, |after| after.as_nanos() as u64),
+            catch_up_nanos: None,
             timeout_nanos: plan.timeout.as_nanos() as u64,
             outstanding_max,
-            catch_up_nanos: None,
             clients: Clients::connect(plan, numbers, &poller)?,
             poller,
             ledgers: (0..clients).map(|_| Ledger::new(usual)).collect(),
@@ -184,9 +184,6 @@ impl<'a> Worker<'a> {
         self.start.elapsed().as_nanos() as u64
     }
 
-    /// How long there is nothing to do unless replies come.
-    fn wait_limit(&self, now: u64) -> Duration {
-        let sweep = self.swept_nanos + self.sweep_every();
     /// Whether there is anything to send yet: until the deadline, and what a schedule has before it
     /// for a little longer.
     fn is_sending(&mut self, now: u64) -> bool {
@@ -203,6 +200,9 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// How long there is nothing to do unless replies come.
+    fn wait_limit(&self, now: u64) -> Duration {
+        let sweep = self.swept_nanos + self.sweep_every();
         let due = match self.supply.next_due_nanos() {
             Some(due) if now < self.deadline_nanos && due > now => due.min(sweep),
             _ => sweep,
@@ -237,12 +237,12 @@ impl<'a> Worker<'a> {
                 }
                 self.clients.send(self.turn);
                 self.last_nanos = now;
-            }
-            self.turn = (self.turn + 1) % self.ledgers.len();
-        }
                 // Sending takes time, which is neither the server's nor that of the next client.
                 now = self.now();
                 self.note_lateness(numbers, now);
+            }
+            self.turn = (self.turn + 1) % self.ledgers.len();
+        }
         free > 0 && (0..self.ledgers.len()).any(|place| self.room(place) > 0)
     }
 
