@@ -203,10 +203,12 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Queries lost, as a share of those sent; none when nothing was.
+    /// Queries lost, or never sent though they were due, as a share of all that were to be sent;
+    /// none when nothing was.
     #[must_use]
     pub fn loss(&self) -> Option<f64> {
-        (self.sent > 0).then(|| self.lost as f64 / self.sent as f64)
+        let due = self.sent + self.unsent;
+        (due > 0).then(|| (self.lost + self.unsent) as f64 / due as f64)
     }
 }
 
@@ -355,6 +357,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn what_was_never_sent_is_lost_too() {
+        let loss = |sent, lost, unsent| Traffic { sent, lost, unsent, ..Traffic::default() }.loss();
+        assert_eq!((loss(0, 0, 0), loss(4, 1, 0)), (None, Some(0.25)));
+        assert_eq!((loss(2, 1, 2), loss(0, 0, 7)), (Some(0.75), Some(1.0)));
+    }
 
     #[test]
     fn what_a_rate_is_a_share_of_is_the_same_text_as_ever() {

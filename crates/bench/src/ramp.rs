@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::data::Traffic;
 use crate::load::limits::{Broken, Limits};
 use crate::load::{self, End, LoadError, Mode, Outcome, Plan, Progress};
 
@@ -48,10 +49,12 @@ impl Step {
     #[must_use]
     pub fn is_broken_by_generator(&self) -> bool {
         let Self { outcome, broken, .. } = self;
-        let dropped = outcome.traffic.dropped_by_generator as f64;
-        let own_loss = dropped / outcome.traffic.sent.max(1) as f64;
+        let Traffic { sent, unsent, dropped_by_generator, .. } = outcome.traffic;
+        let own_unsent = if outcome.is_generator_late() { unsent } else { 0 };
+        let own_loss = (dropped_by_generator + own_unsent) as f64 / (sent + unsent).max(1) as f64;
         let is_generators = |broken: &Broken| match broken {
             Broken::Loss(loss, limit) => loss - own_loss <= *limit,
+            Broken::Unanswered(share, _) => share - own_loss <= 0.01,
             Broken::P99(..) => outcome.is_generator_late(),
             _ => false,
         };
@@ -172,7 +175,7 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Latency, Traffic};
+    use crate::data::Latency;
     use crate::load::outcome::Gatherer;
 
     /// The rates that are tried at a server that holds up to `capacity`.
@@ -236,6 +239,15 @@ mod tests {
         assert!(!is_generators(&[loss], &late));
         assert!(is_generators(&[loss, p99], &both) && !is_generators(&[loss, p99], &late));
         assert!(!is_generators(&[Broken::NoReply], &both));
+        let unanswered = Broken::Unanswered(0.0185, Duration::from_millis(10));
+        assert!(is_generators(&[unanswered], &drop(9)) && !is_generators(&[unanswered], &drop(8)));
+        let unsent = |outcome: &mut Outcome| outcome.traffic.unsent = 250;
+        let unsent_late = |outcome: &mut Outcome| {
+            late(outcome);
+            unsent(outcome);
+        };
+        let loss = Broken::Loss(0.2, 0.0015);
+        assert!(is_generators(&[loss], &unsent_late) && !is_generators(&[loss], &unsent));
     }
 
     #[test]

@@ -49,12 +49,10 @@ impl Outcome {
         if self.seconds > 0.0 { self.traffic.completed as f64 / self.seconds } else { 0.0 }
     }
 
-    /// Queries that were lost, or never sent though they were due, as a share of all that were to
-    /// be sent; 0–1.
+    /// As of its traffic, 0–1; 0 when nothing was to be sent.
     #[must_use]
     pub fn loss(&self) -> f64 {
-        let data::Traffic { sent, lost, unsent, .. } = self.traffic;
-        (lost + unsent) as f64 / (sent + unsent).max(1) as f64
+        self.traffic.loss().unwrap_or_default()
     }
 
     /// A percentile (0–100) of the time to reply over all queries that were to be sent, those
