@@ -1,6 +1,7 @@
 //! What the stages of one query share.
 
 use crate::deferral::{Deferral, Fetched};
+use crate::epilogue::OPT_BYTES_MAX;
 use crate::hot::{Hit, HotAnswers, Rotation};
 use crate::message::{Now, Peer};
 use crate::reason::Reason;
@@ -81,6 +82,11 @@ pub struct Worker {
     pub scratch: Box<LookupName>,
     /// The target of an alias, written out.
     pub target: Vec<u8>,
+    /// What must be fetched for a query that is deferred; kept here, as a verdict that held it
+    /// would no longer fit into registers.
+    pub deferral: Deferral,
+    /// An OPT record under way.
+    pub opt: [u8; OPT_BYTES_MAX],
     /// The nodes whose proofs the reply has, by their address, as zones number theirs alike; 0 for
     /// none. A proof has at most three, so that none is written twice.
     pub proven: [usize; 8],
@@ -99,6 +105,8 @@ impl Default for Worker {
             chain: Box::new(std::array::from_fn(|_| LookupName::default())),
             scratch: Box::default(),
             target: Vec::with_capacity(NAME_BYTES_MAX),
+            deferral: Deferral { forward: 0, name_hash: 0, is_alias: false },
+            opt: [0; OPT_BYTES_MAX],
             proven: [0; 8],
             body: vec![0; BODY_BYTES_MAX].into(), // not touched before it is used
             turn: Turn::default(),
@@ -114,8 +122,8 @@ pub enum Verdict {
     Reply(Rcode, Reason),
     /// Nothing is sent.
     Drop(Reason),
-    /// This must be fetched. Nothing was written yet.
-    Defer(Deferral),
+    /// What [`Worker::deferral`] says must be fetched. Nothing was written yet.
+    Defer,
 }
 
 /// What a stage does: end the query, or leave it to the next one.

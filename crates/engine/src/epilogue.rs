@@ -14,7 +14,7 @@ const OPT_BYTES: usize = 11;
 /// Octets of an option's code and length.
 const OPTION_HEADER: usize = 4;
 /// The largest OPT record we write: an identifier of 128 octets, cookie, timeout, extended error.
-const OPT_BYTES_MAX: usize = OPT_BYTES
+pub const OPT_BYTES_MAX: usize = OPT_BYTES
     + (OPTION_HEADER + NSID_BYTES_MAX)
     + (OPTION_HEADER + 24)
     + (OPTION_HEADER + 2)
@@ -53,7 +53,8 @@ fn sends_keepalive(edns: &Edns, settings: &Settings, transport: Transport) -> Op
 pub fn write_opt(cx: &mut Context<'_>, rcode: Rcode, reason: Reason, room: usize) {
     let Some(edns) = cx.query.edns else { return };
     let settings = &cx.snapshot.settings;
-    let mut opt = Opt { octets: [0; OPT_BYTES_MAX], len: OPT_BYTES };
+    let mut opt = Opt { octets: &mut cx.worker.opt, len: OPT_BYTES };
+    opt.octets[..OPT_BYTES].fill(0);
     opt.octets[2] = 41;
     opt.octets[3..5].copy_from_slice(&settings.udp_bytes_max.to_be_bytes());
     opt.octets[5] = (rcode.0 >> 4) as u8; // the upper eight of twelve bits, rfc6891#6.1.3
@@ -83,17 +84,17 @@ pub fn write_opt(cx: &mut Context<'_>, rcode: Rcode, reason: Reason, room: usize
 }
 
 /// An OPT record under way.
-struct Opt {
-    octets: [u8; OPT_BYTES_MAX],
+struct Opt<'o> {
+    octets: &'o mut [u8; OPT_BYTES_MAX],
     len: usize,
 }
 
-impl Opt {
+impl Opt<'_> {
     /// Appends an option whose data, of at most 255 octets, is in two parts.
     fn option(&mut self, code: u16, [first, second]: [&[u8]; 2]) {
         let (start, len) = (self.len + OPTION_HEADER, first.len() + second.len());
         self.octets[self.len..self.len + 2].copy_from_slice(&code.to_be_bytes());
-        self.octets[self.len + 3] = len as u8;
+        self.octets[self.len + 2..start].copy_from_slice(&[0, len as u8]);
         self.octets[start..start + first.len()].copy_from_slice(first);
         self.octets[start + first.len()..start + len].copy_from_slice(second);
         self.len = start + len;

@@ -301,7 +301,7 @@ impl Engine {
             Some(fault) => plan::refuse(&mut cx, fault),
         };
         let (sent, reason) = match verdict {
-            Verdict::Defer(deferral) => return Outcome::Deferred(deferral),
+            Verdict::Defer => return Outcome::Deferred(cx.worker.deferral),
             Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason) => {
                 if let (true, Some(key)) = (cx.keep, prepared.key) {

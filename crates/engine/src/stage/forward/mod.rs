@@ -50,9 +50,10 @@ pub fn answer<'s>(cx: &mut Context<'s>, forward: &'s Forward) -> Flow {
 }
 
 /// Has the answer fetched.
-fn defer(cx: &Context<'_>, forward: &Forward) -> Flow {
+fn defer(cx: &mut Context<'_>, forward: &Forward) -> Flow {
     let (forward, name_hash) = (forward.number, cx.name.hash(0));
-    Break(Verdict::Defer(Deferral { forward, name_hash, is_alias: false }))
+    cx.worker.deferral = Deferral { forward, name_hash, is_alias: false };
+    Break(Verdict::Defer)
 }
 
 /// The kept answer that a name above, within the zone, does not exist (rfc8020#2).

@@ -78,8 +78,23 @@ enum Step {
     Done(Rcode, Reason),
     /// The next name of the chain is in place.
     Next,
-    /// This must be fetched; nothing was written yet.
-    Defer(Deferral),
+    /// What [`Worker::deferral`](crate::context::Worker::deferral) says must be fetched; nothing
+    /// was written yet.
+    Defer,
+}
+
+/// Whether aliases lead from the name asked for to one that others answer for, and the client may
+/// have them asked; says what, then.
+#[inline(never)] // it would only make the path of zone data longer
+fn must_fetch_target(cx: &mut Context<'_>) -> bool {
+    let way_out = alias::way_out(cx.snapshot, cx.name, cx.query.qtype);
+    let Some((found, name)) = way_out else { return false };
+    let entry = cx.snapshot.zones.get(found.index);
+    let Source::Forward(forward) = &entry.source else { return false };
+    cx.keep = false; // who wants no recursion, or may not have it, gets the aliases alone
+    cx.worker.deferral =
+        Deferral { forward: forward.number, name_hash: name.hash(0), is_alias: true };
+    cx.query.flags & flag::RD != 0 && is_allowed(cx, entry)
 }
 
 /// The zone data that hold a name of the chain, and how many labels their apex has; none if there
@@ -147,7 +162,7 @@ impl<'s> Walk<'s> {
         loop {
             match self.step(cx)? {
                 Step::Done(rcode, reason) => return Ok(Verdict::Reply(rcode, reason)),
-                Step::Defer(deferral) => return Ok(Verdict::Defer(deferral)),
+                Step::Defer => return Ok(Verdict::Defer),
                 Step::Next => {}
             }
             if self.hop == CHAIN_MAX || self.is_loop(cx) || !self.enter_zone(cx) {
@@ -162,20 +177,14 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// What must be fetched before the answer is written, because aliases lead from the name asked
-    /// for to one that others answer for, and the client may have them asked.
-    fn leads_out(&self, cx: &mut Context<'s>) -> Option<Deferral> {
-        if self.hop > 0 || cx.fetched.is_some() || !cx.snapshot.zones.has_forwards() {
-            return None;
-        }
-        let (found, name) = alias::way_out(cx.snapshot, cx.name, cx.query.qtype)?;
-        let entry = cx.snapshot.zones.get(found.index);
-        let Source::Forward(forward) = &entry.source else { return None };
-        cx.keep = false; // who wants no recursion, or may not have it, gets the aliases alone
-        let wants_recursion = cx.query.flags & flag::RD != 0;
-        let deferral =
-            Deferral { forward: forward.number, name_hash: name.hash(0), is_alias: true };
-        (wants_recursion && is_allowed(cx, entry)).then_some(deferral)
+    /// Whether something must be fetched before the answer is written, because aliases lead from
+    /// the name asked for to one that others answer for, and the client may have them asked.
+    #[inline]
+    fn leads_out(&self, cx: &mut Context<'s>) -> bool {
+        self.hop == 0
+            && cx.fetched.is_none()
+            && cx.snapshot.zones.has_forwards()
+            && must_fetch_target(cx)
     }
 
     /// The present name of the chain.
@@ -225,8 +234,8 @@ impl<'s> Walk<'s> {
         // NSEC stands beside a CNAME (rfc4034#4), so a name without it has none to be led to.
         let cname = node.signed_set(Type::CNAME).filter(|_| qtype != Type::NSEC);
         if let Some((cname, signatures)) = cname {
-            if let Some(deferral) = self.leads_out(cx) {
-                return Ok(Step::Defer(deferral));
+            if self.leads_out(cx) {
+                return Ok(Step::Defer);
             }
             self.write(cx, cname, signatures)?;
             self.remember_expansion(encloser);
