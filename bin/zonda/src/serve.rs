@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::process::ExitCode;
 use tracing_subscriber::filter::LevelFilter;
 use zonda_config::{Log, LogFormat, LogLevel};
-use zonda_server::{Options, serve};
+use zonda_server::{Options, Program, serve};
 
 /// What `zonda serve` says when it was told nothing.
 const NOTHING_TO_SERVE: &str = "\
@@ -55,7 +55,8 @@ impl Serve {
         loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let configuration = self.configuration;
         let read_config = Box::new(move || Ok(configuration.load()?.config));
-        let options = Options { config: loaded.config, read_config, take_over: self.take_over };
+        let (config, take_over, program) = (loaded.config, self.take_over, Program::default());
+        let options = Options { config, read_config, take_over, program };
         match serve(options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {

@@ -115,7 +115,7 @@ fn snapshot(workload: &Workload) -> Snapshot {
     });
     let entries = (0..).zip((workload.zones)()).map(entry).chain(beside).collect();
     let zones = ZoneTable::new(entries, seed);
-    Snapshot { zones, settings: Settings::default(), generation: 1 }
+    Snapshot { zones, handlers: None, settings: Settings::default(), generation: 1 }
 }
 
 /// A name that this file spells right.

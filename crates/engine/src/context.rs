@@ -1,15 +1,17 @@
 //! What the stages of one query share.
 
-use crate::deferral::{Deferral, Fetched};
+use crate::deferral::{Deferral, Fetched, Supplied, To};
 use crate::epilogue::OPT_BYTES_MAX;
+use crate::handlers::{Draft, Watch};
 use crate::hot::{Hit, HotAnswers, Rotation};
 use crate::message::{Now, Peer};
 use crate::reason::Reason;
 use crate::snapshot::Snapshot;
 use crate::zones::ZoneMatch;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use zonda_wire::name::NAME_BYTES_MAX;
-use zonda_wire::{Query, Rcode, Reply};
+use zonda_wire::{Ede, Query, Rcode, Reply};
 use zonda_zone::LookupName;
 
 /// Most CNAME and DNAME records that are followed for one query; a longer chain is answered as far
@@ -56,6 +58,10 @@ pub struct Context<'a> {
     pub rotation: Rotation,
     /// What was fetched for this query, which was deferred before.
     pub fetched: Option<&'a Fetched<'a>>,
+    /// What code said to this query, which was deferred to it before.
+    pub supplied: Option<Supplied<'a>>,
+    /// The extended error, where it is not the one that goes with the reason.
+    pub ede: Option<Ede>,
     /// Octets at the start of [`Worker::body`] that say in words why there is no answer.
     pub text_bytes: usize,
 }
@@ -85,6 +91,10 @@ pub struct Worker {
     /// What must be fetched for a query that is deferred; kept here, as a verdict that held it
     /// would no longer fit into registers.
     pub deferral: Deferral,
+    /// What code in the worker wants to become of a query.
+    pub draft: Draft,
+    /// Which code is called at the moment.
+    pub watch: Arc<Watch>,
     /// An OPT record under way.
     pub opt: [u8; OPT_BYTES_MAX],
     /// The nodes whose proofs the reply has, by their address, as zones number theirs alike; 0 for
@@ -105,7 +115,9 @@ impl Default for Worker {
             chain: Box::new(std::array::from_fn(|_| LookupName::default())),
             scratch: Box::default(),
             target: Vec::with_capacity(NAME_BYTES_MAX),
-            deferral: Deferral { forward: 0, name_hash: 0, is_alias: false },
+            deferral: Deferral { to: To::Forward(0), name_hash: 0, is_alias: false },
+            draft: Draft::default(),
+            watch: Arc::default(),
             opt: [0; OPT_BYTES_MAX],
             proven: [0; 8],
             body: vec![0; BODY_BYTES_MAX].into(), // not touched before it is used

@@ -135,7 +135,7 @@ pub struct Counters {
 impl Default for Counters {
     fn default() -> Self {
         Self {
-            reasons: Default::default(),
+            reasons: std::array::from_fn(|_| Counter::default()),
             replies: Default::default(),
             latency: Default::default(),
             latency_nanos: Default::default(),

@@ -3,18 +3,37 @@
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
 
+use crate::handlers::{Draft, Elsewhere};
 use crate::reason::Reason;
 
 /// What must be fetched before a query can be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deferral {
-    /// From whom: the number of a [`Forward`](crate::zones::Forward).
-    pub forward: u32,
+    /// From whom.
+    pub to: To,
     /// The hash of the name to ask for, in lower case.
     pub name_hash: u64,
     /// Whether that is not the query's own name, but one that this is an alias of:
     /// [`alias_of`](crate::alias_of) tells it.
     pub is_alias: bool,
+}
+
+/// Who is to answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum To {
+    /// Other servers: the number of a [`Forward`](crate::zones::Forward).
+    Forward(u32),
+    /// The user's code.
+    Code(Elsewhere),
+}
+
+/// What the user's code says to a query that was deferred to it.
+#[derive(Clone, Copy, Debug)]
+pub enum Supplied<'a> {
+    /// This.
+    Draft(&'a Draft),
+    /// Nothing, for this reason.
+    Failed(Reason),
 }
 
 /// What was fetched for a query.

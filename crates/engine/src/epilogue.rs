@@ -69,7 +69,7 @@ pub fn write_opt(cx: &mut Context<'_>, rcode: Rcode, reason: Reason, room: usize
         opt.option(option::KEEPALIVE, [&timeout.to_be_bytes(), &[]]);
     }
     let room = room.checked_sub(opt.len + OPTION_HEADER + 2);
-    if let (Some(room), Some(Ede(code))) = (room, reason.ede(rcode)) {
+    if let (Some(room), Some(Ede(code))) = (room, cx.ede.or_else(|| reason.ede(rcode))) {
         let text = match cx.text_bytes {
             0 => reason.text().as_bytes(),
             bytes => &cx.worker.body[..bytes],

@@ -17,6 +17,7 @@ mod context;
 pub mod counters;
 mod deferral;
 mod epilogue;
+pub mod handlers;
 mod hot;
 mod message;
 mod plan;
@@ -25,7 +26,7 @@ mod snapshot;
 pub mod stage;
 pub mod zones;
 
-pub use deferral::{Deferral, Fetched, GOES_ON, Outcome};
+pub use deferral::{Deferral, Fetched, GOES_ON, Outcome, Supplied, To};
 pub use epilogue::TEXT_BYTES_MAX;
 pub use message::{Batch, Message, Now, Peer, Transport};
 pub use reason::Reason;
@@ -36,6 +37,7 @@ use access::Access;
 use arc_swap::{ArcSwap, Guard};
 use context::{Context, Verdict, Worker};
 use counters::{Counters, OPCODES};
+use handlers::Watch;
 use hot::{Answer, Hit, HotAnswers, Key, Meta, Rotation};
 use message::Single;
 use std::sync::Arc;
@@ -219,7 +221,7 @@ impl Engine {
             for index in 0..count {
                 let Message { peer, buffer, len } = batch.get(first + index);
                 query_bytes += *len;
-                let outcome = self.finish(now, &snapshot, index, peer, buffer, None);
+                let outcome = self.finish(now, &snapshot, index, peer, buffer, Known::default());
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
                 if let Outcome::Deferred(deferral) = outcome {
@@ -255,9 +257,34 @@ impl Engine {
     ) -> usize {
         let snapshot = self.snapshot.load();
         self.prepared[0].read(buffer, len, &snapshot, &self.hot);
-        let outcome = self.finish(now, &snapshot, 0, *peer, buffer, Some(fetched));
+        let known = Known { fetched: Some(fetched), supplied: None };
+        let outcome = self.finish(now, &snapshot, 0, *peer, buffer, known);
         self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         outcome.reply_bytes()
+    }
+
+    /// Answers a query of `len` octets in `buffer` that was deferred to the user's code, which may
+    /// leave it to others: then it may be deferred once more.
+    pub fn supply(
+        &mut self,
+        now: Now,
+        peer: &Peer,
+        buffer: &mut [u8],
+        len: usize,
+        supplied: Supplied<'_>,
+    ) -> Outcome {
+        let snapshot = self.snapshot.load();
+        self.prepared[0].read(buffer, len, &snapshot, &self.hot);
+        let known = Known { fetched: None, supplied: Some(supplied) };
+        let outcome = self.finish(now, &snapshot, 0, *peer, buffer, known);
+        self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
+        outcome
+    }
+
+    /// Which of the user's code it calls at the moment.
+    #[must_use]
+    pub fn watch(&self) -> &Arc<Watch> {
+        &self.worker.watch
     }
 
     /// Answers the prepared message `index`, which lies in `buffer`.
@@ -269,7 +296,7 @@ impl Engine {
         index: usize,
         peer: Peer,
         buffer: &mut [u8],
-        fetched: Option<&Fetched<'_>>,
+        known: Known<'_>,
     ) -> Outcome {
         let prepared = &self.prepared[index];
         let query = &prepared.query;
@@ -293,7 +320,9 @@ impl Engine {
             hit: prepared.hit,
             keep: false,
             rotation: Rotation::default(),
-            fetched,
+            fetched: known.fetched,
+            supplied: known.supplied,
+            ede: None,
             text_bytes: 0,
         };
         let verdict = match prepared.fault {
@@ -330,6 +359,13 @@ impl Engine {
         }
         sent.map_or(Outcome::Silence, |sent| Outcome::Reply(sent.bytes))
     }
+}
+
+/// What is known of a query that was deferred before.
+#[derive(Clone, Copy, Default)]
+struct Known<'a> {
+    fetched: Option<&'a Fetched<'a>>,
+    supplied: Option<Supplied<'a>>,
 }
 
 /// A reply as it leaves.

@@ -3,7 +3,7 @@
 use crate::context::{Context, Flow, Verdict, reply};
 use crate::hot;
 use crate::reason::Reason;
-use crate::stage::{access, cookie, identity, rate, zone};
+use crate::stage::{access, cookie, handler, identity, rate, zone};
 use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::{Class, Fault, Opcode, Rcode, Type};
@@ -11,8 +11,8 @@ use zonda_wire::{Class, Fault, Opcode, Rcode, Type};
 /// Looks at a query, and may end it.
 type Stage = fn(&mut Context<'_>) -> Flow;
 
-/// The stages, in order. The first that ends the query decides.
-const STAGES: [Stage; 10] = [
+/// The stages in front of the zones, in order. The first that ends the query decides.
+const FRONT: [Stage; 8] = [
     access::by_listener, // first: whom we do not serve shall cost us nothing more
     edns_version,        // before anything that depends on EDNS options
     cookie::check,       // before all that a proven address may skip; adds to every reply
@@ -20,17 +20,34 @@ const STAGES: [Stage; 10] = [
     opcode,              // what follows understands questions only
     identity::answer,    // class CH has no zones
     class_and_type,      // what follows understands class IN and real types only
-    access::by_zone,     // as soon as the zone is known, before its data is read
-    hot::answer,         // after all that depends on the client, before all that looks data up
-    zone::answer,        // last: always ends or defers the query
+    handler::answer,     // code may answer for any name, in a zone or not
+];
+
+/// The stages that follow.
+const ZONES: [Stage; 3] = [
+    access::by_zone, // as soon as the zone is known, before its data is read
+    hot::answer,     // after all that depends on the client, before all that looks data up
+    zone::answer,    // last: always ends or defers the query
 ];
 
 /// Processes a query.
 #[inline]
 pub fn run(cx: &mut Context<'_>) -> Verdict {
-    for stage in STAGES {
+    for stage in FRONT {
         if let Break(verdict) = stage(cx) {
             return rate::limit(cx, verdict); // after all: it counts replies by their kind
+        }
+    }
+    let verdict = behind_handlers(cx);
+    rate::limit(cx, verdict)
+}
+
+/// What becomes of a query that no code answers.
+#[inline]
+pub fn behind_handlers(cx: &mut Context<'_>) -> Verdict {
+    for stage in ZONES {
+        if let Break(verdict) = stage(cx) {
+            return verdict;
         }
     }
     unreachable!("the last stage ends every query")

@@ -71,6 +71,14 @@ reasons! {
     CachedFailure = "cached_failure",
     /// Too many queries wait for other servers.
     UpstreamBusy = "upstream_busy",
+    /// The user's code answered.
+    Handled = "handled",
+    /// The user's code wants no reply.
+    HandlerDropped = "handler_dropped",
+    /// The user's code failed.
+    HandlerFailed = "handler_failed",
+    /// The user's code did not answer in time.
+    HandlerTimeout = "handler_timeout",
     /// A transfer was asked for, which is not offered.
     TransferRefused = "transfer_refused",
     /// A class or type that nobody may ask us for.
@@ -106,7 +114,7 @@ impl Reason {
             Self::UpstreamTimeout | Self::UpstreamLoop => Some(Ede::NO_REACHABLE_AUTHORITY),
             Self::UpstreamFailed => Some(Ede::NETWORK_ERROR),
             Self::UpstreamInvalid => Some(Ede::INVALID_DATA),
-            Self::UpstreamBusy => Some(Ede::OTHER),
+            Self::UpstreamBusy | Self::HandlerFailed | Self::HandlerTimeout => Some(Ede::OTHER),
             Self::CachedFailure => Some(Ede::CACHED_ERROR),
             Self::TransferRefused | Self::NotServed => Some(Ede::NOT_SUPPORTED),
             _ => None,
@@ -124,6 +132,8 @@ impl Reason {
             Self::AccessRefused => "an access list refuses this client",
             Self::ZoneUnavailable => "the zone could not be loaded",
             Self::UpstreamBusy => "too many queries wait for an answer",
+            Self::HandlerFailed => "the code that answers for this name failed",
+            Self::HandlerTimeout => "the code that answers for this name did not answer in time",
             _ => "",
         }
     }

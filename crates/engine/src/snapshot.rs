@@ -1,14 +1,18 @@
 //! What the workers answer from: zones and settings, immutable and swapped whole.
 
 use crate::access::AccessList;
+use crate::handlers::Handlers;
 use crate::stage::cookie::Secrets;
 use crate::stage::rate::RateSettings;
 use crate::zones::ZoneTable;
+use std::sync::Arc;
 
 /// Everything that an answer depends on besides the query, the client and the time.
 pub struct Snapshot {
     /// The zones.
     pub zones: ZoneTable,
+    /// The user's code, if there is any.
+    pub handlers: Option<Arc<Handlers>>,
     /// The settings.
     pub settings: Settings,
     /// Distinguishes this snapshot from all that were published before it.

@@ -39,7 +39,7 @@ fn engine_with(cache: Arc<Cache>) -> Engine {
     let entry =
         |(number, (apex, source))| Arc::new(ZoneEntry { apex, source, access: None, number });
     let zones = ZoneTable::new((0..).zip(entries).map(entry).collect(), SEED);
-    let snapshot = Snapshot { zones, settings: Settings::default(), generation: 1 };
+    let snapshot = Snapshot { zones, handlers: None, settings: Settings::default(), generation: 1 };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
 
@@ -90,7 +90,9 @@ fn a_name_that_others_hold_is_deferred_under_its_hash() {
     let mut engine = engine();
     let mut hash_of = |id, name, qtype| {
         let (outcome, _) = ask(&mut engine, &query(id, RECURSION_DESIRED, name, qtype));
-        let Outcome::Deferred(Deferral { forward: 7, name_hash, is_alias: false }) = outcome else {
+        let Outcome::Deferred(Deferral { to: To::Forward(7), name_hash, is_alias: false }) =
+            outcome
+        else {
             panic!("{outcome:?}");
         };
         name_hash
@@ -382,7 +384,8 @@ fn recursion_is_not_available_to_strangers_nor_where_none_is_configured() {
             entries.push(Arc::new(ZoneEntry { apex, source, access, number: 1 }));
         }
         let zones = ZoneTable::new(entries, SEED);
-        let snapshot = Snapshot { zones, settings: Settings::default(), generation: 1 };
+        let snapshot =
+            Snapshot { zones, handlers: None, settings: Settings::default(), generation: 1 };
         let mut engine = Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default());
         for _ in 0..3 {
             let (_, reply) = ask(&mut engine, &query(1, RECURSION_DESIRED, "a.example", Type::A));

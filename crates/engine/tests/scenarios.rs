@@ -205,7 +205,7 @@ impl World {
         settings.rate = self.rate.map(|per_second| {
             RateSettings::new(per_second, 1, 2, (24, 56), Vec::new(), RateTable::new(1024))
         });
-        let snapshot = Snapshot { zones, settings, generation: 1 };
+        let snapshot = Snapshot { zones, handlers: None, settings, generation: 1 };
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         Engine::new(snapshot, Arc::<Counters>::default())
     }

@@ -5,6 +5,7 @@ use crate::catalog::{Outcome, Scope};
 use crate::handover;
 use crate::listen::Sockets;
 use crate::load;
+use crate::program::{LongCallWatch, OwnQueries};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use std::io;
@@ -19,10 +20,10 @@ use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
 use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
-use zonda_transport::Clock;
-use zonda_transport::forward::{ForwarderCounters, Forwarders};
+use zonda_transport::forward::ForwarderCounters;
 use zonda_transport::tcp::TcpServer;
 use zonda_transport::udp::UdpCounters;
+use zonda_transport::{Clock, Deferrals};
 use zonda_wire::Name;
 
 /// Reads the configuration anew.
@@ -42,8 +43,12 @@ pub struct ControlParts {
     pub tcp: Arc<TcpServer<Engine>>,
     /// The counters of all forwarder threads.
     pub forwarders: Vec<Arc<ForwarderCounters>>,
-    /// Those threads, which tell what they know of upstreams.
-    pub threads: Forwarders,
+    /// Where deferred queries go: the threads of forwarders, runtimes of the user's code.
+    pub deferrals: Deferrals,
+    /// Answers queries of the process itself.
+    pub own_queries: OwnQueries,
+    /// What watches code that runs in workers.
+    pub long_calls: Arc<LongCallWatch>,
     /// The sockets of all listeners.
     pub sockets: Vec<Sockets>,
     /// The query log, if there is one.
@@ -81,8 +86,12 @@ pub struct Control {
     pub tcp: Arc<TcpServer<Engine>>,
     /// The counters of all forwarder threads.
     pub forwarders: Vec<Arc<ForwarderCounters>>,
-    /// Those threads, which tell what they know of upstreams.
-    pub threads: Forwarders,
+    /// Where deferred queries go: the threads of forwarders, runtimes of the user's code.
+    pub deferrals: Deferrals,
+    /// Answers queries of the process itself.
+    pub own_queries: OwnQueries,
+    /// What watches code that runs in workers.
+    pub long_calls: Arc<LongCallWatch>,
     /// The sockets of all listeners.
     pub sockets: Vec<Sockets>,
     /// The query log, if there is one.
@@ -113,7 +122,9 @@ impl Control {
             udp: parts.udp,
             tcp: parts.tcp,
             forwarders: parts.forwarders,
-            threads: parts.threads,
+            deferrals: parts.deferrals,
+            own_queries: parts.own_queries,
+            long_calls: parts.long_calls,
             sockets: parts.sockets,
             query_log: parts.query_log,
             clock: parts.clock,

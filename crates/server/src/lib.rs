@@ -20,16 +20,20 @@ mod listen;
 mod load;
 mod local;
 mod numbers;
+mod program;
 mod publish;
 mod query_log;
 mod run;
+mod running;
 mod settings;
 mod stamp;
 mod threads;
 mod units;
 
 pub use check::{CheckReport, check};
+pub use program::{Code, OwnReply, Program, RuntimeHandle};
 pub use run::{Options, ServeError, serve};
+pub use running::Server;
 
 /// The version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

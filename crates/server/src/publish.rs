@@ -2,6 +2,7 @@
 
 use crate::catalog::{Catalog, Outcome, Plan, Scope};
 use crate::load::{self, LoadedUnit};
+use crate::program::Code;
 use crate::settings::Lasting;
 use arc_swap::ArcSwap;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use zonda_config::Config;
 use zonda_engine::Snapshot;
 use zonda_engine::counters::Counters;
+use zonda_engine::handlers::Handlers;
 use zonda_engine::zones::ZoneTable;
 use zonda_zone::HashSeed;
 
@@ -22,6 +24,7 @@ pub struct Publisher {
     catalog: Catalog,
     lasting: Lasting,
     snapshot: Arc<ArcSwap<Snapshot>>,
+    handlers: Option<Arc<Handlers>>,
     seed: HashSeed,
     generation: u64,
     /// What happened so far.
@@ -43,7 +46,7 @@ pub struct History {
 
 impl Publisher {
     /// Loads all zones of `config`; workers will count in `engines`.
-    pub fn load(config: Config, engines: Vec<Arc<Counters>>, threads: usize) -> Self {
+    pub fn load(config: Config, code: Code, engines: Vec<Arc<Counters>>, threads: usize) -> Self {
         let seed = HashSeed::random();
         let mut catalog = Catalog::new(seed, engines, &config);
         catalog.set_forwards(&config);
@@ -53,11 +56,12 @@ impl Publisher {
         let mut lasting = Lasting::default();
         let zones = catalog.table(None, &outcome);
         let settings = lasting.settings(&config);
-        let first = Snapshot { zones, settings, generation: 1 };
+        let handlers = code.handlers(seed);
+        let first = Snapshot { zones, handlers: handlers.clone(), settings, generation: 1 };
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
         let history = History::default();
         zonda_netio::memory::give_back();
-        Self { config, catalog, lasting, snapshot, seed, generation: 1, history }
+        Self { config, catalog, lasting, snapshot, handlers, seed, generation: 1, history }
     }
 
     /// What workers answer from.
@@ -102,6 +106,13 @@ impl Publisher {
         outcome
     }
 
+    /// Puts other code into force.
+    pub fn set_code(&mut self, code: Code) {
+        self.handlers = code.handlers(self.seed);
+        let zones = self.snapshot.load().zones.with_replaced([]);
+        self.publish(zones);
+    }
+
     /// Notes that a reload ended.
     pub fn note_reload(&mut self, failed: bool) {
         self.history.reloads += 1;
@@ -114,7 +125,8 @@ impl Publisher {
     fn publish(&mut self, zones: ZoneTable) {
         self.generation += 1;
         let settings = self.lasting.settings(&self.config);
-        let next = Snapshot { zones, settings, generation: self.generation };
+        let (handlers, generation) = (self.handlers.clone(), self.generation);
+        let next = Snapshot { zones, handlers, settings, generation };
         let mut former = self.snapshot.swap(Arc::new(next));
         let deadline = Instant::now() + READ_MAX;
         while Arc::get_mut(&mut former).is_none() {

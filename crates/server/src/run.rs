@@ -6,6 +6,7 @@ use crate::control::{Control, ControlParts, ReadConfig, Stop};
 use crate::forwards::KnownForward;
 use crate::handover::{self, HandOverError};
 use crate::listen::{self, Found, ListenError, Sockets};
+use crate::program::{LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use crate::threads::{self, Rim};
@@ -23,11 +24,14 @@ use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
 use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
-use zonda_transport::Clock;
 use zonda_transport::faults::Failure;
 use zonda_transport::forward::{ForwarderConfig, ForwarderThread, stop_forwarders};
+use zonda_transport::handlers::{
+    Answerer, Deadlines, LongCalls, Runtime as CodeRuntime, RuntimeConfig,
+};
 use zonda_transport::tcp::{self, TcpConfig, TcpServer};
 use zonda_transport::udp::{UdpWorker, stop_workers};
+use zonda_transport::{Clock, Deferrals};
 
 /// How long stopping may take before what is left is abandoned.
 const STOP_MAX: Duration = Duration::from_secs(10);
@@ -78,6 +82,17 @@ pub struct Options {
     pub read_config: ReadConfig,
     /// Whether to take the sockets of the server that now runs, which then ends.
     pub take_over: bool,
+    /// The user's code.
+    pub program: Program,
+}
+
+/// Whether the process's signals are for the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Signals {
+    /// SIGHUP reloads, SIGTERM and SIGINT stop.
+    Heeded,
+    /// They are somebody else's.
+    Ignored,
 }
 
 /// Runs the server until it is told to stop.
@@ -85,7 +100,16 @@ pub struct Options {
 /// # Errors
 /// When it cannot start, or must end because workers fail.
 pub fn serve(options: Options) -> Result<(), ServeError> {
-    let Options { config, read_config, take_over } = options;
+    run(options, Signals::Heeded, |_| {})
+}
+
+/// Runs the server until it is told to stop; tells `ready` when it answers.
+pub(crate) fn run(
+    options: Options,
+    signals: Signals,
+    ready: impl FnOnce(&Arc<Control>),
+) -> Result<(), ServeError> {
+    let Options { config, read_config, take_over, program } = options;
     let inherited = supervisor::take_descriptors().map_err(ServeError::Start)?;
     let mut found = Found::adopt(inherited);
     let former = if take_over {
@@ -106,20 +130,27 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     let runtime = runtime(executors).map_err(ServeError::Start)?;
     let _context = runtime.enter();
     // From here on, so that a request to reload does not end a server that still loads.
-    let hangup = signal(SignalKind::hangup()).map_err(ServeError::Start)?;
+    let signals = Caught::of(signals).map_err(ServeError::Start)?;
     let workers: usize = sockets.iter().map(|sockets| sockets.udp.len()).sum();
-    let engines = Engines { workers, executors, forwarders: executors };
+    let handlers = HANDLER_ENGINES + program.runtimes.len();
+    let engines = Engines { workers, executors, forwarders: executors, handlers };
     let counters: Vec<Arc<Counters>> = (0..engines.count()).map(|_| Arc::default()).collect();
-    let publisher = Publisher::load(config, counters.clone(), cpus);
-    let running = Running::start(&runtime, sockets, publisher, counters, engines, read_config)?;
+    let Program { code, runtimes, start } = program;
+    let publisher = Publisher::load(config, code, counters.clone(), cpus);
+    let parts = Parts { sockets, publisher, counters, engines, read_config, runtimes };
+    let (running, handles) = Running::start(&runtime, parts)?;
     let control = Arc::clone(&running.control);
     let admin = admin::serve(admin, &control).map_err(ServeError::Start)?;
     if let Some(former) = former {
         former.release();
     }
     announce(&control, admin.address);
+    if let Some(start) = start {
+        start(handles);
+    }
+    ready(&control);
     let _ = supervisor::notify(State::Ready);
-    let reason = runtime.block_on(running.wait(hangup));
+    let reason = runtime.block_on(running.wait(signals));
     let _ = supervisor::notify(State::Stopping);
     if matches!(reason, Ok(Stop::TakenOver)) {
         admin.stop(); // the sockets are the successor's now
@@ -200,20 +231,36 @@ struct Engines {
     executors: usize,
     /// One for each forwarder thread.
     forwarders: usize,
+    /// [`HANDLER_ENGINES`], and one for each runtime of the user's code.
+    handlers: usize,
 }
+
+/// Engines for queries of the process itself, and for what code does not answer in time.
+const HANDLER_ENGINES: usize = 2;
 
 impl Engines {
     /// All of them.
     fn count(self) -> usize {
-        self.workers + self.executors + self.forwarders
+        self.workers + self.executors + self.forwarders + self.handlers
     }
 
     /// What belongs to the engines of each kind.
-    fn split<T>(self, all: &[T]) -> [&[T]; 3] {
+    fn split<T>(self, all: &[T]) -> [&[T]; 4] {
         let (workers, others) = all.split_at(self.workers);
-        let (executors, forwarders) = others.split_at(self.executors);
-        [workers, executors, forwarders]
+        let (executors, others) = others.split_at(self.executors);
+        let (forwarders, handlers) = others.split_at(self.forwarders);
+        [workers, executors, forwarders, handlers]
     }
+}
+
+/// What is started.
+struct Parts {
+    sockets: Vec<Sockets>,
+    publisher: Publisher,
+    counters: Vec<Arc<Counters>>,
+    engines: Engines,
+    read_config: ReadConfig,
+    runtimes: Vec<RuntimeConfig>,
 }
 
 /// All that was started.
@@ -221,6 +268,7 @@ struct Running {
     control: Arc<Control>,
     workers: Vec<UdpWorker>,
     forwarders: Vec<ForwarderThread>,
+    deadlines: Option<Deadlines>,
     stop_tcp: watch::Sender<tcp::Stop>,
     tcp_tasks: Vec<tokio::task::JoinHandle<io::Result<()>>>,
     failures: tokio::sync::Mutex<mpsc::Receiver<Failure>>,
@@ -228,30 +276,17 @@ struct Running {
 }
 
 impl Running {
-    /// Starts workers, TCP and forwarder threads.
-    fn start(
-        runtime: &Runtime,
-        sockets: Vec<Sockets>,
-        publisher: Publisher,
-        counters: Vec<Arc<Counters>>,
-        engines: Engines,
-        read_config: ReadConfig,
-    ) -> Result<Self, ServeError> {
+    /// Starts workers, TCP and forwarder threads, and what is needed for the user's code.
+    fn start(runtime: &Runtime, parts: Parts) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
+        let Parts { sockets, publisher, counters, engines, read_config, runtimes } = parts;
         let clock = Clock::start();
         let cache_file = open_cache(&publisher, clock).map_err(ServeError::Start)?;
         let (failed, failures) = mpsc::channel(counters.len().max(1));
-        let snapshot = Arc::clone(publisher.snapshot());
         let query_log = QueryLog::open(&publisher.config().query_log).map_err(ServeError::Start)?;
-        let [udp_counters, tcp_counters, forwarder_counters] = engines.split(&counters);
-        let make_engine = {
-            let query_log = query_log.clone();
-            move |counters: &Arc<Counters>| {
-                let mut engine = Engine::new(Arc::clone(&snapshot), Arc::clone(counters));
-                engine.set_observer(query_log.as_ref().map(QueryLog::observer));
-                engine
-            }
-        };
-        let (inboxes, forwarder_threads) = threads::start_forwarders(
+        let [udp, executors, forwarders, handlers] = engines.split(&counters);
+        let long_calls = Arc::new(LongCallWatch::new(Arc::clone(publisher.snapshot())));
+        let make_engine = engine_maker(&publisher, query_log.clone(), Arc::clone(&long_calls));
+        let (threads, forwarders) = threads::start_forwarders(
             |number, inbox| ForwarderConfig {
                 name: format!("forward-{number}"),
                 inbox,
@@ -261,19 +296,21 @@ impl Running {
                 runtime: runtime.handle().clone(),
             },
             &make_engine,
-            forwarder_counters,
+            forwarders,
             &failed,
         )
         .map_err(ServeError::Start)?;
-        let rim = Rim { clock, forwarders: inboxes, failed };
-        let workers = threads::start_workers(&sockets, udp_counters, &make_engine, &rim)
+        let runtimes = runtimes.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock)));
+        let deferrals = Deferrals { forwarders: threads, runtimes: runtimes.collect() };
+        let rim = Rim { clock, deferrals, failed };
+        let workers =
+            threads::start_workers(&sockets, udp, &make_engine, &rim).map_err(ServeError::Start)?;
+        let handlers = Handlers::start(handlers, &make_engine, &rim, Arc::clone(&long_calls))
             .map_err(ServeError::Start)?;
-        let Rim { forwarders, failed, .. } = rim;
-        let threads = forwarders.clone();
-        let tcp_counters = tcp_counters.to_vec();
-        let make = move |executor: usize| make_engine(&tcp_counters[executor]);
-        let limits = tcp_config(publisher.config());
-        let tcp = TcpServer::new(limits, engines.executors, clock, make, forwarders, failed);
+        let executors = executors.to_vec();
+        let make = move |executor: usize| make_engine(&executors[executor]);
+        let (limits, deferrals) = (tcp_config(publisher.config()), rim.deferrals.clone());
+        let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, rim.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let mut tcp_tasks = Vec::new();
         for (listener, sockets) in (0..).zip(&sockets) {
@@ -283,17 +320,16 @@ impl Running {
             tcp_tasks.push(runtime.spawn(task));
         }
         let (stop_request, stop_requests) = mpsc::channel(1);
-        let udp = workers.iter().map(|worker| Arc::clone(worker.counters())).collect();
-        let forwarder_counters =
-            forwarder_threads.iter().map(|thread| Arc::clone(thread.counters())).collect();
         let control = Control::new(ControlParts {
             publisher,
             read_config,
             counters,
-            udp,
+            udp: workers.iter().map(|worker| Arc::clone(worker.counters())).collect(),
             tcp,
-            forwarders: forwarder_counters,
-            threads,
+            forwarders: forwarders.iter().map(|thread| Arc::clone(thread.counters())).collect(),
+            deferrals: rim.deferrals,
+            own_queries: handlers.own_queries,
+            long_calls,
             sockets,
             query_log,
             clock,
@@ -302,16 +338,25 @@ impl Running {
         });
         let failures = tokio::sync::Mutex::new(failures);
         let stop_requests = tokio::sync::Mutex::new(stop_requests);
-        let forwarders = forwarder_threads;
-        Ok(Self { control, workers, forwarders, stop_tcp, tcp_tasks, failures, stop_requests })
+        let deadlines = handlers.deadlines;
+        let running = Self {
+            control,
+            workers,
+            forwarders,
+            deadlines,
+            stop_tcp,
+            tcp_tasks,
+            failures,
+            stop_requests,
+        };
+        Ok((running, handlers.handles))
     }
 
     /// Waits for a reason to stop; keeps the zones up to date meanwhile.
-    async fn wait(&self, hangup: Signal) -> Result<Stop, ServeError> {
+    async fn wait(&self, signals: Caught) -> Result<Stop, ServeError> {
         let mut failures = self.failures.lock().await;
         let mut stop_requests = self.stop_requests.lock().await;
-        let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Start)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Start)?;
+        let Caught { hangup, mut terminate, mut interrupt } = signals;
         let (stop, reason) = tokio::select! {
             biased; // a successor that has the sockets outranks a signal
             Some(stop) = stop_requests.recv() => match stop {
@@ -319,8 +364,8 @@ impl Running {
                 Stop::TakenOver => (stop, "a successor has taken over"),
             },
             Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
-            _ = terminate.recv() => (Stop::Asked, "SIGTERM"),
-            _ = interrupt.recv() => (Stop::Asked, "SIGINT"),
+            () = caught(&mut terminate) => (Stop::Asked, "SIGTERM"),
+            () = caught(&mut interrupt) => (Stop::Asked, "SIGINT"),
             never = self.keep_up_to_date(hangup) => match never {},
         };
         tracing::info!("stopping: {reason}");
@@ -328,12 +373,12 @@ impl Running {
     }
 
     /// Reloads when told to, and when watched files change.
-    async fn keep_up_to_date(&self, mut hangup: Signal) -> Infallible {
+    async fn keep_up_to_date(&self, mut hangup: Option<Signal>) -> Infallible {
         let mut next_look = self.control.watch_interval();
         loop {
             let watches = self.control.watches();
             tokio::select! {
-                _ = hangup.recv() => self.control.hang_up().await,
+                () = caught(&mut hangup) => self.control.hang_up().await,
                 () = self.control.reloaded.notified() => {
                     next_look = self.control.watch_interval();
                 }
@@ -377,8 +422,89 @@ impl Running {
         if !stop_forwarders(self.forwarders, deadline) {
             tracing::error!("a forwarder did not stop in time");
         }
+        if let Some(deadlines) = self.deadlines {
+            deadlines.stop();
+        }
         self.control.flush_query_log();
         cache_file.filter(|_| !is_handed_over).inspect(|file| file.write());
+    }
+}
+
+/// The signals that the server listens to.
+struct Caught {
+    hangup: Option<Signal>,
+    terminate: Option<Signal>,
+    interrupt: Option<Signal>,
+}
+
+impl Caught {
+    /// All of them, or none.
+    fn of(signals: Signals) -> io::Result<Self> {
+        if signals == Signals::Ignored {
+            return Ok(Self { hangup: None, terminate: None, interrupt: None });
+        }
+        Ok(Self {
+            hangup: Some(signal(SignalKind::hangup())?),
+            terminate: Some(signal(SignalKind::terminate())?),
+            interrupt: Some(signal(SignalKind::interrupt())?),
+        })
+    }
+}
+
+/// Waits for a signal; forever, if it is not listened to.
+async fn caught(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// What makes the engines of all threads.
+fn engine_maker(
+    publisher: &Publisher,
+    query_log: Option<QueryLog>,
+    long_calls: Arc<LongCallWatch>,
+) -> impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + 'static {
+    let snapshot = Arc::clone(publisher.snapshot());
+    move |counters: &Arc<Counters>| {
+        let mut engine = Engine::new(Arc::clone(&snapshot), Arc::clone(counters));
+        engine.set_observer(query_log.as_ref().map(QueryLog::observer));
+        long_calls.add(&engine);
+        engine
+    }
+}
+
+/// What is needed for the user's code, and for queries of the process itself.
+struct Handlers {
+    own_queries: OwnQueries,
+    /// One for each runtime.
+    handles: Vec<RuntimeHandle>,
+    /// The thread that looks after them, if there is code.
+    deadlines: Option<Deadlines>,
+}
+
+impl Handlers {
+    /// Starts it, with engines that count in `counters`.
+    fn start(
+        counters: &[Arc<Counters>],
+        make_engine: &impl Fn(&Arc<Counters>) -> Engine,
+        rim: &Rim,
+        long_calls: Arc<LongCallWatch>,
+    ) -> io::Result<Self> {
+        let (clock, deferrals) = (rim.clock, &rim.deferrals);
+        let mut engines = counters.iter().map(make_engine);
+        let mut engine = || engines.next().expect("HANDLER_ENGINES and one for each runtime");
+        let own_queries = OwnQueries::new(engine(), clock, deferrals.clone());
+        let answerer = Answerer::new(engine(), clock, deferrals.clone());
+        let mut seen = LongCalls::default();
+        let watchdog = Box::new(move || long_calls.look(&mut seen));
+        let deadlines = Deadlines::start(Arc::clone(&deferrals.runtimes), answerer, watchdog)?;
+        let handle = |runtime: &Arc<CodeRuntime>| RuntimeHandle {
+            runtime: Arc::clone(runtime),
+            answerer: Answerer::new(engine(), clock, deferrals.clone()),
+        };
+        let handles = deferrals.runtimes.iter().map(handle).collect();
+        Ok(Self { own_queries, handles, deadlines: Some(deadlines) })
     }
 }
 

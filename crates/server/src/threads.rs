@@ -7,6 +7,7 @@ use tokio::sync::mpsc;
 use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
 use zonda_transport::Clock;
+use zonda_transport::Deferrals;
 use zonda_transport::faults::Failure;
 use zonda_transport::forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox};
 use zonda_transport::udp::{UdpConfig, UdpWorker};
@@ -16,7 +17,7 @@ pub struct Rim {
     /// Tells the time.
     pub clock: Clock,
     /// Where deferred queries go.
-    pub forwarders: Forwarders,
+    pub deferrals: Deferrals,
     /// Where it is told that a thread has given up.
     pub failed: mpsc::Sender<Failure>,
 }
@@ -40,7 +41,7 @@ pub fn start_workers(
                 config,
                 rim.clock,
                 move || make(&counters),
-                rim.forwarders.clone(),
+                rim.deferrals.clone(),
                 rim.failed.clone(),
             );
             workers.push(worker?);

@@ -48,7 +48,7 @@ fn snapshot(settings: Settings) -> Arc<ArcSwap<Snapshot>> {
     let source = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
     let entry = Arc::new(ZoneEntry { apex, source, access: None, number: 0 });
     let zones = ZoneTable::new(vec![entry], SEED);
-    Arc::new(ArcSwap::from_pointee(Snapshot { zones, settings, generation: 1 }))
+    Arc::new(ArcSwap::from_pointee(Snapshot { zones, handlers: None, settings, generation: 1 }))
 }
 
 /// Queries of every kind: with and without EDNS, answered, denied, refused, malformed.

@@ -6,6 +6,7 @@
 //! | [`udp`] | one thread per socket: receive a batch, answer, send |
 //! | [`tcp`] | connections: admission, framing, deadlines |
 //! | [`forward`] | queries that other servers are asked for |
+//! | [`handlers`] | queries that the user's code is asked for |
 //! | [`faults`] | what happens when the engine panics, or panics too often |
 //!
 //! Deliberately absent: configuration syntax, metric names, sockets' creation (netio), and DNS but
@@ -13,8 +14,11 @@
 
 mod clock;
 mod counter;
+mod deferred;
 pub mod faults;
 pub mod forward;
+pub mod handlers;
+mod replies;
 mod responder;
 mod servfail;
 pub mod tcp;
@@ -22,4 +26,5 @@ pub mod udp;
 
 pub use clock::Clock;
 pub use counter::SharedCounter;
+pub use deferred::{Deferrals, Deferred, Way};
 pub use responder::Responder;

@@ -1,6 +1,6 @@
 //! What a transport asks of the engine.
 
-use zonda_engine::{Batch, Engine, Fetched, Now, Outcome, Peer, Transport};
+use zonda_engine::{Batch, Engine, Fetched, Now, Outcome, Peer, Supplied, Transport};
 
 /// Makes replies from queries: the engine, or a stand-in in tests.
 ///
@@ -22,6 +22,16 @@ pub trait Responder: Send + 'static {
         len: usize,
         fetched: &Fetched<'_>,
     ) -> usize;
+
+    /// Answers a query that was deferred to the user's code, with what that says.
+    fn supply(
+        &mut self,
+        now: Now,
+        peer: &Peer,
+        buffer: &mut [u8],
+        len: usize,
+        supplied: Supplied<'_>,
+    ) -> Outcome;
 
     /// Takes note that `replies` each took `nanos` from being received to being sent.
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64);
@@ -45,6 +55,17 @@ impl Responder for Engine {
         fetched: &Fetched<'_>,
     ) -> usize {
         Self::resume(self, now, peer, buffer, len, fetched)
+    }
+
+    fn supply(
+        &mut self,
+        now: Now,
+        peer: &Peer,
+        buffer: &mut [u8],
+        len: usize,
+        supplied: Supplied<'_>,
+    ) -> Outcome {
+        Self::supply(self, now, peer, buffer, len, supplied)
     }
 
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64) {

@@ -16,8 +16,8 @@ use zonda_netio::{
 };
 
 use crate::clock::Clock;
+use crate::deferred::{Deferrals, Deferred, Way};
 use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
-use crate::forward::{Deferred, Forwarders, Way};
 use crate::responder::Responder;
 use crate::servfail;
 
@@ -78,13 +78,13 @@ pub struct UdpWorker {
 
 impl UdpWorker {
     /// Starts a thread that answers on `socket` with what `make` makes, in that thread: once now
-    /// and again after each panic. Deferred queries go to `forwarders`.
+    /// and again after each panic. Deferred queries go to `deferrals`.
     pub fn spawn<R: Responder>(
         socket: Arc<UdpSocket>,
         config: UdpConfig,
         clock: Clock,
         make: impl FnMut() -> R + Send + 'static,
-        forwarders: Forwarders,
+        deferrals: Deferrals,
         failures: FailureSender,
     ) -> io::Result<Self> {
         let (stop, token) = stop_channel()?;
@@ -95,7 +95,7 @@ impl UdpWorker {
             // Stands if the thread panics outside the engine.
             let mut outcome = Err(Fault::Panic);
             survives(|| {
-                let mut worker = Worker::new(socket, &config, clock, make, forwarders, shared);
+                let mut worker = Worker::new(socket, &config, clock, make, deferrals, shared);
                 outcome = worker.run(&token);
             });
             if let Err(fault) = outcome {
@@ -142,7 +142,7 @@ struct Worker<R, F> {
     /// Panics and failed receive calls.
     faults: FaultBudget,
     /// Where deferred queries go.
-    forwarders: Forwarders,
+    deferrals: Deferrals,
     /// Written by this thread only.
     counters: Arc<UdpCounters>,
 }
@@ -154,7 +154,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         config: &UdpConfig,
         clock: Clock,
         mut make: F,
-        forwarders: Forwarders,
+        deferrals: Deferrals,
         counters: Arc<UdpCounters>,
     ) -> Self {
         if let Some(cpu) = config.cpu
@@ -168,7 +168,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
             deferred: Vec::new(),
         };
         let (responder, faults) = (make(), FaultBudget::new());
-        Self { socket, batch, responder, make, clock, faults, forwarders, counters }
+        Self { socket, batch, responder, make, clock, faults, deferrals, counters }
     }
 
     /// Answers until told to stop, then what is queued; an error is one fault too many.
@@ -228,7 +228,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         Ok(())
     }
 
-    /// Hands over the queries that wait for other servers; returns how many there are.
+    /// Hands over the queries that are answered later; returns how many there are.
     fn hand_over_deferred(&mut self) -> u64 {
         if self.batch.deferred.is_empty() {
             return 0;
@@ -247,7 +247,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         };
         let mut deferred: Vec<Deferred> = self.batch.deferred.drain(..).map(query).collect();
         let count = deferred.len() as u64;
-        self.forwarders.submit(&mut deferred);
+        self.deferrals.submit(&mut deferred);
         count
     }
 

@@ -154,6 +154,20 @@ impl Query {
         Ok(())
     }
 
+    /// The options of the EDNS record of the message that this was read from: codes and data
+    /// (rfc6891#6.1.2).
+    pub fn options<'m>(&self, message: &'m [u8]) -> impl Iterator<Item = (u16, &'m [u8])> {
+        let found = self.edns.and_then(|_| find_options(message, self.question_end()));
+        let mut rest = found.unwrap_or_default();
+        std::iter::from_fn(move || {
+            let (code, tail) = rest.split_first_chunk()?;
+            let (len, tail) = tail.split_first_chunk()?;
+            let (data, tail) = tail.split_at_checked(usize::from(u16::from_be_bytes(*len)))?;
+            rest = tail;
+            Some((u16::from_be_bytes(*code), data))
+        })
+    }
+
     /// Reads the question behind the header.
     #[inline]
     fn read_question(&mut self, reader: &mut Reader<'_>) -> Option<()> {
@@ -197,6 +211,25 @@ impl Query {
         }
         (reader.at == reader.message.len()).then_some(())
     }
+}
+
+/// The octets of all options of the OPT record in a message that was read before.
+fn find_options(message: &[u8], question_end: usize) -> Option<&[u8]> {
+    let count = |at: usize| Some(u16::from_be_bytes(*message.get(at..)?.first_chunk()?));
+    let mut reader = Reader { message, at: question_end };
+    for _ in 0..u32::from(count(6)?) + u32::from(count(8)?) {
+        reader.skip_record()?;
+    }
+    for _ in 0..count(10)? {
+        if message.get(reader.at..reader.at + 3) != Some(&[0, 0, 41]) {
+            reader.skip_record()?;
+            continue;
+        }
+        reader.skip(9)?; // name, type, class and TTL
+        let len = usize::from(reader.u16()?);
+        return message.get(reader.at..reader.at + len);
+    }
+    None
 }
 
 impl Edns {

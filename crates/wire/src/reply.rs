@@ -143,9 +143,7 @@ impl<'a> Reply<'a> {
 
     /// Writes the target of the last CNAME record of the answer, if there is one, over `target`.
     pub fn last_alias(&self, target: &mut Vec<u8>) -> bool {
-        let written = &self.buffer[..self.len];
-        let records = Records::new(written, self.question_end, self.counts);
-        let in_answer = records.take_while(|record| record.section == Section::Answer);
+        let in_answer = self.records().take_while(|record| record.section == Section::Answer);
         let last = in_answer.filter(|record| record.rtype == Type::CNAME).last();
         target.clear();
         last.is_some_and(|cname| cname.rdata_into(target).is_ok())
@@ -155,6 +153,18 @@ impl<'a> Reply<'a> {
     #[must_use]
     pub fn not_overwritten(&self, offset: usize, len: usize) -> Option<&[u8]> {
         if offset < self.len { None } else { self.buffer.get(offset..offset + len) }
+    }
+
+    /// The whole buffer: the query, as far as nothing was written over it yet, and whatever lies
+    /// behind it.
+    #[must_use]
+    pub fn buffer(&self) -> &[u8] {
+        self.buffer
+    }
+
+    /// The records written so far.
+    pub fn records(&self) -> Records<'_> {
+        Records::new(&self.buffer[..self.len], self.question_end, self.counts)
     }
 
     /// Undoes all but the header and the question.

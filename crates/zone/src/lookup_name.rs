@@ -159,6 +159,16 @@ impl LookupName {
         usize::from(self.count)
     }
 
+    /// The octets of label `label`, without its length.
+    ///
+    /// # Panics
+    /// When there is no such label.
+    #[inline]
+    #[must_use]
+    pub fn label(&self, label: usize) -> &[u8] {
+        &self.bytes[usize::from(self.starts[label]) + 1..usize::from(self.starts[label + 1])]
+    }
+
     /// The octets of the suffix that begins at label `label`, up to and with the root's.
     ///
     /// # Panics

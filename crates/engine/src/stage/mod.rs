@@ -3,6 +3,7 @@
 pub mod access;
 pub mod cookie;
 pub mod forward;
+pub mod handler;
 pub mod identity;
 pub mod local;
 pub mod rate;

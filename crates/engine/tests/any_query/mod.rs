@@ -35,7 +35,7 @@ pub fn engine() -> Engine {
         ..Settings::default()
     };
     let zones = ZoneTable::new(vec![entry], SEED);
-    let snapshot = Snapshot { zones, settings, generation: 1 };
+    let snapshot = Snapshot { zones, handlers: None, settings, generation: 1 };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::<Counters>::default())
 }
 

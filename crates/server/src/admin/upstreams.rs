@@ -51,7 +51,7 @@ pub struct KnownUpstream {
 
 /// All upstreams of all zones, in the order of the configuration.
 pub fn survey(control: &Control) -> Vec<KnownUpstream> {
-    let reports = control.threads.reports();
+    let reports = control.deferrals.forwarders.reports();
     let publisher = control.publisher();
     let mut known = Vec::new();
     for zone in publisher.catalog().forwards().iter() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use zonda_cache::policy::Limits;
 use zonda_cache::{Flushes, Hit, Kind, Lifetime};
-use zonda_engine::{Deferral, Fetched, GOES_ON, Now, Reason, alias_of};
+use zonda_engine::{Deferral, Fetched, GOES_ON, Now, Reason, To, alias_of};
 use zonda_upstream::Ticket;
 use zonda_upstream::check::{self, Failure, Repeat, Verdict, check};
 use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome, Redirect};
@@ -20,11 +20,11 @@ use super::body::Body;
 use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Waiter};
 use super::group::{Group, Server};
-use super::inbox::Deferred;
 use super::ports::{Attempt, Cause, Waiting};
 use super::thread::{Forwarder, Timer};
 use super::wanted::Wanted;
 use super::why::why;
+use crate::deferred::Deferred;
 use crate::responder::Responder;
 
 /// Fetches at once. Those that nobody waits for any more go on for a while, so that they can be
@@ -43,7 +43,7 @@ const UNREACHED_SECS_MAX: u32 = 5;
 impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Has a query wait for its answer; begins to fetch it if nobody does.
     pub(super) fn admit(&mut self, query: Deferred, now: Now) {
-        let number = query.deferral.forward;
+        let To::Forward(number) = query.deferral.to else { return }; // only those come here
         let wanted = self.wanted(&query);
         let known = self.groups.contains_key(&number);
         let Some(wanted) = wanted.filter(|_| known) else {
@@ -77,7 +77,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
     /// What a query wants to be fetched; nothing if that is not known any more.
     fn wanted(&self, query: &Deferred) -> Option<Wanted> {
-        let Deferral { forward, name_hash, is_alias } = query.deferral;
+        let Deferral { to: To::Forward(forward), name_hash, is_alias } = query.deferral else {
+            return None;
+        };
         let mut wanted = Wanted::of(forward, &query.query)?;
         if is_alias {
             let snapshot = self.config.snapshot.load();

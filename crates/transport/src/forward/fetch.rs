@@ -6,8 +6,8 @@ use zonda_cache::Flushes;
 use zonda_upstream::exchange::Reason;
 use zonda_upstream::{Exchange, Ticket};
 
-use super::inbox::Deferred;
 use super::wanted::Wanted;
+use crate::deferred::Deferred;
 
 /// Something that is being fetched.
 pub struct Fetch {

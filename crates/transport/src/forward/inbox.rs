@@ -5,41 +5,18 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
-use zonda_engine::{Deferral, Peer};
-use zonda_netio::{ReplyPath, UdpSocket, Wake};
+use zonda_netio::Wake;
 
 use super::fairness::{client, gives_way};
 use super::group::Report;
 use super::stream::StreamAnswer;
+use crate::deferred::{Deferred, Way};
 
 /// Queries that are handed over at once: what a thread admits in some 20 ms. More come only when it
 /// cannot keep up.
 const QUERIES_MAX: usize = 4096;
 /// How long a thread has time to tell what it knows.
 const REPORT_MAX: Duration = Duration::from_secs(1);
-
-/// A query that is answered later.
-#[derive(Debug)]
-pub struct Deferred {
-    /// The whole query.
-    pub query: Vec<u8>,
-    /// Who asks.
-    pub peer: Peer,
-    /// What is to be fetched.
-    pub deferral: Deferral,
-    /// How the reply gets to the client.
-    pub way: Way,
-}
-
-/// How a reply gets to a client.
-#[derive(Debug)]
-pub enum Way {
-    /// From the socket that the query came to.
-    Udp(Arc<UdpSocket>, ReplyPath),
-    /// To the task of the connection, without its length; nothing stands for no reply.
-    Tcp(mpsc::Sender<Vec<u8>>),
-}
 
 /// The threads that fetch, as those that receive queries see them: equal questions go to the same
 /// thread, so that they can wait together.
@@ -176,14 +153,15 @@ mod tests {
 
     use super::*;
     use std::net::IpAddr;
-    use zonda_engine::Transport;
+    use tokio::sync::mpsc;
+    use zonda_engine::{Deferral, Peer, To, Transport};
 
     /// A query of a client that is known by the last octet of its address.
     fn query(client: u8, name_hash: u64) -> (Deferred, mpsc::Receiver<Vec<u8>>) {
         let (sender, receiver) = mpsc::channel(1);
         let address = ([192, 0, 2, client], 5353).into();
         let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
-        let deferral = Deferral { forward: 0, name_hash, is_alias: false };
+        let deferral = Deferral { to: To::Forward(0), name_hash, is_alias: false };
         (Deferred { query: Vec::new(), peer, deferral, way: Way::Tcp(sender) }, receiver)
     }
 

@@ -19,7 +19,7 @@
 //! | `fetch`, `wanted`, `group` | what is fetched, for whom, from whom |
 //! | `ports`, `stream` | how upstreams are asked |
 //! | `bootstrap` | where upstreams are that are given by name |
-//! | `body`, `replies` | what is made of answers |
+//! | `body` | what is made of answers |
 //! | `fairness` | who gives way where no place is left |
 //! | `why` | what clients are told when there is none |
 //!
@@ -37,7 +37,6 @@ mod inbox;
 mod loops;
 mod ports;
 mod probes;
-mod replies;
 mod stream;
 mod thread;
 mod wanted;
@@ -46,6 +45,6 @@ mod why;
 pub use bootstrap::{Bootstrap, follow};
 pub use counters::ForwarderCounters;
 pub use group::{Group, Groups, Report, Server};
-pub use inbox::{Deferred, Forwarders, Inbox, Way};
+pub use inbox::{Forwarders, Inbox};
 pub use loops::Loops;
 pub use thread::{ForwarderConfig, ForwarderThread, stop_forwarders};

@@ -25,9 +25,9 @@ use super::fetch::{FetchId, Fetches};
 use super::group::{Groups, KnownGroup, Report};
 use super::inbox::{Contents, Inbox};
 use super::ports::{Ports, Probe};
-use super::replies::Replies;
 use crate::clock::Clock;
 use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
+use crate::replies::Replies;
 use crate::responder::Responder;
 
 /// The inbox among what is waited for; ports count from 0.

@@ -15,7 +15,7 @@ use zonda_engine::Peer;
 use super::admission::Ticket;
 use super::executor::{Later, append_reply};
 use super::{Stop, TcpServer};
-use crate::forward::{Deferred, Way};
+use crate::deferred::{Deferred, Way};
 use crate::responder::Responder;
 
 /// How long a stopped connection waits for bytes that are on their way.
@@ -256,7 +256,7 @@ impl<R: Responder> Connection<R> {
             let way = Way::Tcp(sender.clone());
             Deferred { query, peer: self.peer, deferral, way }
         });
-        self.server.forwarders.submit(&mut deferred.collect());
+        self.server.deferrals.submit(&mut deferred.collect());
     }
 
     /// Takes a reply to a query that was answered later. Silence counts as a reply of no octets.

@@ -31,8 +31,8 @@ use zonda_engine::{Peer, Transport};
 
 use crate::clock::Clock;
 use crate::counter::SharedCounter;
+use crate::deferred::Deferrals;
 use crate::faults::FailureSender;
-use crate::forward::Forwarders;
 use crate::responder::Responder;
 use admission::Admission;
 use connection::Connection;
@@ -125,7 +125,7 @@ pub struct TcpServer<R> {
     /// Engines.
     executors: Executors<R>,
     /// Where deferred queries go.
-    forwarders: Forwarders,
+    deferrals: Deferrals,
     /// Who is connected.
     admission: Arc<Admission>,
     /// See [`TcpCounters`].
@@ -135,13 +135,13 @@ pub struct TcpServer<R> {
 impl<R: Responder> TcpServer<R> {
     /// Prepares to serve with `executors` engines (at least 1; one per thread of the runtime is
     /// right). `make` makes the one of each number, now and again after it panicked. Deferred
-    /// queries go to `forwarders`.
+    /// queries go to `deferrals`.
     pub fn new(
         config: TcpConfig,
         executors: usize,
         clock: Clock,
         make: impl Fn(usize) -> R + Send + Sync + 'static,
-        forwarders: Forwarders,
+        deferrals: Deferrals,
         failures: FailureSender,
     ) -> Arc<Self> {
         let counters = Arc::<TcpCounters>::default();
@@ -150,7 +150,7 @@ impl<R: Responder> TcpServer<R> {
             admission: Arc::new(Admission::new(&config)),
             config,
             clock,
-            forwarders,
+            deferrals,
             counters,
         })
     }

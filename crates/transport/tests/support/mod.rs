@@ -44,7 +44,11 @@ impl Responder for Toy {
             }
             b"silent" => return Outcome::Silence,
             b"later" => {
-                return Outcome::Deferred(Deferral { forward: 7, name_hash: 0, is_alias: false });
+                return Outcome::Deferred(Deferral {
+                    to: To::Forward(7),
+                    name_hash: 0,
+                    is_alias: false,
+                });
             }
             _ => {}
         }
@@ -106,7 +110,7 @@ impl Fetcher {
     /// Answers all queries that have come, the last one first, with themselves.
     pub fn answer(&mut self) {
         for Deferred { mut query, way, deferral, .. } in self.taken.drain(..).rev() {
-            assert_eq!(deferral, Deferral { forward: 7, name_hash: 0, is_alias: false });
+            assert_eq!(deferral, Deferral { to: To::Forward(7), name_hash: 0, is_alias: false });
             query[2] |= 0x80;
             match way {
                 Way::Tcp(sender) => sender.try_send(query).unwrap(),

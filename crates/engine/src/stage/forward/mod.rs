@@ -5,7 +5,7 @@
 //! written by the same stages as any.
 
 use crate::context::{Context, Flow, Verdict, reply};
-use crate::deferral::{Deferral, Fetched, GOES_ON};
+use crate::deferral::{Deferral, Fetched, GOES_ON, To};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::reason::Reason;
 use crate::stage::{local, zone};
@@ -51,8 +51,8 @@ pub fn answer<'s>(cx: &mut Context<'s>, forward: &'s Forward) -> Flow {
 
 /// Has the answer fetched.
 fn defer(cx: &mut Context<'_>, forward: &Forward) -> Flow {
-    let (forward, name_hash) = (forward.number, cx.name.hash(0));
-    cx.worker.deferral = Deferral { forward, name_hash, is_alias: false };
+    let (to, name_hash) = (To::Forward(forward.number), cx.name.hash(0));
+    cx.worker.deferral = Deferral { to, name_hash, is_alias: false };
     Break(Verdict::Defer)
 }
 

@@ -12,7 +12,7 @@ pub use alias::alias_of;
 
 use crate::access::{Access, AccessList};
 use crate::context::{CHAIN_MAX, Context, Flow, Verdict, reply};
-use crate::deferral::Deferral;
+use crate::deferral::{Deferral, To};
 use crate::hot::Rotation;
 use crate::reason::Reason;
 use crate::stage::{forward, local};
@@ -93,7 +93,7 @@ fn must_fetch_target(cx: &mut Context<'_>) -> bool {
     let Source::Forward(forward) = &entry.source else { return false };
     cx.keep = false; // who wants no recursion, or may not have it, gets the aliases alone
     cx.worker.deferral =
-        Deferral { forward: forward.number, name_hash: name.hash(0), is_alias: true };
+        Deferral { to: To::Forward(forward.number), name_hash: name.hash(0), is_alias: true };
     cx.query.flags & flag::RD != 0 && is_allowed(cx, entry)
 }
 

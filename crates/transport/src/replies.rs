@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use zonda_engine::{Fetched, Now};
+use zonda_engine::{Fetched, Now, Outcome, Supplied};
 use zonda_netio::{ReplyBatch, UdpSocket};
 
-use super::inbox::{Deferred, Way};
+use crate::deferred::{Deferred, Way};
 use crate::responder::Responder;
 
 /// Octets of the longest reply.
@@ -32,6 +32,32 @@ impl<R: Responder> Replies<R> {
         let Deferred { query, peer, way, .. } = waiter;
         self.buffer[..query.len()].copy_from_slice(&query);
         let len = self.responder.resume(now, &peer, &mut self.buffer, query.len(), fetched);
+        self.give(way, len);
+    }
+
+    /// Answers a query with what the user's code supplied; returns it if it is deferred once more.
+    pub fn supply(
+        &mut self,
+        mut waiter: Deferred,
+        supplied: Supplied<'_>,
+        now: Now,
+    ) -> Option<Deferred> {
+        let Deferred { query, peer, .. } = &waiter;
+        let len = query.len();
+        self.buffer[..len].copy_from_slice(query);
+        match self.responder.supply(now, peer, &mut self.buffer, len, supplied) {
+            Outcome::Deferred(deferral) => {
+                waiter.deferral = deferral;
+                return Some(waiter);
+            }
+            Outcome::Reply(len) => self.give(waiter.way, len),
+            Outcome::Silence => self.give(waiter.way, 0),
+        }
+        None
+    }
+
+    /// Gives the first `len` octets of the buffer to a client.
+    fn give(&mut self, way: Way, len: usize) {
         let reply = &self.buffer[..len];
         match way {
             // It is only gone when the connection is.

@@ -1,0 +1,31 @@
+//! Why an app cannot run.
+
+use std::fmt;
+use zonda_engine::handlers::PatternError;
+use zonda_server::ServeError;
+
+/// Why an app cannot start, or had to stop.
+#[derive(Debug)]
+pub enum Error {
+    /// The pattern of a route is none.
+    Pattern(String, PatternError),
+    /// The configuration is wrong; all that is wrong with it, a line each.
+    Config(String),
+    /// The server could not start, or had to stop.
+    Serve(ServeError),
+    /// A thread could not be had.
+    Thread(std::io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pattern(pattern, error) => write!(f, "route `{pattern}`: {error}"),
+            Self::Config(errors) => f.write_str(errors),
+            Self::Serve(error) => error.fmt(f),
+            Self::Thread(error) => write!(f, "cannot start: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

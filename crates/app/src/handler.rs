@@ -1,0 +1,52 @@
+//! What code may return.
+
+use std::fmt::Display;
+use zonda_engine::handlers::Draft;
+
+/// What a handler may return: nothing, or a `Result` whose error becomes SERVFAIL and a line in the
+/// log.
+pub trait Ended {
+    /// Puts an error into the reply.
+    fn end(self, pattern: &str, reply: &mut Draft);
+}
+
+impl Ended for () {
+    fn end(self, _: &str, _: &mut Draft) {}
+}
+
+impl<E: Display> Ended for Result<(), E> {
+    fn end(self, pattern: &str, reply: &mut Draft) {
+        if let Err(error) = self {
+            fail(pattern, &error, reply);
+        }
+    }
+}
+
+/// What asynchronous code may answer with: a reply, or a `Result` with one.
+pub trait AsyncAnswer: Send {
+    /// The reply.
+    fn into_reply(self, pattern: &str) -> Draft;
+}
+
+impl AsyncAnswer for Draft {
+    fn into_reply(self, _: &str) -> Draft {
+        self
+    }
+}
+
+impl<E: Display + Send> AsyncAnswer for Result<Draft, E> {
+    fn into_reply(self, pattern: &str) -> Draft {
+        self.unwrap_or_else(|error| {
+            let mut reply = Draft::default();
+            fail(pattern, &error, &mut reply);
+            reply
+        })
+    }
+}
+
+/// Answers SERVFAIL, and logs why. The client is not told: the error may hold what is none of its
+/// business.
+fn fail(pattern: &str, error: &dyn Display, reply: &mut Draft) {
+    tracing::error!("the handler of {pattern} failed: {error}");
+    reply.fail("the code that answers for this name failed");
+}

@@ -1,0 +1,66 @@
+//! A DNS server as a library: zones, forwarding, and your own code.
+//!
+//! ```no_run
+//! use zonda::{A, App, Query, Reply};
+//!
+//! # async fn serve() -> Result<(), zonda::Error> {
+//! let mut app = App::new();
+//! app.handle("*.example.com/A", |_query: &Query, reply: &mut Reply| {
+//!     reply.answer(A::new([192, 0, 2, 1]).ttl(60));
+//! });
+//! app.zone("example.org", "example.org.zone");
+//! app.listen("127.0.0.1:5300");
+//! app.run().await
+//! # }
+//! ```
+//!
+//! A query passes, in this order, all middleware, the handler of the route that describes its name
+//! best, and the zones: those with data of their own and those that other servers are asked for.
+//! The first that answers does.
+//!
+//! # Routes
+//!
+//! | pattern | names |
+//! |---|---|
+//! | `example.org` | this one |
+//! | `*.example.org` | all below it, at any depth, but not itself |
+//! | `*` | all |
+//! | `:user.example.org` | those of one label more; [`Query::capture`]`("user")` is that label |
+//! | `example.org/A\|AAAA` | this one, for questions of these types only |
+//!
+//! `*` and `:` mean this only at the start of the first and of any label; `\*`, `\:`, `\/` and the
+//! escapes of presentation format stand for the characters themselves. Of several routes for a name
+//! and type that one is taken which describes the name best: one without `*` before one with it; of
+//! those with it, the one with most labels; one that spells a label out before one that captures
+//! it, where they differ first from the right; one that says for which types it is; the one that
+//! was added last. A name that no route has, or has for other types, is answered from the zones, as
+//! is one whose handler leaves the reply as it is.
+//!
+//! # Code in the workers, and asynchronous code
+//!
+//! [`App::handle`] takes code that runs in the thread that received the query, which it must not
+//! keep: no files, no sockets, no locks that others hold for long. A panic is answered SERVFAIL. A
+//! call that lasts a second is named in the log. [`App::handle_async`] takes code that may wait; its
+//! queries are answered SERVFAIL when they have waited for [`App::deadline`].
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod app;
+mod asynchronous;
+mod error;
+mod handler;
+mod owned;
+mod record;
+
+pub use app::{App, Running};
+pub use error::Error;
+pub use handler::{AsyncAnswer, Ended};
+pub use owned::OwnedQuery;
+pub use record::{A, Aaaa, Any, Cname, Mx, Ns, Ptr, Srv, TextError, Txt};
+#[doc(inline)]
+pub use zonda_engine::handlers::Asked as Query;
+#[doc(inline)]
+pub use zonda_engine::handlers::Draft as Reply;
+#[doc(inline)]
+pub use zonda_engine::handlers::{Middleware, PatternError, Record};
+pub use zonda_wire::{Ede, Message, Name, NameError, Rcode, Section, Type};

@@ -1,0 +1,214 @@
+//! Apps as programs hold them, asked over sockets and without.
+
+#![allow(clippy::unwrap_used)]
+
+use std::net::UdpSocket;
+use std::time::{Duration, Instant};
+use zonda::{A, App, Ede, Message, OwnedQuery, Query, Rcode, Reply, Running, Txt, Type};
+
+/// A query for a name, with an OPT record.
+fn question(name: &str, qtype: Type) -> Vec<u8> {
+    let name: zonda::Name = name.parse().unwrap();
+    let mut message = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01".to_vec();
+    message.extend_from_slice(name.as_wire());
+    message.extend_from_slice(&qtype.0.to_be_bytes());
+    message.extend_from_slice(b"\0\x01\0\0\x29\x04\xd0\0\0\0\0\0\0");
+    message
+}
+
+/// An app that listens on a free port.
+fn app() -> App {
+    let mut app = App::new();
+    app.listen("127.0.0.1:0").workers(1);
+    app
+}
+
+/// The reply to a question over UDP; nothing within half a second is silence.
+fn ask(running: &Running, name: &str, qtype: Type) -> Option<Message> {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    socket.send_to(&question(name, qtype), running.addresses()[0]).unwrap();
+    let mut buffer = [0; 4096];
+    let len = socket.recv(&mut buffer).ok()?;
+    Some(Message::parse(&buffer[..len]).unwrap())
+}
+
+/// Response code and data of a reply, as text.
+fn told(reply: Option<&Message>) -> String {
+    let Some(reply) = reply else { return "silence".into() };
+    let mut text = Rcode(reply.flags & 0xf).to_string();
+    for record in &reply.records {
+        text += &format!(" {} {} {:?}", record.owner, record.rtype, record.rdata);
+    }
+    text
+}
+
+/// Checks what is answered over UDP to each question.
+fn check(running: &Running, questions: &[(&str, Type, &str)]) {
+    for (name, qtype, expected) in questions {
+        assert_eq!(told(ask(running, name, *qtype).as_ref()), *expected, "{name} {qtype}");
+    }
+}
+
+#[test]
+fn a_handler_answers_its_names_and_leaves_others_to_the_zones() {
+    let file = std::env::temp_dir().join(format!("zonda-app-{}.zone", std::process::id()));
+    let soa = "@ 300 SOA ns hostmaster 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.53\n";
+    std::fs::write(&file, format!("{soa}a 300 A 192.0.2.9\na 300 TXT zone\n")).unwrap();
+    let mut app = app();
+    app.zone("example.org", &file);
+    app.handle("a.example.org/A", |_: &Query, reply: &mut Reply| {
+        reply.answer(A::new([192, 0, 2, 1]).ttl(60))
+    });
+    app.handle(":user.users.example.com", |query: &Query, reply: &mut Reply| {
+        reply.answer(Txt::new(query.capture("user").unwrap()))
+    });
+    let running = app.start().unwrap();
+    check(
+        &running,
+        &[
+            ("a.example.org", Type::A, "NOERROR a.example.org. A [192, 0, 2, 1]"),
+            ("a.example.org", Type::TXT, "NOERROR a.example.org. TXT [4, 122, 111, 110, 101]"),
+            ("ns.example.org", Type::A, "NOERROR ns.example.org. A [192, 0, 2, 53]"),
+            (
+                "Ann.users.example.com",
+                Type::TXT,
+                "NOERROR Ann.users.example.com. TXT [3, 97, 110, 110]",
+            ),
+            ("users.example.com", Type::TXT, "REFUSED"),
+        ],
+    );
+    running.stop().unwrap();
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn a_panic_of_a_handler_is_servfail_and_the_next_query_is_answered() {
+    let mut app = app();
+    app.handle("bad.example", |_: &Query, _: &mut Reply| -> () { panic!("a mistake") });
+    app.handle("error.example", |_: &Query, _: &mut Reply| Err::<(), _>("no database"));
+    app.handle("good.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));
+    let running = app.start().unwrap();
+    check(
+        &running,
+        &[
+            ("bad.example", Type::A, "SERVFAIL"),
+            ("error.example", Type::A, "SERVFAIL"),
+            ("good.example", Type::A, "NOERROR good.example. A [192, 0, 2, 1]"),
+        ],
+    );
+    running.stop().unwrap();
+}
+
+#[test]
+fn asynchronous_code_answers_and_its_failures_are_servfail() {
+    let mut app = app();
+    app.deadline(Duration::from_millis(200));
+    app.handle_async("slow.example", |query: OwnedQuery| async move {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let mut reply = Reply::default();
+        reply.answer(Txt::new(query.name().to_string()));
+        reply
+    });
+    app.handle_async("panics.example", |_| async { panic!("a mistake") as Reply });
+    app.handle_async("fails.example", |_| async { Err::<Reply, _>("no database") });
+    app.handle_async("late.example", |_| async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        Reply::default()
+    });
+    app.handle_async("passes.example", |_| async { Reply::default() });
+    let running = app.start().unwrap();
+    let asked = Instant::now();
+    check(
+        &running,
+        &[
+            (
+                "slow.example",
+                Type::TXT,
+                "NOERROR slow.example. TXT [13, 115, 108, 111, 119, 46, 101, 120, 97, 109, 112, 108, 101, 46]",
+            ),
+            ("panics.example", Type::A, "SERVFAIL"),
+            ("fails.example", Type::A, "SERVFAIL"),
+            ("late.example", Type::A, "SERVFAIL"),
+            ("passes.example", Type::A, "REFUSED"),
+        ],
+    );
+    assert!(asked.elapsed() < Duration::from_secs(2));
+    running.stop().unwrap();
+}
+
+#[test]
+fn more_queries_than_may_wait_are_servfail() {
+    let mut app = app();
+    app.waiting_max(2).deadline(Duration::from_secs(60));
+    app.handle_async("*.example", |_| std::future::pending::<Reply>());
+    let running = app.start().unwrap();
+    check(&running, &[("a.example", Type::A, "silence"), ("b.example", Type::A, "silence")]);
+    check(&running, &[("c.example", Type::A, "SERVFAIL")]);
+    running.stop().unwrap();
+}
+
+#[test]
+fn middleware_sees_queries_and_replies_and_may_change_them() {
+    let mut app = app();
+    app.middleware(|query: &Query, reply: &mut Reply| {
+        if query.name.label(0) == b"blocked" {
+            reply.set_error(Ede::BLOCKED, "on the list");
+            reply.nxdomain();
+        }
+        if query.name.label(0) == b"dropped" {
+            reply.silence();
+        }
+    });
+    app.after(|_: &Query, reply: &mut Reply| reply.additional(Txt::new("seen")));
+    app.handle("*.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));
+    let running = app.start().unwrap();
+    check(
+        &running,
+        &[
+            ("blocked.example", Type::A, "NXDOMAIN blocked.example. TXT [4, 115, 101, 101, 110]"),
+            ("dropped.example", Type::A, "silence"),
+            (
+                "a.example",
+                Type::A,
+                "NOERROR a.example. A [192, 0, 2, 1] a.example. TXT [4, 115, 101, 101, 110]",
+            ),
+            ("example", Type::A, "REFUSED example. TXT [4, 115, 101, 101, 110]"),
+        ],
+    );
+    let blocked = ask(&running, "blocked.example", Type::A).unwrap();
+    assert!(blocked.opt.unwrap().options.contains(&(15, b"\0\x0fon the list".to_vec())));
+    running.stop().unwrap();
+}
+
+#[test]
+fn an_app_is_asked_without_sockets() {
+    let mut app = app();
+    app.handle("sync.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));
+    app.handle_async("async.example", |query: OwnedQuery| async move {
+        let mut reply = Reply::default();
+        reply.answer(Txt::new(query.client().to_string()));
+        reply
+    });
+    let running = app.start().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let reply = running.query(&question("sync.example", Type::A)).await.unwrap();
+        let reply = Message::parse(&reply).unwrap();
+        assert_eq!(told(Some(&reply)), "NOERROR sync.example. A [192, 0, 2, 1]");
+        let client = Some("192.0.2.7:53".parse().unwrap());
+        let reply = running.query_from(&question("async.example", Type::TXT), client).await;
+        let reply = Message::parse(&reply.unwrap()).unwrap();
+        assert_eq!(&reply.records[0].rdata[1..], b"192.0.2.7:53");
+    });
+    running.stop().unwrap();
+}
+
+#[test]
+fn mistakes_are_told_when_the_app_starts() {
+    let error = |app: &mut App| app.start().err().unwrap().to_string();
+    let nothing = |_: &Query, _: &mut Reply| {};
+    assert!(error(app().handle("a.*.example", nothing)).contains("a.*.example"));
+    assert!(error(app().handle("example/BOGUS", nothing)).contains("BOGUS"));
+    assert!(error(App::new().listen("nowhere")).contains("nowhere"));
+}

@@ -1,0 +1,258 @@
+//! A reply that code puts together, record by record, in any order.
+//!
+//! Kept by who calls the code and reused, so that a reply allocates nothing once its predecessors
+//! have grown the buffers.
+
+use std::ops::Range;
+use zonda_wire::name;
+use zonda_wire::query::flag;
+use zonda_wire::{Class, Ede, Full, Owner, Rcode, Reply, Section, Type};
+
+/// Octets of all records at most: no message holds more.
+const RECORD_BYTES_MAX: usize = u16::MAX as usize;
+
+/// A reply that code puts together.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    /// Owners and data, uncompressed.
+    octets: Vec<u8>,
+    /// Where they lie, and the rest of each record.
+    records: Vec<Record>,
+    /// Whether anything was changed since it was read from a reply.
+    is_changed: bool,
+    /// What is to become of the query.
+    pub ending: Ending,
+    /// The response code.
+    pub rcode: Rcode,
+    /// Bits of the header's flags: AA, AD and TC.
+    pub flags: u16,
+    /// Response code and flags of the reply that it was read from.
+    read: (Rcode, u16),
+    /// The extended error (rfc8914); its text is [`Draft::set_error`]'s.
+    ede: Option<Ede>,
+    /// What goes with it.
+    text: String,
+}
+
+/// What code wants to become of a query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// What would become of it without the code.
+    #[default]
+    PassOn,
+    /// The draft is the reply.
+    Reply,
+    /// There is no reply.
+    Drop,
+}
+
+/// A record of a draft.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    section: Section,
+    rtype: Type,
+    ttl: u32,
+    /// Where its owner begins; its data follow.
+    start: u32,
+    /// Octets of the owner; 0 for the name asked for.
+    owner_bytes: u8,
+    /// Octets of the data.
+    rdata_bytes: u16,
+}
+
+/// A record more would make a reply longer than a message can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overfull;
+
+impl std::fmt::Display for Overfull {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a reply has at most 65,535 octets")
+    }
+}
+
+impl std::error::Error for Overfull {}
+
+impl Default for Draft {
+    /// One that passes the query on; what is added to it is authoritative.
+    fn default() -> Self {
+        Self {
+            octets: Vec::new(),
+            records: Vec::new(),
+            is_changed: false,
+            ending: Ending::PassOn,
+            rcode: Rcode::NOERROR,
+            flags: flag::AA,
+            read: (Rcode::NOERROR, 0),
+            ede: None,
+            text: String::new(),
+        }
+    }
+}
+
+impl Draft {
+    /// Makes it as new, but for its memory.
+    pub fn clear(&mut self) {
+        self.clear_records();
+        self.ending = Ending::PassOn;
+        self.rcode = Rcode::NOERROR;
+        self.flags = flag::AA;
+        self.ede = None;
+        self.text.clear();
+    }
+
+    /// Leaves all records out.
+    pub fn clear_records(&mut self) {
+        self.is_changed = true;
+        self.octets.clear();
+        self.records.clear();
+    }
+
+    /// Takes over a reply. Records that cannot be read, which we do not write, are left out.
+    pub(crate) fn read(&mut self, reply: &Reply<'_>, rcode: Rcode, flags: u16) {
+        self.clear();
+        for record in reply.records() {
+            let start = self.octets.len();
+            let owner = record.owner_into(&mut self.octets);
+            let middle = self.octets.len();
+            if owner.is_err() || record.rdata_into(&mut self.octets).is_err() {
+                self.octets.truncate(start);
+                continue;
+            }
+            // There is room: names written out make a message longer, but not all messages long.
+            let _ = self.close(record.section, (record.rtype, record.ttl), [start, middle]);
+        }
+        (self.rcode, self.flags, self.ending) = (rcode, flags, Ending::Reply);
+        self.read = (rcode, flags);
+        self.is_changed = false;
+    }
+
+    /// Whether it is no longer the reply that it was read from.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.is_changed || self.read != (self.rcode, self.flags)
+    }
+
+    /// Adds a record. `owner` is a name in uncompressed wire form, or empty for the name asked for;
+    /// `rdata` are data in uncompressed wire form that fit the type.
+    ///
+    /// # Errors
+    /// When there is no room for it in any message.
+    pub fn push(
+        &mut self,
+        section: Section,
+        owner: &[u8],
+        (rtype, ttl): (Type, u32),
+        rdata: &[u8],
+    ) -> Result<(), Overfull> {
+        self.push_with(section, owner, (rtype, ttl), |out| out.extend_from_slice(rdata))
+    }
+
+    /// As [`push`](Self::push), with data that `write` appends.
+    ///
+    /// # Errors
+    /// When there is no room for it in any message.
+    pub fn push_with(
+        &mut self,
+        section: Section,
+        owner: &[u8],
+        fixed: (Type, u32),
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), Overfull> {
+        debug_assert!(owner.is_empty() || name::wire_len(owner) == Some(owner.len()));
+        let start = self.octets.len();
+        self.octets.extend_from_slice(owner);
+        let middle = self.octets.len();
+        write(&mut self.octets);
+        self.close(section, fixed, [start, middle])
+    }
+
+    /// Notes the record whose owner and data begin at these places.
+    fn close(
+        &mut self,
+        section: Section,
+        (rtype, ttl): (Type, u32),
+        [start, middle]: [usize; 2],
+    ) -> Result<(), Overfull> {
+        self.is_changed = true;
+        let end = self.octets.len();
+        if end > RECORD_BYTES_MAX {
+            self.octets.truncate(start);
+            return Err(Overfull);
+        }
+        self.records.push(Record {
+            section,
+            rtype,
+            ttl,
+            start: start as u32,                 // at most RECORD_BYTES_MAX
+            owner_bytes: (middle - start) as u8, // at most 255
+            rdata_bytes: (end - middle) as u16,  // at most RECORD_BYTES_MAX
+        });
+        Ok(())
+    }
+
+    /// Says why there is no, or another, answer (rfc8914).
+    pub fn set_error(&mut self, code: Ede, text: &str) {
+        self.is_changed = true;
+        self.ede = Some(code);
+        self.text.clear();
+        self.text.push_str(text);
+    }
+
+    /// The extended error and its text.
+    #[must_use]
+    pub fn error(&self) -> Option<(Ede, &str)> {
+        self.ede.map(|code| (code, &*self.text))
+    }
+
+    /// The records: section, owner (empty for the name asked for), type, TTL, data.
+    pub fn records(&self) -> impl Iterator<Item = (Section, &[u8], Type, u32, &[u8])> {
+        self.records.iter().map(|record| {
+            let (owner, rdata) = record.places();
+            let Record { section, rtype, ttl, .. } = *record;
+            (section, &self.octets[owner], rtype, ttl, &self.octets[rdata])
+        })
+    }
+
+    /// Keeps those records only for which `keep` is true; it is given their section, type and data.
+    pub fn retain(&mut self, mut keep: impl FnMut(Section, Type, &[u8]) -> bool) {
+        self.is_changed = true;
+        let octets = &self.octets;
+        self.records
+            .retain(|record| keep(record.section, record.rtype, &octets[record.places().1]));
+    }
+
+    /// Writes the records, the sections in their order. What does not fit of the additional section
+    /// is left out.
+    ///
+    /// # Errors
+    /// When the others do not fit; the reply then is as it was.
+    pub fn write(&self, reply: &mut Reply<'_>) -> Result<(), Full> {
+        let mark = reply.mark();
+        for wanted in [Section::Answer, Section::Authority, Section::Additional] {
+            for record in self.records.iter().filter(|record| record.section == wanted) {
+                let (owner, rdata) = record.places();
+                let owner = match record.owner_bytes {
+                    0 => Owner::Question { skip: 0 },
+                    _ => Owner::Name(&self.octets[owner]),
+                };
+                let fixed = (record.rtype, Class::IN, record.ttl);
+                match reply.record(wanted, owner, fixed, &self.octets[rdata]) {
+                    Err(Full) if wanted != Section::Additional => {
+                        reply.rewind(mark);
+                        return Err(Full);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Record {
+    /// Where owner and data lie.
+    fn places(&self) -> (Range<usize>, Range<usize>) {
+        let start = self.start as usize;
+        let middle = start + usize::from(self.owner_bytes);
+        (start..middle, middle..middle + usize::from(self.rdata_bytes))
+    }
+}

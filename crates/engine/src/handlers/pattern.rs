@@ -1,0 +1,271 @@
+//! Patterns of names and types, as programs write them.
+//!
+//! | pattern | names |
+//! |---|---|
+//! | `example.org` | this one |
+//! | `*.example.org` | all below it, at any depth, but not itself |
+//! | `*` | all |
+//! | `:user.example.org` | those of one label more; the label can be asked for as `user` |
+//! | `example.org/A\|AAAA` | this one, for questions of these types only |
+//!
+//! `*` and `:` mean this only at the start of the first and of any label; `\*`, `\:`, `\/` and the
+//! escapes of presentation format (rfc1035#5.1) stand for the octets themselves.
+
+use std::fmt;
+use std::str::FromStr;
+use zonda_wire::name::{self, NameError};
+use zonda_wire::{Name, Type};
+use zonda_zone::LookupName;
+
+/// A pattern of names and types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// As it was written.
+    text: Box<str>,
+    /// Whether it begins with `*`.
+    is_open: bool,
+    /// The labels behind that, the first one first.
+    labels: Box<[Label]>,
+    /// The types; empty for all.
+    types: Box<[Type]>,
+}
+
+/// A label of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Label {
+    /// This one, in lower case and without its length.
+    Literal(Box<[u8]>),
+    /// Any, to be asked for under a name.
+    Capture(Box<str>),
+}
+
+/// Why a text is no pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatternError {
+    /// The labels make no name.
+    Name(NameError),
+    /// A label that is not the first is `*`.
+    Star,
+    /// What follows a `:` is no word of letters, digits, `-` and `_`.
+    Capture(String),
+    /// Two labels are captured under one name.
+    CapturedTwice(String),
+    /// What follows the `/` is no type.
+    Type(String),
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(error) => error.fmt(f),
+            Self::Star => f.write_str(
+                "`*` stands for labels only at the start of a pattern; write `\\*` for the label",
+            ),
+            Self::Capture(word) => write!(
+                f,
+                "`:{word}` captures a label under a name of letters, digits, `-` and `_`; write \
+                 `\\:` for the character"
+            ),
+            Self::CapturedTwice(word) => write!(f, "two labels are captured as `:{word}`"),
+            Self::Type(text) => write!(
+                f,
+                "`{text}` is no record type, as `/A|AAAA` has them; write `\\/` for the character"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PatternError {}
+
+impl FromStr for Pattern {
+    type Err = PatternError;
+
+    fn from_str(text: &str) -> Result<Self, PatternError> {
+        let (names, types) = match find_plain(text, '/') {
+            Some(at) => (&text[..at], types(&text[at + 1..])?),
+            None => (text, Vec::new()),
+        };
+        let (is_open, names) = match names {
+            "*" | "*." => (true, "."),
+            _ => names.strip_prefix("*.").map_or((false, names), |below| (true, below)),
+        };
+        let labels = labels(names)?;
+        Ok(Self { text: text.into(), is_open, labels: labels.into(), types: types.into() })
+    }
+}
+
+/// Where the character `wanted` stands without a backslash in front of it.
+fn find_plain(text: &str, wanted: char) -> Option<usize> {
+    let mut is_escaped = false;
+    text.char_indices().find_map(|(at, character)| {
+        let found = character == wanted && !is_escaped;
+        is_escaped = character == '\\' && !is_escaped;
+        found.then_some(at)
+    })
+}
+
+/// The types of a filter.
+fn types(text: &str) -> Result<Vec<Type>, PatternError> {
+    let known = |text: &str| {
+        let text = text.trim();
+        let upper = text.to_ascii_uppercase();
+        upper.parse().map_err(|_| PatternError::Type(text.to_owned()))
+    };
+    text.split('|').map(known).collect()
+}
+
+/// The labels of a pattern without its `*`.
+fn labels(text: &str) -> Result<Vec<Label>, PatternError> {
+    let mut rest = text.strip_suffix('.').filter(|head| !ends_in_escape(head)).unwrap_or(text);
+    let mut labels = Vec::new();
+    let mut wire = Vec::new(); // with captures of one octet, the shortest name that can match
+    while !rest.is_empty() {
+        let end = find_plain(rest, '.').unwrap_or(rest.len());
+        let label = label(&rest[..end])?;
+        match &label {
+            Label::Literal(octets) => {
+                wire.push(octets.len() as u8); // at most 63
+                wire.extend_from_slice(octets);
+            }
+            Label::Capture(word) => {
+                let same = |other: &Label| matches!(other, Label::Capture(it) if it == word);
+                if labels.iter().any(same) {
+                    return Err(PatternError::CapturedTwice(word.to_string()));
+                }
+                wire.extend_from_slice(b"\x01:");
+            }
+        }
+        labels.push(label);
+        let Some(tail) = rest.get(end + 1..) else { break };
+        rest = tail;
+        if rest.is_empty() {
+            return Err(PatternError::Name(NameError::EmptyLabel));
+        }
+    }
+    if text.is_empty() {
+        return Err(PatternError::Name(NameError::EmptyLabel));
+    }
+    wire.push(0);
+    match name::wire_len(&wire) {
+        Some(_) => Ok(labels),
+        None => Err(PatternError::Name(NameError::TooLong)),
+    }
+}
+
+/// Whether a text ends with a backslash that escapes what comes next.
+fn ends_in_escape(text: &str) -> bool {
+    text.bytes().rev().take_while(|&octet| octet == b'\\').count() % 2 == 1
+}
+
+/// One label.
+fn label(text: &str) -> Result<Label, PatternError> {
+    if let Some(word) = text.strip_prefix(':') {
+        let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
+        return match !word.is_empty() && word.bytes().all(is_plain) {
+            true => Ok(Label::Capture(word.into())),
+            false => Err(PatternError::Capture(word.to_owned())),
+        };
+    }
+    if text == "*" {
+        return Err(PatternError::Star);
+    }
+    if text.is_empty() {
+        return Err(PatternError::Name(NameError::EmptyLabel));
+    }
+    let name = Name::parse(text.as_bytes(), &[0]).map_err(PatternError::Name)?.to_lowercase();
+    let octets = name::labels(name.as_wire()).next().unwrap_or_default();
+    Ok(Label::Literal(octets.into()))
+}
+
+impl Pattern {
+    /// As it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it takes a type.
+    #[inline]
+    #[must_use]
+    pub fn takes(&self, qtype: Type) -> bool {
+        self.types.is_empty() || self.types.contains(&qtype)
+    }
+
+    /// Whether it matches a name.
+    #[must_use]
+    pub fn matches(&self, name: &LookupName) -> bool {
+        let (count, own) = (name.label_count(), self.labels.len());
+        let fits = if self.is_open { count > own || own == 0 } else { count == own };
+        fits && self.labels.iter().enumerate().all(|(place, label)| match label {
+            Label::Literal(octets) => name.label(count - own + place) == &**octets,
+            Label::Capture(_) => true,
+        })
+    }
+
+    /// The labels of a name that it matches which were captured, in lower case, and under which
+    /// names.
+    pub fn captures<'n>(
+        &'n self,
+        name: &'n LookupName,
+    ) -> impl Iterator<Item = (&'n str, &'n [u8])> {
+        let first = name.label_count().saturating_sub(self.labels.len());
+        let captured = move |(place, label): (usize, &'n Label)| match label {
+            Label::Literal(_) => None,
+            Label::Capture(word) => Some((&**word, name.label(first + place))),
+        };
+        self.labels.iter().enumerate().filter_map(captured)
+    }
+
+    /// The label, in lower case, of a name in wire form that it matches which was captured under
+    /// `word`.
+    #[must_use]
+    pub fn captured_label(&self, name: &[u8], word: &str) -> Option<Vec<u8>> {
+        let is_it = |label: &Label| matches!(label, Label::Capture(it) if &**it == word);
+        let place = self.labels.iter().position(is_it)?;
+        let first = name::labels(name).count().checked_sub(self.labels.len())?;
+        name::labels(name).nth(first + place).map(<[u8]>::to_ascii_lowercase)
+    }
+
+    /// The name made of the labels behind its last capture, in which all that match it end.
+    #[must_use]
+    pub fn literal_suffix(&self) -> Name {
+        let mut wire = Vec::new();
+        let is_capture = |label: &Label| matches!(label, Label::Capture(_));
+        let first = self.labels.iter().rposition(is_capture).map_or(0, |place| place + 1);
+        for label in &self.labels[first..] {
+            if let Label::Literal(octets) = label {
+                wire.push(octets.len() as u8); // at most 63
+                wire.extend_from_slice(octets);
+            }
+        }
+        wire.push(0);
+        Name::from_wire(&wire).expect("a part of a name is a name")
+    }
+
+    /// Whether it matches one name alone.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        !self.is_open && self.labels.iter().all(|label| matches!(label, Label::Literal(_)))
+    }
+
+    /// By what the best of several that match is told: the greatest is.
+    pub(super) fn rank(&self) -> Rank {
+        let labels = if self.is_open { self.labels.len() as u8 } else { u8::MAX };
+        let from_the_right = self.labels.iter().rev().enumerate();
+        let literals = from_the_right
+            .filter(|(_, label)| matches!(label, Label::Literal(_)))
+            .fold(0, |literals, (place, _)| literals | 1 << (127 - place));
+        Rank { labels, literals, has_types: !self.types.is_empty() }
+    }
+}
+
+/// How close a pattern describes the names that it matches; what stands first decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rank {
+    /// How many labels it spells out or captures; without `*` all.
+    labels: u8,
+    /// Which of them it spells out, the last one in the highest bit.
+    literals: u128,
+    /// Whether it says which types it is for.
+    has_types: bool,
+}

@@ -1,0 +1,309 @@
+//! Which code answers for a name.
+//!
+//! Routes lie over the zones: a name that none of them has, or has for another type, is answered
+//! from the zone that holds it.
+//!
+//! Of several routes for a name and type that one is taken which describes the name best:
+//! 1. one without `*` before one with it; of those with it, the one with most labels;
+//! 2. one that spells a label out before one that captures it, where they differ first from the
+//!    right;
+//! 3. one that says for which types it is;
+//! 4. the one that was added last.
+//!
+//! # Invariants
+//! - Routes never change: other ones are another snapshot's.
+//! - A look-up takes one probe for each number of labels that some pattern's last, literal part
+//!   has, and one comparison for each pattern that shares that part.
+
+use super::pattern::{Pattern, Rank};
+use zonda_wire::{Name, Type};
+use zonda_zone::snapshot::Slots;
+use zonda_zone::{HashSeed, LookupName};
+
+/// Patterns of names, each with what answers for them.
+pub struct Routes<H> {
+    routes: Vec<Route<H>>,
+    /// Places of [`Routes::suffixes`] by the hash of their name.
+    slots: Slots,
+    suffixes: Vec<Suffix>,
+    /// Bit *n*: there is a suffix of *n* labels.
+    depths: u128,
+}
+
+/// A pattern and what answers for it.
+#[derive(Clone)]
+pub struct Route<H> {
+    /// The names.
+    pub pattern: Pattern,
+    /// What answers.
+    pub handler: H,
+}
+
+/// The last labels of patterns, behind their `*` and captures.
+struct Suffix {
+    /// The labels, in lower case.
+    name: Name,
+    /// The patterns that are just this name, by falling rank.
+    exact: Vec<Ranked>,
+    /// The others, by falling rank.
+    open: Vec<Ranked>,
+}
+
+/// A route in the order in which they are tried.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ranked {
+    rank: Rank,
+    /// Its place; the later one of two equals wins.
+    place: usize,
+}
+
+impl<H> Routes<H> {
+    /// Routes in the order in which they were added, for names that are hashed with `seed`.
+    #[must_use]
+    pub fn new(routes: Vec<Route<H>>, seed: HashSeed) -> Self {
+        let mut suffixes: Vec<Suffix> = Vec::new();
+        for (place, Route { pattern, .. }) in routes.iter().enumerate() {
+            let name = pattern.literal_suffix();
+            let known = suffixes.iter().position(|suffix| suffix.name == name);
+            let known = known.unwrap_or_else(|| {
+                suffixes.push(Suffix { name, exact: Vec::new(), open: Vec::new() });
+                suffixes.len() - 1
+            });
+            let Suffix { exact, open, .. } = &mut suffixes[known];
+            let tried = if pattern.is_exact() { exact } else { open };
+            tried.push(Ranked { rank: pattern.rank(), place });
+        }
+        let (mut depths, mut hashes) = (0, Vec::with_capacity(suffixes.len()));
+        for suffix in &mut suffixes {
+            suffix.exact.sort_unstable_by(|a, b| b.cmp(a));
+            suffix.open.sort_unstable_by(|a, b| b.cmp(a));
+            let name = LookupName::new(suffix.name.as_wire(), seed);
+            depths |= 1 << name.label_count();
+            hashes.push(name.hash(0));
+        }
+        let slots = Slots::with_all(suffixes.len(), hashes.into_iter().zip(0..));
+        Self { routes, slots, suffixes, depths }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.routes.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.routes.is_empty()
+    }
+
+    /// All of them, in the order in which they were added.
+    #[must_use]
+    pub fn as_slice(&self) -> &[Route<H>] {
+        &self.routes
+    }
+
+    /// The route for a name and type, and its place.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, name: &LookupName, qtype: Type) -> Option<(usize, &Route<H>)> {
+        let count = name.label_count();
+        let mut depths = self.depths & (u128::MAX >> (127 - count));
+        let mut best: Option<Ranked> = None;
+        while depths != 0 {
+            let labels = 127 - depths.leading_zeros() as usize;
+            depths &= !(1 << labels);
+            let Some(suffix) = self.suffix(name, count - labels) else { continue };
+            if labels == count {
+                let exact = suffix.exact.iter().find(|route| self.takes(route, qtype));
+                if let Some(route) = exact {
+                    return Some((route.place, &self.routes[route.place]));
+                }
+            }
+            let matches = |route: &&Ranked| {
+                self.takes(route, qtype) && self.routes[route.place].pattern.matches(name)
+            };
+            best = best.max(suffix.open.iter().find(matches).copied());
+        }
+        best.map(|route| (route.place, &self.routes[route.place]))
+    }
+
+    /// Whether a route is for a type.
+    fn takes(&self, route: &Ranked, qtype: Type) -> bool {
+        self.routes[route.place].pattern.takes(qtype)
+    }
+
+    /// The suffix that is the part of a name from label `label` on.
+    fn suffix(&self, name: &LookupName, label: usize) -> Option<&Suffix> {
+        let octets = name.suffix(label);
+        let is_it = |place: u32| self.suffixes[place as usize].name.as_wire() == octets;
+        let place = self.slots.find(name.hash(label), is_it)?;
+        Some(&self.suffixes[place as usize])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::handlers::PatternError;
+    use zonda_wire::NameError;
+
+    const SEED: HashSeed = HashSeed(3);
+
+    /// The pattern that is found for a question, with what it captured.
+    fn found(patterns: &[&str], name: &str, qtype: &str) -> String {
+        let route = |text: &&str| Route { pattern: text.parse().unwrap(), handler: () };
+        let routes = Routes::new(patterns.iter().map(route).collect(), SEED);
+        let name = LookupName::new(name.parse::<Name>().unwrap().as_wire(), SEED);
+        let Some((_, route)) = routes.find(&name, qtype.parse().unwrap()) else {
+            return "-".into();
+        };
+        let mut text = route.pattern.as_str().to_owned();
+        for (word, label) in route.pattern.captures(&name) {
+            text += &format!(" {word}={}", String::from_utf8_lossy(label));
+        }
+        text
+    }
+
+    /// Checks which of `patterns` each question finds.
+    fn check(patterns: &[&str], questions: &[(&str, &str, &str)]) {
+        for (name, qtype, expected) in questions {
+            assert_eq!(found(patterns, name, qtype), *expected, "{name} {qtype}, of {patterns:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_is_matched_in_any_case() {
+        check(
+            &["Example.ORG"],
+            &[
+                ("example.org", "A", "Example.ORG"),
+                ("EXAMPLE.org", "TXT", "Example.ORG"),
+                ("www.example.org", "A", "-"),
+                ("org", "A", "-"),
+                (".", "A", "-"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_star_has_all_names_below_at_any_depth_but_not_the_name() {
+        check(
+            &["*.example.org"],
+            &[
+                ("a.example.org", "A", "*.example.org"),
+                ("c.b.a.example.org", "A", "*.example.org"),
+                ("example.org", "A", "-"),
+                ("aexample.org", "A", "-"),
+            ],
+        );
+        check(&["*"], &[("a.b", "A", "*"), (".", "NS", "*")]);
+        check(&["."], &[("a", "A", "-"), (".", "NS", ".")]);
+    }
+
+    #[test]
+    fn a_capture_has_names_of_just_one_label_in_its_place() {
+        let patterns = [":user.:team.example.org"];
+        check(
+            &patterns,
+            &[
+                ("Ann.red.example.org", "A", ":user.:team.example.org user=ann team=red"),
+                ("red.example.org", "A", "-"),
+                ("x.ann.red.example.org", "A", "-"),
+            ],
+        );
+        check(
+            &["*.:user.example.org"],
+            &[
+                ("ann.example.org", "A", "-"),
+                ("a.b.ann.example.org", "A", "*.:user.example.org user=ann"),
+            ],
+        );
+    }
+
+    #[test]
+    fn the_pattern_that_describes_a_name_best_wins_in_whatever_order_they_were_added() {
+        let mut patterns = vec![
+            "*",
+            "*.example.org",
+            "*.b.example.org",
+            ":x.b.example.org",
+            "a.:y.example.org",
+            "a.b.example.org",
+        ];
+        for _ in 0..2 {
+            check(
+                &patterns,
+                &[
+                    ("a.b.example.org", "A", "a.b.example.org"),
+                    ("c.b.example.org", "A", ":x.b.example.org x=c"),
+                    ("a.c.example.org", "A", "a.:y.example.org y=c"),
+                    ("d.c.b.example.org", "A", "*.b.example.org"),
+                    ("d.c.example.org", "A", "*.example.org"),
+                    ("example.org", "A", "*"),
+                ],
+            );
+            patterns.reverse();
+        }
+        let both = [":x.b.example.org", "a.:y.example.org"];
+        check(&both, &[("a.b.example.org", "A", ":x.b.example.org x=a")]);
+    }
+
+    #[test]
+    fn a_route_is_not_asked_for_other_types_than_its_own() {
+        let patterns =
+            ["a.example.org/a|AAAA", "*.example.org/TXT", "*/TYPE65280", "a.example.org"];
+        check(
+            &patterns,
+            &[
+                ("a.example.org", "AAAA", "a.example.org/a|AAAA"),
+                ("a.example.org", "MX", "a.example.org"),
+                ("b.example.org", "A", "-"),
+                ("b.example.org", "TXT", "*.example.org/TXT"),
+                ("b.example.org", "TYPE65280", "*/TYPE65280"),
+            ],
+        );
+        check(&["*.example.org/TXT", "*/A"], &[("b.example.org", "A", "*/A")]);
+    }
+
+    #[test]
+    fn what_was_added_last_replaces_what_was_added_before() {
+        let route = |text: &str, handler| Route { pattern: text.parse().unwrap(), handler };
+        let routes = Routes::new(vec![route("*.org/A", 1), route("*.org/A|MX", 2)], SEED);
+        let name = LookupName::new(b"\x01a\x03org\0", SEED);
+        assert_eq!(routes.find(&name, Type::A).map(|(_, route)| route.handler), Some(2));
+    }
+
+    #[test]
+    fn escaped_characters_stand_for_themselves() {
+        check(
+            &[r"\*.example.org", r"\:a.example.org", r"a\/b.example.org/A", r"a\.b.example.org"],
+            &[
+                (r"\*.example.org", "A", r"\*.example.org"),
+                ("x.example.org", "A", "-"),
+                (":a.example.org", "A", r"\:a.example.org"),
+                ("a/b.example.org", "A", r"a\/b.example.org/A"),
+                (r"a\.b.example.org", "A", r"a\.b.example.org"),
+                ("a.b.example.org", "A", "-"),
+            ],
+        );
+        check(&[r"a\*.:b.example.org"], &[("a*.c.example.org", "A", r"a\*.:b.example.org b=c")]);
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused_with_what_to_write() {
+        let error = |text: &str| text.parse::<Pattern>().unwrap_err().to_string();
+        assert!(error("a.*.example.org").contains(r"`\*`"), "{}", error("a.*.example.org"));
+        assert!(error(":.example.org").contains(r"`\:`"));
+        assert!(error(":a b.example.org").contains(":a b"));
+        assert!(error(":a.:a.example.org").contains("`:a`"));
+        assert!(error("example.org/A|BOGUS").contains("`BOGUS`"));
+        assert!(error("example.org/").contains("type"));
+        for text in ["", "a..b", ".a", "a..", &format!("{}.org", "a".repeat(64)), "/A", "*..org"] {
+            assert!(matches!(text.parse::<Pattern>(), Err(PatternError::Name(_))), "{text}");
+        }
+        let long = ":x.".to_owned() + &format!("{}.", "a".repeat(63)).repeat(4);
+        assert_eq!(long.parse::<Pattern>(), Err(PatternError::Name(NameError::TooLong)));
+    }
+}

@@ -1,0 +1,52 @@
+//! What a worker is calling at the moment, for whoever watches it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What a worker is calling at the moment.
+///
+/// Written by the worker alone, with two stores a call: who watches it looks now and then, and a
+/// call that is still there was long.
+#[derive(Debug, Default)]
+pub struct Watch {
+    /// The number of the call, 48 bits, above the handler's place plus one; the latter is 0 between
+    /// calls.
+    state: AtomicU64,
+}
+
+/// Bits of the handler's place.
+const PLACE_BITS: u32 = 16;
+
+/// One call, as it is seen from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Tells it from all other calls of the worker.
+    pub number: u64,
+    /// The place of the route; places above 65,534 are not told apart.
+    pub route: usize,
+}
+
+impl Watch {
+    /// Notes that the code of a route is called.
+    #[inline]
+    pub(crate) fn begin(&self, route: usize) {
+        let number = (self.state.load(Ordering::Relaxed) >> PLACE_BITS).wrapping_add(1);
+        let place = (route as u64 + 1).min((1 << PLACE_BITS) - 1);
+        self.state.store(number << PLACE_BITS | place, Ordering::Relaxed);
+    }
+
+    /// Notes that it has returned.
+    #[inline]
+    pub(crate) fn end(&self) {
+        let state = self.state.load(Ordering::Relaxed);
+        self.state.store(state >> PLACE_BITS << PLACE_BITS, Ordering::Relaxed);
+    }
+
+    /// The call that has not returned.
+    #[must_use]
+    pub fn call(&self) -> Option<Call> {
+        let state = self.state.load(Ordering::Relaxed);
+        let place = state & ((1 << PLACE_BITS) - 1);
+        let route = usize::try_from(place.checked_sub(1)?).ok()?;
+        Some(Call { number: state >> PLACE_BITS, route })
+    }
+}

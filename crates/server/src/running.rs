@@ -1,0 +1,93 @@
+//! A server in a thread of its own, for programs that hold one.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+
+use crate::control::Control;
+use crate::program::{Code, OwnReply};
+use crate::run::{Options, ServeError, Signals, run};
+
+/// A running server. Dropping it leaves the server running until the process ends.
+pub struct Server {
+    control: Arc<Control>,
+    thread: JoinHandle<Result<(), ServeError>>,
+}
+
+impl Server {
+    /// Starts a server, which then answers; signals are left to the process.
+    ///
+    /// # Errors
+    /// When it cannot start.
+    pub fn start(options: Options) -> Result<Self, ServeError> {
+        let (ready, started) = mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new().name("zonda".to_owned()).spawn(move || {
+            run(options, Signals::Ignored, move |control| {
+                let _ = ready.send(Arc::clone(control)); // gone only if the caller panicked
+            })
+        });
+        let thread = thread.map_err(ServeError::Start)?;
+        match started.recv() {
+            Ok(control) => Ok(Self { control, thread }),
+            Err(_) => match thread.join() {
+                Ok(Err(error)) => Err(error),
+                Ok(Ok(())) | Err(_) => Err(ServeError::Worker("zonda".to_owned())),
+            },
+        }
+    }
+
+    /// The addresses that are answered on, in the order of the configuration.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.control.addresses()
+    }
+
+    /// Answers a query in wire form as if a client at `address`, or one on this machine, had asked
+    /// over TCP.
+    #[must_use]
+    pub fn query(&self, query: &[u8], address: Option<SocketAddr>) -> OwnReply {
+        self.control.own_queries.ask(query, address)
+    }
+
+    /// Puts other code into force, from the next batch of queries on. The runtimes stay.
+    pub fn set_code(&self, code: Code) {
+        self.control.publisher().set_code(code);
+    }
+
+    /// Reads the configuration and all changed zones anew.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration; the former one stays in force.
+    pub fn reload(&self) -> Result<(), String> {
+        self.control.reload().map(drop)
+    }
+
+    /// Whether it has stopped, because it was asked to or had to.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// Asks it to stop, which [`wait`](Self::wait) waits for.
+    pub fn request_stop(&self) {
+        self.control.stop();
+    }
+
+    /// Waits until it has stopped.
+    ///
+    /// # Errors
+    /// When it had to.
+    pub fn wait(self) -> Result<(), ServeError> {
+        self.thread.join().unwrap_or_else(|_| Err(ServeError::Worker("zonda".to_owned())))
+    }
+
+    /// Answers what was received, and stops.
+    ///
+    /// # Errors
+    /// When it had stopped before, because it had to.
+    pub fn stop(self) -> Result<(), ServeError> {
+        self.request_stop();
+        self.wait()
+    }
+}

@@ -1,0 +1,51 @@
+//! Replies to queries that the user's code has answered.
+
+use std::sync::Arc;
+
+use zonda_engine::Supplied;
+
+use super::runtime::Runtime;
+use super::waiting::Ticket;
+use crate::clock::Clock;
+use crate::deferred::{Deferrals, Deferred};
+use crate::replies::Replies;
+use crate::responder::Responder;
+
+/// Writes and sends replies. One for each thread that has any.
+pub struct Answerer<R> {
+    replies: Replies<R>,
+    clock: Clock,
+    /// Where queries go that the code leaves to other servers.
+    deferrals: Deferrals,
+    /// Those of them that were not handed over yet.
+    passed_on: Vec<Deferred>,
+}
+
+impl<R: Responder> Answerer<R> {
+    /// One that has `responder` write replies.
+    pub fn new(responder: R, clock: Clock, deferrals: Deferrals) -> Self {
+        Self { replies: Replies::new(responder), clock, deferrals, passed_on: Vec::new() }
+    }
+
+    /// Answers a query of a runtime with what code supplied, unless it waits no longer. The reply
+    /// leaves with the next [`send`](Self::send).
+    pub fn answer(&mut self, runtime: &Arc<Runtime>, ticket: Ticket, supplied: Supplied<'_>) {
+        if let Some(query) = runtime.finish(ticket) {
+            self.supply(query, supplied);
+        }
+    }
+
+    /// Answers a query that was taken out.
+    pub(super) fn supply(&mut self, query: Deferred, supplied: Supplied<'_>) {
+        let now = self.clock.now();
+        self.passed_on.extend(self.replies.supply(query, supplied, now));
+    }
+
+    /// Sends all replies.
+    pub fn send(&mut self) {
+        self.replies.send();
+        if !self.passed_on.is_empty() {
+            self.deferrals.submit(&mut self.passed_on);
+        }
+    }
+}

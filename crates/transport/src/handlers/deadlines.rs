@@ -1,0 +1,85 @@
+//! The thread that answers what the user's code does not answer in time.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use zonda_engine::handlers::Call;
+use zonda_engine::{Reason, Supplied};
+
+use super::answerer::Answerer;
+use super::runtime::Runtime;
+use crate::responder::Responder;
+
+/// How often it looks. Deadlines are seconds, and a client waits as long as that.
+const INTERVAL: Duration = Duration::from_millis(50);
+
+/// The running thread.
+pub struct Deadlines {
+    stop: Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// Looks, each time the thread does, at what else may take too long.
+pub type Watchdog = Box<dyn FnMut() + Send>;
+
+impl Deadlines {
+    /// Starts the thread. `watchdog` is called as often as it looks for late queries.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn start<R: Responder>(
+        runtimes: Arc<[Arc<Runtime>]>,
+        mut answerer: Answerer<R>,
+        mut watchdog: Watchdog,
+    ) -> io::Result<Self> {
+        let (stop, stopped): (_, Receiver<()>) = channel();
+        let thread = thread::Builder::new().name("deadlines".to_owned()).spawn(move || {
+            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                for runtime in &*runtimes {
+                    while let Some(query) = runtime.take_late() {
+                        answerer.supply(query, Supplied::Failed(Reason::HandlerTimeout));
+                    }
+                }
+                answerer.send();
+                watchdog();
+            }
+        })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Ends the thread.
+    pub fn stop(self) {
+        drop(self.stop);
+        let _ = self.thread.join(); // it only panics where a reply cannot be written
+    }
+}
+
+/// Tells calls of code in workers that take too long, each once.
+#[derive(Default)]
+pub struct LongCalls {
+    /// The calls that were there at the last look, by worker, and how many looks they have lasted.
+    seen: Vec<(Option<Call>, u32)>,
+}
+
+impl LongCalls {
+    /// Looks at the calls of all workers; returns the places of the routes of those that have now
+    /// lasted for `looks` looks.
+    pub fn look(&mut self, calls: impl Iterator<Item = Option<Call>>, looks: u32) -> Vec<usize> {
+        let mut long = Vec::new();
+        for (worker, call) in calls.enumerate() {
+            if self.seen.len() <= worker {
+                self.seen.push((None, 0));
+            }
+            let (seen, lasted) = &mut self.seen[worker];
+            *lasted = if call.is_some() && *seen == call { *lasted + 1 } else { 0 };
+            *seen = call;
+            if let Some(call) = call.filter(|_| *lasted == looks) {
+                long.push(call.route);
+            }
+        }
+        long
+    }
+}

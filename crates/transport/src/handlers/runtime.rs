@@ -1,0 +1,121 @@
+//! The queries that wait for one runtime of the user's code.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use zonda_engine::To;
+
+use super::waiting::{Ticket, Waiting};
+use crate::clock::Clock;
+use crate::counter::SharedCounter;
+use crate::deferred::Deferred;
+
+/// How a runtime is used.
+pub struct RuntimeConfig {
+    /// Most queries that wait for it; more are answered SERVFAIL.
+    pub waiting_max: usize,
+    /// How long one may wait, nanoseconds.
+    pub patience_nanos: u64,
+    /// Tells it that queries wait where there were none. Called by workers: must not block.
+    pub wake: Box<dyn Fn() + Send + Sync>,
+}
+
+/// What became of the queries of a runtime.
+#[derive(Debug, Default)]
+pub struct RuntimeCounters {
+    /// Queries handed over.
+    pub queries: SharedCounter,
+    /// Queries for which there was no room.
+    pub refused: SharedCounter,
+    /// Queries that it did not answer in time.
+    pub late: SharedCounter,
+    /// Answers to queries that waited no longer.
+    pub in_vain: SharedCounter,
+}
+
+/// The queries that wait for one runtime of the user's code: a thread of JavaScript or Python, or
+/// tasks.
+pub struct Runtime {
+    waiting: Mutex<Waiting>,
+    config: RuntimeConfig,
+    clock: Clock,
+    /// See [`RuntimeCounters`].
+    pub counters: RuntimeCounters,
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime").field("counters", &self.counters).finish_non_exhaustive()
+    }
+}
+
+impl Runtime {
+    /// One for which nothing waits.
+    #[must_use]
+    pub fn new(config: RuntimeConfig, clock: Clock) -> Self {
+        Self { waiting: Mutex::default(), config, clock, counters: RuntimeCounters::default() }
+    }
+
+    /// Adds queries, and those for which there is no room to `refused`.
+    pub(crate) fn put(
+        &self,
+        mut queries: impl Iterator<Item = Deferred>,
+        refused: &mut Vec<Deferred>,
+    ) {
+        let Some(first) = queries.next() else { return };
+        let deadline = self.clock.monotonic_nanos().saturating_add(self.config.patience_nanos);
+        let refused_before = refused.len();
+        let mut waiting = self.waiting();
+        let was_idle = !waiting.has_fresh();
+        let mut added = 0;
+        for query in std::iter::once(first).chain(queries) {
+            if waiting.len() < self.config.waiting_max {
+                waiting.add(query, deadline);
+                added += 1;
+            } else {
+                refused.push(query);
+            }
+        }
+        drop(waiting);
+        self.counters.queries.add(added);
+        self.counters.refused.add((refused.len() - refused_before) as u64);
+        if was_idle && added > 0 {
+            (self.config.wake)();
+        }
+    }
+
+    /// Shows `see` up to `count_max` queries that it has not seen yet, each with the handler that
+    /// it is for; returns whether there are more. They wait on, to be answered by their tickets.
+    pub fn take(&self, count_max: usize, mut see: impl FnMut(Ticket, u32, &Deferred)) -> bool {
+        let mut waiting = self.waiting();
+        for _ in 0..count_max {
+            let Some((ticket, query)) = waiting.next_fresh() else { return false };
+            if let To::Code(elsewhere) = query.deferral.to {
+                see(ticket, elsewhere.handler, query);
+            }
+        }
+        waiting.has_fresh()
+    }
+
+    /// Takes out a query that is about to be answered, if it still waits.
+    pub(super) fn finish(&self, ticket: Ticket) -> Option<Deferred> {
+        let query = self.waiting().take(ticket);
+        if query.is_none() {
+            self.counters.in_vain.add(1);
+        }
+        query
+    }
+
+    /// Takes out a query that has waited too long.
+    pub(super) fn take_late(&self) -> Option<Deferred> {
+        let query = self.waiting().take_late(self.clock.monotonic_nanos())?;
+        self.counters.late.add(1);
+        Some(query)
+    }
+
+    /// The queries, for a moment.
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        // The lists are whole after every call, also if one that sees queries panics.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

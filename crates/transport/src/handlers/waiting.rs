@@ -1,0 +1,108 @@
+//! What waits for the user's code, in the order in which it came.
+
+use std::collections::VecDeque;
+
+use crate::deferred::Deferred;
+
+/// Stands for a query that waits. Never the same for two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket(pub u64);
+
+impl Ticket {
+    /// Of the slot that has been used so many times.
+    fn new(slot: u32, uses: u32) -> Self {
+        Self(u64::from(uses) << 32 | u64::from(slot))
+    }
+
+    /// The slot, and how many times it had been used.
+    fn parts(self) -> (usize, u32) {
+        (self.0 as u32 as usize, (self.0 >> 32) as u32)
+    }
+}
+
+/// Queries that wait.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    slots: Vec<Slot>,
+    /// Slots without a query.
+    free: Vec<u32>,
+    /// Those that no code has seen yet.
+    fresh: VecDeque<Ticket>,
+    /// When which of them has waited long enough, nanoseconds of the monotonic clock; first the
+    /// next one. Some may have been answered since.
+    deadlines: VecDeque<(u64, Ticket)>,
+}
+
+/// Room for a query.
+#[derive(Debug, Default)]
+struct Slot {
+    query: Option<Deferred>,
+    /// How many queries it has held.
+    uses: u32,
+}
+
+impl Waiting {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether there are some that no code has seen.
+    pub(super) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// Adds a query that waits until `deadline`, which no earlier one exceeds.
+    pub(super) fn add(&mut self, query: Deferred, deadline: u64) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32 // bounded by the limit of who calls
+        });
+        let Slot { query: place, uses } = &mut self.slots[slot as usize];
+        *place = Some(query);
+        *uses = uses.wrapping_add(1);
+        let ticket = Ticket::new(slot, *uses);
+        self.fresh.push_back(ticket);
+        self.deadlines.push_back((deadline, ticket));
+    }
+
+    /// The query that was added first of those that no code has seen.
+    pub(super) fn next_fresh(&mut self) -> Option<(Ticket, &Deferred)> {
+        while let Some(ticket) = self.fresh.pop_front() {
+            let (slot, uses) = ticket.parts();
+            if self.slots[slot].uses == uses && self.slots[slot].query.is_some() {
+                return self.slots[slot].query.as_ref().map(|query| (ticket, query));
+            }
+        }
+        None
+    }
+
+    /// Takes a query out, if it still waits.
+    pub(super) fn take(&mut self, ticket: Ticket) -> Option<Deferred> {
+        let (place, uses) = ticket.parts();
+        let slot = self.slots.get_mut(place).filter(|slot| slot.uses == uses)?;
+        let query = slot.query.take()?;
+        self.free.push(place as u32);
+        self.forget_answered();
+        Some(query)
+    }
+
+    /// Takes a query out that has waited until `now`.
+    pub(super) fn take_late(&mut self, now: u64) -> Option<Deferred> {
+        self.forget_answered();
+        let (_, ticket) = self.deadlines.front().filter(|(deadline, _)| *deadline <= now)?;
+        self.take(*ticket)
+    }
+
+    /// Drops the deadlines of queries that are gone.
+    fn forget_answered(&mut self) {
+        while let Some((_, ticket)) = self.deadlines.front() {
+            let (place, uses) = ticket.parts();
+            let slot = &self.slots[place];
+            if slot.uses == uses && slot.query.is_some() {
+                return;
+            }
+            self.deadlines.pop_front();
+        }
+    }
+}
