@@ -62,5 +62,5 @@ pub use zonda_engine::handlers::Asked as Query;
 #[doc(inline)]
 pub use zonda_engine::handlers::Draft as Reply;
 #[doc(inline)]
-pub use zonda_engine::handlers::{Middleware, PatternError, Record};
+pub use zonda_engine::handlers::{Middleware, PatternError, Record, Vary};
 pub use zonda_wire::{Ede, Message, Name, NameError, Rcode, Section, Type};

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use zonda::{A, App, Ede, Message, OwnedQuery, Query, Rcode, Reply, Running, Txt, Type};
+use zonda::{A, App, Ede, Message, OwnedQuery, Query, Rcode, Reply, Running, Txt, Type, Vary};
 
 /// A query for a name, with an OPT record.
 fn question(name: &str, qtype: Type) -> Vec<u8> {
@@ -211,4 +213,55 @@ fn mistakes_are_told_when_the_app_starts() {
     assert!(error(app().handle("a.*.example", nothing)).contains("a.*.example"));
     assert!(error(app().handle("example/BOGUS", nothing)).contains("BOGUS"));
     assert!(error(App::new().listen("nowhere")).contains("nowhere"));
+}
+
+/// The text of the only record of a reply.
+fn text(reply: Option<Message>) -> String {
+    let reply = reply.unwrap();
+    assert_eq!(reply.records.len(), 1, "{reply:?}");
+    String::from_utf8_lossy(&reply.records[0].rdata[1..]).into_owned()
+}
+
+#[test]
+fn an_answer_is_given_again_without_the_code_for_as_long_as_that_lets_it() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = |vary: Option<Vary>, sees_client: bool| {
+        let calls = Arc::clone(&calls);
+        move |query: &Query, reply: &mut Reply| {
+            if sees_client {
+                let _ = query.client();
+            }
+            reply.answer(Txt::new(calls.fetch_add(1, Ordering::Relaxed).to_string()).ttl(9));
+            if let Some(vary) = vary {
+                reply.cache(60, vary);
+            }
+        }
+    };
+    let mut app = app();
+    app.handle("never.example", counted(None, false));
+    app.handle("all.example", counted(Some(Vary::Nothing), false));
+    app.handle("careless.example", counted(Some(Vary::Nothing), true));
+    app.handle("client.example", counted(Some(Vary::Client), true));
+    app.handle("subnet.example", counted(Some(Vary::Subnet), true));
+    let running = app.start().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let ask_from = |client: &str, name: &str| {
+        let client = Some(format!("{client}:53").parse().unwrap());
+        let question = question(name, Type::TXT);
+        let reply = runtime.block_on(running.query_from(&question, client));
+        text(Message::parse(&reply.unwrap()).ok())
+    };
+    let (one, same_net, other) = ("192.0.2.65", "192.0.2.97", "198.51.100.1");
+    for (name, shared) in [
+        ("never.example", [false, false, false]),
+        ("all.example", [true, true, true]),
+        ("careless.example", [false, false, false]),
+        ("client.example", [true, false, false]),
+        ("subnet.example", [true, true, false]),
+    ] {
+        let first = ask_from(one, name);
+        let again = [one, same_net, other].map(|client| ask_from(client, name) == first);
+        assert_eq!(again, shared, "{name}");
+    }
+    running.stop().unwrap();
 }

@@ -73,6 +73,8 @@ reasons! {
     UpstreamBusy = "upstream_busy",
     /// The user's code answered.
     Handled = "handled",
+    /// The user's code answered before, and lets its answer be given again.
+    HandlerCached = "handler_cached",
     /// The user's code wants no reply.
     HandlerDropped = "handler_dropped",
     /// The user's code failed.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use zonda_engine::handlers::{Handler, Handlers, Middleware, Route, Routes, Watch};
+use zonda_engine::handlers::{Handler, Handlers, Middleware, Route, Watch};
 use zonda_engine::{Engine, Outcome, Peer, Snapshot, Transport};
 use zonda_transport::handlers::{Answerer, LongCalls, Runtime, RuntimeConfig};
 use zonda_transport::{Clock, Deferrals, Deferred, Way};
@@ -47,8 +47,7 @@ impl Code {
     pub(crate) fn handlers(self, seed: HashSeed) -> Option<Arc<Handlers>> {
         let Self { routes, middleware, middleware_runtime } = self;
         let is_empty = routes.is_empty() && middleware.is_empty() && middleware_runtime.is_none();
-        let handlers =
-            || Handlers { routes: Routes::new(routes, seed), middleware, middleware_runtime };
+        let handlers = || Handlers::new(routes, middleware, middleware_runtime, seed);
         (!is_empty).then(|| Arc::new(handlers()))
     }
 }

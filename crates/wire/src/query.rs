@@ -273,6 +273,8 @@ pub mod option {
     pub const NSID: u16 = 3;
     /// DNS cookie (rfc7873).
     pub const COOKIE: u16 = 10;
+    /// The client's network, as a resolver tells it (rfc7871).
+    pub const CLIENT_SUBNET: u16 = 8;
     /// TCP keepalive (rfc7828).
     pub const KEEPALIVE: u16 = 11;
     /// Padding (rfc7830).

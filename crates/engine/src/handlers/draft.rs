@@ -3,6 +3,7 @@
 //! Kept by who calls the code and reused, so that a reply allocates nothing once its predecessors
 //! have grown the buffers.
 
+use super::kept::Keep;
 use std::ops::Range;
 use zonda_wire::name;
 use zonda_wire::query::flag;
@@ -30,6 +31,8 @@ pub struct Draft {
     read: (Rcode, u16),
     /// The extended error (rfc8914); its text is [`Draft::set_error`]'s.
     ede: Option<Ede>,
+    /// Whether it may be given again to the same question.
+    pub keep: Option<Keep>,
     /// What goes with it.
     text: String,
 }
@@ -84,6 +87,7 @@ impl Default for Draft {
             flags: flag::AA,
             read: (Rcode::NOERROR, 0),
             ede: None,
+            keep: None,
             text: String::new(),
         }
     }
@@ -97,6 +101,7 @@ impl Draft {
         self.rcode = Rcode::NOERROR;
         self.flags = flag::AA;
         self.ede = None;
+        self.keep = None;
         self.text.clear();
     }
 

@@ -11,21 +11,30 @@
 //! Deliberately absent: how code elsewhere is reached, and in which language it is written.
 
 mod draft;
+mod kept;
 mod pattern;
 mod record;
 mod routes;
 mod watch;
 
+pub(crate) use kept::{give_again, keep, kept_under};
+
 pub use draft::{Draft, Ending, Overfull};
+pub use kept::{Keep, Vary};
 pub use pattern::{Pattern, PatternError};
 pub use record::Record;
 pub use routes::{Route, Routes};
 pub use watch::{Call, Watch};
 
+use crate::context::Context;
 use crate::message::{Now, Peer};
+use std::cell::Cell;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+use zonda_cache::Cache;
 use zonda_wire::Query;
-use zonda_zone::LookupName;
+use zonda_zone::{HashSeed, LookupName};
 
 /// All code that is in force.
 pub struct Handlers {
@@ -35,6 +44,30 @@ pub struct Handlers {
     pub middleware: Vec<Arc<dyn Middleware>>,
     /// The runtime whose middleware every query passes, with or without a route.
     pub middleware_runtime: Option<u16>,
+    /// Answers that may be given again without asking the code.
+    cache: Cache,
+    /// What answers of each route were kept by: bit *n* for the [`Vary`] with that number.
+    varies: Box<[AtomicU8]>,
+}
+
+/// Memory for answers of code that are given again, octets; none of it is used before there are
+/// any.
+const CACHE_BYTES: usize = 64 << 20;
+
+impl Handlers {
+    /// Code for names that are hashed with `seed`; routes and middleware in the order in which they
+    /// were added.
+    #[must_use]
+    pub fn new(
+        routes: Vec<Route<Handler>>,
+        middleware: Vec<Arc<dyn Middleware>>,
+        middleware_runtime: Option<u16>,
+        seed: HashSeed,
+    ) -> Self {
+        let varies = routes.iter().map(|_| AtomicU8::new(0)).collect();
+        let (routes, cache) = (Routes::new(routes, seed), Cache::new(CACHE_BYTES));
+        Self { routes, middleware, middleware_runtime, cache, varies }
+    }
 }
 
 /// What answers for the names of a route.
@@ -91,25 +124,67 @@ impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Middleware for F {
 }
 
 /// A query as code sees it.
-#[derive(Clone, Copy)]
 pub struct Asked<'a> {
     /// When it was received.
     pub now: Now,
     /// Who asks.
-    pub peer: &'a Peer,
+    peer: &'a Peer,
     /// The question and what else the message says.
     pub query: &'a Query,
     /// The name asked for, in lower case.
     pub name: &'a LookupName,
     /// The message as it came; octets without meaning may follow it.
-    pub message: &'a [u8],
+    message: &'a [u8],
+    /// Whether something was read that other clients may have otherwise.
+    saw_client: Cell<bool>,
     /// The pattern of the route that was taken; none in middleware.
     pub pattern: Option<&'a Pattern>,
 }
 
 impl<'a> Asked<'a> {
-    /// The options of the query's EDNS record: codes and data (rfc6891#6.1.2).
+    /// The query on its way through the plan.
+    pub(crate) fn new(cx: &'a Context<'_>, pattern: Option<&'a Pattern>) -> Self {
+        let Context { now, peer, query, name, .. } = *cx;
+        let (message, saw_client) = (cx.reply.buffer(), Cell::new(false));
+        Self { now, peer, query, name, message, pattern, saw_client }
+    }
+
+    /// The same without its message, where the reply lies already.
+    pub(crate) fn without_message(self) -> Self {
+        Self { message: &[], ..self }
+    }
+
+    /// Whether something was read that other clients may have otherwise.
+    pub(crate) fn saw_client(&self) -> bool {
+        self.saw_client.get()
+    }
+
+    /// Who asks, and how. An answer of code that reads this is kept only for the same client or
+    /// network.
+    #[must_use]
+    pub fn peer(&self) -> &'a Peer {
+        self.saw_client.set(true);
+        self.peer
+    }
+
+    /// The client's address and port; as [`peer`](Self::peer).
+    #[must_use]
+    pub fn client(&self) -> SocketAddr {
+        self.peer().address
+    }
+
+    /// The message as it came, and perhaps octets without meaning behind it; as
+    /// [`peer`](Self::peer). Empty in [`Middleware::after`].
+    #[must_use]
+    pub fn message(&self) -> &'a [u8] {
+        self.saw_client.set(true);
+        self.message
+    }
+
+    /// The options of the query's EDNS record: codes and data (rfc6891#6.1.2); as
+    /// [`peer`](Self::peer). None in [`Middleware::after`].
     pub fn options(&self) -> impl Iterator<Item = (u16, &'a [u8])> {
+        self.saw_client.set(true);
         self.query.options(self.message)
     }
 

@@ -1,6 +1,7 @@
 //! Records as code gives them, and what replies are made of them.
 
 use super::draft::{Draft, Ending};
+use super::kept::{Keep, Vary};
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Name, Rcode, Section, Type};
 
@@ -99,6 +100,13 @@ impl Draft {
         self.flags &= !flag::AA;
         self.set_error(Ede::OTHER, why);
         self.reply(Rcode::SERVFAIL);
+    }
+
+    /// Has the same answer given to the same question for so many seconds, without asking the code
+    /// again: to all clients, or as `vary` says. Without that, an answer is not kept if the code
+    /// has read who asks.
+    pub fn cache(&mut self, ttl_secs: u32, vary: Vary) {
+        self.keep = Some(Keep { ttl_secs, vary });
     }
 
     /// Sends nothing.

@@ -64,6 +64,7 @@ pub fn page(control: &Control) -> String {
     tcp(&mut page, control);
     zones(&mut page, control);
     forwarding(&mut page, control);
+    handlers(&mut page, control);
     cache(&mut page, control);
     process(&mut page, control);
     page.0
@@ -255,6 +256,28 @@ fn forwarding(page: &mut Page, control: &Control) {
     let help = "Probes sent to upstreams that are not up.";
     page.single("zonda_forward_probes_total", "counter", help, sum(|it| &it.probes));
     upstreams(page, &survey(control));
+}
+
+/// What the user's code has to do that does not run in the workers, and how long it takes there.
+fn handlers(page: &mut Page, control: &Control) {
+    let runtimes = &control.deferrals.runtimes;
+    let name = "zonda_handler_queries_total";
+    page.metric(name, "counter", "Queries for code that runs elsewhere, by what came of it.");
+    for (number, runtime) in runtimes.iter().enumerate() {
+        let (number, it) = (number.to_string(), &runtime.counters);
+        let results = [
+            ("handed_over", &it.queries),
+            ("refused", &it.refused),
+            ("late", &it.late),
+            ("answered_in_vain", &it.in_vain),
+        ];
+        for (result, counter) in results {
+            page.value(name, &[("runtime", &number), ("result", result)], counter.get());
+        }
+    }
+    let help = "Calls of code that have kept a worker for a second.";
+    let long_calls = control.long_calls.long_calls.load(Relaxed);
+    page.single("zonda_handler_long_calls_total", "counter", help, long_calls);
 }
 
 /// What is known of each upstream.

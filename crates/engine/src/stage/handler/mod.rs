@@ -3,7 +3,10 @@
 use crate::context::{Context, Flow, Verdict, reply};
 use crate::deferral::{Deferral, Supplied, To};
 use crate::epilogue::TEXT_BYTES_MAX;
-use crate::handlers::{Asked, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern};
+use crate::handlers::{
+    Asked, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Vary, give_again,
+    keep, kept_under,
+};
 use crate::plan;
 use crate::reason::Reason;
 use std::ops::ControlFlow::{Break, Continue};
@@ -29,7 +32,7 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
 fn pass(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
     let ended = match (cx.fetched, cx.supplied) {
         (Some(_), _) => Continue(()), // code has passed it on before
-        (None, Some(Supplied::Draft(draft))) => write(cx, draft),
+        (None, Some(Supplied::Draft(draft))) => write(cx, handlers, draft, false),
         (None, Some(Supplied::Failed(reason))) => reply(Rcode::SERVFAIL, reason),
         (None, None) => begin(cx, handlers),
     };
@@ -47,7 +50,7 @@ fn pass(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
 fn begin(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
     for (place, middleware) in handlers.middleware.iter().enumerate() {
         let place = handlers.routes.len() + place;
-        call(cx, place, None, |asked, draft| middleware.before(asked, draft))?;
+        call(cx, handlers, place, None, |asked, draft| middleware.before(asked, draft))?;
     }
     let found = handlers.routes.find(cx.name, cx.query.qtype);
     let handler = found.map(|(_, route)| &route.handler);
@@ -58,9 +61,14 @@ fn begin(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
         };
         return defer(cx, elsewhere);
     }
+    let kept = found.and_then(|(place, _)| give_again(cx, handlers, place));
+    if let Some(rcode) = kept {
+        return reply(rcode, Reason::HandlerCached);
+    }
     match (found, handler) {
         (Some((place, route)), Some(Handler::Here(code))) => {
-            call(cx, place, Some(&route.pattern), |asked, draft| code.run(asked, draft))
+            let pattern = Some(&route.pattern);
+            call(cx, handlers, place, pattern, |asked, draft| code.run(asked, draft))
         }
         (_, Some(Handler::Elsewhere(elsewhere))) => defer(cx, *elsewhere),
         _ => Continue(()),
@@ -77,34 +85,41 @@ fn defer(cx: &mut Context<'_>, elsewhere: Elsewhere) -> Flow {
 /// Calls code that runs here, and answers with what it drafts.
 fn call(
     cx: &mut Context<'_>,
+    handlers: &Handlers,
     place: usize,
     pattern: Option<&Pattern>,
     code: impl FnOnce(&Asked<'_>, &mut Draft),
 ) -> Flow {
     let mut draft = std::mem::take(&mut cx.worker.draft);
     draft.clear();
-    let message = cx.reply.buffer();
-    let (query, name) = (cx.query, cx.name);
-    let asked = Asked { now: cx.now, peer: cx.peer, query, name, message, pattern };
+    let asked = Asked::new(cx, pattern);
     cx.worker.watch.begin(place);
     let ended = catch_unwind(AssertUnwindSafe(|| code(&asked, &mut draft)));
     cx.worker.watch.end();
+    let saw_client = asked.saw_client();
     let flow = match ended {
-        Ok(()) => write(cx, &draft),
+        Ok(()) => write(cx, handlers, &draft, saw_client),
         Err(_) => reply(Rcode::SERVFAIL, Reason::HandlerFailed),
     };
     cx.worker.draft = draft;
     flow
 }
 
-/// Answers with a draft, unless it leaves the query to others.
-fn write(cx: &mut Context<'_>, draft: &Draft) -> Flow {
+/// Answers with a draft, unless it leaves the query to others. One for everybody is not kept if it
+/// was made by who knew the client.
+fn write(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft, saw_client: bool) -> Flow {
     match draft.ending {
         Ending::PassOn => return Continue(()),
         Ending::Drop => return Break(Verdict::Drop(Reason::HandlerDropped)),
         Ending::Reply => {}
     }
+    let wanted = draft.keep.filter(|keep| !saw_client || keep.vary != Vary::Nothing);
+    // What depends on the client must be known before the reply lies where the query was.
+    let name = wanted.and_then(|wanted| kept_under(cx, wanted.vary));
     write_reply(cx, draft);
+    if let (Some(wanted), Some(name)) = (wanted, name) {
+        keep(cx, handlers, wanted, &name, draft.rcode);
+    }
     reply(draft.rcode, Reason::Handled)
 }
 
@@ -126,9 +141,7 @@ fn show_reply(cx: &mut Context<'_>, handlers: &Handlers, verdict: Verdict) -> Ve
     let Verdict::Reply(rcode, reason) = verdict else { return verdict };
     let mut draft = std::mem::take(&mut cx.worker.draft);
     draft.read(&cx.reply, rcode, cx.flags & FLAGS);
-    let (query, name) = (cx.query, cx.name);
-    let (message, pattern) = (&[][..], None); // the reply lies where the query was
-    let asked = Asked { now: cx.now, peer: cx.peer, query, name, message, pattern };
+    let asked = Asked::new(cx, None).without_message(); // the reply lies where the query was
     let mut is_sound = true;
     for (place, middleware) in handlers.middleware.iter().enumerate().rev() {
         cx.worker.watch.begin(handlers.routes.len() + place);

@@ -1,0 +1,185 @@
+//! Answers of code that are given again without it.
+//!
+//! Kept in a cache of the code's own, so that other code, put into force later, begins anew. What
+//! depends on the client is kept under a name of its own: that of the question behind a label made
+//! of the client's address.
+
+use super::{Asked, Handlers};
+use crate::context::Context;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use zonda_cache::{Answer, Key, Kind, Lifetime};
+use zonda_wire::name::NAME_BYTES_MAX;
+use zonda_wire::query::{flag, option};
+use zonda_wire::{Query, Rcode};
+use zonda_zone::{HashSeed, LookupName};
+
+/// How long an answer may be given again, and to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// How long, seconds.
+    pub ttl_secs: u32,
+    /// To whom.
+    pub vary: Vary,
+}
+
+/// What an answer depends on besides the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vary {
+    /// Nothing: it is for everybody.
+    Nothing = 0,
+    /// The client's address.
+    Client = 1,
+    /// The client's network: what it says itself (rfc7871), or the first 24 bits of an IPv4, 56
+    /// bits of an IPv6 address.
+    Subnet = 2,
+}
+
+impl Vary {
+    /// All of them, in the order in which they are tried.
+    const ALL: [Self; 3] = [Self::Nothing, Self::Client, Self::Subnet];
+}
+
+/// Where a flags word has the lower four bits of the response code.
+const RCODE: u16 = 0x000f;
+/// The bits of a kept answer's flags.
+const FLAGS: u16 = flag::AA | flag::AD;
+
+/// Octets of the data of a client-subnet option in front of the address (rfc7871#6).
+const SUBNET_HEADER: usize = 4;
+
+/// Writes the answer that is kept for a query, if there is one.
+pub(crate) fn give_again(cx: &mut Context<'_>, handlers: &Handlers, place: usize) -> Option<Rcode> {
+    let varies = handlers.varies.get(place).map_or(0, |varies| varies.load(Relaxed));
+    let now_secs = cx.now.monotonic_secs();
+    for vary in Vary::ALL.into_iter().filter(|vary| varies & (1 << *vary as u8) != 0) {
+        let Some(name) = kept_under(cx, vary) else { continue };
+        let key = name.key(cx.query, cx.name);
+        let found = handlers.cache.find(&key, now_secs, &mut cx.worker.body);
+        let Some(hit) = found.filter(|hit| !hit.is_stale) else { continue };
+        let body = &cx.worker.body[..hit.body_bytes.min(cx.worker.body.len())];
+        cx.flags |= hit.flags & FLAGS;
+        if cx.reply.append_body([body, &[], &[]], hit.counts).is_err() {
+            cx.flags |= flag::TC;
+        }
+        return Some(Rcode(hit.flags & RCODE));
+    }
+    None
+}
+
+/// Keeps the answer that was just written, as code wants it. A cut one, and a failure, is not kept.
+pub(crate) fn keep(cx: &Context<'_>, handlers: &Handlers, keep: Keep, name: &Named, rcode: Rcode) {
+    let Some((place, _)) = handlers.routes.find(cx.name, cx.query.qtype) else { return };
+    let kind = match rcode {
+        Rcode::NXDOMAIN => Kind::NxDomain,
+        Rcode::NOERROR if cx.reply.counts()[0] == 0 => Kind::NoData,
+        Rcode::NOERROR => Kind::Positive,
+        _ => return,
+    };
+    if cx.flags & flag::TC != 0 || keep.ttl_secs == 0 {
+        return;
+    }
+    let key = name.key(cx.query, cx.name);
+    let flags = cx.flags & FLAGS | rcode.0 & RCODE;
+    let (counts, body) = (cx.reply.counts(), cx.reply.body());
+    let answer = Answer { kind, flags, ede: cx.ede, counts, body };
+    let now_secs = cx.now.monotonic_secs();
+    let lifetime = Lifetime { now_secs, ttl_secs: keep.ttl_secs, stale_secs: 0 };
+    // An answer too large for the cache is made each time.
+    if handlers.cache.insert(&key, &answer, lifetime).is_ok() {
+        let bit = 1 << keep.vary as u8;
+        if handlers.varies[place].load(Relaxed) & bit == 0 {
+            handlers.varies[place].fetch_or(bit, Relaxed);
+        }
+    }
+}
+
+/// The name that an answer to a query is kept under, which must not be overwritten yet. Nothing if
+/// there is no room for the label, or the client tells a network that is none.
+pub(crate) fn kept_under(cx: &Context<'_>, vary: Vary) -> Option<Named> {
+    Named::new(&Asked::new(cx, None), vary, cx.snapshot.zones.seed())
+}
+
+/// The name that an answer is kept under, if it is not the question's.
+pub(crate) struct Named(Option<Box<LookupName>>);
+
+impl Named {
+    /// See [`kept_under`].
+    fn new(asked: &Asked<'_>, vary: Vary, seed: HashSeed) -> Option<Self> {
+        let label = match vary {
+            Vary::Nothing => return Some(Self(None)),
+            Vary::Client => label_of(asked.peer.address.ip(), 128),
+            Vary::Subnet => subnet_label(asked)?,
+        };
+        let mut wire = Vec::with_capacity(NAME_BYTES_MAX);
+        wire.push(label.len() as u8); // at most 38
+        wire.extend_from_slice(label.as_bytes());
+        wire.extend_from_slice(asked.name.as_wire());
+        (wire.len() <= NAME_BYTES_MAX).then(|| Self(Some(Box::new(LookupName::new(&wire, seed)))))
+    }
+
+    /// The key of a question.
+    fn key<'n>(&'n self, query: &Query, name: &'n LookupName) -> Key<'n> {
+        let name = self.0.as_deref().unwrap_or(name);
+        Key {
+            name: name.as_wire(),
+            hash: name.hash(0),
+            qtype: query.qtype,
+            qclass: query.qclass,
+            source: 0,
+            dnssec_ok: query.dnssec_ok(),
+            checking_disabled: query.flags & flag::CD != 0,
+        }
+    }
+}
+
+/// The label for the first `bits` bits of an address: in hexadecimal digits, as names are looked up
+/// in lower case, in which octets would not differ that are letters.
+fn label_of(address: IpAddr, bits: u8) -> String {
+    let kept = |number: u128, width: u32| {
+        let gone = width.saturating_sub(bits.into());
+        number.checked_shr(gone).map_or(0, |number| number << gone)
+    };
+    match address {
+        IpAddr::V4(address) => format!("4-{bits}-{:08x}", kept(address.to_bits().into(), 32)),
+        IpAddr::V6(address) => format!("6-{bits}-{:032x}", kept(address.to_bits(), 128)),
+    }
+}
+
+/// The label for the network that the client tells, or that it is in; nothing if what it tells is
+/// none.
+fn subnet_label(asked: &Asked<'_>) -> Option<String> {
+    let told = asked.query.options(asked.message).find(|(code, _)| *code == option::CLIENT_SUBNET);
+    let Some((_, data)) = told else {
+        let address = asked.peer.address.ip();
+        return Some(label_of(address, if address.is_ipv4() { 24 } else { 56 }));
+    };
+    let (header, octets) = data.split_at_checked(SUBNET_HEADER)?;
+    let mut address = [0; 16];
+    address.get_mut(..octets.len())?.copy_from_slice(octets);
+    match *header {
+        [0, 1, bits @ 0..=32, _] => {
+            let [a, b, c, d, ..] = address;
+            Some(label_of(IpAddr::from([a, b, c, d]), bits))
+        }
+        [0, 2, bits @ 0..=128, _] => Some(label_of(IpAddr::from(address), bits)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_label_holds_the_first_bits_of_an_address_alone() {
+        let label = |address: &str, bits| label_of(address.parse().unwrap(), bits);
+        assert_eq!(label("192.0.2.65", 32), "4-32-c0000241");
+        assert_eq!(label("192.0.2.255", 24), label("192.0.2.1", 24));
+        assert_ne!(label("192.0.3.1", 24), label("192.0.2.1", 24));
+        assert_eq!(label("192.0.2.1", 0), "4-0-00000000");
+        assert_eq!(label("2001:db8:0:ff::1", 56), label("2001:db8::", 56));
+        assert_ne!(label("2001:db8:0:100::1", 56), label("2001:db8::", 56));
+    }
+}
