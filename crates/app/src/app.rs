@@ -1,17 +1,19 @@
 //! An app: what it answers from, and the server that it becomes.
 
-use crate::asynchronous::{AsyncCode, Tasks};
+use crate::asynchronous::{AsyncCode, AsyncTable, Tasks};
 use crate::error::Error;
 use crate::handler::{AsyncAnswer, Ended};
 use crate::owned::OwnedQuery;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use zonda_config::{Config, Flags};
+use zonda_config::{Config, Flags, Source, Zone};
 use zonda_engine::handlers::{Asked, Draft, Elsewhere, Handler, Middleware, Pattern, Route};
 use zonda_server::{Code, Options, OwnReply, Program, Server};
+use zonda_wire::Name;
 
 /// How long asynchronous code has time, unless it is told otherwise: clients ask again, or another
 /// server, after some 2 to 5 seconds.
@@ -27,9 +29,11 @@ pub struct App {
     flags: Flags,
     forward: Vec<String>,
     metrics: Option<SocketAddr>,
+    /// Zones that are given as text, by their names in lower case.
+    texts: Texts,
     routes: Vec<Route<Handler>>,
     middleware: Vec<Arc<dyn Middleware>>,
-    asynchronous: Vec<AsyncCode>,
+    asynchronous: AsyncTable,
     deadline: Duration,
     waiting_max: usize,
     mistakes: Vec<Error>,
@@ -42,9 +46,10 @@ impl Default for App {
             flags: Flags::default(),
             forward: Vec::new(),
             metrics: None,
+            texts: Texts::new(),
             routes: Vec::new(),
             middleware: Vec::new(),
-            asynchronous: Vec::new(),
+            asynchronous: AsyncTable::default(),
             deadline: DEADLINE,
             waiting_max: WAITING_MAX,
             mistakes: Vec::new(),
@@ -84,6 +89,16 @@ impl App {
         self
     }
 
+    /// Serves a zone from the text of a master file, as if a file held it.
+    /// [`Running::set_zone_text`] replaces it.
+    pub fn zone_text(&mut self, name: &str, text: impl Into<Arc<str>>) -> &mut Self {
+        match name.parse::<Name>() {
+            Ok(name) => _ = self.texts.insert(name.to_lowercase(), text.into()),
+            Err(error) => self.mistakes.push(Error::Name(name.to_owned(), error)),
+        }
+        self
+    }
+
     /// Asks a server for all names that neither code nor zones have. May be called more than once.
     pub fn forward(&mut self, server: impl ToString) -> &mut Self {
         self.forward.push(server.to_string());
@@ -120,13 +135,8 @@ impl App {
         pattern: &str,
         function: impl Fn(&Asked<'_>, &mut Draft) -> E + Send + Sync + 'static,
     ) -> &mut Self {
-        let text = pattern.to_owned();
-        let code = move |asked: &Asked<'_>, draft: &mut Draft| {
-            let ended = function(asked, draft);
-            ended.end(&text, draft);
-        };
         if let Some(pattern) = self.pattern(pattern) {
-            self.routes.push(Route { pattern, handler: Handler::Here(Arc::new(code)) });
+            self.routes.push(in_workers(pattern, function));
         }
         self
     }
@@ -143,11 +153,8 @@ impl App {
         A: AsyncAnswer + 'static,
     {
         if let Some(pattern) = self.pattern(pattern) {
-            // There are not as many handlers.
-            let handler = u32::try_from(self.asynchronous.len()).unwrap_or(u32::MAX);
-            self.asynchronous.push(AsyncCode::new(pattern.clone(), function));
-            let handler = Handler::Elsewhere(Elsewhere { runtime: 0, handler });
-            self.routes.push(Route { pattern, handler });
+            let number = self.asynchronous.add(AsyncCode::new(pattern.clone(), function));
+            self.routes.push(in_runtime(pattern, number));
         }
         self
     }
@@ -168,13 +175,7 @@ impl App {
 
     /// A pattern, or nothing if the text is none, which is noted.
     fn pattern(&mut self, text: &str) -> Option<Pattern> {
-        match text.parse() {
-            Ok(pattern) => Some(pattern),
-            Err(error) => {
-                self.mistakes.push(Error::Pattern(text.to_owned(), error));
-                None
-            }
-        }
+        parse(text).map_err(|error| self.mistakes.push(error)).ok()
     }
 
     /// Starts the server, which answers from then on. The app is empty afterwards.
@@ -189,24 +190,19 @@ impl App {
         let mut flags = app.flags;
         flags.forward = (!app.forward.is_empty()).then(|| app.forward.join(","));
         let (config, metrics) = (app.config, app.metrics);
-        let load = move || load(config.as_deref(), &flags, metrics);
+        let texts = Arc::new(Mutex::new(app.texts));
+        let known = Arc::clone(&texts);
+        let load = move || load(config.as_deref(), &flags, metrics, &lock(&known));
         let loaded = load().map_err(Error::Config)?;
         let code =
             Code { routes: app.routes, middleware: app.middleware, middleware_runtime: None };
-        let mut program = Program { code, ..Program::default() };
-        let mut tasks = None;
-        if !app.asynchronous.is_empty() {
-            let (started, runtime, start) =
-                Tasks::start(app.asynchronous, app.deadline, app.waiting_max)
-                    .map_err(Error::Thread)?;
-            tasks = Some(started);
-            program.runtimes.push(runtime);
-            program.start = Some(start);
-        }
+        let (tasks, runtime, start) =
+            Tasks::start(app.asynchronous, app.deadline, app.waiting_max).map_err(Error::Thread)?;
+        let program = Program { code: code.clone(), runtimes: vec![runtime], start: Some(start) };
         let read_config = Box::new(load);
         let options = Options { config: loaded, read_config, take_over: false, program };
         let server = Server::start(options).map_err(Error::Serve)?;
-        Ok(Running { server, _tasks: tasks })
+        Ok(Running { server, texts, code: Mutex::new(code), tasks })
     }
 
     /// Runs the server until the process ends, or it must stop.
@@ -223,7 +219,7 @@ impl App {
 }
 
 /// Reads the configuration; an error is all that is wrong with it, a line each.
-fn load(file: Option<&Path>, flags: &Flags, metrics: Option<SocketAddr>) -> Result<Config, String> {
+fn load(file: Option<&Path>, flags: &Flags, metrics: Option<SocketAddr>, texts: &Texts) -> Result<Config, String> {
     let lines = |errors: Vec<zonda_config::ConfigError>| {
         errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
@@ -234,7 +230,44 @@ fn load(file: Option<&Path>, flags: &Flags, metrics: Option<SocketAddr>) -> Resu
         config.admin.socket = None; // a program has its own ways; several apps may be in one
     }
     config.admin.address = metrics.or(config.admin.address.filter(|_| file.is_some()));
+    let root: Arc<Path> = Path::new("/").into(); // no text includes a file
+    config.zones.extend(texts.iter().map(|(name, text)| {
+        let (name, path) = (name.clone(), PathBuf::from(format!("{name} (of the program)")));
+        let source = Source::Text { name, path, text: Arc::clone(text) };
+        Zone { source, root: Arc::clone(&root), access: None }
+    }));
     Ok(config)
+}
+
+/// Zones that are given as text, by their names in lower case.
+type Texts = BTreeMap<Name, Arc<str>>;
+
+/// The zones, for a moment.
+fn lock(texts: &Mutex<Texts>) -> MutexGuard<'_, Texts> {
+    texts.lock().unwrap_or_else(PoisonError::into_inner) // a map is whole after any panic
+}
+
+/// A pattern.
+fn parse(text: &str) -> Result<Pattern, Error> {
+    text.parse().map_err(|error| Error::Pattern(text.to_owned(), error))
+}
+
+/// The route to a function that runs in the workers.
+fn in_workers<E: Ended>(
+    pattern: Pattern,
+    function: impl Fn(&Asked<'_>, &mut Draft) -> E + Send + Sync + 'static,
+) -> Route<Handler> {
+    let text = pattern.as_str().to_owned();
+    let code = move |asked: &Asked<'_>, draft: &mut Draft| {
+        let ended = function(asked, draft);
+        ended.end(&text, draft);
+    };
+    Route { pattern, handler: Handler::Here(Arc::new(code)) }
+}
+
+/// The route to asynchronous code with this number.
+fn in_runtime(pattern: Pattern, handler: u32) -> Route<Handler> {
+    Route { pattern, handler: Handler::Elsewhere(Elsewhere { runtime: 0, handler }) }
 }
 
 /// A function that sees replies.
@@ -249,8 +282,12 @@ impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Middleware for After<F> {
 /// A running app. Dropping it leaves the server running until the process ends.
 pub struct Running {
     server: Server,
+    /// Zones that are given as text.
+    texts: Arc<Mutex<Texts>>,
+    /// What is called for which names.
+    code: Mutex<Code>,
     /// Runs asynchronous code.
-    _tasks: Option<Tasks>,
+    tasks: Tasks,
 }
 
 impl Running {
@@ -272,6 +309,100 @@ impl Running {
             OwnReply::Now(reply) => reply,
             OwnReply::Later(mut reply) => reply.recv().await.filter(|reply| !reply.is_empty()),
         }
+    }
+
+    /// Answers names with a function, as [`App::handle`] does, from now on and instead of what was
+    /// added for the same pattern before. Queries under way are answered by what they found.
+    ///
+    /// # Errors
+    /// When the pattern is none.
+    pub fn handle<E: Ended>(
+        &self,
+        pattern: &str,
+        function: impl Fn(&Asked<'_>, &mut Draft) -> E + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        self.replace(in_workers(parse(pattern)?, function));
+        Ok(())
+    }
+
+    /// Answers names with a function that may wait, as [`App::handle_async`] does; else as
+    /// [`handle`](Self::handle).
+    ///
+    /// # Errors
+    /// When the pattern is none.
+    pub fn handle_async<F, A>(
+        &self,
+        pattern: &str,
+        function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
+    ) -> Result<(), Error>
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: AsyncAnswer + 'static,
+    {
+        let pattern = parse(pattern)?;
+        let number = self.tasks.add(AsyncCode::new(pattern.clone(), function));
+        self.replace(in_runtime(pattern, number));
+        Ok(())
+    }
+
+    /// Takes what was added for a pattern away; whether there was anything.
+    ///
+    /// # Errors
+    /// When the pattern is none.
+    pub fn remove_handler(&self, pattern: &str) -> Result<bool, Error> {
+        let pattern = parse(pattern)?;
+        let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = code.routes.len();
+        code.routes.retain(|route| route.pattern != pattern);
+        let was_there = code.routes.len() < before;
+        if was_there {
+            self.put_into_force(&code);
+        }
+        Ok(was_there)
+    }
+
+    /// Adds a route instead of that for the same pattern.
+    fn replace(&self, route: Route<Handler>) {
+        let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        code.routes.retain(|other| other.pattern != route.pattern);
+        code.routes.push(route);
+        self.put_into_force(&code);
+    }
+
+    /// Has the server call this code, and forgets what is no more called.
+    fn put_into_force(&self, code: &Code) {
+        self.server.set_code(code.clone());
+        self.tasks.keep(|number| {
+            code.routes.iter().any(|route| match route.handler {
+                Handler::Elsewhere(elsewhere) => elsewhere.handler == number,
+                Handler::Here(_) => false,
+            })
+        });
+    }
+
+    /// Serves a zone from other text, or from text for the first time. What is wrong with it is
+    /// logged, and leaves the former version in service. Blocks until it is served.
+    ///
+    /// # Errors
+    /// When the name is none, or the configuration, which is read anew, is wrong.
+    pub fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
+        let wrong = |error| Error::Name(name.to_owned(), error);
+        let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
+        lock(&self.texts).insert(known, text.into());
+        self.reload()
+    }
+
+    /// Takes a zone that is given as text out of service; whether there was one. Blocks as
+    /// [`set_zone_text`](Self::set_zone_text).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn remove_zone_text(&self, name: &str) -> Result<bool, Error> {
+        let wrong = |error| Error::Name(name.to_owned(), error);
+        let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
+        let was_there = lock(&self.texts).remove(&known).is_some();
+        self.reload()?;
+        Ok(was_there)
     }
 
     /// Reads the configuration and changed zones anew.

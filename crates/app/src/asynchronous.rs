@@ -2,11 +2,12 @@
 
 use crate::handler::AsyncAnswer;
 use crate::owned::OwnedQuery;
+use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 use zonda_engine::handlers::{Draft, Pattern};
 use zonda_engine::{Reason, Supplied};
@@ -46,8 +47,44 @@ impl AsyncCode {
     }
 }
 
+/// All asynchronous code by its number.
+#[derive(Default)]
+pub(crate) struct AsyncTable {
+    known: HashMap<u32, Arc<AsyncCode>>,
+    /// When code was no longer called, which queries may still be on their way to.
+    leaving: HashMap<u32, Instant>,
+    next: u32,
+}
+
+impl AsyncTable {
+    /// Adds code; returns its number.
+    pub(crate) fn add(&mut self, code: AsyncCode) -> u32 {
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.known.insert(number, Arc::new(code));
+        number
+    }
+
+    /// Forgets code that was not called for `deadline`, of which `is_called` says so.
+    fn keep(&mut self, is_called: impl Fn(u32) -> bool, deadline: Duration) {
+        let Self { known, leaving, .. } = self;
+        leaving.retain(|number, since| {
+            let stays = since.elapsed() < deadline;
+            if !stays {
+                known.remove(number);
+            }
+            stays
+        });
+        for number in known.keys().filter(|number| !is_called(**number)) {
+            leaving.entry(*number).or_insert_with(Instant::now);
+        }
+    }
+}
+
 /// The runtime that asynchronous code runs in; ends when it is dropped.
 pub(crate) struct Tasks {
+    table: Arc<Mutex<AsyncTable>>,
+    deadline: Duration,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -58,7 +95,7 @@ impl Tasks {
     /// Starts a runtime for all code; also returns how it is to be used, and what it is to be given
     /// when the server runs.
     pub(crate) fn start(
-        code: Vec<AsyncCode>,
+        table: AsyncTable,
         deadline: Duration,
         waiting_max: usize,
     ) -> io::Result<(Self, RuntimeConfig, Start)> {
@@ -75,17 +112,34 @@ impl Tasks {
         let patience_nanos = u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX);
         let config = RuntimeConfig { waiting_max, patience_nanos, wake };
         let handle = runtime.handle().clone();
+        let table = Arc::new(Mutex::new(table));
+        let known = Arc::clone(&table);
         let start = move |handles: Vec<RuntimeHandle>| {
             if let Some(handle_of_server) = handles.into_iter().next() {
-                handle.spawn(serve(code.into(), handle_of_server, fresh));
+                handle.spawn(serve(known, handle_of_server, fresh));
             }
         };
-        Ok((Self { _runtime: runtime }, config, Box::new(start)))
+        Ok((Self { table, deadline, _runtime: runtime }, config, Box::new(start)))
+    }
+
+    /// Adds code; returns its number.
+    pub(crate) fn add(&self, code: AsyncCode) -> u32 {
+        lock(&self.table).add(code)
+    }
+
+    /// Forgets code that is not called any more.
+    pub(crate) fn keep(&self, is_called: impl Fn(u32) -> bool) {
+        lock(&self.table).keep(is_called, self.deadline);
     }
 }
 
+/// The table, for a moment.
+fn lock(table: &Mutex<AsyncTable>) -> MutexGuard<'_, AsyncTable> {
+    table.lock().unwrap_or_else(PoisonError::into_inner) // a table is whole after any panic
+}
+
 /// Has code answer queries, as they come, until the runtime ends.
-async fn serve(code: Arc<[AsyncCode]>, handle: RuntimeHandle, fresh: Arc<Notify>) {
+async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<Notify>) {
     let RuntimeHandle { runtime, mut answerer } = handle;
     let (answered, mut answers) = mpsc::unbounded_channel::<(Ticket, Option<Draft>)>(); // bounded by what waits
     let mut batch = Vec::with_capacity(BATCH_MAX);
@@ -93,14 +147,19 @@ async fn serve(code: Arc<[AsyncCode]>, handle: RuntimeHandle, fresh: Arc<Notify>
         tokio::select! {
             () = fresh.notified() => {
                 let mut queries = Vec::new();
-                let more = runtime.take(BATCH_MAX, |ticket, handler, deferred| {
-                    let code = code.get(handler as usize);
-                    let query = code.and_then(|code| OwnedQuery::new(deferred, &code.pattern));
-                    queries.push((ticket, handler as usize, query));
-                });
-                for (ticket, handler, query) in queries {
-                    let answering = query.map(|query| (code[handler].function)(query));
-                    tokio::spawn(answer(ticket, answering, answered.clone()));
+                let more = {
+                    let table = lock(&table);
+                    runtime.take(BATCH_MAX, |ticket, handler, deferred| {
+                        let code = table.known.get(&handler).cloned();
+                        let with_query = code.and_then(|code| {
+                            let query = OwnedQuery::new(deferred, &code.pattern)?;
+                            Some((code, query))
+                        });
+                        queries.push((ticket, with_query));
+                    })
+                };
+                for (ticket, with_query) in queries {
+                    tokio::spawn(answer(ticket, with_query, answered.clone()));
                 }
                 if more {
                     fresh.notify_one();
@@ -121,14 +180,16 @@ async fn serve(code: Arc<[AsyncCode]>, handle: RuntimeHandle, fresh: Arc<Notify>
     }
 }
 
-/// Waits for a reply and hands it over; a panic is none.
+/// Has code answer a query, and hands its reply over; a panic is none.
 async fn answer(
     ticket: Ticket,
-    answering: Option<Answering>,
+    with_query: Option<(Arc<AsyncCode>, OwnedQuery)>,
     answered: mpsc::UnboundedSender<(Ticket, Option<Draft>)>,
 ) {
-    let draft = match answering {
-        Some(answering) => tokio::spawn(answering).await.ok(),
+    let draft = match with_query {
+        Some((code, query)) => {
+            tokio::spawn(async move { (code.function)(query).await }).await.ok()
+        }
         None => None,
     };
     let _ = answered.send((ticket, draft)); // gone only when the runtime ends

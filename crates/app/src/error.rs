@@ -3,12 +3,15 @@
 use std::fmt;
 use zonda_engine::handlers::PatternError;
 use zonda_server::ServeError;
+use zonda_wire::NameError;
 
 /// Why an app cannot start, or had to stop.
 #[derive(Debug)]
 pub enum Error {
     /// The pattern of a route is none.
     Pattern(String, PatternError),
+    /// The name of a zone is none.
+    Name(String, NameError),
     /// The configuration is wrong; all that is wrong with it, a line each.
     Config(String),
     /// The server could not start, or had to stop.
@@ -21,6 +24,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pattern(pattern, error) => write!(f, "route `{pattern}`: {error}"),
+            Self::Name(name, error) => write!(f, "zone `{name}`: {error}"),
             Self::Config(errors) => f.write_str(errors),
             Self::Serve(error) => error.fmt(f),
             Self::Thread(error) => write!(f, "cannot start: {error}"),

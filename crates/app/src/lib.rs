@@ -64,3 +64,7 @@ pub use zonda_engine::handlers::Draft as Reply;
 #[doc(inline)]
 pub use zonda_engine::handlers::{Middleware, PatternError, Record, Vary};
 pub use zonda_wire::{Ede, Message, Name, NameError, Rcode, Section, Type};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Tutorial;

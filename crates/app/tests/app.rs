@@ -4,7 +4,7 @@
 
 use std::net::UdpSocket;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use zonda::{A, App, Ede, Message, OwnedQuery, Query, Rcode, Reply, Running, Txt, Type, Vary};
 
@@ -263,5 +263,66 @@ fn an_answer_is_given_again_without_the_code_for_as_long_as_that_lets_it() {
         let again = [one, same_net, other].map(|client| ask_from(client, name) == first);
         assert_eq!(again, shared, "{name}");
     }
+    running.stop().unwrap();
+}
+
+#[test]
+fn a_zone_given_as_text_is_replaced_while_it_is_served_and_survives_a_mistake() {
+    let text = |last: u8| {
+        format!("@ 300 SOA ns hostmaster 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.{last}\n")
+    };
+    let mut app = app();
+    app.zone_text("Example.org", text(1));
+    let running = app.start().unwrap();
+    let answer = |last: u8| format!("NOERROR ns.example.org. A [192, 0, 2, {last}]");
+    check(&running, &[("ns.example.org", Type::A, &answer(1))]);
+    running.set_zone_text("example.org", text(2)).unwrap();
+    check(&running, &[("ns.example.org", Type::A, &answer(2))]);
+    running.set_zone_text("example.org", "@ 300 SOA nonsense").unwrap();
+    check(&running, &[("ns.example.org", Type::A, &answer(2))]);
+    running.set_zone_text("example.net", text(3)).unwrap();
+    check(&running, &[("ns.example.net", Type::A, "NOERROR ns.example.net. A [192, 0, 2, 3]")]);
+    assert!(running.remove_zone_text("example.org").unwrap());
+    check(&running, &[("ns.example.org", Type::A, "REFUSED")]);
+    running.stop().unwrap();
+}
+
+#[test]
+fn handlers_are_replaced_while_they_are_called_without_a_query_lost() {
+    let mut app = app();
+    app.handle("name.example", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("0")));
+    let running = app.start().unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| {
+            let mut asked = 0;
+            while !stop.load(Ordering::Relaxed) {
+                let number = text(ask(&running, "name.example", Type::TXT));
+                assert!(number.parse::<u32>().is_ok(), "{number}");
+                asked += 1;
+            }
+            asked
+        });
+        for round in 1..=20_u32 {
+            if round % 2 == 0 {
+                let number = move |_: &Query, reply: &mut Reply| {
+                    reply.answer(Txt::new(round.to_string()))
+                };
+                running.handle("name.example", number).unwrap();
+            } else {
+                let number = move |_| async move {
+                    let mut reply = Reply::default();
+                    reply.answer(Txt::new(round.to_string()));
+                    reply
+                };
+                running.handle_async("name.example", number).unwrap();
+            }
+            assert_eq!(text(ask(&running, "name.example", Type::TXT)), round.to_string());
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(asking.join().unwrap() > 0);
+    });
+    assert!(running.remove_handler("name.example").unwrap());
+    check(&running, &[("name.example", Type::TXT, "REFUSED")]);
     running.stop().unwrap();
 }

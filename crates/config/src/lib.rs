@@ -176,17 +176,27 @@ pub enum Source {
         /// The file.
         path: PathBuf,
     },
+    /// One zone in the text of a master file, which a program gives; no file says so.
+    Text {
+        /// The zone's apex.
+        name: Name,
+        /// What messages call it.
+        path: PathBuf,
+        /// The text.
+        text: Arc<str>,
+    },
 }
 
 impl Source {
-    /// The file or directory.
+    /// The file or directory, or what stands for it.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
             Self::File { path, .. }
             | Self::Json { path, .. }
             | Self::Directory { path }
-            | Self::Hosts { path, .. } => path,
+            | Self::Hosts { path, .. }
+            | Self::Text { path, .. } => path,
         }
     }
 }

@@ -126,6 +126,12 @@ pub fn read(unit: &Unit) -> JsonFile {
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
         }
+        Content::Text(name, text) => {
+            let options = file::Options::default(); // without a root, nothing can be included
+            let (records, diagnostics) = file::read_text(text.as_bytes(), path, name, &options);
+            let (name, errors) = (name.clone(), diagnostics.errors().cloned());
+            (JsonZone { name, sha: None, records, errors }, diagnostics)
+        }
         Content::Hosts(name) => {
             let (records, diagnostics) = hosts::read(path, name);
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());

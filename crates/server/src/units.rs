@@ -29,13 +29,15 @@ pub enum Content {
     Json(Option<Name>),
     /// Addresses and their names, of one zone.
     Hosts(Name),
+    /// Nothing, as the master file of one zone is here.
+    Text(Name, Arc<str>),
 }
 
 impl Content {
     /// The zone in the file, if there can be only one.
     pub fn only_zone(&self) -> Option<&Name> {
         match self {
-            Self::Master(name) | Self::Hosts(name) => Some(name),
+            Self::Master(name) | Self::Hosts(name) | Self::Text(name, _) => Some(name),
             Self::Json(name) => name.as_ref(),
         }
     }
@@ -97,6 +99,10 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
             }
             Source::Hosts { name, path } => {
                 survey.units.push(unit(path.clone(), Content::Hosts(name.clone()), false));
+            }
+            Source::Text { name, path, text } => {
+                let content = Content::Text(name.clone(), Arc::clone(text));
+                survey.units.push(unit(path.clone(), content, false));
             }
             Source::Directory { path } => match directory(path, &mut survey.ignored) {
                 Ok(files) => {
