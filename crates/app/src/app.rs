@@ -4,7 +4,7 @@ use crate::asynchronous::{AsyncCode, AsyncTable, Tasks};
 use crate::error::Error;
 use crate::handler::{AsyncAnswer, Ended};
 use crate::owned::OwnedQuery;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -219,7 +219,12 @@ impl App {
 }
 
 /// Reads the configuration; an error is all that is wrong with it, a line each.
-fn load(file: Option<&Path>, flags: &Flags, metrics: Option<SocketAddr>, texts: &Texts) -> Result<Config, String> {
+fn load(
+    file: Option<&Path>,
+    flags: &Flags,
+    metrics: Option<SocketAddr>,
+    texts: &Texts,
+) -> Result<Config, String> {
     let lines = |errors: Vec<zonda_config::ConfigError>| {
         errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
@@ -240,7 +245,7 @@ fn load(file: Option<&Path>, flags: &Flags, metrics: Option<SocketAddr>, texts: 
 }
 
 /// Zones that are given as text, by their names in lower case.
-type Texts = BTreeMap<Name, Arc<str>>;
+type Texts = HashMap<Name, Arc<str>>;
 
 /// The zones, for a moment.
 fn lock(texts: &Mutex<Texts>) -> MutexGuard<'_, Texts> {

@@ -85,7 +85,18 @@ impl AsyncTable {
 pub(crate) struct Tasks {
     table: Arc<Mutex<AsyncTable>>,
     deadline: Duration,
-    _runtime: tokio::runtime::Runtime,
+    /// Taken when it ends.
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Drop for Tasks {
+    /// Ends code that still runs at its next await, without waiting: this may be asynchronous code
+    /// itself.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// Called with what the code answers its queries with.
@@ -119,7 +130,8 @@ impl Tasks {
                 handle.spawn(serve(known, handle_of_server, fresh));
             }
         };
-        Ok((Self { table, deadline, _runtime: runtime }, config, Box::new(start)))
+        let tasks = Self { table, deadline, runtime: Some(runtime) };
+        Ok((tasks, config, Box::new(start)))
     }
 
     /// Adds code; returns its number.
@@ -187,9 +199,7 @@ async fn answer(
     answered: mpsc::UnboundedSender<(Ticket, Option<Draft>)>,
 ) {
     let draft = match with_query {
-        Some((code, query)) => {
-            tokio::spawn(async move { (code.function)(query).await }).await.ok()
-        }
+        Some((code, query)) => tokio::spawn(async move { (code.function)(query).await }).await.ok(),
         None => None,
     };
     let _ = answered.send((ticket, draft)); // gone only when the runtime ends

@@ -305,9 +305,8 @@ fn handlers_are_replaced_while_they_are_called_without_a_query_lost() {
         });
         for round in 1..=20_u32 {
             if round % 2 == 0 {
-                let number = move |_: &Query, reply: &mut Reply| {
-                    reply.answer(Txt::new(round.to_string()))
-                };
+                let number =
+                    move |_: &Query, reply: &mut Reply| reply.answer(Txt::new(round.to_string()));
                 running.handle("name.example", number).unwrap();
             } else {
                 let number = move |_| async move {
