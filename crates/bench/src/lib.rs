@@ -6,6 +6,7 @@
 //! | [`load`] | the load generator |
 //! | [`procfs`] | what the kernel knows of processes and the machine |
 //! | [`ramp`] | the highest rate that a server holds |
+//! | [`random`] | numbers that come again with their seed |
 //! | [`reflector`] | the bare UDP reflector, the floor under every server |
 //! | [`relay`] | a relay that loses and delays, before an upstream |
 //! | [`report`] | what a run says, as JSON, text and HTML, and beside another run |
@@ -22,6 +23,7 @@ pub mod data;
 pub mod load;
 pub mod procfs;
 pub mod ramp;
+pub mod random;
 pub mod reflector;
 pub mod relay;
 pub mod report;

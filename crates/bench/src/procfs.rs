@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// Ticks per second in `/proc`: `USER_HZ`, 100 on every architecture that Rust's std supports.
@@ -136,18 +137,66 @@ pub fn cpus() -> usize {
 /// Datagrams for this port that the kernel dropped on sockets of the tree, mostly for want of room
 /// in their receive buffers. Sockets of others on the same port do not count.
 pub fn socket_drops(process: u32, port: u16) -> u64 {
-    let inodes: HashSet<String> = tree(process).into_iter().flat_map(sockets_of).collect();
-    let tables = ["/proc/net/udp", "/proc/net/udp6"].map(read);
-    tables.iter().map(|table| drops_in(table, port, &inodes)).sum()
+    let inodes: HashSet<u64> = tree(process).into_iter().flat_map(sockets_of).collect();
+    drops_in(&udp_table(), port, &inodes)
+}
+
+/// All UDP sockets of the machine, as the kernel lists them; for [`udp_entries`].
+pub fn udp_table() -> String {
+    ["/proc/net/udp", "/proc/net/udp6"].map(read).concat()
+}
+
+/// A UDP socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpEntry {
+    /// What it is bound to.
+    pub local: SocketAddr,
+    /// What it is connected to; port 0 if it takes datagrams from anybody.
+    pub peer: SocketAddr,
+    /// Its number among the kernel's files.
+    pub inode: u64,
+    /// Datagrams that it has dropped.
+    pub drops: u64,
+}
+
+/// The sockets of a table.
+pub fn udp_entries(table: &str) -> impl Iterator<Item = UdpEntry> {
+    table.lines().filter_map(|row| {
+        let mut columns = row.split_ascii_whitespace();
+        let local = parse_address(columns.nth(1)?)?;
+        let peer = parse_address(columns.next()?)?;
+        let inode = columns.nth(6)?.parse().ok()?;
+        let drops = columns.last()?.parse().ok()?;
+        Some(UdpEntry { local, peer, inode, drops })
+    })
+}
+
+/// Reads an address: words of 32 bits in hexadecimal as they lie in memory, a colon, the port.
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    let (ip, port) = text.split_once(':')?;
+    let word = |at: usize| u32::from_str_radix(ip.get(at..at + 8)?, 16).ok();
+    let octets = |at: usize| Some(word(at)?.to_ne_bytes());
+    let ip: IpAddr = match ip.len() {
+        8 => Ipv4Addr::from(octets(0)?).into(),
+        32 => {
+            let mut all = [0; 16];
+            for part in 0..4 {
+                all[part * 4..][..4].copy_from_slice(&octets(part * 8)?);
+            }
+            Ipv6Addr::from(all).to_canonical()
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
 }
 
 /// Inodes of the sockets that a process has open.
-fn sockets_of(process: u32) -> Vec<String> {
+fn sockets_of(process: u32) -> Vec<u64> {
     let descriptors = numbers_in(&format!("/proc/{process}/fd")).into_iter();
     let targets =
         descriptors.filter_map(|fd| fs::read_link(format!("/proc/{process}/fd/{fd}")).ok());
     let inode = |target: PathBuf| {
-        Some(target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
+        target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
     };
     targets.filter_map(inode).collect()
 }
@@ -216,15 +265,10 @@ fn busy_ticks(stat: &str) -> u64 {
     [0, 1, 2, 5, 6].iter().filter_map(|&index| fields.get(index)).sum()
 }
 
-/// The sum of the column `drops` of `/proc/net/udp` over sockets on this port with these inodes.
-fn drops_in(table: &str, port: u16, inodes: &HashSet<String>) -> u64 {
-    let port = format!(":{port:04X}");
-    let drops = table.lines().skip(1).filter_map(|row| {
-        let columns: Vec<&str> = row.split_whitespace().collect();
-        let is_ours = columns.get(1)?.ends_with(&port) && inodes.contains(*columns.get(9)?);
-        is_ours.then(|| columns.last()?.parse::<u64>().ok())?
-    });
-    drops.sum()
+/// What sockets on this port with these inodes have dropped.
+fn drops_in(table: &str, port: u16, inodes: &HashSet<u64>) -> u64 {
+    let is_ours = |entry: &UdpEntry| entry.local.port() == port && inodes.contains(&entry.inode);
+    udp_entries(table).filter(is_ours).map(|entry| entry.drops).sum()
 }
 
 #[cfg(test)]
@@ -266,7 +310,13 @@ mod tests {
             2: 0100007F:14B4 00000000:0000 07 0:0 0:0 0 0 0 72 2 x 7\n\
             3: 00000000:14B4 00000000:0000 07 0:0 0:0 0 0 0 73 2 x 50\n\
             4: 0100007F:14B5 00000000:0000 07 0:0 0:0 0 0 0 71 2 x 100\n";
-        assert_eq!(drops_in(table, 5300, &["71", "72"].map(str::to_owned).into()), 12);
+        assert_eq!(drops_in(table, 5300, &[71, 72].into()), 12);
+    }
+
+    #[test]
+    fn an_address_of_six_is_read_in_words() {
+        let text = "00000000000000000000000001000000:14E9";
+        assert_eq!(parse_address(text), Some("[::1]:5353".parse().unwrap()));
     }
 
     #[test]

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 use zonda_netio::process::pin_thread;
 
+use crate::random::Numbers;
+
 /// Room for one datagram.
 const DATAGRAM_OCTETS: usize = 4096;
 /// How long a thread waits before it looks whether it shall stop.
@@ -57,13 +59,13 @@ impl Relay {
             far: far.try_clone()?,
             asked: Arc::new(Mutex::new(vec![None; 1 << 16])),
             loss: way.loss,
-            draw: Draw(way.seed),
+            draw: Numbers::new(way.seed),
         };
         let back = Back {
             far,
             asked: Arc::clone(&there.asked),
             delay: way.delay.clone(),
-            draw: Draw(way.seed.wrapping_add(1)),
+            draw: Numbers::new(way.seed.wrapping_add(1)),
             sender,
         };
         let mut cpus = cpus.iter().copied().cycle();
@@ -118,7 +120,7 @@ struct There {
     /// See [`Way::loss`].
     loss: f64,
     /// Decides which query is lost.
-    draw: Draw,
+    draw: Numbers,
 }
 
 impl There {
@@ -128,7 +130,7 @@ impl There {
         let mut next_id: u16 = 0;
         while !stop.load(Ordering::Relaxed) {
             let Ok((len, client)) = self.near.recv_from(&mut buffer) else { continue };
-            if len < 2 || self.draw.unit() < self.loss {
+            if len < 2 || self.draw.fraction() < self.loss {
                 continue;
             }
             let id = [buffer[0], buffer[1]];
@@ -152,7 +154,7 @@ struct Back {
     /// See [`Way::delay`].
     delay: RangeInclusive<Duration>,
     /// Decides how long a reply waits.
-    draw: Draw,
+    draw: Numbers,
     /// To the thread that waits.
     sender: Sender<Waiting>,
 }
@@ -169,7 +171,7 @@ impl Back {
             let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner)[slot].take();
             let Some((client, id)) = asked else { continue };
             buffer[..2].copy_from_slice(&id);
-            let wait = shortest + longest.saturating_sub(shortest).mul_f64(self.draw.unit());
+            let wait = shortest + longest.saturating_sub(shortest).mul_f64(self.draw.fraction());
             let due = Instant::now() + wait;
             let waiting = Waiting { due: Reverse(due), client, reply: buffer[..len].to_vec() };
             if self.sender.send(waiting).is_err() {
@@ -207,22 +209,6 @@ fn deliver(near: &UdpSocket, receiver: &Receiver<Waiting>) {
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
-    }
-}
-
-/// Numbers that look random and come again with their seed: SplitMix64.
-struct Draw(u64);
-
-impl Draw {
-    /// A number from 0 up to, not including, 1.
-    fn unit(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        // The 53 bits that an f64 holds exactly.
-        (mixed >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
@@ -282,14 +268,5 @@ mod tests {
             arrived += 1;
         }
         assert!((700..800).contains(&arrived), "{arrived} of 1000 arrived");
-    }
-
-    #[test]
-    fn draws_come_again_with_their_seed_and_stay_below_one() {
-        let draws = |seed| (0..1000).map(|_| Draw(seed).unit()).collect::<Vec<_>>();
-        assert_eq!(draws(3), draws(3));
-        let mut draw = Draw(3);
-        let mean = (0..10_000).map(|_| draw.unit()).sum::<f64>() / 10_000.0;
-        assert!((0.48..0.52).contains(&mean));
     }
 }

@@ -8,7 +8,7 @@ use zonda_cache::{Answer, Cache, Failure, Key, Kind, Lifetime, Policy};
 use zonda_engine::access::{Access, AccessList};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    Deferral, Engine, Fetched, Now, Outcome, Peer, Reason, Settings, Snapshot, Transport,
+    Deferral, Engine, Fetched, Now, Outcome, Peer, Reason, Settings, Snapshot, To, Transport,
 };
 use zonda_wire::message::Message;
 use zonda_wire::{Class, Name, Rcode, Type};

@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use zonda_engine::counters::Counters;
+use zonda_engine::handlers::{Asked, Draft, Handler, Handlers, Route};
 use zonda_engine::stage::cookie::Secrets;
 use zonda_engine::stage::rate::{RateSettings, RateTable};
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Settings, Snapshot, Transport};
 use zonda_netio::{DatagramBatch, UdpOptions, UdpSocket};
-use zonda_wire::{Name, Type};
+use zonda_wire::{Name, Rcode, Section, Type};
 use zonda_zone::{HashSeed, build, file};
 
 const SEED: HashSeed = HashSeed(1);
@@ -37,7 +38,7 @@ impl Batch for Received {
 }
 
 /// A zone with an answer of every kind.
-fn snapshot(settings: Settings) -> Arc<ArcSwap<Snapshot>> {
+fn snapshot(settings: Settings, routes: Vec<Route<Handler>>) -> Arc<ArcSwap<Snapshot>> {
     let text = "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nns AAAA 2001:db8::1\n\
                 www CNAME ns\n*.wild A 192.0.2.2\n@ MX 10 ns\ncut NS ns.cut\nns.cut A 192.0.2.3\n\
                 old DNAME wild\n$GENERATE 1-50 many A 192.0.2.$\n";
@@ -48,7 +49,9 @@ fn snapshot(settings: Settings) -> Arc<ArcSwap<Snapshot>> {
     let source = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
     let entry = Arc::new(ZoneEntry { apex, source, access: None, number: 0 });
     let zones = ZoneTable::new(vec![entry], SEED);
-    Arc::new(ArcSwap::from_pointee(Snapshot { zones, handlers: None, settings, generation: 1 }))
+    let handlers = Some(routes).filter(|routes| !routes.is_empty());
+    let handlers = handlers.map(|routes| Arc::new(Handlers::new(routes, Vec::new(), None, SEED)));
+    Arc::new(ArcSwap::from_pointee(Snapshot { zones, handlers, settings, generation: 1 }))
 }
 
 /// Queries of every kind: with and without EDNS, answered, denied, refused, malformed.
@@ -82,12 +85,12 @@ fn queries() -> Vec<Vec<u8>> {
 }
 
 /// Sends all queries to an engine behind a socket; returns what answering them allocated.
-fn allocations_of(settings: Settings) -> u64 {
+fn allocations_of(settings: Settings, routes: Vec<Route<Handler>>) -> u64 {
     let socket = UdpSocket::bind("127.0.0.1:0".parse().unwrap(), &UdpOptions::default()).unwrap();
     let client = Client::bind("127.0.0.1:0").unwrap();
     client.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     client.connect(socket.address()).unwrap();
-    let mut engine = Engine::new(snapshot(settings), Arc::<Counters>::default());
+    let mut engine = Engine::new(snapshot(settings, routes), Arc::<Counters>::default());
     let mut batch = Received(DatagramBatch::new(64, 4096));
     let queries = queries();
     let mut answered = 0;
@@ -112,7 +115,7 @@ fn allocations_of(settings: Settings) -> u64 {
 
 #[test]
 fn answering_allocates_nothing() {
-    assert_eq!(allocations_of(Settings::default()), 0);
+    assert_eq!(allocations_of(Settings::default(), Vec::new()), 0);
 }
 
 #[test]
@@ -126,5 +129,17 @@ fn answering_with_every_option_on_allocates_nothing() {
         nsid: Some(b"here".as_slice().into()),
         ..Settings::default()
     };
-    assert_eq!(allocations_of(settings), 0);
+    assert_eq!(allocations_of(settings, Vec::new()), 0);
+}
+
+#[test]
+fn answering_with_code_in_the_worker_allocates_nothing() {
+    let code = |_: &Asked<'_>, draft: &mut Draft| {
+        let fixed = (Type::A, 60);
+        let pushed = draft.push(Section::Answer, &[], fixed, &[192, 0, 2, 1]);
+        draft.reply(if pushed.is_ok() { Rcode::NOERROR } else { Rcode::SERVFAIL });
+    };
+    let handler = Handler::Here(Arc::new(code));
+    let route = Route { pattern: "*.example.org/A".parse().unwrap(), handler };
+    assert_eq!(allocations_of(Settings::default(), vec![route]), 0);
 }

@@ -15,8 +15,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use zonda_netio::tcp::{TcpOptions, listen};
 use zonda_transport::Clock;
+use zonda_transport::Deferrals;
 use zonda_transport::faults::FAULTS_PER_MINUTE_MAX;
-use zonda_transport::forward::Forwarders;
 use zonda_transport::tcp::{Stop, TcpConfig, TcpCounters, TcpServer};
 
 /// A running server.
@@ -31,13 +31,13 @@ struct Running {
 impl Running {
     /// Starts a server with two toy engines.
     fn start(config: TcpConfig) -> Self {
-        Self::start_with(config, Forwarders::default())
+        Self::start_with(config, Deferrals::default())
     }
 
     /// The same with somebody to defer queries to.
-    fn start_with(config: TcpConfig, forwarders: Forwarders) -> Self {
+    fn start_with(config: TcpConfig, deferrals: Deferrals) -> Self {
         let (sender, failures) = failures();
-        let server = TcpServer::new(config, 2, Clock::start(), |_| Toy, forwarders, sender);
+        let server = TcpServer::new(config, 2, Clock::start(), |_| Toy, deferrals, sender);
         let listener = listen("127.0.0.1:0".parse().unwrap(), &TcpOptions::default()).unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = watch::channel(Stop::No);
@@ -418,8 +418,8 @@ async fn until_deferred(fetcher: &mut Fetcher, count: usize) {
 
 #[tokio::test]
 async fn a_deferred_query_is_overtaken_by_those_that_need_not_wait() {
-    let (forwarders, mut fetcher) = Fetcher::start();
-    let running = Running::start_with(TcpConfig::default(), forwarders);
+    let (deferrals, mut fetcher) = Fetcher::start();
+    let running = Running::start_with(TcpConfig::default(), deferrals);
     let mut client = running.connect().await;
     let labels = ["later", "now", "later", "now"];
     let queries: Vec<u8> =
@@ -439,9 +439,9 @@ async fn a_deferred_query_is_overtaken_by_those_that_need_not_wait() {
 
 #[tokio::test]
 async fn a_client_that_sends_no_more_gets_deferred_replies_too_and_then_the_end() {
-    let (forwarders, mut fetcher) = Fetcher::start();
+    let (deferrals, mut fetcher) = Fetcher::start();
     let config = TcpConfig { idle_max: Duration::from_millis(50), ..TcpConfig::default() };
-    let running = Running::start_with(config, forwarders);
+    let running = Running::start_with(config, deferrals);
     let mut client = running.connect().await;
     client.write_all(&framed(&query(1, "later"))).await.unwrap();
     client.shutdown().await.unwrap();
@@ -455,8 +455,8 @@ async fn a_client_that_sends_no_more_gets_deferred_replies_too_and_then_the_end(
 
 #[tokio::test]
 async fn a_connection_reads_no_more_while_too_many_of_its_queries_wait() {
-    let (forwarders, mut fetcher) = Fetcher::start();
-    let running = Running::start_with(TcpConfig::default(), forwarders);
+    let (deferrals, mut fetcher) = Fetcher::start();
+    let running = Running::start_with(TcpConfig::default(), deferrals);
     let mut client = running.connect().await;
     let queries: Vec<u8> = (0..200).flat_map(|number| framed(&query(number, "later"))).collect();
     client.write_all(&queries).await.unwrap();
@@ -475,8 +475,8 @@ async fn a_connection_reads_no_more_while_too_many_of_its_queries_wait() {
 
 #[tokio::test]
 async fn a_server_that_stops_answers_deferred_queries_first() {
-    let (forwarders, mut fetcher) = Fetcher::start();
-    let running = Running::start_with(TcpConfig::default(), forwarders);
+    let (deferrals, mut fetcher) = Fetcher::start();
+    let running = Running::start_with(TcpConfig::default(), deferrals);
     let mut client = running.connect().await;
     client.write_all(&framed(&query(1, "later"))).await.unwrap();
     until_deferred(&mut fetcher, 1).await;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use support::{Fetcher, Toy, failures, id, query, rcode};
 use zonda_netio::{UdpOptions, UdpSocket};
 use zonda_transport::Clock;
+use zonda_transport::Deferrals;
 use zonda_transport::faults::{FAULTS_PER_MINUTE_MAX, FailureSender};
-use zonda_transport::forward::Forwarders;
 use zonda_transport::udp::{UdpConfig, UdpWorker, stop_workers};
 
 /// A bound socket and its worker, not started yet.
@@ -22,17 +22,13 @@ fn socket() -> Arc<UdpSocket> {
 
 /// Starts a worker with toy engines.
 fn spawn(socket: &Arc<UdpSocket>, failures: FailureSender) -> UdpWorker {
-    spawn_with(socket, Forwarders::default(), failures)
+    spawn_with(socket, Deferrals::default(), failures)
 }
 
 /// The same with somebody to defer queries to.
-fn spawn_with(
-    socket: &Arc<UdpSocket>,
-    forwarders: Forwarders,
-    failures: FailureSender,
-) -> UdpWorker {
+fn spawn_with(socket: &Arc<UdpSocket>, deferrals: Deferrals, failures: FailureSender) -> UdpWorker {
     let (socket, config, clock) = (Arc::clone(socket), UdpConfig::default(), Clock::start());
-    UdpWorker::spawn(socket, config, clock, Toy::default, forwarders, failures).unwrap()
+    UdpWorker::spawn(socket, config, clock, Toy::default, deferrals, failures).unwrap()
 }
 
 /// A client that talks to `socket` only.
@@ -187,8 +183,8 @@ fn too_many_panics_end_the_worker_and_are_reported() {
 fn deferred_queries_hold_up_no_others_and_are_answered_when_their_answer_is_there() {
     let socket = socket();
     let (sender, _failures) = failures();
-    let (forwarders, mut fetcher) = Fetcher::start();
-    let worker = spawn_with(&socket, forwarders, sender);
+    let (deferrals, mut fetcher) = Fetcher::start();
+    let worker = spawn_with(&socket, deferrals, sender);
     let client = client(&socket);
     for number in 0..100 {
         client.send(&query(number, if number % 2 == 0 { "later" } else { "now" })).unwrap();

@@ -1,10 +1,9 @@
 //! The sockets of a server on this machine, from `/proc/net/udp`: what they had no room for, and
 //! whose they are.
 
-use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use crate::procfs;
+use crate::procfs::{self, UdpEntry, udp_entries};
 
 /// Datagrams that a server's sockets have dropped so far; 0 when it is on another machine.
 pub fn drops(server: SocketAddr) -> u64 {
@@ -22,29 +21,18 @@ pub fn owner(server: SocketAddr) -> Option<u32> {
     sharing.min_by_key(|process| procfs::began_ticks(*process))
 }
 
-/// A socket that takes datagrams from anybody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Socket {
-    /// Its number among the kernel's files.
-    inode: u64,
-    /// Datagrams that it has dropped.
-    drops: u64,
-}
-
 /// All sockets that the kernel gives datagrams for `server` to: those bound to its address, or to
 /// its port on any address if there are none. On an address of another machine there are none.
-fn sockets(server: SocketAddr) -> Vec<Socket> {
+fn sockets(server: SocketAddr) -> Vec<UdpEntry> {
     if !is_ours(server) {
         return Vec::new();
     }
-    let files = ["/proc/net/udp", "/proc/net/udp6"];
-    let texts: String =
-        files.into_iter().filter_map(|file| fs::read_to_string(file).ok()).collect();
-    let own: Vec<Socket> = sockets_in(&texts, server.port(), |ip| ip == server.ip()).collect();
+    let table = procfs::udp_table();
+    let own: Vec<UdpEntry> = sockets_in(&table, server.port(), |ip| ip == server.ip()).collect();
     if !own.is_empty() {
         return own;
     }
-    sockets_in(&texts, server.port(), |ip| ip.is_unspecified()).collect()
+    sockets_in(&table, server.port(), |ip| ip.is_unspecified()).collect()
 }
 
 /// Whether an address is one of this machine: only those can be bound.
@@ -53,40 +41,16 @@ fn is_ours(mut address: SocketAddr) -> bool {
     UdpSocket::bind(address).is_ok()
 }
 
-/// Each socket that takes datagrams from anybody for a port of an address that is wanted.
+/// Each socket of a table that takes datagrams from anybody for a port of an address that is wanted.
 fn sockets_in(
-    text: &str,
+    table: &str,
     port: u16,
     is_wanted: impl Fn(IpAddr) -> bool,
-) -> impl Iterator<Item = Socket> {
-    text.lines().filter_map(move |line| {
-        let mut columns = line.split_ascii_whitespace();
-        let local = parse_address(columns.nth(1)?)?;
-        let peer = parse_address(columns.next()?)?;
-        let is_ours = local.port() == port && peer.port() == 0 && is_wanted(local.ip());
-        let inode = columns.nth(6)?.parse().ok()?;
-        let drops = columns.last()?.parse().ok()?;
-        is_ours.then_some(Socket { inode, drops })
-    })
-}
-
-/// Reads an address: words of 32 bits in hexadecimal as they lie in memory, a colon, the port.
-fn parse_address(text: &str) -> Option<SocketAddr> {
-    let (ip, port) = text.split_once(':')?;
-    let word = |at: usize| u32::from_str_radix(ip.get(at..at + 8)?, 16).ok();
-    let octets = |at: usize| Some(word(at)?.to_ne_bytes());
-    let ip: IpAddr = match ip.len() {
-        8 => Ipv4Addr::from(octets(0)?).into(),
-        32 => {
-            let mut all = [0; 16];
-            for part in 0..4 {
-                all[part * 4..][..4].copy_from_slice(&octets(part * 8)?);
-            }
-            Ipv6Addr::from(all).to_canonical()
-        }
-        _ => return None,
+) -> impl Iterator<Item = UdpEntry> {
+    let is_ours = move |entry: &UdpEntry| {
+        entry.local.port() == port && entry.peer.port() == 0 && is_wanted(entry.local.ip())
     };
-    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
+    udp_entries(table).filter(is_ours)
 }
 
 #[cfg(test)]
@@ -134,11 +98,5 @@ mod tests {
         assert_eq!(counts(any, "127.0.0.1"), [0; 0]);
         assert_eq!(counts(any, "0.0.0.0"), [5]);
         assert_eq!(counts(&[any, own].concat(), "127.0.0.1"), [7]);
-    }
-
-    #[test]
-    fn an_address_of_six_is_read_in_words() {
-        let text = "00000000000000000000000001000000:14E9";
-        assert_eq!(parse_address(text), Some("[::1]:5353".parse().unwrap()));
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::random::scatter;
 use crate::template::{TemplateError, Values};
 
 /// A text for each number of a range. In the text, `${n}` is the number and `${ip}` the address of
@@ -104,14 +105,6 @@ pub fn set_number(values: &mut Values, number: u64) {
     values.set("n", number);
     let [.., high, middle, low] = number.to_be_bytes();
     values.set("ip", format_args!("10.{high}.{middle}.{low}"));
-}
-
-/// A number that looks random: the finalizer of SplitMix64.
-fn scatter(turn: u64) -> u64 {
-    let mut mixed = turn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

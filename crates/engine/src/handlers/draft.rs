@@ -6,7 +6,7 @@
 use super::kept::Keep;
 use std::ops::Range;
 use zonda_wire::name;
-use zonda_wire::query::flag;
+use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Class, Ede, Full, Owner, Rcode, Reply, Section, Type};
 
 /// Octets of all records at most: no message holds more.
@@ -232,10 +232,12 @@ impl Draft {
     /// When the others do not fit; the reply then is as it was.
     pub fn write(&self, reply: &mut Reply<'_>) -> Result<(), Full> {
         let mark = reply.mark();
+        let is_root = reply.buffer().get(HEADER_BYTES) == Some(&0); // pointers lead to longer names
         for wanted in [Section::Answer, Section::Authority, Section::Additional] {
             for record in self.records.iter().filter(|record| record.section == wanted) {
                 let (owner, rdata) = record.places();
                 let owner = match record.owner_bytes {
+                    0 if is_root => Owner::Name(&[0]),
                     0 => Owner::Question { skip: 0 },
                     _ => Owner::Name(&self.octets[owner]),
                 };

@@ -4,11 +4,12 @@ use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::Arc;
 use zonda_engine::counters::Counters;
+use zonda_engine::handlers::{Asked, Draft, Handlers, Middleware};
 use zonda_engine::stage::cookie::Secrets;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Engine, Now, Peer, Settings, Snapshot, Transport};
 use zonda_wire::message::Message;
-use zonda_wire::{Fault, Name, Query};
+use zonda_wire::{Fault, Name, Query, Section};
 use zonda_zone::{HashSeed, build, file};
 
 const SEED: HashSeed = HashSeed(1);
@@ -35,8 +36,26 @@ pub fn engine() -> Engine {
         ..Settings::default()
     };
     let zones = ZoneTable::new(vec![entry], SEED);
-    let snapshot = Snapshot { zones, handlers: None, settings, generation: 1 };
+    let handlers = Some(Arc::new(Handlers::new(Vec::new(), vec![Arc::new(Reader)], None, SEED)));
+    let snapshot = Snapshot { zones, handlers, settings, generation: 1 };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::<Counters>::default())
+}
+
+/// Code that reads all of each query and reply, and changes some replies.
+struct Reader;
+
+impl Middleware for Reader {
+    fn before(&self, asked: &Asked<'_>, _: &mut Draft) {
+        assert!(asked.options().map(|(_, data)| data.len()).sum::<usize>() <= 4096);
+        assert!(asked.capture("none").is_none());
+    }
+
+    fn after(&self, asked: &Asked<'_>, draft: &mut Draft) {
+        assert_eq!(asked.options().count(), 0);
+        if draft.records().count() == 2 {
+            draft.retain(|section, _, _| section == Section::Answer);
+        }
+    }
 }
 
 /// Sends octets over both transports and looks at the replies.

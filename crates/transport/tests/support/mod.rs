@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use zonda_engine::{Batch, Deferral, Fetched, Now, Outcome, Peer, Transport};
+use zonda_engine::handlers::Elsewhere;
+use zonda_engine::{Batch, Deferral, Fetched, Now, Outcome, Peer, Reason, Supplied, To, Transport};
 use zonda_netio::ReplyBatch;
-use zonda_transport::Responder;
 use zonda_transport::faults::{Failure, FailureSender};
-use zonda_transport::forward::{Deferred, Forwarders, Inbox, Way};
+use zonda_transport::forward::{Forwarders, Inbox};
+use zonda_transport::{Deferrals, Deferred, Responder, Way};
 
 /// Answers by the first label of the name: see [`Toy::answer`].
 #[derive(Default)]
@@ -43,6 +44,10 @@ impl Responder for Toy {
                 return Outcome::Reply(60_000);
             }
             b"silent" => return Outcome::Silence,
+            b"code" => {
+                let to = To::Code(Elsewhere { runtime: 0, handler: 5 });
+                return Outcome::Deferred(Deferral { to, name_hash: 0, is_alias: false });
+            }
             b"later" => {
                 return Outcome::Deferred(Deferral {
                     to: To::Forward(7),
@@ -60,6 +65,26 @@ impl Responder for Toy {
 
     fn resume(&mut self, _: Now, _: &Peer, _: &mut [u8], _: usize, _: &Fetched<'_>) -> usize {
         unreachable!("what is fetched is played by the test")
+    }
+
+    /// Appends the reason of a failure, or an octet for a draft.
+    fn supply(
+        &mut self,
+        _: Now,
+        _: &Peer,
+        buffer: &mut [u8],
+        len: usize,
+        supplied: Supplied<'_>,
+    ) -> Outcome {
+        buffer[2] |= 0x80;
+        buffer[len] = match supplied {
+            Supplied::Failed(reason) => {
+                assert_eq!(reason, Reason::HandlerTimeout);
+                b'!'
+            }
+            Supplied::Draft(_) => b'.',
+        };
+        Outcome::Reply(len + 1)
     }
 
     fn observe_latency(&mut self, _: Transport, _: u64, _: u64) {}
@@ -96,9 +121,10 @@ pub struct Fetcher {
 
 impl Fetcher {
     /// Where queries are handed over, and who takes them.
-    pub fn start() -> (Forwarders, Self) {
+    pub fn start() -> (Deferrals, Self) {
         let inbox = Inbox::new().unwrap();
-        (Forwarders::new(vec![Arc::clone(&inbox)]), Self { inbox, taken: Vec::new() })
+        let forwarders = Forwarders::new(vec![Arc::clone(&inbox)]);
+        (forwarders.into(), Self { inbox, taken: Vec::new() })
     }
 
     /// Whether `count` queries have come that were not answered yet.

@@ -7,6 +7,8 @@ use std::io::Write;
 
 use zonda_wire::{Class, Name, Type, name};
 
+use crate::random::Numbers;
+
 use super::Form;
 use super::frame::Frame;
 use super::zipf::Zipf;
@@ -99,7 +101,7 @@ impl Generated {
 
     /// Writes the query at a place over what `out` holds.
     pub fn write(&self, place: u32, out: &mut Vec<u8>) {
-        let mut numbers = Numbers::new(self.seed, place);
+        let mut numbers = Numbers::at(self.seed, place);
         out.clear();
         self.frame.begin(out);
         let length_at = out.len();
@@ -108,7 +110,7 @@ impl Generated {
         let written = match &self.names.draw {
             Draw::Zipf(zipf) => write!(out, "{}", zipf.draw(|| numbers.fraction())),
             Draw::Uniform(count) => write!(out, "{}", 1 + numbers.below(*count)),
-            Draw::Random => write!(out, "{:016x}", numbers.next()),
+            Draw::Random => write!(out, "{:016x}", numbers.roll()),
         };
         written.expect("memory takes all octets");
         out[length_at] = (out.len() - length_at - 1) as u8; // at most 63, as `Names` has seen
@@ -116,39 +118,6 @@ impl Generated {
         let qtype = self.types[numbers.below(self.types.len() as u64) as usize];
         self.frame.end(qtype, Class::IN, out);
     }
-}
-
-/// Random numbers of one query: SplitMix64 (Steele, Lea, Flood 2014), begun at a place of its own.
-struct Numbers(u64);
-
-impl Numbers {
-    /// Those of a place; the first ones of all places are different.
-    fn new(seed: u64, place: u32) -> Self {
-        Self(mix(seed) ^ mix(u64::from(place)))
-    }
-
-    /// The next one.
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    /// One below a limit; the unevenness is below the limit divided by 2⁶⁴.
-    fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
-    }
-
-    /// One from 0 to below 1, in steps of 2⁻⁵³.
-    fn fraction(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-}
-
-/// Scrambles a number; different ones stay different.
-fn mix(number: u64) -> u64 {
-    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ number >> 31
 }
 
 #[cfg(test)]

@@ -1,0 +1,274 @@
+//! The user's code between queries and zones, without sockets.
+#![allow(clippy::unwrap_used)]
+
+use arc_swap::ArcSwap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use zonda_engine::handlers::{
+    Asked, Draft, Elsewhere, Ending, Handler, Handlers, Middleware, NO_HANDLER, Route, Vary,
+};
+use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
+use zonda_engine::{
+    Engine, Now, Outcome, Peer, Reason, Settings, Snapshot, Supplied, To, Transport,
+};
+use zonda_wire::message::Message;
+use zonda_wire::{Name, Rcode, Section, Type};
+use zonda_zone::{HashSeed, build, file};
+
+const SEED: HashSeed = HashSeed(1);
+const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
+const AA: u16 = 0x0400;
+const TC: u16 = 0x0200;
+
+/// Holds `example` itself, with this code in front of it.
+fn engine(
+    routes: Vec<Route<Handler>>,
+    middleware: Vec<Arc<dyn Middleware>>,
+    runtime: Option<u16>,
+) -> Engine {
+    let apex: Name = "example".parse().unwrap();
+    let text = b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nb A 192.0.2.2\n";
+    let options = file::Options::default();
+    let (records, _) = file::read_text(text, Path::new("zone"), &apex, &options);
+    let source = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
+    let entry = Arc::new(ZoneEntry { apex, source, access: None, number: 0 });
+    let zones = ZoneTable::new(vec![entry], SEED);
+    let handlers = Some(Arc::new(Handlers::new(routes, middleware, runtime, SEED)));
+    let snapshot = Snapshot { zones, handlers, settings: Settings::default(), generation: 1 };
+    Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
+}
+
+/// A route to code in the worker.
+fn here(
+    pattern: &str,
+    code: impl Fn(&Asked<'_>, &mut Draft) + Send + Sync + 'static,
+) -> Route<Handler> {
+    Route { pattern: pattern.parse().unwrap(), handler: Handler::Here(Arc::new(code)) }
+}
+
+/// A route to code elsewhere.
+fn elsewhere(pattern: &str, handler: u32) -> Route<Handler> {
+    let handler = Handler::Elsewhere(Elsewhere { runtime: 3, handler });
+    Route { pattern: pattern.parse().unwrap(), handler }
+}
+
+/// A client.
+fn peer(transport: Transport) -> Peer {
+    Peer { address: ([192, 0, 2, 99], 5300).into(), transport, listener: 0 }
+}
+
+/// The octets of a query, with an OPT record.
+fn query(name: &str, qtype: Type) -> Vec<u8> {
+    let name: Name = name.parse().unwrap();
+    let header = [7_u16, 0x0100, 1, 0, 0, 1].map(u16::to_be_bytes).concat();
+    let opt = [0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];
+    [&header, name.as_wire(), &qtype.0.to_be_bytes(), &[0, 1], &opt].concat()
+}
+
+/// What becomes of a query over a transport.
+fn ask_over(transport: Transport, engine: &mut Engine, name: &str, qtype: Type) -> String {
+    let (query, mut buffer) = (query(name, qtype), vec![0; 65_535]);
+    buffer[..query.len()].copy_from_slice(&query);
+    let outcome = engine.answer(NOW, &peer(transport), &mut buffer, query.len());
+    told(outcome, &buffer)
+}
+
+/// What becomes of a query over UDP.
+fn ask(engine: &mut Engine, name: &str, qtype: Type) -> String {
+    ask_over(Transport::Udp, engine, name, qtype)
+}
+
+/// What becomes of a query that code elsewhere has been asked for.
+fn supply(engine: &mut Engine, name: &str, qtype: Type, supplied: Supplied<'_>) -> String {
+    let (query, mut buffer) = (query(name, qtype), vec![0; 65_535]);
+    buffer[..query.len()].copy_from_slice(&query);
+    let peer = peer(Transport::Udp);
+    let outcome = engine.supply(NOW, &peer, &mut buffer, query.len(), supplied);
+    told(outcome, &buffer)
+}
+
+/// An outcome as text: flags, response code, records by section, extended errors.
+fn told(outcome: Outcome, buffer: &[u8]) -> String {
+    let len = match outcome {
+        Outcome::Reply(len) => len,
+        Outcome::Silence => return "silence".into(),
+        Outcome::Deferred(deferral) => match deferral.to {
+            To::Code(to) => return format!("deferred to {} of {}", to.handler, to.runtime),
+            To::Forward(_) => return "deferred to a forwarder".into(),
+        },
+    };
+    let reply = Message::parse(&buffer[..len]).unwrap();
+    let mut text = Rcode(reply.flags & 0xf).to_string();
+    text += if reply.has(AA) { " aa" } else { "" };
+    text += if reply.has(TC) { " tc" } else { "" };
+    for record in &reply.records {
+        text += &format!(" {:?}:{}{}", record.section, record.owner, record.rtype);
+        text += &format!("={}", record.rdata.iter().map(|it| it.to_string()).collect::<String>());
+    }
+    for (code, data) in reply.opt.iter().flat_map(|opt| &opt.options) {
+        assert_eq!(*code, 15);
+        text += &format!(" ({})", String::from_utf8_lossy(&data[2..]));
+    }
+    text
+}
+
+/// Adds an address record of the name asked for.
+fn push(draft: &mut Draft, section: Section, last: u8) {
+    draft.push(section, &[], (Type::A, 60), &[192, 0, 2, last]).unwrap();
+    draft.reply(Rcode::NOERROR);
+}
+
+#[test]
+fn records_stand_in_their_sections_in_whatever_order_they_were_added() {
+    let code = |_: &Asked<'_>, draft: &mut Draft| {
+        for (section, last) in
+            [(Section::Additional, 3), (Section::Authority, 2), (Section::Answer, 1)]
+        {
+            push(draft, section, last);
+        }
+    };
+    let mut engine = engine(vec![here("*", code)], Vec::new(), None);
+    assert_eq!(
+        ask(&mut engine, "X.test", Type::A),
+        "NOERROR aa Answer:X.test.A=192021 Authority:X.test.A=192022 Additional:X.test.A=192023"
+    );
+    assert_eq!(
+        ask(&mut engine, ".", Type::A),
+        "NOERROR aa Answer:.A=192021 Authority:.A=192022 Additional:.A=192023"
+    );
+}
+
+#[test]
+fn an_answer_too_large_for_udp_is_truncated_whole_and_comes_over_tcp() {
+    let code = |_: &Asked<'_>, draft: &mut Draft| {
+        for last in 0..200 {
+            push(draft, Section::Answer, last);
+        }
+    };
+    let mut engine = engine(vec![here("*", code)], Vec::new(), None);
+    assert_eq!(ask(&mut engine, "x.test", Type::A), "NOERROR aa tc");
+    let over_tcp = ask_over(Transport::Tcp, &mut engine, "x.test", Type::A);
+    assert_eq!(over_tcp.matches("Answer").count(), 200);
+}
+
+#[test]
+fn what_does_not_fit_of_the_additional_section_is_left_out() {
+    let code = |_: &Asked<'_>, draft: &mut Draft| {
+        push(draft, Section::Answer, 1);
+        for last in 0..200 {
+            push(draft, Section::Additional, last);
+        }
+    };
+    let mut engine = engine(vec![here("*", code)], Vec::new(), None);
+    let reply = ask(&mut engine, "x.test", Type::A);
+    assert!(reply.starts_with("NOERROR aa Answer"), "{reply}");
+    assert!((50..100).contains(&reply.matches("Additional").count()), "{reply}");
+}
+
+#[test]
+fn code_that_passes_on_leaves_the_query_to_the_zones() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let code = move |_: &Asked<'_>, _: &mut Draft| _ = counted.fetch_add(1, Ordering::Relaxed);
+    let mut engine = engine(vec![here("a.example", code)], Vec::new(), None);
+    for _ in 0..3 {
+        // Also when the zone's answer is among those that are kept.
+        assert_eq!(ask(&mut engine, "a.example", Type::A), "NOERROR aa Answer:a.example.A=192021");
+    }
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+    assert_eq!(ask(&mut engine, "b.example", Type::A), "NOERROR aa Answer:b.example.A=192022");
+    assert_eq!(calls.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn a_query_for_code_elsewhere_is_deferred_and_answered_with_what_that_supplies() {
+    let mut engine = engine(vec![elsewhere("a.example", 5)], Vec::new(), None);
+    assert_eq!(ask(&mut engine, "a.example", Type::A), "deferred to 5 of 3");
+    let mut draft = Draft::default();
+    let of = |draft: &Draft, engine: &mut Engine| {
+        supply(engine, "a.example", Type::A, Supplied::Draft(draft))
+    };
+    assert_eq!(of(&draft, &mut engine), "NOERROR aa Answer:a.example.A=192021"); // the zone's
+    push(&mut draft, Section::Answer, 7);
+    assert_eq!(of(&draft, &mut engine), "NOERROR aa Answer:a.example.A=192027");
+    draft.refused();
+    draft.clear_records();
+    assert_eq!(of(&draft, &mut engine), "REFUSED");
+    draft.ending = Ending::Drop;
+    assert_eq!(of(&draft, &mut engine), "silence");
+    let late = Supplied::Failed(Reason::HandlerTimeout);
+    assert_eq!(
+        supply(&mut engine, "a.example", Type::A, late),
+        "SERVFAIL (the code that answers for this name did not answer in time)"
+    );
+}
+
+#[test]
+fn every_query_goes_to_a_runtime_that_has_middleware() {
+    let mut engine = engine(vec![elsewhere("a.example", 5)], Vec::new(), Some(3));
+    assert_eq!(ask(&mut engine, "a.example", Type::A), "deferred to 5 of 3");
+    assert_eq!(ask(&mut engine, "b.example", Type::A), format!("deferred to {NO_HANDLER} of 3"));
+    let passed_on = Supplied::Draft(&Draft::default());
+    assert_eq!(
+        supply(&mut engine, "b.example", Type::A, passed_on),
+        "NOERROR aa Answer:b.example.A=192022"
+    );
+}
+
+/// Middleware that adds a record to every reply, or panics.
+struct Adds(u8);
+
+impl Middleware for Adds {
+    fn after(&self, _: &Asked<'_>, draft: &mut Draft) {
+        assert!(self.0 < 200, "told to");
+        push(draft, Section::Additional, self.0);
+    }
+}
+
+#[test]
+fn replies_pass_middleware_in_the_opposite_order_each_time_they_are_given() {
+    let middleware: Vec<Arc<dyn Middleware>> = vec![Arc::new(Adds(8)), Arc::new(Adds(9))];
+    let mut engine = engine(Vec::new(), middleware, None);
+    for _ in 0..3 {
+        assert_eq!(
+            ask(&mut engine, "a.example", Type::A),
+            "NOERROR aa Answer:a.example.A=192021 Additional:a.example.A=192029 \
+             Additional:a.example.A=192028"
+        );
+    }
+}
+
+#[test]
+fn a_panic_in_middleware_is_servfail_without_the_records_of_the_answer() {
+    let middleware: Vec<Arc<dyn Middleware>> = vec![Arc::new(Adds(200))];
+    let mut engine = engine(Vec::new(), middleware, None);
+    assert_eq!(
+        ask(&mut engine, "a.example", Type::A),
+        "SERVFAIL (the code that answers for this name failed)"
+    );
+}
+
+#[test]
+fn a_kept_answer_ages_and_is_asked_for_again_when_it_has_expired() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let code = move |_: &Asked<'_>, draft: &mut Draft| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        push(draft, Section::Answer, 1);
+        draft.cache(10, Vary::Nothing);
+    };
+    let mut engine = engine(vec![here("*", code)], Vec::new(), None);
+    let mut ask_at = |secs: u64| {
+        let (query, mut buffer) = (query("x.test", Type::A), vec![0; 4096]);
+        buffer[..query.len()].copy_from_slice(&query);
+        let now = Now { monotonic_nanos: secs * 1_000_000_000, unix_secs: 1 };
+        let outcome = engine.answer(now, &peer(Transport::Udp), &mut buffer, query.len());
+        let Outcome::Reply(len) = outcome else { panic!("{outcome:?}") };
+        let reply = Message::parse(&buffer[..len]).unwrap();
+        (reply.records[0].ttl, reply.has(AA), calls.load(Ordering::Relaxed))
+    };
+    assert_eq!(ask_at(100), (60, true, 1));
+    assert_eq!(ask_at(104), (56, true, 1));
+    assert_eq!(ask_at(111), (60, true, 2));
+}
