@@ -6,14 +6,14 @@ use crate::handler::{AsyncAnswer, Ended};
 use crate::owned::OwnedQuery;
 use std::collections::HashMap;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use zonda_config::{Config, Flags, Source, Zone};
 use zonda_engine::handlers::{Asked, Draft, Elsewhere, Handler, Middleware, Pattern, Route};
 use zonda_server::{Code, Options, OwnReply, Program, Server};
-use zonda_wire::Name;
+use zonda_wire::{Message, Name, Type};
 
 /// How long asynchronous code has time, unless it is told otherwise: clients ask again, or another
 /// server, after some 2 to 5 seconds.
@@ -121,6 +121,22 @@ impl App {
         self
     }
 
+    /// Has all queries pass a function that may wait, before their handlers and zones; what it puts
+    /// into the reply is sent. Every query then goes through the app's runtime, which costs several
+    /// times what an answer from a zone does, and no answer of a handler is kept.
+    pub fn middleware_async<F, A>(
+        &mut self,
+        function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
+    ) -> &mut Self
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: AsyncAnswer + 'static,
+    {
+        let all = parse("*").expect("`*` is a pattern");
+        self.asynchronous.middleware.push(AsyncCode::new(all, function));
+        self
+    }
+
     /// Has all replies pass a function, which may change them.
     pub fn after(
         &mut self,
@@ -195,7 +211,7 @@ impl App {
         let load = move || load(config.as_deref(), &flags, metrics, &lock(&known));
         let loaded = load().map_err(Error::Config)?;
         let code =
-            Code { routes: app.routes, middleware: app.middleware, middleware_runtime: None };
+            Code { routes: app.routes, middleware: app.middleware, middleware_runtime: (!app.asynchronous.middleware.is_empty()).then_some(0) };
         let (tasks, runtime, start) =
             Tasks::start(app.asynchronous, app.deadline, app.waiting_max).map_err(Error::Thread)?;
         let program = Program { code: code.clone(), runtimes: vec![runtime], start: Some(start) };
@@ -300,6 +316,36 @@ impl Running {
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.server.addresses()
+    }
+
+    /// Asks for a name and type, without sockets, as a client on this machine would over TCP.
+    ///
+    /// # Errors
+    /// When the name is none, or there is no reply.
+    pub async fn ask(&self, name: &str, qtype: Type) -> Result<Message, Error> {
+        self.ask_from((Ipv4Addr::LOCALHOST, 0).into(), name, qtype).await
+    }
+
+    /// As [`ask`](Self::ask), as a client at `address` would.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn ask_from(
+        &self,
+        address: SocketAddr,
+        name: &str,
+        qtype: Type,
+    ) -> Result<Message, Error> {
+        /// Recursion is desired; one question, and an OPT record behind it.
+        const HEADER: &[u8] = b"\0\0\x01\0\0\x01\0\0\0\0\0\x01";
+        /// EDNS with room for 1232 octets.
+        const OPT: &[u8] = b"\0\0\x29\x04\xd0\0\0\0\0\0\0";
+        let wrong = |error| Error::Name(name.to_owned(), error);
+        let wire: Name = name.parse().map_err(wrong)?;
+        let question = [wire.as_wire(), &qtype.0.to_be_bytes(), &[0, 1]].concat();
+        let query = [HEADER, &question, OPT].concat();
+        let reply = self.query_from(&query, Some(address)).await.ok_or(Error::Silence)?;
+        Message::parse(&reply).map_err(|_| Error::Silence) // the core writes messages
     }
 
     /// Answers a query in wire form, without sockets, as if a client on this machine had asked over

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
-use zonda_engine::handlers::{Draft, Pattern};
+use zonda_engine::handlers::{Draft, Ending, NO_HANDLER, Pattern};
 use zonda_engine::{Reason, Supplied};
 use zonda_server::RuntimeHandle;
 use zonda_transport::handlers::{RuntimeConfig, Ticket};
@@ -51,6 +51,8 @@ impl AsyncCode {
 #[derive(Default)]
 pub(crate) struct AsyncTable {
     known: HashMap<u32, Arc<AsyncCode>>,
+    /// What all queries pass before, in this order.
+    pub(crate) middleware: Vec<AsyncCode>,
     /// When code was no longer called, which queries may still be on their way to.
     leaving: HashMap<u32, Instant>,
     next: u32,
@@ -155,6 +157,7 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
     let RuntimeHandle { runtime, mut answerer } = handle;
     let (answered, mut answers) = mpsc::unbounded_channel::<(Ticket, Option<Draft>)>(); // bounded by what waits
     let mut batch = Vec::with_capacity(BATCH_MAX);
+    let middleware = Arc::new(std::mem::take(&mut lock(&table).middleware));
     loop {
         tokio::select! {
             () = fresh.notified() => {
@@ -163,15 +166,15 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
                     let table = lock(&table);
                     runtime.take(BATCH_MAX, |ticket, handler, deferred| {
                         let code = table.known.get(&handler).cloned();
-                        let with_query = code.and_then(|code| {
-                            let query = OwnedQuery::new(deferred, &code.pattern)?;
-                            Some((code, query))
-                        });
-                        queries.push((ticket, with_query));
+                        // Of code that was taken away when the query was on its way.
+                        let is_known = code.is_some() || handler == NO_HANDLER;
+                        let query = OwnedQuery::new(deferred).filter(|_| is_known);
+                        queries.push((ticket, query.map(|query| (query, code))));
                     })
                 };
                 for (ticket, with_query) in queries {
-                    tokio::spawn(answer(ticket, with_query, answered.clone()));
+                    let (middleware, answered) = (Arc::clone(&middleware), answered.clone());
+                    tokio::spawn(answer(ticket, with_query, middleware, answered));
                 }
                 if more {
                     fresh.notify_one();
@@ -195,12 +198,31 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
 /// Has code answer a query, and hands its reply over; a panic is none.
 async fn answer(
     ticket: Ticket,
-    with_query: Option<(Arc<AsyncCode>, OwnedQuery)>,
+    with_code: Option<(OwnedQuery, Option<Arc<AsyncCode>>)>,
+    middleware: Arc<Vec<AsyncCode>>,
     answered: mpsc::UnboundedSender<(Ticket, Option<Draft>)>,
 ) {
-    let draft = match with_query {
-        Some((code, query)) => tokio::spawn(async move { (code.function)(query).await }).await.ok(),
+    let draft = match with_code {
+        Some((query, code)) => tokio::spawn(pass(query, code, middleware)).await.ok(),
         None => None,
     };
     let _ = answered.send((ticket, draft)); // gone only when the runtime ends
+}
+
+/// What middleware says to a query, or the handler, if there is one.
+async fn pass(
+    query: OwnedQuery,
+    code: Option<Arc<AsyncCode>>,
+    middleware: Arc<Vec<AsyncCode>>,
+) -> Draft {
+    for code in &*middleware {
+        let draft = (code.function)(query.clone()).await;
+        if draft.ending != Ending::PassOn {
+            return draft;
+        }
+    }
+    match code {
+        Some(code) => (code.function)(query.on(&code.pattern)).await,
+        None => Draft::default(),
+    }
 }

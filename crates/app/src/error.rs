@@ -12,6 +12,8 @@ pub enum Error {
     Pattern(String, PatternError),
     /// The name of a zone is none.
     Name(String, NameError),
+    /// There was no reply to a query.
+    Silence,
     /// The configuration is wrong; all that is wrong with it, a line each.
     Config(String),
     /// The server could not start, or had to stop.
@@ -25,6 +27,7 @@ impl fmt::Display for Error {
         match self {
             Self::Pattern(pattern, error) => write!(f, "route `{pattern}`: {error}"),
             Self::Name(name, error) => write!(f, "zone `{name}`: {error}"),
+            Self::Silence => f.write_str("there is no reply"),
             Self::Config(errors) => f.write_str(errors),
             Self::Serve(error) => error.fmt(f),
             Self::Thread(error) => write!(f, "cannot start: {error}"),

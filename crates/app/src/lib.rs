@@ -68,3 +68,7 @@ pub use zonda_wire::{Ede, Message, Name, NameError, Rcode, Section, Type};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
 struct Tutorial;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/cookbook.md")]
+struct Cookbook;

@@ -15,12 +15,13 @@ pub struct OwnedQuery {
     name: Name,
     client: SocketAddr,
     transport: Transport,
-    pattern: Arc<Pattern>,
+    /// Of the route that was taken; none in middleware.
+    pattern: Option<Arc<Pattern>>,
 }
 
 impl OwnedQuery {
     /// Of a query that waits; nothing if it is none, which workers do not let wait.
-    pub(crate) fn new(deferred: &Deferred, pattern: &Arc<Pattern>) -> Option<Self> {
+    pub(crate) fn new(deferred: &Deferred) -> Option<Self> {
         let query = Query::parse(&deferred.query).ok()?;
         let end = usize::from(query.name_end);
         let name = Name::from_wire(deferred.query.get(12..end)?).ok()?;
@@ -30,8 +31,13 @@ impl OwnedQuery {
             name,
             client: deferred.peer.address,
             transport: deferred.peer.transport,
-            pattern: Arc::clone(pattern),
+            pattern: None,
         })
+    }
+
+    /// The same on the route of a pattern.
+    pub(crate) fn on(self, pattern: &Arc<Pattern>) -> Self {
+        Self { pattern: Some(Arc::clone(pattern)), ..self }
     }
 
     /// The name asked for, in the case it came in.
@@ -78,6 +84,6 @@ impl OwnedQuery {
     /// The label that the route's pattern captured under a name, in lower case.
     #[must_use]
     pub fn capture(&self, word: &str) -> Option<Vec<u8>> {
-        self.pattern.captured_label(self.name.as_wire(), word)
+        self.pattern.as_ref()?.captured_label(self.name.as_wire(), word)
     }
 }

@@ -325,3 +325,39 @@ fn handlers_are_replaced_while_they_are_called_without_a_query_lost() {
     check(&running, &[("name.example", Type::TXT, "REFUSED")]);
     running.stop().unwrap();
 }
+
+#[test]
+fn asynchronous_middleware_comes_before_handlers_of_both_kinds_and_zones() {
+    let mut app = app();
+    app.middleware_async(|query: OwnedQuery| async move {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        let mut reply = Reply::default();
+        if query.name().to_string().starts_with("blocked") {
+            reply.nxdomain();
+        }
+        reply
+    });
+    app.handle(":name.sync.example", |query: &Query, reply: &mut Reply| {
+        reply.answer(Txt::new(query.capture("name").unwrap()))
+    });
+    app.handle_async(":name.async.example", |query: OwnedQuery| async move {
+        let mut reply = Reply::default();
+        reply.answer(Txt::new(query.capture("name").unwrap()));
+        reply
+    });
+    app.zone_text("example.org", "@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.1\n");
+    let running = app.start().unwrap();
+    check(
+        &running,
+        &[
+            ("blocked.sync.example", Type::TXT, "NXDOMAIN"),
+            ("blocked.async.example", Type::TXT, "NXDOMAIN"),
+            ("blocked.example.org", Type::A, "NXDOMAIN"),
+            ("a.sync.example", Type::TXT, "NOERROR a.sync.example. TXT [1, 97]"),
+            ("b.async.example", Type::TXT, "NOERROR b.async.example. TXT [1, 98]"),
+            ("ns.example.org", Type::A, "NOERROR ns.example.org. A [192, 0, 2, 1]"),
+            ("example.net", Type::A, "REFUSED"),
+        ],
+    );
+    running.stop().unwrap();
+}

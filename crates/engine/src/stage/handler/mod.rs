@@ -4,7 +4,7 @@ use crate::context::{Context, Flow, Verdict, reply};
 use crate::deferral::{Deferral, Supplied, To};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::handlers::{
-    Asked, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Vary, give_again,
+    Asked, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Route, Vary, give_again,
     keep, kept_under,
 };
 use crate::plan;
@@ -32,6 +32,9 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
 fn pass(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
     let ended = match (cx.fetched, cx.supplied) {
         (Some(_), _) => Continue(()), // code has passed it on before
+        (None, Some(Supplied::Draft(draft))) if draft.ending == Ending::PassOn => {
+            call_here(cx, handlers) // which middleware elsewhere came before
+        }
         (None, Some(Supplied::Draft(draft))) => write(cx, handlers, draft, false),
         (None, Some(Supplied::Failed(reason))) => reply(Rcode::SERVFAIL, reason),
         (None, None) => begin(cx, handlers),
@@ -65,12 +68,18 @@ fn begin(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
     if let Some(rcode) = kept {
         return reply(rcode, Reason::HandlerCached);
     }
-    match (found, handler) {
-        (Some((place, route)), Some(Handler::Here(code))) => {
-            let pattern = Some(&route.pattern);
-            call(cx, handlers, place, pattern, |asked, draft| code.run(asked, draft))
+    match handler {
+        Some(Handler::Elsewhere(elsewhere)) => defer(cx, *elsewhere),
+        _ => call_here(cx, handlers),
+    }
+}
+
+/// Calls the code in the worker that answers the query, if there is any.
+fn call_here(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
+    match handlers.routes.find(cx.name, cx.query.qtype) {
+        Some((place, Route { pattern, handler: Handler::Here(code) })) => {
+            call(cx, handlers, place, Some(pattern), |asked, draft| code.run(asked, draft))
         }
-        (_, Some(Handler::Elsewhere(elsewhere))) => defer(cx, *elsewhere),
         _ => Continue(()),
     }
 }
