@@ -210,8 +210,11 @@ impl App {
         let known = Arc::clone(&texts);
         let load = move || load(config.as_deref(), &flags, metrics, &lock(&known));
         let loaded = load().map_err(Error::Config)?;
-        let code =
-            Code { routes: app.routes, middleware: app.middleware, middleware_runtime: (!app.asynchronous.middleware.is_empty()).then_some(0) };
+        let code = Code {
+            routes: app.routes,
+            middleware: app.middleware,
+            middleware_runtime: (!app.asynchronous.middleware.is_empty()).then_some(0),
+        };
         let (tasks, runtime, start) =
             Tasks::start(app.asynchronous, app.deadline, app.waiting_max).map_err(Error::Thread)?;
         let program = Program { code: code.clone(), runtimes: vec![runtime], start: Some(start) };

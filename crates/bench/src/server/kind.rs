@@ -12,6 +12,7 @@ use crate::template::Values;
 const SHIPPED: &[&str] = &[
     include_str!("../../../../bench/servers/reflector.toml"),
     include_str!("../../../../bench/servers/zonda.toml"),
+    include_str!("../../../../bench/servers/zonda-rust.toml"),
     include_str!("../../../../bench/servers/knot.toml"),
     include_str!("../../../../bench/servers/nsd.toml"),
     include_str!("../../../../bench/servers/gdnsd.toml"),

@@ -16,6 +16,7 @@ const SHIPPED: &[&str] = &[
     include_str!("../../../../bench/suites/scale.toml"),
     include_str!("../../../../bench/suites/gslb.toml"),
     include_str!("../../../../bench/suites/cluster.toml"),
+    include_str!("../../../../bench/suites/handlers.toml"),
 ];
 
 /// What is compared, and how.

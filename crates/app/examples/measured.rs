@@ -1,0 +1,42 @@
+//! What the suite `handlers` of `zonda bench` measures: `measured ADDRESS:PORT THREADS KIND`.
+//!
+//! | kind | how `*.example.com A` is answered |
+//! |---|---|
+//! | `handler` | by a function in the worker, each time |
+//! | `waiting` | by a function that may wait |
+//! | `kept` | by a function, whose answers are kept for a minute |
+//! | `zone` | by a wildcard in a zone |
+
+use zonda::{A, App, OwnedQuery, Query, Reply, Vary};
+
+/// The zone of the kind that has one.
+const ZONE: &str = "@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.53\n* 300 A 192.0.2.1\n";
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, address, threads, kind] = &arguments[..] else {
+        return Err("measured ADDRESS:PORT THREADS handler|waiting|kept|zone".into());
+    };
+    let mut app = App::new();
+    app.listen(address).workers(threads.parse()?);
+    let names = "*.example.com/A";
+    match &**kind {
+        "handler" => app.handle(names, |_: &Query, reply: &mut Reply| {
+            reply.answer(A::new([192, 0, 2, 1]).ttl(300))
+        }),
+        "waiting" => app.handle_async(names, |_: OwnedQuery| async {
+            let mut reply = Reply::default();
+            reply.answer(A::new([192, 0, 2, 1]).ttl(300));
+            reply
+        }),
+        "kept" => app.handle(names, |_: &Query, reply: &mut Reply| {
+            reply.answer(A::new([192, 0, 2, 1]).ttl(300));
+            reply.cache(60, Vary::Nothing);
+        }),
+        "zone" => app.zone_text("example.com", ZONE),
+        _ => return Err(format!("there is no kind `{kind}`").into()),
+    };
+    app.run().await?;
+    Ok(())
+}
