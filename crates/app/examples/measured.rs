@@ -10,7 +10,8 @@
 use zonda::{A, App, OwnedQuery, Query, Reply, Vary};
 
 /// The zone of the kind that has one.
-const ZONE: &str = "@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.53\n* 300 A 192.0.2.1\n";
+const ZONE: &str =
+    "@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.53\n* 300 A 192.0.2.1\n";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -16,9 +16,20 @@ impl Now {
     /// Whole seconds of the monotonic clock, by which kept answers age; they wrap after a century.
     #[must_use]
     pub fn monotonic_secs(self) -> u32 {
-        (self.monotonic_nanos / 1_000_000_000) as u32
+        (self.monotonic_nanos / NANOS_PER_SEC) as u32
+    }
+
+    /// The nearest whole second of the monotonic clock: when an answer counts as kept. With the
+    /// second that has begun, answers would live half a second less than their TTL on average,
+    /// which for a TTL of one second is half of it.
+    #[must_use]
+    pub fn monotonic_secs_nearest(self) -> u32 {
+        ((self.monotonic_nanos + NANOS_PER_SEC / 2) / NANOS_PER_SEC) as u32
     }
 }
+
+/// Nanoseconds of a second.
+const NANOS_PER_SEC: u64 = 1_000_000_000;
 
 /// How a message travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -101,5 +112,23 @@ impl Batch for Single<'_> {
 
     fn defer(&mut self, _: usize, deferral: Deferral) {
         self.deferral = Some(deferral);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_lives_as_long_as_its_ttl_on_average_whenever_it_comes() {
+        let at = |millis: u64| Now { monotonic_nanos: millis * 1_000_000, unix_secs: 0 };
+        let lives_millis = |kept: u64| {
+            let expires_at = at(kept).monotonic_secs_nearest() + 1;
+            (kept..).take_while(|now| at(*now).monotonic_secs() < expires_at).count()
+        };
+        let lives: Vec<usize> = (7_000..8_000).step_by(10).map(lives_millis).collect();
+        assert!(lives.iter().all(|life| (500..=1_500).contains(life)), "{lives:?}");
+        let mean = lives.iter().sum::<usize>() / lives.len();
+        assert!((950..=1_050).contains(&mean), "{mean}");
     }
 }

@@ -312,13 +312,7 @@ impl Running {
         let (limits, deferrals) = (tcp_config(publisher.config()), rim.deferrals.clone());
         let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, rim.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
-        let mut tcp_tasks = Vec::new();
-        for (listener, sockets) in (0..).zip(&sockets) {
-            let Some(socket) = &sockets.tcp else { continue };
-            let socket = socket.try_clone().map_err(ServeError::Start)?;
-            let task = Arc::clone(&tcp).serve(socket, listener, stop.clone());
-            tcp_tasks.push(runtime.spawn(task));
-        }
+        let tcp_tasks = serve_tcp(runtime, &tcp, &sockets, &stop).map_err(ServeError::Start)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
         let control = Control::new(ControlParts {
             publisher,
@@ -457,6 +451,23 @@ async fn caught(signal: &mut Option<Signal>) {
         Some(signal) => _ = signal.recv().await,
         None => std::future::pending().await,
     }
+}
+
+/// Serves TCP on all listeners that have it.
+fn serve_tcp(
+    runtime: &Runtime,
+    server: &Arc<TcpServer<Engine>>,
+    sockets: &[Sockets],
+    stop: &watch::Receiver<tcp::Stop>,
+) -> io::Result<Vec<tokio::task::JoinHandle<io::Result<()>>>> {
+    let listening =
+        (0..).zip(sockets).filter_map(|(listener, it)| Some((listener, it.tcp.as_ref()?)));
+    listening
+        .map(|(listener, socket)| {
+            let task = Arc::clone(server).serve(socket.try_clone()?, listener, stop.clone());
+            Ok(runtime.spawn(task))
+        })
+        .collect()
 }
 
 /// What makes the engines of all threads.

@@ -83,7 +83,7 @@ pub(crate) fn keep(cx: &Context<'_>, handlers: &Handlers, keep: Keep, name: &Nam
     let flags = cx.flags & FLAGS | rcode.0 & RCODE;
     let (counts, body) = (cx.reply.counts(), cx.reply.body());
     let answer = Answer { kind, flags, ede: cx.ede, counts, body };
-    let now_secs = cx.now.monotonic_secs();
+    let now_secs = cx.now.monotonic_secs_nearest();
     let lifetime = Lifetime { now_secs, ttl_secs: keep.ttl_secs, stale_secs: 0 };
     // An answer too large for the cache is made each time.
     if handlers.cache.insert(&key, &answer, lifetime).is_ok() {

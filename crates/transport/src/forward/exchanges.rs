@@ -556,7 +556,7 @@ fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, 
         body: &body.octets,
     };
     let lifetime = Lifetime {
-        now_secs: now.monotonic_secs(),
+        now_secs: now.monotonic_secs_nearest(),
         ttl_secs: term.ttl_secs,
         stale_secs: group.policy.stale_secs,
     };
