@@ -105,8 +105,8 @@ impl App {
         self
     }
 
-    /// Offers metrics for Prometheus, at `/metrics`, and the admin interface on an address, which must
-    /// be a loopback address unless the configuration file has a token.
+    /// Offers metrics for Prometheus, at `/metrics`, and the admin interface on an address, which
+    /// must be a loopback address unless the configuration file has a token.
     pub fn metrics(&mut self, address: impl Into<SocketAddr>) -> &mut Self {
         self.metrics = Some(address.into());
         self

@@ -155,7 +155,8 @@ fn lock(table: &Mutex<AsyncTable>) -> MutexGuard<'_, AsyncTable> {
 /// Has code answer queries, as they come, until the runtime ends.
 async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<Notify>) {
     let RuntimeHandle { runtime, mut answerer } = handle;
-    let (answered, mut answers) = mpsc::unbounded_channel::<(Ticket, Option<Draft>)>(); // bounded by what waits
+    // Bounded by what may wait.
+    let (answered, mut answers) = mpsc::unbounded_channel::<(Ticket, Option<Draft>)>();
     let mut batch = Vec::with_capacity(BATCH_MAX);
     let middleware = Arc::new(std::mem::take(&mut lock(&table).middleware));
     loop {

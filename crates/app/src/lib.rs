@@ -40,8 +40,8 @@
 //!
 //! [`App::handle`] takes code that runs in the thread that received the query, which it must not
 //! keep: no files, no sockets, no locks that others hold for long. A panic is answered SERVFAIL. A
-//! call that lasts a second is named in the log. [`App::handle_async`] takes code that may wait; its
-//! queries are answered SERVFAIL when they have waited for [`App::deadline`].
+//! call that lasts a second is named in the log. [`App::handle_async`] takes code that may wait;
+//! its queries are answered SERVFAIL when they have waited for [`App::deadline`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

@@ -109,7 +109,7 @@ fn asynchronous_code_answers_and_its_failures_are_servfail() {
     app.handle_async("slow.example", |query: OwnedQuery| async move {
         tokio::time::sleep(Duration::from_millis(20)).await;
         let mut reply = Reply::default();
-        reply.answer(Txt::new(query.name().to_string()));
+        reply.answer(Txt::new(query.qtype().to_string()));
         reply
     });
     app.handle_async("panics.example", |_| async { panic!("a mistake") as Reply });
@@ -124,11 +124,7 @@ fn asynchronous_code_answers_and_its_failures_are_servfail() {
     check(
         &running,
         &[
-            (
-                "slow.example",
-                Type::TXT,
-                "NOERROR slow.example. TXT [13, 115, 108, 111, 119, 46, 101, 120, 97, 109, 112, 108, 101, 46]",
-            ),
+            ("slow.example", Type::TXT, "NOERROR slow.example. TXT [3, 84, 88, 84]"),
             ("panics.example", Type::A, "SERVFAIL"),
             ("fails.example", Type::A, "SERVFAIL"),
             ("late.example", Type::A, "SERVFAIL"),

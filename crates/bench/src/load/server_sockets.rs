@@ -41,7 +41,7 @@ fn is_ours(mut address: SocketAddr) -> bool {
     UdpSocket::bind(address).is_ok()
 }
 
-/// Each socket of a table that takes datagrams from anybody for a port of an address that is wanted.
+/// Each socket of a table that takes datagrams from anybody for a port of a wanted address.
 fn sockets_in(
     table: &str,
     port: u16,
