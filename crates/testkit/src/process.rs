@@ -107,6 +107,16 @@ impl Process {
             Command::new("kill").args(["-s", name, "--", &group]).stderr(Stdio::null()).status();
     }
 
+    /// As [`log`](Self::log), once there is such a line, or ten seconds have passed: what is said
+    /// after the first query was answered may come late on a busy machine.
+    pub fn log_soon(&self, about: &str) -> String {
+        let limit = Instant::now() + Duration::from_secs(10);
+        while self.log(about).is_empty() && Instant::now() < limit {
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.log(about)
+    }
+
     /// The last lines of what it has said that contain this text; an empty one is in every line.
     pub fn log(&self, about: &str) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();
