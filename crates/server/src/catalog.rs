@@ -16,7 +16,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
-use zonda_config::{Access, Config};
+use zonda_config::{Access, Config, Zone as ZoneConfig};
 use zonda_engine::access::AccessList;
 use zonda_engine::counters::Counters;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
@@ -258,6 +258,24 @@ impl Catalog {
         let gone = if known_units == self.units.len() { Vec::new() } else { self.others(&units) };
         let is_asked = !matches!(scope, Scope::Watched);
         Plan { units, gone, unreadable, ignored, is_asked }
+    }
+
+    /// What has to be done to serve a zone from other text; nothing if it is served from that.
+    pub fn plan_text(&self, zone: &ZoneConfig) -> Option<Plan> {
+        let mut unit = survey(std::slice::from_ref(zone), |_| Vec::new()).units.pop()?;
+        unit.is_restless = true;
+        let name = unit.key.content.only_zone()?;
+        let is_former =
+            |key: &&Arc<UnitKey>| matches!(&key.content, Content::Text(other, _) if other == name);
+        let served = self.zone(name).map(|known| &known.unit).filter(is_former);
+        let gone = served.or_else(|| self.units.keys().find(is_former)).cloned();
+        if gone.as_ref() == Some(&unit.key) {
+            return None;
+        }
+        let gone = gone.into_iter().collect();
+        let (unreadable, ignored) = (self.unreadable.clone(), self.ignored.iter().cloned());
+        let (units, ignored) = (vec![(unit, Step::Load)], ignored.collect());
+        Some(Plan { units, gone, unreadable, ignored, is_asked: false })
     }
 
     /// The known units that are not among `units`.

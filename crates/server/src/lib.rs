@@ -33,7 +33,7 @@ mod units;
 pub use check::{CheckReport, check};
 pub use program::{Code, OwnReply, Program, RuntimeHandle};
 pub use run::{Options, ServeError, serve};
-pub use running::Server;
+pub use running::{Server, Zones, text_zone};
 
 /// The version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
-use zonda_config::Config;
+use zonda_config::{Config, Source, Zone as ZoneConfig};
 use zonda_engine::Snapshot;
 use zonda_engine::counters::Counters;
 use zonda_engine::handlers::Handlers;
@@ -104,6 +104,19 @@ impl Publisher {
             self.publish(zones);
         }
         outcome
+    }
+
+    /// Puts into force what was loaded for a zone that is given as text.
+    pub fn apply_text(&mut self, zone: ZoneConfig, plan: Plan, loaded: Vec<LoadedUnit>) -> Outcome {
+        let is_same = |other: &&mut ZoneConfig| match (&other.source, &zone.source) {
+            (Source::Text { name: other, .. }, Source::Text { name, .. }) => other == name,
+            _ => false,
+        };
+        match self.config.zones.iter_mut().find(is_same) {
+            Some(former) => *former = zone,
+            None => self.config.zones.push(zone),
+        }
+        self.apply(None, plan, loaded)
     }
 
     /// Puts other code into force.

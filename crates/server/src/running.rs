@@ -1,13 +1,16 @@
 //! A server in a thread of its own, for programs that hold one.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use crate::control::Control;
 use crate::program::{Code, OwnReply};
 use crate::run::{Options, ServeError, Signals, run};
+use zonda_config::{Source, Zone};
+use zonda_wire::Name;
 
 /// A running server. Dropping it leaves the server running until the process ends.
 pub struct Server {
@@ -63,6 +66,12 @@ impl Server {
         self.control.reload().map(drop)
     }
 
+    /// What zones are given to while it runs.
+    #[must_use]
+    pub fn zones(&self) -> Zones {
+        Zones(Arc::downgrade(&self.control))
+    }
+
     /// Whether it has stopped, because it was asked to or had to.
     #[must_use]
     pub fn is_finished(&self) -> bool {
@@ -90,4 +99,28 @@ impl Server {
         self.request_stop();
         self.wait()
     }
+}
+
+/// Gives a running server zones as text; does not keep it running.
+#[derive(Clone)]
+pub struct Zones(Weak<Control>);
+
+impl Zones {
+    /// Serves a zone from the text of a master file, and nothing else otherwise than before: the
+    /// configuration is not read. `text` is asked for when it is this zone's turn. What is wrong
+    /// with it is logged, and leaves the former version in service. Blocks; whether the server
+    /// still runs.
+    pub fn set_text(&self, name: &Name, text: impl FnOnce() -> Arc<str>) -> bool {
+        let Some(control) = self.0.upgrade() else { return false };
+        control.set_text(|| text_zone(name, text()));
+        true
+    }
+}
+
+/// A zone that a program gives as text.
+#[must_use]
+pub fn text_zone(name: &Name, text: Arc<str>) -> Zone {
+    let path = PathBuf::from(format!("{name} (of the program)"));
+    let source = Source::Text { name: name.clone(), path, text };
+    Zone { source, root: Path::new("/").into(), access: None } // no text includes a file
 }

@@ -54,12 +54,14 @@ pub struct Unit {
     pub access: Option<Arc<Access>>,
     /// Whether it was found in a directory.
     pub in_directory: bool,
+    /// Whether it changes so often that nobody wants to read what its checks say each time.
+    pub is_restless: bool,
 }
 
 impl Unit {
     /// Whether its records are to be checked for what other servers expect of a zone.
     pub fn is_checked(&self) -> bool {
-        !matches!(self.key.content, Content::Hosts(_))
+        !self.is_restless && !matches!(self.key.content, Content::Hosts(_))
     }
 
     /// Whether its file is looked at even if watching is off.
@@ -89,6 +91,7 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
             root: Arc::clone(&zone.root),
             access: zone.access.clone(),
             in_directory,
+            is_restless: false,
         };
         match &zone.source {
             Source::File { name, path } => {
