@@ -4,6 +4,7 @@
 //! mistake in `zonda-wire` cannot hide itself.
 
 pub mod client;
+pub mod database;
 pub mod difference;
 pub mod differential;
 pub mod generate;
@@ -19,6 +20,7 @@ pub mod suite;
 pub mod upstream;
 
 pub use client::{Question, ask};
+pub use database::{Postgres, Redis};
 pub use message::Message;
 pub use peer::{Peer, PeerKind};
 pub use process::Zonda;

@@ -1,0 +1,282 @@
+//! Real databases, which can go away and come back with what they had.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::process::{Folder, Process, free_port, required};
+
+/// How long a database may take to come up.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// How often one is started again on another port, when somebody else took it meanwhile.
+const START_TRIES: usize = 4;
+/// What the databases let nobody in without.
+const PASSWORD: &str = "s3cret/";
+/// Where Debian keeps the programs of each version of PostgreSQL.
+const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
+/// Who runs PostgreSQL, which refuses to be run by root.
+const POSTGRES_USER: &str = "postgres";
+
+/// A server that is started, stopped and started again on one port.
+struct Database {
+    name: &'static str,
+    folder: Folder,
+    port: u16,
+    process: Option<Process>,
+}
+
+impl Database {
+    /// Starts a server on a free port.
+    fn start(
+        name: &'static str,
+        folder: Folder,
+        command: impl Fn(&Folder, u16) -> Command,
+        is_up: impl Fn(u16) -> bool,
+    ) -> Self {
+        let mut database = Self { name, folder, port: 0, process: None };
+        for _ in 0..START_TRIES {
+            database.port = free_port();
+            if database.restart(&command, &is_up) {
+                return database;
+            }
+        }
+        panic!("{name} ends at once; its log:\n{}", database.log());
+    }
+
+    /// Starts it on its port; whether it came up.
+    fn restart(
+        &mut self,
+        command: impl Fn(&Folder, u16) -> Command,
+        is_up: impl Fn(u16) -> bool,
+    ) -> bool {
+        let log = self.folder.path().join("log");
+        let mut process = Process::start(&command(&self.folder, self.port), &log)
+            .unwrap_or_else(|error| panic!("{} cannot be started: {error}", self.name));
+        let limit = Instant::now() + START_LIMIT;
+        while !process.ended() {
+            if is_up(self.port) {
+                self.process = Some(process);
+                return true;
+            }
+            assert!(Instant::now() < limit, "{} is silent:\n{}", self.name, self.log());
+            thread::sleep(Duration::from_millis(20));
+        }
+        false
+    }
+
+    /// What it has said last.
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Ends it with this signal.
+    fn stop(&mut self, signal: &str) {
+        let Some(mut process) = self.process.take() else { return };
+        process.signal(signal);
+        let limit = Instant::now() + START_LIMIT;
+        while !process.ended() && Instant::now() < limit {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// What a command prints.
+fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    let text = |octets: &[u8]| String::from_utf8_lossy(octets).trim_end().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(text(&output.stderr)),
+    }
+}
+
+/// Redis, which tells what happens to keys.
+pub struct Redis {
+    database: Database,
+    program: PathBuf,
+}
+
+impl Redis {
+    /// Starts an empty one; nothing if tests may do without.
+    ///
+    /// # Panics
+    /// When it is not installed or does not come up.
+    pub fn start() -> Option<Self> {
+        let program = required("redis-server")?;
+        let command = |folder: &Folder, port| Self::command(&program, folder, port);
+        let database = Database::start("redis", Folder::new("redis"), command, Self::is_up);
+        Some(Self { database, program })
+    }
+
+    /// How it is run: it has written to its file before it says so.
+    fn command(program: &Path, folder: &Folder, port: u16) -> Command {
+        let mut command = Command::new(program);
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+        command.arg("--dir").arg(folder.path()).args(["--requirepass", PASSWORD]);
+        command.args(["--appendonly", "yes", "--appendfsync", "always"]);
+        command.args(["--notify-keyspace-events", "Kghx"]);
+        command
+    }
+
+    /// Whether it answers on this port.
+    fn is_up(port: u16) -> bool {
+        cli(port, &["PING"]).is_ok_and(|said| said == "PONG")
+    }
+
+    /// Where it is, with its password.
+    pub fn url(&self) -> String {
+        format!("redis://:{}@127.0.0.1:{}", PASSWORD.replace('/', "%2F"), self.database.port)
+    }
+
+    /// What a command of its own client says.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn cli(&self, command: &[&str]) -> String {
+        cli(self.database.port, command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    }
+
+    /// Ends it.
+    pub fn stop(&mut self) {
+        self.database.stop("TERM");
+    }
+
+    /// Leaves it silent, with its connections open.
+    pub fn freeze(&self) {
+        if let Some(process) = &self.database.process {
+            process.signal("STOP");
+        }
+    }
+
+    /// Starts it again with what it had.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn restart(&mut self) {
+        let command = |folder: &Folder, port| Self::command(&self.program, folder, port);
+        let is_up = self.database.restart(command, Self::is_up);
+        assert!(is_up, "redis does not come back:\n{}", self.database.log());
+    }
+}
+
+/// What a command of Redis's client says.
+fn cli(port: u16, command: &[&str]) -> Result<String, String> {
+    let mut cli = Command::new("redis-cli");
+    cli.args(["-e", "--no-auth-warning", "-h", "127.0.0.1", "-p", &port.to_string()]);
+    output(cli.args(["-a", PASSWORD]).args(command))
+}
+
+/// PostgreSQL with an empty database, run by a user without rights.
+pub struct Postgres {
+    database: Database,
+    programs: PathBuf,
+}
+
+impl Postgres {
+    /// Starts one; nothing if tests may do without.
+    ///
+    /// # Panics
+    /// When it is not installed or does not come up.
+    pub fn start() -> Option<Self> {
+        required("psql")?;
+        let programs = newest_programs().expect("`make packages` installs PostgreSQL's server");
+        let folder = Folder::new("postgres");
+        let password = folder.write("password", PASSWORD);
+        if is_root() {
+            let path = folder.path().display().to_string();
+            output(Command::new("chown").args(["-R", POSTGRES_USER, &path])).expect("root may");
+        }
+        let mut initdb = unprivileged(&programs.join("initdb"));
+        initdb.arg("-D").arg(folder.path().join("data")).arg("--pwfile").arg(password);
+        initdb.args(["-U", "zonda", "-A", "scram-sha-256", "-E", "UTF8", "--locale=C"]);
+        output(initdb.arg("--no-sync")).expect("initdb needs an empty folder of its own");
+        let command = |folder: &Folder, port| Self::command(&programs, folder, port);
+        let database = Database::start("postgres", folder, command, Self::is_up);
+        Some(Self { database, programs })
+    }
+
+    /// How it is run.
+    fn command(programs: &Path, folder: &Folder, port: u16) -> Command {
+        let mut command = unprivileged(&programs.join("postgres"));
+        command.arg("-D").arg(folder.path().join("data")).args(["-p", &port.to_string()]);
+        command.args(["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]);
+        command.args(["-c", "fsync=off"]);
+        command
+    }
+
+    /// Whether it answers on this port.
+    fn is_up(port: u16) -> bool {
+        psql(port, "SELECT 1").is_ok()
+    }
+
+    /// Where it is, and how one gets in.
+    pub fn parameters(&self) -> String {
+        let port = self.database.port;
+        format!("host=127.0.0.1 port={port} user=zonda password={PASSWORD} dbname=postgres")
+    }
+
+    /// What its own client says to a statement.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn psql(&self, statement: &str) -> String {
+        psql(self.database.port, statement).unwrap_or_else(|error| panic!("{statement}: {error}"))
+    }
+
+    /// Ends it, connections and all.
+    pub fn stop(&mut self) {
+        self.database.stop("INT");
+    }
+
+    /// Starts it again with what it had.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub fn restart(&mut self) {
+        let command = |folder: &Folder, port| Self::command(&self.programs, folder, port);
+        let is_up = self.database.restart(command, Self::is_up);
+        assert!(is_up, "postgres does not come back:\n{}", self.database.log());
+    }
+}
+
+impl Drop for Postgres {
+    /// The signal by which others end means to wait for all connections.
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// What PostgreSQL's client says to a statement.
+fn psql(port: u16, statement: &str) -> Result<String, String> {
+    let mut psql = Command::new("psql");
+    psql.args(["-h", "127.0.0.1", "-p", &port.to_string(), "-U", "zonda", "-d", "postgres"]);
+    psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement]);
+    output(psql.env("PGPASSWORD", PASSWORD).env("PGCONNECT_TIMEOUT", "2"))
+}
+
+/// The folder with the programs of the newest version.
+fn newest_programs() -> Option<PathBuf> {
+    let versions = fs::read_dir(POSTGRES_VERSIONS).ok()?.flatten();
+    let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = versions.map(|entry| entry.path()).max_by_key(number)?.join("bin");
+    newest.join("postgres").is_file().then_some(newest)
+}
+
+/// Whether root runs the tests.
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+/// A command that root runs as somebody else.
+fn unprivileged(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", POSTGRES_USER, "--regid", POSTGRES_USER, "--clear-groups", "--"]);
+    command.arg(program);
+    command
+}
