@@ -5,7 +5,11 @@ BUILD_PACKAGES := build-essential ca-certificates curl
 # Needed to test: the servers that Zonda is compared with, and their tools.
 TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind unbound dnsmasq-base dnsdist gdnsd \
 	dnsperf knot-dnsutils knot-dnssecutils \
-	ldnsutils bind9-dnsutils valgrind python3 procps chromium
+	ldnsutils bind9-dnsutils valgrind python3 procps chromium \
+	redis-server postgresql
+
+# What programs may leave out of the library, and tests must not.
+FEATURES := --features zonda/redis,zonda/postgres
 
 # The compiler whose warnings are errors. A newer one knows lints that this code was never held to:
 # it prints them and goes on, so that a fresh machine with the latest stable Rust can run every gate.
@@ -33,7 +37,7 @@ run: toolchain ## Builds Zonda and serves examples/zones on 127.0.0.1:5300
 test: toolchain packages fmt clippy tidy unit doc instructions interop ## Installs the peers and runs every gate
 
 test-full: test ## The gates, then a long comparison with the peers and their speed (about two hours)
-	ZONDA_TEST_ZONES=2000 cargo test --workspace --test '*' real_peers
+	ZONDA_TEST_ZONES=2000 cargo test --workspace $(FEATURES) --test '*' real_peers
 	cargo build --release --bin zonda
 	python3 bench/peers.py --workloads dino,erl-mix,erl-all,big --rounds 7
 
@@ -48,20 +52,20 @@ fmt: ## The code is formatted
 	cargo fmt --all -- --check
 
 clippy: ## The compiler and clippy have nothing to say
-	cargo clippy --workspace --all-targets --locked -- $(STRICTLY)
+	cargo clippy --workspace --all-targets --locked $(FEATURES) -- $(STRICTLY)
 
 tidy: ## The rules of the house hold
 	cargo xtask tidy
 
 unit: ## Every test that needs no other server
-	cargo test --workspace --locked -- --skip real_peers
+	cargo test --workspace --locked $(FEATURES) -- --skip real_peers
 
 # Private items are documented too, so links to them are fine.
 doc: ## The documentation builds without warnings
-	RUSTDOCFLAGS='$(STRICTLY) -A rustdoc::private-intra-doc-links' cargo doc --workspace --no-deps --document-private-items --quiet
+	RUSTDOCFLAGS='$(STRICTLY) -A rustdoc::private-intra-doc-links' cargo doc --workspace $(FEATURES) --no-deps --document-private-items --quiet
 
 instructions: ## A query costs as many instructions as before
 	cargo xtask instructions
 
 interop: ## Every test that starts real peers
-	cargo test --workspace --locked --test '*' real_peers
+	cargo test --workspace --locked $(FEATURES) --test '*' real_peers

@@ -4,15 +4,15 @@ use crate::asynchronous::{AsyncCode, AsyncTable, Tasks};
 use crate::error::Error;
 use crate::handler::{AsyncAnswer, Ended};
 use crate::owned::OwnedQuery;
-use std::collections::HashMap;
+use crate::store::{Mirrors, Store, Texts};
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use zonda_config::{Config, Flags, Source, Zone};
+use zonda_config::{Config, Flags};
 use zonda_engine::handlers::{Asked, Draft, Elsewhere, Handler, Middleware, Pattern, Route};
-use zonda_server::{Code, Options, OwnReply, Program, Server};
+use zonda_server::{Code, Options, OwnReply, Program, Server, text_zone};
 use zonda_wire::{Message, Name, Type};
 
 /// How long asynchronous code has time, unless it is told otherwise: clients ask again, or another
@@ -31,6 +31,8 @@ pub struct App {
     metrics: Option<SocketAddr>,
     /// Zones that are given as text, by their names in lower case.
     texts: Texts,
+    /// Zones that follow stores, by their names in lower case.
+    stores: Vec<(Name, Arc<dyn Store>)>,
     routes: Vec<Route<Handler>>,
     middleware: Vec<Arc<dyn Middleware>>,
     asynchronous: AsyncTable,
@@ -47,6 +49,7 @@ impl Default for App {
             forward: Vec::new(),
             metrics: None,
             texts: Texts::new(),
+            stores: Vec::new(),
             routes: Vec::new(),
             middleware: Vec::new(),
             asynchronous: AsyncTable::default(),
@@ -95,6 +98,24 @@ impl App {
         match name.parse::<Name>() {
             Ok(name) => _ = self.texts.insert(name.to_lowercase(), text.into()),
             Err(error) => self.mistakes.push(Error::Name(name.to_owned(), error)),
+        }
+        self
+    }
+
+    /// Serves a zone that has what a store has, and follows its changes. Keep an `Arc` of the store
+    /// to write to it.
+    ///
+    /// A zone whose store cannot be reached within 3 seconds when the app starts is SERVFAIL until
+    /// it can; later it keeps what it had. The log tells both.
+    pub fn store(&mut self, zone: &str, store: impl Store + 'static) -> &mut Self {
+        match zone.parse::<Name>() {
+            Ok(name) => {
+                let name = name.to_lowercase();
+                self.texts.insert(name.clone(), "".into()); // none that could be served
+                self.stores.retain(|(other, _)| *other != name);
+                self.stores.push((name, Arc::new(store)));
+            }
+            Err(error) => self.mistakes.push(Error::Name(zone.to_owned(), error)),
         }
         self
     }
@@ -207,6 +228,7 @@ impl App {
         flags.forward = (!app.forward.is_empty()).then(|| app.forward.join(","));
         let (config, metrics) = (app.config, app.metrics);
         let texts = Arc::new(Mutex::new(app.texts));
+        let mirrors = Mirrors::start(app.stores, &texts).map_err(Error::Thread)?;
         let known = Arc::clone(&texts);
         let load = move || load(config.as_deref(), &flags, metrics, &lock(&known));
         let loaded = load().map_err(Error::Config)?;
@@ -221,7 +243,8 @@ impl App {
         let read_config = Box::new(load);
         let options = Options { config: loaded, read_config, take_over: false, program };
         let server = Server::start(options).map_err(Error::Serve)?;
-        Ok(Running { server, texts, code: Mutex::new(code), tasks })
+        mirrors.serve(server.zones());
+        Ok(Running { server, texts, code: Mutex::new(code), tasks, mirrors })
     }
 
     /// Runs the server until the process ends, or it must stop.
@@ -233,6 +256,7 @@ impl App {
         while !running.server.is_finished() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
+        running.mirrors.stop();
         running.server.wait().map_err(Error::Serve)
     }
 }
@@ -254,17 +278,9 @@ fn load(
         config.admin.socket = None; // a program has its own ways; several apps may be in one
     }
     config.admin.address = metrics.or(config.admin.address.filter(|_| file.is_some()));
-    let root: Arc<Path> = Path::new("/").into(); // no text includes a file
-    config.zones.extend(texts.iter().map(|(name, text)| {
-        let (name, path) = (name.clone(), PathBuf::from(format!("{name} (of the program)")));
-        let source = Source::Text { name, path, text: Arc::clone(text) };
-        Zone { source, root: Arc::clone(&root), access: None }
-    }));
+    config.zones.extend(texts.iter().map(|(name, text)| text_zone(name, Arc::clone(text))));
     Ok(config)
 }
-
-/// Zones that are given as text, by their names in lower case.
-type Texts = HashMap<Name, Arc<str>>;
 
 /// The zones, for a moment.
 fn lock(texts: &Mutex<Texts>) -> MutexGuard<'_, Texts> {
@@ -312,6 +328,8 @@ pub struct Running {
     code: Mutex<Code>,
     /// Runs asynchronous code.
     tasks: Tasks,
+    /// Keep zones as stores have them.
+    mirrors: Mirrors,
 }
 
 impl Running {
@@ -472,6 +490,7 @@ impl Running {
     /// # Errors
     /// When it had to stop before.
     pub fn stop(self) -> Result<(), Error> {
+        self.mirrors.stop();
         self.server.stop().map_err(Error::Serve)
     }
 }

@@ -51,12 +51,20 @@ mod error;
 mod handler;
 mod owned;
 mod record;
+pub mod store;
 
 pub use app::{App, Running};
 pub use error::Error;
 pub use handler::{AsyncAnswer, Ended};
 pub use owned::OwnedQuery;
 pub use record::{A, Aaaa, Any, Cname, Mx, Ns, Ptr, Srv, TextError, Txt};
+#[cfg(feature = "postgres")]
+pub use store::PostgresStore;
+#[cfg(feature = "redb")]
+pub use store::RedbStore;
+#[cfg(feature = "redis")]
+pub use store::RedisStore;
+pub use store::{MemoryStore, RecordSet, Store};
 #[doc(inline)]
 pub use zonda_engine::handlers::Asked as Query;
 #[doc(inline)]
@@ -72,3 +80,7 @@ struct Tutorial;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/cookbook.md")]
 struct Cookbook;
+
+#[cfg(all(doctest, feature = "redb", feature = "redis", feature = "postgres"))]
+#[doc = include_str!("../../../docs/stores.md")]
+struct Stores;

@@ -71,6 +71,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("socket2", &["zonda-netio"]),
     ("clap", &["zonda-cli", "xtask"]),
     ("anyhow", &["zonda-cli", "xtask"]),
+    ("redb", &["zonda"]),
+    ("postgres", &["zonda"]),
 ];
 
 /// Asks cargo for the workspace's packages and judges their dependencies.

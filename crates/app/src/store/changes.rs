@@ -1,0 +1,143 @@
+//! What changed in a store, and how it gets around in one process.
+
+use super::{StoreError, Watch};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+/// Owners that are remembered one by one; above that it is cheaper to read all anew.
+const OWNERS_MAX: usize = 1000;
+
+/// The owners whose records may have changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Whether it may be any.
+    all: bool,
+    /// At most [`OWNERS_MAX`]; none if it may be any.
+    owners: BTreeSet<String>,
+}
+
+impl Changes {
+    /// Nothing changed.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Anything may have changed.
+    #[must_use]
+    pub fn all() -> Self {
+        Self { all: true, owners: BTreeSet::new() }
+    }
+
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        !self.all && self.owners.is_empty()
+    }
+
+    /// Adds an owner.
+    pub fn add(&mut self, owner: impl Into<String>) {
+        if self.all {
+            return;
+        }
+        self.owners.insert(owner.into());
+        if self.owners.len() > OWNERS_MAX {
+            *self = Self::all();
+        }
+    }
+
+    /// Adds other changes.
+    pub fn merge(&mut self, other: Self) {
+        if other.all {
+            *self = Self::all();
+        }
+        other.owners.into_iter().for_each(|owner| self.add(owner));
+    }
+
+    /// The owners; nothing if it may be any.
+    #[must_use]
+    pub fn owners(&self) -> Option<&BTreeSet<String>> {
+        (!self.all).then_some(&self.owners)
+    }
+}
+
+/// Tells all watches of a store in this process what changed. For stores that see all changes
+/// themselves.
+#[derive(Default)]
+pub struct Announcer {
+    listeners: Mutex<Vec<Weak<Listener>>>,
+}
+
+/// What a watch has not heard yet.
+#[derive(Default)]
+struct Listener {
+    changes: Mutex<Changes>,
+    changed: Condvar,
+}
+
+impl Announcer {
+    /// Tells that records of an owner changed.
+    pub fn announce(&self, owner: &str) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| {
+            let Some(listener) = listener.upgrade() else { return false };
+            listener.changes.lock().unwrap_or_else(PoisonError::into_inner).add(owner);
+            listener.changed.notify_all();
+            true
+        });
+    }
+
+    /// Hears what is announced from now on.
+    #[must_use]
+    pub fn watch(&self) -> Box<dyn Watch> {
+        let listener = Arc::new(Listener::default());
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.push(Arc::downgrade(&listener));
+        Box::new(Listening(listener))
+    }
+}
+
+/// A watch that hears an announcer.
+struct Listening(Arc<Listener>);
+
+impl Watch for Listening {
+    fn wait(&mut self, patience: Duration) -> Result<Changes, StoreError> {
+        let Listener { changes, changed } = &*self.0;
+        let changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = changed.wait_timeout_while(changes, patience, |changes| changes.is_none());
+        let (mut changes, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        Ok(std::mem::take(&mut changes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_owners_are_all() {
+        let mut changes = Changes::none();
+        assert!(changes.is_none());
+        (0..OWNERS_MAX).for_each(|number| changes.add(number.to_string()));
+        assert_eq!(changes.owners().map(BTreeSet::len), Some(OWNERS_MAX));
+        let mut one = Changes::none();
+        one.add("one more");
+        changes.merge(one);
+        assert_eq!(changes, Changes::all());
+    }
+
+    #[test]
+    fn each_watch_hears_what_is_announced_after_it_began_once() {
+        let announcer = Announcer::default();
+        announcer.announce("before");
+        let (mut one, mut two) = (announcer.watch(), announcer.watch());
+        announcer.announce("a");
+        announcer.announce("a");
+        for watch in [&mut one, &mut two] {
+            let changes = watch.wait(Duration::ZERO).unwrap();
+            assert_eq!(changes.owners().unwrap().iter().collect::<Vec<_>>(), ["a"]);
+            assert!(watch.wait(Duration::ZERO).unwrap().is_none());
+        }
+    }
+}

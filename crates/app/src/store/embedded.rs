@@ -1,0 +1,122 @@
+//! A store in a file, without a server: redb.
+//!
+//! ```text
+//! table "records": (owner, type) in normal form -> (TTL, data of each record)
+//! ```
+
+use super::record_set::normal_owner;
+use super::{Announcer, RecordSet, Store, StoreError, Watch};
+use redb::{Database, ReadableDatabase, TableDefinition};
+use std::error::Error;
+use std::path::Path;
+use zonda_wire::{Name, Type};
+
+/// Owner and type, in normal form.
+type Key = (&'static str, &'static str);
+/// Time to live in seconds, and the data of each record.
+type Data = (u32, Vec<&'static str>);
+
+/// What became of the file; errors of redb are large, and of many types.
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// All records.
+const RECORDS: TableDefinition<'static, Key, Data> = TableDefinition::new("records");
+
+/// A store in a file that belongs to one process at a time.
+///
+/// A change is whole and on the disk when [`set`](Store::set) or [`remove`](Store::remove) returns,
+/// whatever becomes of the process then.
+pub struct RedbStore {
+    database: Database,
+    announcer: Announcer,
+}
+
+impl RedbStore {
+    /// Opens a file, or makes it.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is no database, or another process has it.
+    pub fn open(file: impl AsRef<Path>) -> Result<Self, StoreError> {
+        let file = file.as_ref();
+        let open = || -> Outcome<Self> {
+            let database = Database::create(file)?;
+            let store = Self { database, announcer: Announcer::default() };
+            store.make_table()?;
+            Ok(store)
+        };
+        open().map_err(|error| StoreError::failed(format!("{}: {error}", file.display())))
+    }
+
+    /// Makes the table, so that it can be read before it is written to.
+    fn make_table(&self) -> Outcome<()> {
+        let transaction = self.database.begin_write()?;
+        transaction.open_table(RECORDS)?;
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// The records that are wanted, of all or of one owner.
+    fn read(&self, owner: Option<&str>) -> Outcome<Vec<RecordSet>> {
+        let table = self.database.begin_read()?.open_table(RECORDS)?;
+        let mut sets = Vec::new();
+        for entry in table.range((owner.unwrap_or_default(), "")..)? {
+            let (key, value) = entry?;
+            let (of, rtype) = key.value();
+            if owner.is_some_and(|owner| owner != of) {
+                break;
+            }
+            let (ttl_secs, data) = value.value();
+            sets.push(RecordSet::new(of, rtype, ttl_secs, data));
+        }
+        Ok(sets)
+    }
+
+    /// Writes records.
+    fn write(&self, records: &RecordSet) -> Outcome<()> {
+        let transaction = self.database.begin_write()?;
+        {
+            let mut table = transaction.open_table(RECORDS)?;
+            let data: Vec<&str> = records.data.iter().map(String::as_str).collect();
+            let key = (records.owner.as_str(), records.rtype.as_str());
+            table.insert(key, (records.ttl_secs, data))?;
+        }
+        transaction.commit()?;
+        Ok(())
+    }
+
+    /// Takes records away; whether there were any.
+    fn take(&self, owner: &str, rtype: &str) -> Outcome<bool> {
+        let transaction = self.database.begin_write()?;
+        let was_there = transaction.open_table(RECORDS)?.remove((owner, rtype))?.is_some();
+        transaction.commit()?;
+        Ok(was_there)
+    }
+}
+
+impl Store for RedbStore {
+    fn load(&self, _: &Name) -> Result<Vec<RecordSet>, StoreError> {
+        self.read(None).map_err(StoreError::Failed)
+    }
+
+    fn get(&self, owner: &str) -> Result<Vec<RecordSet>, StoreError> {
+        self.read(Some(&normal_owner(owner)?)).map_err(StoreError::Failed)
+    }
+
+    fn set(&self, records: &RecordSet) -> Result<(), StoreError> {
+        let records = records.normal()?;
+        self.write(&records).map_err(StoreError::Failed)?;
+        self.announcer.announce(&records.owner);
+        Ok(())
+    }
+
+    fn remove(&self, owner: &str, rtype: Type) -> Result<bool, StoreError> {
+        let owner = normal_owner(owner)?;
+        let was_there = self.take(&owner, &rtype.to_string()).map_err(StoreError::Failed)?;
+        self.announcer.announce(&owner);
+        Ok(was_there)
+    }
+
+    fn watch(&self, _: &Name) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(self.announcer.watch())
+    }
+}

@@ -1,0 +1,279 @@
+//! Threads that keep zones as stores have them.
+//!
+//! A mirror watches its store, loads it, and then takes what changed, gathered for a moment, until
+//! something fails; then it begins anew, after a pause that grows. The zone keeps what it had.
+
+use super::zone_text::{ZoneText, log_outage};
+use super::{Changes, Store, StoreError};
+use std::any::Any;
+use std::collections::HashMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use zonda_server::Zones;
+use zonda_wire::Name;
+
+/// How long a start waits for stores; one that is slower begins without data.
+const FIRST_LOAD: Duration = Duration::from_secs(3);
+/// How long changes are gathered at least: a client that asks for what it has just written waits
+/// for it, and a thousand changes at a time make one zone.
+const GATHERING_MIN: Duration = Duration::from_millis(20);
+/// How long they are gathered at most, however long it takes to make the zone.
+const GATHERING_MAX: Duration = Duration::from_secs(2);
+/// How long a watch is waited for before it is looked whether the app stops.
+const LOOK: Duration = Duration::from_millis(250);
+/// The pause before a store that failed is tried again; doubled each time.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(3);
+/// A store that was followed for so long fails anew; one that fails sooner still does.
+const STEADY: Duration = Duration::from_secs(10);
+/// How often the log says again that a store fails.
+const REMINDER: Duration = Duration::from_secs(60);
+/// How long a stop waits for mirrors; one that waits for its database is left to end later.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Zones that are given as text, by their names in lower case.
+pub(crate) type Texts = HashMap<Name, Arc<str>>;
+
+/// All mirrors of an app.
+pub(crate) struct Mirrors {
+    front: Arc<Front>,
+    /// Hears nothing until all mirrors have ended.
+    ended: Mutex<Receiver<()>>,
+}
+
+impl Mirrors {
+    /// Starts a mirror for each zone; `texts` then has what their stores have, as far as these
+    /// could be reached soon.
+    pub(crate) fn start(
+        stores: Vec<(Name, Arc<dyn Store>)>,
+        texts: &Arc<Mutex<Texts>>,
+    ) -> io::Result<Self> {
+        let front = Arc::new(Front {
+            texts: Arc::clone(texts),
+            names: stores.iter().map(|(apex, _)| apex.clone()).collect(),
+            zones: OnceLock::new(),
+            is_stopped: Mutex::new(false),
+            stop: Condvar::new(),
+        });
+        let (end, ended) = sync_channel(0);
+        let mirrors = Self { front, ended: Mutex::new(ended) };
+        let (first, loaded) = sync_channel(stores.len());
+        for (apex, store) in stores {
+            let mirror = Mirror {
+                text: ZoneText::new(&apex),
+                apex,
+                store,
+                front: Arc::clone(&mirrors.front),
+                first: Some(first.clone()),
+                outage: None,
+                gathering: GATHERING_MIN,
+            };
+            let end = end.clone();
+            std::thread::Builder::new().name("zonda-store".to_owned()).spawn(move || {
+                mirror.run();
+                drop(end);
+            })?;
+        }
+        drop(first);
+        let limit = Instant::now() + FIRST_LOAD;
+        while loaded.recv_timeout(limit.saturating_duration_since(Instant::now())).is_ok() {}
+        Ok(mirrors)
+    }
+
+    /// From now on changes are put into force.
+    pub(crate) fn serve(&self, zones: Zones) {
+        // Set before the texts are read, so that a text is either read here or put into force by
+        // the mirror that wrote it.
+        if self.front.zones.set(zones).is_ok() {
+            self.front.names.iter().for_each(|apex| self.front.publish(apex));
+        }
+    }
+
+    /// Stops all mirrors.
+    pub(crate) fn stop(&self) {
+        self.front.stop();
+        if lock(&self.ended).recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
+            tracing::warn!("a store does not answer; its thread is left behind");
+        }
+    }
+}
+
+impl Drop for Mirrors {
+    /// Mirrors of a server that was never started have nothing to do; others stay as it does.
+    fn drop(&mut self) {
+        if self.front.zones.get().is_none() {
+            self.front.stop();
+        }
+    }
+}
+
+/// Where mirrors bring their zones.
+struct Front {
+    texts: Arc<Mutex<Texts>>,
+    /// The zones that have mirrors.
+    names: Vec<Name>,
+    /// Known once the server runs.
+    zones: OnceLock<Zones>,
+    is_stopped: Mutex<bool>,
+    stop: Condvar,
+}
+
+impl Front {
+    /// Brings the text of a zone.
+    fn put(&self, apex: &Name, text: String) {
+        lock(&self.texts).insert(apex.clone(), text.into());
+        self.publish(apex);
+    }
+
+    /// Puts the text of a zone into force if the server runs.
+    fn publish(&self, apex: &Name) {
+        let Some(zones) = self.zones.get() else { return };
+        // Read when it is this zone's turn, so that no older text comes last.
+        let text = || lock(&self.texts).get(apex).cloned().unwrap_or_default();
+        if !zones.set_text(apex, text) {
+            self.stop(); // the server has ended by itself
+        }
+    }
+
+    /// Asks all mirrors to end.
+    fn stop(&self) {
+        *lock(&self.is_stopped) = true;
+        self.stop.notify_all();
+    }
+
+    /// Waits; whether mirrors are to end.
+    fn pause(&self, duration: Duration) -> bool {
+        let is_stopped = lock(&self.is_stopped);
+        let waited = self.stop.wait_timeout_while(is_stopped, duration, |stopped| !*stopped);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// What a lock protects, for a moment; all that are here are whole after any panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps a zone as its store has it.
+struct Mirror {
+    apex: Name,
+    store: Arc<dyn Store>,
+    text: ZoneText,
+    front: Arc<Front>,
+    /// Told when the store was loaded first.
+    first: Option<SyncSender<()>>,
+    /// Since when it cannot be followed.
+    outage: Option<Outage>,
+    /// How long changes are gathered.
+    gathering: Duration,
+}
+
+/// A time in which a store cannot be followed.
+struct Outage {
+    began: Instant,
+    /// When the log said so last.
+    told: Instant,
+}
+
+impl Mirror {
+    /// Runs until mirrors are to end.
+    fn run(mut self) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            let began = Instant::now();
+            let followed = catch_unwind(AssertUnwindSafe(|| self.follow()));
+            let error = match followed {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) => error,
+                Err(panic) => StoreError::failed(format!("it panicked: {}", said(&*panic))),
+            };
+            if began.elapsed() > STEADY {
+                pause = PAUSE_MIN;
+            }
+            self.note_outage(&error);
+            if self.front.pause(pause) {
+                return;
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Follows the store until mirrors are to end.
+    fn follow(&mut self) -> Result<(), StoreError> {
+        let mut watch = self.store.watch(&self.apex)?; // before it is read: no change is missed
+        self.take(&Changes::all())?;
+        self.note_success();
+        while !self.front.pause(Duration::ZERO) {
+            let mut changes = watch.wait(LOOK)?;
+            if !changes.is_none() {
+                self.front.pause(self.gathering);
+                changes.merge(watch.wait(Duration::ZERO)?);
+                self.take(&changes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over what changed.
+    fn take(&mut self, changes: &Changes) -> Result<(), StoreError> {
+        let started = Instant::now();
+        match changes.owners() {
+            Some(owners) => {
+                for owner in owners {
+                    if !self.text.concerns(owner) {
+                        continue;
+                    }
+                    let sets = self.store.get(owner)?;
+                    self.text.set(owner.clone(), sets);
+                }
+            }
+            None => self.text.set_all(self.store.load(&self.apex)?),
+        }
+        if let Some(text) = self.text.render(unix_secs()) {
+            self.front.put(&self.apex, text);
+        }
+        // A large zone that changes all the time keeps half of one CPU busy, not all of it.
+        self.gathering = started.elapsed().clamp(GATHERING_MIN, GATHERING_MAX);
+        Ok(())
+    }
+
+    /// Notes that the store was read.
+    fn note_success(&mut self) {
+        if let Some(outage) = self.outage.take() {
+            let secs = outage.began.elapsed().as_secs_f32();
+            tracing::info!("store of {}: it is followed again, after {secs:.1} s", self.apex);
+        }
+        if let Some(first) = self.first.take() {
+            let _ = first.try_send(()); // nobody waits any more if it took too long
+        }
+    }
+
+    /// Notes that the store cannot be followed, and logs it from time to time.
+    fn note_outage(&mut self, error: &StoreError) {
+        let now = Instant::now();
+        let is_told = self.outage.as_ref().is_some_and(|outage| now - outage.told < REMINDER);
+        if is_told {
+            tracing::debug!("store of {}: {error}", self.apex);
+        } else {
+            log_outage(&self.apex, self.first.is_none(), error);
+            let began = self.outage.as_ref().map_or(now, |outage| outage.began);
+            self.outage = Some(Outage { began, told: now });
+        }
+    }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no word")
+}
+
+/// Seconds since 1970, by which serials rise also across restarts.
+fn unix_secs() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}

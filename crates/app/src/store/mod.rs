@@ -1,0 +1,154 @@
+//! Stores: records outside of the server, which a zone follows.
+//!
+//! ```text
+//!                    watch, load, get                     zone text
+//! database ◄─► Store ◄──────────────── mirror (a thread) ──────────► zone ─► workers
+//!                ▲
+//!      set, remove (your program)
+//! ```
+//!
+//! Queries are answered from the zone and never wait for a store. A store that cannot be reached
+//! leaves the last data in service; one that was never reached leaves its zone SERVFAIL.
+
+mod changes;
+#[cfg(feature = "redb")]
+mod embedded;
+mod memory;
+mod mirror;
+#[cfg(feature = "postgres")]
+mod postgresql;
+mod record_set;
+#[cfg(feature = "redis")]
+mod redis;
+mod zone_text;
+
+pub use changes::{Announcer, Changes};
+#[cfg(feature = "redb")]
+pub use embedded::RedbStore;
+pub use memory::MemoryStore;
+pub(crate) use mirror::{Mirrors, Texts};
+#[cfg(feature = "postgres")]
+pub use postgresql::PostgresStore;
+pub use record_set::{RecordError, RecordSet};
+#[cfg(feature = "redis")]
+pub use redis::RedisStore;
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use zonda_wire::{Name, Type};
+
+/// Keeps records outside of the server. All methods may block.
+///
+/// A store calls an owner what it likes, as long as that is its name in presentation format;
+/// `WWW.example.org.` and `www.example.org` may be two owners of the store and are one in the zone.
+pub trait Store: Send + Sync {
+    /// All records of a name and the names below it. Records of others are passed over, those that
+    /// are wrong are left out of the zone one by one.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError>;
+
+    /// All records of an owner, as [`load`](Self::load) and [`Watch::wait`] call it.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn get(&self, owner: &str) -> Result<Vec<RecordSet>, StoreError>;
+
+    /// Puts records in place of all that have the same owner and type, in one step.
+    ///
+    /// # Errors
+    /// When a record is wrong, or the store cannot be written to.
+    fn set(&self, records: &RecordSet) -> Result<(), StoreError>;
+
+    /// Takes the records of an owner and a type away; whether there were any.
+    ///
+    /// # Errors
+    /// When the owner is no name, or the store cannot be written to.
+    fn remove(&self, owner: &str, rtype: Type) -> Result<bool, StoreError>;
+
+    /// Begins to notice changes of a name and the names below it. What changes after this call is
+    /// told, once or several times.
+    ///
+    /// # Errors
+    /// When the store cannot be reached.
+    fn watch(&self, zone: &Name) -> Result<Box<dyn Watch>, StoreError>;
+}
+
+/// Notices changes of a store.
+pub trait Watch: Send {
+    /// What changed since this was called last; waits for so long until something does. With no
+    /// patience, what is known at once.
+    ///
+    /// # Errors
+    /// When changes may have been missed. The watch is of no use from then on.
+    fn wait(&mut self, patience: Duration) -> Result<Changes, StoreError>;
+}
+
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError> {
+        (**self).load(zone)
+    }
+
+    fn get(&self, owner: &str) -> Result<Vec<RecordSet>, StoreError> {
+        (**self).get(owner)
+    }
+
+    fn set(&self, records: &RecordSet) -> Result<(), StoreError> {
+        (**self).set(records)
+    }
+
+    fn remove(&self, owner: &str, rtype: Type) -> Result<bool, StoreError> {
+        (**self).remove(owner, rtype)
+    }
+
+    fn watch(&self, zone: &Name) -> Result<Box<dyn Watch>, StoreError> {
+        (**self).watch(zone)
+    }
+}
+
+/// Why a store did not do what it was asked for.
+#[derive(Debug)]
+pub enum StoreError {
+    /// What it was to keep could not be served.
+    Record(RecordError),
+    /// It cannot be reached, or something is wrong with it.
+    Failed(Box<dyn Error + Send + Sync>),
+}
+
+impl StoreError {
+    /// Of what a database says.
+    pub fn failed(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Record(error) => error.fmt(f),
+            Self::Failed(error) => {
+                let mut said = error.to_string();
+                let mut source = error.source();
+                while let Some(error) = source {
+                    let why = error.to_string();
+                    if !said.contains(&why) {
+                        said = format!("{said}: {why}");
+                    }
+                    source = error.source();
+                }
+                f.write_str(&said)
+            }
+        }
+    }
+}
+
+impl Error for StoreError {}
+
+impl From<RecordError> for StoreError {
+    fn from(error: RecordError) -> Self {
+        Self::Record(error)
+    }
+}

@@ -1,0 +1,301 @@
+//! A connection to a Redis server, in its protocol RESP2.
+//!
+//! Small enough to be our own: the crate `redis` would bring some thirty others along, most of them
+//! to read a URL.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// How long a connection may take to come up.
+const CONNECT: Duration = Duration::from_secs(3);
+/// How long a reply may take.
+const REPLY: Duration = Duration::from_secs(10);
+/// Octets of the longest text; a set of records has at most a few hundred thousand.
+const TEXT_BYTES_MAX: usize = 16 << 20;
+/// Octets of the longest line.
+const LINE_BYTES_MAX: u64 = 64 << 10;
+/// How deep lists may lie in lists.
+const DEPTH_MAX: usize = 4;
+/// Where a server listens that says nothing else.
+const PORT: u16 = 6379;
+
+/// Where a server is, and who we are.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Address {
+    host: String,
+    port: u16,
+    user: Option<String>,
+    password: Option<String>,
+    /// The number of the database.
+    pub database: u32,
+}
+
+impl fmt::Display for Address {
+    /// Without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+impl FromStr for Address {
+    type Err = String;
+
+    /// Reads `redis://[[user]:password@]host[:port][/database]`.
+    fn from_str(url: &str) -> Result<Self, String> {
+        let wrong = |why: &str| format!("redis://…: {why}"); // the URL may hold a password
+        let rest = url.strip_prefix("redis://").ok_or_else(|| wrong("it begins otherwise"))?;
+        let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
+        let database = match database {
+            "" => 0,
+            number => number.parse().map_err(|_| wrong("the database is no number"))?,
+        };
+        let (credentials, server) = match authority.rsplit_once('@') {
+            Some((credentials, server)) => (Some(credentials), server),
+            None => (None, authority),
+        };
+        let decoded = |text: &str| decoded(text).ok_or_else(|| wrong("a `%` is no character"));
+        let (mut user, mut password) = (None, None);
+        if let Some(credentials) = credentials {
+            let (name, secret) = credentials.split_once(':').unwrap_or(("", credentials));
+            user = (!name.is_empty()).then(|| decoded(name)).transpose()?;
+            password = Some(decoded(secret)?);
+        }
+        let (host, port) = match server.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => {
+                (host, port.parse().map_err(|_| wrong("the port is no number"))?)
+            }
+            _ => (server, PORT),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        if host.is_empty() {
+            return Err(wrong("there is no host"));
+        }
+        Ok(Self { host, port, user, password, database })
+    }
+}
+
+/// Text with its `%xx` put back.
+fn decoded(text: &str) -> Option<String> {
+    let mut parts = text.split('%');
+    let mut octets = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        octets.push(u8::from_str_radix(digits, 16).ok()?);
+        octets.extend_from_slice(rest.as_bytes());
+    }
+    String::from_utf8(octets).ok()
+}
+
+/// What a server says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// A text, or a status.
+    Text(Vec<u8>),
+    /// A number.
+    Number(i64),
+    /// There is no such thing.
+    Nothing,
+    /// Several replies.
+    List(Vec<Reply>),
+    /// What went wrong.
+    Failure(String),
+}
+
+impl Reply {
+    /// As text; what is none is empty.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(octets) => String::from_utf8_lossy(octets).into_owned(),
+            Self::Number(number) => number.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    /// The error that it is where it makes no sense.
+    pub fn unexpected(&self) -> io::Error {
+        match self {
+            Self::Failure(why) => io::Error::other(why.clone()),
+            _ => io::Error::new(ErrorKind::InvalidData, "an unexpected reply"),
+        }
+    }
+}
+
+/// A connection.
+pub(super) struct Connection {
+    input: BufReader<TcpStream>,
+    output: BufWriter<TcpStream>,
+}
+
+impl Connection {
+    /// Connects and says who we are.
+    pub fn open(address: &Address) -> io::Result<Self> {
+        let mut last = io::Error::new(ErrorKind::NotFound, "it has no address");
+        for candidate in (address.host.as_str(), address.port).to_socket_addrs()? {
+            match TcpStream::connect_timeout(&candidate, CONNECT) {
+                Ok(stream) => return Self::greet(stream, address),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    /// Says who we are, and which database is meant.
+    fn greet(stream: TcpStream, address: &Address) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(REPLY))?;
+        stream.set_write_timeout(Some(REPLY))?;
+        let output = BufWriter::new(stream.try_clone()?);
+        let mut connection = Self { input: BufReader::new(stream), output };
+        match (&address.user, &address.password) {
+            (Some(user), Some(password)) => drop(connection.call(&["AUTH", user, password])?),
+            (None, Some(password)) => drop(connection.call(&["AUTH", password])?),
+            (_, None) => {}
+        }
+        if address.database != 0 {
+            connection.call(&["SELECT", &address.database.to_string()])?;
+        }
+        Ok(connection)
+    }
+
+    /// Sends a command and waits for its reply; a failure is an error.
+    pub fn call(&mut self, command: &[&str]) -> io::Result<Reply> {
+        self.send(command)?;
+        match self.receive()? {
+            failure @ Reply::Failure(_) => Err(failure.unexpected()),
+            reply => Ok(reply),
+        }
+    }
+
+    /// Writes a command, which is sent before the next reply is read at the latest.
+    pub fn send(&mut self, command: &[&str]) -> io::Result<()> {
+        write!(self.output, "*{}\r\n", command.len())?;
+        for word in command {
+            write!(self.output, "${}\r\n{word}\r\n", word.len())?;
+        }
+        Ok(())
+    }
+
+    /// Sends what was written.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+
+    /// Waits for the next reply.
+    pub fn receive(&mut self) -> io::Result<Reply> {
+        self.flush()?;
+        read(&mut self.input, 0)
+    }
+
+    /// Waits for the beginning of a reply that nobody asked for; whether there is one.
+    pub fn has_more(&mut self, patience: Duration) -> io::Result<bool> {
+        if !self.input.buffer().is_empty() {
+            return Ok(true);
+        }
+        let is_asked = patience.is_zero(); // the kernel would round the shortest wait up to 8 ms
+        match is_asked {
+            true => self.input.get_ref().set_nonblocking(true)?,
+            false => self.input.get_ref().set_read_timeout(Some(patience))?,
+        }
+        let has_more = match self.input.fill_buf() {
+            Ok([]) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) => Ok(true),
+            Err(error) => match error.kind() {
+                ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted => Ok(false),
+                _ => Err(error),
+            },
+        };
+        match is_asked {
+            true => self.input.get_ref().set_nonblocking(false)?,
+            false => self.input.get_ref().set_read_timeout(Some(REPLY))?,
+        }
+        has_more
+    }
+}
+
+/// Reads a reply.
+fn read(input: &mut impl BufRead, depth: usize) -> io::Result<Reply> {
+    let malformed = || io::Error::new(ErrorKind::InvalidData, "no reply of a Redis server");
+    let mut line = Vec::new();
+    input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Err(ErrorKind::UnexpectedEof.into());
+    }
+    let line = line.strip_suffix(b"\r\n").ok_or_else(malformed)?;
+    let (kind, rest) = line.split_first().ok_or_else(malformed)?;
+    let text = String::from_utf8_lossy(rest);
+    let number = || text.parse::<i64>().map_err(|_| malformed());
+    match kind {
+        b'+' => Ok(Reply::Text(rest.to_vec())),
+        b'-' => Ok(Reply::Failure(text.into_owned())),
+        b':' => number().map(Reply::Number),
+        b'$' | b'*' if number()? < 0 => Ok(Reply::Nothing),
+        b'$' => {
+            let len = usize::try_from(number()?).map_err(|_| malformed())?;
+            if len > TEXT_BYTES_MAX {
+                return Err(io::Error::new(ErrorKind::InvalidData, "a text of over 16 MiB"));
+            }
+            let mut octets = vec![0; len + 2];
+            input.read_exact(&mut octets)?;
+            octets.truncate(len);
+            Ok(Reply::Text(octets))
+        }
+        b'*' if depth < DEPTH_MAX => (0..number()?)
+            .map(|_| read(input, depth + 1))
+            .collect::<Result<_, _>>()
+            .map(Reply::List),
+        _ => Err(malformed()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Host, port, user, password and database.
+    type Parts = (String, u16, Option<String>, Option<String>, u32);
+
+    fn address(url: &str) -> Result<Parts, String> {
+        url.parse::<Address>().map(|it| (it.host, it.port, it.user, it.password, it.database))
+    }
+
+    #[test]
+    fn a_url_tells_server_credentials_and_database() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(address("redis://db"), Ok(("db".into(), 6379, None, None, 0)));
+        assert_eq!(
+            address("redis://me:p%40ss:x@[::1]:7000/3"),
+            Ok(("::1".into(), 7000, some("me"), some("p@ss:x"), 3))
+        );
+        assert_eq!(
+            address("redis://:secret@db/"),
+            Ok(("db".into(), 6379, None, some("secret"), 0))
+        );
+        assert_eq!(address("redis://[::1]").map(|it| it.0), Ok("::1".into()));
+        for wrong in ["rediss://db", "redis://", "redis://db:x", "redis://db/x", "redis://%zz@db"] {
+            let error = address(wrong).unwrap_err();
+            assert!(error.starts_with("redis://…: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn replies_of_each_kind_are_read_and_others_are_refused() {
+        let read = |mut octets: &[u8]| read(&mut octets, 0).ok();
+        let text = |text: &str| Reply::Text(text.as_bytes().to_vec());
+        assert_eq!(read(b"+OK\r\n"), Some(text("OK")));
+        assert_eq!(read(b"-ERR no\r\n"), Some(Reply::Failure("ERR no".into())));
+        assert_eq!(read(b"$-1\r\n"), Some(Reply::Nothing));
+        assert_eq!(
+            read(b"*3\r\n$4\r\na\r\nb\r\n:-7\r\n*0\r\n"),
+            Some(Reply::List(vec![text("a\r\nb"), Reply::Number(-7), Reply::List(vec![])]))
+        );
+        for wrong in
+            [&b""[..], b"OK\r\n", b"+OK", b"$5\r\na\r\n", b"$99999999999\r\n", b"*1\r\n", b":x\r\n"]
+        {
+            assert_eq!(read(wrong), None, "{wrong:?}");
+        }
+        assert_eq!(read("*1\r\n".repeat(100).as_bytes()), None);
+    }
+}

@@ -1,0 +1,306 @@
+//! A store in Redis or Valkey.
+//!
+//! ```text
+//! key      labels from the right, between colons      org:example:www
+//! field    type                                       A
+//! value    {"ttl":300,"data":["192.0.2.1"]}           or what DinoDNS writes, see `value`
+//! channel  zonda:changes                              the owner whose records were written
+//! ```
+//!
+//! Changes by other programs are told by the server's keyspace notifications if they are on
+//! (`notify-keyspace-events`, at least `Kghx`); a comparison of all from time to time finds others.
+
+mod connection;
+mod key;
+mod value;
+
+use super::record_set::normal_owner;
+use super::{Changes, RecordSet, Store, StoreError, Watch};
+use connection::{Address, Connection, Reply};
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use zonda_wire::{Name, Type};
+
+/// Keys that one step of a scan looks at.
+const SCAN_COUNT: &str = "1000";
+/// Keys that are asked for at a time.
+const KEYS_AT_A_TIME: usize = 500;
+/// How often all is compared, unless told otherwise.
+const COMPARE_EVERY: Duration = Duration::from_secs(30);
+/// After so long a silence the server is asked whether it is there.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long it may take to say so.
+const PONG: Duration = Duration::from_secs(5);
+/// Messages that are taken at a time.
+const MESSAGES_MAX: usize = 10_000;
+/// The channel on which this store tells what it has written.
+const CHANNEL: &str = "zonda:changes";
+
+/// A store in a Redis server.
+pub struct RedisStore {
+    address: Address,
+    prefix: String,
+    compare_every: Duration,
+    connection: Mutex<Option<Connection>>,
+}
+
+impl RedisStore {
+    /// In the server at a URL such as `redis://127.0.0.1:6379`, in full
+    /// `redis://user:password@host:port/database`. It is connected to when it is needed.
+    ///
+    /// # Errors
+    /// When the URL is none of these.
+    pub fn new(url: &str) -> Result<Self, StoreError> {
+        let address = url.parse().map_err(|why: String| StoreError::failed(why))?;
+        let connection = Mutex::new(None);
+        Ok(Self { address, prefix: String::new(), compare_every: COMPARE_EVERY, connection })
+    }
+
+    /// Puts this before each key. DinoDNS has none, as is the default.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// How often all is compared, for changes that nobody told; by default every 30 seconds.
+    #[must_use]
+    pub fn compare_every(mut self, interval: Duration) -> Self {
+        self.compare_every = interval;
+        self
+    }
+
+    /// The key of an owner.
+    fn key(&self, owner: &str) -> String {
+        format!("{}{}", self.prefix, key::of_owner(owner))
+    }
+
+    /// A pattern of the keys of a zone, and of few others.
+    fn pattern(&self, zone: &Name) -> String {
+        let key = key::of_owner(&zone.to_string());
+        format!("{}{}*", key::literal(&self.prefix), key::in_any_case(&key))
+    }
+
+    /// Does something with a connection; once more if that had become stale.
+    fn with<T>(&self, work: impl Fn(&mut Connection) -> io::Result<T>) -> Result<T, StoreError> {
+        let mut slot = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut known) = slot.take()
+            && let Ok(done) = work(&mut known)
+        {
+            *slot = Some(known);
+            return Ok(done);
+        }
+        let mut fresh = Connection::open(&self.address).map_err(|error| self.failed(error))?;
+        let done = work(&mut fresh).map_err(|error| self.failed(error))?;
+        *slot = Some(fresh);
+        Ok(done)
+    }
+
+    /// An error that says of which server it is.
+    fn failed(&self, error: io::Error) -> StoreError {
+        StoreError::failed(format!("Redis at {}: {error}", self.address))
+    }
+
+    /// The records that keys hold; what is no hash is not for us.
+    fn read(&self, connection: &mut Connection, keys: &[String]) -> io::Result<Vec<RecordSet>> {
+        for key in keys {
+            connection.send(&["HGETALL", key])?;
+        }
+        let mut sets = Vec::new();
+        for key in keys {
+            let owner = key::owner(key.strip_prefix(&self.prefix).unwrap_or(key));
+            match connection.receive()? {
+                Reply::List(fields) => {
+                    let (pairs, _) = fields.as_chunks::<2>();
+                    sets.extend(pairs.iter().map(|[field, value]| {
+                        value::records(&owner, &field.text(), &value.text())
+                    }));
+                }
+                Reply::Failure(why) if why.starts_with("WRONGTYPE") => {}
+                other => return Err(other.unexpected()),
+            }
+        }
+        Ok(sets)
+    }
+
+    /// The keys of a zone, each once.
+    fn keys(&self, connection: &mut Connection, zone: &Name) -> io::Result<Vec<String>> {
+        let pattern = self.pattern(zone);
+        let (mut cursor, mut keys) = ("0".to_owned(), BTreeSet::new());
+        loop {
+            let reply =
+                connection.call(&["SCAN", &cursor, "MATCH", &pattern, "COUNT", SCAN_COUNT])?;
+            let Reply::List(parts) = &reply else { return Err(reply.unexpected()) };
+            let [next, Reply::List(found)] = &parts[..] else { return Err(reply.unexpected()) };
+            keys.extend(found.iter().map(Reply::text));
+            cursor = next.text();
+            if cursor == "0" {
+                return Ok(keys.into_iter().collect());
+            }
+        }
+    }
+
+    /// Carries out a command, and tells of whom it is, in one step; returns the first reply.
+    fn change(&self, owner: &str, command: &[&str]) -> Result<Reply, StoreError> {
+        let channel = format!("{}{CHANNEL}", self.prefix);
+        self.with(|connection| {
+            connection.send(&["MULTI"])?;
+            connection.send(command)?;
+            connection.send(&["PUBLISH", &channel, owner])?;
+            connection.send(&["EXEC"])?;
+            // OK, QUEUED, QUEUED, and what became of both; a first failure is the reason of others.
+            let mut failure = None;
+            for _ in 0..3 {
+                let reply = connection.receive()?;
+                failure = failure.or(matches!(reply, Reply::Failure(_)).then_some(reply));
+            }
+            match (failure, connection.receive()?) {
+                (Some(failure), _) => Err(failure.unexpected()),
+                (None, Reply::List(replies)) => match replies.into_iter().next() {
+                    Some(failure @ Reply::Failure(_)) => Err(failure.unexpected()),
+                    Some(first) => Ok(first),
+                    None => Err(io::Error::other("nothing was done")),
+                },
+                (None, other) => Err(other.unexpected()),
+            }
+        })
+    }
+}
+
+impl Store for RedisStore {
+    fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError> {
+        self.with(|connection| {
+            let mut sets = Vec::new();
+            for keys in self.keys(connection, zone)?.chunks(KEYS_AT_A_TIME) {
+                sets.extend(self.read(connection, keys)?);
+            }
+            Ok(sets)
+        })
+    }
+
+    fn get(&self, owner: &str) -> Result<Vec<RecordSet>, StoreError> {
+        let key = self.key(owner);
+        self.with(|connection| self.read(connection, std::slice::from_ref(&key)))
+    }
+
+    fn set(&self, records: &RecordSet) -> Result<(), StoreError> {
+        let records = records.normal()?;
+        let (key, value) = (self.key(&records.owner), value::of(&records));
+        self.change(&records.owner, &["HSET", &key, &records.rtype, &value]).map(drop)
+    }
+
+    fn remove(&self, owner: &str, rtype: Type) -> Result<bool, StoreError> {
+        let owner = normal_owner(owner)?;
+        let (key, rtype) = (self.key(&owner), rtype.to_string());
+        let removed = self.change(&owner, &["HDEL", &key, &rtype])?;
+        Ok(matches!(removed, Reply::Number(count) if count > 0))
+    }
+
+    fn watch(&self, zone: &Name) -> Result<Box<dyn Watch>, StoreError> {
+        let open = || -> io::Result<RedisWatch> {
+            let mut connection = Connection::open(&self.address)?;
+            let keyspace = format!("__keyspace@{}__:{}", self.address.database, self.prefix);
+            warn_if_silent(&mut connection, self);
+            let channel = format!("{}{CHANNEL}", self.prefix);
+            connection.call(&["SUBSCRIBE", &channel])?;
+            let events = format!("__keyspace@{}__:{}", self.address.database, self.pattern(zone));
+            connection.call(&["PSUBSCRIBE", &events])?;
+            let now = Instant::now();
+            let (heard, compared, pinged) = (now, now, None);
+            let compare_every = self.compare_every;
+            Ok(RedisWatch { connection, keyspace, compare_every, heard, compared, pinged })
+        };
+        match open() {
+            Ok(watch) => Ok(Box::new(watch)),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+}
+
+/// Says if changes by other programs will not be heard of at once.
+fn warn_if_silent(connection: &mut Connection, store: &RedisStore) {
+    // A server that does not let itself be asked may have them or not.
+    let Ok(Reply::List(parts)) = connection.call(&["CONFIG", "GET", "notify-keyspace-events"])
+    else {
+        return;
+    };
+    let events = parts.last().map(Reply::text).unwrap_or_default();
+    let has = |event| events.contains(event);
+    if !(has('K') && (has('A') || (has('g') && has('h')))) {
+        tracing::warn!(
+            "Redis at {}: notify-keyspace-events is `{events}`; with `Kghx` changes by other \
+             programs would be seen at once, not within {:?}",
+            store.address,
+            store.compare_every
+        );
+    }
+}
+
+/// Notices changes.
+struct RedisWatch {
+    connection: Connection,
+    /// What the channels of keys begin with, with the prefix of our keys.
+    keyspace: String,
+    compare_every: Duration,
+    /// When the server said something last.
+    heard: Instant,
+    /// When all was compared last.
+    compared: Instant,
+    /// Since when the server is to say that it is there.
+    pinged: Option<Instant>,
+}
+
+impl Watch for RedisWatch {
+    fn wait(&mut self, patience: Duration) -> Result<Changes, StoreError> {
+        let mut changes = self.listen(patience).map_err(StoreError::failed)?;
+        if self.compared.elapsed() >= self.compare_every {
+            self.compared = Instant::now();
+            changes.merge(Changes::all());
+        }
+        Ok(changes)
+    }
+}
+
+impl RedisWatch {
+    /// Takes what the server says.
+    fn listen(&mut self, mut patience: Duration) -> io::Result<Changes> {
+        let mut changes = Changes::none();
+        for _ in 0..MESSAGES_MAX {
+            if !self.connection.has_more(patience)? {
+                break;
+            }
+            patience = Duration::ZERO;
+            self.heard = Instant::now();
+            self.pinged = None;
+            let message = self.connection.receive()?;
+            let Reply::List(parts) = &message else { return Err(message.unexpected()) };
+            let texts: Vec<_> = parts.iter().map(Reply::text).collect();
+            match texts.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                ["message", _, owner] => changes.add(owner),
+                ["pmessage", _, channel, _] => {
+                    if let Some(key) = channel.strip_prefix(&self.keyspace) {
+                        changes.add(key::owner(key));
+                    }
+                }
+                _ => {} // a pong
+            }
+        }
+        self.ask_whether_there()?;
+        Ok(changes)
+    }
+
+    /// A connection whose other end is gone without a word must not be waited for forever.
+    fn ask_whether_there(&mut self) -> io::Result<()> {
+        match self.pinged {
+            Some(since) if since.elapsed() > PONG => Err(io::ErrorKind::TimedOut.into()),
+            None if self.heard.elapsed() > SILENCE => {
+                self.pinged = Some(Instant::now());
+                self.connection.send(&["PING"])?;
+                self.connection.flush()
+            }
+            _ => Ok(()),
+        }
+    }
+}
