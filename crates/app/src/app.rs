@@ -4,15 +4,15 @@ use crate::asynchronous::{AsyncCode, AsyncTable, Tasks};
 use crate::error::Error;
 use crate::handler::{AsyncAnswer, Ended};
 use crate::owned::OwnedQuery;
-use crate::store::{Mirrors, Store, Texts};
+use crate::store::{Mirrors, Store};
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use zonda_config::{Config, Flags};
+use zonda_config::Flags;
 use zonda_engine::handlers::{Asked, Draft, Elsewhere, Handler, Middleware, Pattern, Route};
-use zonda_server::{Code, Options, OwnReply, Program, Server, text_zone};
+use zonda_server::{Code, Options, OwnReply, Program, Server, Texts, read_config};
 use zonda_wire::{Message, Name, Type};
 
 /// How long asynchronous code has time, unless it is told otherwise: clients ask again, or another
@@ -230,7 +230,7 @@ impl App {
         let texts = Arc::new(Mutex::new(app.texts));
         let mirrors = Mirrors::start(app.stores, &texts).map_err(Error::Thread)?;
         let known = Arc::clone(&texts);
-        let load = move || load(config.as_deref(), &flags, metrics, &lock(&known));
+        let load = move || read_config(config.as_deref(), &flags, metrics, &lock(&known));
         let loaded = load().map_err(Error::Config)?;
         let code = Code {
             routes: app.routes,
@@ -239,7 +239,8 @@ impl App {
         };
         let (tasks, runtime, start) =
             Tasks::start(app.asynchronous, app.deadline, app.waiting_max).map_err(Error::Thread)?;
-        let program = Program { code: code.clone(), runtimes: vec![runtime], start: Some(start) };
+        let (runtimes, start) = (vec![runtime], Some(start));
+        let program = Program { code: code.clone(), runtimes, start, shares_addresses: false };
         let read_config = Box::new(load);
         let options = Options { config: loaded, read_config, take_over: false, program };
         let server = Server::start(options).map_err(Error::Serve)?;
@@ -259,27 +260,6 @@ impl App {
         running.mirrors.stop();
         running.server.wait().map_err(Error::Serve)
     }
-}
-
-/// Reads the configuration; an error is all that is wrong with it, a line each.
-fn load(
-    file: Option<&Path>,
-    flags: &Flags,
-    metrics: Option<SocketAddr>,
-    texts: &Texts,
-) -> Result<Config, String> {
-    let lines = |errors: Vec<zonda_config::ConfigError>| {
-        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-    };
-    let loaded = Config::load(file, [], flags).map_err(lines)?;
-    loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    let mut config = loaded.config;
-    if file.is_none() {
-        config.admin.socket = None; // a program has its own ways; several apps may be in one
-    }
-    config.admin.address = metrics.or(config.admin.address.filter(|_| file.is_some()));
-    config.zones.extend(texts.iter().map(|(name, text)| text_zone(name, Arc::clone(text))));
-    Ok(config)
 }
 
 /// The zones, for a moment.

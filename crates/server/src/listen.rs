@@ -63,6 +63,16 @@ impl fmt::Display for ListenError {
 
 impl std::error::Error for ListenError {}
 
+impl ListenError {
+    /// Whether somebody else has the address.
+    fn is_taken(&self) -> bool {
+        self.error.kind() == io::ErrorKind::AddrInUse
+    }
+}
+
+/// How often another free port is tried: what the kernel gives for UDP may be taken for TCP.
+const FREE_PORT_TRIES: u32 = 20;
+
 /// Sockets that were there before this process, by address.
 #[derive(Default)]
 pub struct Found {
@@ -108,12 +118,26 @@ impl Found {
     }
 }
 
-/// Gets the sockets of all listeners, out of `found` where they are there.
+/// Gets the sockets of all listeners, out of `found` where they are there. If `is_shared`, other
+/// processes may bind the same addresses.
 ///
 /// # Errors
 /// The first socket that could not be bound.
-pub fn listen(listeners: &[Listener], mut found: Found) -> Result<Vec<Sockets>, ListenError> {
-    let sockets = listeners.iter().map(|listener| sockets(listener, &mut found)).collect();
+pub fn listen(
+    listeners: &[Listener],
+    mut found: Found,
+    is_shared: bool,
+) -> Result<Vec<Sockets>, ListenError> {
+    let of = |listener: &Listener| {
+        let mut sockets = sockets(listener, &mut found, is_shared);
+        let mut tries = if listener.address.port() == 0 { FREE_PORT_TRIES } else { 0 };
+        while tries > 0 && sockets.as_ref().is_err_and(ListenError::is_taken) {
+            sockets = self::sockets(listener, &mut found, is_shared);
+            tries -= 1;
+        }
+        sockets
+    };
+    let sockets = listeners.iter().map(of).collect();
     let addresses = found.udp.keys().chain(found.tcp.keys()).map(ToString::to_string);
     for place in addresses.chain(found.unix.keys().map(|path| path.display().to_string())) {
         tracing::warn!("an inherited socket on {place} is not in the configuration; closed");
@@ -122,19 +146,25 @@ pub fn listen(listeners: &[Listener], mut found: Found) -> Result<Vec<Sockets>, 
 }
 
 /// Gets the sockets of one listener.
-fn sockets(listener: &Listener, found: &mut Found) -> Result<Sockets, ListenError> {
+fn sockets(
+    listener: &Listener,
+    found: &mut Found,
+    is_shared: bool,
+) -> Result<Sockets, ListenError> {
     let mut address = listener.address;
     let fail = |protocol| move |error| ListenError { address: listener.address, protocol, error };
     let mut udp = Vec::new();
     if listener.udp {
-        udp = udp_sockets(listener, found.udp.remove(&address)).map_err(fail("UDP"))?;
+        let inherited = found.udp.remove(&address);
+        udp = udp_sockets(listener, inherited, is_shared).map_err(fail("UDP"))?;
         // Port 0 lets the kernel choose; TCP shall have the same one.
         address = udp.first().map_or(address, |socket| socket.address());
     }
     let tcp = match found.tcp.remove(&address) {
         Some(found) if listener.tcp => Some(found),
         _ if listener.tcp => {
-            Some(zonda_netio::tcp::listen(address, &TcpOptions::default()).map_err(fail("TCP"))?)
+            let options = TcpOptions { reuse_port: is_shared, ..TcpOptions::default() };
+            Some(zonda_netio::tcp::listen(address, &options).map_err(fail("TCP"))?)
         }
         _ => None,
     };
@@ -146,6 +176,7 @@ fn sockets(listener: &Listener, found: &mut Found) -> Result<Sockets, ListenErro
 fn udp_sockets(
     listener: &Listener,
     found: Option<Vec<UdpSocket>>,
+    is_shared: bool,
 ) -> io::Result<Vec<Arc<UdpSocket>>> {
     let workers = match listener.workers {
         0 => zonda_netio::process::available_cpus(),
@@ -162,7 +193,7 @@ fn udp_sockets(
     let options = UdpOptions {
         receive_buffer_bytes: listener.receive_buffer_bytes as usize,
         send_buffer_bytes: listener.send_buffer_bytes as usize,
-        reuse_port: workers > 1,
+        reuse_port: workers > 1 || is_shared,
         ..UdpOptions::default()
     };
     let mut sockets: Vec<Arc<UdpSocket>> = Vec::with_capacity(workers);

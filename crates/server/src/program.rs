@@ -1,16 +1,22 @@
 //! The user's code beside the server's own sources of answers.
 
+use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use zonda_engine::handlers::{Handler, Handlers, Middleware, Route, Watch};
-use zonda_engine::{Engine, Outcome, Peer, Snapshot, Transport};
+use zonda_config::{Advice, Config, ConfigError, Flags};
+use zonda_engine::handlers::{Draft, Handler, Handlers, Middleware, Route, Watch};
+use zonda_engine::{Engine, Now, Outcome, Peer, Snapshot, Supplied, Transport};
 use zonda_transport::handlers::{Answerer, LongCalls, Runtime, RuntimeConfig};
 use zonda_transport::{Clock, Deferrals, Deferred, Way};
+use zonda_wire::Name;
 use zonda_zone::HashSeed;
+
+use crate::running::text_zone;
 
 /// The code that a server is started with; by default none.
 #[derive(Default)]
@@ -21,6 +27,9 @@ pub struct Program {
     pub runtimes: Vec<RuntimeConfig>,
     /// Given to the runtimes once the server runs, in the order of their numbers.
     pub start: Option<Box<dyn FnOnce(Vec<RuntimeHandle>) + Send>>,
+    /// Whether other processes of the program answer on the same addresses: the kernel then spreads
+    /// clients over them. Connections that wait when one of them ends are lost.
+    pub shares_addresses: bool,
 }
 
 /// What is called for which names.
@@ -40,6 +49,36 @@ pub struct RuntimeHandle {
     pub runtime: Arc<Runtime>,
     /// Writes and sends replies.
     pub answerer: Answerer<Engine>,
+}
+
+/// Zones that are given as text, by their names in lower case.
+pub type Texts = HashMap<Name, Arc<str>>;
+
+/// Reads the configuration of a program: of a file, if it has one, of what `flags` say instead,
+/// with metrics and the admin interface at an address, and with zones that it has as text.
+///
+/// # Errors
+/// All that is wrong with it, a line each.
+pub fn read_config(
+    file: Option<&Path>,
+    flags: &Flags,
+    metrics: Option<SocketAddr>,
+    texts: &Texts,
+) -> Result<Config, String> {
+    let lines = |errors: Vec<ConfigError>| {
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+    };
+    let loaded = Config::load(file, [], flags).map_err(lines)?;
+    // Code answers where there is no zone.
+    let warnings = loaded.warnings.iter().filter(|it| !matches!(it.advice, Advice::NoZones));
+    warnings.for_each(|warning| tracing::warn!("{warning}"));
+    let mut config = loaded.config;
+    if file.is_none() {
+        config.admin.socket = None; // a program has its own ways; several apps may be in one
+    }
+    config.admin.address = metrics.or(config.admin.address.filter(|_| file.is_some()));
+    config.zones.extend(texts.iter().map(|(name, text)| text_zone(name, Arc::clone(text))));
+    Ok(config)
 }
 
 impl Code {
@@ -98,7 +137,8 @@ impl LongCallWatch {
 
 /// Answers queries that the process itself has.
 pub(crate) struct OwnQueries {
-    engine: Mutex<Engine>,
+    /// An engine, and room for a query and then its reply.
+    engine: Mutex<(Engine, Box<[u8]>)>,
     clock: Clock,
     deferrals: Deferrals,
 }
@@ -118,26 +158,43 @@ const MESSAGE_MAX: usize = u16::MAX as usize;
 impl OwnQueries {
     /// Answers with an engine of its own.
     pub(crate) fn new(engine: Engine, clock: Clock, deferrals: Deferrals) -> Self {
-        Self { engine: Mutex::new(engine), clock, deferrals }
+        let room = vec![0; MESSAGE_MAX].into();
+        Self { engine: Mutex::new((engine, room)), clock, deferrals }
     }
 
     /// Asks a query, at most 65,535 octets, as a client at `address` would over TCP.
     pub(crate) fn ask(&self, query: &[u8], address: Option<SocketAddr>) -> OwnReply {
         let address = address.unwrap_or((Ipv4Addr::LOCALHOST, 0).into());
         let peer = Peer { address, transport: Transport::Tcp, listener: u16::MAX };
+        self.ask_with(query, peer, Engine::answer)
+    }
+
+    /// Asks a query as `peer` would over TCP, and what is answered where no code runs in front of
+    /// it that does not run in the workers.
+    pub(crate) fn ask_below(&self, query: &[u8], peer: Peer) -> OwnReply {
+        let peer = Peer { transport: Transport::Tcp, ..peer }; // neither truncated nor limited
+        let passed_on = Draft::default();
+        self.ask_with(query, peer, |engine, now, peer, buffer, len| {
+            engine.supply(now, peer, buffer, len, Supplied::Draft(&passed_on))
+        })
+    }
+
+    /// Asks a query with a call of the engine.
+    fn ask_with(
+        &self,
+        query: &[u8],
+        peer: Peer,
+        call: impl FnOnce(&mut Engine, Now, &Peer, &mut [u8], usize) -> Outcome,
+    ) -> OwnReply {
         let query = &query[..query.len().min(MESSAGE_MAX)];
-        let mut buffer = vec![0; MESSAGE_MAX];
+        let mut guard = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let (engine, buffer) = &mut *guard;
         buffer[..query.len()].copy_from_slice(query);
-        let mut engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = engine.answer(self.clock.now(), &peer, &mut buffer, query.len());
-        drop(engine);
-        match outcome {
-            Outcome::Reply(len) => {
-                buffer.truncate(len);
-                OwnReply::Now(Some(buffer))
-            }
+        match call(engine, self.clock.now(), &peer, buffer, query.len()) {
+            Outcome::Reply(len) => OwnReply::Now(Some(buffer[..len].to_vec())),
             Outcome::Silence => OwnReply::Now(None),
             Outcome::Deferred(deferral) => {
+                drop(guard); // workers shall not wait for it
                 let (sender, receiver) = mpsc::channel(1);
                 let (query, way) = (query.to_vec(), Way::Tcp(sender));
                 self.deferrals.submit(&mut vec![Deferred { query, peer, deferral, way }]);

@@ -120,7 +120,9 @@ pub(crate) fn run(
         None
     };
     let admin = admin::bind(&config.admin, &mut found).map_err(ServeError::Admin)?;
-    let sockets = listen::listen(&config.listeners, found).map_err(ServeError::Listen)?;
+    let is_shared = program.shares_addresses;
+    let sockets =
+        listen::listen(&config.listeners, found, is_shared).map_err(ServeError::Listen)?;
     raise_descriptor_limit(&config);
     if let Some(user) = &config.user {
         process::drop_privileges(user, None).map_err(ServeError::Privileges)?;
@@ -135,7 +137,7 @@ pub(crate) fn run(
     let handlers = HANDLER_ENGINES + program.runtimes.len();
     let engines = Engines { workers, executors, forwarders: executors, handlers };
     let counters: Vec<Arc<Counters>> = (0..engines.count()).map(|_| Arc::default()).collect();
-    let Program { code, runtimes, start } = program;
+    let Program { code, runtimes, start, .. } = program;
     let publisher = Publisher::load(config, code, counters.clone(), cpus);
     let parts = Parts { sockets, publisher, counters, engines, read_config, runtimes };
     let (running, handles) = Running::start(&runtime, parts)?;

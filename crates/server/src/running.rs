@@ -10,6 +10,7 @@ use crate::control::Control;
 use crate::program::{Code, OwnReply};
 use crate::run::{Options, ServeError, Signals, run};
 use zonda_config::{Source, Zone};
+use zonda_engine::Peer;
 use zonda_wire::Name;
 
 /// A running server. Dropping it leaves the server running until the process ends.
@@ -51,6 +52,13 @@ impl Server {
     #[must_use]
     pub fn query(&self, query: &[u8], address: Option<SocketAddr>) -> OwnReply {
         self.control.own_queries.ask(query, address)
+    }
+
+    /// Answers a query in wire form as if a client had asked over TCP and no runtime had code for
+    /// it: for the code of runtimes that wants to see what would become of the query.
+    #[must_use]
+    pub fn query_below(&self, query: &[u8], client: Peer) -> OwnReply {
+        self.control.own_queries.ask_below(query, client)
     }
 
     /// Puts other code into force, from the next batch of queries on. The runtimes stay.

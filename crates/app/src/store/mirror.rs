@@ -6,13 +6,12 @@
 use super::zone_text::{ZoneText, log_outage};
 use super::{Changes, Store, StoreError};
 use std::any::Any;
-use std::collections::HashMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use zonda_server::Zones;
+use zonda_server::{Texts, Zones};
 use zonda_wire::Name;
 
 /// How long a start waits for stores; one that is slower begins without data.
@@ -34,9 +33,6 @@ const STEADY: Duration = Duration::from_secs(10);
 const REMINDER: Duration = Duration::from_secs(60);
 /// How long a stop waits for mirrors; one that waits for its database is left to end later.
 const FAREWELL: Duration = Duration::from_secs(1);
-
-/// Zones that are given as text, by their names in lower case.
-pub(crate) type Texts = HashMap<Name, Arc<str>>;
 
 /// All mirrors of an app.
 pub(crate) struct Mirrors {

@@ -25,7 +25,7 @@ pub struct Draft {
     pub ending: Ending,
     /// The response code.
     pub rcode: Rcode,
-    /// Bits of the header's flags: AA, AD and TC.
+    /// Bits of the header's flags: AA, RA, AD and TC.
     pub flags: u16,
     /// Response code and flags of the reply that it was read from.
     read: (Rcode, u16),

@@ -15,7 +15,7 @@ use zonda_wire::Rcode;
 use zonda_wire::query::flag;
 
 /// The bits of the header that code decides on.
-const FLAGS: u16 = flag::AA | flag::AD | flag::TC;
+const FLAGS: u16 = flag::AA | flag::RA | flag::AD | flag::TC;
 
 /// Has code answer the query, if there is any for it.
 #[inline]
