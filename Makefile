@@ -6,7 +6,7 @@ BUILD_PACKAGES := build-essential ca-certificates curl
 TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind unbound dnsmasq-base dnsdist gdnsd \
 	dnsperf knot-dnsutils knot-dnssecutils \
 	ldnsutils bind9-dnsutils valgrind python3 procps chromium \
-	redis-server postgresql
+	redis-server postgresql openssl
 
 # What programs may leave out of the library, and tests must not.
 FEATURES := --features zonda/redis,zonda/postgres
@@ -20,11 +20,12 @@ STRICTLY = $(if $(findstring rustc $(STRICT_WITH).,$(shell rustc --version)),-D 
 ADDRESS := 127.0.0.1:5300
 
 # rustup puts cargo here; a shell that was open before does not know yet.
-export PATH := $(HOME)/.cargo/bin:$(PATH)
+# Where scripts/install-node puts Node.js, if the system's is too old, comes first.
+export PATH := $(CURDIR)/target/node/bin:$(HOME)/.cargo/bin:$(PATH)
 export CARGO_TERM_PROGRESS_WHEN := never
 
 .NOTPARALLEL:
-.PHONY: help run test test-full toolchain packages fmt clippy tidy unit doc instructions interop
+.PHONY: help run test test-full toolchain packages fmt clippy tidy unit doc instructions interop node
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -34,7 +35,7 @@ run: toolchain ## Builds Zonda and serves examples/zones on 127.0.0.1:5300
 		$(foreach zone,$(wildcard examples/zones/*),--zone $(basename $(notdir $(zone)))=$(zone))
 
 # Every gate, cheapest first, so that a mistake shows soon.
-test: toolchain packages fmt clippy tidy unit doc instructions interop ## Installs the peers and runs every gate
+test: toolchain packages fmt clippy tidy unit doc instructions interop node ## Installs the peers and runs every gate
 
 test-full: test ## The gates, then a long comparison with the peers and their speed (about two hours)
 	ZONDA_TEST_ZONES=2000 cargo test --workspace $(FEATURES) --test '*' real_peers
@@ -69,3 +70,7 @@ instructions: ## A query costs as many instructions as before
 
 interop: ## Every test that starts real peers
 	cargo test --workspace --locked $(FEATURES) --test '*' real_peers
+
+node: ## The package for Node.js is built, packed, installed and tested
+	scripts/install-node
+	cd bindings/node && npm ci --no-audit --no-fund && npm run build && npm test

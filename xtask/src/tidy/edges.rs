@@ -59,6 +59,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     // Reads other servers' messages with its own eyes, so that it can judge ours.
     ("zonda", &["zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"]),
+    // What Node.js's programs hold: the server, and queries and replies in batches.
+    (
+        "zonda-node",
+        &["zonda", "zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"],
+    ),
     ("zonda-testkit", &[]),
     // Generates the reference pages from the types that they describe.
     ("xtask", &["zonda-cli", "zonda-config", "zonda-wire"]),
@@ -66,7 +71,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
 
 /// Dependencies from outside that only some crates may use: the runtime stays at the rim.
 const CONFINED: &[(&str, &[&str])] = &[
-    ("tokio", &["zonda-streams", "zonda-transport", "zonda-server", "zonda-cli", "zonda"]),
+    (
+        "tokio",
+        &["zonda-streams", "zonda-transport", "zonda-server", "zonda-cli", "zonda", "zonda-node"],
+    ),
     ("libc", &["zonda-netio"]),
     ("socket2", &["zonda-netio"]),
     ("clap", &["zonda-cli", "xtask"]),

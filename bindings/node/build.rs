@@ -1,0 +1,7 @@
+//! Keeps the library loaded once it is: its threads outlive the thread of Node.js that loads it.
+
+/// Tells the linker.
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
+}

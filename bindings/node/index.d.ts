@@ -1,0 +1,359 @@
+/** A record type: a mnemonic, `TYPE` and a number, or the number. */
+export type RecordType =
+  | 'A'
+  | 'AAAA'
+  | 'AFSDB'
+  | 'APL'
+  | 'CAA'
+  | 'CDNSKEY'
+  | 'CDS'
+  | 'CERT'
+  | 'CNAME'
+  | 'CSYNC'
+  | 'DHCID'
+  | 'DNAME'
+  | 'DNSKEY'
+  | 'DS'
+  | 'EUI48'
+  | 'EUI64'
+  | 'HINFO'
+  | 'HIP'
+  | 'HTTPS'
+  | 'IPSECKEY'
+  | 'KEY'
+  | 'KX'
+  | 'LOC'
+  | 'MX'
+  | 'NAPTR'
+  | 'NS'
+  | 'NSEC'
+  | 'NSEC3'
+  | 'NSEC3PARAM'
+  | 'OPENPGPKEY'
+  | 'PTR'
+  | 'RP'
+  | 'RRSIG'
+  | 'SMIMEA'
+  | 'SOA'
+  | 'SPF'
+  | 'SRV'
+  | 'SSHFP'
+  | 'SVCB'
+  | 'TLSA'
+  | 'TXT'
+  | 'URI'
+  | 'ZONEMD'
+  | (string & {})
+  | number;
+
+/** A response code: a mnemonic such as `NXDOMAIN`, or its number. */
+export type ResponseCode =
+  | 'NOERROR'
+  | 'FORMERR'
+  | 'SERVFAIL'
+  | 'NXDOMAIN'
+  | 'NOTIMP'
+  | 'REFUSED'
+  | 'YXDOMAIN'
+  | 'YXRRSET'
+  | 'NXRRSET'
+  | 'NOTAUTH'
+  | 'NOTZONE'
+  | (string & {})
+  | number;
+
+/** Data that any type takes: text as in a zone file, or octets as on the wire. */
+export type AnyData = string | Uint8Array;
+
+/** Data of the types that have fields of their own, beside text and octets. */
+export interface TypedData {
+  /** A text of any length, or several strings of at most 255 octets. */
+  TXT: string | Uint8Array | Array<string | Uint8Array>;
+  SPF: string | Uint8Array | Array<string | Uint8Array>;
+  MX: AnyData | { preference?: number; exchange: string };
+  KX: AnyData | { preference?: number; exchange: string };
+  AFSDB: AnyData | { subtype: number; hostname: string };
+  SOA:
+    | AnyData
+    | {
+        mname: string;
+        rname: string;
+        serial: number;
+        refresh: number | string;
+        retry: number | string;
+        expire: number | string;
+        minimum: number | string;
+      };
+  SRV: AnyData | { priority?: number; weight?: number; port: number; target: string };
+  CAA: AnyData | { flags?: number; issuerCritical?: boolean; tag: string; value: string };
+  URI: AnyData | { priority?: number; weight?: number; target: string };
+  NAPTR:
+    | AnyData
+    | {
+        order: number;
+        preference?: number;
+        flags: string;
+        services: string;
+        regexp: string;
+        replacement: string;
+      };
+  HINFO: AnyData | { cpu: string; os: string };
+  RP: AnyData | { mbox: string; txt: string };
+  DS: AnyData | DsData;
+  CDS: AnyData | DsData;
+  DNSKEY: AnyData | DnskeyData;
+  CDNSKEY: AnyData | DnskeyData;
+  SSHFP:
+    | AnyData
+    | { algorithm: number; fptype?: number; hash?: number; fingerprint: string | Uint8Array };
+  TLSA: AnyData | TlsaData;
+  SMIMEA: AnyData | TlsaData;
+  SVCB: AnyData | SvcbData;
+  HTTPS: AnyData | SvcbData;
+  NSEC: AnyData | { nextDomain: string; types: string[] };
+}
+
+export interface DsData {
+  keyTag: number;
+  algorithm: number;
+  digestType: number;
+  digest: string | Uint8Array;
+}
+
+export interface DnskeyData {
+  flags: number;
+  protocol?: number;
+  algorithm: number;
+  publicKey: string | Uint8Array;
+}
+
+export interface TlsaData {
+  usage: number;
+  selector: number;
+  matchingType: number;
+  certificate: string | Uint8Array;
+}
+
+export interface SvcbData {
+  priority: number;
+  target: string;
+  /** `{ alpn: ['h2', 'h3'], port: 443 }`, or words as in a zone file. */
+  params?: string | string[] | Record<string, string | number | true | string[]>;
+}
+
+/** Data of types that are read from messages by their fields. */
+export type FieldData = Record<string, string | number | string[]>;
+
+interface RecordBase {
+  /** Whose it is; by default the name asked for. */
+  name?: string;
+  /** Only `IN`. */
+  class?: 'IN' | (string & {});
+  /** Time to live, seconds; by default 300. */
+  ttl?: number;
+}
+
+/** A record. */
+export type ResourceRecord =
+  | { [T in keyof TypedData]: RecordBase & { type: T; data: TypedData[T] } }[keyof TypedData]
+  | (RecordBase & { type: RecordType; data: AnyData | FieldData | string[] });
+
+/** An EDNS option. */
+export interface EdnsOption {
+  code: number;
+  data: Buffer;
+}
+
+/** What an EDNS record says. */
+export interface Edns {
+  /** The longest message that the sender takes over UDP, octets. */
+  udpSize: number;
+  dnssecOk: boolean;
+  options: EdnsOption[];
+}
+
+/** A message. */
+export interface Message {
+  id: number;
+  /** The flags of the header as one number, and by their names. */
+  flags: number;
+  aa: boolean;
+  tc: boolean;
+  rd: boolean;
+  ra: boolean;
+  ad: boolean;
+  cd: boolean;
+  rcode: string;
+  questions: Array<{ name: string; type: string; class: string }>;
+  answers: ResourceRecord[];
+  authorities: ResourceRecord[];
+  additionals: ResourceRecord[];
+  edns: Edns | null;
+  /** The extended error (rfc8914). */
+  error: { code: number; text: string } | null;
+}
+
+/** A query. */
+export declare class Request {
+  private constructor();
+  /** The name asked for, in lower case and without a final dot; the root is `.`. */
+  readonly name: string;
+  /** The name as it was asked for, capitals included. */
+  readonly originalName: string;
+  /** The type asked for, such as `A`. */
+  readonly type: string;
+  readonly typeNumber: number;
+  readonly transport: 'udp' | 'tcp';
+  /** Who asks. */
+  readonly client: { address: string; port: number };
+  readonly clientAddress: string;
+  readonly clientPort: number;
+  /** Address and port, such as `192.0.2.1:53` and `[2001:db8::1]:53`. */
+  readonly clientText: string;
+  /** The message as it came. */
+  readonly message: Buffer;
+  readonly id: number;
+  readonly flags: number;
+  readonly recursionDesired: boolean;
+  readonly edns: Edns | null;
+  readonly dnssecOk: boolean;
+  /** For whom the client asks (rfc7871). */
+  readonly subnet: { family: 4 | 6; address: string; prefix: number; scope: number } | null;
+  /** The cookies of client and server (rfc7873). */
+  readonly cookie: { client: Buffer; server: Buffer } | null;
+  /** The labels that the route captures with `:word`, in lower case. */
+  readonly params: Record<string, string>;
+  /** What middleware wants to tell handlers. */
+  extra: any;
+}
+
+/** The reply to a query. It leaves when all functions that see it have returned, or their promises
+ * are settled. */
+export declare class Response {
+  private constructor();
+  /** Adds records to the answer. */
+  answer(...records: Array<ResourceRecord | ResourceRecord[]>): this;
+  /** Adds records to the authority section. */
+  authority(...records: Array<ResourceRecord | ResourceRecord[]>): this;
+  /** Adds records to the additional section, which are sent if there is room. */
+  additional(...records: Array<ResourceRecord | ResourceRecord[]>): this;
+  /** Makes it a reply with a response code, and the records that were added. */
+  reply(rcode?: ResponseCode): this;
+  /** Says that the name exists, but has no records of the type. */
+  nodata(): this;
+  /** Says that there is no such name. */
+  nxdomain(): this;
+  /** Refuses to answer. */
+  refused(): this;
+  /** Says that the answer cannot be had, and to the client why. */
+  fail(why?: string): this;
+  /** Sends nothing. */
+  drop(): this;
+  /** Leaves the query to the zones, as if there were no handler. */
+  pass(): this;
+  /** Says more about what is wrong (rfc8914): a number or a name such as `Blocked`, and a text. */
+  error(code: number | string, text?: string): this;
+  /** Has the same answer given to the same question for so many seconds, without asking JavaScript
+   * again: to all clients or, with `vary`, to the same client, or to its network. Without that, an
+   * answer is not kept if who asks was looked at. Has no effect beside middleware. */
+  cache(options: { ttl: number; vary?: 'client' | 'subnet' | Array<'client' | 'subnet'> }): this;
+  /** Whether there is an answer: from a handler or, behind the last `next()`, from the core. */
+  readonly answered: boolean;
+  /** Whether it was sent, so that nothing can be changed any more. */
+  readonly sent: boolean;
+  /** The response code. */
+  get rcode(): string;
+  set rcode(rcode: ResponseCode);
+  /** Whether the reply says that this server is responsible for the name (AA). */
+  authoritative: boolean;
+  /** Whether the reply says that it was validated (AD). */
+  authenticData: boolean;
+  /** The records of the sections; the arrays may be changed. */
+  answers: ResourceRecord[];
+  authorities: ResourceRecord[];
+  additionals: ResourceRecord[];
+  /** What middleware wants to tell others. */
+  extra: any;
+}
+
+/** Goes on with what is behind a function; the promise is settled when that is done. */
+export type Next = () => Promise<unknown>;
+/** Answers names, or leaves the reply as it is. */
+export type Handler = (request: Request, response: Response, next: Next) => unknown;
+/** Sees all queries and, after `await next()`, their replies. */
+export type Middleware = Handler;
+
+/** A zone and where its data are. */
+export type ZoneOptions =
+  /** A master file, or JSON if its name ends in `.json`. */
+  | { file: string | URL }
+  /** What a master file would hold. */
+  | { text: string };
+
+/** What an app is told when it is made. */
+export interface ZondaOptions {
+  /** Addresses and ports, such as `127.0.0.1:5300` and `[::1]:5300`; port 0 is a free one. `udp://`
+   * or `tcp://` before one leaves the other out. By default those of the configuration file. */
+  listen?: string | string[];
+  /** A configuration file, as `zonda serve --config` reads it. */
+  config?: string;
+  /** Zones by their names. */
+  zones?: Record<string, string | ZoneOptions>;
+  /** Servers that are asked for all other names. */
+  forward?: string | string[];
+  /** Threads that answer UDP; by default one for each CPU. */
+  workers?: number;
+  /** How long handlers have time, milliseconds; by default 5000. */
+  deadline?: number;
+  /** Queries that may wait for handlers; by default 65,536. */
+  waitingMax?: number;
+  /** Where metrics for Prometheus and the admin interface are offered. */
+  metrics?: string;
+  /** What the core logs to standard error; the first app of a process decides. By default `warn`.
+   * */
+  log?: 'off' | 'error' | 'warn' | 'info' | 'debug';
+  /** Whether other processes answer on the same addresses, as those of a cluster do. */
+  sharesAddresses?: boolean;
+  /** Told of what handlers throw, and of replies that cannot be sent; by default it is logged. */
+  onError?: (error: Error, request: Request) => void;
+}
+
+/** A question for {@link Zonda.query}. */
+export interface Question {
+  name: string;
+  /** By default `A`. */
+  type?: RecordType;
+  /** Whether DNSSEC records are wanted. */
+  dnssecOk?: boolean;
+}
+
+/** A DNS server: zones, forwarding, and your own code. */
+export declare class Zonda {
+  constructor(options?: ZondaOptions);
+  /** Has all queries and replies pass functions, behind those that were added before. */
+  use(...middleware: Middleware[]): this;
+  /** Answers the names of a pattern with functions; those that it had before are replaced. */
+  handle(pattern: string, ...handlers: Handler[]): this;
+  /** Answers the names of a pattern no longer; tells whether it did. */
+  unhandle(pattern: string): boolean;
+  /** Serves a zone from a file, or from a text as a file has it. */
+  zone(name: string, options: ZoneOptions): this;
+  /** Asks servers for all names that neither handlers nor zones have. */
+  forward(...servers: string[]): this;
+  /** Starts the server, which then answers. */
+  start(): Promise<this>;
+  /** Answers what was received, and stops. */
+  stop(): Promise<void>;
+  /** Reads the configuration and changed zones anew. */
+  reload(): Promise<void>;
+  /** The addresses that are answered on, in the order in which they were given. */
+  readonly addresses: string[];
+  /** Asks the app itself, without sockets, as if a client at `client` had. `null` is silence. */
+  query(question: Question, options?: { client?: string }): Promise<Message | null>;
+  query(message: Uint8Array, options?: { client?: string }): Promise<Buffer | null>;
+}
+
+/** A message read from its octets; `null` if they are none. */
+export declare function decodeMessage(octets: Uint8Array): Message | null;
+/** A query in wire form. */
+export declare function makeQuery(question: Question): Buffer;

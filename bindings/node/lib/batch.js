@@ -1,0 +1,131 @@
+'use strict';
+
+// Queries and replies as they cross the border to the core, many at once: src/batch.rs says how
+// they lie.
+
+const { encode } = require('./data.js');
+
+/** What is to become of a query. */
+const ENDING = { PASS_ON: 0, REPLY: 1, DROP: 2, FAILED: 3 };
+
+/** Octets of the first buffer: a few hundred replies of one record. */
+const OCTETS_FIRST = 64 * 1024;
+/** Octets above which a batch is sent before its turn ends. */
+const OCTETS_MAX = 1024 * 1024;
+/** Characters up to which a loop copies text faster than a call does. */
+const SHORT = 48;
+
+/** Replies of a turn. */
+class ReplyBatch {
+  constructor() {
+    this.length = 0;
+    this.start = 0;
+    this.grow(OCTETS_FIRST);
+  }
+
+  /** Makes room for so many octets in all. */
+  grow(octets) {
+    const former = this.octets;
+    this.octets = Buffer.allocUnsafeSlow(octets);
+    this.words = new Uint32Array(this.octets.buffer, 0, octets >> 2);
+    if (former) this.octets.set(former.subarray(0, this.length));
+  }
+
+  /** Makes sure that there is room for so many octets more. */
+  reserve(octets) {
+    const needed = this.length + octets;
+    if (needed > this.octets.length) this.grow(Math.max((needed + 3) & ~3, this.octets.length * 2));
+  }
+
+  /** Whether it should be sent now. */
+  get isLong() {
+    return this.length > OCTETS_MAX;
+  }
+
+  /** Appends a text, filled up to whole numbers; returns its octets. */
+  text(text) {
+    const { length } = text;
+    this.reserve(length * 3 + 4);
+    const { octets } = this;
+    const start = this.length;
+    let at = start;
+    if (length <= SHORT) {
+      for (let index = 0; index < length; index++) {
+        const code = text.charCodeAt(index);
+        if (code > 0x7f) {
+          at = start + octets.utf8Write(text, start);
+          break;
+        }
+        octets[at++] = code;
+      }
+    } else {
+      at += octets.utf8Write(text, start);
+    }
+    this.length = (at + 3) & ~3;
+    return at - start;
+  }
+
+  /** Appends octets, filled up to whole numbers. */
+  bytes(octets) {
+    this.reserve(octets.length + 4);
+    this.octets.set(octets, this.length);
+    this.length = (this.length + octets.length + 3) & ~3;
+    return octets.length;
+  }
+
+  /** Begins a reply; `error` is an extended one: its code and text, and `kept` says for how many
+   * seconds the reply may be given again, and what it depends on. */
+  begin(low, high, ending, rcode, flags, error, kept) {
+    this.reserve(28);
+    this.start = this.length;
+    const { words } = this;
+    let at = this.length >> 2;
+    words[++at] = low;
+    words[++at] = high;
+    words[++at] = ending | (rcode << 8) | (error ? 1 << 24 : 0) | (kept ? kept.vary << 25 : 0);
+    words[++at] = kept ? kept.ttl : 0;
+    words[++at] = flags | (error ? error.code << 16 : 0);
+    words[++at] = 0;
+    this.length += 28;
+    if (error) {
+      const octets = this.text(error.text);
+      this.words[(this.start >> 2) + 6] = octets;
+    }
+  }
+
+  /** Appends a record of the reply; an empty owner is the name asked for. */
+  record(section, type, ttl, owner, data) {
+    const encoded = encode(type, data);
+    this.reserve(12);
+    const at = this.length >> 2;
+    this.length += 12;
+    const ownerOctets = owner === '' ? 0 : this.text(owner);
+    const isText = typeof encoded === 'string';
+    const dataOctets = isText ? this.text(encoded) : this.bytes(encoded);
+    if (dataOctets > 0xffff || ownerOctets > 0xffff) {
+      throw new RangeError('the data of a record have at most 65,535 octets');
+    }
+    this.words[at] = type | (section << 16) | (isText ? 1 << 24 : 0);
+    this.words[at + 1] = ttl;
+    this.words[at + 2] = ownerOctets | (dataOctets << 16);
+  }
+
+  /** Ends the reply. */
+  end() {
+    this.words[this.start >> 2] = this.length - this.start;
+  }
+
+  /** Forgets the reply that was begun. */
+  abandon() {
+    this.length = this.start;
+  }
+
+  /** The whole batch; valid until the next reply begins. */
+  take() {
+    const octets = this.octets.subarray(0, this.length);
+    this.length = 0;
+    return octets;
+  }
+}
+
+module.exports = { ENDING, ReplyBatch };

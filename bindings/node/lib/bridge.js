@@ -1,0 +1,150 @@
+'use strict';
+
+// The border to the core: takes batches of queries, gathers the replies of a turn, and keeps
+// account of what was asked of the core and has not ended.
+
+const { ENDING, ReplyBatch } = require('./batch.js');
+const native = require('./native.js');
+const { readBatch } = require('./request.js');
+
+/** One core, and what waits on either side of it. */
+class Bridge {
+  #core;
+  #dispatch;
+  #complain;
+  #replies = new ReplyBatch();
+  /** The requests whose replies lie in the batch, and what is to be called when they are sent. */
+  #written = [];
+  #sentCallbacks = [];
+  /** Whether replies that are written now are sent without more ado. */
+  #inTurn = false;
+  #isFlushDue = false;
+  /** What the core was asked for: functions to call at its end, by number. */
+  #asked = new Map();
+  #nextToken = 0;
+
+  /** `dispatch` is given requests, `complain` errors and the requests that they are about. */
+  constructor(options, dispatch, complain) {
+    this.#core = new native.Core(options);
+    this.#dispatch = dispatch;
+    this.#complain = complain;
+  }
+
+  /** The core's methods that need nothing else. */
+  get core() {
+    return this.#core;
+  }
+
+  /** Starts the server. */
+  async start() {
+    const started = this.#ask((token) => this.#core.start(() => this.#wake(), token));
+    await started;
+    this.#wake(); // for queries that came before
+  }
+
+  /** Stops the server. */
+  async stop() {
+    this.#flush();
+    await this.#ask((token) => this.#core.stop(token));
+  }
+
+  /** Reads the configuration and changed zones anew. */
+  async reload() {
+    await this.#ask((token) => this.#core.reload(token));
+  }
+
+  /** The reply to a message: octets, `null` for silence, or a promise of either. */
+  query(message, client, isBelow) {
+    const token = this.#token();
+    const reply = this.#core.query(message, client, isBelow, token);
+    if (typeof reply !== 'number') return reply;
+    if (reply === 0) return null;
+    return new Promise((resolve, reject) => this.#asked.set(token, { resolve, reject }));
+  }
+
+  /** A number for something that is asked for. */
+  #token() {
+    this.#nextToken = (this.#nextToken + 1) >>> 0;
+    return this.#nextToken;
+  }
+
+  /** A promise of the end of what a function asks the core for. */
+  #ask(function_) {
+    return new Promise((resolve, reject) => {
+      const token = this.#token();
+      function_(token);
+      this.#asked.set(token, { resolve, reject });
+    });
+  }
+
+  /** Called by the core, when queries wait or something has ended. */
+  #wake() {
+    if (this.#asked.size > 0) {
+      for (const { token, error, reply } of this.#core.events()) {
+        const asked = this.#asked.get(token);
+        this.#asked.delete(token);
+        if (error === undefined || error === null) asked?.resolve(reply ?? null);
+        else asked?.reject(new Error(error));
+      }
+    }
+    const octets = this.#core.take();
+    if (octets === null || octets === undefined) return;
+    const { requests, hasMore } = readBatch(octets);
+    this.#inTurn = true;
+    for (const request of requests) this.#dispatch(request);
+    this.#inTurn = false;
+    this.#flush();
+    if (hasMore) setImmediate(() => this.#wake()); // others want their turn, too
+  }
+
+  /** Has `write` write the reply to a request into the batch of this turn; a reply that cannot be
+   * written is SERVFAIL. `sent` is called when it has left. */
+  reply(request, write, sent) {
+    try {
+      write(this.#replies);
+    } catch (error) {
+      this.#replies.abandon();
+      this.#failInto(request);
+      this.#complain(error, request);
+    }
+    this.#note(request, sent);
+  }
+
+  /** Answers a request SERVFAIL. */
+  fail(request) {
+    this.#failInto(request);
+    this.#note(request);
+  }
+
+  #failInto(request) {
+    const { ticketLow, ticketHigh } = request;
+    this.#replies.begin(ticketLow, ticketHigh, ENDING.FAILED, 0, 0, null);
+    this.#replies.end();
+  }
+
+  /** Takes note of a written reply. */
+  #note(request, sent) {
+    this.#written.push(request);
+    if (sent) this.#sentCallbacks.push(sent);
+    if (this.#replies.isLong) this.#flush();
+    if (this.#inTurn || this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    process.nextTick(() => this.#flush()); // behind all promises that are settled now
+  }
+
+  /** Gives the replies to the core. */
+  #flush() {
+    this.#isFlushDue = false;
+    if (this.#written.length === 0) return;
+    const [written, callbacks] = [this.#written, this.#sentCallbacks];
+    [this.#written, this.#sentCallbacks] = [[], []];
+    const mistakes = this.#core.complete(this.#replies.take());
+    for (const { place, what } of mistakes ?? []) {
+      const { name, type } = written[place];
+      this.#complain(new Error(`the reply to ${name} ${type}: ${what}`), written[place]);
+    }
+    for (const callback of callbacks) callback();
+  }
+}
+
+module.exports = { Bridge };

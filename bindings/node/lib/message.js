@@ -1,0 +1,51 @@
+'use strict';
+
+// Messages, read whole.
+
+const native = require('./native.js');
+
+/** Bits of the header's flags. */
+const FLAGS = { aa: 0x0400, tc: 0x0200, rd: 0x0100, ra: 0x0080, ad: 0x0020, cd: 0x0010 };
+/** The code of the EDNS option that holds an extended error. */
+const OPTION_EXTENDED_ERROR = 15;
+
+/** The octets that a record was read from, and what was read from them. */
+const WIRE = Symbol('wire');
+
+/** A message, or `null` if the octets are none. */
+function decodeMessage(octets) {
+  const text = native.readMessage(octets);
+  if (text === null || text === undefined) return null;
+  const message = JSON.parse(text);
+  for (const name of Object.keys(FLAGS)) message[name] = (message.flags & FLAGS[name]) !== 0;
+  for (const section of ['answers', 'authorities', 'additionals']) {
+    message[section] = message[section].map(record);
+  }
+  if (message.edns) {
+    message.edns.options = message.edns.options.map(([code, data]) => ({
+      code,
+      data: Buffer.from(data, 'hex'),
+    }));
+  }
+  const error = message.edns?.options.find(({ code }) => code === OPTION_EXTENDED_ERROR)?.data;
+  message.error =
+    error?.length >= 2 ? { code: error.readUInt16BE(0), text: error.toString('utf8', 2) } : null;
+  return message;
+}
+
+/** A record that remembers its octets, so that it can be sent as it came. */
+function record({ name, type, class: ofClass, ttl, data, wire }) {
+  const frozen = typeof data === 'object' ? Object.freeze(data) : data;
+  const record = { name, type, class: ofClass, ttl, data: frozen };
+  Object.defineProperty(record, WIRE, { value: { type, data: frozen, wire } });
+  return record;
+}
+
+/** The octets of a record's data, if they are still what was read. */
+function wireOf(record) {
+  const known = record[WIRE];
+  if (known === undefined || known.data !== record.data || known.type !== record.type) return null;
+  return Buffer.from(known.wire, 'hex');
+}
+
+module.exports = { FLAGS, decodeMessage, wireOf };

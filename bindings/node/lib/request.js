@@ -1,0 +1,250 @@
+'use strict';
+
+// A query as handlers see it: read from the batch that brought it, each part when it is asked for.
+
+const { typeWord } = require('./tables.js');
+const { decodeMessage } = require('./message.js');
+
+/** The handler of a query that only passes middleware. */
+const NO_HANDLER = 0xffffffff;
+/** Numbers in front of a query's octets. */
+const WORDS = 11;
+/** Bits of the header's flags. */
+const FLAG_RD = 0x0100;
+/** Codes of EDNS options. */
+const OPTION_SUBNET = 8;
+const OPTION_COOKIE = 10;
+
+/** A query. */
+class Request {
+  #batch;
+  #at;
+  #name;
+  #message;
+  #edns;
+  #extra;
+  #params;
+  /** What the route captures: words, and the places of their labels from the right. */
+  #captures;
+  /** Whether something was read that other clients may have otherwise. */
+  sawClient = false;
+
+  constructor(batch, at) {
+    this.#batch = batch;
+    this.#at = at;
+  }
+
+  /** The halves of the number that the core knows it by. */
+  get ticketLow() {
+    return this.#batch.words[this.#at + 1];
+  }
+
+  get ticketHigh() {
+    return this.#batch.words[this.#at + 2];
+  }
+
+  /** The number of its handler. */
+  get handler() {
+    return this.#batch.words[this.#at + 3];
+  }
+
+  /** The name asked for, in lower case and without a final dot; the root is `.`. */
+  get name() {
+    if (this.#name === undefined) {
+      const start = (this.#at + WORDS) * 4;
+      this.#name = this.#batch.octets.latin1Slice(start, start + this.#nameOctets);
+    }
+    return this.#name;
+  }
+
+  get #nameOctets() {
+    return this.#batch.words[this.#at + 5] >>> 16;
+  }
+
+  /** The name as it was asked for, capitals included. */
+  get originalName() {
+    const octets = this.#octets;
+    let text = '';
+    for (let at = 12; octets[at]; at += octets[at] + 1) text += `.${labelText(octets, at)}`;
+    return text.slice(1) || '.';
+  }
+
+  /** The type asked for, such as `A`. */
+  get type() {
+    return typeWord(this.typeNumber);
+  }
+
+  /** Its number. */
+  get typeNumber() {
+    return this.#batch.words[this.#at + 4] & 0xffff;
+  }
+
+  /** How it came. */
+  get transport() {
+    return (this.#batch.words[this.#at + 4] >>> 16) & 1 ? 'tcp' : 'udp';
+  }
+
+  /** Who asks. */
+  get client() {
+    return { address: this.clientAddress, port: this.clientPort };
+  }
+
+  /** The client's address. */
+  get clientAddress() {
+    this.sawClient = true;
+    const at = (this.#at + 7) * 4;
+    const { octets } = this.#batch;
+    if (!(this.#batch.words[this.#at + 4] >>> 24)) {
+      return `${octets[at]}.${octets[at + 1]}.${octets[at + 2]}.${octets[at + 3]}`;
+    }
+    return ipv6Text(octets.subarray(at, at + 16));
+  }
+
+  /** The client's port. */
+  get clientPort() {
+    this.sawClient = true;
+    return this.#batch.words[this.#at + 5] & 0xffff;
+  }
+
+  /** Address and port in one text. */
+  get clientText() {
+    const address = this.clientAddress;
+    return `${address.includes(':') ? `[${address}]` : address}:${this.clientPort}`;
+  }
+
+  /** The message as it came. */
+  get message() {
+    this.sawClient = true;
+    return this.#octets;
+  }
+
+  get #octets() {
+    if (this.#message === undefined) {
+      const start = (this.#at + WORDS) * 4 + ((this.#nameOctets + 3) & ~3);
+      this.#message = this.#batch.octets.subarray(start, start + this.#batch.words[this.#at + 6]);
+    }
+    return this.#message;
+  }
+
+  /** The number that the client gave it. */
+  get id() {
+    return this.#octets.readUInt16BE(0);
+  }
+
+  /** The flags of its header. */
+  get flags() {
+    return this.#octets.readUInt16BE(2);
+  }
+
+  /** Whether the client wants other servers to be asked. */
+  get recursionDesired() {
+    return (this.flags & FLAG_RD) !== 0;
+  }
+
+  /** What its EDNS record says; `null` if it has none. */
+  get edns() {
+    this.sawClient = true;
+    return this.#ednsRecord;
+  }
+
+  get #ednsRecord() {
+    if (this.#edns === undefined) this.#edns = decodeMessage(this.#octets)?.edns ?? null;
+    return this.#edns;
+  }
+
+  /** Whether the client wants DNSSEC records. */
+  get dnssecOk() {
+    return this.#ednsRecord?.dnssecOk ?? false;
+  }
+
+  /** For whom the client asks (rfc7871); `null` if it does not say. */
+  get subnet() {
+    const data = this.#option(OPTION_SUBNET);
+    if (!data || data.length < 4) return null;
+    const family = data.readUInt16BE(0) === 2 ? 6 : 4;
+    const octets = Buffer.alloc(family === 6 ? 16 : 4);
+    data.copy(octets, 0, 4);
+    const address = family === 6 ? ipv6Text(octets) : [...octets].join('.');
+    return { family, address, prefix: data[2], scope: data[3] };
+  }
+
+  /** The cookies of client and server (rfc7873); `null` if there are none. */
+  get cookie() {
+    const data = this.#option(OPTION_COOKIE);
+    return data ? { client: data.subarray(0, 8), server: data.subarray(8) } : null;
+  }
+
+  #option(code) {
+    this.sawClient = true;
+    return this.edns?.options.find((option) => option.code === code)?.data;
+  }
+
+  /** The labels that the route captures with `:word`, in lower case. */
+  get params() {
+    if (this.#params === undefined) {
+      this.#params = {};
+      const labels = this.#captures?.length ? splitLabels(this.name) : [];
+      for (const [word, fromRight] of this.#captures ?? []) {
+        this.#params[word] = labels[labels.length - fromRight];
+      }
+    }
+    return this.#params;
+  }
+
+  /** Tells which labels of the name are captured. */
+  setCaptures(captures) {
+    this.#captures = captures;
+    this.#params = undefined;
+  }
+
+  /** What middleware wants to tell handlers. */
+  get extra() {
+    return (this.#extra ??= {});
+  }
+
+  set extra(extra) {
+    this.#extra = extra;
+  }
+}
+
+/** The text of the label whose length stands at a place, as in a zone file. */
+function labelText(octets, at) {
+  let text = '';
+  for (const octet of octets.subarray(at + 1, at + 1 + octets[at])) {
+    const character = String.fromCharCode(octet);
+    if ('."\\;()@$'.includes(character)) text += `\\${character}`;
+    else if (octet > 0x20 && octet < 0x7f) text += character;
+    else text += `\\${String(octet).padStart(3, '0')}`;
+  }
+  return text;
+}
+
+/** The labels of a name, the first one first. */
+function splitLabels(name) {
+  return name.includes('\\') ? (name.match(/(?:\\.|[^.\\])+/g) ?? []) : name.split('.');
+}
+
+/** An IPv6 address, written as usual (rfc5952). */
+function ipv6Text(octets) {
+  const groups = [];
+  for (let at = 0; at < 16; at += 2) groups.push(((octets[at] << 8) | octets[at + 1]).toString(16));
+  const text = groups.join(':');
+  let longest = { 0: '', index: 0 };
+  for (const run of text.matchAll(/\b0(?::0)+\b/g)) {
+    if (run[0].length > longest[0].length) longest = run;
+  }
+  if (!longest[0]) return text;
+  const end = longest.index + longest[0].length;
+  return `${text.slice(0, longest.index)}::${text.slice(end)}`.replace(/:{3,}/, '::');
+}
+
+/** The queries of a batch that the core gave, and whether it has more. */
+function readBatch(octets) {
+  const words = new Uint32Array(octets.buffer, octets.byteOffset, octets.byteLength >> 2);
+  const batch = { octets, words };
+  const requests = [];
+  for (let at = 1; at < words.length; at += words[at] >> 2) requests.push(new Request(batch, at));
+  return { requests, hasMore: words[0] !== 0 };
+}
+
+module.exports = { NO_HANDLER, Request, readBatch, splitLabels };

@@ -1,0 +1,319 @@
+'use strict';
+
+// A reply as handlers put it together.
+
+const { ENDING } = require('./batch.js');
+const { FLAGS, decodeMessage, wireOf } = require('./message.js');
+const { errorNumber, rcodeNumber, rcodeWord, typeNumber } = require('./tables.js');
+
+/** The time to live of a record that says nothing else, seconds. */
+const TTL = 300;
+/** The longest time to live, seconds (rfc2181#8). */
+const TTL_MAX = 0x7fffffff;
+/** What a kept answer depends on, by the core's numbers. */
+const VARY = { client: 1, subnet: 2 };
+/** The number of the type that the core itself adds to replies. */
+const OPT = 41;
+/** The extended error that has no number of its own. */
+const EXTENDED_OTHER = 0;
+/** The sections, in the order of their numbers. */
+const SECTIONS = ['answers', 'authorities', 'additionals'];
+
+/** The reply to a query. */
+class Response {
+  #request;
+  #ending = ENDING.PASS_ON;
+  #rcode = 0;
+  #flags = FLAGS.aa;
+  #error = null;
+  #kept = null;
+  #sections = [null, null, null];
+  /** What the core would answer, if it was asked. */
+  #below = null;
+  /** The same as it was read, to tell whether it was changed. */
+  #read = null;
+  #extra;
+  #sent = false;
+  #complain;
+
+  constructor(request, complain) {
+    this.#request = request;
+    this.#complain = complain;
+  }
+
+  /** Adds records to the answer. */
+  answer(...records) {
+    return this.#add(0, records);
+  }
+
+  /** Adds records to the authority section: SOA beside a negative answer, NS in a referral. */
+  authority(...records) {
+    return this.#add(1, records);
+  }
+
+  /** Adds records to the additional section, which are sent if there is room. */
+  additional(...records) {
+    return this.#add(2, records);
+  }
+
+  #add(section, records) {
+    if (!this.#change()) return this;
+    this.#ending = ENDING.REPLY;
+    const into = (this.#sections[section] ??= []);
+    for (const record of records) {
+      if (Array.isArray(record)) {
+        this.#add(section, record);
+      } else {
+        typeNumber(record.type); // tells the mistake where it is made
+        into.push(record);
+      }
+    }
+    return this;
+  }
+
+  /** Makes it a reply with a response code, and the records that were added. */
+  reply(rcode = 'NOERROR') {
+    const number = rcodeNumber(rcode);
+    if (this.#change()) {
+      this.#ending = ENDING.REPLY;
+      this.#rcode = number;
+    }
+    return this;
+  }
+
+  /** Says that the name exists, but has no records of the type. */
+  nodata() {
+    return this.reply('NOERROR');
+  }
+
+  /** Says that there is no such name. */
+  nxdomain() {
+    return this.reply('NXDOMAIN');
+  }
+
+  /** Refuses to answer. */
+  refused() {
+    if (this.#change()) this.#flags &= ~FLAGS.aa;
+    return this.reply('REFUSED');
+  }
+
+  /** Says that the answer cannot be had, and to the client why. */
+  fail(why = '') {
+    if (this.#change()) {
+      this.#sections = [null, null, null];
+      this.#flags &= ~FLAGS.aa;
+      if (why) this.error(EXTENDED_OTHER, why);
+    }
+    return this.reply('SERVFAIL');
+  }
+
+  /** Sends nothing. */
+  drop() {
+    if (this.#change()) this.#ending = ENDING.DROP;
+    return this;
+  }
+
+  /** Leaves the query to the zones, as if there were no handler. */
+  pass() {
+    if (this.#change()) this.#ending = ENDING.PASS_ON;
+    return this;
+  }
+
+  /** Says more about what is wrong (rfc8914): a number or a name such as `Blocked`, and a text. */
+  error(code, text = '') {
+    const number = errorNumber(code);
+    if (this.#change()) this.#error = { code: number, text: String(text) };
+    return this;
+  }
+
+  /** Has the same answer given to the same question for so many seconds, without asking JavaScript
+   * again: to all clients or, with `vary`, to the same client, or to its network. Without that, an
+   * answer is not kept if who asks was looked at. */
+  cache({ ttl, vary = [] }) {
+    const number = Math.max(0, ...[vary].flat().map((word) => VARY[word] ?? Number.NaN));
+    if (!Number.isInteger(ttl) || ttl < 0 || Number.isNaN(number)) {
+      throw new TypeError("cache() takes a ttl in seconds, and a vary of 'client' or 'subnet'");
+    }
+    if (this.#change()) this.#kept = { ttl: Math.min(ttl, TTL_MAX), vary: number };
+    return this;
+  }
+
+  /** Whether there is an answer: from a handler or, behind the last `next()`, from the core. */
+  get answered() {
+    return this.#ending !== ENDING.PASS_ON || this.#below !== null;
+  }
+
+  /** Whether it was sent, so that nothing can be changed any more. */
+  get sent() {
+    return this.#sent;
+  }
+
+  /** The response code, such as `NXDOMAIN`. */
+  get rcode() {
+    this.#look();
+    return rcodeWord(this.#rcode);
+  }
+
+  set rcode(rcode) {
+    this.reply(rcode);
+  }
+
+  /** Whether the reply says that this server is responsible for the name. */
+  get authoritative() {
+    return this.#flag(FLAGS.aa);
+  }
+
+  set authoritative(is) {
+    this.#setFlag(FLAGS.aa, is);
+  }
+
+  /** Whether the reply says that it was validated. */
+  get authenticData() {
+    return this.#flag(FLAGS.ad);
+  }
+
+  set authenticData(is) {
+    this.#setFlag(FLAGS.ad, is);
+  }
+
+  #flag(flag) {
+    this.#look();
+    return (this.#flags & flag) !== 0;
+  }
+
+  #setFlag(flag, is) {
+    if (this.#change()) this.#flags = is ? this.#flags | flag : this.#flags & ~flag;
+  }
+
+  /** The records of the answer; the array may be changed. */
+  get answers() {
+    return this.#section(0);
+  }
+
+  set answers(records) {
+    this.#setSection(0, records);
+  }
+
+  /** The records of the authority section. */
+  get authorities() {
+    return this.#section(1);
+  }
+
+  set authorities(records) {
+    this.#setSection(1, records);
+  }
+
+  /** The records of the additional section, OPT left out. */
+  get additionals() {
+    return this.#section(2);
+  }
+
+  set additionals(records) {
+    this.#setSection(2, records);
+  }
+
+  #section(section) {
+    this.#look();
+    return (this.#sections[section] ??= []);
+  }
+
+  #setSection(section, records) {
+    if (this.#change()) {
+      this.#sections[section] = [...records];
+      this.#ending = ENDING.REPLY;
+    }
+  }
+
+  /** What middleware wants to tell others. */
+  get extra() {
+    return (this.#extra ??= {});
+  }
+
+  set extra(extra) {
+    this.#extra = extra;
+  }
+
+  /** Takes note of what the core would answer; `null` is silence. */
+  setBelow(octets) {
+    if (octets === null) this.#ending = ENDING.DROP;
+    else this.#below = octets;
+  }
+
+  /** Reads what the core would answer. */
+  #look() {
+    if (this.#below === null || this.#read !== null) return;
+    const message = decodeMessage(this.#below);
+    if (message === null) return; // the core writes no such messages
+    this.#rcode = rcodeNumber(message.rcode);
+    this.#flags = message.flags & (FLAGS.aa | FLAGS.ra | FLAGS.ad | FLAGS.tc);
+    this.#error = message.error;
+    this.#sections = SECTIONS.map((section) => message[section]);
+    this.#ending = ENDING.REPLY;
+    this.#read = this.#state();
+  }
+
+  /** All that can be changed, as one text. */
+  #state() {
+    const [answers, authorities, additionals] = this.#sections;
+    const parts = [this.#ending, this.#rcode, this.#flags, this.#error];
+    return JSON.stringify([...parts, answers ?? [], authorities ?? [], additionals ?? []]);
+  }
+
+  /** Whether a change is still possible; who comes too late is told. */
+  #change() {
+    if (this.#sent) {
+      const { name, type } = this.#request;
+      const why =
+        'was changed after it had been sent: return a promise, or await what is waited for';
+      this.#complain(new Error(`the reply to ${name} ${type} ${why}`), this.#request);
+      return false;
+    }
+    this.#look();
+    return true;
+  }
+
+  /** Writes the reply into a batch. */
+  write(batch) {
+    this.#sent = true;
+    const { ticketLow, ticketHigh } = this.#request;
+    const isUnchanged = this.#read !== null && this.#read === this.#state();
+    if (this.#ending !== ENDING.REPLY || isUnchanged) {
+      const ending = isUnchanged ? ENDING.PASS_ON : this.#ending;
+      batch.begin(ticketLow, ticketHigh, ending, 0, 0, null);
+      batch.end();
+      return;
+    }
+    const kept = this.#kept?.vary === 0 && this.#request.sawClient ? null : this.#kept;
+    batch.begin(ticketLow, ticketHigh, ENDING.REPLY, this.#rcode, this.#flags, this.#error, kept);
+    const { name } = this.#request;
+    for (let section = 0; section < 3; section++) {
+      const records = this.#sections[section];
+      if (records === null) continue;
+      for (const record of records) writeRecord(batch, section, record, name);
+    }
+    batch.end();
+  }
+}
+
+/** Writes a record into a batch. */
+function writeRecord(batch, section, record, asked) {
+  const type = typeNumber(record.type);
+  if (type === OPT) return; // the core adds its own
+  const { name, ttl = TTL } = record;
+  const owner = name === undefined || name === asked || isSame(name, asked) ? '' : String(name);
+  const seconds = Number(ttl);
+  if (!(seconds >= 0 && seconds <= TTL_MAX)) {
+    throw new RangeError(`${record.type} record: ${ttl} is no time to live in seconds`);
+  }
+  batch.record(section, type, seconds, owner, wireOf(record) ?? record.data);
+}
+
+/** Whether a name is the one asked for, which is in lower case and without a final dot. */
+function isSame(name, asked) {
+  const plain = String(name).toLowerCase();
+  return (
+    plain === asked || (plain.length > 1 && plain.endsWith('.') && plain.slice(0, -1) === asked)
+  );
+}
+
+module.exports = { Response, TTL, isSame, writeRecord };

@@ -1,0 +1,286 @@
+//! Queries and replies as they cross the border, many at once.
+//!
+//! A batch is a sequence of parts. A part is made of numbers of 32 bits in the machine's order;
+//! octets in it are filled up to whole numbers.
+//!
+//! ```text
+//! query  octets of the part · ticket, low · high · handler · type | transport << 16 | IPv6 << 24
+//!        · port | octets of the name << 16 · octets of the message · address, 16 octets
+//!        · name in lower case, presentation format, without a final dot · message
+//! reply  octets of the part · ticket, low · high · ending | RCODE << 8 | extended error? << 24
+//!        | vary << 25 · seconds for which it is kept · flags | extended error << 16
+//!        · octets of its text · text · records
+//! record type | section << 16 | form << 24 · TTL · octets of the owner | octets of the data << 16
+//!        · owner · data
+//! ```
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use zonda::Any;
+use zonda_engine::handlers::{Draft, Ending, Record, Vary};
+use zonda_engine::{Reason, Supplied, Transport};
+use zonda_transport::Deferred;
+use zonda_transport::handlers::Ticket;
+use zonda_wire::{Ede, Name, Query, Rcode, Section, Type, name, rdata};
+
+/// What JavaScript sees of a query beside its octets.
+const QUERY_WORDS: usize = 11;
+
+/// Appends a query.
+pub fn write_query(out: &mut Vec<u8>, ticket: Ticket, handler: u32, deferred: &Deferred) {
+    let Ok(query) = Query::parse(&deferred.query) else { return }; // workers let only queries wait
+    let start = out.len();
+    out.resize(start + QUERY_WORDS * 4, 0);
+    let wire = deferred.query.get(12..usize::from(query.name_end)).unwrap_or_default();
+    write_name(out, wire);
+    let name_octets = out.len() - start - QUERY_WORDS * 4;
+    pad(out);
+    out.extend_from_slice(&deferred.query);
+    pad(out);
+    let address = deferred.peer.address;
+    let is_ipv6 = u32::from(address.is_ipv6());
+    let transport = u32::from(deferred.peer.transport == Transport::Tcp);
+    let Ticket(number) = ticket;
+    let words = [
+        (out.len() - start) as u32, // far below 4 GiB
+        number as u32,
+        (number >> 32) as u32,
+        handler,
+        u32::from(query.qtype.0) | transport << 16 | is_ipv6 << 24,
+        u32::from(address.port()) | (name_octets as u32) << 16, // at most four for each of 255
+        deferred.query.len() as u32,                            // at most 65,535
+    ];
+    for (place, word) in out[start..].chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_ne_bytes());
+    }
+    let place = &mut out[start + words.len() * 4..start + QUERY_WORDS * 4];
+    match address.ip() {
+        IpAddr::V4(ip) => place[..4].copy_from_slice(&ip.octets()),
+        IpAddr::V6(ip) => place.copy_from_slice(&ip.octets()),
+    }
+}
+
+/// Appends a name in lower case and presentation format, without its final dot; the root is a dot.
+fn write_name(out: &mut Vec<u8>, wire: &[u8]) {
+    let start = out.len();
+    for label in name::labels(wire) {
+        if out.len() > start {
+            out.push(b'.');
+        }
+        for octet in label {
+            match octet.to_ascii_lowercase() {
+                b'.' | b'"' | b'\\' | b';' | b'(' | b')' | b'@' | b'$' => {
+                    out.extend_from_slice(&[b'\\', *octet]);
+                }
+                octet @ 0x21..=0x7e => out.push(octet),
+                octet => {
+                    let mut text = String::new();
+                    let _ = write!(text, "\\{octet:03}"); // a string takes all
+                    out.extend_from_slice(text.as_bytes());
+                }
+            }
+        }
+    }
+    if out.len() == start {
+        out.push(b'.');
+    }
+}
+
+/// Fills octets up to whole numbers.
+fn pad(out: &mut Vec<u8>) {
+    out.resize(out.len().next_multiple_of(4), 0);
+}
+
+/// A reply that says what cannot be sent.
+pub struct Mistake {
+    /// Its place in the batch.
+    pub place: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// Has each reply of a batch answered; those that cannot be sent become SERVFAIL and are returned.
+pub fn read_replies(
+    batch: &[u8],
+    draft: &mut Draft,
+    mut answer: impl FnMut(Ticket, Supplied<'_>),
+) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    let mut rest = Parts(batch);
+    let mut place = 0;
+    while let Some(mut reply) = rest.part() {
+        let (Some(low), Some(high)) = (reply.word(), reply.word()) else { break };
+        let ticket = Ticket(u64::from(high) << 32 | u64::from(low));
+        draft.clear();
+        let read = read_reply(&mut reply, draft);
+        let supplied = match read {
+            Ok(Answer::Draft) => Supplied::Draft(draft),
+            Ok(Answer::Failed) | Err(_) => Supplied::Failed(Reason::HandlerFailed),
+        };
+        answer(ticket, supplied);
+        if let Err(what) = read {
+            mistakes.push(Mistake { place, what });
+        }
+        place += 1;
+    }
+    mistakes
+}
+
+/// Reads records, as they stand in a reply, into a draft.
+///
+/// # Errors
+/// What is wrong with one of them.
+pub fn read_records(records: &[u8], draft: &mut Draft) -> Result<(), String> {
+    let mut rest = Parts(records);
+    while !rest.0.is_empty() {
+        read_record(&mut rest, draft).ok_or("a record ends early")??;
+    }
+    Ok(())
+}
+
+/// What a reply is.
+enum Answer {
+    /// What lies in the draft.
+    Draft,
+    /// None: the code has failed.
+    Failed,
+}
+
+/// Reads a reply from behind its ticket.
+fn read_reply(reply: &mut Parts<'_>, draft: &mut Draft) -> Result<Answer, String> {
+    let cut = || "the reply ends early".to_owned(); // our own half of JavaScript has a mistake
+    let kind = reply.word().ok_or_else(cut)?;
+    let kept_secs = reply.word().ok_or_else(cut)?;
+    let flags = reply.word().ok_or_else(cut)?;
+    let text = reply.counted().ok_or_else(cut)?;
+    draft.ending = match kind & 0xff {
+        0 => Ending::PassOn,
+        1 => Ending::Reply,
+        2 => Ending::Drop,
+        _ => return Ok(Answer::Failed),
+    };
+    draft.rcode = Rcode((kind >> 8) as u16);
+    draft.flags = flags as u16;
+    if kept_secs > 0 {
+        let vary = match kind >> 25 {
+            0 => Vary::Nothing,
+            1 => Vary::Client,
+            _ => Vary::Subnet,
+        };
+        draft.cache(kept_secs, vary);
+    }
+    if kind >> 24 & 1 != 0 {
+        draft.set_error(Ede((flags >> 16) as u16), &String::from_utf8_lossy(text));
+    }
+    while !reply.0.is_empty() {
+        read_record(reply, draft).ok_or_else(cut)??;
+    }
+    Ok(Answer::Draft)
+}
+
+/// Reads a record into a draft. Nothing if it ends early.
+fn read_record(reply: &mut Parts<'_>, draft: &mut Draft) -> Option<Result<(), String>> {
+    let (kind, ttl, lens) = (reply.word()?, reply.word()?, reply.word()?);
+    let owner = reply.octets((lens & 0xffff) as usize)?;
+    let data = reply.octets((lens >> 16) as usize)?;
+    let section = match kind >> 16 & 0xff {
+        0 => Section::Answer,
+        1 => Section::Authority,
+        _ => Section::Additional,
+    };
+    let record = Given { rtype: Type(kind as u16), is_wire: kind >> 24 == 0, owner, data };
+    Some(record.push(section, ttl, draft))
+}
+
+/// A record as JavaScript gives it.
+struct Given<'a> {
+    rtype: Type,
+    /// Whether its data are octets as on the wire, not text.
+    is_wire: bool,
+    /// The owner's text; empty for the name asked for.
+    owner: &'a [u8],
+    data: &'a [u8],
+}
+
+impl Given<'_> {
+    /// Adds the record to a draft.
+    fn push(&self, section: Section, ttl: u32, draft: &mut Draft) -> Result<(), String> {
+        let Self { rtype, owner, data, .. } = *self;
+        if rtype.is_meta() {
+            return Err(format!("{rtype} is no type of records that an answer holds"));
+        }
+        let name;
+        let owner = match owner.is_empty() {
+            true => &[][..],
+            false => {
+                let of = |error| format!("owner {}: {error}", String::from_utf8_lossy(owner));
+                name = Name::parse(owner, &[0]).map_err(of)?;
+                name.as_wire()
+            }
+        };
+        let fixed = (rtype, ttl);
+        let pushed = match (self.is_wire, self.address()) {
+            (true, _) => {
+                let wrong = |error| format!("{rtype} record: {error}");
+                rdata::validate(rtype, data).map_err(wrong)?;
+                draft.push(section, owner, fixed, data)
+            }
+            (false, Some(IpAddr::V4(ip))) => draft.push(section, owner, fixed, &ip.octets()),
+            (false, Some(IpAddr::V6(ip))) => draft.push(section, owner, fixed, &ip.octets()),
+            (false, None) => {
+                let record = Any::new(rtype, &self.text()?).map_err(|error| error.to_string())?;
+                draft.push_with(section, owner, fixed, |out| record.write_rdata(out))
+            }
+        };
+        pushed.map_err(|overfull| overfull.to_string())
+    }
+
+    /// The address, if it is one as most are written; read without words and fields.
+    fn address(&self) -> Option<IpAddr> {
+        let text = || std::str::from_utf8(self.data).ok();
+        match self.rtype {
+            Type::A => text()?.parse::<Ipv4Addr>().ok().map(IpAddr::V4),
+            Type::AAAA => text()?.parse::<Ipv6Addr>().ok().map(IpAddr::V6),
+            _ => None,
+        }
+    }
+
+    /// The text of the data.
+    fn text(&self) -> Result<String, String> {
+        String::from_utf8(self.data.to_vec()).map_err(|_| "the data are no UTF-8".to_owned())
+    }
+}
+
+/// What is left of a batch or of a part.
+struct Parts<'a>(&'a [u8]);
+
+impl<'a> Parts<'a> {
+    /// The next number.
+    fn word(&mut self) -> Option<u32> {
+        let (word, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_ne_bytes(*word))
+    }
+
+    /// The next part, without the number that says how long it is.
+    fn part(&mut self) -> Option<Self> {
+        let (word, _) = self.0.split_first_chunk()?;
+        let (part, rest) = self.0.split_at_checked(u32::from_ne_bytes(*word) as usize)?;
+        self.0 = rest;
+        part.get(4..).map(Self)
+    }
+
+    /// The next octets, and those that fill them up.
+    fn octets(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (octets, rest) = self.0.split_at_checked(count.next_multiple_of(4))?;
+        self.0 = rest;
+        octets.get(..count)
+    }
+
+    /// The next octets, behind their number.
+    fn counted(&mut self) -> Option<&'a [u8]> {
+        let count = self.word()?;
+        self.octets(count as usize)
+    }
+}

@@ -1,0 +1,475 @@
+//! The server as JavaScript holds it.
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use napi::bindgen_prelude::{Buffer, Either, Function};
+use napi::threadsafe_function::ThreadsafeFunctionCallMode;
+use napi_derive::napi;
+use tracing_subscriber::filter::LevelFilter;
+use zonda_config::Flags;
+use zonda_engine::handlers::{Draft, Handler, Pattern, Route};
+use zonda_server::{Code, OwnReply, RuntimeHandle, Server};
+use zonda_transport::handlers::RuntimeConfig;
+use zonda_wire::Name;
+
+use crate::batch;
+use crate::server::{self, Answered, Start};
+use crate::table::Table;
+
+/// Queries that one call takes: replies to the first shall not wait for all others.
+const TAKE_MAX: usize = 512;
+/// How long handlers have time, unless it is said otherwise, milliseconds: clients ask again, or
+/// another server, after some 2 to 5 seconds.
+const DEADLINE_MILLIS: f64 = 5000.0;
+/// Queries that wait for handlers at most, unless it is said otherwise: some 10 MB of queries.
+const WAITING_MAX: usize = 65_536;
+/// How long stopping waits for a reload that is under way to end, before it looks again.
+const RELOAD_WAIT: Duration = Duration::from_millis(5);
+
+/// What an app is told when it is made.
+#[napi(object)]
+pub struct CoreOptions {
+    /// Addresses and ports; `udp://` or `tcp://` before one leaves the other out.
+    pub listen: Vec<String>,
+    /// The configuration file.
+    pub config: Option<String>,
+    /// Names of zones and their files.
+    pub zones: Vec<Vec<String>>,
+    /// Names of zones and their text, as in a master file.
+    pub texts: Vec<Vec<String>>,
+    /// Servers that are asked for all other names.
+    pub forward: Vec<String>,
+    /// Threads that answer UDP.
+    pub workers: Option<u32>,
+    /// How long handlers have time, milliseconds.
+    pub deadline: Option<f64>,
+    /// Queries that may wait for handlers.
+    pub waiting_max: Option<u32>,
+    /// The address of metrics and of the admin interface.
+    pub metrics: Option<String>,
+    /// What is logged: `error`, `warn`, `info`, `debug`, or `off`.
+    pub log: Option<String>,
+    /// Whether other processes answer on the same addresses.
+    pub shares_addresses: bool,
+}
+
+/// A pattern and the number of its handler.
+#[napi(object)]
+pub struct NumberedRoute {
+    /// The pattern.
+    pub pattern: String,
+    /// The number.
+    pub handler: u32,
+}
+
+/// Something that was asked for has ended.
+#[napi(object)]
+pub struct Event {
+    /// What it was called when it was asked for.
+    pub token: u32,
+    /// Why it has failed.
+    pub error: Option<String>,
+    /// The reply, if it was a query; nothing for silence.
+    pub reply: Option<Buffer>,
+}
+
+/// A reply that could not be sent.
+#[napi(object)]
+pub struct ReplyMistake {
+    /// Its place in the batch.
+    pub place: u32,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// An [`Event`] before JavaScript sees it.
+struct Ended {
+    token: u32,
+    error: Option<String>,
+    reply: Option<Vec<u8>>,
+}
+
+/// Calls JavaScript, from any thread.
+type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// What the threads of a core share.
+#[derive(Default)]
+struct Shared {
+    /// The server, from when it has started until it has stopped.
+    started: Mutex<Option<Started>>,
+    events: Mutex<Vec<Ended>>,
+    /// Keeps the process alive, as long as it is there.
+    wake: Mutex<Option<Wake>>,
+}
+
+/// A server that runs.
+struct Started {
+    /// Nothing while it stops.
+    running: Option<Arc<Server>>,
+    handle: RuntimeHandle,
+    draft: Draft,
+}
+
+/// What one app of JavaScript is made of.
+#[napi]
+pub struct Core {
+    shared: Arc<Shared>,
+    options: CoreOptions,
+    /// What the server is started with.
+    code: Code,
+    /// What workers answer from.
+    table: Arc<Table>,
+    /// Waits for replies to queries of the program itself.
+    waiting: OnceLock<tokio::runtime::Runtime>,
+}
+
+/// Locks what is whole after every statement, so that a panic elsewhere does not matter.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An error for JavaScript.
+fn error(what: impl ToString) -> napi::Error {
+    napi::Error::from_reason(what.to_string())
+}
+
+impl Shared {
+    /// Tells JavaScript that there is something for it.
+    fn wake(&self) {
+        if let Some(wake) = &*lock(&self.wake) {
+            wake();
+        }
+    }
+
+    /// Tells JavaScript that something has ended.
+    fn tell(&self, ended: Ended) {
+        lock(&self.events).push(ended);
+        self.wake();
+    }
+
+    /// Tells JavaScript that something without a reply has ended.
+    fn tell_end(&self, token: u32, error: Option<String>) {
+        self.tell(Ended { token, error, reply: None });
+    }
+
+    /// The server, unless it does not run.
+    fn running(&self) -> napi::Result<Arc<Server>> {
+        let started = lock(&self.started);
+        let running = started.as_ref().and_then(|started| started.running.clone());
+        running.ok_or_else(|| error("the app has not started, or has stopped"))
+    }
+}
+
+#[napi]
+impl Core {
+    /// One that is to be started.
+    #[napi(constructor)]
+    pub fn new(options: CoreOptions) -> napi::Result<Self> {
+        log(options.log.as_deref().unwrap_or("warn"))?;
+        let (shared, table) = (Arc::default(), Arc::default());
+        Ok(Self { shared, options, code: Code::default(), table, waiting: OnceLock::new() })
+    }
+
+    /// Says which handlers there are, and whether there is middleware; from now on if it runs.
+    #[napi]
+    pub fn set_code(
+        &mut self,
+        routes: Vec<NumberedRoute>,
+        has_middleware: bool,
+    ) -> napi::Result<()> {
+        let routes = routes.into_iter().map(|route| (route.pattern, route.handler)).collect();
+        self.code = server::code(routes, has_middleware).map_err(error)?;
+        if let Ok(running) = self.shared.running() {
+            running.set_code(self.code.clone());
+        }
+        Ok(())
+    }
+
+    /// Has workers answer all names from the table, so that JavaScript has nothing to do.
+    #[napi]
+    pub fn answer_from_table(&mut self) -> napi::Result<()> {
+        let pattern = "*".parse::<Pattern>().map_err(error)?;
+        let handler = Handler::Here(Arc::clone(&self.table) as Arc<_>);
+        self.code = Code { routes: vec![Route { pattern, handler }], ..Code::default() };
+        if let Ok(running) = self.shared.running() {
+            running.set_code(self.code.clone());
+        }
+        Ok(())
+    }
+
+    /// Gives a name of the table records, as they stand in replies, in place of those that it had.
+    ///
+    /// # Errors
+    /// What is wrong with the name or a record; the name then has no records.
+    #[napi]
+    pub fn set_records(&self, name: String, records: &[u8]) -> napi::Result<()> {
+        let name = name.parse::<Name>().map_err(error)?;
+        let mut draft = Draft::default();
+        let read = batch::read_records(records, &mut draft);
+        if read.is_err() {
+            draft.clear();
+        }
+        self.table.set(&name, &draft);
+        read.map_err(error)
+    }
+
+    /// Forgets all names of the table.
+    #[napi]
+    pub fn clear_records(&self) {
+        self.table.clear();
+    }
+
+    /// Adds a zone, before it starts.
+    #[napi]
+    pub fn add_zone(&mut self, name: String, file: String) {
+        self.options.zones.push(vec![name, file]);
+    }
+
+    /// Adds a zone by its text, as in a master file, before it starts.
+    #[napi]
+    pub fn add_zone_text(&mut self, name: String, text: String) {
+        self.options.texts.push(vec![name, text]);
+    }
+
+    /// Adds a server that is asked for all other names, before it starts.
+    #[napi]
+    pub fn add_forward(&mut self, server: String) {
+        self.options.forward.push(server);
+    }
+
+    /// Starts the server; an event of `token` tells when it answers. `wake` is called when queries
+    /// or events wait.
+    #[napi(catch_unwind)]
+    pub fn start(&self, wake: Function<'_, (), ()>, token: u32) -> napi::Result<()> {
+        let mut start = start(&self.options)?;
+        let wake = wake.build_threadsafe_function().callee_handled::<false>().build()?;
+        // A call fails only when the process ends.
+        let wake = move || _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        *lock(&self.shared.wake) = Some(Box::new(wake));
+        let of_workers = Arc::clone(&self.shared);
+        start.runtime.wake = Box::new(move || of_workers.wake());
+        start.code = self.code.clone();
+        let shared = Arc::clone(&self.shared);
+        in_thread(move || {
+            let started = server::start(start).map(|(running, handle)| {
+                let running = Some(Arc::new(running));
+                *lock(&shared.started) = Some(Started { running, handle, draft: Draft::default() });
+            });
+            let failed = started.is_err();
+            shared.tell_end(token, started.err());
+            if failed {
+                *lock(&shared.wake) = None;
+            }
+        })
+    }
+
+    /// The addresses that are answered on, in the order in which they were given.
+    #[napi]
+    pub fn addresses(&self) -> napi::Result<Vec<String>> {
+        let addresses = self.shared.running()?.addresses();
+        Ok(addresses.iter().map(ToString::to_string).collect())
+    }
+
+    /// Takes queries that wait: see `batch`. Nothing when none do. Before them stands a number,
+    /// which is not 0 when there are more.
+    #[napi(catch_unwind)]
+    pub fn take(&self) -> Option<Buffer> {
+        let started = lock(&self.shared.started);
+        let runtime = &started.as_ref()?.handle.runtime;
+        let mut queries = vec![0; 4];
+        let more = runtime.take(TAKE_MAX, |ticket, handler, deferred| {
+            batch::write_query(&mut queries, ticket, handler, deferred);
+        });
+        queries[..4].copy_from_slice(&u32::from(more).to_ne_bytes());
+        (more || queries.len() > 4).then(|| queries.into())
+    }
+
+    /// Sends replies: see `batch`. Returns those that cannot be sent.
+    #[napi(catch_unwind)]
+    pub fn complete(&self, replies: &[u8]) -> Option<Vec<ReplyMistake>> {
+        let mut started = lock(&self.shared.started);
+        let Started { handle, draft, .. } = started.as_mut()?;
+        let RuntimeHandle { runtime, answerer } = handle;
+        let mistakes = batch::read_replies(replies, draft, |ticket, supplied| {
+            answerer.answer(runtime, ticket, supplied);
+        });
+        answerer.send();
+        let told = |mistake: batch::Mistake| {
+            let place = mistake.place as u32; // a batch is far smaller than 4 GiB
+            ReplyMistake { place, what: mistake.what }
+        };
+        (!mistakes.is_empty()).then(|| mistakes.into_iter().map(told).collect())
+    }
+
+    /// Answers a query in wire form, as if a client at `address` had asked over TCP; `below` leaves
+    /// the code of JavaScript out. A number stands for no reply: 0 for silence, and 1 for one that
+    /// an event of `token` brings.
+    ///
+    /// # Errors
+    /// When the server does not run, or the address is none.
+    #[napi(catch_unwind)]
+    pub fn query(
+        &self,
+        query: &[u8],
+        address: Option<String>,
+        below: bool,
+        token: u32,
+    ) -> napi::Result<Either<Buffer, u32>> {
+        let address = address.map(|text| parsed::<SocketAddr>(&text, "address and port"));
+        let running = self.shared.running()?;
+        let mut reply = match server::ask(&running, query, address.transpose()?, below) {
+            OwnReply::Now(Some(reply)) => return Ok(Either::A(reply.into())),
+            OwnReply::Now(None) => return Ok(Either::B(0)),
+            OwnReply::Later(reply) => reply,
+        };
+        let shared = Arc::clone(&self.shared);
+        self.waiting()?.spawn(async move {
+            let reply = reply.recv().await.filter(|reply| !reply.is_empty());
+            shared.tell(Ended { token, error: None, reply });
+        });
+        Ok(Either::B(1))
+    }
+
+    /// What has ended since it was asked the last time.
+    #[napi]
+    pub fn events(&self) -> Vec<Event> {
+        let ended = std::mem::take(&mut *lock(&self.shared.events));
+        let event =
+            |Ended { token, error, reply }| Event { token, error, reply: reply.map(Buffer::from) };
+        ended.into_iter().map(event).collect()
+    }
+
+    /// Reads the configuration and changed zones anew; an event of `token` tells when that is done.
+    ///
+    /// # Errors
+    /// When the server does not run.
+    #[napi]
+    pub fn reload(&self, token: u32) -> napi::Result<()> {
+        let (running, shared) = (self.shared.running()?, Arc::clone(&self.shared));
+        in_thread(move || {
+            let reloaded = running.reload();
+            drop(running);
+            shared.tell_end(token, reloaded.err());
+        })
+    }
+
+    /// Answers what was received, and stops; an event of `token` tells when that is done. Nothing
+    /// keeps the process alive then.
+    ///
+    /// # Errors
+    /// When the server does not run.
+    #[napi]
+    pub fn stop(&self, token: u32) -> napi::Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let running = lock(&shared.started).as_mut().and_then(|started| started.running.take());
+        let mut running =
+            running.ok_or_else(|| error("the app has not started, or has stopped"))?;
+        in_thread(move || {
+            let stopped = loop {
+                match Arc::try_unwrap(running) {
+                    Ok(running) => break running.stop(),
+                    Err(shared) => running = shared,
+                }
+                std::thread::sleep(RELOAD_WAIT);
+            };
+            *lock(&shared.started) = None;
+            shared.tell_end(token, stopped.err().map(|error| error.to_string()));
+            *lock(&shared.wake) = None;
+        })
+    }
+}
+
+impl Core {
+    /// What waits for replies to the program's own queries.
+    fn waiting(&self) -> napi::Result<&tokio::runtime::Runtime> {
+        if let Some(runtime) = self.waiting.get() {
+            return Ok(runtime);
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("own-queries")
+            .build()
+            .map_err(error)?;
+        Ok(self.waiting.get_or_init(|| runtime))
+    }
+}
+
+impl Drop for Core {
+    /// A server whose JavaScript is gone, with the worker thread that it ran in, is of no use.
+    fn drop(&mut self) {
+        let _ = self.stop(0); // it may have stopped before
+    }
+}
+
+/// Runs a function that takes long in a thread of its own.
+fn in_thread(function: impl FnOnce() + Send + 'static) -> napi::Result<()> {
+    let builder = std::thread::Builder::new().name("zonda-node".to_owned());
+    builder.spawn(function).map(drop).map_err(error)
+}
+
+/// What options say of a server; its code, and how JavaScript is reached, are still to be added.
+fn start(options: &CoreOptions) -> napi::Result<Start> {
+    let zone = |zone: &Vec<String>| zone.join("=");
+    let flags = Flags {
+        listen: options.listen.iter().map(|text| listener(text).0.to_owned()).collect(),
+        zones: options.zones.iter().map(zone).collect(),
+        forward: (!options.forward.is_empty()).then(|| options.forward.join(",")),
+        workers: options.workers.map(|workers| workers.to_string()),
+        ..Flags::default()
+    };
+    let text = |zone: &Vec<String>| match &zone[..] {
+        [name, text] => {
+            let wrong = |why| error(format!("zone {name}: {why}"));
+            let name = name.parse::<Name>().map_err(wrong)?.to_lowercase();
+            Ok((name, text.as_str().into()))
+        }
+        _ => Err(error("a zone has a name and a text")),
+    };
+    let metrics = options.metrics.as_deref().map(|text| parsed(text, "address and port"));
+    let deadline = options.deadline.unwrap_or(DEADLINE_MILLIS);
+    let deadline = Duration::try_from_secs_f64(deadline / 1000.0).map_err(error)?;
+    let runtime = RuntimeConfig {
+        waiting_max: options.waiting_max.map_or(WAITING_MAX, |queries| queries as usize),
+        patience_nanos: u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX),
+        wake: Box::new(|| {}),
+    };
+    Ok(Start {
+        file: options.config.as_ref().map(PathBuf::from),
+        flags,
+        texts: options.texts.iter().map(text).collect::<napi::Result<_>>()?,
+        answered: options.listen.iter().map(|text| listener(text).1).collect(),
+        metrics: metrics.transpose()?,
+        shares_addresses: options.shares_addresses,
+        code: Code::default(),
+        runtime,
+    })
+}
+
+/// An address, and what is answered on it.
+fn listener(text: &str) -> (&str, Answered) {
+    match (text.strip_prefix("udp://"), text.strip_prefix("tcp://")) {
+        (Some(address), _) => (address, Answered { udp: true, tcp: false }),
+        (_, Some(address)) => (address, Answered { udp: false, tcp: true }),
+        (None, None) => (text, Answered { udp: true, tcp: true }),
+    }
+}
+
+/// What a text says, or an error that names it.
+fn parsed<T: FromStr>(text: &str, what: &str) -> napi::Result<T> {
+    text.parse().map_err(|_| error(format!("`{text}` is no {what}")))
+}
+
+/// Has the server log to standard error, once for all apps of the process.
+fn log(level: &str) -> napi::Result<()> {
+    let level: LevelFilter = parsed(level, "level of the log: error, warn, info, debug, or off")?;
+    let is_terminal = std::io::stderr().is_terminal();
+    let log = tracing_subscriber::fmt().with_max_level(level).with_ansi(is_terminal);
+    let log = log.with_writer(std::io::stderr);
+    let _ = log.try_init(); // the first app's level holds; a program in Rust may have its own
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! Zonda for Node.js: what the npm package calls.
+//!
+//! ```text
+//! workers ─► Runtime ─ wake ─► JavaScript ─ take ──► queries, many in one array of octets
+//!                                  │ handlers
+//!            Answerer ◄─ complete ─┘ replies, many in one array of octets
+//! ```
+//! One call wakes JavaScript for all queries that wait, one takes them, and one gives all replies
+//! of a turn back. What lies in the arrays is in [`batch`]; JavaScript's half in `lib/batch.js`.
+//!
+//! Deliberately absent: handlers, middleware and records as programs see them: JavaScript.
+
+mod batch;
+mod core;
+mod read;
+mod server;
+mod table;
+
+pub use core::Core;

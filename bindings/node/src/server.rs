@@ -1,0 +1,98 @@
+//! The server that an app of JavaScript is.
+
+use std::fmt::Display;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::mpsc;
+
+use zonda_config::Flags;
+use zonda_engine::handlers::{Elsewhere, Handler, Pattern, Route};
+use zonda_engine::{Peer, Transport};
+use zonda_server::{Code, Options, OwnReply, Program, RuntimeHandle, Server, Texts, read_config};
+use zonda_transport::handlers::RuntimeConfig;
+
+/// The number of JavaScript's runtime, the only one.
+const RUNTIME: u16 = 0;
+
+/// What a server is started with.
+pub struct Start {
+    /// The configuration file.
+    pub file: Option<PathBuf>,
+    /// What takes the place of it, or comes beside it.
+    pub flags: Flags,
+    /// Zones that are given as text.
+    pub texts: Texts,
+    /// What is answered on each address of the flags.
+    pub answered: Vec<Answered>,
+    /// The address of metrics and of the admin interface.
+    pub metrics: Option<SocketAddr>,
+    /// Whether other processes answer on the same addresses.
+    pub shares_addresses: bool,
+    /// What is called for which names.
+    pub code: Code,
+    /// How JavaScript is reached.
+    pub runtime: RuntimeConfig,
+}
+
+/// What is answered on an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// Whether UDP is.
+    pub udp: bool,
+    /// Whether TCP is.
+    pub tcp: bool,
+}
+
+/// The code of JavaScript: patterns, and the numbers that it knows their handlers by. If it has
+/// middleware, it is given all queries.
+///
+/// # Errors
+/// The first pattern that is none.
+pub fn code(routes: Vec<(String, u32)>, has_middleware: bool) -> Result<Code, String> {
+    let route = |(text, handler): (String, u32)| {
+        let wrong = |error: &dyn Display| format!("route `{text}`: {error}");
+        let pattern = text.parse::<Pattern>().map_err(|error| wrong(&error))?;
+        let handler = Handler::Elsewhere(Elsewhere { runtime: RUNTIME, handler });
+        Ok(Route { pattern, handler })
+    };
+    let routes = routes.into_iter().map(route).collect::<Result<_, String>>()?;
+    let middleware_runtime = has_middleware.then_some(RUNTIME);
+    Ok(Code { routes, middleware: Vec::new(), middleware_runtime })
+}
+
+/// Starts a server; also returns what queries are taken from and answered with.
+///
+/// # Errors
+/// What is wrong with the configuration, or why the server cannot start.
+pub fn start(start: Start) -> Result<(Server, RuntimeHandle), String> {
+    let Start { file, flags, texts, answered, metrics, shares_addresses, code, runtime } = start;
+    let read_config = move || {
+        let mut config = read_config(file.as_deref(), &flags, metrics, &texts)?;
+        for (listener, Answered { udp, tcp }) in config.listeners.iter_mut().zip(&answered) {
+            (listener.udp, listener.tcp) = (*udp, *tcp);
+        }
+        Ok(config)
+    };
+    let config = read_config()?;
+    let (sender, handles) = mpsc::channel();
+    let program = Program {
+        code,
+        runtimes: vec![runtime],
+        start: Some(Box::new(move |handles| _ = sender.send(handles))), // it is waited for below
+        shares_addresses,
+    };
+    let read_config = Box::new(read_config);
+    let options = Options { config, read_config, take_over: false, program };
+    let server = Server::start(options).map_err(|error| error.to_string())?;
+    let handle = handles.recv().ok().and_then(|handles| handles.into_iter().next());
+    Ok((server, handle.expect("a server that has started has a handle for each runtime")))
+}
+
+/// Asks a server's own queries. `below` leaves the code of JavaScript out.
+pub fn ask(server: &Server, query: &[u8], address: Option<SocketAddr>, below: bool) -> OwnReply {
+    if !below {
+        return server.query(query, address);
+    }
+    let address = address.unwrap_or((Ipv4Addr::LOCALHOST, 0).into());
+    server.query_below(query, Peer { address, transport: Transport::Tcp, listener: u16::MAX })
+}

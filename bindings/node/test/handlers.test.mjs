@@ -1,0 +1,389 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import zonda from '../index.js';
+import {
+  ask,
+  placeOf,
+  query,
+  queryWithOptions,
+  sleep,
+  started,
+  tcp,
+  told,
+  udp,
+  zoneFile,
+} from './helpers.mjs';
+
+const { Zonda, decodeMessage } = zonda;
+
+test('a handler answers its names and leaves others to the zones', async (t) => {
+  const file = zoneFile(t);
+  const seen = [];
+  const app = await started(t, {}, (app) => {
+    app.zone('example.org', { file });
+    app.handle('www.example.org/A', (req, res) => {
+      seen.push(req.name);
+      res.answer({ type: 'A', ttl: 60, data: '192.0.2.1' });
+    });
+    app.handle('example.com', (req, res) => res.answer({ type: 'TXT', data: 'Hello' }));
+    app.handle('*.pass.example.com', () => {});
+  });
+  assert.equal(await told(app, 'www.example.org'), 'NOERROR www.example.org A 192.0.2.1');
+  assert.equal(await told(app, 'www.example.org', 'TXT'), 'NOERROR www.example.org TXT ["zone"]');
+  assert.equal(await told(app, 'ns.example.org'), 'NOERROR ns.example.org A 192.0.2.53');
+  assert.equal(await told(app, 'example.com', 'TXT'), 'NOERROR example.com TXT ["Hello"]');
+  assert.equal(await told(app, 'a.pass.example.com'), 'REFUSED');
+  assert.equal(await told(app, 'nowhere.example'), 'REFUSED');
+  assert.deepEqual(seen, ['www.example.org'], 'what no route has never reaches JavaScript');
+});
+
+test('a reply says what the handler says', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle('nx.example', (req, res) => res.nxdomain());
+    app.handle('nodata.example', (req, res) => res.nodata());
+    app.handle('refused.example', (req, res) => res.refused());
+    app.handle('yx.example', (req, res) => (res.rcode = 'YXDOMAIN'));
+    app.handle('fails.example', (req, res) => res.fail('the database is away'));
+    app.handle('blocked.example', (req, res) => res.error('Blocked', 'on the list').nxdomain());
+    app.handle('dropped.example', (req, res) => res.drop());
+    app.handle('referral.example', (req, res) => {
+      res.authoritative = false;
+      res.authority({ type: 'NS', data: 'ns.referral.example' });
+      res.additional({ name: 'ns.referral.example', type: 'A', ttl: 5, data: '192.0.2.2' });
+    });
+    app.handle('two.example', (req, res) => {
+      res.answer([
+        { type: 'A', data: '192.0.2.1' },
+        { type: 'A', data: '192.0.2.2' },
+      ]);
+    });
+  });
+  const rcode = async (name) => (await ask(app, name)).rcode;
+  assert.equal(await rcode('nx.example'), 'NXDOMAIN');
+  assert.equal(await rcode('nodata.example'), 'NOERROR');
+  assert.equal(await rcode('refused.example'), 'REFUSED');
+  assert.equal(await rcode('yx.example'), 'YXDOMAIN');
+  const fails = await ask(app, 'fails.example');
+  assert.deepEqual(
+    [fails.rcode, fails.aa, fails.error.text],
+    ['SERVFAIL', false, 'the database is away'],
+  );
+  const blocked = await ask(app, 'blocked.example');
+  assert.deepEqual([blocked.rcode, blocked.error], ['NXDOMAIN', { code: 15, text: 'on the list' }]);
+  assert.equal(await udp(placeOf(app), query('dropped.example'), 200), null);
+  const referral = await ask(app, 'referral.example');
+  assert.equal(referral.aa, false);
+  assert.equal(referral.authorities[0].data, 'ns.referral.example');
+  assert.deepEqual(
+    { ...referral.additionals[0] },
+    {
+      name: 'ns.referral.example',
+      type: 'A',
+      class: 'IN',
+      ttl: 5,
+      data: '192.0.2.2',
+    },
+  );
+  const two = await ask(app, 'two.example');
+  assert.equal(two.aa, true);
+  assert.deepEqual(
+    two.answers.map((record) => record.ttl),
+    [300, 300],
+  );
+});
+
+test('an error is SERVFAIL, is told with its stack, and the next query is answered', async (t) => {
+  const errors = [];
+  const app = await started(
+    t,
+    { onError: (error, req) => errors.push([req.name, error]) },
+    (app) => {
+      app.handle('throws.example', function namedInTheStack() {
+        throw new Error('a mistake');
+      });
+      app.handle('rejects.example', async () => {
+        await sleep(1);
+        throw new Error('a late mistake');
+      });
+      app.handle('wrong.example', (req, res) =>
+        res.answer({ type: 'MX', data: 'mx without preference' }),
+      );
+      app.handle('lacks.example', (req, res) =>
+        res.answer({ type: 'MX', data: { preference: 1 } }),
+      );
+      app.handle('type.example', (req, res) => res.answer({ type: 'NOSUCH', data: '1' }));
+      app.handle('ttl.example', (req, res) =>
+        res.answer({ type: 'A', ttl: -1, data: '192.0.2.1' }),
+      );
+      app.handle('good.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
+    },
+  );
+  const bad = ['throws', 'rejects', 'wrong', 'lacks', 'type', 'ttl'].map(
+    (label) => `${label}.example`,
+  );
+  for (const name of bad) {
+    const reply = await ask(app, name);
+    assert.deepEqual([reply.rcode, reply.answers.length], ['SERVFAIL', 0], name);
+    assert.equal(await told(app, 'good.example'), 'NOERROR good.example A 192.0.2.1');
+  }
+  assert.deepEqual(
+    errors.map(([name]) => name),
+    bad,
+  );
+  const said = Object.fromEntries(errors.map(([name, error]) => [name, error]));
+  assert.match(said['throws.example'].stack, /namedInTheStack/);
+  assert.match(said['wrong.example'].message, /MX record: /);
+  assert.match(said['lacks.example'].message, /exchange is missing/);
+  assert.match(said['type.example'].message, /NOSUCH/);
+  assert.match(said['ttl.example'].message, /-1/);
+});
+
+test('an error in what is told of errors does not end the process', async (t) => {
+  const written = t.mock.method(console, 'error', () => {});
+  const onError = () => {
+    throw new Error('another mistake');
+  };
+  const app = await started(t, { onError }, (app) => {
+    app.handle('throws.example', () => {
+      throw new Error('a mistake');
+    });
+  });
+  assert.equal(await told(app, 'throws.example'), 'SERVFAIL');
+  assert.match(String(written.mock.calls[0].arguments[1]), /another mistake/);
+});
+
+test('a handler that never answers is cut off', async (t) => {
+  let answerLate;
+  const errors = [];
+  const app = await started(t, { deadline: 150, onError: (error) => errors.push(error) }, (app) => {
+    app.handle('never.example', () => new Promise(() => {}));
+    app.handle('late.example', async (req, res) => {
+      await new Promise((resolve) => (answerLate = resolve));
+      res.answer({ type: 'A', data: '192.0.2.1' });
+    });
+    app.handle('after.example', (req, res) => {
+      setTimeout(() => res.answer({ type: 'A', data: '192.0.2.1' }), 1);
+    });
+  });
+  const start = performance.now();
+  assert.equal(await told(app, 'never.example'), 'SERVFAIL');
+  assert.equal(await told(app, 'late.example'), 'SERVFAIL');
+  assert.ok(performance.now() - start < 2500);
+  answerLate();
+  await sleep(20);
+  assert.equal(errors.length, 0, 'a late answer is nothing to be told');
+  assert.equal(await told(app, 'after.example'), 'REFUSED');
+  await sleep(20);
+  assert.match(errors[0].message, /after it had been sent/);
+});
+
+test('more queries than may wait are SERVFAIL', async (t) => {
+  const app = await started(t, { waitingMax: 2, deadline: 60_000 }, (app) => {
+    app.handle('*.example', () => new Promise(() => {}));
+  });
+  const place = placeOf(app);
+  assert.deepEqual(
+    await Promise.all(['a', 'b'].map((label) => udp(place, query(`${label}.example`), 200))),
+    [null, null],
+  );
+  assert.equal(await told(app, 'c.example'), 'SERVFAIL');
+});
+
+test('many queries at once are each answered with their own answer', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle(':number.sync.example', (req, res) => {
+      res.answer({ type: 'TXT', data: req.params.number });
+    });
+    app.handle(':number.async.example', async (req, res) => {
+      await sleep(Number(req.params.number) % 7);
+      res.answer({ type: 'TXT', data: req.params.number });
+    });
+  });
+  for (const kind of ['sync', 'async']) {
+    const messages = Array.from({ length: 700 }, (_, id) =>
+      query(`${id}.${kind}.example`, 'TXT', { id }),
+    );
+    const replies = (await tcp(placeOf(app), messages)).map((reply) => decodeMessage(reply));
+    assert.equal(replies.length, 700);
+    for (const reply of replies) {
+      assert.equal(reply.rcode, 'NOERROR');
+      assert.deepEqual(reply.answers[0].data, [String(reply.id)]);
+    }
+  }
+});
+
+test('a request tells all that the query says', async (t) => {
+  let seen;
+  const app = await started(t, {}, (app) => {
+    app.handle(':user.:group.example/TXT', (req, res) => {
+      const { client, cookie, dnssecOk, id, name, originalName, params, subnet, transport, type } =
+        req;
+      const { recursionDesired, edns } = req;
+      seen = { client, cookie, dnssecOk, id, name, originalName, params, subnet, transport, type };
+      Object.assign(seen, { recursionDesired, udpSize: edns.udpSize });
+      res.nodata();
+    });
+  });
+  const options = [
+    { code: 8, data: Buffer.from([0, 1, 24, 0, 198, 51, 100]) },
+    { code: 10, data: Buffer.from('0102030405060708', 'hex') },
+  ];
+  const reply = await udp(placeOf(app), queryWithOptions('Ann.Staff.EXAMPLE', 'TXT', options));
+  assert.equal(decodeMessage(reply).questions[0].name, 'Ann.Staff.EXAMPLE');
+  assert.equal(seen.client.address, '127.0.0.1');
+  assert.ok(seen.client.port > 0);
+  delete seen.client;
+  assert.deepEqual(seen, {
+    cookie: { client: Buffer.from('0102030405060708', 'hex'), server: Buffer.alloc(0) },
+    dnssecOk: false,
+    id: 0x1234,
+    name: 'ann.staff.example',
+    originalName: 'Ann.Staff.EXAMPLE',
+    params: { user: 'ann', group: 'staff' },
+    subnet: { family: 4, address: '198.51.100.0', prefix: 24, scope: 0 },
+    transport: 'udp',
+    type: 'TXT',
+    recursionDesired: true,
+    udpSize: 1232,
+  });
+});
+
+test('addresses of clients are written as usual', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle('who.example', (req, res) => res.answer({ type: 'TXT', data: req.clientText }));
+  });
+  for (const client of [
+    '192.0.2.7:53',
+    '[2001:db8::1]:5353',
+    '[::1]:1',
+    '[2001:db8:0:1:0:0:0:1]:2',
+    '[10:0:5::1]:3',
+  ]) {
+    const reply = await app.query({ name: 'who.example', type: 'TXT' }, { client });
+    assert.deepEqual(reply.answers[0].data, [client.replace('0:0:0:1]', ':1]')]);
+  }
+});
+
+test('unusual names reach handlers as in zone files', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle(':label.example', (req, res) =>
+      res.answer({ type: 'TXT', data: [req.name, req.params.label] }),
+    );
+    app.handle('.', (req, res) => res.answer({ type: 'TXT', data: req.name }));
+  });
+  const data = async (name) => (await app.query({ name, type: 'TXT' })).answers[0].data;
+  assert.deepEqual(await data('a\\.b.example'), ['a\\.b.example', 'a\\.b']);
+  assert.deepEqual(await data('\\000\\255.example'), ['\\000\\255.example', '\\000\\255']);
+  assert.deepEqual(await data('.'), ['.']);
+});
+
+test('a long answer is cut over UDP and whole over TCP', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle('long.example', (req, res) => res.answer({ type: 'TXT', data: 'x'.repeat(3000) }));
+    app.handle('endless.example', (req, res) => {
+      for (let count = 0; count < 40; count++) res.answer({ type: 'TXT', data: 'x'.repeat(3000) });
+    });
+  });
+  const cut = await ask(app, 'long.example', 'TXT');
+  assert.deepEqual([cut.tc, cut.answers.length], [true, 0]);
+  const [reply] = await tcp(placeOf(app), [query('long.example', 'TXT')]);
+  const { data } = decodeMessage(reply).answers[0];
+  assert.deepEqual(
+    data.map((part) => part.length),
+    [...Array(11).fill(255), 195],
+  );
+  t.mock.method(console, 'error', () => {});
+  assert.equal(await told(app, 'endless.example', 'TXT'), 'SERVFAIL');
+});
+
+test('an answer that may be kept is given again without JavaScript, unless who asks was looked at', async (t) => {
+  const calls = {};
+  const app = await started(t, {}, (app) => {
+    const handle = (name, options, look = () => 'all') => {
+      app.handle(name, (req, res) => {
+        calls[name] = (calls[name] ?? 0) + 1;
+        res.answer({ type: 'TXT', ttl: 60, data: String(look(req)) }).cache(options);
+      });
+    };
+    handle('kept.example', { ttl: 60 });
+    handle('looks.example', { ttl: 60 }, (req) => req.client.address);
+    handle('varies.example', { ttl: 60, vary: ['client'] }, (req) => req.client.address);
+    app.handle('wrong.example', (req, res) => {
+      assert.throws(() => res.cache({ ttl: 60, vary: 'moon' }), /'client' or 'subnet'/);
+      assert.throws(() => res.cache({ ttl: 1.5 }), /ttl/);
+      res.nodata();
+    });
+  });
+  const ask = async (name, client) =>
+    (await app.query({ name, type: 'TXT' }, { client })).answers[0].data[0];
+  for (const client of ['192.0.2.1:1', '192.0.2.1:2', '192.0.2.2:1']) {
+    assert.equal(await ask('kept.example', client), 'all');
+    assert.equal(await ask('looks.example', client), client.split(':')[0]);
+    assert.equal(await ask('varies.example', client), client.split(':')[0]);
+  }
+  assert.deepEqual(calls, { 'kept.example': 1, 'looks.example': 3, 'varies.example': 2 });
+  assert.equal((await app.query({ name: 'wrong.example' })).rcode, 'NOERROR');
+});
+
+test('handlers are replaced, added and removed while the app runs', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
+  });
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.1');
+  app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.2' }));
+  app.handle('b.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.3' }));
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.2');
+  assert.equal(await told(app, 'b.example'), 'NOERROR b.example A 192.0.2.3');
+  assert.equal(app.unhandle('a.example'), true);
+  assert.equal(app.unhandle('a.example'), false);
+  assert.equal(await told(app, 'a.example'), 'REFUSED');
+});
+
+test('an app is asked without sockets, by its own handlers too', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle('inner.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
+    app.handle('outer.example', async (req, res) => {
+      const { answers } = await app.query({ name: 'inner.example' });
+      res.answer(answers.map(({ data }) => ({ type: 'A', data })));
+    });
+    app.handle('dropped.example', (req, res) => res.drop());
+  });
+  assert.equal(await told(app, 'outer.example'), 'NOERROR outer.example A 192.0.2.1');
+  assert.equal(await app.query({ name: 'dropped.example' }), null);
+  const raw = await app.query(query('inner.example'));
+  assert.equal(decodeMessage(raw).id, 0x1234);
+  await assert.rejects(app.query({ name: 'a..example' }), /empty label/);
+  await assert.rejects(app.query({ name: 'a.example' }, { client: 'nobody' }), /nobody/);
+});
+
+test('mistakes are told where they are made', async () => {
+  const app = new Zonda({ listen: '127.0.0.1:0', log: 'off' });
+  assert.throws(() => app.handle('a.*.example', () => {}), /a\.\*\.example/);
+  assert.throws(() => app.handle('a.example/NOSUCH', () => {}), /NOSUCH/);
+  assert.throws(() => app.handle('a.example'), /needs a function/);
+  assert.throws(() => app.handle('a.example', 'text'), /is no function/);
+  assert.throws(() => app.use({}), /is no function/);
+  await assert.rejects(new Zonda({ listen: 'nowhere', log: 'off' }).start(), /nowhere/);
+  assert.throws(() => new Zonda({ log: 'loud' }), /loud/);
+  await assert.rejects(app.query({ name: 'a.example' }), /has not started/);
+});
+
+test('an app that cannot start says why, and can be started later', async (t) => {
+  const first = await started(t, {});
+  const second = new Zonda({ listen: first.addresses[0], workers: 1, log: 'off' });
+  await assert.rejects(second.start(), /cannot listen on/);
+  await first.stop();
+  await second.start();
+  await second.stop();
+});
+
+test('udp:// and tcp:// leave the other out', async (t) => {
+  const app = await started(t, { listen: ['udp://127.0.0.1:0', 'tcp://127.0.0.1:0'] }, (app) => {
+    app.handle('a.example', (req, res) => res.answer({ type: 'TXT', data: req.transport }));
+  });
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example TXT ["udp"]');
+  await assert.rejects(tcp(placeOf(app), [query('a.example')]), /ECONNREFUSED/);
+  const [address, port] = app.addresses[1].split(':');
+  const [reply] = await tcp({ address, port: Number(port) }, [query('a.example')]);
+  assert.deepEqual(decodeMessage(reply).answers[0].data, ['tcp']);
+});

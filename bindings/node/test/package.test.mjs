@@ -1,0 +1,99 @@
+// The package as others get it: packed, installed into an empty folder, and used there.
+
+import assert from 'node:assert/strict';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const here = fileURLToPath(new URL('..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'zonda-package-'));
+
+before(() => {
+  const npm = (...args) =>
+    execFileSync('npm', args, { cwd: folder, encoding: 'utf8', stdio: 'pipe' });
+  const [packed] = JSON.parse(npm('pack', here, '--json'));
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }');
+  npm('install', '--offline', '--no-audit', '--no-fund', join(folder, packed.filename));
+});
+
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Runs a program in the folder. */
+function inFolder(name, program) {
+  writeFileSync(join(folder, name), program);
+  return run(process.execPath, [name], { cwd: folder, timeout: 30_000 });
+}
+
+test('it is imported as a module and required as before', async () => {
+  const use = `
+    const app = new Zonda({ listen: ['127.0.0.1:0'], workers: 1 });
+    app.handle('example.com', (req, res) => res.answer({ type: 'TXT', ttl: 300, data: 'Hello' }));
+    app.start().then(async () => {
+      console.log((await app.query({ name: 'example.com', type: 'TXT' })).answers[0].data[0]);
+      await app.stop();
+    });`;
+  const esm = await inFolder('esm.mjs', `import { Zonda } from 'zonda';\n${use}`);
+  const cjs = await inFolder('cjs.cjs', `const { Zonda } = require('zonda');\n${use}`);
+  assert.deepEqual([esm.stdout.trim(), cjs.stdout.trim()], ['Hello', 'Hello']);
+});
+
+test('programs for DinoDNS find all that they import', async () => {
+  const { stdout } = await inFolder(
+    'dino.mjs',
+    `
+    import { DefaultServer, DNSOverTCP, DNSOverUDP } from 'zonda/dinodns';
+    import { DefaultRouter } from 'zonda/dinodns/common';
+    import { DefaultServer as Same } from 'zonda/dinodns/common/server';
+    import { DNSOverHTTP } from 'zonda/dinodns/common/network';
+    import { Store, DefaultStore } from 'zonda/dinodns/plugins/storage';
+    import { Cache, DefaultCache } from 'zonda/dinodns/plugins/cache';
+    import { ConsoleLogger } from 'zonda/dinodns/plugins/loggers';
+    import { DNSRequest, DNSResponse } from 'zonda/dinodns/types';
+    console.log(DefaultServer === Same, new DefaultStore() instanceof Store);
+  `,
+  );
+  assert.equal(stdout.trim(), 'true true');
+});
+
+test('the types are those of a program that uses all of it', async (t) => {
+  const tsc = join(here, 'node_modules', '.bin', 'tsc');
+  if (!existsSync(tsc)) return t.skip('npm ci installs typescript');
+  copyFileSync(join(here, 'test', 'types.ts'), join(folder, 'types.ts'));
+  const node = join(here, 'node_modules', '@types');
+  const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2022'];
+  const args = [...options, '--typeRoots', node, '--types', 'node', 'types.ts'];
+  const { stdout } = await run(tsc, args, { cwd: folder }).catch((error) => error);
+  assert.equal(stdout, '');
+});
+
+test('the example program answers', async () => {
+  copyFileSync(join(here, '..', '..', 'examples', 'hello.mjs'), join(folder, 'hello.mjs'));
+  const { udp, query } = await import('./helpers.mjs');
+  const { decodeMessage } = await import('../index.mjs');
+  const child = spawn(process.execPath, ['hello.mjs', '127.0.0.1:0'], { cwd: folder });
+  const exited = new Promise((resolve) => child.on('exit', (code) => resolve(code)));
+  const port = await new Promise((resolve, reject) => {
+    let said = '';
+    child.stdout.on('data', (octets) => {
+      said += octets;
+      const found = /answering on 127\.0\.0\.1:(\d+)/.exec(said);
+      if (found) resolve(Number(found[1]));
+    });
+    child.stderr.on('data', (octets) => reject(new Error(String(octets))));
+  });
+  const ask = async (name, type) => {
+    return decodeMessage(await udp({ address: '127.0.0.1', port }, query(name, type)));
+  };
+  assert.deepEqual((await ask('hello.example', 'TXT')).answers[0].data, ['Hello, world!']);
+  assert.deepEqual((await ask('ann.users.example', 'TXT')).answers[0].data, ['Hello, ann!']);
+  assert.equal((await ask('time.example', 'TXT')).answers[0].ttl, 0);
+  const blocked = await ask('ads.example', 'A');
+  assert.deepEqual([blocked.rcode, blocked.error.text], ['NXDOMAIN', 'on the list']);
+  child.kill('SIGINT');
+  assert.equal(await exited, 0);
+});

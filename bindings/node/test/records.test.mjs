@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import zonda from '../index.js';
+import { started } from './helpers.mjs';
+
+const { decodeMessage } = zonda;
+const digest = 'ab'.repeat(32);
+
+/** Types, their data as programs give them, and as zone files have them. */
+const RECORDS = [
+  ['A', '192.0.2.1', '192.0.2.1'],
+  ['AAAA', '2001:db8::1', '2001:db8::1'],
+  ['CNAME', 'www.example.org', 'www.example.org.'],
+  ['NS', 'ns.example.org.', 'ns.example.org.'],
+  ['PTR', 'host.example.org', 'host.example.org.'],
+  ['DNAME', 'other.example', 'other.example.'],
+  ['MX', { preference: 10, exchange: 'mx.example.org' }, '10 mx.example.org.'],
+  ['MX', { exchange: 'mx.example.org' }, '0 mx.example.org.'],
+  ['TXT', 'Hello, "World"; ü\\', '"Hello, \\"World\\"; \\195\\188\\\\"'],
+  ['TXT', ['one', Buffer.from([0, 1, 255])], '"one" "\\000\\001\\255"'],
+  ['TXT', '', '""'],
+  [
+    'SOA',
+    {
+      mname: 'ns.example',
+      rname: 'admin.example',
+      serial: 1,
+      refresh: 2,
+      retry: 3,
+      expire: 4,
+      minimum: 5,
+    },
+    'ns.example. admin.example. 1 2 3 4 5',
+  ],
+  ['SRV', { priority: 1, weight: 2, port: 53, target: 'ns.example' }, '1 2 53 ns.example.'],
+  ['CAA', { tag: 'issue', value: 'ca.example; a=b' }, '0 issue "ca.example; a=b"'],
+  ['CAA', { issuerCritical: true, tag: 'issue', value: '' }, '128 issue ""'],
+  [
+    'NAPTR',
+    {
+      order: 1,
+      preference: 2,
+      flags: 'u',
+      services: 'E2U+sip',
+      regexp: '!^.*$!sip:a@b!',
+      replacement: '.',
+    },
+    '1 2 "u" "E2U+sip" "!^.*$!sip:a@b!" .',
+  ],
+  ['HINFO', { cpu: 'RFC8482', os: '' }, '"RFC8482" ""'],
+  ['RP', { mbox: 'admin.example', txt: '.' }, 'admin.example. .'],
+  [
+    'DS',
+    { keyTag: 1, algorithm: 13, digestType: 2, digest: Buffer.from(digest, 'hex') },
+    `1 13 2 ${digest}`,
+  ],
+  ['DS', { keytag: 1, alg: 13, digest_type: 2, digest }, `1 13 2 ${digest}`],
+  ['DNSKEY', { flags: 257, algorithm: 13, key: Buffer.from('key') }, '257 3 13 a2V5'],
+  [
+    'RRSIG',
+    {
+      typeCovered: 'A',
+      algorithm: 13,
+      labels: 2,
+      originalTTL: 60,
+      expiration: 1_700_000_000,
+      inception: 1_600_000_000,
+      keyTag: 7,
+      signersName: 'example',
+      signature: Buffer.from('sig'),
+    },
+    'A 13 2 60 1700000000 1600000000 7 example. c2ln',
+  ],
+  ['NSEC', { nextDomain: 'b.example', rrtypes: ['A', 'TXT'] }, 'b.example. A TXT'],
+  [
+    'NSEC3',
+    {
+      algorithm: 1,
+      flags: 0,
+      iterations: 0,
+      salt: Buffer.alloc(0),
+      nextDomain: Buffer.from('12345'),
+      rrtypes: [],
+    },
+    '1 0 0 - 64p36d1l',
+  ],
+  ['SSHFP', { algorithm: 4, hash: 2, fingerprint: digest }, `4 2 ${digest}`],
+  [
+    'TLSA',
+    { usage: 3, selector: 1, matchingType: 1, certificate: Buffer.from(digest, 'hex') },
+    `3 1 1 ${digest}`,
+  ],
+  [
+    'HTTPS',
+    { priority: 1, target: '.', params: { alpn: ['h2', 'h3'], port: 443 } },
+    '1 . alpn=h2,h3 port=443',
+  ],
+  ['URI', { priority: 1, weight: 2, target: 'https://example.org/' }, '1 2 "https://example.org/"'],
+  [
+    'LOC',
+    '52 22 23.000 N 4 53 32.000 E -2.00m 0.00m 10000m 10m',
+    '52 22 23.000 N 4 53 32.000 E -2m 0m 10000m 10m',
+  ],
+  ['OPENPGPKEY', Buffer.from('key'), 'a2V5'],
+  ['TYPE65280', Buffer.from([1, 2]), '\\# 2 0102'],
+  [65280, '\\# 1 ff', '\\# 1 ff'],
+  ['NULL', Buffer.from([7]), '\\# 1 07'],
+];
+
+test('typed records are what their text says, and read back as such', async (t) => {
+  const app = await started(t, {}, (app) => {
+    RECORDS.forEach(([type, data, text], place) => {
+      app.handle(`typed.${place}.example`, (req, res) =>
+        res.answer({ name: 'o.example', type, data }),
+      );
+      app.handle(`text.${place}.example`, (req, res) =>
+        res.answer({ name: 'o.example', type, data: text }),
+      );
+    });
+  });
+  const wire = async (name) => (await app.query({ name })).answers[0];
+  for (const [place, [type, data, text]] of RECORDS.entries()) {
+    const typed = await wire(`typed.${place}.example`);
+    if (type === 'TXT') continue; // its text is text, not words of a zone file
+    assert.deepEqual({ ...typed }, { ...(await wire(`text.${place}.example`)) }, `${type} ${text}`);
+    assert.ok(data);
+  }
+});
+
+test('data that are read can be given again', async (t) => {
+  const app = await started(t, {}, (app) => {
+    RECORDS.forEach(([type, data], place) => {
+      app.handle(`${place}.example`, (req, res) => res.answer({ type, data }));
+      app.handle(`again.${place}.example`, async (req, res) => {
+        const { answers } = await app.query({ name: `${place}.example` });
+        res.answer(...answers.map(({ type, data, ttl }) => ({ type, data, ttl })));
+      });
+    });
+  });
+  for (const [place, [type]] of RECORDS.entries()) {
+    const [first] = (await app.query({ name: `${place}.example` })).answers;
+    const [again] = (await app.query({ name: `again.${place}.example` })).answers;
+    if (type === 'TXT' && first.data.some((part) => part.includes('\ufffd'))) continue; // no text
+    assert.deepEqual(again.data, first.data, String(type));
+  }
+});
+
+test('texts are strings of at most 255 octets', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle('text.example', (req, res) => res.answer({ type: 'TXT', data: 'ü'.repeat(200) }));
+  });
+  const raw = await app.query(zonda.makeQuery({ name: 'text.example', type: 'TXT' }));
+  const { data } = decodeMessage(raw).answers[0];
+  assert.equal(data.length, 2);
+});
+
+test('what is no record is told', async (t) => {
+  const errors = [];
+  const cases = [
+    [{ type: 'A', data: '192.0.2' }, /A record: /],
+    [{ type: 'A', data: Buffer.from([1, 2, 3]) }, /A record: /],
+    [{ type: 'AAAA', data: '192.0.2.1' }, /AAAA record: /],
+    [{ type: 'A' }, /data is missing/],
+    [{ type: 'A', data: 7 }, /neither text nor octets/],
+    [{ type: 'ANY', data: Buffer.alloc(0) }, /ANY is no type/],
+    [{ name: 'a..b', type: 'A', data: '192.0.2.1' }, /owner a\.\.b/],
+    [{ type: 'TYPE65280', data: { a: 1 } }, /neither text nor octets/],
+    [{ type: 'MX', data: { preference: 70_000, exchange: 'a' } }, /MX record: /],
+    [{ type: 'A', ttl: Number.NaN, data: '192.0.2.1' }, /NaN/],
+  ];
+  const app = await started(t, { onError: (error) => errors.push(error.message) }, (app) => {
+    cases.forEach(([record], place) =>
+      app.handle(`${place}.example`, (req, res) => res.answer(record)),
+    );
+  });
+  for (const [place, [, expected]] of cases.entries()) {
+    assert.equal(
+      (await app.query({ name: `${place}.example` })).rcode,
+      'SERVFAIL',
+      String(expected),
+    );
+    assert.match(errors.pop() ?? 'no error', expected);
+  }
+});
+
+test('octets that are no message are null', () => {
+  assert.equal(decodeMessage(Buffer.from([1, 2, 3])), null);
+});

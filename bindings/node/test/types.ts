@@ -1,0 +1,80 @@
+// Compiled, not run: what the types must allow, and what they must not.
+
+import { Zonda, decodeMessage, makeQuery } from 'zonda';
+import type { Handler, Message, Middleware, Request, ResourceRecord, Response } from 'zonda';
+import { DefaultServer, DefaultStore, DinoDNS, DNSOverUDP, RCode, Store } from 'zonda/dinodns';
+import type { DNSRequest, DNSResponse, NextFunction } from 'zonda/dinodns/types';
+import { DefaultCache } from 'zonda/dinodns/plugins/cache';
+
+const app = new Zonda({
+  listen: ['127.0.0.1:5300'],
+  workers: 1,
+  onError: (error, req) => console.error(req.name, error),
+});
+const timing: Middleware = async (req, res, next) => {
+  const start = performance.now();
+  await next();
+  res.extra.ms = performance.now() - start;
+};
+const hello: Handler = (req: Request, res: Response) =>
+  res.answer({ type: 'TXT', ttl: 300, data: 'Hello' });
+app
+  .use(timing)
+  .handle('example.com', hello)
+  .handle(':user.example.com/A|AAAA', async (req, res) => {
+    const name: string = req.params.user;
+    res.answer({ type: 'MX', data: { preference: 10, exchange: `${name}.example.org` } });
+    res.answer([
+      { type: 'A', data: '192.0.2.1' },
+      { type: 'TYPE65280', data: Buffer.of(1) },
+    ]);
+    res.error('Blocked', 'on the list').nxdomain();
+    res.rcode = 'REFUSED';
+    const prefix: number | undefined = req.subnet?.prefix;
+    res.answers = res.answers.filter((record: ResourceRecord) => record.ttl !== prefix);
+  });
+app.zone('example.org', { file: 'example.org.zone' }).forward('192.0.2.53');
+
+async function main(): Promise<void> {
+  await app.start();
+  const reply: Message | null = await app.query({ name: 'example.com', type: 'TXT' });
+  const raw: Buffer | null = await app.query(makeQuery({ name: 'example.com' }), {
+    client: '192.0.2.1:53',
+  });
+  console.log(reply?.answers[0].data, raw && decodeMessage(raw)?.rcode, app.addresses[0]);
+  await app.reload();
+  await app.stop();
+}
+void main();
+
+// @ts-expect-error: a record has data
+app.handle('a.example', (req, res) => res.answer({ type: 'A', ttl: 60 }));
+// @ts-expect-error: seconds are a number
+app.handle('a.example', (req, res) => res.answer({ type: 'A', ttl: '60', data: '192.0.2.1' }));
+// @ts-expect-error: there is no such option
+new Zonda({ listening: '127.0.0.1:53' });
+
+class OwnStore extends Store {
+  async get(zone: string) {
+    return [zone];
+  }
+  set() {}
+  append() {}
+  delete() {}
+  handler = (req: DNSRequest, res: DNSResponse, next: NextFunction) => next();
+}
+const server = new DefaultServer({
+  networks: [new DNSOverUDP({ address: '127.0.0.1', port: 53 })],
+  multithreaded: true,
+});
+server.use((req, res, next) => {
+  res.once('done', (res) => console.log(res.packet.rcode, res.metadata.ts.responseTimeNs));
+  res.packet.rcode = RCode.REFUSED;
+  next();
+});
+server.handle('example.com/A', (req, res) =>
+  res.answer({ type: req.packet.questions[0].type, data: '192.0.2.1' }),
+);
+server.start(() => console.log('started'));
+new DinoDNS({ networks: [], storage: new OwnStore(), cache: new DefaultCache({ maxEntries: 1 }) });
+new DefaultStore().set('example.com', 'A', '192.0.2.1');
