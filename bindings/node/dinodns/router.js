@@ -1,0 +1,96 @@
+'use strict';
+
+// DinoDNS's router: every match in the order in which it was added, behind all middleware.
+
+const { typeNumber, typeWord } = require('../lib/tables.js');
+const { FAILED } = require('./packet.js');
+const { plainName } = require('./utils.js');
+
+/** Routes names to handlers. */
+class DefaultRouter {
+  #middleware = [];
+  /** Handlers of names without `*`, and of others, each with its place among all. */
+  #exact = new Map();
+  #patterns = [];
+  #count = 0;
+
+  use(handler) {
+    this.#middleware.push(handler);
+  }
+
+  /** The only handler of all names; nothing if there are others. */
+  get only() {
+    return this.#count === 0 && this.#middleware.length === 1 ? this.#middleware[0] : undefined;
+  }
+
+  /** Adds a handler for the names of a pattern, in which `*` stands for any characters, and for the
+   * types behind a slash. */
+  handle(pattern, handler) {
+    const [names, types] = pattern.split('/');
+    const entry = { place: this.#count++, handler: filtered(handler, types) };
+    const name = plainName(names);
+    if (name.includes('*')) {
+      const source = name.split('*').map(escaped).join('.*');
+      this.#patterns.push({ ...entry, regexp: new RegExp(`^${source}$`) });
+    } else if (this.#exact.has(name)) {
+      this.#exact.get(name).push(entry);
+    } else {
+      this.#exact.set(name, [entry]);
+    }
+  }
+
+  /** A handler that calls all that a name has. */
+  match(domain) {
+    const name = plainName(domain);
+    const entries = [...(this.#exact.get(name) ?? [])];
+    for (const entry of this.#patterns) {
+      if (entry.regexp.test(name)) entries.push(entry);
+    }
+    entries.sort((a, b) => a.place - b.place);
+    return chained([...this.#middleware, ...entries.map((entry) => entry.handler)]);
+  }
+}
+
+/** A text in which nothing has a meaning for a regular expression. */
+function escaped(text) {
+  return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
+}
+
+/** A handler that is called for some types only. */
+function filtered(handler, types) {
+  if (!types) return handler;
+  const words = new Set(types.split('|').map((type) => typeWord(typeNumber(type.trim()))));
+  return (req, res, next) => {
+    if (words.has(req.packet.questions[0]?.type)) return handler(req, res, next);
+    return next();
+  };
+}
+
+/** Handlers as one, each of which calls the next. An error goes on with the next one, too. */
+function chained(handlers) {
+  return (req, res, last) => {
+    let place = 0;
+    const fail = (error) => {
+      res[FAILED] = true;
+      return error instanceof Error ? error : new Error(String(error));
+    };
+    const next = (error) => {
+      if (error) res[FAILED] = true;
+      if (place >= handlers.length) return last(error);
+      const handler = handlers[place++];
+      let result;
+      try {
+        result = handler(req, res, next);
+      } catch (thrown) {
+        return next(fail(thrown));
+      }
+      // What a promise is rejected with ends the query: nobody knows whether it has called next.
+      if (typeof result?.then === 'function') {
+        result.then(undefined, (rejected) => last(fail(rejected)));
+      }
+    };
+    next();
+  };
+}
+
+module.exports = { DefaultRouter };
