@@ -113,7 +113,7 @@ class PacketWrapper {
   }
 
   get answers() {
-    return this.raw.answers ?? [];
+    return this.#section(this.raw.answers);
   }
 
   set answers(answers) {
@@ -122,7 +122,7 @@ class PacketWrapper {
   }
 
   get authorities() {
-    return this.raw.authorities ?? [];
+    return this.#section(this.raw.authorities);
   }
 
   set authorities(authorities) {
@@ -131,12 +131,17 @@ class PacketWrapper {
   }
 
   get additionals() {
-    return this.raw.additionals ?? [];
+    return this.#section(this.raw.additionals);
   }
 
   set additionals(additionals) {
     this.#change();
     this.raw.additionals = additionals;
+  }
+
+  /** A section, which cannot be changed once the message was sent. */
+  #section(records = []) {
+    return this.frozen ? Object.freeze(records) : records;
   }
 
   copy() {
@@ -146,22 +151,20 @@ class PacketWrapper {
   freeze() {
     const copy = this.copy();
     copy.frozen = true;
-    for (const section of ['questions', 'answers', 'authorities', 'additionals']) {
-      if (copy.raw[section]) Object.freeze(copy.raw[section]);
-    }
     return copy;
   }
 }
 
 /** The response to a request. Emits `answer` when it is ready, and `done` when it was sent. */
 class DNSResponse extends EventEmitter {
+  #connection;
   #finished = false;
   #errors;
 
   constructor(packet, connection, metadata) {
     super();
     this.packet = new PacketWrapper(packet);
-    this.connection = connection;
+    this.#connection = connection;
     this.metadata = metadata ?? { ts: {} };
     this.extra = undefined;
     this[SINK] = undefined;
@@ -169,9 +172,14 @@ class DNSResponse extends EventEmitter {
     this[FAILED] = false;
   }
 
+  get connection() {
+    if (typeof this.#connection === 'function') this.#connection = this.#connection();
+    return this.#connection;
+  }
+
   /** Takes the response as it is. */
   done() {
-    this.packet = this.packet.freeze();
+    this.packet.frozen = true;
     this.#finished = true;
     this[SINK]?.(this);
     this.emit('answer', this);
@@ -263,7 +271,7 @@ class DNSRequest {
       authorities: [],
       additionals: [],
     };
-    return new DNSResponse(response, this.connection, this.metadata);
+    return new DNSResponse(response, () => this.connection, this.metadata);
   }
 
   data() {
@@ -280,29 +288,32 @@ function fromCore(request, type) {
     type:
       type ?? (request.transport === 'tcp' ? SupportedNetworkType.TCP : SupportedNetworkType.UDP),
   });
-  return new DNSRequest(() => rawQuery(request), connection);
+  return new DNSRequest(() => new RawQuery(request), connection);
 }
 
-/** A query as dns-packet reads it. */
-function rawQuery(request) {
-  const { id, flags } = request;
-  const raw = {
-    id,
-    type: 'query',
-    flags: flags & 0x7fff,
-    opcode: 'QUERY',
-    questions: [{ name: request.name, type: request.type, class: 'IN' }],
-    answers: [],
-    authorities: [],
-  };
-  let additionals;
-  Object.defineProperty(raw, 'additionals', {
-    configurable: true,
-    enumerable: true,
-    get: () => (additionals ??= opt(request.edns)),
-    set: (records) => (additionals = records),
-  });
-  return raw;
+/** A query as dns-packet reads it; its OPT record is read when it is asked for. */
+class RawQuery {
+  #request;
+  #additionals;
+
+  constructor(request) {
+    this.#request = request;
+    this.id = request.id;
+    this.type = 'query';
+    this.flags = request.flags & 0x7fff;
+    this.opcode = 'QUERY';
+    this.questions = [{ name: request.name, type: request.type, class: 'IN' }];
+    this.answers = [];
+    this.authorities = [];
+  }
+
+  get additionals() {
+    return (this.#additionals ??= opt(this.#request.edns));
+  }
+
+  set additionals(records) {
+    this.#additionals = records;
+  }
 }
 
 /** The OPT record of a query. */

@@ -42,11 +42,12 @@ class DefaultRouter {
   /** A handler that calls all that a name has. */
   match(domain) {
     const name = plainName(domain);
-    const entries = [...(this.#exact.get(name) ?? [])];
+    const exact = this.#exact.get(name);
+    const entries = exact === undefined ? [] : [...exact];
     for (const entry of this.#patterns) {
       if (entry.regexp.test(name)) entries.push(entry);
     }
-    entries.sort((a, b) => a.place - b.place);
+    if (entries.length > 1) entries.sort((a, b) => a.place - b.place);
     return chained([...this.#middleware, ...entries.map((entry) => entry.handler)]);
   }
 }
