@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use zonda_engine::handlers::Record;
-use zonda_wire::rdata::parse::{Token, parse};
+use zonda_wire::rdata::parse::{parse, tokens};
 use zonda_wire::{Name, NameError, Type};
 
 /// The time to live of a record that says nothing else, seconds.
@@ -282,36 +282,6 @@ impl Record for Any {
     fn write_rdata(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.rdata);
     }
-}
-
-/// The words and quoted strings of a text; nothing if a quote is not closed.
-fn tokens(text: &[u8]) -> Option<Vec<Token<'_>>> {
-    let mut tokens = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        if text[at].is_ascii_whitespace() {
-            at += 1;
-            continue;
-        }
-        let quoted = text[at] == b'"';
-        let glued = at > 0 && !text[at - 1].is_ascii_whitespace();
-        let start = at + usize::from(quoted);
-        let mut end = start;
-        let is_end = |octet: u8| match quoted {
-            true => octet == b'"',
-            false => octet.is_ascii_whitespace() || octet == b'"',
-        };
-        while end < text.len() && !is_end(text[end]) {
-            end += if text[end] == b'\\' { 2 } else { 1 };
-        }
-        let end = end.min(text.len());
-        if quoted && end == text.len() {
-            return None;
-        }
-        tokens.push(Token { text: &text[start..end], quoted, glued, at });
-        at = end + usize::from(quoted);
-    }
-    Some(tokens)
 }
 
 #[cfg(test)]

@@ -216,6 +216,14 @@ impl Pattern {
         self.labels.iter().enumerate().filter_map(captured)
     }
 
+    /// The names under which labels are captured, the first label's first.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.labels.iter().filter_map(|label| match label {
+            Label::Literal(_) => None,
+            Label::Capture(word) => Some(&**word),
+        })
+    }
+
     /// The label, in lower case, of a name in wire form that it matches which was captured under
     /// `word`.
     #[must_use]

@@ -292,6 +292,12 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_tells_the_words_that_it_captures_under() {
+        let pattern: Pattern = "*.:a.x.:b.example.org/A".parse().unwrap();
+        assert_eq!(pattern.words().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    #[test]
     fn what_is_no_pattern_is_refused_with_what_to_write() {
         let error = |text: &str| text.parse::<Pattern>().unwrap_err().to_string();
         assert!(error("a.*.example.org").contains(r"`\*`"), "{}", error("a.*.example.org"));

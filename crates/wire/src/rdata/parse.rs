@@ -190,6 +190,37 @@ fn parse_each(
     Ok(())
 }
 
+/// The words and quoted strings of a text of one line; nothing if a quote is not closed.
+#[must_use]
+pub fn tokens(text: &[u8]) -> Option<Vec<Token<'_>>> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    while at < text.len() {
+        if text[at].is_ascii_whitespace() {
+            at += 1;
+            continue;
+        }
+        let quoted = text[at] == b'"';
+        let glued = at > 0 && !text[at - 1].is_ascii_whitespace();
+        let start = at + usize::from(quoted);
+        let mut end = start;
+        let is_end = |octet: u8| match quoted {
+            true => octet == b'"',
+            false => octet.is_ascii_whitespace() || octet == b'"',
+        };
+        while end < text.len() && !is_end(text[end]) {
+            end += if text[end] == b'\\' { 2 } else { 1 };
+        }
+        let end = end.min(text.len());
+        if quoted && end == text.len() {
+            return None;
+        }
+        tokens.push(Token { text: &text[start..end], quoted, glued, at });
+        at = end + usize::from(quoted);
+    }
+    Some(tokens)
+}
+
 /// A name; `@` stands for the origin (rfc1035#5.1).
 pub(super) fn parse_name(text: &[u8], origin: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     if text == b"@" {
