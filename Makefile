@@ -5,7 +5,7 @@ BUILD_PACKAGES := build-essential ca-certificates curl
 # Needed to test: the servers that Zonda is compared with, and their tools.
 TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind unbound dnsmasq-base dnsdist gdnsd \
 	dnsperf knot-dnsutils knot-dnssecutils \
-	ldnsutils bind9-dnsutils valgrind python3 procps chromium \
+	ldnsutils bind9-dnsutils valgrind python3 python3-venv procps chromium \
 	redis-server postgresql openssl
 
 # What programs may leave out of the library, and tests must not.
@@ -25,7 +25,7 @@ export PATH := $(CURDIR)/target/node/bin:$(HOME)/.cargo/bin:$(PATH)
 export CARGO_TERM_PROGRESS_WHEN := never
 
 .NOTPARALLEL:
-.PHONY: help run test test-full toolchain packages fmt clippy tidy unit doc instructions interop node
+.PHONY: help run test test-full toolchain packages fmt clippy tidy unit doc instructions interop node python wheel
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -35,7 +35,7 @@ run: toolchain ## Builds Zonda and serves examples/zones on 127.0.0.1:5300
 		$(foreach zone,$(wildcard examples/zones/*),--zone $(basename $(notdir $(zone)))=$(zone))
 
 # Every gate, cheapest first, so that a mistake shows soon.
-test: toolchain packages fmt clippy tidy unit doc instructions interop node ## Installs the peers and runs every gate
+test: toolchain packages fmt clippy tidy unit doc instructions interop node python ## Installs the peers and runs every gate
 
 test-full: test ## The gates, then a long comparison with the peers and their speed (about two hours)
 	ZONDA_TEST_ZONES=2000 cargo test --workspace $(FEATURES) --test '*' real_peers
@@ -74,3 +74,9 @@ interop: ## Every test that starts real peers
 node: ## The package for Node.js is built, packed, installed and tested
 	scripts/install-node
 	cd bindings/node && npm ci --no-audit --no-fund && npm run build && npm test
+
+python: ## The Python package builds, installs into an empty environment and passes its tests
+	scripts/python-package test
+
+wheel: ## Builds the Python package as a release, into target/python/wheels
+	scripts/python-package wheel

@@ -64,6 +64,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "zonda-node",
         &["zonda", "zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"],
     ),
+    // What Python's programs hold: the server, and queries and records as objects.
+    (
+        "zonda-python",
+        &["zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"],
+    ),
     ("zonda-testkit", &[]),
     // Generates the reference pages from the types that they describe.
     ("xtask", &["zonda-cli", "zonda-config", "zonda-wire"]),
@@ -73,7 +78,15 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const CONFINED: &[(&str, &[&str])] = &[
     (
         "tokio",
-        &["zonda-streams", "zonda-transport", "zonda-server", "zonda-cli", "zonda", "zonda-node"],
+        &[
+            "zonda-streams",
+            "zonda-transport",
+            "zonda-server",
+            "zonda-cli",
+            "zonda",
+            "zonda-node",
+            "zonda-python",
+        ],
     ),
     ("libc", &["zonda-netio"]),
     ("socket2", &["zonda-netio"]),

@@ -1,0 +1,20 @@
+"""A DNS server that answers names with your Python code, on a core in Rust.
+
+    import zonda
+
+    app = zonda.App(listen=["127.0.0.1:5300"])
+
+    @app.handle("*.example.com", types=["A"])
+    async def a(query, reply):
+        reply.answer(zonda.A("192.0.2.1", ttl=60))
+
+    app.run()
+"""
+
+from . import records
+from ._core import Query, Record, Reply
+from .app import App
+from .records import *  # noqa: F403 - a class for each type of record
+
+__all__ = ["App", "Query", "Record", "Reply"]
+__all__ += records.__all__

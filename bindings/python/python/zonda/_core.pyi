@@ -1,0 +1,204 @@
+"""The native module."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, TypeAlias, TypedDict
+
+_Number: TypeAlias = int
+
+class Record:
+    """A record of any type: `Record("CAA", '0 issue "ca.example.net"', ttl=60)`."""
+
+    def __new__(
+        cls,
+        *arguments: Any,
+        ttl: int = 300,
+        owner: object | None = None,
+        rdata: bytes | None = None,
+        **fields: Any,
+    ) -> Record: ...
+    @property
+    def rtype(self) -> str:
+        """Its type, such as `"AAAA"` or `"TYPE65280"`."""
+    @property
+    def ttl(self) -> int:
+        """Its time to live, seconds."""
+    @property
+    def owner(self) -> str | None:
+        """Whose it is; `None` stands for the name asked for."""
+    @property
+    def rdata(self) -> bytes:
+        """Its data in uncompressed wire form."""
+    @property
+    def text(self) -> str:
+        """Its data in presentation format."""
+    def replace(self, *, ttl: int | None = None, owner: object | None = None) -> Record:
+        """The same with another time to live or owner."""
+    def _field(self, place: int) -> Any: ...
+    def __eq__(self, other: object) -> bool: ...
+    def __hash__(self) -> int: ...
+
+class Query:
+    """A query."""
+
+    @property
+    def name(self) -> str:
+        """The name asked for, in lower case and with its final dot."""
+    @property
+    def original_name(self) -> str:
+        """The name asked for in the case it came in."""
+    @property
+    def type(self) -> str:
+        """The type asked for, such as `"AAAA"` or `"TYPE65280"`."""
+    @property
+    def type_number(self) -> int:
+        """The number of the type asked for."""
+    @property
+    def client(self) -> str:
+        """The client's address."""
+    @property
+    def client_port(self) -> int:
+        """The client's port."""
+    @property
+    def transport(self) -> str:
+        """How it came: `"udp"` or `"tcp"`."""
+    @property
+    def id(self) -> int:
+        """What the client numbered it with."""
+    @property
+    def message(self) -> bytes:
+        """The message as it came."""
+    @property
+    def recursion_desired(self) -> bool:
+        """Whether the client wants its question answered for any name."""
+    @property
+    def checking_disabled(self) -> bool:
+        """Whether the client wants answers that were found wrong, too."""
+    @property
+    def dnssec_ok(self) -> bool:
+        """Whether the client asks for DNSSEC records."""
+    @property
+    def udp_size(self) -> int | None:
+        """The largest UDP message that the client takes; `None` without EDNS."""
+    @property
+    def options(self) -> list[tuple[int, bytes]]:
+        """The options of its EDNS record: codes and data."""
+    @property
+    def client_subnet(self) -> str | None:
+        """The network of the client for which a resolver asks, such as `"192.0.2.0/24"`."""
+    @property
+    def cookie(self) -> bytes | None:
+        """The DNS cookie: 8 octets of the client's, and as many of ours as it sent back."""
+    @property
+    def captures(self) -> dict[str, str]:
+        """The labels that the route's pattern captured, in lower case."""
+    @property
+    def state(self) -> dict[Any, Any]:
+        """What middleware and handlers want to remember of this query."""
+    def capture(self, word: str) -> str | None:
+        """The label, in lower case, that the route's pattern captured under a name."""
+
+# A record of ours, or what dnspython has for one: an rdata, a set of them, or a list of any.
+_Records: TypeAlias = Record | Sequence[Any] | Any
+
+class Reply:
+    """A reply. Until something is put into it, the query is left to the zones."""
+
+    rcode: str
+    """The response code, such as `"NOERROR"`; may be set to a number, too."""
+    aa: bool
+    """Whether it is authoritative."""
+    ad: bool
+    """Whether its data are authentic."""
+    ra: bool
+    """Whether any name may be asked for."""
+    tc: bool
+    """Whether the client is to ask again over TCP."""
+    answers: list[Record]
+    """The records of the answer, in a list of their own."""
+    authorities: list[Record]
+    """The records of the authority section, in a list of their own."""
+    additionals: list[Record]
+    """The records of the additional section without EDNS, in a list of their own."""
+
+    def answer(self, *records: _Records, ttl: int | None = None) -> None:
+        """Adds records to the answer."""
+    def authority(self, *records: _Records, ttl: int | None = None) -> None:
+        """Adds records to the authority section."""
+    def additional(self, *records: _Records, ttl: int | None = None) -> None:
+        """Adds records to the additional section, which is sent if there is room for it."""
+    def no_data(self) -> None:
+        """Says that the name exists, but has no records of the type."""
+    def nxdomain(self) -> None:
+        """Says that there is no such name."""
+    def refused(self) -> None:
+        """Refuses to answer."""
+    def not_implemented(self) -> None:
+        """Says that this kind of question is not answered here."""
+    def servfail(self, why: str = "") -> None:
+        """Says that the answer cannot be had, and why; the client may ask another server."""
+    def drop(self) -> None:
+        """Sends nothing."""
+    def pass_on(self) -> None:
+        """Leaves the query to the zones, as if there were no handler."""
+    def clear(self) -> None:
+        """Makes it as new."""
+    def extended_error(self, code: int | str, text: str = "") -> None:
+        """Says why there is no, or another, answer (RFC 8914)."""
+    def cache(self, ttl: int, vary: Literal["client", "subnet"] | None = None) -> None:
+        """Lets the core give it again for so many seconds, without calling the handler, where there
+        is no middleware: to everybody, or with `vary` to the same client or subnet. One that was
+        made by a handler that looked at the client is not kept without `vary`."""
+    @property
+    def error(self) -> tuple[int, str] | None:
+        """The number and the text of the extended error."""
+    @property
+    def is_answered(self) -> bool:
+        """Whether something was said: if not, the query is left to the zones."""
+    @property
+    def is_dropped(self) -> bool:
+        """Whether nothing is sent."""
+    def _fail(self) -> None: ...
+    def _take_over(self, message: bytes | None) -> None: ...
+
+class _Settings(TypedDict):
+    listen: list[str]
+    config: str | None
+    zones: list[tuple[str, str]]
+    texts: list[tuple[str, str]]
+    forward: list[str]
+    workers: int | None
+    metrics: str | None
+    deadline: float
+    waiting_max: int
+
+class Core:
+    """A server and its queries that wait for Python."""
+
+    def __new__(cls) -> Core: ...
+    @property
+    def wake_fd(self) -> int: ...
+    def start(
+        self, settings: _Settings, routes: list[tuple[str, _Number]], middleware: bool
+    ) -> None: ...
+    def set_code(self, routes: list[tuple[str, _Number]], middleware: bool) -> None: ...
+    def take(self) -> tuple[list[tuple[_Number | None, Query, Reply]], bool]: ...
+    def complete(self, replies: list[Reply]) -> None: ...
+    def below(self, query: Query, reply: Reply) -> int | None: ...
+    def ask(self, message: bytes, client: str | None = None) -> tuple[bytes | None, int | None]: ...
+    def results(self) -> list[tuple[int, bytes | None]]: ...
+    def addresses(self) -> list[tuple[str, int]]: ...
+    def reload(self) -> None: ...
+    def is_finished(self) -> bool: ...
+    def stop(self) -> None: ...
+
+def check_pattern(text: str) -> None: ...
+def log_lines() -> list[tuple[int, str]]: ...
+def question(
+    name: str,
+    rtype: str | int,
+    dnssec_ok: bool = False,
+    options: Iterable[tuple[int, bytes]] = ...,
+) -> bytes: ...
+def read_reply(message: bytes) -> Reply: ...
+def register(number: int, class_: type[Record]) -> None: ...
+def schema() -> list[tuple[str, int, list[tuple[str, str]]]]: ...

@@ -1,0 +1,333 @@
+"""An app: what it answers from, and the server that it becomes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Optional, TypeVar
+
+from ._core import Core, Query, Reply, check_pattern, question, read_reply
+from .serving import Answer, Pump, chain
+
+# A handler or a middleware, which decorators give back as it is.
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Path = str | os.PathLike[str]
+
+# How often it is looked whether the server had to stop, seconds.
+_LOOK_INTERVAL = 1.0
+
+# How often a free port is asked for.
+_PORT_TRIES = 16
+
+
+class App:
+    """A DNS server that answers names with functions, zones, and other servers.
+
+    Addresses to answer on are texts such as ``"127.0.0.1:5300"`` or ``"[::1]:5300"``; port 0 is a
+    free one. They take the place of those in the configuration file.
+    """
+
+    def __init__(
+        self,
+        listen: str | Sequence[str] = (),
+        config: _Path | None = None,
+        *,
+        workers: int | None = None,
+        metrics: str | None = None,
+        deadline: float = 5.0,
+        waiting_max: int = 65_536,
+    ) -> None:
+        """An app that answers nothing yet.
+
+        config: a configuration file, as ``zonda serve --config`` takes it.
+        workers: threads that answer UDP; one for each CPU unless told otherwise.
+        metrics: a loopback address for metrics of Prometheus and the admin interface.
+        deadline: seconds after which a query that no handler has answered is answered SERVFAIL.
+        waiting_max: queries that may wait for handlers; more are answered SERVFAIL.
+        """
+        self._listen = [listen] if isinstance(listen, str) else list(listen)
+        self._config = None if config is None else os.fspath(config)
+        self._workers = workers
+        self._metrics = metrics
+        self._deadline = float(deadline)
+        self._waiting_max = waiting_max
+        self._zones: list[tuple[str, str]] = []
+        self._texts: list[tuple[str, str]] = []
+        self._forward: list[str] = []
+        self._middleware: list[Callable[..., Any]] = []
+        self._routes: dict[str, int] = {}
+        self._handlers: dict[int, Answer] = {}
+        self._answers: dict[Optional[int], Answer] = {}
+        self._next_number = 0
+        self._core: Core | None = None
+        self._pump: Pump | None = None
+
+    def handle(
+        self, pattern: str, types: str | Iterable[str] | None = None
+    ) -> Callable[[_Function], _Function]:
+        """Has a function answer the names of a pattern: ``@app.handle("*.example.com", ["A"])``.
+
+        The function is called with query and reply, and may be a coroutine function. What it does
+        not answer is answered from the zones. It may return records instead of putting them into
+        the reply.
+        """
+
+        def decorate(function: _Function) -> _Function:
+            self.add_handler(pattern, function, types)
+            return function
+
+        check_pattern(_route(pattern, types))
+        return decorate
+
+    def add_handler(
+        self, pattern: str, function: Answer, types: str | Iterable[str] | None = None
+    ) -> None:
+        """As ``handle``; takes the place of a handler of the same pattern. May be called while the
+        app runs, from the event loop's thread."""
+        route = _route(pattern, types)
+        check_pattern(route)
+        self._drop(route)
+        self._routes[route] = self._next_number
+        self._handlers[self._next_number] = function
+        self._next_number += 1
+        self._publish()
+
+    def remove_handler(self, pattern: str, types: str | Iterable[str] | None = None) -> None:
+        """Takes a handler out."""
+        route = _route(pattern, types)
+        if route not in self._routes:
+            raise KeyError(route)
+        self._drop(route)
+        self._publish()
+
+    def middleware(self, function: _Function) -> _Function:
+        """Has all queries pass a function: ``@app.middleware``.
+
+        It is called with query, reply, and ``call_next``, which has what is behind it fill the
+        reply: further middleware, then the handler, or else the zones and other servers.
+        ``await call_next()`` comes back when the reply is there; a function that is no coroutine
+        function returns ``call_next()``. One that does not call it answers in place of all that.
+        """
+        self._middleware.append(function)
+        self._publish()
+        return function
+
+    def zone(self, name: str, file: _Path | None = None, *, text: str | None = None) -> None:
+        """Serves a zone from a master file, from JSON if the file's name ends in ``.json``, or from
+        the text of a master file."""
+        self._before_start()
+        if file is not None and text is None:
+            self._zones.append((name, os.fspath(file)))
+        elif text is not None and file is None:
+            self._texts.append((name, text))
+        else:
+            raise TypeError("a zone has either a file or a text")
+
+    def forward(self, *servers: str) -> None:
+        """Asks servers for all names that neither handlers nor zones have."""
+        self._before_start()
+        self._forward.extend(servers)
+
+    async def start(self) -> None:
+        """Starts the server, which answers from then on, in the running event loop.
+
+        Raises ``ValueError`` with all that is wrong with the configuration, or ``OSError`` when an
+        address cannot be listened on.
+        """
+        if self._core is not None:
+            raise RuntimeError("the app runs already")
+        self._compose()
+        core = Core()
+        self._core, self._pump = core, Pump(core, self._answers, self._deadline)
+        try:
+            await self._start(core)
+        except BaseException:
+            self._pump.close()
+            self._core = self._pump = None
+            raise
+
+    async def stop(self) -> None:
+        """Answers what was received, and stops."""
+        core, pump = self._core, self._pump
+        if core is None or pump is None:
+            return
+        try:
+            await self._in_thread(core.stop)
+        finally:
+            await pump.drain(self._deadline)
+            pump.close()
+            self._core = self._pump = None
+
+    async def __aenter__(self) -> App:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def serve(self) -> None:
+        """Runs the server until SIGINT or SIGTERM, or until it must stop."""
+        loop, told = asyncio.get_running_loop(), asyncio.Event()
+        heeded = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                loop.add_signal_handler(number, told.set)
+                heeded.append(number)
+            except (NotImplementedError, RuntimeError, ValueError):
+                pass  # not in the main thread: somebody else looks after signals
+        try:
+            await self.start()
+            try:
+                await self._until_stopped(told)
+            finally:
+                await self.stop()
+        finally:
+            for number in heeded:
+                loop.remove_signal_handler(number)
+
+    def run(
+        self, *, loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    ) -> None:
+        """Runs the server until Ctrl-C or SIGTERM, in an event loop of its own.
+
+        ``loop_factory=uvloop.new_event_loop`` runs it in uvloop.
+        """
+        if loop_factory is None:
+            asyncio.run(self.serve())
+        elif sys.version_info >= (3, 11):
+            with asyncio.Runner(loop_factory=loop_factory) as runner:
+                runner.run(self.serve())
+        else:
+            loop = loop_factory()
+            try:
+                loop.run_until_complete(self.serve())
+                loop.run_until_complete(loop.shutdown_asyncgens())
+                loop.run_until_complete(loop.shutdown_default_executor())
+            finally:
+                loop.close()
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """The addresses and ports that are answered on, in the order in which they were given."""
+        return self._running().addresses()
+
+    async def reload(self) -> None:
+        """Reads the configuration file and changed zones anew.
+
+        Raises ``ValueError`` with what is wrong with the file; the former one stays in force.
+        """
+        await self._in_thread(self._running().reload)
+
+    async def query(
+        self,
+        name: str,
+        type: str | int = "A",
+        *,
+        client: str | None = None,
+        dnssec_ok: bool = False,
+        options: Iterable[tuple[int, bytes]] = (),
+    ) -> Reply | None:
+        """Asks a question without sockets, as a client at an address would over TCP.
+
+        ``None`` is silence. The reply can be read like that of a handler, but not changed.
+        """
+        message = question(name, type, dnssec_ok, list(options))
+        reply = await self.query_message(message, client=client)
+        return None if reply is None else read_reply(reply)
+
+    async def query_message(self, message: bytes, *, client: str | None = None) -> bytes | None:
+        """As ``query``, in wire form."""
+        reply, number = self._running().ask(message, client)
+        if number is None or self._pump is None:
+            return reply
+        return await self._pump.expect(number)
+
+    async def _start(self, core: Core) -> None:
+        """Starts the core. A port that the system has chosen as free for UDP may be taken for TCP:
+        then it is asked for another one."""
+        tries = _PORT_TRIES if any(it.endswith(":0") for it in self._listen) else 1
+        for left in reversed(range(tries)):
+            try:
+                return await self._in_thread(core.start, self._settings(), *self._code())
+            except OSError:
+                if left == 0:
+                    raise
+
+    async def _below(self, query: Query, reply: Reply) -> None:
+        """Has the reply be what the core answers without handlers."""
+        number = self._running().below(query, reply)
+        if number is not None and self._pump is not None:
+            reply._take_over(await self._pump.expect(number))
+
+    async def _until_stopped(self, told: asyncio.Event) -> None:
+        """Waits until the app is to stop, or the server has."""
+        while not told.is_set() and self._core is not None and not self._core.is_finished():
+            try:
+                await asyncio.wait_for(told.wait(), _LOOK_INTERVAL)
+            except asyncio.TimeoutError:
+                pass
+
+    async def _in_thread(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Calls what takes long; handlers are called meanwhile."""
+        await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+
+    def _running(self) -> Core:
+        """The core of the running app."""
+        if self._core is None:
+            raise RuntimeError("the app is not running")
+        return self._core
+
+    def _before_start(self) -> None:
+        """Refuses what has an effect only before the app starts."""
+        if self._core is not None:
+            raise RuntimeError("the app runs already: this has to be said before it starts")
+
+    def _drop(self, route: str) -> None:
+        """Forgets the handler of a route."""
+        number = self._routes.pop(route, None)
+        if number is not None:
+            del self._handlers[number]
+
+    def _publish(self) -> None:
+        """Puts handlers and middleware into force, if the app runs."""
+        if self._core is not None:
+            self._compose()
+            self._core.set_code(*self._code())
+
+    def _compose(self) -> None:
+        """Puts together what answers for the number of each handler."""
+        self._answers.clear()
+        for number, handler in self._handlers.items():
+            if self._middleware:
+                handler = chain(self._middleware, handler, self._below)
+            self._answers[number] = handler
+        if self._middleware:
+            self._answers[None] = chain(self._middleware, None, self._below)
+
+    def _code(self) -> tuple[list[tuple[str, int]], bool]:
+        """Routes and the numbers of their handlers, and whether there is middleware."""
+        return list(self._routes.items()), bool(self._middleware)
+
+    def _settings(self) -> dict[str, Any]:
+        """What the core is started with."""
+        return {
+            "listen": self._listen,
+            "config": self._config,
+            "zones": self._zones,
+            "texts": self._texts,
+            "forward": self._forward,
+            "workers": self._workers,
+            "metrics": self._metrics,
+            "deadline": self._deadline,
+            "waiting_max": self._waiting_max,
+        }
+
+
+def _route(pattern: str, types: str | Iterable[str] | None) -> str:
+    """A pattern with the types it is for, as the core writes them."""
+    if types is None:
+        return pattern
+    return f"{pattern}/{types if isinstance(types, str) else '|'.join(types)}"

@@ -1,0 +1,307 @@
+"""Has handlers answer the queries that wait, in the thread of the event loop.
+
+The core makes a descriptor readable when queries wait. A turn of the loop takes a batch of them,
+calls the handler of each, and gives the replies back in one call. Most coroutines end without
+having waited for anything: their first step is taken at once, and no task is made for them. One
+that waits is handed to a task that stood ready and was the current task from its first step on, so
+that timeouts and task groups work in it as they do everywhere. Each query has a context of its own
+(``contextvars``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import types
+from asyncio.tasks import _enter_task, _leave_task
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from contextvars import Context, copy_context
+from typing import Any, Optional
+
+from ._core import Core, Query, Reply, log_lines
+
+log = logging.getLogger("zonda")
+
+# Fills a reply; may return records for the answer, or an awaitable of them.
+Answer = Callable[[Query, Reply], Any]
+
+# The core answers what is late; only then is the code told, seconds.
+_GRACE = 0.2
+
+
+class Pump:
+    """Moves queries and replies between the core and handlers."""
+
+    def __init__(
+        self, core: Core, answers: Mapping[Optional[int], Answer], deadline: float
+    ) -> None:
+        """Of a core, and what answers by the numbers of handlers."""
+        self.loop = asyncio.get_running_loop()
+        self.deadline = deadline
+        self._core = core
+        self._answers = answers
+        self._spare: _Follower | None = None
+        self._following: set[_Follower] = set()
+        self._finished: list[Reply] = []
+        self._expected: dict[int, asyncio.Future[bytes | None]] = {}
+        self.loop.add_reader(core.wake_fd, self._turn)
+
+    def close(self) -> None:
+        """Has no more turns."""
+        self.loop.remove_reader(self._core.wake_fd)
+        self._turn()
+        if self._spare is not None:
+            self._spare.task.cancel()
+
+    async def drain(self, seconds: float) -> None:
+        """Waits until all code has answered that has begun to, at most for so long."""
+        self._turn()
+        if self._following:
+            tasks = [follower.task for follower in self._following]
+            _, late = await asyncio.wait(tasks, timeout=seconds)
+            for task in late:
+                task.cancel()
+            await asyncio.sleep(0)
+        self._flush()
+
+    def expect(self, number: int) -> asyncio.Future[bytes | None]:
+        """The reply that will come under a number."""
+        return self._expected.setdefault(number, self.loop.create_future())
+
+    def failed(self, query: Query, reply: Reply, error: BaseException) -> None:
+        """Answers SERVFAIL, and logs why."""
+        reply._fail()
+        log.error("the code that answers %s %s failed", query.name, query.type, exc_info=error)
+
+    def finished(self, reply: Reply) -> None:
+        """Sends a reply, together with others that are finished in the same turn of the loop."""
+        if not self._finished:
+            self.loop.call_soon(self._flush)
+        self._finished.append(reply)
+
+    def follow(self, follower: _Follower) -> None:
+        """Keeps a follower, as the loop does not."""
+        self._following.add(follower)
+
+    def forget(self, follower: _Follower) -> None:
+        """Keeps it no longer."""
+        self._following.discard(follower)
+
+    def _flush(self) -> None:
+        """Sends what is finished."""
+        if self._finished:
+            finished, self._finished = self._finished, []
+            self._core.complete(finished)
+
+    def _turn(self) -> None:
+        """Deals with all that the core has."""
+        queries, more = self._core.take()
+        if more:
+            self.loop.call_soon(self._turn)
+        for number, message in self._core.results():
+            future = self._expected.pop(number, None)
+            if future is not None and not future.done():
+                future.set_result(message)
+        for level, text in log_lines():
+            log.log(level, "%s", text)
+        if queries:
+            self._serve(queries)
+
+    def _serve(self, queries: list[tuple[Optional[int], Query, Reply]]) -> None:
+        """Has a batch answered."""
+        loop, answers = self.loop, self._answers
+        done: list[Reply] = []
+        follower = self._ready()
+        _enter_task(loop, follower.task)
+        try:
+            for number, query, reply in queries:
+                answer = answers.get(number)
+                if answer is None:  # it was removed meanwhile: the zones answer
+                    done.append(reply)
+                    continue
+                try:
+                    context = copy_context()
+                    result = context.run(answer, query, reply)
+                    if result is not None:
+                        coroutine = _coroutine(result)
+                        try:
+                            waits_for = context.run(coroutine.send, None)
+                        except StopIteration as end:  # the usual end
+                            if end.value is not None:
+                                reply.answer(end.value)
+                        else:
+                            follower.take_over(query, reply, coroutine, context, waits_for)
+                            self._spare = None
+                            _leave_task(loop, follower.task)
+                            follower = self._ready()
+                            _enter_task(loop, follower.task)
+                            continue
+                except KeyboardInterrupt:
+                    raise
+                except BaseException as error:  # SystemExit, too: a query does not end a server
+                    self.failed(query, reply, error)
+                done.append(reply)
+        finally:
+            _leave_task(loop, follower.task)
+            self._core.complete(done)
+
+    def _ready(self) -> _Follower:
+        """A follower without work."""
+        if self._spare is None or not self._spare.is_ready():
+            self._spare = _Follower(self)
+        return self._spare
+
+
+def _coroutine(result: Any) -> Coroutine[Any, Any, Any]:
+    """What a handler returned, as a coroutine."""
+    return result if isinstance(result, types.CoroutineType) else _awaited(result)
+
+
+async def _awaited(result: Any) -> Any:
+    """Awaits what can be awaited; what cannot be are records."""
+    return await result if inspect.isawaitable(result) else result
+
+
+async def settle(result: Any, reply: Reply) -> None:
+    """Awaits what a handler returned, if it can be, and puts records into the answer."""
+    if inspect.isawaitable(result):
+        result = await result
+    if result is not None:
+        reply.answer(result)
+
+
+class _Follower:
+    """A task that stands ready to go on with a coroutine that waits."""
+
+    __slots__ = ("_ready", "_work", "_is_done", "_is_late", "_pump", "task")
+
+    def __init__(self, pump: Pump) -> None:
+        self._pump = pump
+        self._ready: asyncio.Future[None] = pump.loop.create_future()
+        self._work: tuple[Query, Reply, Coroutine[Any, Any, Any], Context, Any] | None = None
+        self._is_done = False
+        self._is_late = False
+        self.task = pump.loop.create_task(self._run())
+        self.task.add_done_callback(self._ended)
+
+    def is_ready(self) -> bool:
+        """Whether nothing was done with it, nor to it."""
+        return not self._ready.done() and not self.task.done()
+
+    def take_over(
+        self,
+        query: Query,
+        reply: Reply,
+        coroutine: Coroutine[Any, Any, Any],
+        context: Context,
+        waits_for: Any,
+    ) -> None:
+        """Goes on with a coroutine that has taken its first step, which it was the task of."""
+        self._work = query, reply, coroutine, context, waits_for
+        self._pump.follow(self)
+        if not self._ready.done():  # it is when the first step has cancelled its task
+            self._ready.set_result(None)
+
+    async def _run(self) -> None:
+        """Waits for work, and does it."""
+        error: BaseException | None = None
+        try:
+            await self._ready
+        except asyncio.CancelledError as cancelled:
+            if self._work is None:
+                raise
+            error = cancelled
+        assert self._work is not None
+        query, reply, coroutine, context, waits_for = self._work
+        loop, deadline = self._pump.loop, self._pump.deadline
+        timer = loop.call_later(deadline + _GRACE, self._give_up)
+        try:
+            result = await _rest(coroutine, context, waits_for, error)
+            if result is not None:
+                reply.answer(result)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as raised:
+            if self._is_late:
+                reply._fail()
+                log.warning(
+                    "the code that answers %s %s was cancelled, as it took longer than %g s",
+                    query.name,
+                    query.type,
+                    deadline,
+                )
+            else:
+                self._pump.failed(query, reply, raised)
+        timer.cancel()
+        self._is_done = True
+        self._pump.finished(reply)
+
+    def _give_up(self) -> None:
+        """Cancels code that has not answered in time."""
+        self._is_late = True
+        self.task.cancel()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Answers SERVFAIL if the task was cancelled before it could do anything."""
+        self._pump.forget(self)
+        if self._work is not None and not self._is_done:
+            _, reply, coroutine, _, _ = self._work
+            coroutine.close()
+            reply._fail()
+            self._pump.finished(reply)
+
+
+@types.coroutine
+def _rest(
+    coroutine: Coroutine[Any, Any, Any],
+    context: Context,
+    waits_for: Any,
+    error: BaseException | None,
+) -> Generator[Any, Any, Any]:
+    """All steps of a coroutine but its first."""
+    value = None
+    while True:
+        if error is None:
+            try:
+                value = yield waits_for
+            except BaseException as raised:
+                error = raised
+        try:
+            if error is None:
+                waits_for = context.run(coroutine.send, value)
+            else:
+                thrown, error = error, None
+                waits_for = context.run(coroutine.throw, thrown)
+        except StopIteration as end:
+            return end.value
+
+
+Below = Callable[[Query, Reply], Awaitable[None]]
+
+
+def chain(middleware: list[Callable[..., Any]], handler: Answer | None, below: Below) -> Answer:
+    """What answers behind middleware: a handler, if there is one, else what is below."""
+
+    async def last(query: Query, reply: Reply) -> None:
+        if handler is not None:
+            await settle(handler(query, reply), reply)
+        if not reply.is_answered:
+            await below(query, reply)
+
+    answer: Answer = last
+    for layer in reversed(middleware):
+        answer = _wrapped(layer, answer)
+    return answer
+
+
+def _wrapped(layer: Callable[..., Any], inner: Answer) -> Answer:
+    """A middleware around what is behind it."""
+
+    async def answer(query: Query, reply: Reply) -> None:
+        def call_next() -> Any:
+            return inner(query, reply)
+
+        await settle(layer(query, reply, call_next), reply)
+
+    return answer

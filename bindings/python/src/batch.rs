@@ -1,0 +1,68 @@
+//! Batches of queries and of replies, between the core and Python.
+//!
+//! What Python sees are objects of ours, made of a query's octets and written into a draft: no
+//! encoding lies between. Only this file knows how the core hands out queries.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use zonda_engine::handlers::Draft;
+use zonda_engine::{Engine, Peer, Reason, Supplied};
+use zonda_server::RuntimeHandle;
+use zonda_transport::handlers::{Answerer, Runtime, Ticket};
+
+/// Queries that are taken at once: some milliseconds of Python, after which other work of the event
+/// loop has its turn.
+const BATCH_MAX: usize = 256;
+
+/// The core's side of a batch.
+pub struct Batches {
+    runtime: std::sync::Arc<Runtime>,
+    answerer: Mutex<Answerer<Engine>>,
+}
+
+/// A query that waits.
+pub struct Taken {
+    /// Stands for it.
+    pub ticket: Ticket,
+    /// The number of its handler; `NO_HANDLER` if there is only middleware for it.
+    pub handler: u32,
+    /// The message.
+    pub message: Box<[u8]>,
+    /// Who asks.
+    pub peer: Peer,
+}
+
+/// What code says to a query; nothing if it failed.
+pub type Given = (Ticket, Option<Draft>);
+
+impl From<RuntimeHandle> for Batches {
+    fn from(RuntimeHandle { runtime, answerer }: RuntimeHandle) -> Self {
+        Self { runtime, answerer: Mutex::new(answerer) }
+    }
+}
+
+impl Batches {
+    /// Takes queries, and tells whether there are more.
+    pub fn take(&self) -> (Vec<Taken>, bool) {
+        let mut taken = Vec::new();
+        let more = self.runtime.take(BATCH_MAX, |ticket, handler, query| {
+            let (message, peer) = (query.query.as_slice().into(), query.peer);
+            taken.push(Taken { ticket, handler, message, peer });
+        });
+        (taken, more)
+    }
+
+    /// Answers queries, and sends the replies.
+    pub fn complete(&self, given: &[Given]) {
+        let mut answerer = self.answerer.lock().unwrap_or_else(PoisonError::into_inner);
+        for (ticket, draft) in given {
+            let supplied = match draft {
+                Some(draft) => Supplied::Draft(draft),
+                None => Supplied::Failed(Reason::HandlerFailed),
+            };
+            answerer.answer(&self.runtime, *ticket, supplied);
+        }
+        answerer.send();
+    }
+}

@@ -1,0 +1,42 @@
+//! The native module of the Python package `zonda`.
+//!
+//! ```text
+//! workers ─► Runtime ─ batch ─► Core.take ─► Query, Reply ─► handlers of Python
+//!    ▲          │ wakes the event loop                            │
+//!    └────── Answerer ◄─ batch ◄─ Core.complete ◄─ Reply ◄────────┘
+//! ```
+//! The threads of the server never touch Python: they write an octet into a socket that Python's
+//! event loop watches. The loop's thread takes a batch of queries, has handlers fill the replies,
+//! and gives all of them back at once; while the core writes and sends them, the interpreter is
+//! free for other threads.
+//!
+//! Deliberately absent: coroutines, tasks, decorators, and the order of middleware, which Python
+//! does in `python/zonda`.
+
+mod batch;
+mod field;
+mod foreign;
+mod inbox;
+mod log;
+mod query;
+mod record;
+mod reply;
+mod server;
+mod wake;
+
+/// What Python imports as `zonda._core`.
+#[pyo3::pymodule]
+mod _core {
+    #[pymodule_export]
+    use crate::query::Query;
+    #[pymodule_export]
+    use crate::record::Record;
+    #[pymodule_export]
+    use crate::record::{record_types, register};
+    #[pymodule_export]
+    use crate::reply::Reply;
+    #[pymodule_export]
+    use crate::server::Core;
+    #[pymodule_export]
+    use crate::server::{check_pattern, log_lines, question, read_reply};
+}

@@ -1,0 +1,248 @@
+//! A query as Python's code sees it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyString};
+use zonda_engine::Peer;
+use zonda_engine::handlers::Pattern;
+use zonda_wire::name::Presentation;
+use zonda_wire::query::{HEADER_BYTES, flag};
+use zonda_wire::{Query as Parsed, Type};
+
+use crate::batch::Taken;
+
+/// The option that tells of a client's network (rfc7871#6).
+const CLIENT_SUBNET: u16 = 8;
+
+/// A query; what it says is read when it is asked for.
+#[pyclass(frozen, module = "zonda")]
+pub struct Query {
+    message: Box<[u8]>,
+    parsed: Parsed,
+    peer: Peer,
+    /// Of the route that was taken.
+    pattern: Option<Arc<Pattern>>,
+    /// What the code has to remember of it.
+    state: PyOnceLock<Py<PyDict>>,
+    /// Whether the code has looked at what only this client's queries say.
+    saw_client: AtomicBool,
+}
+
+impl Query {
+    /// Of a query that waits. One that could not be read would not have come here.
+    pub fn new(taken: Taken, pattern: Option<Arc<Pattern>>) -> Self {
+        let Taken { message, peer, .. } = taken;
+        let parsed = Parsed::parse(&message).unwrap_or_else(|(parsed, _)| parsed);
+        let (state, saw_client) = (PyOnceLock::new(), AtomicBool::new(false));
+        Self { message, parsed, peer, pattern, state, saw_client }
+    }
+
+    /// The message and who sent it.
+    pub fn asked(&self) -> (&[u8], Peer) {
+        (&self.message, self.peer)
+    }
+
+    /// Whether the code has looked at what only this client's queries say.
+    pub fn saw_client(&self) -> bool {
+        self.saw_client.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it looks at that.
+    fn see_client(&self) {
+        self.saw_client.store(true, Ordering::Relaxed);
+    }
+
+    /// The name asked for in wire form.
+    fn wire_name(&self) -> &[u8] {
+        self.message.get(HEADER_BYTES..usize::from(self.parsed.name_end)).unwrap_or(&[0])
+    }
+
+    /// Whether a bit of the header's flags is set.
+    fn has(&self, flag: u16) -> bool {
+        self.parsed.flags & flag != 0
+    }
+
+    /// The data of an option of the EDNS record.
+    fn option(&self, wanted: u16) -> Option<&[u8]> {
+        let mut options = self.parsed.options(&self.message);
+        options.find(|(code, _)| *code == wanted).map(|(_, data)| data)
+    }
+}
+
+#[pymethods]
+impl Query {
+    /// The name asked for, in lower case and with its final dot.
+    #[getter]
+    fn name(&self) -> String {
+        Presentation(&self.wire_name().to_ascii_lowercase()).to_string()
+    }
+
+    /// The name asked for in the case it came in.
+    #[getter]
+    fn original_name(&self) -> String {
+        self.see_client();
+        Presentation(self.wire_name()).to_string()
+    }
+
+    /// The type asked for, such as `"AAAA"` or `"TYPE65280"`.
+    #[getter]
+    fn r#type<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        type_text(py, self.parsed.qtype)
+    }
+
+    /// The number of the type asked for.
+    #[getter]
+    fn type_number(&self) -> u16 {
+        self.parsed.qtype.0
+    }
+
+    /// The client's address.
+    #[getter]
+    fn client(&self) -> String {
+        self.see_client();
+        self.peer.address.ip().to_string()
+    }
+
+    /// The client's port.
+    #[getter]
+    fn client_port(&self) -> u16 {
+        self.see_client();
+        self.peer.address.port()
+    }
+
+    /// How it came: `"udp"` or `"tcp"`.
+    #[getter]
+    fn transport<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
+        self.see_client();
+        PyString::intern(py, self.peer.transport.name())
+    }
+
+    /// What the client numbered it with.
+    #[getter]
+    fn id(&self) -> u16 {
+        self.message.first_chunk().map_or(0, |octets| u16::from_be_bytes(*octets))
+    }
+
+    /// The message as it came.
+    #[getter]
+    fn message<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        self.see_client();
+        PyBytes::new(py, &self.message)
+    }
+
+    /// Whether the client wants its question answered for any name.
+    #[getter]
+    fn recursion_desired(&self) -> bool {
+        self.has(flag::RD)
+    }
+
+    /// Whether the client wants answers that were found wrong, too.
+    #[getter]
+    fn checking_disabled(&self) -> bool {
+        self.has(flag::CD)
+    }
+
+    /// Whether the client asks for DNSSEC records.
+    #[getter]
+    fn dnssec_ok(&self) -> bool {
+        self.parsed.dnssec_ok()
+    }
+
+    /// The largest UDP message that the client takes; `None` without EDNS.
+    #[getter]
+    fn udp_size(&self) -> Option<u16> {
+        self.see_client();
+        self.parsed.edns.map(|edns| edns.udp_bytes)
+    }
+
+    /// The options of its EDNS record: codes and data.
+    #[getter]
+    fn options<'py>(&self, py: Python<'py>) -> Vec<(u16, Bound<'py, PyBytes>)> {
+        self.see_client();
+        let options = self.parsed.options(&self.message);
+        options.map(|(code, data)| (code, PyBytes::new(py, data))).collect()
+    }
+
+    /// The network of the client for which a resolver asks, such as `"192.0.2.0/24"`.
+    #[getter]
+    fn client_subnet(&self) -> Option<String> {
+        self.see_client();
+        subnet(self.option(CLIENT_SUBNET)?)
+    }
+
+    /// The DNS cookie: 8 octets of the client's, and as many of ours as it sent back.
+    #[getter]
+    fn cookie<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.see_client();
+        let (at, len) = self.parsed.edns?.cookie;
+        let (at, len) = (usize::from(at), usize::from(len));
+        let cookie = self.message.get(at..at + len).filter(|cookie| !cookie.is_empty())?;
+        Some(PyBytes::new(py, cookie))
+    }
+
+    /// The labels that the route's pattern captured, in lower case.
+    #[getter]
+    fn captures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let captures = PyDict::new(py);
+        for word in self.pattern.iter().flat_map(|pattern| pattern.words()) {
+            captures.set_item(word, self.capture(word))?;
+        }
+        Ok(captures)
+    }
+
+    /// The label, in lower case, that the route's pattern captured under a name.
+    fn capture(&self, word: &str) -> Option<String> {
+        let label = self.pattern.as_ref()?.captured_label(self.wire_name(), word)?;
+        let mut name = vec![label.len() as u8]; // at most 63
+        name.extend_from_slice(&label);
+        name.push(0);
+        let mut text = Presentation(&name).to_string();
+        text.pop(); // the final dot
+        Some(text)
+    }
+
+    /// What middleware and handlers want to remember of this query.
+    #[getter]
+    fn state<'py>(&self, py: Python<'py>) -> &Bound<'py, PyDict> {
+        self.state.get_or_init(py, || PyDict::new(py).unbind()).bind(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let name = Presentation(self.wire_name());
+        let (qtype, client) = (self.parsed.qtype, self.peer.address);
+        format!("<zonda.Query {name} {qtype} from {client}>")
+    }
+}
+
+/// A type's text, which is made once for each.
+pub fn type_text(py: Python<'_>, rtype: Type) -> Bound<'_, PyString> {
+    match rtype.mnemonic() {
+        Some(known) => PyString::intern(py, known),
+        None => PyString::new(py, &rtype.to_string()),
+    }
+}
+
+/// The text of an option's network; nothing if it is none (rfc7871#6).
+fn subnet(data: &[u8]) -> Option<String> {
+    let (family, rest) = data.split_first_chunk()?;
+    let [bits, _scope, octets @ ..] = rest else { return None };
+    let address = match u16::from_be_bytes(*family) {
+        1 => IpAddr::from(Ipv4Addr::from(filled(octets)?)),
+        2 => IpAddr::from(Ipv6Addr::from(filled(octets)?)),
+        _ => return None,
+    };
+    let bits_max = if address.is_ipv4() { 32 } else { 128 };
+    (*bits <= bits_max && octets.len() == usize::from(bits.div_ceil(8)))
+        .then(|| format!("{address}/{bits}"))
+}
+
+/// Octets with as many zeros behind them as are missing.
+fn filled<const N: usize>(octets: &[u8]) -> Option<[u8; N]> {
+    let mut all = [0; N];
+    all.get_mut(..octets.len())?.copy_from_slice(octets);
+    Some(all)
+}

@@ -1,0 +1,388 @@
+//! A reply that Python's code puts together.
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+use zonda_engine::handlers::{Draft, Ending, Keep, Vary};
+use zonda_transport::handlers::Ticket;
+use zonda_wire::query::flag;
+use zonda_wire::{Ede, Message, Rcode, Section};
+
+use crate::batch::Given;
+use crate::foreign;
+use crate::query::Query;
+use crate::record::{self, Record};
+
+/// The option that says why there is no, or another, answer (rfc8914#2).
+const EXTENDED_ERROR: u16 = 15;
+/// The bits of a reply's header that are kept of one that was received.
+const FLAGS: u16 = flag::AA | flag::RA | flag::AD | flag::TC;
+
+/// A reply. Until something is put into it, the query is left to the zones.
+#[pyclass(module = "zonda")]
+pub struct Reply {
+    /// The query that it is for, and what stands for that; none when it was received.
+    query: Option<(Ticket, Py<Query>)>,
+    draft: Draft,
+    /// Whether the code failed.
+    has_failed: bool,
+    /// Whether it can no longer be changed.
+    is_sent: bool,
+}
+
+impl Reply {
+    /// An empty one for a query.
+    pub fn new(ticket: Ticket, query: Py<Query>) -> Self {
+        let query = Some((ticket, query));
+        Self { query, draft: Draft::default(), has_failed: false, is_sent: false }
+    }
+
+    /// One that was received.
+    pub fn received(message: &[u8]) -> PyResult<Self> {
+        let (mut draft, is_sent) = (Draft::default(), true);
+        read(message, &mut draft)?;
+        Ok(Self { query: None, draft, has_failed: false, is_sent })
+    }
+
+    /// Takes out what is to be sent; nothing if that was done before.
+    pub fn give(&mut self) -> Option<Given> {
+        let (ticket, query) = self.query.take()?; // so that they do not hold each other
+        self.is_sent = true;
+        let mut draft = std::mem::take(&mut self.draft);
+        // What was made by who knew the client is not for everybody.
+        draft.keep = draft.keep.filter(|it| it.vary != Vary::Nothing || !query.get().saw_client());
+        Some((ticket, (!self.has_failed).then_some(draft)))
+    }
+
+    /// Takes over what the core answers; nothing is silence.
+    pub fn take_over(&mut self, message: Option<&[u8]>) -> PyResult<()> {
+        let draft = self.open()?;
+        match message {
+            Some(message) => read(message, draft),
+            None => {
+                draft.silence();
+                Ok(())
+            }
+        }
+    }
+
+    /// The draft, if it may still be changed.
+    fn open(&mut self) -> PyResult<&mut Draft> {
+        match self.is_sent {
+            true => Err(PyRuntimeError::new_err("the reply was sent: it cannot be changed")),
+            false => Ok(&mut self.draft),
+        }
+    }
+
+    /// Adds records to a section.
+    fn add(
+        &mut self,
+        section: Section,
+        records: &Bound<'_, PyTuple>,
+        ttl: Option<u32>,
+    ) -> PyResult<()> {
+        let draft = self.open()?;
+        for record in records {
+            add(draft, section, &record, ttl)?;
+        }
+        draft.ending = Ending::Reply;
+        Ok(())
+    }
+
+    /// The records of a section.
+    fn list<'py>(&self, py: Python<'py>, wanted: Section) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for (section, owner, rtype, ttl, rdata) in self.draft.records() {
+            if section == wanted {
+                list.append(record::make(py, owner, (rtype, ttl), rdata)?)?;
+            }
+        }
+        Ok(list)
+    }
+
+    /// Puts other records into a section.
+    fn replace(&mut self, section: Section, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        let records: Vec<_> = records.try_iter()?.collect::<PyResult<_>>()?;
+        let draft = self.open()?;
+        draft.retain(|known, _, _| known != section);
+        records.iter().try_for_each(|record| add(draft, section, record, None))?;
+        draft.ending = Ending::Reply;
+        Ok(())
+    }
+
+    /// Sets or clears a bit of the header's flags.
+    fn set(&mut self, flag: u16, is_set: bool) -> PyResult<()> {
+        let draft = self.open()?;
+        draft.flags = if is_set { draft.flags | flag } else { draft.flags & !flag };
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Reply {
+    /// Adds records to the answer.
+    #[pyo3(signature = (*records, ttl=None))]
+    fn answer(&mut self, records: &Bound<'_, PyTuple>, ttl: Option<u32>) -> PyResult<()> {
+        self.add(Section::Answer, records, ttl)
+    }
+
+    /// Adds records to the authority section: SOA beside a negative answer, NS in a referral.
+    #[pyo3(signature = (*records, ttl=None))]
+    fn authority(&mut self, records: &Bound<'_, PyTuple>, ttl: Option<u32>) -> PyResult<()> {
+        self.add(Section::Authority, records, ttl)
+    }
+
+    /// Adds records to the additional section, which is sent if there is room for it.
+    #[pyo3(signature = (*records, ttl=None))]
+    fn additional(&mut self, records: &Bound<'_, PyTuple>, ttl: Option<u32>) -> PyResult<()> {
+        self.add(Section::Additional, records, ttl)
+    }
+
+    /// The records of the answer, in a list of their own.
+    #[getter]
+    fn answers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.list(py, Section::Answer)
+    }
+
+    #[setter]
+    fn set_answers(&mut self, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.replace(Section::Answer, records)
+    }
+
+    /// The records of the authority section, in a list of their own.
+    #[getter]
+    fn authorities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.list(py, Section::Authority)
+    }
+
+    #[setter]
+    fn set_authorities(&mut self, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.replace(Section::Authority, records)
+    }
+
+    /// The records of the additional section without EDNS, in a list of their own.
+    #[getter]
+    fn additionals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.list(py, Section::Additional)
+    }
+
+    #[setter]
+    fn set_additionals(&mut self, records: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.replace(Section::Additional, records)
+    }
+
+    /// The response code, such as `"NOERROR"`.
+    #[getter]
+    fn rcode(&self) -> String {
+        self.draft.rcode.to_string()
+    }
+
+    #[setter]
+    fn set_rcode(&mut self, rcode: &Bound<'_, PyAny>) -> PyResult<()> {
+        let rcode = known(rcode, Rcode::from_mnemonic, Rcode, "response code")?;
+        self.open()?.reply(rcode);
+        Ok(())
+    }
+
+    /// Says that the name exists, but has no records of the type.
+    fn no_data(&mut self) -> PyResult<()> {
+        self.open().map(Draft::no_data)
+    }
+
+    /// Says that there is no such name.
+    fn nxdomain(&mut self) -> PyResult<()> {
+        self.open().map(Draft::nxdomain)
+    }
+
+    /// Refuses to answer.
+    fn refused(&mut self) -> PyResult<()> {
+        self.open().map(Draft::refused)
+    }
+
+    /// Says that this kind of question is not answered here.
+    fn not_implemented(&mut self) -> PyResult<()> {
+        self.open().map(|draft| draft.reply(Rcode::NOTIMP))
+    }
+
+    /// Says that the answer cannot be had, and why; the client may ask another server.
+    #[pyo3(signature = (why=""))]
+    fn servfail(&mut self, why: &str) -> PyResult<()> {
+        self.open().map(|draft| draft.fail(why))
+    }
+
+    /// Sends nothing.
+    fn drop(&mut self) -> PyResult<()> {
+        self.open().map(Draft::silence)
+    }
+
+    /// Leaves the query to the zones, as if there were no handler.
+    fn pass_on(&mut self) -> PyResult<()> {
+        self.open().map(Draft::pass_on)
+    }
+
+    /// Makes it as new.
+    fn clear(&mut self) -> PyResult<()> {
+        self.open().map(Draft::clear)
+    }
+
+    /// Says why there is no, or another, answer (rfc8914): a number or a name such as `"Blocked"`,
+    /// and a text.
+    #[pyo3(signature = (code, text=""))]
+    fn extended_error(&mut self, code: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
+        let code = known(code, Ede::from_mnemonic, Ede, "extended error")?;
+        self.open()?.set_error(code, text);
+        Ok(())
+    }
+
+    /// Lets the core give it again for so many seconds, without calling the handler, where there is
+    /// no middleware: to everybody, or with `vary` to the same `"client"` or `"subnet"`. One that
+    /// was made by a handler that looked at the client is not kept without `vary`.
+    #[pyo3(signature = (ttl, vary=None))]
+    fn cache(&mut self, ttl: u32, vary: Option<&str>) -> PyResult<()> {
+        let vary = match vary {
+            None => Vary::Nothing,
+            Some("client") => Vary::Client,
+            Some("subnet") => Vary::Subnet,
+            Some(_) => return Err(PyValueError::new_err("vary is \"client\" or \"subnet\"")),
+        };
+        self.open()?.keep = Some(Keep { ttl_secs: ttl, vary });
+        Ok(())
+    }
+
+    /// The number and the text of the extended error.
+    #[getter]
+    fn error(&self) -> Option<(u16, &str)> {
+        self.draft.error().map(|(code, text)| (code.0, text))
+    }
+
+    /// Whether it is authoritative.
+    #[getter]
+    fn aa(&self) -> bool {
+        self.draft.flags & flag::AA != 0
+    }
+
+    #[setter]
+    fn set_aa(&mut self, is_set: bool) -> PyResult<()> {
+        self.set(flag::AA, is_set)
+    }
+
+    /// Whether its data are authentic.
+    #[getter]
+    fn ad(&self) -> bool {
+        self.draft.flags & flag::AD != 0
+    }
+
+    #[setter]
+    fn set_ad(&mut self, is_set: bool) -> PyResult<()> {
+        self.set(flag::AD, is_set)
+    }
+
+    /// Whether any name may be asked for.
+    #[getter]
+    fn ra(&self) -> bool {
+        self.draft.flags & flag::RA != 0
+    }
+
+    #[setter]
+    fn set_ra(&mut self, is_set: bool) -> PyResult<()> {
+        self.set(flag::RA, is_set)
+    }
+
+    /// Whether the client is to ask again over TCP.
+    #[getter]
+    fn tc(&self) -> bool {
+        self.draft.flags & flag::TC != 0
+    }
+
+    #[setter]
+    fn set_tc(&mut self, is_set: bool) -> PyResult<()> {
+        self.set(flag::TC, is_set)
+    }
+
+    /// Whether something was said: if not, the query is left to the zones.
+    #[getter]
+    fn is_answered(&self) -> bool {
+        self.draft.ending != Ending::PassOn
+    }
+
+    /// Whether nothing is sent.
+    #[getter]
+    fn is_dropped(&self) -> bool {
+        self.draft.ending == Ending::Drop
+    }
+
+    /// Answers SERVFAIL, as code that raised an exception does.
+    fn _fail(&mut self) {
+        self.has_failed = true;
+    }
+
+    /// Takes over what the core answers.
+    #[pyo3(signature = (message))]
+    fn _take_over(&mut self, message: Option<&[u8]>) -> PyResult<()> {
+        self.take_over(message)
+    }
+
+    fn __repr__(&self) -> String {
+        match self.draft.ending {
+            Ending::PassOn => "<zonda.Reply left to the zones>".to_owned(),
+            Ending::Drop => "<zonda.Reply dropped>".to_owned(),
+            Ending::Reply => {
+                let count = self.draft.records().count();
+                format!("<zonda.Reply {}, records: {count}>", self.draft.rcode)
+            }
+        }
+    }
+}
+
+/// Adds a record of ours, one of dnspython, or a list of them.
+fn add(
+    draft: &mut Draft,
+    section: Section,
+    record: &Bound<'_, PyAny>,
+    ttl: Option<u32>,
+) -> PyResult<()> {
+    if let Ok(record) = record.cast::<Record>() {
+        return record.get().push(draft, section, ttl);
+    }
+    if record.is_instance_of::<PyList>() || record.is_instance_of::<PyTuple>() {
+        return record.try_iter()?.try_for_each(|record| add(draft, section, &record?, ttl));
+    }
+    foreign::records(record, ttl)?.iter().try_for_each(|record| record.push(draft, section, None))
+}
+
+/// A code by its number or name.
+fn known<C>(
+    code: &Bound<'_, PyAny>,
+    by_name: fn(&str) -> Option<C>,
+    by_number: fn(u16) -> C,
+    what: &str,
+) -> PyResult<C> {
+    match code.cast::<PyString>() {
+        Ok(name) => by_name(name.to_str()?)
+            .ok_or_else(|| PyValueError::new_err(format!("no {what} is called {name}"))),
+        Err(_) => code.extract().map(by_number),
+    }
+}
+
+/// Reads a message into a draft.
+fn read(message: &[u8], draft: &mut Draft) -> PyResult<()> {
+    let message =
+        Message::parse(message).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    draft.clear();
+    for record in &message.records {
+        let fixed = (record.rtype, record.ttl);
+        draft
+            .push(record.section, record.owner.as_wire(), fixed, &record.rdata)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+    }
+    let options = message.opt.iter().flat_map(|opt| &opt.options);
+    for (_, data) in options.filter(|(code, _)| *code == EXTENDED_ERROR) {
+        if let Some((code, text)) = data.split_first_chunk() {
+            let text = String::from_utf8_lossy(text);
+            draft.set_error(Ede(u16::from_be_bytes(*code)), text.trim_end_matches('\0'));
+        }
+    }
+    draft.flags = message.flags & FLAGS;
+    draft.reply(message.rcode());
+    Ok(())
+}

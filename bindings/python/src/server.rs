@@ -1,0 +1,360 @@
+//! The server, as Python's event loop drives it.
+
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use zonda_config::Flags;
+use zonda_engine::handlers::{Elsewhere, Handler, NO_HANDLER, Pattern, Route};
+use zonda_server::{Code, Options, OwnReply, Program, ServeError, Server, Texts, read_config};
+use zonda_transport::handlers::RuntimeConfig;
+use zonda_wire::Name;
+
+use crate::batch::{Batches, Taken};
+use crate::inbox::Inbox;
+use crate::log;
+use crate::query::Query;
+use crate::record::parse_type;
+use crate::reply::Reply;
+use crate::wake::Wake;
+
+/// The number of the runtime that Python is.
+const RUNTIME: u16 = 0;
+/// How often it is looked whether a server that was told to stop has.
+const STOP_INTERVAL: Duration = Duration::from_millis(5);
+
+/// What the server is started with.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Settings {
+    listen: Vec<String>,
+    config: Option<PathBuf>,
+    zones: Vec<(String, PathBuf)>,
+    texts: Vec<(String, String)>,
+    forward: Vec<String>,
+    workers: Option<u16>,
+    metrics: Option<String>,
+    deadline: f64,
+    waiting_max: usize,
+}
+
+/// A query as `take` gives it: the number of its handler, if it has one, and its reply.
+type Waiting<'py> = (Option<u32>, Bound<'py, Query>, Bound<'py, Reply>);
+
+/// A server and its queries that wait for Python.
+#[pyclass(frozen, module = "zonda._core")]
+pub struct Core {
+    wake: Arc<Wake>,
+    inbox: Inbox,
+    server: RwLock<Option<Server>>,
+    batches: OnceLock<Batches>,
+    /// The patterns of routes, by the numbers of their handlers.
+    patterns: RwLock<Vec<Option<Arc<Pattern>>>>,
+}
+
+#[pymethods]
+impl Core {
+    /// One that is not started yet.
+    #[new]
+    fn new() -> PyResult<Self> {
+        let wake = Arc::new(Wake::new()?);
+        log::listen(&wake);
+        Ok(Self {
+            inbox: Inbox::new(Arc::clone(&wake)),
+            wake,
+            server: RwLock::default(),
+            batches: OnceLock::new(),
+            patterns: RwLock::default(),
+        })
+    }
+
+    /// The descriptor that can be read from when `take`, `results` or `log_lines` has something.
+    #[getter]
+    fn wake_fd(&self) -> RawFd {
+        self.wake.descriptor()
+    }
+
+    /// Starts the server. A route is a pattern and the number of its handler; with middleware, all
+    /// queries come to Python.
+    fn start(
+        &self,
+        py: Python<'_>,
+        settings: Settings,
+        routes: Vec<(String, u32)>,
+        middleware: bool,
+    ) -> PyResult<()> {
+        let code = self.code(routes, middleware)?;
+        py.detach(|| self.run(&settings, code))
+    }
+
+    /// Puts other routes into force.
+    fn set_code(
+        &self,
+        py: Python<'_>,
+        routes: Vec<(String, u32)>,
+        middleware: bool,
+    ) -> PyResult<()> {
+        let code = self.code(routes, middleware)?;
+        py.detach(|| self.with_server(|server| server.set_code(code)))
+    }
+
+    /// Makes `wake_fd` silent, which comes before everything else that it was for, and takes
+    /// queries: a list of (number of the handler, query, reply), and whether there are more.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, bool)> {
+        self.wake.clear();
+        let Some(batches) = self.batches.get() else { return Ok((PyList::empty(py), false)) };
+        let (taken, more) = py.detach(|| batches.take());
+        let patterns = self.patterns.read().unwrap_or_else(PoisonError::into_inner);
+        let waiting = |taken: Taken| -> PyResult<Waiting<'py>> {
+            let (ticket, handler) = (taken.ticket, taken.handler);
+            let pattern = patterns.get(handler as usize).cloned().flatten();
+            let query = Bound::new(py, Query::new(taken, pattern))?;
+            let reply = Bound::new(py, Reply::new(ticket, query.clone().unbind()))?;
+            Ok(((handler != NO_HANDLER).then_some(handler), query, reply))
+        };
+        let list = taken.into_iter().map(waiting).collect::<PyResult<Vec<_>>>()?;
+        Ok((PyList::new(py, list)?, more))
+    }
+
+    /// Sends replies; those that were sent before are passed over.
+    fn complete(&self, py: Python<'_>, replies: &Bound<'_, PyList>) -> PyResult<()> {
+        let Some(batches) = self.batches.get() else { return Ok(()) };
+        let mut given = Vec::with_capacity(replies.len());
+        for reply in replies {
+            given.extend(reply.cast::<Reply>()?.try_borrow_mut()?.give());
+        }
+        py.detach(|| batches.complete(&given));
+        Ok(())
+    }
+
+    /// Has the reply be what the core answers where no handler does; returns the number under which
+    /// that will come if it is not there yet.
+    fn below(
+        &self,
+        py: Python<'_>,
+        query: &Bound<'_, Query>,
+        reply: &Bound<'_, Reply>,
+    ) -> PyResult<Option<u64>> {
+        let (message, peer) = query.get().asked();
+        match py.detach(|| self.with_server(|server| server.query_below(message, peer)))? {
+            OwnReply::Now(message) => {
+                reply.try_borrow_mut()?.take_over(message.as_deref())?;
+                Ok(None)
+            }
+            OwnReply::Later(later) => Ok(Some(self.inbox.expect(later)?)),
+        }
+    }
+
+    /// Asks a query in wire form, as a client at an address would over TCP: the reply, or the
+    /// number under which it will come. `None` for both is silence.
+    #[pyo3(signature = (message, client=None))]
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        message: &[u8],
+        client: Option<&str>,
+    ) -> PyResult<(Option<Bound<'py, PyBytes>>, Option<u64>)> {
+        let client = client.map(parse_client).transpose()?;
+        match py.detach(|| self.with_server(|server| server.query(message, client)))? {
+            OwnReply::Now(reply) => Ok((reply.map(|reply| PyBytes::new(py, &reply)), None)),
+            OwnReply::Later(later) => Ok((None, Some(self.inbox.expect(later)?))),
+        }
+    }
+
+    /// The replies that came later, by their numbers; `None` is silence.
+    fn results<'py>(&self, py: Python<'py>) -> Vec<(u64, Option<Bound<'py, PyBytes>>)> {
+        let arrived = self.inbox.take().into_iter();
+        arrived.map(|(number, reply)| (number, reply.map(|it| PyBytes::new(py, &it)))).collect()
+    }
+
+    /// The addresses and ports that are answered on, in the order in which they were given.
+    fn addresses(&self) -> PyResult<Vec<(String, u16)>> {
+        let addresses = self.with_server(Server::addresses)?;
+        Ok(addresses.iter().map(|address| (address.ip().to_string(), address.port())).collect())
+    }
+
+    /// Reads the configuration and changed zones anew.
+    fn reload(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.with_server(Server::reload))?.map_err(PyValueError::new_err)
+    }
+
+    /// Whether the server has ended, or was never started.
+    fn is_finished(&self) -> bool {
+        self.server().as_ref().is_none_or(Server::is_finished)
+    }
+
+    /// Answers what was received, stops, and waits for that.
+    fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| {
+            self.server().as_ref().inspect(|server| server.request_stop());
+            while !self.is_finished() {
+                thread::sleep(STOP_INTERVAL); // queries of its handlers are answered meanwhile
+            }
+            let server = self.server.write().unwrap_or_else(PoisonError::into_inner).take();
+            server.map_or(Ok(()), Server::wait).map_err(|error| serve_error(&error))
+        })
+    }
+}
+
+impl Core {
+    /// The server, if it runs.
+    fn server(&self) -> RwLockReadGuard<'_, Option<Server>> {
+        self.server.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the running server says.
+    fn with_server<T>(&self, call: impl FnOnce(&Server) -> T) -> PyResult<T> {
+        let server = self.server();
+        server.as_ref().map(call).ok_or_else(|| PyRuntimeError::new_err("the app is not running"))
+    }
+
+    /// Routes as the server takes them; their patterns are kept for queries.
+    fn code(&self, routes: Vec<(String, u32)>, middleware: bool) -> PyResult<Code> {
+        let mut patterns = self.patterns.write().unwrap_or_else(PoisonError::into_inner);
+        let mut code = Code::default();
+        for (text, handler) in routes {
+            let pattern = check_pattern_text(&text)?;
+            let place = handler as usize;
+            if patterns.len() <= place {
+                patterns.resize(place + 1, None);
+            }
+            patterns[place] = Some(Arc::new(pattern.clone()));
+            let handler = Handler::Elsewhere(Elsewhere { runtime: RUNTIME, handler });
+            code.routes.push(Route { pattern, handler });
+        }
+        code.middleware_runtime = middleware.then_some(RUNTIME);
+        Ok(code)
+    }
+
+    /// Starts the server in a thread of its own.
+    fn run(&self, settings: &Settings, code: Code) -> PyResult<()> {
+        let flags = Flags {
+            listen: settings.listen.clone(),
+            zones: settings.zones.iter().map(|(name, file)| zone_flag(name, file)).collect(),
+            forward: (!settings.forward.is_empty()).then(|| settings.forward.join(",")),
+            workers: settings.workers.map(|count| count.to_string()),
+            print_config: false,
+        };
+        let metrics = settings.metrics.as_deref().map(str::parse::<SocketAddr>).transpose();
+        let metrics =
+            metrics.map_err(|error| PyValueError::new_err(format!("metrics: {error}")))?;
+        let patience = Duration::try_from_secs_f64(settings.deadline)
+            .map_err(|error| PyValueError::new_err(format!("deadline: {error}")))?;
+        let file = settings.config.clone();
+        let texts = texts(&settings.texts)?;
+        let read_config = move || read_config(file.as_deref(), &flags, metrics, &texts);
+        let config = read_config().map_err(PyValueError::new_err)?;
+        let wake = Arc::clone(&self.wake);
+        let runtime = RuntimeConfig {
+            waiting_max: settings.waiting_max,
+            patience_nanos: u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX),
+            wake: Box::new(move || wake.wake()),
+        };
+        let (give, given) = mpsc::channel();
+        let start = Box::new(move |handles| _ = give.send(handles)); // we wait for it
+        let program = Program { code, runtimes: vec![runtime], start: Some(start) };
+        let read_config = Box::new(read_config);
+        let options = Options { config, read_config, take_over: false, program };
+        let server = Server::start(options).map_err(|error| serve_error(&error))?;
+        if let Some(handle) =
+            given.recv().ok().and_then(|handles: Vec<_>| handles.into_iter().next())
+        {
+            _ = self.batches.set(Batches::from(handle)); // an app starts each core once
+        }
+        *self.server.write().unwrap_or_else(PoisonError::into_inner) = Some(server);
+        self.wake.wake(); // for what came before there was something to take it from
+        Ok(())
+    }
+}
+
+/// A zone as the command line gives it.
+fn zone_flag(name: &str, file: &std::path::Path) -> String {
+    format!("{name}={}", file.display())
+}
+
+/// Zones that are given as text.
+fn texts(zones: &[(String, String)]) -> PyResult<Texts> {
+    let one = |(name, text): &(String, String)| {
+        let wrong = |error| PyValueError::new_err(format!("zone {name:?}: {error}"));
+        Ok((name.parse::<Name>().map_err(wrong)?.to_lowercase(), Arc::from(text.as_str())))
+    };
+    zones.iter().map(one).collect()
+}
+
+/// The exception for a server that could not start or had to stop.
+fn serve_error(error: &ServeError) -> PyErr {
+    match error {
+        ServeError::Listen(_) => PyOSError::new_err(error.to_string()),
+        _ => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+/// A client's address, with or without a port.
+fn parse_client(text: &str) -> PyResult<SocketAddr> {
+    let address = text.parse().or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, 0)));
+    address.map_err(|_| PyValueError::new_err(format!("{text} is no address")))
+}
+
+/// A pattern of names and types.
+fn check_pattern_text(text: &str) -> PyResult<Pattern> {
+    text.parse().map_err(|error| PyValueError::new_err(format!("route {text:?}: {error}")))
+}
+
+/// Whether a text is a pattern; an exception says why not.
+#[pyfunction]
+pub fn check_pattern(text: &str) -> PyResult<()> {
+    check_pattern_text(text).map(drop)
+}
+
+/// The lines that the core has logged: the number of the level, and the text.
+#[pyfunction]
+pub fn log_lines() -> Vec<log::Line> {
+    log::take()
+}
+
+/// A reply in wire form.
+#[pyfunction]
+pub fn read_reply(message: &[u8]) -> PyResult<Reply> {
+    Reply::received(message)
+}
+
+/// A query in wire form, with EDNS.
+#[pyfunction]
+#[pyo3(signature = (name, rtype, dnssec_ok=false, options=Vec::new()))]
+pub fn question<'py>(
+    py: Python<'py>,
+    name: &str,
+    rtype: &Bound<'py, PyAny>,
+    dnssec_ok: bool,
+    options: Vec<(u16, Vec<u8>)>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    const UDP_BYTES: u16 = 1232;
+    let wrong = |error| PyValueError::new_err(format!("{name:?}: {error}"));
+    let name: Name = name.parse().map_err(wrong)?;
+    let mut message = b"\0\0\x01\0\0\x01\0\0\0\0\0\x01".to_vec(); // RD, a question, an OPT record
+    message.extend_from_slice(name.as_wire());
+    message.extend_from_slice(&parse_type(rtype)?.0.to_be_bytes());
+    message.extend_from_slice(b"\0\x01\0\0\x29");
+    message.extend_from_slice(&UDP_BYTES.to_be_bytes());
+    message.extend_from_slice(&[0, 0, u8::from(dnssec_ok) << 7, 0]);
+    let mut data = Vec::new();
+    for (code, octets) in options {
+        let len = u16::try_from(octets.len())
+            .map_err(|_| PyValueError::new_err("an option has at most 65,535 octets"))?;
+        data.extend_from_slice(&code.to_be_bytes());
+        data.extend_from_slice(&len.to_be_bytes());
+        data.extend_from_slice(&octets);
+    }
+    let len = u16::try_from(data.len())
+        .map_err(|_| PyValueError::new_err("options have at most 65,535 octets"))?;
+    message.extend_from_slice(&len.to_be_bytes());
+    message.extend_from_slice(&data);
+    Ok(PyBytes::new(py, &message))
+}

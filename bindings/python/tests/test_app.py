@@ -1,0 +1,253 @@
+"""How an app starts, is asked, and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+
+import dns.message
+import dns.query
+import pytest
+from conftest import environment, python
+
+import zonda
+
+
+def test_an_app_is_asked_without_sockets(app, serve):
+    @app.handle("whoami.example")
+    async def whoami(query, reply):
+        await asyncio.sleep(0)
+        reply.answer(zonda.TXT(query.client, query.transport, str(query.dnssec_ok)))
+
+    async def scenario(client):
+        reply = await app.query("whoami.example", "TXT", client="192.0.2.7", dnssec_ok=True)
+        assert (reply.rcode, reply.aa) == ("NOERROR", True)
+        assert reply.answers == [
+            zonda.TXT("192.0.2.7", "tcp", "True", owner="whoami.example"),
+        ]
+        with pytest.raises(RuntimeError, match="sent"):
+            reply.nxdomain()
+        assert (await app.query("nobody.example")).rcode == "REFUSED"
+        assert (await app.query("whoami.example", 16)).answers[0].rtype == "TXT"
+        query = dns.message.make_query("whoami.example", "TXT")
+        answer = dns.message.from_wire(await app.query_message(query.to_wire()))
+        assert answer.id == query.id and len(answer.answer) == 1
+
+    serve(app, scenario)
+
+
+def test_a_configuration_file_is_taken_over_and_extended(tmp_path, serve, zone_file):
+    file = tmp_path / "zonda.toml"
+    file.write_text(
+        'version = 1\n'
+        f'[[zone]]\nname = "example.org"\nfile = "{zone_file}"\n'
+    )
+    app = zonda.App("127.0.0.1:0", config=file)
+    app.add_handler("b.example.org", lambda query, reply: zonda.A("192.0.2.2"))
+
+    async def scenario(client):
+        assert (await client.told("a.example.org")).endswith("192.0.2.9")
+        assert (await client.told("b.example.org")).endswith("192.0.2.2")
+        zone_file.write_text(zone_file.read_text().replace("192.0.2.9", "192.0.2.10"))
+        await app.reload()
+        assert (await client.told("a.example.org")).endswith("192.0.2.10")
+        file.write_text("version = 1\nbogus = 1\n")
+        with pytest.raises(ValueError, match="bogus"):
+            await app.reload()
+
+    serve(app, scenario)
+
+
+def test_a_zone_is_given_as_text(app, serve):
+    app.zone("example.org", text="@ 60 SOA ns x 1 2 3 4 5\n@ 60 NS ns\na 60 A 192.0.2.1\n")
+    with pytest.raises(TypeError, match="either"):
+        app.zone("example.org")
+
+    async def scenario(client):
+        assert await client.told("a.example.org") == "NOERROR | a.example.org. 60 A 192.0.2.1"
+
+    serve(app, scenario)
+
+
+def test_mistakes_are_told_at_the_start(tmp_path, app):
+    async def start(app):
+        async with app:
+            pass
+
+    with pytest.raises(ValueError, match="nowhere"):
+        asyncio.run(start(zonda.App(listen="nowhere")))
+    with pytest.raises(ValueError, match="none.toml"):
+        asyncio.run(start(zonda.App(config=tmp_path / "none.toml")))
+    with pytest.raises(ValueError, match="metrics"):
+        asyncio.run(start(zonda.App(listen="127.0.0.1:0", metrics="here")))
+
+    async def twice():
+        async with app:
+            address, port = app.addresses[0]
+            with pytest.raises(RuntimeError, match="runs already"):
+                await app.start()
+            with pytest.raises(RuntimeError, match="before it starts"):
+                app.zone("example.org", "none")
+            other = zonda.App(listen=f"{address}:{port}")
+            with pytest.raises(OSError, match=str(port)):
+                await other.start()
+            with pytest.raises(RuntimeError, match="not running"):
+                await other.query("a.example")
+
+    asyncio.run(twice())
+
+
+def test_the_log_of_the_core_goes_to_logging(tmp_path, caplog, serve):
+    app = zonda.App(listen=["127.0.0.1:0"], workers=1)
+    app.zone("example.org", tmp_path / "none.zone")
+
+    async def scenario(client):
+        assert await client.told("a.example.org") == "SERVFAIL"
+
+    with caplog.at_level(logging.INFO, logger="zonda"):
+        serve(app, scenario)
+    assert any("listening on 127.0.0.1" in record.message for record in caplog.records)
+    errors = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert any("none.zone" in record.message for record in errors)
+
+
+def test_metrics_count_what_handlers_answer(serve):
+    app = zonda.App(listen=["127.0.0.1:0"], workers=1, metrics="127.0.0.1:0")
+    app.add_handler("*", lambda query, reply: zonda.A("192.0.2.1"))
+    lines = []
+
+    class Keep(logging.Handler):
+        def emit(self, record):
+            lines.append(record.getMessage())
+
+    logger = logging.getLogger("zonda")
+    handler = Keep()
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+    async def scenario(client):
+        await client.told("a.example")
+        await asyncio.sleep(0.05)
+        (url,) = [line.split()[-1] for line in lines if line.startswith("metrics: ")]
+        text = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
+        assert 'zonda_queries_total{reason="handled"} 1' in text
+
+    try:
+        serve(app, scenario)
+    finally:
+        logger.removeHandler(handler)
+
+
+def test_an_app_starts_again_after_it_was_stopped(app):
+    app.add_handler("a.example", lambda query, reply: zonda.A("192.0.2.1"))
+
+    async def main():
+        for _ in range(3):
+            async with app:
+                assert (await app.query("a.example")).answers
+
+    asyncio.run(main())
+
+
+def test_stopping_waits_for_code_that_has_begun(app):
+    @app.handle("slow.example")
+    async def slow(query, reply):
+        await asyncio.sleep(0.3)
+        reply.answer(zonda.A("192.0.2.1"))
+
+    async def main():
+        await app.start()
+        address, port = app.addresses[0]
+        query = dns.message.make_query("slow.example", "A")
+        asked = asyncio.create_task(
+            asyncio.to_thread(dns.query.udp, query, address, timeout=3, port=port)
+        )
+        await asyncio.sleep(0.1)
+        await app.stop()
+        assert str((await asked).answer[0][0]) == "192.0.2.1"
+
+    asyncio.run(main())
+
+
+def is_up(app):
+    """Whether it answers."""
+    try:
+        return bool(app.addresses)
+    except RuntimeError:
+        return False
+
+
+def test_an_app_runs_in_a_thread_and_two_run_in_one_process():
+    apps, threads = [], []
+    for last in (1, 2):
+        app = zonda.App(listen=["127.0.0.1:0"], workers=1)
+        record = zonda.A(f"192.0.2.{last}")
+        app.add_handler("a.example", lambda query, reply, record=record: record)
+        loops = []
+
+        def serve(app=app, loops=loops):
+            async def main():
+                loops.append(asyncio.get_running_loop())
+                await app.serve()
+
+            asyncio.run(main())
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        apps.append((app, loops))
+        threads.append(thread)
+    for last, (app, loops) in enumerate(apps, 1):
+        while not is_up(app):
+            time.sleep(0.01)
+        asked = asyncio.run_coroutine_threadsafe(app.query("a.example"), loops[0])
+        assert asked.result(10).answers[0].ip == f"192.0.2.{last}"
+    for thread, (app, loops) in zip(threads, apps):
+        asyncio.run_coroutine_threadsafe(app.stop(), loops[0]).result(10)
+        thread.join(10)
+        assert not thread.is_alive(), "it notices that it was stopped"
+
+
+PROGRAM = """
+import asyncio, logging, sys, zonda
+logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+app = zonda.App(listen=["127.0.0.1:0"], workers=1)
+
+@app.handle("a.example")
+async def a(query, reply):
+    await asyncio.sleep(0.01)
+    reply.answer(zonda.A("192.0.2.1"))
+
+loop = sys.argv[1]
+if loop == "uvloop":
+    import uvloop
+    app.run(loop_factory=uvloop.new_event_loop)
+else:
+    app.run()
+print("stopped")
+"""
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_stop_a_program(loop, number):
+    with subprocess.Popen(
+        [*python(), "-c", PROGRAM, loop], stdout=subprocess.PIPE, text=True, env=environment()
+    ) as child:
+        try:
+            for line in child.stdout:
+                if line.startswith("listening on "):
+                    address, port = line.split()[-1].rsplit(":", 1)
+                    break
+            query = dns.message.make_query("a.example", "A")
+            reply = dns.query.udp(query, address, timeout=5, port=int(port))
+            assert str(reply.answer[0][0]) == "192.0.2.1"
+            child.send_signal(number)
+            rest, _ = child.communicate(timeout=15)
+            assert rest.endswith("stopped\n") and child.returncode == 0
+        finally:
+            child.kill()

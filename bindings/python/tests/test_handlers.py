@@ -1,0 +1,394 @@
+"""Handlers, asked over sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import time
+
+import dns.exception
+import dns.rcode
+import pytest
+
+import zonda
+
+
+def test_sync_and_async_handlers_answer_their_names_and_types(app, serve):
+    @app.handle("sync.example.com", types=["A"])
+    def sync(query, reply):
+        reply.answer(zonda.A("192.0.2.1", ttl=60))
+
+    @app.handle("*.example.com", types=["A", "AAAA"])
+    async def asynchronous(query, reply):
+        reply.answer(zonda.A("192.0.2.2", ttl=60))
+
+    @app.handle("waits.example.com")
+    async def waits(query, reply):
+        await asyncio.sleep(0.01)
+        reply.answer(zonda.TXT(query.type, ttl=60))
+
+    async def scenario(client):
+        assert await client.told("sync.example.com") == "NOERROR | sync.example.com. 60 A 192.0.2.1"
+        assert await client.told("x.y.example.com") == "NOERROR | x.y.example.com. 60 A 192.0.2.2"
+        assert await client.told("waits.example.com", "MX") == (
+            'NOERROR | waits.example.com. 60 TXT "MX"'
+        )
+        assert await client.told("sync.example.com", "TXT") == "REFUSED"
+        assert await client.told("example.com") == "REFUSED"
+        assert await client.told("sync.example.com", tcp=True) == (
+            "NOERROR | sync.example.com. 60 A 192.0.2.1"
+        )
+
+    serve(app, scenario)
+
+
+def test_a_handler_lies_over_its_zone_and_leaves_to_it_what_it_does_not_answer(
+    app, serve, zone_file
+):
+    app.zone("example.org", zone_file)
+
+    @app.handle("a.example.org", types=["A"])
+    def a(query, reply):
+        reply.answer(zonda.A("192.0.2.1"))
+
+    @app.handle("ns.example.org")
+    async def passes(query, reply):
+        if query.client == "192.0.2.7":
+            reply.nxdomain()
+        reply.pass_on()
+
+    async def scenario(client):
+        assert await client.told("a.example.org") == "NOERROR | a.example.org. 300 A 192.0.2.1"
+        assert await client.told("a.example.org", "TXT") == (
+            'NOERROR | a.example.org. 300 TXT "zone"'
+        )
+        assert await client.told("ns.example.org") == "NOERROR | ns.example.org. 300 A 192.0.2.53"
+        assert await client.told("none.example.org") == "NXDOMAIN"
+
+    serve(app, scenario)
+
+
+def test_an_exception_is_servfail_and_logged_with_its_traceback(app, serve, caplog):
+    @app.handle("sync.example")
+    def sync(query, reply):
+        raise ValueError("a mistake in sync")
+
+    @app.handle("early.example")
+    async def early(query, reply):
+        reply.answer(zonda.A("192.0.2.1"))
+        raise ValueError("a mistake in early")
+
+    @app.handle("late.example")
+    async def late(query, reply):
+        await asyncio.sleep(0)
+        raise ValueError("a mistake in late")
+
+    @app.handle("exit.example")
+    def leaves(query, reply):
+        raise SystemExit(1)
+
+    @app.handle("wrong.example")
+    def wrong(query, reply):
+        return 42
+
+    async def scenario(client):
+        for name in ("sync", "early", "late", "exit", "wrong"):
+            assert await client.told(f"{name}.example") == "SERVFAIL", name
+
+    with caplog.at_level(logging.ERROR, logger="zonda"):
+        serve(app, scenario)
+    for name in ("sync", "early", "late"):
+        assert f"ValueError: a mistake in {name}" in caplog.text
+        assert f"in {name}\n" in caplog.text, "the traceback names the function"
+    assert "expected a record such as zonda.A" in caplog.text
+
+
+def test_a_handler_that_never_answers_is_cut_off_and_cancelled(serve):
+    app = zonda.App(listen=["127.0.0.1:0"], workers=1, deadline=0.3)
+    ended = []
+
+    @app.handle("never.example")
+    async def never(query, reply):
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    @app.handle("blocks.example")
+    def blocks(query, reply):
+        time.sleep(1)
+
+    async def scenario(client):
+        asked = time.monotonic()
+        assert await client.told("never.example") == "SERVFAIL"
+        assert time.monotonic() - asked < 2
+        await asyncio.sleep(0.6)
+        assert ended == ["cancelled"]
+        asked = time.monotonic()
+        blocked = asyncio.create_task(client.told("blocks.example"))
+        assert await blocked == "SERVFAIL"
+        assert time.monotonic() - asked < 2
+
+    serve(app, scenario)
+
+
+def test_a_dropped_query_gets_no_reply(app, serve):
+    @app.handle("*")
+    def drop(query, reply):
+        reply.answer(zonda.A("192.0.2.1"))
+        reply.drop()
+
+    async def scenario(client):
+        with pytest.raises(dns.exception.Timeout):
+            await client.ask("a.example", timeout=0.4)
+        assert await client.app.query("a.example") is None
+
+    serve(app, scenario)
+
+
+def test_a_reply_has_all_that_was_put_into_it(app, serve):
+    soa = zonda.SOA("ns.example", "hostmaster.example", 1, "1h", 600, 86400, 60, owner="example")
+
+    @app.handle("none.example")
+    def none(query, reply):
+        reply.nxdomain()
+        reply.authority(soa)
+        reply.extended_error("Blocked", "on the list")
+
+    @app.handle("referral.example")
+    def referral(query, reply):
+        reply.authority(zonda.NS("ns.sub.example"))
+        reply.additional(zonda.A("192.0.2.53", owner="ns.sub.example"))
+        reply.aa = False
+
+    @app.handle("codes.example")
+    def codes(query, reply):
+        reply.rcode = "NOTIMP"
+        assert reply.rcode == "NOTIMP"
+        reply.rcode = 9
+
+    @app.handle("many.example")
+    def many(query, reply):
+        reply.answer([zonda.A(f"192.0.2.{last}") for last in range(1, 101)], ttl=5)
+
+    async def scenario(client):
+        reply = await client.ask("none.example", use_edns=0)
+        assert reply.rcode() == dns.rcode.NXDOMAIN
+        assert str(reply.authority[0]) == (
+            "example. 300 IN SOA ns.example. hostmaster.example. 1 3600 600 86400 60"
+        )
+        (error,) = [option for option in reply.options if option.otype == 15]
+        assert (error.code, error.text) == (15, "on the list")
+        reply = await client.ask("referral.example")
+        assert not reply.flags & dns.flags.AA
+        assert str(reply.authority[0]) == "referral.example. 300 IN NS ns.sub.example."
+        assert str(reply.additional[0]) == "ns.sub.example. 300 IN A 192.0.2.53"
+        assert (await client.ask("codes.example")).rcode() == dns.rcode.NOTAUTH
+        assert (await client.ask("many.example")).flags & dns.flags.TC
+        reply = await client.ask("many.example", tcp=True)
+        assert (len(reply.answer[0]), reply.answer[0].ttl) == (100, 5)
+
+    serve(app, scenario)
+
+
+def test_a_query_tells_all_about_itself(app, serve):
+    seen = {}
+
+    @app.handle(":user.:group.example")
+    def look(query, reply):
+        for name in dir(query):
+            if not name.startswith("_"):
+                seen[name] = getattr(query, name)
+        reply.no_data()
+
+    async def scenario(client):
+        subnet = dns.edns.ECSOption("192.0.2.0", 24)
+        cookie = dns.edns.CookieOption(b"12345678", b"")
+        await client.ask(
+            "Ann.Admins.example", "AAAA", want_dnssec=True, options=[subnet, cookie], payload=1400
+        )
+
+    serve(app, scenario)
+    assert seen["name"] == "ann.admins.example."
+    assert seen["original_name"] == "Ann.Admins.example."
+    assert (seen["type"], seen["type_number"]) == ("AAAA", 28)
+    assert (seen["client"], seen["transport"]) == ("127.0.0.1", "udp")
+    assert seen["client_port"] > 0
+    assert seen["captures"] == {"user": "ann", "group": "admins"}
+    assert seen["capture"]("user") == "ann" and seen["capture"]("other") is None
+    assert (seen["dnssec_ok"], seen["udp_size"]) == (True, 1400)
+    assert seen["client_subnet"] == "192.0.2.0/24"
+    assert seen["cookie"] == b"12345678"
+    assert (8, b"\x00\x01\x18\x00\xc0\x00\x02") in seen["options"]
+    assert seen["recursion_desired"] and not seen["checking_disabled"]
+    assert seen["message"][:2] == seen["id"].to_bytes(2, "big")
+    assert seen["state"] == {}
+
+
+def test_many_queries_that_wait_wait_together(serve):
+    app = zonda.App(listen=["127.0.0.1:0"], workers=1, deadline=60)
+
+    @app.handle("*.example")
+    async def slow(query, reply):
+        await asyncio.sleep(0.2)
+        reply.answer(zonda.TXT(query.name))
+
+    async def scenario(client):
+        asked = time.monotonic()
+        names = [f"n{number}.example." for number in range(600)]
+        replies = await asyncio.gather(*(client.app.query(name, "TXT") for name in names))
+        assert [reply.answers[0].txts for reply in replies] == [(name,) for name in names]
+        assert time.monotonic() - asked < 60, "one after the other, it would be 120 s"
+
+    serve(app, scenario)
+
+
+def test_more_queries_than_may_wait_are_servfail(serve):
+    app = zonda.App(listen=["127.0.0.1:0"], workers=1, waiting_max=2)
+    gate = None
+
+    @app.handle("*.example")
+    async def wait(query, reply):
+        await gate.wait()
+        reply.no_data()
+
+    async def scenario(client):
+        nonlocal gate
+        gate = asyncio.Event()
+        waiting = [asyncio.create_task(client.app.query(f"{name}.example")) for name in "ab"]
+        await asyncio.sleep(0.05)
+        assert (await client.app.query("c.example")).rcode == "SERVFAIL"
+        gate.set()
+        assert [(await task).rcode for task in waiting] == ["NOERROR", "NOERROR"]
+
+    serve(app, scenario)
+
+
+def test_timeouts_and_task_groups_work_from_the_first_step_on(app, serve):
+    if not hasattr(asyncio, "timeout"):
+        pytest.skip("Python 3.10 has neither")
+
+    @app.handle("timeout.example")
+    async def timeout(query, reply):
+        try:
+            async with asyncio.timeout(0.05):
+                await asyncio.sleep(10)
+        except TimeoutError:
+            reply.answer(zonda.TXT("timed out"))
+
+    @app.handle("group.example")
+    async def group(query, reply):
+        async with asyncio.TaskGroup() as tasks:
+            one = tasks.create_task(asyncio.sleep(0.01, "one"))
+            two = tasks.create_task(asyncio.sleep(0.01, "two"))
+        reply.answer(zonda.TXT(one.result(), two.result()))
+
+    @app.handle("same.example")
+    async def same(query, reply):
+        before = asyncio.current_task()
+        await asyncio.sleep(0)
+        reply.answer(zonda.TXT(str(before is asyncio.current_task())))
+
+    @app.handle("cancels.example")
+    async def cancels(query, reply):
+        asyncio.current_task().cancel()
+        try:
+            await asyncio.sleep(10)
+        except asyncio.CancelledError:
+            reply.answer(zonda.TXT("cancelled"))
+
+    async def scenario(client):
+        for name, text in [
+            ("timeout", '"timed out"'),
+            ("group", '"one" "two"'),
+            ("same", '"True"'),
+            ("cancels", '"cancelled"'),
+            ("timeout", '"timed out"'),
+        ]:
+            assert (await client.told(f"{name}.example", "TXT")).endswith(text), name
+
+    serve(app, scenario)
+
+
+def test_each_query_has_a_context_of_its_own_which_outlasts_waiting(app, serve):
+    variable = contextvars.ContextVar("variable", default="unset")
+
+    @app.handle("*.example")
+    async def handler(query, reply):
+        before = variable.get()
+        variable.set(query.name)
+        if query.name.startswith("waits"):
+            await asyncio.sleep(0.01)
+        reply.answer(zonda.TXT(before, variable.get()))
+
+    async def scenario(client):
+        for name in ("a", "b", "waits", "c"):
+            reply = await client.app.query(f"{name}.example", "TXT")
+            assert reply.answers[0].txts == ("unset", f"{name}.example."), name
+
+    serve(app, scenario)
+
+
+def test_handlers_are_replaced_while_the_app_runs(app, serve):
+    app.add_handler("a.example", lambda query, reply: zonda.A("192.0.2.1"))
+
+    async def scenario(client):
+        assert (await client.told("a.example")).endswith("192.0.2.1")
+        app.add_handler("a.example", lambda query, reply: zonda.A("192.0.2.2"))
+        assert (await client.told("a.example")).endswith("192.0.2.2")
+        app.add_handler("b.example", lambda query, reply: [zonda.A("192.0.2.3")], types="A")
+        assert (await client.told("b.example")).endswith("192.0.2.3")
+        app.remove_handler("a.example")
+        assert await client.told("a.example") == "REFUSED"
+        with pytest.raises(KeyError):
+            app.remove_handler("a.example")
+
+    serve(app, scenario)
+
+
+def test_kept_replies_are_given_again_without_the_handler(app, serve):
+    calls = []
+
+    @app.handle("*.example")
+    def counts(query, reply):
+        calls.append(query.name)
+        kind = query.name.split(".")[0]
+        if kind in ("looks", "varies"):
+            assert query.client
+        reply.cache(60, vary="client" if kind == "varies" else None)
+        reply.answer(zonda.TXT(str(len(calls))))
+
+    async def scenario(client):
+        for kind, count in [("kept", 1), ("looks", 3), ("varies", 1)]:
+            calls.clear()
+            for _ in range(3):
+                await client.told(f"{kind}.example", "TXT")
+            assert len(calls) == count, kind
+        with pytest.raises(ValueError, match="vary"):
+            (await client.app.query("kept.example")).cache(1, "everybody")
+
+    serve(app, scenario)
+
+
+def test_a_reply_cannot_be_changed_once_it_is_sent(app, serve):
+    kept = []
+
+    @app.handle("a.example")
+    def keep(query, reply):
+        reply.no_data()
+        kept.append(reply)
+
+    async def scenario(client):
+        assert await client.told("a.example") == "NOERROR"
+        with pytest.raises(RuntimeError, match="sent"):
+            kept[0].answer(zonda.A("192.0.2.1"))
+
+    serve(app, scenario)
+
+
+def test_a_pattern_that_is_none_is_told_where_it_is_written(app):
+    for pattern, types in [("a.*.example", None), ("example", ["BOGUS"]), ("", None)]:
+        with pytest.raises(ValueError, match="route"):
+            app.handle(pattern, types=types)

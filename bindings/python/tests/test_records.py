@@ -1,0 +1,158 @@
+"""Records of every type that the core knows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
+import pytest
+
+import zonda
+from zonda import _core, records
+
+# A text for each type, as in zone files.
+TEXTS = {
+    "A": "192.0.2.1",
+    "AAAA": "2001:db8::1",
+    "NS": "ns.example.org.",
+    "CNAME": "www.example.org.",
+    "PTR": "host.example.org.",
+    "DNAME": "example.net.",
+    "SOA": "ns.example. hostmaster.example. 1 3600 600 86400 60",
+    "MX": "10 mx.example.org.",
+    "TXT": '"one" "two words"',
+    "SRV": "1 2 53 ns.example.org.",
+    "CAA": '0 issue "ca.example.net"',
+    "NAPTR": '100 10 "u" "E2U+sip" "!^.*$!sip:a@example.com!" .',
+    "HINFO": '"PC" "Linux"',
+    "DS": "20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D",
+    "DNSKEY": "256 3 8 AwEAAQ==",
+    "TLSA": "3 1 0 AB01",
+    "SSHFP": "4 3 AB01",
+    "SVCB": '1 svc.example.org. alpn="h2,h3" port=8443',
+    "HTTPS": '1 . alpn="h2"',
+    "LOC": "52 22 23.000 N 4 53 32.000 E -2.00m 0.00m 10000.00m 10.00m",
+    "URI": '10 1 "https://example.org/"',
+    "NSEC": "b.example. A RRSIG NSEC",
+    "NSEC3": "1 0 0 - 0P9MHAVEQVM6T7VBL5LOP2U3T2RP3TOM A RRSIG",
+    "RRSIG": "A 8 2 3600 20300101000000 20250101000000 1 example. AwEAAQ==",
+    "OPENPGPKEY": "AwEAAQ==",
+    "EUI48": "00-00-5e-00-53-2a",
+    "APL": "1:192.0.2.0/24 !2:2001:db8::/32",
+    "RP": "mbox.example. txt.example.",
+}
+
+
+@pytest.mark.parametrize(("mnemonic", "text"), TEXTS.items())
+def test_a_record_is_the_same_by_text_by_fields_and_by_octets(mnemonic, text):
+    by_text = zonda.Record(mnemonic, text)
+    made = getattr(zonda, mnemonic)
+    by_octets = made(rdata=by_text.rdata)
+    fields = [getattr(by_octets, name) for name in made.__match_args__]
+    assert made(*fields) == by_octets, "what its fields give makes the same record"
+    named = dict(zip(made.__match_args__, fields))
+    assert made(**named) == by_octets
+    assert (by_octets.text, by_octets.rdata) == (by_text.text, by_text.rdata)
+    assert isinstance(by_octets, zonda.Record) and by_octets.rtype == mnemonic
+
+
+@pytest.mark.parametrize(("mnemonic", "text"), TEXTS.items())
+def test_dnspython_reads_the_same_octets_from_the_same_text(mnemonic, text):
+    rdtype = dns.rdatatype.from_text(mnemonic)
+    theirs = dns.rdata.from_text(dns.rdataclass.IN, rdtype, text)
+    assert zonda.Record(mnemonic, text).rdata == theirs.to_wire()
+
+
+def test_fields_take_the_objects_that_programs_have():
+    assert zonda.A(IPv4Address("192.0.2.1")) == zonda.A("192.0.2.1")
+    assert zonda.AAAA(IPv6Address("2001:db8::1")).ip == "2001:db8::1"
+    assert zonda.TXT("one", "two") == zonda.TXT(["one", b"two"]) == zonda.TXT(txts=("one", "two"))
+    assert [len(part) for part in zonda.TXT("x" * 300).txts] == [255, 45]
+    assert zonda.TXT("").txts == ("",)
+    assert zonda.TXT("grün").rdata == b"\x05gr\xc3\xbcn"
+    assert zonda.TXT(b"\xff\x00").txts == ("\udcff\x00",)
+    assert zonda.TXT("\udcff\x00").rdata == b"\x02\xff\x00"
+    assert zonda.TXT('a "quote" and a \\').txts == ('a "quote" and a \\',)
+    assert zonda.MX(exchange="mx.example", preference=5).text == "5 mx.example."
+    assert zonda.NSEC("b.example", ["A", "TYPE65280"]).types == ("A", "TYPE65280")
+    assert zonda.NSEC("b.example", "A", "AAAA").types == ("A", "AAAA")
+    assert zonda.DS(1, "RSASHA256", 2, b"\x01" * 32).digest == b"\x01" * 32
+    params = {"alpn": ["h2", "h3"], "port": 443, "ipv4hint": [IPv4Address("192.0.2.1")]}
+    https = zonda.HTTPS(1, ".", params)
+    assert https == zonda.HTTPS(1, ".", 'alpn="h2,h3" port=443 ipv4hint=192.0.2.1')
+    assert zonda.HTTPS(0, "alias.example").svc_params == ""
+    assert zonda.RRSIG(*("A", 8, 2, 60, 1893456000, 1735689600, 1, "a", "AwEAAQ==")).alg == 8
+    assert zonda.DNSKEY(256, 3, 8, b"\x03\x01").public_key == b"\x03\x01"
+
+
+def test_records_have_a_time_to_live_and_an_owner():
+    record = zonda.A("192.0.2.1")
+    assert (record.ttl, record.owner) == (300, None)
+    other = record.replace(ttl=60, owner="www.example")
+    assert (other.ttl, other.owner, other.ip) == (60, "www.example.", "192.0.2.1")
+    assert type(other) is zonda.A
+    assert str(record) == "@ 300 IN A 192.0.2.1"
+    assert str(other) == "www.example. 60 IN A 192.0.2.1"
+    assert repr(other) == "A(ip='192.0.2.1', owner='www.example.', ttl=60)"
+    assert eval(repr(other), dict(vars(zonda))) == other
+    unknown = zonda.Record("TYPE65280", r"\# 2 aabb", ttl=9)
+    assert repr(unknown) == r"Record('TYPE65280', '\\# 2 AABB', ttl=9)"
+    assert zonda.Record(65280, rdata=b"\xaa\xbb", ttl=9) == unknown
+
+
+def test_records_can_be_compared_and_hashed_but_not_changed():
+    one, same, other = zonda.A("192.0.2.1"), zonda.A("192.0.2.1"), zonda.A("192.0.2.1", ttl=1)
+    assert one == same and hash(one) == hash(same) and one != other
+    assert len({one, same, other}) == 2
+    for name in ("ttl", "ip", "fresh"):
+        with pytest.raises(AttributeError):
+            setattr(one, name, 1)
+    match zonda.MX(10, "mx.example"):
+        case zonda.MX(preference, exchange):
+            assert (preference, exchange) == (10, "mx.example.")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "text"),
+    [
+        (lambda: zonda.A("192.0.2"), ValueError, "A record: ip: expected an IPv4 address"),
+        (lambda: zonda.A(), TypeError, "A record: ip is missing"),
+        (lambda: zonda.A("192.0.2.1", "192.0.2.2"), TypeError, "expected ip and no more"),
+        (lambda: zonda.A(address="192.0.2.1"), TypeError, "missing"),
+        (lambda: zonda.A("192.0.2.1", wrong=1), TypeError, "A record: expected ip"),
+        (lambda: zonda.MX(70000, "mx.example"), ValueError, "from 0 to 65535"),
+        (lambda: zonda.MX(1, "a..b"), ValueError, "MX record: exchange: the name has an empty"),
+        (lambda: zonda.TXT(["x" * 256]), ValueError, "255 octets"),
+        (lambda: zonda.TXT(1), TypeError, "TXT record: txts"),
+        (lambda: zonda.A(rdata=b"\x01"), ValueError, "A record: "),
+        (lambda: zonda.A("192.0.2.1", owner="a..b"), ValueError, "owner: "),
+        (lambda: zonda.Record("BOGUS", "1"), ValueError, "BOGUS is no record type"),
+        (lambda: zonda.Record("OPT", rdata=b""), ValueError, "no record has this type"),
+        (lambda: zonda.Record("TXT", '"open'), ValueError, "quote"),
+        (lambda: zonda.Record("TXT"), TypeError, "expected a type and the text"),
+    ],
+)
+def test_a_mistake_is_told_with_its_type_and_field(make, error, text):
+    with pytest.raises(error) as raised:
+        make()
+    assert text in str(raised.value)
+
+
+def test_every_type_of_the_core_has_a_class():
+    for mnemonic, number, fields in _core.schema():
+        made = getattr(zonda, mnemonic.replace("-", "_"))
+        assert (made._number, list(made.__match_args__)) == (number, [name for name, _ in fields])
+        assert made.__name__ in zonda.__all__
+
+
+def test_the_types_for_type_checkers_are_those_of_the_core():
+    made = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "zonda.records"],
+        check=True, capture_output=True, text=True,
+    )
+    assert Path(records.__file__).with_name("records.pyi").read_text() == made.stdout
