@@ -1,7 +1,7 @@
 //! Queries that are answered later: what must be fetched for them, and what was.
 
-use zonda_wire::Rcode;
 use zonda_wire::query::flag;
+use zonda_wire::{Class, Rcode, Type};
 
 use crate::handlers::{Draft, Elsewhere};
 use crate::reason::Reason;
@@ -50,7 +50,7 @@ pub struct Fetched<'a> {
     pub body: &'a [u8],
     /// A server that is believed to have validated it has done so.
     pub is_authentic: bool,
-    /// Whether the body ends with an alias of a name that is in a zone of this server.
+    /// Whether the body ends with an alias of a name that is in another zone of this server.
     pub goes_on: bool,
     /// What became of the query.
     pub reason: Reason,
@@ -65,11 +65,24 @@ impl Fetched<'_> {
     pub fn is_for(&self, name: &[u8]) -> bool {
         self.name.is_empty() || self.name == name
     }
+
+    /// The message that the body is from: its pointers lead into the question that it was fetched
+    /// for, which is of this type.
+    #[must_use]
+    pub fn message(&self, qtype: Type) -> Vec<u8> {
+        let [answer, authority, additional] = self.counts;
+        let header = [0, flag::QR, 1, answer, authority, additional].map(u16::to_be_bytes).concat();
+        let question = [qtype.0, Class::IN.0].map(u16::to_be_bytes).concat();
+        [&header, self.name, &question, self.body].concat()
+    }
 }
 
-/// The bit in the flags of a kept answer that stands for [`Fetched::goes_on`]. Truncated answers
-/// are never kept, so that TC is free for it.
+/// The bit in the flags of a kept answer that stands for [`Fetched::goes_on`] where the data of the
+/// other zone are ours. Truncated answers are never kept, so that TC is free for it.
 pub const GOES_ON: u16 = flag::TC;
+/// The same where others answer for the other zone. They are asked by whoever fetches, so that such
+/// an answer is always given by them. No answer of others is kept as ours, so that AA is free.
+pub const LEADS_OUT: u16 = flag::AA;
 
 /// What became of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ mod snapshot;
 pub mod stage;
 pub mod zones;
 
-pub use deferral::{Deferral, Fetched, GOES_ON, Outcome, Supplied, To};
+pub use deferral::{Deferral, Fetched, GOES_ON, LEADS_OUT, Outcome, Supplied, To};
 pub use epilogue::TEXT_BYTES_MAX;
 pub use message::{Batch, Message, Now, Peer, Transport};
 pub use reason::Reason;

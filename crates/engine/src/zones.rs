@@ -4,8 +4,9 @@
 //! - A table never changes; a change makes a new one that shares what stayed the same: one zone
 //!   replaced copies the list of chunks and one chunk, whatever the number of zones.
 
-use crate::access::AccessList;
+use crate::access::{Access, AccessList};
 use crate::reason::Reason;
+use std::net::IpAddr;
 use std::sync::Arc;
 use zonda_cache::Cache;
 use zonda_wire::query::flag;
@@ -27,6 +28,14 @@ pub struct ZoneEntry {
     pub access: Option<Arc<AccessList>>,
     /// A number of its own, under which its queries are counted.
     pub number: u32,
+}
+
+impl ZoneEntry {
+    /// Whether a client at an address may ask for what the zone holds.
+    #[must_use]
+    pub fn allows(&self, client: IpAddr) -> bool {
+        self.access.as_deref().is_none_or(|list| list.check(client) == Access::Allow)
+    }
 }
 
 /// Where a zone's answers come from.
@@ -221,11 +230,12 @@ impl ZoneTable {
         found
     }
 
-    /// Whether a question for a name, in wire form, is for a zone with data of our own.
+    /// The zone that answers a question for a name in wire form, and the name's hash.
     #[must_use]
-    pub fn has_data_for(&self, name: &[u8], qtype: Type) -> bool {
-        let found = self.find_answering(&LookupName::new(name, self.seed), qtype);
-        found.is_some_and(|zone| matches!(self.get(zone.index).source, Source::Data(_)))
+    pub fn answering(&self, name: &[u8], qtype: Type) -> Option<(&ZoneEntry, u64)> {
+        let name = LookupName::new(name, self.seed);
+        let entry: &ZoneEntry = self.get(self.find_answering(&name, qtype)?.index);
+        Some((entry, name.hash(0)))
     }
 
     /// The zone whose apex is the last `labels` labels of `name`.

@@ -197,7 +197,13 @@ impl OwnQueries {
                 drop(guard); // workers shall not wait for it
                 let (sender, receiver) = mpsc::channel(1);
                 let (query, way) = (query.to_vec(), Way::Tcp(sender));
-                self.deferrals.submit(&mut vec![Deferred { query, peer, deferral, way }]);
+                self.deferrals.submit(&mut vec![Deferred {
+                    query,
+                    peer,
+                    deferral,
+                    way,
+                    chain: None,
+                }]);
                 OwnReply::Later(receiver)
             }
         }

@@ -289,9 +289,10 @@ impl Running {
         let long_calls = Arc::new(LongCallWatch::new(Arc::clone(publisher.snapshot())));
         let make_engine = engine_maker(&publisher, query_log.clone(), Arc::clone(&long_calls));
         let (threads, forwarders) = threads::start_forwarders(
-            |number, inbox| ForwarderConfig {
+            |number, inbox, forwarders| ForwarderConfig {
                 name: format!("forward-{number}"),
                 inbox,
+                forwarders,
                 snapshot: Arc::clone(publisher.snapshot()),
                 groups: Arc::clone(publisher.catalog().forwards().groups()),
                 clock,

@@ -52,18 +52,18 @@ pub fn start_workers(
 
 /// Starts a forwarder thread for each of `counters`.
 pub fn start_forwarders(
-    config: impl Fn(usize, Arc<Inbox>) -> ForwarderConfig,
+    config: impl Fn(usize, Arc<Inbox>, Forwarders) -> ForwarderConfig,
     make_engine: &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
     counters: &[Arc<Counters>],
     failed: &mpsc::Sender<Failure>,
 ) -> io::Result<(Forwarders, Vec<ForwarderThread>)> {
-    let (mut inboxes, mut threads) = (Vec::new(), Vec::new());
-    for (number, counters) in counters.iter().enumerate() {
-        let inbox = Inbox::new()?;
-        inboxes.push(Arc::clone(&inbox));
+    let inboxes = counters.iter().map(|_| Inbox::new()).collect::<io::Result<Vec<_>>>()?;
+    let (forwarders, mut threads) = (Forwarders::new(inboxes.clone()), Vec::new());
+    for (number, (inbox, counters)) in inboxes.into_iter().zip(counters).enumerate() {
         let (make, counters) = (make_engine.clone(), Arc::clone(counters));
         let make = move || make(&counters);
-        threads.push(ForwarderThread::spawn(config(number, inbox), make, failed.clone())?);
+        let config = config(number, inbox, forwarders.clone());
+        threads.push(ForwarderThread::spawn(config, make, failed.clone())?);
     }
-    Ok((Forwarders::new(inboxes), threads))
+    Ok((forwarders, threads))
 }

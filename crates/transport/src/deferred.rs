@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use zonda_engine::{Deferral, Peer, To};
 use zonda_netio::{ReplyBatch, ReplyPath, UdpSocket};
 
-use crate::forward::Forwarders;
+use crate::forward::{Chain, Forwarders};
 use crate::handlers::Runtime;
 use crate::servfail;
 
@@ -21,6 +21,8 @@ pub struct Deferred {
     pub deferral: Deferral,
     /// How the reply gets to the client.
     pub way: Way,
+    /// What was fetched for it before, if that leads from one zone into another.
+    pub chain: Option<Box<Chain>>,
 }
 
 /// How a reply gets to a client.

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use zonda_engine::{Fetched, Now, Outcome, Supplied};
+use zonda_cache::{Hit, Kind};
+use zonda_engine::{Fetched, GOES_ON, LEADS_OUT, Now, Outcome, Reason, Supplied};
 use zonda_netio::{ReplyBatch, UdpSocket};
+use zonda_wire::query::flag;
+use zonda_wire::{Ede, Rcode};
 
 use crate::deferred::{Deferred, Way};
 use crate::responder::Responder;
@@ -79,5 +82,44 @@ impl<R: Responder> Replies<R> {
         for (socket, batch) in self.batches.iter_mut().filter(|(_, batch)| !batch.is_empty()) {
             batch.send(socket);
         }
+    }
+}
+
+/// What is given again of what was kept.
+pub fn kept<'b>(hit: &Hit, body: &'b [u8], name: &'b [u8]) -> Fetched<'b> {
+    let reason = match hit.kind {
+        Kind::Failure => Reason::CachedFailure,
+        _ if hit.ede == Some(Ede::BLOCKED) => Reason::Blocked,
+        _ if hit.is_stale => Reason::Stale,
+        _ => Reason::Cached,
+    };
+    let octets = &body[..hit.body_bytes.min(body.len())];
+    let (body, text) =
+        if hit.kind == Kind::Failure { (&[][..], octets) } else { (octets, &[][..]) };
+    let goes_on = hit.flags & (GOES_ON | LEADS_OUT) != 0;
+    Fetched {
+        name,
+        rcode: Rcode(hit.flags & 0x000f),
+        is_authentic: hit.flags & flag::AD != 0 && !hit.is_stale,
+        counts: hit.counts,
+        body,
+        goes_on,
+        reason,
+        text,
+    }
+}
+
+/// What is given in place of an answer.
+pub fn failure(reason: Reason, text: &str) -> Fetched<'_> {
+    let (rcode, text) = (Rcode::SERVFAIL, text.as_bytes());
+    Fetched {
+        name: &[],
+        rcode,
+        is_authentic: false,
+        counts: [0; 3],
+        body: &[],
+        goes_on: false,
+        reason,
+        text,
     }
 }

@@ -243,6 +243,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
                 peer: Peer { address, transport: Transport::Udp, listener },
                 deferral,
                 way: Way::Udp(Arc::clone(socket), path),
+                chain: None,
             }
         };
         let mut deferred: Vec<Deferred> = self.batch.deferred.drain(..).map(query).collect();

@@ -5,6 +5,7 @@ mod admin;
 mod answers;
 mod bounds;
 mod cache;
+mod chains;
 mod connections;
 mod forward;
 mod hostile;

@@ -1,11 +1,14 @@
 //! Answers as they are kept and passed on.
 
+use std::cell::Cell;
+
 use zonda_cache::Kind;
 use zonda_cache::policy::{Facts, Record, Term};
-use zonda_engine::zones::ZoneTable;
+use zonda_engine::zones::{Source, ZoneTable};
+use zonda_engine::{GOES_ON, LEADS_OUT};
 use zonda_upstream::{Answer, Unfit, answer, rebinding};
 use zonda_wire::query::{HEADER_BYTES, flag};
-use zonda_wire::{Owner, Places, Query, Rcode, Reply};
+use zonda_wire::{Owner, Places, Query, Rcode, Reply, Response, Section};
 
 use super::group::Group;
 use super::wanted::Wanted;
@@ -30,8 +33,36 @@ pub struct Body {
     pub term: Option<Term>,
     /// Whether it was emptied because of a private address.
     pub is_blocked: bool,
-    /// Whether it ends with an alias of a name of ours.
-    pub goes_on: bool,
+    /// Where the chain goes on, if it ends with an alias of a name in another zone of this server.
+    pub onward: Option<Onward>,
+}
+
+/// Who answers for the name that a chain leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// We do, from data.
+    Data,
+    /// Other servers than those that answered.
+    Others,
+}
+
+impl Onward {
+    /// Who answers for a name, in wire form, if the servers of a group do not.
+    fn of(name: &[u8], wanted: &Wanted, zones: &ZoneTable) -> Option<Self> {
+        match &zones.answering(name, wanted.qtype)?.0.source {
+            Source::Data(_) => Some(Self::Data),
+            Source::Forward(forward) if forward.number != wanted.group => Some(Self::Others),
+            _ => None,
+        }
+    }
+
+    /// The bit with which an answer is kept.
+    pub fn flag(self) -> u16 {
+        match self {
+            Self::Data => GOES_ON,
+            Self::Others => LEADS_OUT,
+        }
+    }
 }
 
 /// Takes out of answers what belongs to their questions. Memory is kept from one to the next.
@@ -62,8 +93,13 @@ impl BodyReader {
         zones: &ZoneTable,
         message: &mut [u8],
     ) -> Result<Body, Unfit> {
-        let is_ours = |name: &[u8]| zones.has_data_for(name, wanted.qtype);
-        let found = self.answer.read_until(message, &wanted.name, wanted.dnssec_ok, &is_ours)?;
+        let onward = Cell::new(None);
+        let is_elsewhere = |name: &[u8]| {
+            onward.set(Onward::of(name, wanted, zones));
+            onward.get().is_some()
+        };
+        let (name, dnssec_ok) = (&wanted.name, wanted.dnssec_ok);
+        let found = self.answer.read_until(message, name, dnssec_ok, &is_elsewhere)?;
         let (rcode, kind) = match found {
             answer::Kind::Positive => (Rcode::NOERROR, Kind::Positive),
             answer::Kind::NameTooLong => (Rcode::YXDOMAIN, Kind::Positive),
@@ -71,9 +107,9 @@ impl BodyReader {
             answer::Kind::NameError => (Rcode::NXDOMAIN, Kind::NxDomain),
             answer::Kind::Elsewhere => (Rcode::NOERROR, Kind::Positive),
         };
-        let goes_on = found == answer::Kind::Elsewhere;
+        let onward = onward.get();
         let flags = u16::from_be_bytes([message[2], message[3]]); // it was read as a message
-        let is_authentic = flags & flag::AD != 0 && !goes_on;
+        let is_authentic = flags & flag::AD != 0 && onward.is_none();
         let last_name = self.answer.last_name();
         let facts = Facts { flags, qtype: wanted.qtype, kind, last_name };
         let records = self.answer.records().map(|record| Record {
@@ -87,7 +123,7 @@ impl BodyReader {
         if !group.may_be_private(&wanted.name) && self.has_private_address() {
             let (rcode, kind, counts, octets) = (Rcode::NOERROR, Kind::NoData, [0; 3], Vec::new());
             // What is left of it is ours.
-            let (is_authentic, is_blocked, goes_on) = (false, true, false);
+            let (is_authentic, is_blocked, onward) = (false, true, None);
             return Ok(Body {
                 rcode,
                 is_authentic,
@@ -96,12 +132,50 @@ impl BodyReader {
                 octets,
                 term,
                 is_blocked,
-                goes_on,
+                onward,
             });
         }
-        let (counts, octets) = self.write(wanted, message, term)?;
+        let (counts, octets) = self.write(wanted, message, term, onward)?;
         let is_blocked = false;
-        Ok(Body { rcode, is_authentic, kind, counts, octets, term, is_blocked, goes_on })
+        Ok(Body { rcode, is_authentic, kind, counts, octets, term, is_blocked, onward })
+    }
+
+    /// Puts the records of messages behind the question of the first, section by section; those of
+    /// the answer section alone if our data shall follow them. Returns how many there are, and
+    /// their octets.
+    ///
+    /// # Errors
+    /// When they are too many.
+    pub fn join(
+        &mut self,
+        messages: &[Vec<u8>],
+        goes_on: bool,
+    ) -> Result<([u16; 3], Vec<u8>), Unfit> {
+        let parsed = messages.iter().map(|message| Response::parse(message));
+        let parsed = parsed.collect::<Result<Vec<_>, _>>().map_err(|_| Unfit::Malformed)?;
+        let question = parsed.first().ok_or(Unfit::Malformed)?.question();
+        let asked = messages[0].get(..HEADER_BYTES + question.len()).ok_or(Unfit::Malformed)?;
+        self.buffer[..asked.len()].copy_from_slice(asked);
+        let name_end = (asked.len() - 4) as u16; // a name has at most 255 octets
+        let query = Query { name_end, ..Query::default() };
+        let mut reply = Reply::new(&mut self.buffer, &query, BODY_BYTES_MAX, &mut self.places);
+        let (mut owner, mut rdata) = (Vec::new(), Vec::new());
+        for section in [Section::Answer, Section::Authority] {
+            if goes_on && section == Section::Authority {
+                break;
+            }
+            let records = parsed.iter().flat_map(Response::records);
+            for record in records.filter(|record| record.section == section) {
+                owner.clear();
+                rdata.clear();
+                let read = record.owner_into(&mut owner).and(record.rdata_into(&mut rdata));
+                read.map_err(|_| Unfit::Malformed)?;
+                let fixed = (record.rtype, record.class, record.ttl);
+                let written = reply.record(section, Owner::Name(&owner), fixed, &rdata);
+                written.map_err(|_| Unfit::TooLarge)?;
+            }
+        }
+        Ok((reply.counts(), reply.body().to_vec()))
     }
 
     /// Whether a record of the last answer holds a private address.
@@ -110,12 +184,13 @@ impl BodyReader {
     }
 
     /// Writes the records behind the question of `message`; returns how many there are, and their
-    /// octets.
+    /// octets. Proofs are left out where records of our data follow, which go before them.
     fn write(
         &mut self,
         wanted: &Wanted,
         message: &[u8],
         term: Option<Term>,
+        onward: Option<Onward>,
     ) -> Result<([u16; 3], Vec<u8>), Unfit> {
         let name_end = HEADER_BYTES + wanted.name.len();
         let asked = message.get(..name_end + 4).ok_or(Unfit::Malformed)?;
@@ -123,7 +198,8 @@ impl BodyReader {
         let name_end = name_end as u16; // a name has at most 255 octets
         let query = Query { name_end, ..Query::default() };
         let mut reply = Reply::new(&mut self.buffer, &query, BODY_BYTES_MAX, &mut self.places);
-        for record in self.answer.records() {
+        let is_left_out = |section| onward == Some(Onward::Data) && section != Section::Answer;
+        for record in self.answer.records().filter(|record| !is_left_out(record.section)) {
             let ttl = term.map_or(record.ttl, |term| term.clamp(record.section, record.ttl));
             let (owner, fixed) = (Owner::Name(record.owner), (record.rtype, record.class, ttl));
             let written = reply.record(record.section, owner, fixed, record.rdata);

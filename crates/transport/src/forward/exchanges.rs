@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_cache::policy::Limits;
-use zonda_cache::{Flushes, Hit, Kind, Lifetime};
-use zonda_engine::{Deferral, Fetched, GOES_ON, Now, Reason, To, alias_of};
+use zonda_cache::{Flushes, Kind, Lifetime};
+use zonda_engine::{Deferral, Fetched, Now, Reason, To, alias_of};
 use zonda_upstream::Ticket;
 use zonda_upstream::check::{self, Failure, Repeat, Verdict, check};
 use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome, Redirect};
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Rcode};
 
-use super::body::Body;
+use super::body::{Body, Onward};
 use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Waiter};
 use super::group::{Group, Server};
@@ -25,6 +25,7 @@ use super::thread::{Forwarder, Timer};
 use super::wanted::Wanted;
 use super::why::why;
 use crate::deferred::Deferred;
+use crate::replies::{failure, kept};
 use crate::responder::Responder;
 
 /// Fetches at once. Those that nobody waits for any more go on for a while, so that they can be
@@ -81,7 +82,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             return None;
         };
         let mut wanted = Wanted::of(forward, &query.query)?;
-        if is_alias {
+        if let Some(chain) = &query.chain {
+            wanted.name = chain.next.clone();
+        } else if is_alias {
             let snapshot = self.config.snapshot.load();
             let (from, name) = alias_of(&snapshot, &wanted.name, wanted.qtype)?;
             // Not after a reload, perhaps.
@@ -97,15 +100,26 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(known) = self.groups.get(&wanted.group) else { return Some(query) };
         let (cache, hash) = (Arc::clone(&known.group.cache), query.deferral.name_hash);
         let (key, secs) = (wanted.cache_key(hash), now.monotonic_secs());
-        let hit = cache.find(&key, secs, &mut self.body).filter(|hit| !hit.is_stale);
+        let hit = cache.find(&key, secs, &mut self.body);
+        let hit = hit.filter(|hit| !hit.is_stale || !hit.refresh_due); // rfc8767#5
         let Some(hit) = hit else { return Some(query) };
-        self.counters.kept.add(1);
-        self.replies.answer(query, &kept(&hit, &self.body, &wanted.name), now);
-        if hit.refresh_due && cache.claim_refresh(&key, &hit, secs) {
+        let body = std::mem::take(&mut self.body);
+        let fetched = kept(&hit, &body, &wanted.name);
+        let is_of_use = self.leads_on(wanted, hit.flags, &fetched);
+        let left = if is_of_use {
+            self.counters.kept.add(1);
+            self.counters.stale.add(u64::from(hit.is_stale));
+            self.deliver(query, &fetched, now);
+            None
+        } else {
+            Some(query)
+        };
+        self.body = body;
+        if is_of_use && hit.refresh_due && cache.claim_refresh(&key, &hit, secs) {
             self.counters.refreshed.add(1);
             self.begin(wanted.clone(), hash, Vec::new(), now);
         }
-        None
+        left
     }
 
     /// A place for a query; the oldest may have to leave for it.
@@ -404,7 +418,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             is_authentic: body.is_authentic,
             counts: body.counts,
             body: &body.octets,
-            goes_on: body.goes_on,
+            goes_on: body.onward.is_some(),
             reason: if body.is_blocked { Reason::Blocked } else { Reason::Forwarded },
             text: b"",
         };
@@ -490,47 +504,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         for Waiter { ticket, deferred } in waiters {
             self.admission.release(ticket);
             self.places.remove(&ticket);
-            self.replies.answer(deferred, fetched, now);
+            self.deliver(deferred, fetched, now);
         }
-    }
-}
-
-/// What is given again of what was kept.
-fn kept<'b>(hit: &Hit, body: &'b [u8], name: &'b [u8]) -> Fetched<'b> {
-    let reason = match hit.kind {
-        Kind::Failure => Reason::CachedFailure,
-        _ if hit.ede == Some(Ede::BLOCKED) => Reason::Blocked,
-        _ if hit.is_stale => Reason::Stale,
-        _ => Reason::Cached,
-    };
-    let octets = &body[..hit.body_bytes.min(body.len())];
-    let (body, text) =
-        if hit.kind == Kind::Failure { (&[][..], octets) } else { (octets, &[][..]) };
-    let goes_on = hit.flags & GOES_ON != 0;
-    Fetched {
-        name,
-        rcode: Rcode(hit.flags & 0x000f),
-        is_authentic: hit.flags & flag::AD != 0 && !hit.is_stale,
-        counts: hit.counts,
-        body,
-        goes_on,
-        reason,
-        text,
-    }
-}
-
-/// What is given in place of an answer.
-fn failure(reason: Reason, text: &str) -> Fetched<'_> {
-    let (rcode, text) = (Rcode::SERVFAIL, text.as_bytes());
-    Fetched {
-        name: &[],
-        rcode,
-        is_authentic: false,
-        counts: [0; 3],
-        body: &[],
-        goes_on: false,
-        reason,
-        text,
     }
 }
 
@@ -567,8 +542,7 @@ fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, 
 /// The bits with which an answer is kept.
 fn flags(body: &Body) -> u16 {
     let authentic = if body.is_authentic { flag::AD } else { 0 };
-    let goes_on = if body.goes_on { GOES_ON } else { 0 };
-    body.rcode.0 | authentic | goes_on
+    body.rcode.0 | authentic | body.onward.map_or(0, Onward::flag)
 }
 
 /// Keeps that there is no answer, so that upstreams are not asked in vain (rfc9520#3.2). Nothing is

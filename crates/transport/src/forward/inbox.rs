@@ -129,6 +129,11 @@ impl Inbox {
         taken.append(&mut self.take_all().queries);
     }
 
+    /// Whether nothing has come.
+    pub(super) fn is_empty(&self) -> bool {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     /// Takes all that has come.
     pub(super) fn take_all(&self) -> Contents {
         self.wake.rest();
@@ -162,7 +167,8 @@ mod tests {
         let address = ([192, 0, 2, client], 5353).into();
         let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
         let deferral = Deferral { to: To::Forward(0), name_hash, is_alias: false };
-        (Deferred { query: Vec::new(), peer, deferral, way: Way::Tcp(sender) }, receiver)
+        let way = Way::Tcp(sender);
+        (Deferred { query: Vec::new(), peer, deferral, way, chain: None }, receiver)
     }
 
     #[test]

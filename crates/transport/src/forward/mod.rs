@@ -19,7 +19,7 @@
 //! | `fetch`, `wanted`, `group` | what is fetched, for whom, from whom |
 //! | `ports`, `stream` | how upstreams are asked |
 //! | `bootstrap` | where upstreams are that are given by name |
-//! | `body` | what is made of answers |
+//! | `body`, `chain` | what is made of answers |
 //! | `fairness` | who gives way where no place is left |
 //! | `why` | what clients are told when there is none |
 //!
@@ -27,6 +27,7 @@
 
 mod body;
 mod bootstrap;
+mod chain;
 mod counters;
 mod dice;
 mod exchanges;
@@ -43,6 +44,7 @@ mod wanted;
 mod why;
 
 pub use bootstrap::{Bootstrap, follow};
+pub use chain::Chain;
 pub use counters::ForwarderCounters;
 pub use group::{Group, Groups, Report, Server};
 pub use inbox::{Forwarders, Inbox};

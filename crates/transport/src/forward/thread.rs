@@ -23,7 +23,7 @@ use super::dice::Dice;
 use super::exchanges::BODY_BYTES_MAX;
 use super::fetch::{FetchId, Fetches};
 use super::group::{Groups, KnownGroup, Report};
-use super::inbox::{Contents, Inbox};
+use super::inbox::{Contents, Forwarders, Inbox};
 use super::ports::{Ports, Probe};
 use crate::clock::Clock;
 use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
@@ -46,6 +46,8 @@ pub struct ForwarderConfig {
     pub name: String,
     /// Where its work comes from.
     pub inbox: Arc<Inbox>,
+    /// All threads: a chain may lead to what another one fetches.
+    pub forwarders: Forwarders,
     /// The zones of this server, which win over what others say of their names.
     pub snapshot: Arc<ArcSwap<Snapshot>>,
     /// Who can be asked.
@@ -202,7 +204,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             }
             if stop.load(Ordering::Acquire) {
                 let until = *drain_until.get_or_insert_with(|| Instant::now() + DRAIN_MAX);
-                if !self.fetches.have_waiters() || Instant::now() >= until {
+                let is_idle = !self.fetches.have_waiters() && self.config.inbox.is_empty();
+                if is_idle || Instant::now() >= until {
                     self.give_up_all();
                     return Ok(());
                 }

@@ -254,7 +254,7 @@ impl<R: Responder> Connection<R> {
         self.waiting += later.len();
         let deferred = later.into_iter().map(|(query, deferral)| {
             let way = Way::Tcp(sender.clone());
-            Deferred { query, peer: self.peer, deferral, way }
+            Deferred { query, peer: self.peer, deferral, way, chain: None }
         });
         self.server.deferrals.submit(&mut deferred.collect());
     }

@@ -5,7 +5,7 @@
 //! written by the same stages as any.
 
 use crate::context::{Context, Flow, Verdict, reply};
-use crate::deferral::{Deferral, Fetched, GOES_ON, To};
+use crate::deferral::{Deferral, Fetched, GOES_ON, LEADS_OUT, To};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::reason::Reason;
 use crate::stage::{local, zone};
@@ -33,6 +33,7 @@ pub fn answer<'s>(cx: &mut Context<'s>, forward: &'s Forward) -> Flow {
     let now_secs = cx.now.monotonic_secs();
     let kept = forward.cache.find(&key, now_secs, &mut cx.worker.body);
     match kept {
+        Some(hit) if hit.flags & LEADS_OUT != 0 && wants_recursion => return defer(cx, forward),
         // An expired one is given while nobody shall be asked for a newer one yet (rfc8767#5); one
         // that is due to be fetched anew is deferred to whoever does that, and gives it at once.
         Some(hit) if !hit.refresh_due || !hit.is_stale && !wants_recursion => {

@@ -3,13 +3,13 @@
 //! What they say is fetched under the name that the chain leads to, and written behind the chain
 //! when the query is resumed.
 
-use crate::context::{CHAIN_MAX, Context, Verdict};
+use crate::context::{CHAIN_MAX, Context};
 use crate::deferral::Fetched;
 use crate::snapshot::Snapshot;
 use crate::zones::{Source, ZoneMatch};
 use zonda_wire::query::flag;
 use zonda_wire::response::Response;
-use zonda_wire::{Class, Full, Owner, Type, name};
+use zonda_wire::{Full, Owner, Type, name};
 use zonda_zone::{Found, LookupName};
 
 /// Whom to ask for what a name of ours, in wire form, is an alias of: the number of a
@@ -60,10 +60,10 @@ pub(super) fn way_out(
 
 /// Writes what others answered for the name that a chain leads to. Only the thread that fetched it
 /// does this, so that it may allocate.
-pub(super) fn append(cx: &mut Context<'_>, fetched: &Fetched<'_>) -> Result<Verdict, Full> {
+pub(super) fn append(cx: &mut Context<'_>, fetched: &Fetched<'_>) -> Result<(), Full> {
     cx.flags |= flag::RA;
     cx.keep = false;
-    let message = message(fetched, cx.query.qtype);
+    let message = fetched.message(cx.query.qtype);
     let records = Response::parse(&message).ok();
     let records = records.iter().flat_map(Response::records);
     let (mut owner, mut rdata) = (Vec::new(), Vec::new());
@@ -75,13 +75,5 @@ pub(super) fn append(cx: &mut Context<'_>, fetched: &Fetched<'_>) -> Result<Verd
             cx.reply.record(record.section, Owner::Name(&owner), fixed, &rdata)?;
         }
     }
-    Ok(Verdict::Reply(fetched.rcode, fetched.reason))
-}
-
-/// The message that the body is from: its pointers lead into the question that it was fetched for.
-fn message(fetched: &Fetched<'_>, qtype: Type) -> Vec<u8> {
-    let [answer, authority, additional] = fetched.counts;
-    let header = [0, flag::QR, 1, answer, authority, additional].map(u16::to_be_bytes).concat();
-    let question = [qtype.0, Class::IN.0].map(u16::to_be_bytes).concat();
-    [&header, fetched.name, &question, fetched.body].concat()
+    Ok(())
 }

@@ -10,9 +10,8 @@ mod write;
 
 pub use alias::alias_of;
 
-use crate::access::{Access, AccessList};
 use crate::context::{CHAIN_MAX, Context, Flow, Verdict, reply};
-use crate::deferral::{Deferral, To};
+use crate::deferral::{Deferral, Fetched, To};
 use crate::hot::Rotation;
 use crate::reason::Reason;
 use crate::stage::{forward, local};
@@ -119,8 +118,7 @@ fn data_for<'s>(cx: &mut Context<'s>, link: usize) -> Option<(&'s Zone, usize)> 
 
 /// Whether the client may ask for what a zone holds.
 fn is_allowed(cx: &Context<'_>, entry: &ZoneEntry) -> bool {
-    let allows = |list: &AccessList| list.check(cx.peer.address.ip()) == Access::Allow;
-    entry.access.as_deref().is_none_or(allows)
+    entry.allows(cx.peer.address.ip())
 }
 
 /// The way of a query through the zones.
@@ -139,12 +137,22 @@ struct Walk<'s> {
     dnames: [Option<&'s u8>; CHAIN_MAX],
     /// What a reply that is cut off here says: NXDOMAIN stays NXDOMAIN without its SOA record.
     verdict: (Rcode, Reason),
+    /// It is behind what others answered, which is not written again.
+    is_behind_answer: bool,
 }
 
 impl<'s> Walk<'s> {
     fn new(zone: &'s Zone, labels: usize) -> Self {
         let verdict = (Rcode::NOERROR, Reason::Answered);
-        Self { zone, labels, hop: 0, expanded: [None; 4], dnames: [None; CHAIN_MAX], verdict }
+        Self {
+            zone,
+            labels,
+            hop: 0,
+            expanded: [None; 4],
+            dnames: [None; CHAIN_MAX],
+            verdict,
+            is_behind_answer: false,
+        }
     }
 
     /// One that begins behind the last alias of what was written; none if that leads into no zone
@@ -155,7 +163,7 @@ impl<'s> Walk<'s> {
         }
         cx.worker.chain[0].set(&cx.worker.target, cx.snapshot.zones.seed());
         let (zone, labels) = data_for(cx, 0)?;
-        Some(Self { hop: 1, ..Self::new(zone, labels) })
+        Some(Self { hop: 1, is_behind_answer: true, ..Self::new(zone, labels) })
     }
 
     fn run(&mut self, cx: &mut Context<'s>) -> Result<Verdict, Full> {
@@ -166,15 +174,39 @@ impl<'s> Walk<'s> {
                 Step::Next => {}
             }
             if self.hop == CHAIN_MAX || self.is_loop(cx) || !self.enter_zone(cx) {
-                let verdict = match cx.fetched {
-                    Some(fetched) if fetched.is_for(self.name(cx).as_wire()) => {
-                        alias::append(cx, fetched)?
-                    }
-                    _ => Verdict::Reply(Rcode::NOERROR, Reason::Answered),
+                let Some(fetched) = self.fetched_here(cx) else {
+                    let verdict = Verdict::Reply(Rcode::NOERROR, Reason::Answered);
+                    return self.finish_answer(cx).map(|()| verdict);
                 };
-                return self.finish_answer(cx).map(|()| verdict);
+                alias::append(cx, fetched)?;
+                self.is_behind_answer = true;
+                if !fetched.goes_on || !self.enter_behind_answer(cx) {
+                    let verdict = Verdict::Reply(fetched.rcode, fetched.reason);
+                    return self.finish_answer(cx).map(|()| verdict);
+                }
             }
         }
+    }
+
+    /// What was fetched for the present name, unless it was written before.
+    fn fetched_here(&self, cx: &Context<'s>) -> Option<&'s Fetched<'s>> {
+        let fetched = cx.fetched.filter(|_| !self.is_behind_answer)?;
+        fetched.is_for(self.name(cx).as_wire()).then_some(fetched)
+    }
+
+    /// Makes the target of the last alias that others answered with the present name; whether it
+    /// is in zone data that the client may see.
+    fn enter_behind_answer(&mut self, cx: &mut Context<'s>) -> bool {
+        if self.hop == CHAIN_MAX || !cx.reply.last_alias(&mut cx.worker.target) {
+            return false;
+        }
+        cx.worker.chain[self.hop].set(&cx.worker.target, cx.snapshot.zones.seed());
+        self.hop += 1;
+        let Some((zone, labels)) = data_for(cx, self.hop - 1).filter(|_| !self.is_loop(cx)) else {
+            return false;
+        };
+        (self.zone, self.labels) = (zone, labels);
+        true
     }
 
     /// Whether something must be fetched before the answer is written, because aliases lead from

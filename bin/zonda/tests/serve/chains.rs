@@ -1,0 +1,190 @@
+//! Chains of aliases that lead from a zone that others answer for into another one: each server is
+//! believed in what it says of its own zone only.
+
+use super::hostile::recursive;
+use super::server::Server;
+use std::time::{Duration, Instant};
+use zonda_testkit::message::name_text;
+use zonda_testkit::upstream::{Record, Reply, always, say, tell, when};
+use zonda_testkit::{Message, Question, Upstream, ask};
+
+/// Forwards `.` to one server and `corp.example.net` to another, with these further keys of the
+/// latter.
+fn start(all: &Upstream, corp: &Upstream, keys: &str) -> Server {
+    start_with(all, corp, "", keys)
+}
+
+/// The same with keys of the former.
+fn start_with(all: &Upstream, corp: &Upstream, keys_of_all: &str, keys: &str) -> Server {
+    let config = format!(
+        "[[zone]]\nname = \".\"\nforward.to = \"{}\"\n{keys_of_all}\n\
+         [[zone]]\nname = \"corp.example.net\"\n{keys}\nforward.to = \"{}\"\n\
+         forward.timeout = \"500 ms\"\n",
+        all.address, corp.address
+    );
+    Server::start(&[("zone.example", OWN)], &config)
+}
+
+/// A zone of our own with aliases of names that others answer for.
+const OWN: &str = "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n\
+                   out CNAME www.example.com.\nback CNAME home.example.com.\n\
+                   circle CNAME ring.example.com.\n";
+
+/// Says that names are aliases of `host.corp.example.net`, or what a longer name says, and lies
+/// about what is there.
+fn aliases() -> Upstream {
+    let target = |name: &str| match name.split('.').next().unwrap() {
+        "missing" => "missing.corp.example.net".to_owned(),
+        "home" => "ns.zone.example".to_owned(),
+        "ring" => "circle.zone.example".to_owned(),
+        "loop" => "loop.corp.example.net".to_owned(),
+        first if first.starts_with("leg") => format!("{first}.corp.example.net"),
+        _ => "host.corp.example.net".to_owned(),
+    };
+    Upstream::start([always().then([tell(move |asked| {
+        let target = target(&asked.name);
+        let lie = Record::address(66).of(&target);
+        Reply::empty().answer(Record::alias(&target)).answer(lie)
+    })])])
+}
+
+/// Knows the names of `corp.example.net`.
+fn corp() -> Upstream {
+    let leads_back = |asked: &zonda_testkit::upstream::Asked| {
+        let first = asked.name.split('.').next().unwrap().to_owned();
+        let target = match first.strip_prefix("leg") {
+            Some(number) => format!("leg{}.example.com", number.parse::<u32>().unwrap() + 1),
+            None => format!("{first}.example.com"),
+        };
+        Reply::empty().answer(Record::alias(&target))
+    };
+    Upstream::start([
+        when(|asked| asked.name.starts_with("missing."))
+            .then([say(Reply::rcode(3).authority(Record::soa("corp.example.net", 60)))]),
+        when(|asked| asked.name.starts_with("leg") || asked.name.starts_with("loop"))
+            .then([tell(leads_back)]),
+        always().then([say(Reply::address(8))]),
+    ])
+}
+
+/// The reply to a client that wants recursion.
+fn reply(server: &Server, name: &str) -> Message {
+    ask(server.zonda.address, &recursive(name, "A")).unwrap()
+}
+
+/// The data of the answer.
+fn data(message: &Message) -> Vec<&str> {
+    message.answer.iter().map(|record| &*record.data.text).collect()
+}
+
+#[test]
+fn what_lies_in_another_forwarded_zone_is_asked_of_its_own_servers() {
+    let (all, corp) = (aliases(), corp());
+    let server = start(&all, &corp, "");
+    for reason in ["just fetched", "kept"] {
+        let reply = reply(&server, "WWW.example.com");
+        assert_eq!(data(&reply), ["host.corp.example.net.", "192.0.2.8"], "{reason}");
+        let owners: Vec<_> = reply.answer.iter().map(|record| name_text(&record.owner)).collect();
+        assert_eq!(owners, ["www.example.com.", "host.corp.example.net."], "{reason}");
+        assert_eq!(reply.flags & 0x04a0, 0x0080, "RA, neither AA nor AD");
+    }
+    assert_eq!((all.asked(), corp.asked()), (1, 1));
+    let other = reply(&server, "other.example.com");
+    assert_eq!(data(&other), ["host.corp.example.net.", "192.0.2.8"]);
+    assert_eq!((all.asked(), corp.asked()), (2, 1), "the target is kept for itself");
+    let direct = reply(&server, "host.corp.example.net");
+    assert_eq!((data(&direct), corp.asked()), (vec!["192.0.2.8"], 1));
+    let alone = ask(server.zonda.address, &Question::new("www.example.com", "A")).unwrap();
+    assert_eq!(data(&alone), ["host.corp.example.net."], "nobody is asked without RD");
+}
+
+#[test]
+fn the_last_name_of_a_chain_over_zones_decides_the_response_code() {
+    let (all, corp) = (aliases(), corp());
+    let server = start(&all, &corp, "");
+    for reason in ["just fetched", "kept"] {
+        let missing = reply(&server, "missing.example.com");
+        let counts = (missing.answer.len(), missing.authority.len());
+        assert_eq!((missing.rcode_text(), counts), ("NXDOMAIN".to_owned(), (1, 1)), "{reason}");
+    }
+    assert_eq!((all.asked(), corp.asked()), (1, 1));
+    corp.now_does([]);
+    let start = Instant::now();
+    let failed = reply(&server, "www.example.com");
+    assert_eq!((failed.rcode_text(), failed.answer.len()), ("SERVFAIL".to_owned(), 0));
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_circle_over_zones_and_a_chain_without_end_are_failures() {
+    let (all, corp) = (aliases(), corp());
+    let server = start(&all, &corp, "");
+    for (name, asked) in [("loop.example.com", 2), ("leg0.example.com", 8)] {
+        let before = all.asked() + corp.asked();
+        let failed = reply(&server, name);
+        assert_eq!((failed.rcode_text(), failed.answer.len()), ("SERVFAIL".to_owned(), 0));
+        let options = &failed.edns.as_ref().unwrap().options;
+        let is_invalid_data = |(code, data): &(u16, Vec<u8>)| *code == 15 && data[..2] == [0, 24];
+        assert!(options.iter().any(is_invalid_data), "{name}: {options:?}");
+        assert_eq!(all.asked() + corp.asked() - before, asked, "{name}");
+    }
+}
+
+#[test]
+fn a_client_that_may_not_ask_for_the_other_zone_gets_the_alias_alone() {
+    let (all, corp) = (aliases(), corp());
+    let server = start(&all, &corp, "access = [\"refuse any\"]");
+    for _ in 0..2 {
+        let alone = reply(&server, "www.example.com");
+        assert_eq!(alone.rcode_text(), "NOERROR");
+        assert_eq!(data(&alone), ["host.corp.example.net."]);
+    }
+    assert_eq!(corp.asked(), 0);
+}
+
+#[test]
+fn a_chain_goes_on_from_our_data_over_the_zones_of_others_and_back() {
+    let (all, corp) = (aliases(), corp());
+    let server = start(&all, &corp, "");
+    for reason in ["just fetched", "kept"] {
+        let out = reply(&server, "out.zone.example");
+        let chain = ["www.example.com.", "host.corp.example.net.", "192.0.2.8"];
+        assert_eq!(data(&out), chain, "{reason}");
+        let back = reply(&server, "back.zone.example");
+        let chain = ["home.example.com.", "ns.zone.example.", "192.0.2.1"];
+        assert_eq!(data(&back), chain, "{reason}");
+        let circle = reply(&server, "circle.zone.example");
+        let chain = ["ring.example.com.", "circle.zone.example."];
+        assert_eq!((circle.rcode_text(), data(&circle)), ("NOERROR".to_owned(), chain.to_vec()));
+        let ring = reply(&server, "ring.example.com");
+        let chain = ["circle.zone.example.", "ring.example.com."];
+        assert_eq!((ring.rcode_text(), data(&ring)), ("NOERROR".to_owned(), chain.to_vec()));
+    }
+}
+
+#[test]
+fn an_answer_that_led_into_a_zone_that_is_gone_is_fetched_anew() {
+    let (all, corp) = (aliases(), corp());
+    let server = start(&all, &corp, "");
+    assert_eq!(data(&reply(&server, "www.example.com")).last(), Some(&"192.0.2.8"));
+    server.configure(&format!("[[zone]]\nname = \".\"\nforward.to = \"{}\"\n", all.address));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    let chain = ["host.corp.example.net.", "192.0.2.66"];
+    assert_eq!(data(&reply(&server, "www.example.com")), chain);
+}
+
+#[test]
+fn a_public_name_leads_to_no_private_address_in_another_zone() {
+    let private = Reply::empty().answer(Record::new("A", [192, 168, 1, 5]));
+    let (all, corp) = (aliases(), Upstream::start([always().then([say(private)])]));
+    let keys = "forward.rebinding-protection = true\nforward.private-names = [\"own.example.com\"]";
+    let server = start_with(&all, &corp, keys, "");
+    for _ in 0..2 {
+        let blocked = reply(&server, "www.example.com");
+        assert_eq!((blocked.rcode_text(), blocked.answer.len()), ("NOERROR".to_owned(), 0));
+        let options = &blocked.edns.as_ref().unwrap().options;
+        assert!(options.iter().any(|(code, data)| *code == 15 && data[..2] == [0, 15]));
+    }
+    assert_eq!(data(&reply(&server, "own.example.com")).last(), Some(&"192.168.1.5"));
+    assert_eq!(data(&reply(&server, "host.corp.example.net")), ["192.168.1.5"]);
+}
