@@ -102,6 +102,9 @@ pub enum Unkept {
     Truncated,
     /// The question was for a type that nothing is stored under, such as ANY.
     Meta,
+    /// It was for signatures alone, which are no set: servers give some of them, each has a TTL of
+    /// its own, and nothing tells whether they are all (rfc4035#2.2).
+    Signatures,
     /// It may be used once only.
     ZeroTtl,
     /// It denies something, but no SOA record tells for how long (rfc2308#5).
@@ -125,6 +128,9 @@ impl Policy {
         }
         if facts.qtype.is_meta() {
             return Err(Unkept::Meta);
+        }
+        if facts.qtype == Type::RRSIG {
+            return Err(Unkept::Signatures);
         }
         let limits = match facts.kind {
             Kind::Positive => self.positive,
@@ -235,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_meta_and_failed_answers_are_not_kept() {
+    fn truncated_and_meta_answers_signatures_and_failures_are_not_kept() {
         let records = [record(Section::Answer, Type::A, OWNER, 60)];
         let ask = |flags, qtype, kind| {
             let facts = Facts { flags, qtype, kind, last_name: OWNER };
@@ -243,6 +249,9 @@ mod tests {
         };
         assert_eq!(ask(flag::TC, Type::A, Kind::Positive), Err(Unkept::Truncated));
         assert_eq!(ask(0, Type::ANY, Kind::Positive), Err(Unkept::Meta));
+        for kind in [Kind::Positive, Kind::NoData] {
+            assert_eq!(ask(0, Type::RRSIG, kind), Err(Unkept::Signatures));
+        }
         assert_eq!(ask(0, Type::A, Kind::Failure), Err(Unkept::Failure));
         assert_eq!(ask(flag::AA, Type::A, Kind::Positive), Ok(60));
     }

@@ -396,6 +396,20 @@ fn meta_types_are_asked_for_each_time() {
 }
 
 #[test]
+fn signatures_alone_are_asked_for_each_time() {
+    let upstream = Upstream::start(|query| {
+        let head = b"\xc0\x0c\0\x2e\0\x01\0\0\x0e\x10\0\x14";
+        let data = b"\0\x01\x08\x03\0\0\x0e\x10\x70\0\0\0\x60\0\0\0\0\x07\0!";
+        answer(query, 0x8180, &[&[&head[..], data].concat()])
+    });
+    let server = Server::start(&[], &upstream.keys(""));
+    for asked in 1..=2 {
+        let reply = server.ask(&recursive("www.example.net", "RRSIG"));
+        assert_eq!((reply.answer.len(), upstream.asked()), (1, asked));
+    }
+}
+
+#[test]
 fn a_truncated_answer_is_not_kept() {
     // Nobody listens over TCP, so that there is no whole answer.
     let upstream = Upstream::start(|query| answer(query, 0x8380, &[A]));
