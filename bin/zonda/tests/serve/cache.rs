@@ -88,7 +88,7 @@ impl Server {
     }
 
     /// Ends the server and starts another with the same configuration.
-    fn restart(&mut self) {
+    pub fn restart(&mut self) {
         self.zonda.process.signal("TERM");
         self.wait_for_end();
         self.start_again(&[]);

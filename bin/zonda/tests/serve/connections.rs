@@ -172,8 +172,8 @@ fn connections_that_the_server_closes_between_queries_lose_none() {
     assert!(dials("resumed") >= 1.0 && dials("failed") == 0.0, "{}", server.get("/v1/upstreams").1);
 }
 
-#[test]
-fn that_an_answer_was_validated_is_believed_of_trusted_servers_over_tls_only() {
+/// Unbound that validates `example.com`, which it knows from the files in the folder.
+fn validating() -> (Folder, Unbound) {
     let text = "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\nwww A 192.0.2.8\n";
     let zone = Zone { name: "example.com.".into(), text: text.into(), names: Vec::new() };
     let signed = sign(&zone, Denial::Nsec).text;
@@ -185,11 +185,27 @@ fn that_an_answer_was_validated_is_believed_of_trusted_servers_over_tls_only() {
          auth-zone:\n name: example.com\n zonefile: {zone:?}\n for-downstream: no"
     );
     let unbound = Unbound::start(&SOUND, &validating);
-    let tls = format!(
-        "to = \"tls://127.0.0.1:{}#dns.example.net\"\nca-file = {}\n",
-        unbound.tls_port,
-        unbound.file("ca.pem")
-    );
+    (folder, unbound)
+}
+
+/// The keys that have it asked over TLS.
+fn over_tls(unbound: &Unbound) -> String {
+    let (port, ca) = (unbound.tls_port, unbound.file("ca.pem"));
+    format!("to = \"tls://127.0.0.1:{port}#dns.example.net\"\nca-file = {ca}\n")
+}
+
+/// Whether a server says that the address of `www.example.com` was validated.
+fn says_validated(server: &Server) -> bool {
+    let question = Question::new("www.example.com", "A").recursive().dnssec();
+    let reply = ask(server.zonda.address, &question).unwrap();
+    assert_eq!(reply.rcode_text(), "NOERROR");
+    reply.flags & 0x0020 != 0
+}
+
+#[test]
+fn that_an_answer_was_validated_is_believed_of_trusted_servers_over_tls_only() {
+    let (_folder, unbound) = validating();
+    let tls = over_tls(&unbound);
     let tcp = format!("to = [\"tcp://{}\", \"tls://192.0.2.1\"]\n", unbound.address);
     let in_order = "policy = \"in-order\"\n";
     for (keys, told) in [
@@ -199,13 +215,38 @@ fn that_an_answer_was_validated_is_believed_of_trusted_servers_over_tls_only() {
     ] {
         let server = forwarder(&keys);
         for _ in 0..2 {
-            let question = Question::new("www.example.com", "A").recursive().dnssec();
-            let reply = ask(server.zonda.address, &question).unwrap();
-            assert_eq!(reply.rcode_text(), "NOERROR", "{keys}");
-            assert_eq!(reply.flags & 0x0020 != 0, told, "{keys}");
+            assert_eq!(says_validated(&server), told, "{keys}");
         }
         let question = Question::new("www.example.com", "A").recursive().edns(1232);
         assert_eq!(ask(server.zonda.address, &question).unwrap().flags & 0x0020, 0);
+    }
+}
+
+#[test]
+fn that_an_answer_was_validated_is_forgotten_with_the_trust_in_who_said_so() {
+    let (folder, unbound) = validating();
+    let file = folder.path().join("cache");
+    let keys = |trust_ad: bool| {
+        let tls = over_tls(&unbound);
+        format!(
+            "[cache]\npersist = {file:?}\npersist-interval = \"1s\"\n[[zone]]\nname = \".\"\n\
+             [zone.forward]\n{tls}trust-ad = {trust_ad}\n"
+        )
+    };
+    let mut server = Server::start(&[], &keys(true));
+    let fetched = |server: &Server| server.metric("zonda_forward_queries_total{led_to=\"fetch\"}");
+    assert!(says_validated(&server));
+    server.restart();
+    assert!(says_validated(&server));
+    assert_eq!(fetched(&server), 0.0, "it was kept in the file");
+    server.configure(&keys(false));
+    server.restart();
+    assert!(!says_validated(&server), "what is in the file is not believed");
+    assert_eq!(fetched(&server), 1.0);
+    for trust_ad in [true, false] {
+        server.configure(&keys(trust_ad));
+        assert_eq!(server.post("/v1/reload").0, 200);
+        assert_eq!(says_validated(&server), trust_ad, "what is in memory is not believed either");
     }
 }
 
