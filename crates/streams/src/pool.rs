@@ -151,6 +151,21 @@ impl Connections {
         self.addresses.store(Arc::new(addresses));
     }
 
+    /// An address was silent, or cannot be reached: the next one is asked first, if this one still
+    /// was.
+    pub fn pass_over(&self, address: SocketAddr) {
+        let is_first = |known: &[SocketAddr]| known.len() > 1 && known.first() == Some(&address);
+        if is_first(&self.addresses.load()) {
+            self.addresses.rcu(|known| {
+                let mut known = Vec::clone(known);
+                if is_first(&known) {
+                    known.rotate_left(1);
+                }
+                known
+            });
+        }
+    }
+
     /// Asks and returns the answer; see [`Session::ask`].
     ///
     /// # Errors

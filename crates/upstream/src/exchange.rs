@@ -309,6 +309,21 @@ impl Exchange {
         self.ends_at.is_some()
     }
 
+    /// Whether an attempt repeats a query to the same upstream that was lost, as far as is known,
+    /// or could not be delivered.
+    #[must_use]
+    pub fn repeats_lost(&self, attempt: u8) -> bool {
+        let (before, now) =
+            self.attempts[..usize::from(self.count)].split_at(usize::from(attempt.min(self.count)));
+        let is_lost = |earlier: &Attempt| {
+            matches!(earlier.outcome, None | Some(Outcome::Unreachable)) && earlier.tells_health()
+        };
+        now.first().is_some_and(|now| {
+            let mut same = before.iter().filter(|earlier| earlier.upstream == now.upstream);
+            now.kind == Kind::Repeat && same.next_back().is_some_and(is_lost)
+        })
+    }
+
     /// What became of the last query to an upstream; `None` if it was not asked.
     #[must_use]
     pub fn last(&self, upstream: usize) -> Option<Last> {

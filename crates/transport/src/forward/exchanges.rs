@@ -18,7 +18,7 @@ use zonda_wire::{Ede, Rcode};
 
 use super::body::{Body, Onward};
 use super::fairness::{client, gives_way};
-use super::fetch::{FetchId, Waiter};
+use super::fetch::{FetchId, Sent, Waiter};
 use super::group::{Group, Server};
 use super::ports::{Attempt, Cause, Waiting};
 use super::thread::{Forwarder, Timer};
@@ -280,12 +280,22 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             self.send_over_stream(server, Waiting { cause, form, query }, limit);
             return true;
         }
+        if let Some(silent) = fetch.lost_at(attempt.index, attempt.upstream) {
+            server.connections.pass_over(silent);
+        }
         let Some(address) = server.address() else { return false };
         let chosen = self.ports.choose(address, &self.poller, &mut self.dice);
-        let Ok((port, id)) = chosen else { return false };
+        let Ok((port, id)) = chosen else {
+            server.connections.pass_over(address);
+            return false;
+        };
         fetch.wanted.question().write(id, form, &case, &cookies, &mut query);
-        fetch.ways.push((port, id));
-        self.ports.send(port, id, Waiting { cause, form, query })
+        fetch.sent.push(Sent { port, id, upstream: attempt.upstream, address });
+        let is_sent = self.ports.send(port, id, Waiting { cause, form, query });
+        if !is_sent {
+            server.connections.pass_over(address);
+        }
+        is_sent
     }
 
     /// Reads what a port has received, but not all at once if it is more than any upstream sends
@@ -297,6 +307,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             has_more = match self.ports.receive(number) {
                 Ok(has_more) => has_more,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    self.pass_over(number);
                     self.undeliverable(number, now);
                     true
                 }
@@ -306,6 +317,16 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             for message in messages {
                 self.read(number, message, now);
             }
+        }
+    }
+
+    /// Nobody listens where a port sends to, or nothing came from there: whoever has other
+    /// addresses is asked at the next.
+    pub(super) fn pass_over(&self, number: usize) {
+        let Some(address) = self.ports.upstream(number) else { return };
+        let servers = self.groups.values().flat_map(|known| &known.group.servers);
+        for server in servers.filter(|server| server.over_udp) {
+            server.connections.pass_over(address);
         }
     }
 
@@ -484,8 +505,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if let Some(known) = self.groups.get_mut(&fetch.wanted.group) {
             fetch.exchange.abandon(&mut known.pool);
         }
-        for &(port, query_id) in &fetch.ways {
-            self.ports.forget_fetch(port, query_id, id);
+        for sent in &fetch.sent {
+            self.ports.forget_fetch(sent.port, sent.id, id);
         }
     }
 

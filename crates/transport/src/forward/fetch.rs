@@ -1,6 +1,7 @@
 //! What is being fetched, and for whom.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 
 use zonda_cache::Flushes;
 use zonda_upstream::exchange::Reason;
@@ -29,8 +30,31 @@ pub struct Fetch {
     pub is_stale: bool,
     /// Why those who waited were told that there is no answer, and in which words.
     pub failed: Option<(Reason, String)>,
-    /// Where answers may still come from: a port and an id on it.
-    pub ways: Vec<(usize, u16)>,
+    /// Where answers may still come from.
+    pub sent: Vec<Sent>,
+}
+
+/// A query over UDP.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// The port that it left from.
+    pub port: usize,
+    /// Its id.
+    pub id: u16,
+    /// Whom it was sent to, by the place in the group.
+    pub upstream: u8,
+    /// And where that was.
+    pub address: SocketAddr,
+}
+
+impl Fetch {
+    /// Where a query was lost that an attempt repeats: no other address of the upstream was asked
+    /// since.
+    pub fn lost_at(&self, attempt: u8, upstream: u8) -> Option<SocketAddr> {
+        let mut sent = self.sent.iter().rev();
+        let last = sent.find(|sent| sent.upstream == upstream)?;
+        self.exchange.repeats_lost(attempt).then_some(last.address)
+    }
 }
 
 /// A query that waits.
@@ -112,7 +136,7 @@ impl Fetches {
             wake_at: u64::MAX,
             is_stale: false,
             failed: None,
-            ways: Vec::new(),
+            sent: Vec::new(),
         });
         FetchId { place, number }
     }

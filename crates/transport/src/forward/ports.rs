@@ -71,6 +71,8 @@ pub struct Probe {
 struct Port {
     /// The socket.
     socket: ClientSocket,
+    /// Where it leads.
+    upstream: SocketAddr,
     /// What was asked over it and not answered, by id.
     waiting: HashMap<u16, Waiting>,
 }
@@ -130,7 +132,7 @@ impl Ports {
                 let vacant = self.ports.iter().position(Option::is_none);
                 let number = vacant.unwrap_or(self.ports.len());
                 poller.add(&socket, number)?;
-                let port = Some(Port { socket, waiting: HashMap::new() });
+                let port = Some(Port { socket, upstream, waiting: HashMap::new() });
                 match vacant {
                     Some(number) => self.ports[number] = port,
                     None => self.ports.push(port),
@@ -148,6 +150,11 @@ impl Ports {
             id = dice.roll() as u16;
         }
         Ok((number, id))
+    }
+
+    /// Where a port leads.
+    pub fn upstream(&self, number: usize) -> Option<SocketAddr> {
+        Some(self.ports.get(number)?.as_ref()?.upstream)
     }
 
     /// The ports to an upstream.

@@ -87,12 +87,17 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
         let Some(address) = server.address() else { return false };
         let chosen = self.ports.choose(address, &self.poller, &mut self.dice);
-        let Ok((port, id)) = chosen else { return false };
+        let Ok((port, id)) = chosen else {
+            server.connections.pass_over(address);
+            return false;
+        };
         question.write(id, form, &case, &member.cookies, &mut query);
         let sent = self.ports.send(port, id, Waiting { cause, form, query });
         if sent {
             let overdue_at = probe.sent_at + PROBE_NANOS;
             self.set_timer(overdue_at, Timer::ProbeOverdue(port, id, probe));
+        } else {
+            self.pass_over(port);
         }
         sent
     }
@@ -126,6 +131,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             self.ports.forget(port, id);
         }
         if waits == Some(Cause::Probe(probe)) {
+            self.pass_over(port);
             self.probe_ended(probe, None, now);
         }
     }
