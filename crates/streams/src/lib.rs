@@ -9,6 +9,7 @@
 //! | `stream` | TCP and TLS: many queries at a time over one stream |
 //! | `https` | HTTPS: many queries at a time over one HTTP/2 connection |
 //! | `quic` | QUIC: a stream for each query |
+//! | `doq` | what such a stream carries |
 //! | `usage` | how a connection is used, and whether it seems to be dead |
 //! | `verdict` | what was last found of a server's certificate |
 //! | `fault` | why a query over a connection has no answer |
@@ -18,6 +19,7 @@
 //!
 //! Deliberately absent: whether an answer is believed, whom to ask instead, and when to ask again.
 
+pub mod doq;
 mod fault;
 mod https;
 mod pool;

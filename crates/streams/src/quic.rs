@@ -14,18 +14,17 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::doq::{self, RULES};
+use crate::fault::Fault;
+use crate::session::MESSAGE_BYTES_MAX;
+use crate::tls::Tls;
+use crate::usage::Usage;
 use quinn::crypto::rustls::QuicClientConfig;
 use quinn::{
     ClientConfig, Connection, ConnectionError, Endpoint, ReadError, ReadToEndError, RecvStream,
     TransportConfig, TransportErrorCode, VarInt, WriteError,
 };
 use rustls::AlertDescription;
-use zonda_wire::query::HEADER_BYTES;
-
-use crate::fault::Fault;
-use crate::session::{MESSAGE_BYTES_MAX, replace_id};
-use crate::tls::Tls;
-use crate::usage::Usage;
 
 /// What TLS calls DNS over QUIC (rfc9250#4.1.1).
 const ALPN: &[u8] = b"doq";
@@ -39,8 +38,6 @@ const STREAM_BYTES_MAX: usize = 2 + MESSAGE_BYTES_MAX;
 const PROTOCOL_ERROR: VarInt = VarInt::from_u32(2);
 /// A query is not waited for any more: DOQ_REQUEST_CANCELLED.
 const REQUEST_CANCELLED: VarInt = VarInt::from_u32(3);
-/// What is wrong with a server that says so little, so much, or something else.
-const RULES: Fault = Fault::Rules("DNS over QUIC");
 
 /// A QUIC connection.
 #[derive(Debug)]
@@ -81,11 +78,9 @@ impl QuicSession {
     /// See [`Session::ask`](crate::Session::ask).
     pub async fn ask(&self, query: &[u8]) -> Result<Vec<u8>, Fault> {
         let asked = self.usage.ask()?;
-        let len = u16::try_from(query.len()).map_err(|_| Fault::Malformed)?;
-        let mut query = query.to_vec();
-        let id = replace_id(&mut query, [0; 2])?;
-        let answer = self.exchange(&[&len.to_be_bytes(), &query[..]].concat()).await;
-        let answer = answer.and_then(|octets| read_answer(octets, id));
+        let (query, id) = doq::frame(query)?;
+        let answer = self.exchange(&query).await;
+        let answer = answer.and_then(|octets| doq::unframe(&octets, id));
         match answer {
             Err(Fault::Rules(_)) => self.connection.close(PROTOCOL_ERROR, b""),
             Err(Fault::Closed) => {}
@@ -135,18 +130,6 @@ fn client_config(tls: &Tls) -> ClientConfig {
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(transport));
     config
-}
-
-/// The message of a whole stream, under another id than 0.
-fn read_answer(octets: Vec<u8>, id: [u8; 2]) -> Result<Vec<u8>, Fault> {
-    let (len, message) = octets.split_first_chunk::<2>().ok_or(RULES)?;
-    let mut message = message.to_vec();
-    let is_whole =
-        message.len() >= HEADER_BYTES && message.len() == usize::from(u16::from_be_bytes(*len));
-    match replace_id(&mut message, id) {
-        Ok([0, 0]) if is_whole => Ok(message),
-        _ => Err(RULES),
-    }
 }
 
 /// A stream that is stopped, when its answer is not waited for any more (rfc9250#4.3.1).
