@@ -64,6 +64,14 @@ const TYPE_PLACES: [u8; 258] = {
     places
 };
 
+/// The place of a type among [`TYPES`]; their number for all others.
+#[inline]
+#[must_use]
+pub fn type_place(rtype: Type) -> usize {
+    let place = TYPE_PLACES.get(usize::from(rtype.0)).copied();
+    usize::from(place.unwrap_or(TYPES.len() as u8))
+}
+
 /// Response codes that are counted by themselves: 0 to 10, BADVERS, BADCOOKIE.
 pub const RCODES: [Rcode; 13] = [
     Rcode::NOERROR,
@@ -170,8 +178,7 @@ impl Counters {
     /// Counts a reply.
     #[inline]
     pub(crate) fn reply(&self, transport: Transport, qtype: Type, rcode: Rcode) {
-        let place = TYPE_PLACES.get(usize::from(qtype.0)).copied();
-        let place = usize::from(place.unwrap_or(TYPES.len() as u8));
+        let place = type_place(qtype);
         let rcode = match rcode.0 {
             plain @ 0..=10 => usize::from(plain),
             16 => 11,

@@ -13,6 +13,11 @@ impl SharedCounter {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// Makes it another one.
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
     /// Raises the number.
     pub(crate) fn add(&self, by: u64) {
         self.0.fetch_add(by, Ordering::Relaxed);

@@ -5,9 +5,9 @@ use super::named::{get, start_imported, start_named};
 use serde_json::Value;
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
-use std::time::Duration;
-use zonda_testkit::process::free_port;
-use zonda_testkit::{Peer, PeerKind, Question, ask};
+use std::time::{Duration, Instant};
+use zonda_testkit::process::{Folder, free_port};
+use zonda_testkit::{Peer, PeerKind, Question, Upstream, ask};
 
 /// What both count alike, of what the questions below lead to.
 const SAME: &[&str] = &[
@@ -32,6 +32,8 @@ const SAME: &[&str] = &[
     "/nsstats/QryUDP",
     "/nsstats/QryAuthAns",
     "/nsstats/QryNoauthAns",
+    "/views/_default/resolver/qtypes/A",
+    "/views/_default/resolver/qtypes/MX",
     "/views/_default/resolver/stats/Queryv4",
     "/views/_default/resolver/stats/Responsev4",
     "/views/_default/resolver/stats/NXDOMAIN",
@@ -152,4 +154,31 @@ fn real_peers_count_the_same_under_the_same_names() {
         assert!(wrong.is_empty(), "{path}: {wrong:?}");
     }
     assert_eq!(get(ours, "/json/v1/nothing").0, get(theirs, "/json/v1/nothing").0);
+}
+
+#[test]
+fn queries_that_wait_are_counted_as_those_of_recursive_clients() {
+    let silent = Upstream::start([]);
+    let statistics = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let folder = Folder::new("waiting");
+    let text = format!(
+        "options {{ forward only; forwarders {{ 127.0.0.1 port {}; }}; }};\n\
+         zone \"localhost\" {{ type primary; file \"/etc/bind/db.local\"; }};\n\
+         statistics-channels {{ inet 127.0.0.1 port {} allow {{ 127.0.0.1; }}; }};\n",
+        silent.address.port(),
+        statistics.port()
+    );
+    let conf = folder.write("named.conf", text);
+    let zonda = start_imported(&conf, &["localhost"], &statistics.to_string());
+    let waiting = || page(statistics, "/json/v1/server").pointer("/nsstats/RecursClients").cloned();
+    assert_eq!(waiting(), None);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for number in 0..3 {
+        let question = Question::new(&format!("name{number}.example.net"), "A").recursive();
+        socket.send_to(&question.to_bytes(number), zonda.address).unwrap();
+    }
+    let limit = Instant::now() + Duration::from_secs(2); // they are told of a failure after 5
+    while waiting() != Some(3.into()) {
+        assert!(Instant::now() < limit, "{:?}", waiting());
+    }
 }

@@ -120,6 +120,14 @@ fn counted<N: Into<String>>(counters: impl IntoIterator<Item = (N, u64)>) -> Val
     Value::Object(counters.map(|(name, count)| (name.into(), count.into())).collect())
 }
 
+/// Counters by type, of which one has the place.
+fn by_type(count: impl Fn(usize) -> u64) -> Value {
+    counted((0..=TYPES.len()).map(|place| {
+        let name = TYPES.get(place).map_or("Others".to_owned(), ToString::to_string);
+        (name, count(place))
+    }))
+}
+
 /// What the server has done for clients, and with other servers.
 fn server(control: &Control) -> Value {
     let figures = Figures { engines: &control.counters, forwarders: &control.forwarders };
@@ -130,6 +138,7 @@ fn server(control: &Control) -> Value {
         "nsstats": figures.server(),
         "views": { "_default": { "resolver": {
             "stats": resolver(&survey(control), &figures),
+            "qtypes": figures.sent_types(),
             "cachestats": cache(control, &figures),
         }}},
     })
@@ -251,10 +260,12 @@ impl Figures<'_> {
 
     /// Questions by type.
     fn types(&self) -> Value {
-        counted((0..=TYPES.len()).map(|place| {
-            let name = TYPES.get(place).map_or("Others".to_owned(), ToString::to_string);
-            (name, self.questions(|_, qtype| qtype == place))
-        }))
+        by_type(|place| self.questions(|_, qtype| qtype == place))
+    }
+
+    /// Queries to other servers by type.
+    fn sent_types(&self) -> Value {
+        by_type(|place| self.forwarders.iter().map(|it| it.sent_types[place].get()).sum())
     }
 
     /// What the server has done for clients.
@@ -288,6 +299,7 @@ impl Figures<'_> {
                 "QryRecursion",
                 self.forwarders(|it| &it.fetched) + self.forwarders(|it| &it.coalesced),
             ),
+            ("RecursClients", self.forwarders(|it| &it.waiting)),
             ("QryUsedStale", self.reason(Stale)),
             ("RecLimitDropped", self.forwarders.iter().map(|it| limited(it)).sum()),
             ("Prefetch", self.forwarders(|it| &it.refreshed)),

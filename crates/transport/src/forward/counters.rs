@@ -1,5 +1,7 @@
 //! What a forwarder thread counts.
 
+use zonda_engine::counters::TYPES;
+
 use crate::counter::SharedCounter;
 
 /// What one thread has done. What it sent to whom, and what came back, is in its reports.
@@ -33,4 +35,8 @@ pub struct ForwarderCounters {
     pub refreshed: SharedCounter,
     /// Replies with answers that had expired.
     pub stale: SharedCounter,
+    /// Queries to upstreams, without probes, by the place of their type.
+    pub sent_types: [SharedCounter; TYPES.len() + 1],
+    /// Queries that wait now.
+    pub waiting: SharedCounter,
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use zonda_cache::policy::Limits;
 use zonda_cache::{Flushes, Kind, Lifetime};
+use zonda_engine::counters::type_place;
 use zonda_engine::{Deferral, Fetched, Now, Reason, To, alias_of};
 use zonda_upstream::Ticket;
 use zonda_upstream::check::{self, Failure, Repeat, Verdict, check};
@@ -274,6 +275,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let cookies = known.pool.members[place].cookies;
         let (case, mut query) = (self.dice.case_bits(), Vec::with_capacity(256));
         let cause = Cause::Fetch(attempt);
+        self.counters.sent_types[type_place(fetch.wanted.qtype)].add(1);
         if form.over_tcp || !server.over_udp {
             fetch.wanted.question().write(0, form, &case, &cookies, &mut query);
             let limit = Duration::from_nanos(known.group.settings.fetch_nanos);

@@ -250,6 +250,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if self.ports.take_new() {
             self.close_ports();
         }
+        self.counters.waiting.set(self.admission.held().into());
         self.replies.send();
     }
 
