@@ -1,6 +1,7 @@
 //! Names that other servers answer for.
 
 use super::server::{Server, ask_once, wait_until, zone};
+use std::collections::HashSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -311,4 +312,35 @@ fn where_nobody_listens_the_next_upstream_is_asked_at_once() {
     times.sort();
     // An answer of a server never heard would be overdue after 200 ms only.
     assert!(times[90] < Duration::from_millis(100), "{:?}", times[90]);
+}
+
+#[test]
+fn queries_leave_from_many_ports_with_ids_and_letters_that_nobody_can_foresee() {
+    let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let forwarder = Forwarder::start(&[upstream.local_addr().unwrap()], "");
+    let seen = thread::spawn(move || {
+        let (mut ports, mut ids, mut cases) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let mut query = [0; 512];
+        while ids.len() < 200 {
+            let (len, client) = upstream.recv_from(&mut query).unwrap();
+            ports.insert(client.port());
+            ids.insert([query[0], query[1]]);
+            let end = 12 + query[12..].iter().position(|octet| *octet == 0).unwrap();
+            cases.insert(query[end - 11..end].to_vec()); // of "example.net"
+            let mut message = query[..len].to_vec();
+            message.truncate(end + 5);
+            message[2..12].copy_from_slice(&[0x81, 0x83, 0, 1, 0, 0, 0, 0, 0, 0]);
+            upstream.send_to(&message, client).unwrap();
+        }
+        (ports.len(), cases.len())
+    });
+    for number in 0.. {
+        let question = recursive(&format!("name{number}.example.net"), "A");
+        let _ = ask_once(forwarder.zonda.address, &question);
+        if seen.is_finished() {
+            break;
+        }
+    }
+    let (ports, cases) = seen.join().unwrap();
+    assert!(ports >= 16 && cases > 100, "{ports} ports, {cases} ways to write the name");
 }
