@@ -259,7 +259,8 @@ impl Core {
         };
         let (give, given) = mpsc::channel();
         let start = Box::new(move |handles| _ = give.send(handles)); // we wait for it
-        let program = Program { code, runtimes: vec![runtime], start: Some(start) };
+        let program =
+            Program { code, runtimes: vec![runtime], start: Some(start), ..Program::default() };
         let read_config = Box::new(read_config);
         let options = Options { config, read_config, take_over: false, program };
         let server = Server::start(options).map_err(|error| serve_error(&error))?;
