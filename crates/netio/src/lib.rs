@@ -20,6 +20,7 @@
 //!
 //! Deliberately absent: DNS, threads, the runtime, logging. Callers decide what an error means.
 
+pub mod alarm;
 pub mod batch;
 pub mod child;
 pub mod client;
@@ -37,6 +38,7 @@ pub mod tcp;
 pub mod udp;
 pub mod wake;
 
+pub use alarm::Alarm;
 pub use batch::{Datagram, DatagramBatch};
 pub use client::{ClientSocket, ReceiveBatch, SendBatch, SendCall};
 pub use message::Sent;

@@ -57,21 +57,25 @@ impl Poller {
         Ok(())
     }
 
-    /// Waits until a descriptor can be read or the time is over; returns the numbers of those that
-    /// can. A signal ends the wait early.
-    pub fn wait(&mut self, limit: Duration) -> io::Result<impl Iterator<Item = usize> + '_> {
+    /// Waits until a descriptor can be read or the time is over, if there is a limit; returns the
+    /// numbers of those that can. A signal ends the wait early.
+    pub fn wait(
+        &mut self,
+        limit: Option<Duration>,
+    ) -> io::Result<impl Iterator<Item = usize> + '_> {
         self.events.clear();
-        let limit = libc::timespec {
+        let limit = limit.map(|limit| libc::timespec {
             tv_sec: limit.as_secs() as libc::time_t,
             tv_nsec: limit.subsec_nanos().into(),
-        };
+        });
+        let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
         // SAFETY: the kernel writes at most `EVENTS_MAX` events, for which there is room.
         let count = check(unsafe {
             libc::epoll_pwait2(
                 self.epoll.as_raw_fd(),
                 self.events.as_mut_ptr(),
                 EVENTS_MAX as c_int,
-                &limit,
+                limit,
                 ptr::null(),
             )
         });
@@ -101,7 +105,7 @@ mod tests {
         poller.add(&quiet, 1).unwrap();
         poller.add(&busy, 2).unwrap();
         quiet.send_to(b"x", busy.local_addr().unwrap()).unwrap();
-        assert_eq!(poller.wait(Duration::from_secs(5)).unwrap().collect::<Vec<_>>(), [2]);
+        assert_eq!(poller.wait(Some(Duration::from_secs(5))).unwrap().collect::<Vec<_>>(), [2]);
     }
 
     #[test]
@@ -110,7 +114,7 @@ mod tests {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut poller = Poller::new().unwrap();
         poller.add_for_both(&socket, 7).unwrap();
-        let mut told = |limit| poller.wait(Duration::from_millis(limit)).unwrap().count();
+        let mut told = |limit| poller.wait(Some(Duration::from_millis(limit))).unwrap().count();
         assert_eq!((told(5000), told(20)), (1, 0));
         peer.send_to(b"x", socket.local_addr().unwrap()).unwrap();
         assert_eq!((told(5000), told(20)), (1, 0));
@@ -120,7 +124,7 @@ mod tests {
     fn a_wait_ends_with_its_limit() {
         let start = Instant::now();
         let mut poller = Poller::new().unwrap();
-        assert_eq!(poller.wait(Duration::from_micros(300)).unwrap().count(), 0);
+        assert_eq!(poller.wait(Some(Duration::from_micros(300))).unwrap().count(), 0);
         assert!(start.elapsed() >= Duration::from_micros(300));
     }
 }

@@ -92,14 +92,14 @@ mod tests {
         let mut poller = Poller::new().unwrap();
         let mut stream = connect(address, None, 1 << 16, None).unwrap();
         poller.add_for_both(&stream, 1).unwrap();
-        assert_eq!(poller.wait(Duration::from_secs(5)).unwrap().collect::<Vec<_>>(), [1]);
+        assert_eq!(poller.wait(Some(Duration::from_secs(5))).unwrap().collect::<Vec<_>>(), [1]);
         stream.write_all(b"hello").unwrap();
         listener.accept().unwrap().0.read_exact(&mut [0; 5]).unwrap();
         drop((listener, stream));
 
         let mut stream = connect(address, None, 1 << 16, None).unwrap();
         poller.add_for_both(&stream, 2).unwrap();
-        assert_eq!(poller.wait(Duration::from_secs(5)).unwrap().collect::<Vec<_>>(), [2]);
+        assert_eq!(poller.wait(Some(Duration::from_secs(5))).unwrap().collect::<Vec<_>>(), [2]);
         let error = stream.read(&mut [0; 1]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ConnectionRefused);
         let limit = Some(Duration::from_secs(5));

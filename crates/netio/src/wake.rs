@@ -55,7 +55,7 @@ mod tests {
     fn it_can_be_read_from_waking_until_rest() {
         let (wake, mut poller) = (Wake::new().unwrap(), Poller::new().unwrap());
         poller.add(&wake, 7).unwrap();
-        let mut is_awake = || poller.wait(Duration::ZERO).unwrap().eq([7]);
+        let mut is_awake = || poller.wait(Some(Duration::ZERO)).unwrap().eq([7]);
         assert!(!is_awake());
         wake.wake();
         wake.wake();

@@ -297,7 +297,7 @@ impl<'a> Worker<'a> {
         let limit = if self.unread.is_empty() { limit } else { Duration::ZERO };
         self.ready.clear();
         self.ready.append(&mut self.unread);
-        self.ready.extend(self.poller.wait(limit).map_err(LoadError::System)?);
+        self.ready.extend(self.poller.wait(Some(limit)).map_err(LoadError::System)?);
         self.receive();
         Ok(())
     }

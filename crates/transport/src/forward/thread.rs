@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use zonda_engine::{Now, Reason, Snapshot};
-use zonda_netio::Poller;
+use zonda_netio::{Alarm, Poller};
 use zonda_upstream::{Admission, Ticket};
 
 use super::body::BodyReader;
@@ -32,8 +32,8 @@ use crate::responder::Responder;
 
 /// The inbox among what is waited for; ports count from 0.
 const INBOX: usize = usize::MAX;
-/// Longest wait.
-const WAIT_MAX: Duration = Duration::from_secs(60);
+/// The next moment for which there is something to do.
+const ALARM: usize = usize::MAX - 1;
 /// Queries that wait at once. Even if each is asked as often as can be, that is less than upstreams
 /// take by default, so that this bound bites before theirs: it drops the oldest, they refuse all.
 const WAITING_MAX: u32 = 8192;
@@ -123,6 +123,8 @@ pub(super) struct Forwarder<R, F> {
     make: F,
     pub(super) counters: Arc<ForwarderCounters>,
     pub(super) poller: Poller,
+    /// Wakes the thread when a timer may be due.
+    alarm: Alarm,
     pub(super) ports: Ports,
     pub(super) fetches: Fetches,
     /// Who may wait.
@@ -162,14 +164,16 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         mut make: F,
         counters: Arc<ForwarderCounters>,
     ) -> io::Result<Self> {
-        let poller = Poller::new()?;
+        let (poller, alarm) = (Poller::new()?, Alarm::new()?);
         poller.add(config.inbox.wake(), INBOX)?;
+        poller.add(&alarm, ALARM)?;
         Ok(Self {
             config,
             replies: Replies::new(make()),
             make,
             counters,
             poller,
+            alarm,
             ports: Ports::new(),
             fetches: Fetches::default(),
             admission: Admission::new(WAITING_MAX),
@@ -215,14 +219,10 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
     /// Waits until there is something to do; returns what can be read.
     fn wait(&mut self) -> io::Result<Vec<usize>> {
-        let limit = match self.timers.peek() {
-            Some(Reverse((at, _))) => {
-                let now = self.config.clock.monotonic_nanos();
-                Duration::from_nanos(at.saturating_sub(now)).min(WAIT_MAX)
-            }
-            None => WAIT_MAX,
-        };
-        Ok(self.poller.wait(limit)?.collect())
+        if let Some((at, _)) = self.first_timer() {
+            self.alarm.set_by(at, || self.config.clock.monotonic_nanos())?;
+        }
+        Ok(self.poller.wait(None)?.collect())
     }
 
     /// Does all there is to do now.
@@ -232,7 +232,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if self.next_timer(now).is_some() {
             // The thread may have slept since it last looked.
             now = self.config.clock.now();
-            let ready: Vec<usize> = match self.poller.wait(Duration::ZERO) {
+            let ready: Vec<usize> = match self.poller.wait(Some(Duration::ZERO)) {
                 Ok(ready) => ready.collect(),
                 Err(_) => Vec::new(), // the next wait tells
             };
@@ -254,13 +254,16 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.replies.send();
     }
 
-    /// The next timer that is due; those of fetches that have ended or wait for another are void.
+    /// The next timer, if it is due.
     fn next_timer(&mut self, now: Now) -> Option<(u64, Timer)> {
+        self.first_timer().filter(|(at, _)| *at <= now.monotonic_nanos)
+    }
+
+    /// The next timer. Those of fetches that have ended or wait for another are void, and taken away
+    /// here: the thread would wake up for each answer that came in time.
+    fn first_timer(&mut self) -> Option<(u64, Timer)> {
         loop {
             let Reverse((at, timer)) = *self.timers.peek()?;
-            if at > now.monotonic_nanos {
-                return None;
-            }
             let is_void = matches!(timer, Timer::Fetch(id)
                 if self.fetches.get(id).is_none_or(|fetch| fetch.wake_at != at));
             if !is_void {
@@ -278,10 +281,10 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Takes what has come.
     fn take(&mut self, ready: &[usize], now: Now) {
         for &number in ready {
-            if number == INBOX {
-                self.empty_inbox(now);
-            } else {
-                self.receive(number, now);
+            match number {
+                INBOX => self.empty_inbox(now),
+                ALARM => self.alarm.rest(),
+                port => self.receive(port, now),
             }
         }
     }

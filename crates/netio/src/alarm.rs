@@ -1,0 +1,94 @@
+//! A moment to wait for in a [`Poller`](crate::Poller), beside descriptors.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use libc::{itimerspec, timespec};
+
+use crate::check;
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// A descriptor that can be read once a moment has come, or an earlier one for which it was set.
+///
+/// A limit on each wait has the kernel set and cancel a timer of its own each time, whose interrupt
+/// the processor is told of, and that costs a good deal of what a message does. This one stays as
+/// it is while the moments that are waited for move on.
+#[derive(Debug)]
+pub struct Alarm {
+    /// The timerfd.
+    descriptor: OwnedFd,
+    /// For when it is set, by the caller's clock.
+    set_for: Option<u64>,
+}
+
+impl Alarm {
+    /// One that is not set.
+    pub fn new() -> io::Result<Self> {
+        let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+        // SAFETY: takes a clock and flags.
+        let descriptor = check(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
+        // SAFETY: the call has just made this descriptor; nobody else owns it.
+        Ok(Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) }, set_for: None })
+    }
+
+    /// Makes the descriptor readable at `at` if it would not be so before; both are nanoseconds of
+    /// one monotonic clock, which is read only if it is to be set.
+    pub fn set_by(&mut self, at: u64, now: impl FnOnce() -> u64) -> io::Result<()> {
+        if self.set_for.is_some_and(|set_for| set_for <= at) {
+            return Ok(());
+        }
+        let left = at.saturating_sub(now()).max(1); // 0 would unset it
+        let left = timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 };
+        let never = timespec { tv_sec: 0, tv_nsec: 0 };
+        let setting = itimerspec { it_interval: never, it_value: left };
+        // SAFETY: the kernel reads one setting and writes none.
+        check(unsafe {
+            libc::timerfd_settime(self.descriptor.as_raw_fd(), 0, &setting, ptr::null_mut())
+        })?;
+        self.set_for = Some(at);
+        Ok(())
+    }
+
+    /// Takes note that the descriptor was readable: it is not set any more.
+    pub fn rest(&mut self) {
+        let mut count = [0; 8];
+        // SAFETY: eight octets that are ours. It fails only if no moment has come.
+        unsafe { libc::read(self.descriptor.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
+        self.set_for = None;
+    }
+}
+
+impl AsFd for Alarm {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::Poller;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn it_can_be_read_at_the_earliest_moment_that_it_was_set_for() {
+        let (mut alarm, mut poller) = (Alarm::new().unwrap(), Poller::new().unwrap());
+        poller.add(&alarm, 3).unwrap();
+        let start = Instant::now();
+        let now = || start.elapsed().as_nanos() as u64;
+        for millis in [60_000, 20, 40_000] {
+            alarm.set_by(millis * 1_000_000, now).unwrap();
+        }
+        assert!(poller.wait(Some(Duration::from_secs(30))).unwrap().eq([3]));
+        assert!(start.elapsed() >= Duration::from_millis(20));
+        alarm.rest();
+        assert_eq!(poller.wait(Some(Duration::ZERO)).unwrap().count(), 0);
+        alarm.set_by(0, now).unwrap();
+        assert!(poller.wait(None).unwrap().eq([3]), "a moment that is over comes at once");
+    }
+}
