@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use libc::{c_int, epoll_event};
@@ -15,7 +16,7 @@ const EVENTS_MAX: usize = 64;
 /// A set of descriptors, each with a number of the caller's.
 pub struct Poller {
     /// The epoll instance.
-    epoll: OwnedFd,
+    epoll: Arc<OwnedFd>,
     /// What the last wait wrote.
     events: Vec<epoll_event>,
 }
@@ -26,8 +27,14 @@ impl Poller {
         // SAFETY: takes flags only.
         let epoll = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // SAFETY: the call has just made this descriptor; nobody else owns it.
-        let epoll = unsafe { OwnedFd::from_raw_fd(epoll) };
+        let epoll = Arc::new(unsafe { OwnedFd::from_raw_fd(epoll) });
         Ok(Self { epoll, events: Vec::with_capacity(EVENTS_MAX) })
+    }
+
+    /// The same set, for another who adds to it or waits for it.
+    #[must_use]
+    pub fn share(&self) -> Self {
+        Self { epoll: Arc::clone(&self.epoll), events: Vec::with_capacity(EVENTS_MAX) }
     }
 
     /// Adds a descriptor; closing it takes it out.

@@ -1,8 +1,9 @@
 //! What other threads hand over to a forwarder thread: deferred queries, answers that came over
 //! streams, and questions about what it knows.
 
+use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use zonda_netio::Wake;
@@ -15,6 +16,9 @@ use crate::deferred::{Deferred, Way};
 /// Queries that are handed over at once: what a thread admits in some 20 ms. More come only when it
 /// cannot keep up.
 const QUERIES_MAX: usize = 4096;
+/// Queries with which somebody does the thread's work while it sleeps. More are worth waking it: what
+/// brings them has other queries to answer meanwhile.
+const ADMIT_NOW_MAX: usize = 16;
 /// How long a thread has time to tell what it knows.
 const REPORT_MAX: Duration = Duration::from_secs(1);
 
@@ -36,12 +40,16 @@ impl Forwarders {
     /// Hands over queries and leaves `deferred` empty.
     pub fn submit(&self, deferred: &mut Vec<Deferred>) {
         debug_assert!(!self.inboxes.is_empty(), "nobody fetches, so nothing is deferred");
-        for query in deferred.drain(..) {
-            let count = self.inboxes.len().max(1);
+        if let [only] = &*self.inboxes {
+            return only.submit(deferred);
+        }
+        for (place, inbox) in self.inboxes.iter().enumerate() {
             // The upper half, as tables take the lower one.
-            let place = (query.deferral.name_hash >> 32) as usize % count;
-            if let Some(inbox) = self.inboxes.get(place) {
-                inbox.put(|contents| contents.push(query));
+            let place_of = |hash: u64| (hash >> 32) as usize % self.inboxes.len();
+            let is_for = |query: &mut Deferred| place_of(query.deferral.name_hash) == place;
+            let mut queries: Vec<Deferred> = deferred.extract_if(.., is_for).collect();
+            if !queries.is_empty() {
+                inbox.submit(&mut queries);
             }
         }
     }
@@ -100,13 +108,26 @@ impl Contents {
     }
 }
 
+/// What a thread does with queries, for those who find it idle.
+pub(super) trait AdmitNow: Send + Sync {
+    /// Takes queries in place of the thread, unless that is at work: then they stay.
+    fn admit_now(&self, queries: &mut Vec<Deferred>);
+}
+
 /// What one thread is to take.
-#[derive(Debug)]
 pub struct Inbox {
+    /// The thread's work, while it lives.
+    work: OnceLock<Weak<dyn AdmitNow>>,
     /// What came since it was last emptied.
     contents: Mutex<Contents>,
     /// Wakes the thread.
     wake: Wake,
+}
+
+impl fmt::Debug for Inbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inbox").field("contents", &self.contents).finish_non_exhaustive()
+    }
 }
 
 impl Inbox {
@@ -115,7 +136,25 @@ impl Inbox {
     /// # Errors
     /// When the system has no descriptor left.
     pub fn new() -> io::Result<Arc<Self>> {
-        Ok(Arc::new(Self { contents: Mutex::default(), wake: Wake::new()? }))
+        let work = OnceLock::new();
+        Ok(Arc::new(Self { work, contents: Mutex::default(), wake: Wake::new()? }))
+    }
+
+    /// Lets those who bring queries do the thread's work while it sleeps: that costs neither of them
+    /// a change to another thread.
+    pub(super) fn set_work(&self, work: Weak<dyn AdmitNow>) {
+        let _ = self.work.set(work); // an inbox has one thread
+    }
+
+    /// Hands over queries and leaves `queries` empty.
+    fn submit(&self, queries: &mut Vec<Deferred>) {
+        let work = self.work.get().filter(|_| queries.len() <= ADMIT_NOW_MAX);
+        if let Some(work) = work.and_then(Weak::upgrade) {
+            work.admit_now(queries);
+        }
+        if !queries.is_empty() {
+            self.put(|contents| queries.drain(..).for_each(|query| contents.push(query)));
+        }
     }
 
     /// What to wait for.

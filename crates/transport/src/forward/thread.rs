@@ -2,12 +2,16 @@
 //!
 //! It waits for its inbox, its sockets and its timers at once, and for nothing else. Answers that
 //! have arrived are taken before timers, so that a busy thread calls nothing overdue that is there.
+//!
+//! While it sleeps, whoever brings queries does its work with them: that spares a change of threads
+//! for each. Its state is behind a lock for that, which it holds while it is awake; who brings
+//! queries never waits for it, but leaves them in the inbox then.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -23,9 +27,10 @@ use super::dice::Dice;
 use super::exchanges::BODY_BYTES_MAX;
 use super::fetch::{FetchId, Fetches};
 use super::group::{Groups, KnownGroup, Report};
-use super::inbox::{Contents, Forwarders, Inbox};
+use super::inbox::{AdmitNow, Contents, Forwarders, Inbox};
 use super::ports::{Ports, Probe};
 use crate::clock::Clock;
+use crate::deferred::Deferred;
 use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
 use crate::replies::Replies;
 use crate::responder::Responder;
@@ -85,9 +90,11 @@ impl ForwarderThread {
         let inbox = Arc::clone(&config.inbox);
         let name = config.name.clone();
         let is_stopped = Arc::clone(&stop);
-        let mut forwarder = Forwarder::new(config, make, Arc::clone(&counters))?;
+        let forwarder = Arc::new(Mutex::new(Forwarder::new(config, make, Arc::clone(&counters))?));
+        let work: Weak<Mutex<Forwarder<_, _>>> = Arc::downgrade(&forwarder);
+        inbox.set_work(work);
         let thread = thread::Builder::new().name(name.clone()).spawn(move || {
-            if let Err(fault) = forwarder.run(&is_stopped) {
+            if let Err(fault) = run(&forwarder, &is_stopped) {
                 tracing::error!(thread = name, ?fault, "giving up");
                 // A full channel holds failures enough to end the process.
                 let _ = failures.try_send(Failure { worker: name, fault });
@@ -144,6 +151,10 @@ pub(super) struct Forwarder<R, F> {
     pub(super) groups: HashMap<u32, KnownGroup>,
     /// How many loops had been found when that was last heeded.
     pub(super) loops_heeded: u64,
+    /// Panics, and failures to wait.
+    faults: FaultBudget,
+    /// Whether there were too many panics.
+    is_spent: bool,
 }
 
 /// What may be due.
@@ -155,6 +166,51 @@ pub(super) enum Timer {
     Probes(u32),
     /// To wait no longer for the answer to a probe, sent from this port under this id.
     ProbeOverdue(usize, u16, Probe),
+}
+
+/// The state, which whoever brings queries may have for a moment while the thread sleeps.
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner) // panics are caught while it is held
+}
+
+/// Works until told to stop; an error is one fault too many.
+fn run<R: Responder, F: FnMut() -> R>(
+    state: &Mutex<Forwarder<R, F>>,
+    stop: &AtomicBool,
+) -> Result<(), Fault> {
+    let mut poller = lock(state).poller.share();
+    let mut drain_until = None;
+    loop {
+        let set = lock(state).set_alarm();
+        let ready = set.and_then(|()| Ok(poller.wait(None)?.collect::<Vec<_>>()));
+        let mut forwarder = lock(state);
+        match ready {
+            Ok(ready) => forwarder.work(|it| it.turn(&ready)),
+            Err(error) if forwarder.faults.is_spent() => return Err(Fault::Receive(error)),
+            Err(_) => continue,
+        }
+        if forwarder.is_spent {
+            return Err(Fault::Panic);
+        }
+        if stop.load(Ordering::Acquire) {
+            let until = *drain_until.get_or_insert_with(|| Instant::now() + DRAIN_MAX);
+            let is_idle = !forwarder.fetches.have_waiters() && forwarder.config.inbox.is_empty();
+            if is_idle || Instant::now() >= until {
+                forwarder.give_up_all();
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl<R: Responder, F: FnMut() -> R + Send> AdmitNow for Mutex<Forwarder<R, F>> {
+    fn admit_now(&self, queries: &mut Vec<Deferred>) {
+        let Ok(mut forwarder) = self.try_lock() else { return };
+        forwarder.work(|it| it.admit_all(queries.drain(..)));
+        if forwarder.set_alarm().is_err() || forwarder.is_spent {
+            forwarder.config.inbox.wake().wake(); // the thread sees to it
+        }
+    }
 }
 
 impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
@@ -185,44 +241,41 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             seen: Arc::default(),
             groups: HashMap::new(),
             loops_heeded: 0,
+            faults: FaultBudget::new(),
+            is_spent: false,
         })
     }
 
-    /// Works until told to stop; an error is one fault too many.
-    fn run(&mut self, stop: &AtomicBool) -> Result<(), Fault> {
-        let mut faults = FaultBudget::new();
-        let mut drain_until = None;
-        loop {
-            let ready = match self.wait() {
-                Ok(ready) => ready,
-                Err(error) if faults.is_spent() => return Err(Fault::Receive(error)),
-                Err(_) => continue,
-            };
-            if !survives(|| self.turn(&ready)) {
-                tracing::error!("a forwarder panicked");
-                if faults.is_spent() {
-                    return Err(Fault::Panic);
-                }
-                self.replies = Replies::new((self.make)());
-                self.give_up_all();
-            }
-            if stop.load(Ordering::Acquire) {
-                let until = *drain_until.get_or_insert_with(|| Instant::now() + DRAIN_MAX);
-                let is_idle = !self.fetches.have_waiters() && self.config.inbox.is_empty();
-                if is_idle || Instant::now() >= until {
-                    self.give_up_all();
-                    return Ok(());
-                }
-            }
+    /// Does something; after a panic, everybody who waits is told SERVFAIL.
+    fn work(&mut self, work: impl FnOnce(&mut Self)) {
+        if !survives(|| work(self)) {
+            tracing::error!("a forwarder panicked");
+            self.is_spent |= self.faults.is_spent();
+            self.replies = Replies::new((self.make)());
+            self.give_up_all();
         }
     }
 
-    /// Waits until there is something to do; returns what can be read.
-    fn wait(&mut self) -> io::Result<Vec<usize>> {
-        if let Some((at, _)) = self.first_timer() {
-            self.alarm.set_by(at, || self.config.clock.monotonic_nanos())?;
+    /// Has the thread woken up when the next timer is due.
+    fn set_alarm(&mut self) -> io::Result<()> {
+        match self.first_timer() {
+            Some((at, _)) => self.alarm.set_by(at, || self.config.clock.monotonic_nanos()),
+            None => Ok(()),
         }
-        Ok(self.poller.wait(None)?.collect())
+    }
+
+    /// Takes queries that others bring while the thread sleeps.
+    fn admit_all(&mut self, queries: impl ExactSizeIterator<Item = Deferred>) {
+        let now = self.config.clock.now();
+        self.see_groups();
+        self.counters.received.add(queries.len() as u64);
+        for query in queries {
+            self.admit(query, now);
+        }
+        if self.ports.take_new() {
+            self.close_ports();
+        }
+        self.replies.send();
     }
 
     /// Does all there is to do now.
@@ -259,8 +312,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.first_timer().filter(|(at, _)| *at <= now.monotonic_nanos)
     }
 
-    /// The next timer. Those of fetches that have ended or wait for another are void, and taken away
-    /// here: the thread would wake up for each answer that came in time.
+    /// The next timer. Those of fetches that have ended or wait for another are void, and taken
+    /// away here: the thread would wake up for each answer that came in time.
     fn first_timer(&mut self) -> Option<(u64, Timer)> {
         loop {
             let Reverse((at, timer)) = *self.timers.peek()?;
