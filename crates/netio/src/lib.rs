@@ -9,7 +9,7 @@
 //! | [`replies`] | replies that are sent later than their queries' batch |
 //! | [`client`] | connected UDP sockets and what they send and receive together |
 //! | [`clock`] | the time of day where this machine is |
-//! | [`poller`], [`wake`] | waits for any of several descriptors; wakes who waits |
+//! | [`poller`], [`wake`], [`alarm`] | waits for any of several descriptors; wakes who waits |
 //! | [`stop`] | ends a thread that blocks in a receive call |
 //! | [`tcp`] | listening TCP sockets, and connections to others |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |

@@ -16,8 +16,8 @@ use crate::deferred::{Deferred, Way};
 /// Queries that are handed over at once: what a thread admits in some 20 ms. More come only when it
 /// cannot keep up.
 const QUERIES_MAX: usize = 4096;
-/// Queries with which somebody does the thread's work while it sleeps. More are worth waking it: what
-/// brings them has other queries to answer meanwhile.
+/// Queries with which somebody does the thread's work while it sleeps. More are worth waking it:
+/// what brings them has other queries to answer meanwhile.
 const ADMIT_NOW_MAX: usize = 16;
 /// How long a thread has time to tell what it knows.
 const REPORT_MAX: Duration = Duration::from_secs(1);
@@ -140,8 +140,8 @@ impl Inbox {
         Ok(Arc::new(Self { work, contents: Mutex::default(), wake: Wake::new()? }))
     }
 
-    /// Lets those who bring queries do the thread's work while it sleeps: that costs neither of them
-    /// a change to another thread.
+    /// Lets those who bring queries do the thread's work while it sleeps: that spares a change to
+    /// another thread.
     pub(super) fn set_work(&self, work: Weak<dyn AdmitNow>) {
         let _ = self.work.set(work); // an inbox has one thread
     }
