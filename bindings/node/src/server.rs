@@ -80,6 +80,7 @@ pub fn start(start: Start) -> Result<(Server, RuntimeHandle), String> {
         runtimes: vec![runtime],
         start: Some(Box::new(move |handles| _ = sender.send(handles))), // it is waited for below
         shares_addresses,
+        ..Program::default()
     };
     let read_config = Box::new(read_config);
     let options = Options { config, read_config, take_over: false, program };

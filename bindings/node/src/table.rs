@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use zonda_engine::handlers::{Asked, Code, Draft};
+use zonda_engine::handlers::{Asked, Draft, Source};
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::{Name, Section, Type};
 
@@ -55,8 +55,8 @@ impl Table {
     }
 }
 
-impl Code for Table {
-    fn run(&self, asked: &Asked<'_>, draft: &mut Draft) {
+impl Source for Table {
+    fn answer(&self, asked: &Asked<'_>, draft: &mut Draft) {
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
         let Some(records) = find(&names, asked.name.as_wire()) else { return draft.nxdomain() };
         draft.no_data();

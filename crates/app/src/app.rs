@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use zonda_config::Flags;
-use zonda_engine::handlers::{Asked, Draft, Elsewhere, Handler, Middleware, Pattern, Route};
-use zonda_server::{Code, Options, OwnReply, Program, Server, Texts, read_config};
+use zonda_engine::handlers::{
+    Asked, Draft, Elsewhere, Handler, Middleware, Pattern, Route, Source,
+};
+use zonda_server::{Code, Logger, Options, OwnReply, Program, Server, Texts, read_config};
 use zonda_wire::{Message, Name, Type};
 
 /// How long asynchronous code has time, unless it is told otherwise: clients ask again, or another
@@ -38,6 +40,7 @@ pub struct App {
     asynchronous: AsyncTable,
     deadline: Duration,
     waiting_max: usize,
+    loggers: Vec<Arc<dyn Logger>>,
     mistakes: Vec<Error>,
 }
 
@@ -55,6 +58,7 @@ impl Default for App {
             asynchronous: AsyncTable::default(),
             deadline: DEADLINE,
             waiting_max: WAITING_MAX,
+            loggers: Vec::new(),
             mistakes: Vec::new(),
         }
     }
@@ -158,6 +162,13 @@ impl App {
         self
     }
 
+    /// Tells a logger of every query, and what became of it, in the thread that has answered it;
+    /// beside the query log of the configuration file, if there is one.
+    pub fn logger(&mut self, logger: impl Logger + 'static) -> &mut Self {
+        self.loggers.push(Arc::new(logger));
+        self
+    }
+
     /// Has all replies pass a function, which may change them.
     pub fn after(
         &mut self,
@@ -174,6 +185,19 @@ impl App {
     ) -> &mut Self {
         if let Some(pattern) = self.pattern(pattern) {
             self.routes.push(in_workers(pattern, function));
+        }
+        self
+    }
+
+    /// Answers a name and all names below it, at any depth, with what a value of yours says; what
+    /// that leaves as it is, is answered from the zones.
+    pub fn source(&mut self, name: &str, source: impl Source + 'static) -> &mut Self {
+        let source: Arc<dyn Source> = Arc::new(source);
+        for text in [name.to_owned(), format!("*.{name}")] {
+            if let Some(pattern) = self.pattern(&text) {
+                let handler = Handler::Here(Arc::clone(&source));
+                self.routes.push(Route { pattern, handler });
+            }
         }
         self
     }
@@ -240,7 +264,13 @@ impl App {
         let (tasks, runtime, start) =
             Tasks::start(app.asynchronous, app.deadline, app.waiting_max).map_err(Error::Thread)?;
         let (runtimes, start) = (vec![runtime], Some(start));
-        let program = Program { code: code.clone(), runtimes, start, shares_addresses: false };
+        let program = Program {
+            code: code.clone(),
+            runtimes,
+            start,
+            shares_addresses: false,
+            loggers: app.loggers,
+        };
         let read_config = Box::new(load);
         let options = Options { config: loaded, read_config, take_over: false, program };
         let server = Server::start(options).map_err(Error::Serve)?;

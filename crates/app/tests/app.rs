@@ -6,7 +6,9 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
-use zonda::{A, App, Ede, Message, OwnedQuery, Query, Rcode, Reply, Running, Txt, Type, Vary};
+use zonda::{
+    A, App, Ede, Event, Message, OwnedQuery, Query, Rcode, Reply, Running, Source, Txt, Type, Vary,
+};
 
 /// A query for a name, with an OPT record.
 fn question(name: &str, qtype: Type) -> Vec<u8> {
@@ -206,6 +208,68 @@ fn an_app_is_asked_without_sockets() {
         let reply = Message::parse(&reply.unwrap()).unwrap();
         assert_eq!(&reply.records[0].rdata[1..], b"192.0.2.7:53");
     });
+    running.stop().unwrap();
+}
+
+/// Says who asks for a name below its own.
+struct Below;
+
+impl Source for Below {
+    fn answer(&self, query: &Query, reply: &mut Reply) {
+        if query.query.qtype == Type::TXT {
+            reply.answer(Txt::new(query.name.label_count().to_string()));
+        }
+    }
+}
+
+#[test]
+fn a_source_answers_for_its_name_and_all_below() {
+    let mut app = app();
+    app.source("source.example", Below);
+    let running = app.start().unwrap();
+    check(
+        &running,
+        &[
+            ("source.example", Type::TXT, "NOERROR source.example. TXT [1, 50]"),
+            ("a.b.source.example", Type::TXT, "NOERROR a.b.source.example. TXT [1, 52]"),
+            ("a.b.source.example", Type::A, "REFUSED"),
+            ("example", Type::TXT, "REFUSED"),
+        ],
+    );
+    running.stop().unwrap();
+}
+
+#[test]
+fn a_logger_is_told_of_each_query_with_its_tags_and_how_long_it_waited() {
+    let (sender, lines) = std::sync::mpsc::channel();
+    let mut app = app();
+    app.handle("now.example", |_: &Query, reply: &mut Reply| {
+        reply.tag("user", "anna");
+        reply.answer(Txt::new("1"));
+    });
+    app.handle("dropped.example", |_: &Query, reply: &mut Reply| reply.silence());
+    app.handle_async("later.example", |_: OwnedQuery| async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let mut reply = Reply::default();
+        reply.tag("from", "afar");
+        reply.nxdomain();
+        reply
+    });
+    app.logger(move |event: &Event| {
+        let tags: Vec<_> = event.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let waited = if event.waited.as_millis() >= 50 { "waited" } else { "at once" };
+        let rcode = event.rcode.map_or("silence".to_owned(), |rcode| rcode.to_string());
+        sender.send(format!("{} {rcode} {waited} {}", event.query.qtype, tags.join(" "))).unwrap();
+    });
+    let running = app.start().unwrap();
+    let next = |name| {
+        ask_within(&running, name, Type::TXT, Duration::from_millis(500));
+        lines.recv_timeout(Duration::from_secs(20)).unwrap()
+    };
+    assert_eq!(next("now.example"), "TXT NOERROR at once user=anna");
+    assert_eq!(next("later.example"), "TXT NXDOMAIN waited from=afar");
+    assert_eq!(next("dropped.example"), "TXT silence at once ");
+    assert_eq!(next("nobody.example"), "TXT REFUSED at once ");
     running.stop().unwrap();
 }
 

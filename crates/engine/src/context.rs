@@ -2,7 +2,7 @@
 
 use crate::deferral::{Deferral, Fetched, Supplied, To};
 use crate::epilogue::OPT_BYTES_MAX;
-use crate::handlers::{Draft, Watch};
+use crate::handlers::{Draft, History, Watch};
 use crate::hot::{Hit, HotAnswers, Rotation};
 use crate::message::{Now, Peer};
 use crate::reason::Reason;
@@ -25,6 +25,8 @@ const BODY_BYTES_MAX: usize = u16::MAX as usize;
 pub struct Context<'a> {
     /// The time.
     pub now: Now,
+    /// When the query was received; nanoseconds of the monotonic clock.
+    pub received_nanos: u64,
     /// Who asks.
     pub peer: &'a Peer,
     /// What is asked.
@@ -60,6 +62,8 @@ pub struct Context<'a> {
     pub fetched: Option<&'a Fetched<'a>>,
     /// What code said to this query, which was deferred to it before.
     pub supplied: Option<Supplied<'a>>,
+    /// What is known of it from before it was deferred.
+    pub history: Option<&'a History>,
     /// The extended error, where it is not the one that goes with the reason.
     pub ede: Option<Ede>,
     /// Octets at the start of [`Worker::body`] that say in words why there is no answer.
@@ -115,7 +119,7 @@ impl Default for Worker {
             chain: Box::new(std::array::from_fn(|_| LookupName::default())),
             scratch: Box::default(),
             target: Vec::with_capacity(NAME_BYTES_MAX),
-            deferral: Deferral { to: To::Forward(0), name_hash: 0, is_alias: false },
+            deferral: Deferral::new(To::Forward(0), 0),
             draft: Draft::default(),
             watch: Arc::default(),
             opt: [0; OPT_BYTES_MAX],

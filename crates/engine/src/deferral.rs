@@ -3,11 +3,11 @@
 use zonda_wire::query::flag;
 use zonda_wire::{Class, Rcode, Type};
 
-use crate::handlers::{Draft, Elsewhere};
+use crate::handlers::{Draft, Elsewhere, History};
 use crate::reason::Reason;
 
 /// What must be fetched before a query can be answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deferral {
     /// From whom.
     pub to: To,
@@ -16,6 +16,16 @@ pub struct Deferral {
     /// Whether that is not the query's own name, but one that this is an alias of:
     /// [`alias_of`](crate::alias_of) tells it.
     pub is_alias: bool,
+    /// What is to be told again when it is answered.
+    pub history: History,
+}
+
+impl Deferral {
+    /// Of a query, for its own name of this hash.
+    #[must_use]
+    pub fn new(to: To, name_hash: u64) -> Self {
+        Self { to, name_hash, is_alias: false, history: History::default() }
+    }
 }
 
 /// Who is to answer.
@@ -85,7 +95,7 @@ pub const GOES_ON: u16 = flag::TC;
 pub const LEADS_OUT: u16 = flag::AA;
 
 /// What became of one message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// A reply of so many octets lies in the buffer.
     Reply(usize),
@@ -98,9 +108,9 @@ pub enum Outcome {
 impl Outcome {
     /// Octets of the reply, 0 if there is none.
     #[must_use]
-    pub fn reply_bytes(self) -> usize {
+    pub fn reply_bytes(&self) -> usize {
         match self {
-            Self::Reply(bytes) => bytes,
+            Self::Reply(bytes) => *bytes,
             Self::Silence | Self::Deferred(_) => 0,
         }
     }

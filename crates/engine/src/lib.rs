@@ -37,10 +37,11 @@ use access::Access;
 use arc_swap::{ArcSwap, Guard};
 use context::{Context, Verdict, Worker};
 use counters::{Counters, OPCODES};
-use handlers::Watch;
+use handlers::{History, Tags, Watch};
 use hot::{Answer, Hit, HotAnswers, Key, Meta, Rotation};
 use message::Single;
 use std::sync::Arc;
+use std::time::Duration;
 use zonda_wire::query::{HEADER_BYTES, UDP_BYTES_MIN, flag};
 use zonda_wire::{Class, Fault, Opcode, Places, Query, Rcode, Reply};
 use zonda_zone::LookupName;
@@ -58,8 +59,8 @@ pub struct Engine {
     places: Places,
     hot: HotAnswers,
     prepared: Box<[Prepared; STRIDE]>,
-    /// Told of every query, if somebody listens.
-    observer: Option<Box<dyn Observer>>,
+    /// Told of every query.
+    observers: Vec<Box<dyn Observer>>,
 }
 
 /// Is told of every message and what became of it: the query log.
@@ -68,6 +69,12 @@ pub struct Engine {
 pub trait Observer: Send {
     /// A message was answered or dropped.
     fn observe(&mut self, event: &Event<'_>);
+}
+
+impl<F: FnMut(&Event<'_>) + Send> Observer for F {
+    fn observe(&mut self, event: &Event<'_>) {
+        self(event);
+    }
 }
 
 /// What an [`Observer`] is told.
@@ -86,6 +93,10 @@ pub struct Event<'e> {
     pub reason: Reason,
     /// Octets of the reply.
     pub reply_bytes: usize,
+    /// How long it has waited for others; no clock is read for what is answered at once.
+    pub waited: Duration,
+    /// What the user's code has noted about it.
+    pub tags: &'e Tags,
 }
 
 /// A message between being read and being answered.
@@ -185,13 +196,13 @@ impl Engine {
             places: Places::default(),
             hot: HotAnswers::default(),
             prepared: Box::new(std::array::from_fn(|_| Prepared::default())),
-            observer: None,
+            observers: Vec::new(),
         }
     }
 
     /// Tells `observer` of every query from now on.
-    pub fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
-        self.observer = observer;
+    pub fn add_observer(&mut self, observer: Box<dyn Observer>) {
+        self.observers.push(observer);
     }
 
     /// The counters.
@@ -253,11 +264,12 @@ impl Engine {
         peer: &Peer,
         buffer: &mut [u8],
         len: usize,
+        history: &History,
         fetched: &Fetched<'_>,
     ) -> usize {
         let snapshot = self.snapshot.load();
         self.prepared[0].read(buffer, len, &snapshot, &self.hot);
-        let known = Known { fetched: Some(fetched), supplied: None };
+        let known = Known { fetched: Some(fetched), supplied: None, history: Some(history) };
         let outcome = self.finish(now, &snapshot, 0, *peer, buffer, known);
         self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         outcome.reply_bytes()
@@ -271,11 +283,12 @@ impl Engine {
         peer: &Peer,
         buffer: &mut [u8],
         len: usize,
+        history: &History,
         supplied: Supplied<'_>,
     ) -> Outcome {
         let snapshot = self.snapshot.load();
         self.prepared[0].read(buffer, len, &snapshot, &self.hot);
-        let known = Known { fetched: None, supplied: Some(supplied) };
+        let known = Known { fetched: None, supplied: Some(supplied), history: Some(history) };
         let outcome = self.finish(now, &snapshot, 0, *peer, buffer, known);
         self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         outcome
@@ -303,8 +316,10 @@ impl Engine {
         let reserved = epilogue::reserved_bytes(query, &snapshot.settings, peer.transport);
         let limit = reply_bytes_max(query, &snapshot.settings, peer.transport);
         let reply = Reply::new(buffer, query, limit.saturating_sub(reserved), &mut self.places);
+        let received_nanos = known.history.map_or(now.monotonic_nanos, |it| it.received_nanos);
         let mut cx = Context {
             now,
+            received_nanos,
             peer: &peer,
             query,
             name: &prepared.name,
@@ -322,6 +337,7 @@ impl Engine {
             rotation: Rotation::default(),
             fetched: known.fetched,
             supplied: known.supplied,
+            history: known.history,
             ede: None,
             text_bytes: 0,
         };
@@ -330,7 +346,7 @@ impl Engine {
             Some(fault) => plan::refuse(&mut cx, fault),
         };
         let (sent, reason) = match verdict {
-            Verdict::Defer => return Outcome::Deferred(cx.worker.deferral),
+            Verdict::Defer => return Outcome::Deferred(deferral(&mut cx)),
             Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason) => {
                 if let (true, Some(key)) = (cx.keep, prepared.key) {
@@ -340,10 +356,7 @@ impl Engine {
                 let room = limit.saturating_sub(cx.reply.len());
                 epilogue::write_opt(&mut cx, rcode, reason, room);
                 let flags = cx.flags | recursion_available(snapshot, &cx);
-                if matches!(reason, Reason::Cached | Reason::Forwarded | Reason::Stale)
-                    && rcode == Rcode::NOERROR
-                    && cx.reply.counts()[0] == 0
-                {
+                if is_forwarded_nodata(&cx, rcode, reason) {
                     self.counters.forwarded_nodata.add(1);
                 }
                 let bytes = cx.reply.finish(query, flags, rcode);
@@ -351,12 +364,21 @@ impl Engine {
             }
         };
         count(&self.counters, snapshot, prepared, &peer, sent, reason);
-        if let Some(observer) = &mut self.observer {
-            let name = prepared.name.as_wire();
-            let rcode = sent.map(|sent| sent.rcode);
-            let reply_bytes = sent.map_or(0, |sent| sent.bytes);
-            observer.observe(&Event { now, peer: &peer, query, name, rcode, reason, reply_bytes });
+        if !self.observers.is_empty() {
+            let event = Event {
+                now,
+                peer: &peer,
+                query,
+                name: prepared.name.as_wire(),
+                rcode: sent.map(|sent| sent.rcode),
+                reason,
+                reply_bytes: sent.map_or(0, |sent| sent.bytes),
+                waited: Duration::from_nanos(now.monotonic_nanos.saturating_sub(received_nanos)),
+                tags: &self.worker.draft.tags,
+            };
+            self.observers.iter_mut().for_each(|observer| observer.observe(&event));
         }
+        self.worker.draft.tags.clear();
         sent.map_or(Outcome::Silence, |sent| Outcome::Reply(sent.bytes))
     }
 }
@@ -366,6 +388,7 @@ impl Engine {
 struct Known<'a> {
     fetched: Option<&'a Fetched<'a>>,
     supplied: Option<Supplied<'a>>,
+    history: Option<&'a History>,
 }
 
 /// A reply as it leaves.
@@ -374,6 +397,14 @@ struct Sent {
     bytes: usize,
     rcode: Rcode,
     flags: u16,
+}
+
+/// Whether it says that others have the name, but nothing of the type.
+#[inline]
+fn is_forwarded_nodata(cx: &Context<'_>, rcode: Rcode, reason: Reason) -> bool {
+    matches!(reason, Reason::Cached | Reason::Forwarded | Reason::Stale)
+        && rcode == Rcode::NOERROR
+        && cx.reply.counts()[0] == 0
 }
 
 /// RA, if this client may have any name looked up, whoever answered for the one of this query
@@ -386,6 +417,14 @@ fn recursion_available(snapshot: &Snapshot, cx: &Context<'_>) -> u16 {
     let list = zone.access.as_ref();
     let is_for = list.is_none_or(|list| list.check(cx.peer.address.ip()) == Access::Allow);
     if is_for { flag::RA } else { 0 }
+}
+
+/// What a deferred query waits for, and what is to be told again when it is answered.
+#[cold]
+fn deferral(cx: &mut Context<'_>) -> Deferral {
+    let tags = std::mem::take(&mut cx.worker.draft.tags);
+    let history = History { received_nanos: cx.received_nanos, tags };
+    Deferral { history, ..cx.worker.deferral.clone() }
 }
 
 /// Offers the answer that a context holds to be kept.

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use zonda_cache::{Answer, Cache, Failure, Key, Kind, Lifetime, Policy};
 use zonda_engine::access::{Access, AccessList};
+use zonda_engine::handlers::History;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
     Deferral, Engine, Fetched, Now, Outcome, Peer, Reason, Settings, Snapshot, To, Transport,
@@ -72,7 +73,8 @@ fn ask(engine: &mut Engine, query: &[u8]) -> (Outcome, Option<Message>) {
 fn resume(engine: &mut Engine, query: &[u8], fetched: &Fetched<'_>) -> Message {
     let mut buffer = [0; 1232];
     buffer[..query.len()].copy_from_slice(query);
-    let octets = engine.resume(NOW, &peer(), &mut buffer, query.len(), fetched);
+    let history = History::default();
+    let octets = engine.resume(NOW, &peer(), &mut buffer, query.len(), &history, fetched);
     Message::parse(&buffer[..octets]).unwrap()
 }
 
@@ -90,7 +92,7 @@ fn a_name_that_others_hold_is_deferred_under_its_hash() {
     let mut engine = engine();
     let mut hash_of = |id, name, qtype| {
         let (outcome, _) = ask(&mut engine, &query(id, RECURSION_DESIRED, name, qtype));
-        let Outcome::Deferred(Deferral { to: To::Forward(7), name_hash, is_alias: false }) =
+        let Outcome::Deferred(Deferral { to: To::Forward(7), name_hash, is_alias: false, .. }) =
             outcome
         else {
             panic!("{outcome:?}");
@@ -350,7 +352,7 @@ fn header_bits_are_right_whatever_becomes_of_a_query() {
                     _ => (Rcode::NOERROR, ([1, 0, 0], BODY)),
                 };
                 let fetched = fetched(code, body, Reason::Forwarded);
-                engine.resume(now, &peer(), &mut buffer, query.len(), &fetched)
+                engine.resume(now, &peer(), &mut buffer, query.len(), &History::default(), &fetched)
             }
             outcome => outcome.reply_bytes(),
         };

@@ -6,14 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use zonda_engine::handlers::{
-    Asked, Draft, Elsewhere, Ending, Handler, Handlers, Middleware, NO_HANDLER, Route, Vary,
+    Asked, Draft, Elsewhere, Ending, Handler, Handlers, History, Middleware, NO_HANDLER, Route,
+    Vary,
 };
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
     Engine, Now, Outcome, Peer, Reason, Settings, Snapshot, Supplied, To, Transport,
 };
 use zonda_wire::message::Message;
-use zonda_wire::{Name, Rcode, Section, Type};
+use zonda_wire::{Ede, Name, Rcode, Section, Type};
 use zonda_zone::{HashSeed, build, file};
 
 const SEED: HashSeed = HashSeed(1);
@@ -84,7 +85,8 @@ fn supply(engine: &mut Engine, name: &str, qtype: Type, supplied: Supplied<'_>) 
     let (query, mut buffer) = (query(name, qtype), vec![0; 65_535]);
     buffer[..query.len()].copy_from_slice(&query);
     let peer = peer(Transport::Udp);
-    let outcome = engine.supply(NOW, &peer, &mut buffer, query.len(), supplied);
+    let history = History::default();
+    let outcome = engine.supply(NOW, &peer, &mut buffer, query.len(), &history, supplied);
     told(outcome, &buffer)
 }
 
@@ -237,6 +239,47 @@ fn replies_pass_middleware_in_the_opposite_order_each_time_they_are_given() {
              Additional:a.example.A=192028"
         );
     }
+}
+
+/// Middleware that tags queries and puts the tags, and how long a query has waited, into replies.
+struct Tells;
+
+impl Middleware for Tells {
+    fn before(&self, asked: &Asked<'_>, draft: &mut Draft) {
+        draft.tag("type", asked.query.qtype);
+    }
+
+    fn after(&self, asked: &Asked<'_>, draft: &mut Draft) {
+        let tags: Vec<String> = draft.tags().map(|(key, value)| format!("{key}={value}")).collect();
+        let text = format!("{} {}", tags.join(" "), asked.waited().as_secs());
+        draft.set_error(Ede::OTHER, &text);
+    }
+}
+
+#[test]
+fn tags_are_the_querys_whoever_notes_them_and_also_when_it_has_to_wait() {
+    let tagged = |_: &Asked<'_>, draft: &mut Draft| draft.tag("by", "the worker");
+    let routes = vec![here("a.example", tagged), elsewhere("b.example", 1)];
+    let mut engine = engine(routes, vec![Arc::new(Tells)], None);
+    for _ in 0..2 {
+        let reply = ask(&mut engine, "a.example", Type::A);
+        assert_eq!(reply, "NOERROR aa Answer:a.example.A=192021 (type=A by=the worker 0)");
+    }
+    let (query, mut buffer) = (query("b.example", Type::A), vec![0; 65_535]);
+    let mut given = Draft::default();
+    given.tag("by", "code elsewhere");
+    buffer[..query.len()].copy_from_slice(&query);
+    let peer = peer(Transport::Udp);
+    let outcome = engine.answer(NOW, &peer, &mut buffer, query.len());
+    let Outcome::Deferred(deferral) = outcome else { panic!("{outcome:?}") };
+    let other = ask(&mut engine, "c.example", Type::MX);
+    assert!(other.ends_with("(type=MX 0)"), "a query has none of another's tags: {other}");
+    let later = Now { monotonic_nanos: NOW.monotonic_nanos + 3_000_000_000, ..NOW };
+    let history = &deferral.history;
+    let supplied = Supplied::Draft(&given);
+    let outcome = engine.supply(later, &peer, &mut buffer, query.len(), history, supplied);
+    let reply = "NOERROR aa Answer:b.example.A=192022 (type=A by=code elsewhere 3)";
+    assert_eq!(told(outcome, &buffer), reply);
 }
 
 #[test]

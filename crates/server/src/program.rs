@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use zonda_config::{Advice, Config, ConfigError, Flags};
-use zonda_engine::handlers::{Draft, Handler, Handlers, Middleware, Route, Watch};
-use zonda_engine::{Engine, Now, Outcome, Peer, Snapshot, Supplied, Transport};
+use zonda_engine::handlers::{Draft, Handler, Handlers, History, Middleware, Route, Watch};
+use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Supplied, Transport};
 use zonda_transport::handlers::{Answerer, LongCalls, Runtime, RuntimeConfig};
 use zonda_transport::{Clock, Deferrals, Deferred, Way};
 use zonda_wire::Name;
@@ -30,6 +30,23 @@ pub struct Program {
     /// Whether other processes of the program answer on the same addresses: the kernel then spreads
     /// clients over them. Connections that wait when one of them ends are lost.
     pub shares_addresses: bool,
+    /// Told of every query, beside the query log of the configuration.
+    pub loggers: Vec<Arc<dyn Logger>>,
+}
+
+/// Is told of every query and what became of it.
+///
+/// Called by the thread that answers, which it must not keep: no files, no sockets, no locks that
+/// others hold for long. A channel that is never waited for is well.
+pub trait Logger: Send + Sync {
+    /// Takes note of a query that was answered or dropped.
+    fn log(&self, event: &Event<'_>);
+}
+
+impl<F: Fn(&Event<'_>) + Send + Sync> Logger for F {
+    fn log(&self, event: &Event<'_>) {
+        self(event);
+    }
 }
 
 /// What is called for which names.
@@ -175,7 +192,8 @@ impl OwnQueries {
         let peer = Peer { transport: Transport::Tcp, ..peer }; // neither truncated nor limited
         let passed_on = Draft::default();
         self.ask_with(query, peer, |engine, now, peer, buffer, len| {
-            engine.supply(now, peer, buffer, len, Supplied::Draft(&passed_on))
+            let history = History { received_nanos: now.monotonic_nanos, ..History::default() };
+            engine.supply(now, peer, buffer, len, &history, Supplied::Draft(&passed_on))
         })
     }
 

@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_config::{LogFormat, Output, QueryLog as Config};
+use zonda_engine::handlers::Tags;
 use zonda_engine::{Event, Observer, Reason, Transport};
 use zonda_wire::name::{NAME_BYTES_MAX, Presentation};
 use zonda_wire::{Class, Rcode, Type};
@@ -50,6 +51,8 @@ struct Line {
     rcode: Option<Rcode>,
     reason: Reason,
     reply_bytes: u16,
+    /// What the user's code has noted.
+    tags: Tags,
 }
 
 impl QueryLog {
@@ -128,6 +131,7 @@ impl Observer for Sampler {
             rcode: event.rcode,
             reason: event.reason,
             reply_bytes: event.reply_bytes as u16, // a reply has at most 65 535 octets
+            tags: event.tags.clone(),
         };
         if self.log.entries.try_send(Entry::Line(line)).is_err() {
             self.log.dropped.fetch_add(1, Relaxed);
@@ -220,11 +224,15 @@ impl Writer {
 }
 
 impl Line {
-    /// `time client transport name class type rcode reason octets`.
+    /// `time client transport name class type rcode reason octets`, then what code has noted.
     fn to_text(&self) -> String {
         let rcode = self.rcode.map_or_else(|| "-".to_owned(), |rcode| rcode.to_string());
+        let tags = self.tags.iter().map(|(key, value)| {
+            // A value with line breaks must not look like a line of its own.
+            format!(" {}={}", key.escape_debug(), value.escape_debug())
+        });
         format!(
-            "{} {} {} {} {} {} {rcode} {} {}\n",
+            "{} {} {} {} {} {} {rcode} {} {}{}\n",
             Rfc3339(self.unix_secs),
             self.client,
             self.transport.name(),
@@ -233,12 +241,13 @@ impl Line {
             self.qtype,
             self.reason.name(),
             self.reply_bytes,
+            tags.collect::<String>(),
         )
     }
 
     /// The same as an object of JSON.
     fn to_json(&self) -> String {
-        let object = serde_json::json!({
+        let mut object = serde_json::json!({
             "time": Rfc3339(self.unix_secs).to_string(),
             "client": self.client.ip().to_string(),
             "port": self.client.port(),
@@ -250,6 +259,11 @@ impl Line {
             "reason": self.reason.name(),
             "bytes": self.reply_bytes,
         });
+        let tags: serde_json::Map<_, _> =
+            self.tags.iter().map(|(key, value)| (key.to_owned(), value.into())).collect();
+        if !tags.is_empty() {
+            object["tags"] = tags.into();
+        }
         format!("{object}\n")
     }
 
@@ -297,6 +311,7 @@ mod tests {
             rcode: None,
             reason: Reason::NotAQuery,
             reply_bytes: 0,
+            tags: Tags::default(),
         };
         let text = "1970-01-01T00:00:00Z [2001:db8::1]:53 udp a\\\"b.c. IN AAAA - not_a_query 0\n";
         assert_eq!(line.to_text(), text);
@@ -304,6 +319,32 @@ mod tests {
             r#"{"bytes":0,"class":"IN","client":"2001:db8::1","name":"a\\\"b.c.","port":53,"#;
         assert!(line.to_json().starts_with(json), "{}", line.to_json());
         assert!(line.to_json().ends_with("\"type\":\"AAAA\"}\n"), "{}", line.to_json());
+    }
+
+    #[test]
+    fn what_code_has_noted_stands_behind_the_rest_and_stays_on_one_line() {
+        let mut tags = Tags::default();
+        tags.set("user".into(), &"anna");
+        tags.set("why".into(), &"a\nb");
+        let client = "192.0.2.1:53".parse().expect("an address");
+        let mut line = Line {
+            unix_secs: 0,
+            client,
+            transport: Transport::Udp,
+            name: [0; NAME_BYTES_MAX],
+            name_len: 1,
+            qclass: Class::IN,
+            qtype: Type::A,
+            rcode: Some(Rcode::NOERROR),
+            reason: Reason::Handled,
+            reply_bytes: 12,
+            tags,
+        };
+        assert!(line.to_text().ends_with(" 12 user=anna why=a\\nb\n"), "{}", line.to_text());
+        let json = r#","tags":{"user":"anna","why":"a\nb"},"#;
+        assert!(line.to_json().contains(json), "{}", line.to_json());
+        line.tags = Tags::default();
+        assert!(!line.to_json().contains("tags"), "{}", line.to_json());
     }
 
     #[test]

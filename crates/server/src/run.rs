@@ -6,7 +6,7 @@ use crate::control::{Control, ControlParts, ReadConfig, Stop};
 use crate::forwards::KnownForward;
 use crate::handover::{self, HandOverError};
 use crate::listen::{self, Found, ListenError, Sockets};
-use crate::program::{LongCallWatch, OwnQueries, Program, RuntimeHandle};
+use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use crate::threads::{self, Rim};
@@ -20,8 +20,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
-use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
+use zonda_engine::{Engine, Event};
 use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
 use zonda_transport::faults::Failure;
@@ -137,9 +137,9 @@ pub(crate) fn run(
     let handlers = HANDLER_ENGINES + program.runtimes.len();
     let engines = Engines { workers, executors, forwarders: executors, handlers };
     let counters: Vec<Arc<Counters>> = (0..engines.count()).map(|_| Arc::default()).collect();
-    let Program { code, runtimes, start, .. } = program;
+    let Program { code, runtimes, start, loggers, .. } = program;
     let publisher = Publisher::load(config, code, counters.clone(), cpus);
-    let parts = Parts { sockets, publisher, counters, engines, read_config, runtimes };
+    let parts = Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers };
     let (running, handles) = Running::start(&runtime, parts)?;
     let control = Arc::clone(&running.control);
     let admin = admin::serve(admin, &control).map_err(ServeError::Start)?;
@@ -263,6 +263,7 @@ struct Parts {
     engines: Engines,
     read_config: ReadConfig,
     runtimes: Vec<RuntimeConfig>,
+    loggers: Vec<Arc<dyn Logger>>,
 }
 
 /// All that was started.
@@ -280,14 +281,15 @@ struct Running {
 impl Running {
     /// Starts workers, TCP and forwarder threads, and what is needed for the user's code.
     fn start(runtime: &Runtime, parts: Parts) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
-        let Parts { sockets, publisher, counters, engines, read_config, runtimes } = parts;
+        let Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers } = parts;
         let clock = Clock::start();
         let cache_file = open_cache(&publisher, clock).map_err(ServeError::Start)?;
         let (failed, failures) = mpsc::channel(counters.len().max(1));
         let query_log = QueryLog::open(&publisher.config().query_log).map_err(ServeError::Start)?;
         let [udp, executors, forwarders, handlers] = engines.split(&counters);
         let long_calls = Arc::new(LongCallWatch::new(Arc::clone(publisher.snapshot())));
-        let make_engine = engine_maker(&publisher, query_log.clone(), Arc::clone(&long_calls));
+        let make_engine =
+            engine_maker(&publisher, query_log.clone(), loggers, Arc::clone(&long_calls));
         let (threads, forwarders) = threads::start_forwarders(
             |number, inbox, forwarders| ForwarderConfig {
                 name: format!("forward-{number}"),
@@ -477,12 +479,19 @@ fn serve_tcp(
 fn engine_maker(
     publisher: &Publisher,
     query_log: Option<QueryLog>,
+    loggers: Vec<Arc<dyn Logger>>,
     long_calls: Arc<LongCallWatch>,
 ) -> impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + 'static {
     let snapshot = Arc::clone(publisher.snapshot());
     move |counters: &Arc<Counters>| {
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::clone(counters));
-        engine.set_observer(query_log.as_ref().map(QueryLog::observer));
+        if let Some(query_log) = &query_log {
+            engine.add_observer(query_log.observer());
+        }
+        for logger in &loggers {
+            let logger = Arc::clone(logger);
+            engine.add_observer(Box::new(move |event: &Event<'_>| logger.log(event)));
+        }
         long_calls.add(&engine);
         engine
     }

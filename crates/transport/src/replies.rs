@@ -32,9 +32,10 @@ impl<R: Responder> Replies<R> {
 
     /// Answers a query.
     pub fn answer(&mut self, waiter: Deferred, fetched: &Fetched<'_>, now: Now) {
-        let Deferred { query, peer, way, .. } = waiter;
-        self.buffer[..query.len()].copy_from_slice(&query);
-        let len = self.responder.resume(now, &peer, &mut self.buffer, query.len(), fetched);
+        let Deferred { query, peer, deferral, way, .. } = waiter;
+        let (len, history) = (query.len(), &deferral.history);
+        self.buffer[..len].copy_from_slice(&query);
+        let len = self.responder.resume(now, &peer, &mut self.buffer, len, history, fetched);
         self.give(way, len);
     }
 
@@ -45,10 +46,10 @@ impl<R: Responder> Replies<R> {
         supplied: Supplied<'_>,
         now: Now,
     ) -> Option<Deferred> {
-        let Deferred { query, peer, .. } = &waiter;
-        let len = query.len();
+        let Deferred { query, peer, deferral, .. } = &waiter;
+        let (len, history) = (query.len(), &deferral.history);
         self.buffer[..len].copy_from_slice(query);
-        match self.responder.supply(now, peer, &mut self.buffer, len, supplied) {
+        match self.responder.supply(now, peer, &mut self.buffer, len, history, supplied) {
             Outcome::Deferred(deferral) => {
                 waiter.deferral = deferral;
                 return Some(waiter);

@@ -1,5 +1,6 @@
 //! What a transport asks of the engine.
 
+use zonda_engine::handlers::History;
 use zonda_engine::{Batch, Engine, Fetched, Now, Outcome, Peer, Supplied, Transport};
 
 /// Makes replies from queries: the engine, or a stand-in in tests.
@@ -20,6 +21,7 @@ pub trait Responder: Send + 'static {
         peer: &Peer,
         buffer: &mut [u8],
         len: usize,
+        history: &History,
         fetched: &Fetched<'_>,
     ) -> usize;
 
@@ -30,6 +32,7 @@ pub trait Responder: Send + 'static {
         peer: &Peer,
         buffer: &mut [u8],
         len: usize,
+        history: &History,
         supplied: Supplied<'_>,
     ) -> Outcome;
 
@@ -52,9 +55,10 @@ impl Responder for Engine {
         peer: &Peer,
         buffer: &mut [u8],
         len: usize,
+        history: &History,
         fetched: &Fetched<'_>,
     ) -> usize {
-        Self::resume(self, now, peer, buffer, len, fetched)
+        Self::resume(self, now, peer, buffer, len, history, fetched)
     }
 
     fn supply(
@@ -63,9 +67,10 @@ impl Responder for Engine {
         peer: &Peer,
         buffer: &mut [u8],
         len: usize,
+        history: &History,
         supplied: Supplied<'_>,
     ) -> Outcome {
-        Self::supply(self, now, peer, buffer, len, supplied)
+        Self::supply(self, now, peer, buffer, len, history, supplied)
     }
 
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64) {

@@ -3,7 +3,10 @@
 //! Kept by who calls the code and reused, so that a reply allocates nothing once its predecessors
 //! have grown the buffers.
 
+use super::history::Tags;
 use super::kept::Keep;
+use std::borrow::Cow;
+use std::fmt::Display;
 use std::ops::Range;
 use zonda_wire::name;
 use zonda_wire::query::{HEADER_BYTES, flag};
@@ -35,6 +38,8 @@ pub struct Draft {
     pub keep: Option<Keep>,
     /// What goes with it.
     text: String,
+    /// What was noted for the log.
+    pub(crate) tags: Tags,
 }
 
 /// What code wants to become of a query.
@@ -67,7 +72,7 @@ struct Record {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overfull;
 
-impl std::fmt::Display for Overfull {
+impl Display for Overfull {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("a reply has at most 65,535 octets")
     }
@@ -89,12 +94,13 @@ impl Default for Draft {
             ede: None,
             keep: None,
             text: String::new(),
+            tags: Tags::default(),
         }
     }
 }
 
 impl Draft {
-    /// Makes it as new, but for its memory.
+    /// Makes it as new, but for its memory and for the tags, which are the query's.
     pub fn clear(&mut self) {
         self.clear_records();
         self.ending = Ending::PassOn;
@@ -103,6 +109,17 @@ impl Draft {
         self.ede = None;
         self.keep = None;
         self.text.clear();
+    }
+
+    /// Notes a value about the query under a key, for whoever logs it, instead of what was noted
+    /// under that key before. Clients do not get to see it.
+    pub fn tag(&mut self, key: impl Into<Cow<'static, str>>, value: impl Display) {
+        self.tags.set(key.into(), &value);
+    }
+
+    /// What was noted about the query: keys and values, in the order in which they were noted.
+    pub fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.tags.iter()
     }
 
     /// Leaves all records out.

@@ -11,6 +11,7 @@
 //! Deliberately absent: how code elsewhere is reached, and in which language it is written.
 
 mod draft;
+mod history;
 mod kept;
 mod pattern;
 mod record;
@@ -20,6 +21,7 @@ mod watch;
 pub(crate) use kept::{give_again, keep, kept_under};
 
 pub use draft::{Draft, Ending, Overfull};
+pub use history::{History, Tags};
 pub use kept::{Keep, Vary};
 pub use pattern::{Pattern, PatternError};
 pub use record::Record;
@@ -32,6 +34,7 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
+use std::time::Duration;
 use zonda_cache::Cache;
 use zonda_wire::Query;
 use zonda_zone::{HashSeed, LookupName};
@@ -74,7 +77,7 @@ impl Handlers {
 #[derive(Clone)]
 pub enum Handler {
     /// Code that runs in the worker, and must neither block nor take long.
-    Here(Arc<dyn Code>),
+    Here(Arc<dyn Source>),
     /// Code that runs elsewhere.
     Elsewhere(Elsewhere),
 }
@@ -91,16 +94,16 @@ pub struct Elsewhere {
 /// The handler of a query that only passes middleware.
 pub const NO_HANDLER: u32 = u32::MAX;
 
-/// A handler that runs in the worker.
-pub trait Code: Send + Sync {
+/// What answers queries in the worker; it must neither block nor take long.
+pub trait Source: Send + Sync {
     /// Answers a query, or leaves the draft as it is.
     ///
     /// A panic is caught, and the query answered SERVFAIL.
-    fn run(&self, asked: &Asked<'_>, draft: &mut Draft);
+    fn answer(&self, asked: &Asked<'_>, draft: &mut Draft);
 }
 
-impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Code for F {
-    fn run(&self, asked: &Asked<'_>, draft: &mut Draft) {
+impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Source for F {
+    fn answer(&self, asked: &Asked<'_>, draft: &mut Draft) {
         self(asked, draft);
     }
 }
@@ -125,8 +128,10 @@ impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Middleware for F {
 
 /// A query as code sees it.
 pub struct Asked<'a> {
-    /// When it was received.
+    /// The time. A query that was deferred was received before.
     pub now: Now,
+    /// When it was received; nanoseconds of the monotonic clock.
+    received_nanos: u64,
     /// Who asks.
     peer: &'a Peer,
     /// The question and what else the message says.
@@ -144,9 +149,9 @@ pub struct Asked<'a> {
 impl<'a> Asked<'a> {
     /// The query on its way through the plan.
     pub(crate) fn new(cx: &'a Context<'_>, pattern: Option<&'a Pattern>) -> Self {
-        let Context { now, peer, query, name, .. } = *cx;
+        let Context { now, received_nanos, peer, query, name, .. } = *cx;
         let (message, saw_client) = (cx.reply.buffer(), Cell::new(false));
-        Self { now, peer, query, name, message, pattern, saw_client }
+        Self { now, received_nanos, peer, query, name, message, pattern, saw_client }
     }
 
     /// The same without its message, where the reply lies already.
@@ -157,6 +162,13 @@ impl<'a> Asked<'a> {
     /// Whether something was read that other clients may have otherwise.
     pub(crate) fn saw_client(&self) -> bool {
         self.saw_client.get()
+    }
+
+    /// How long ago it was received: what it has waited for others. What is answered at once has
+    /// waited for nobody, and no clock is read for it.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        Duration::from_nanos(self.now.monotonic_nanos.saturating_sub(self.received_nanos))
     }
 
     /// Who asks, and how. An answer of code that reads this is kept only for the same client or

@@ -154,7 +154,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             return Err(Unfit::LongChain);
         }
         let to = To::Forward(forward.number);
-        let deferral = Deferral { to, name_hash, is_alias: false };
+        let history = query.deferral.history.clone();
+        let deferral = Deferral { history, ..Deferral::new(to, name_hash) };
         Ok(Step::Ask(deferral, target))
     }
 

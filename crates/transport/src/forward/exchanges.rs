@@ -79,7 +79,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
     /// What a query wants to be fetched; nothing if that is not known any more.
     fn wanted(&self, query: &Deferred) -> Option<Wanted> {
-        let Deferral { to: To::Forward(forward), name_hash, is_alias } = query.deferral else {
+        let Deferral { to: To::Forward(forward), name_hash, is_alias, .. } = query.deferral else {
             return None;
         };
         let mut wanted = Wanted::of(forward, &query.query)?;

@@ -205,7 +205,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel(1);
         let address = ([192, 0, 2, client], 5353).into();
         let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
-        let deferral = Deferral { to: To::Forward(0), name_hash, is_alias: false };
+        let deferral = Deferral::new(To::Forward(0), name_hash);
         let way = Way::Tcp(sender);
         (Deferred { query: Vec::new(), peer, deferral, way, chain: None }, receiver)
     }

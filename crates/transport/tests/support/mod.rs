@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use zonda_engine::handlers::Elsewhere;
+use zonda_engine::handlers::{Elsewhere, History};
 use zonda_engine::{Batch, Deferral, Fetched, Now, Outcome, Peer, Reason, Supplied, To, Transport};
 use zonda_netio::ReplyBatch;
 use zonda_transport::faults::{Failure, FailureSender};
@@ -46,14 +46,10 @@ impl Responder for Toy {
             b"silent" => return Outcome::Silence,
             b"code" => {
                 let to = To::Code(Elsewhere { runtime: 0, handler: 5 });
-                return Outcome::Deferred(Deferral { to, name_hash: 0, is_alias: false });
+                return Outcome::Deferred(Deferral::new(to, 0));
             }
             b"later" => {
-                return Outcome::Deferred(Deferral {
-                    to: To::Forward(7),
-                    name_hash: 0,
-                    is_alias: false,
-                });
+                return Outcome::Deferred(Deferral::new(To::Forward(7), 0));
             }
             _ => {}
         }
@@ -63,7 +59,15 @@ impl Responder for Toy {
         Outcome::Reply(len + 1)
     }
 
-    fn resume(&mut self, _: Now, _: &Peer, _: &mut [u8], _: usize, _: &Fetched<'_>) -> usize {
+    fn resume(
+        &mut self,
+        _: Now,
+        _: &Peer,
+        _: &mut [u8],
+        _: usize,
+        _: &History,
+        _: &Fetched<'_>,
+    ) -> usize {
         unreachable!("what is fetched is played by the test")
     }
 
@@ -74,6 +78,7 @@ impl Responder for Toy {
         _: &Peer,
         buffer: &mut [u8],
         len: usize,
+        _: &History,
         supplied: Supplied<'_>,
     ) -> Outcome {
         buffer[2] |= 0x80;
@@ -136,7 +141,7 @@ impl Fetcher {
     /// Answers all queries that have come, the last one first, with themselves.
     pub fn answer(&mut self) {
         for Deferred { mut query, way, deferral, .. } in self.taken.drain(..).rev() {
-            assert_eq!(deferral, Deferral { to: To::Forward(7), name_hash: 0, is_alias: false });
+            assert_eq!(deferral, Deferral::new(To::Forward(7), 0));
             query[2] |= 0x80;
             match way {
                 Way::Tcp(sender) => sender.try_send(query).unwrap(),

@@ -53,7 +53,7 @@ pub fn answer<'s>(cx: &mut Context<'s>, forward: &'s Forward) -> Flow {
 /// Has the answer fetched.
 fn defer(cx: &mut Context<'_>, forward: &Forward) -> Flow {
     let (to, name_hash) = (To::Forward(forward.number), cx.name.hash(0));
-    cx.worker.deferral = Deferral { to, name_hash, is_alias: false };
+    cx.worker.deferral = Deferral::new(to, name_hash);
     Break(Verdict::Defer)
 }
 

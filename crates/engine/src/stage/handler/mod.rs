@@ -30,6 +30,7 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
 /// Has middleware and the route's handler see the query, and middleware the reply.
 #[inline(never)] // it would only make the path of zone data longer
 fn pass(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
+    recall_tags(cx);
     let ended = match (cx.fetched, cx.supplied) {
         (Some(_), _) => Continue(()), // code has passed it on before
         (None, Some(Supplied::Draft(draft))) if draft.ending == Ending::PassOn => {
@@ -47,6 +48,16 @@ fn pass(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
         Continue(()) => plan::behind_handlers(cx),
     };
     Break(show_reply(cx, handlers, verdict))
+}
+
+/// Brings back what was noted about the query before it was deferred, and what code elsewhere has.
+fn recall_tags(cx: &mut Context<'_>) {
+    if let Some(history) = cx.history {
+        cx.worker.draft.tags = history.tags.clone();
+    }
+    if let Some(Supplied::Draft(draft)) = cx.supplied {
+        cx.worker.draft.tags.extend(&draft.tags);
+    }
 }
 
 /// Calls, or defers to, what the query must pass first.
@@ -78,7 +89,7 @@ fn begin(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
 fn call_here(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
     match handlers.routes.find(cx.name, cx.query.qtype) {
         Some((place, Route { pattern, handler: Handler::Here(code) })) => {
-            call(cx, handlers, place, Some(pattern), |asked, draft| code.run(asked, draft))
+            call(cx, handlers, place, Some(pattern), |asked, draft| code.answer(asked, draft))
         }
         _ => Continue(()),
     }
@@ -87,7 +98,7 @@ fn call_here(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
 /// Hands the query over to code elsewhere.
 fn defer(cx: &mut Context<'_>, elsewhere: Elsewhere) -> Flow {
     let (to, name_hash) = (To::Code(elsewhere), cx.name.hash(0));
-    cx.worker.deferral = Deferral { to, name_hash, is_alias: false };
+    cx.worker.deferral = Deferral::new(to, name_hash);
     Break(Verdict::Defer)
 }
 

@@ -92,7 +92,7 @@ fn must_fetch_target(cx: &mut Context<'_>) -> bool {
     let Source::Forward(forward) = &entry.source else { return false };
     cx.keep = false; // who wants no recursion, or may not have it, gets the aliases alone
     cx.worker.deferral =
-        Deferral { to: To::Forward(forward.number), name_hash: name.hash(0), is_alias: true };
+        Deferral { is_alias: true, ..Deferral::new(To::Forward(forward.number), name.hash(0)) };
     cx.query.flags & flag::RD != 0 && is_allowed(cx, entry)
 }
 
