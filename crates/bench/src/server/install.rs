@@ -1,6 +1,7 @@
 //! Servers that are installed without root's rights: into a folder of the bench, by the command
 //! that their file says.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::{env, fs};
@@ -9,8 +10,14 @@ use super::Kind;
 
 /// Where they are put: `zonda/bench` in `$XDG_CACHE_HOME`, else in `~/.cache`.
 pub fn folder() -> Option<PathBuf> {
-    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    let cache = cache.or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".cache")))?;
+    folder_in(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"))
+}
+
+/// The same by the values of these variables; one that is no absolute path counts as not set, as
+/// the XDG base directory specification has it.
+fn folder_in(cache_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let cache = cache_home.map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = cache.or_else(|| Some(PathBuf::from(home?).join(".cache")))?;
     Some(cache.join("zonda/bench"))
 }
 
@@ -63,6 +70,19 @@ mod tests {
         assert!(said.starts_with("coredns: `false /") && said.contains("exit status"), "{said}");
         kind.install = "no-such-program".to_owned();
         assert!(install(&kind).unwrap_err().contains("No such file"));
+    }
+
+    #[test]
+    fn the_folder_is_in_the_cache_of_the_user_unless_that_is_elsewhere() {
+        for (cache_home, folder) in [
+            (None, "/u/.cache/zonda/bench"),
+            (Some(""), "/u/.cache/zonda/bench"),
+            (Some("here"), "/u/.cache/zonda/bench"),
+            (Some("/var/cache"), "/var/cache/zonda/bench"),
+        ] {
+            let found = folder_in(cache_home.map(OsString::from), Some("/u".into()));
+            assert_eq!(found, Some(PathBuf::from(folder)), "{cache_home:?}");
+        }
     }
 
     #[test]

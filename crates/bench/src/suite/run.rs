@@ -81,6 +81,7 @@ pub fn run(
     options: &Options,
     watch: &mut dyn FnMut(Step<'_>),
 ) -> Result<Run, SuiteError> {
+    check_workloads(suite, options)?; // before anything is installed
     let ground = Ground::of(options)?;
     let kinds = kinds(suite, options)?;
     let generator = match options.by_dnsperf {
@@ -95,6 +96,16 @@ pub fn run(
     let result = runner.hold_all(suite, options);
     let _ = fs::remove_dir_all(&runner.ground.folder);
     result.map(|()| runner.run)
+}
+
+/// Whether the suite has all workloads that were asked for.
+fn check_workloads(suite: &Suite, options: &Options) -> Result<(), SuiteError> {
+    let names = || suite.workloads.iter().map(|workload| workload.name.clone());
+    let mut wanted = options.workloads.iter().flatten();
+    match wanted.find(|name| !names().any(|known| known == **name)) {
+        Some(name) => Err(SuiteError::Workload(name.clone(), names().collect())),
+        None => Ok(()),
+    }
 }
 
 /// A run in which nothing is measured yet.
@@ -231,12 +242,6 @@ impl Runner<'_> {
         suite: &'s Suite,
         options: &Options,
     ) -> Result<Vec<Contest<'s>>, SuiteError> {
-        let names = || suite.workloads.iter().map(|workload| workload.name.clone());
-        for name in options.workloads.iter().flatten() {
-            if !names().any(|known| known == *name) {
-                return Err(SuiteError::Workload(name.clone(), names().collect()));
-            }
-        }
         let wanted = |workload: &&Workload| match &options.workloads {
             Some(names) => names.contains(&workload.name),
             None => true,
