@@ -1,5 +1,7 @@
 //! A whole suite, rounds interleaved between servers.
 
+mod latency;
+
 use std::fs;
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,11 +19,10 @@ use super::place::Place;
 use super::progress::{Progress, duration};
 use super::spec::{Suite, Workload};
 use super::{judge, measure, words};
-use crate::data::{Cell, FORMAT, LoadShare, Method, Run, Server, Setup, Skipped};
+use crate::data::{Cell, FORMAT, Method, Run, Server, Setup, Skipped};
 use crate::load::{End, Mode, Plan};
 use crate::server::locate::{self, locate};
 use crate::server::{Kind, Missing, install};
-use crate::statistics::median;
 
 /// A round counts when other processes used no more than this share of the machine, unless the
 /// command line says otherwise.
@@ -32,9 +33,6 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 const REPEATS_MAX: usize = 3;
 /// How long others are waited for before such a repeat.
 const QUIET_WAIT: Duration = Duration::from_secs(30);
-/// The share of a place's rate from which on it was the rate that bound the server, and not the
-/// server's own saturation.
-const RATE_HELD: f64 = 0.9;
 /// What starting and stopping a server takes, for the estimate.
 const START_SECS: f64 = 1.5;
 
@@ -291,15 +289,6 @@ impl Runner<'_> {
         START_SECS + seconds + if contest.workload.cold { 0.0 } else { warm_up_secs }
     }
 
-    /// What measuring one server's latency once is expected to take.
-    fn latency_secs(&self, contest: &Contest<'_>) -> f64 {
-        contest.workload.latency_at().map_or(0.0, |at| {
-            let rates = at.percents.len() + usize::from(at.half_of.is_some());
-            let Method { seconds, warm_up_secs, .. } = self.run.method;
-            START_SECS + warm_up_secs + rates as f64 * seconds
-        })
-    }
-
     /// Holds one contest: in each round, every server in turn.
     fn hold(&mut self, contest: &Contest<'_>) -> Result<(), SuiteError> {
         let folder = self.ground.folder.join("stock");
@@ -498,84 +487,6 @@ impl Runner<'_> {
             ..Plan::new(bed.address, seat.stock.queries.clone())
         }
     }
-
-    /// Measures each server's latency below saturation, where the workload asks for it.
-    fn latencies(&mut self, seats: &[Seat<'_>]) {
-        let Some(Contest { workload, .. }) = seats.first().map(|seat| seat.contest) else { return };
-        let Some(at) = workload.latency_at() else { return };
-        let reference = at.half_of.as_ref().and_then(|name| {
-            let seat = seats.iter().find(|seat| seat.contestant.kind.name == *name)?;
-            let rate = saturation(&self.run.cells[seat.cell])?;
-            Some((LoadShare::Common { percent: 50, server: name.clone() }, rate / 2.0))
-        });
-        for _ in 0..self.run.method.rounds {
-            for &seat in seats {
-                if self.is_stopped() {
-                    return;
-                }
-                let percents = at.percents.iter().copied();
-                if let Err(reason) = self.latency(seat, percents, reference.clone()) {
-                    self.say(&format!("{}: no latency: {reason}", seat.contestant.kind.name));
-                }
-            }
-        }
-    }
-
-    /// Measures one server's latency once at each of its rates and at that of the reference.
-    fn latency(
-        &mut self,
-        seat: Seat<'_>,
-        percents: impl Iterator<Item = u32>,
-        reference: Option<(LoadShare, f64)>,
-    ) -> Result<(), String> {
-        let Some(own) = saturation(&self.run.cells[seat.cell]) else {
-            self.progress.spared(self.latency_secs(seat.contest));
-            return Err("no round says what saturation is".to_owned());
-        };
-        let is_held = |rate: u64| own >= RATE_HELD * rate as f64;
-        if seat.contest.place.rate.is_some_and(is_held) {
-            self.progress.spared(self.latency_secs(seat.contest));
-            return Ok(()); // what the server can do, the rounds do not tell
-        }
-        let rates =
-            percents.map(|percent| (LoadShare::Own { percent }, own * f64::from(percent) / 100.0));
-        self.load_points(seat, rates.chain(reference).collect())
-    }
-
-    /// Measures one server's latency at these rates, again when others disturbed it.
-    fn load_points(&mut self, seat: Seat<'_>, rates: Vec<(LoadShare, f64)>) -> Result<(), String> {
-        let bed = self.start(seat)?;
-        let mut plan = self.plan(&bed, seat);
-        // A relay and an upstream run on the load's CPUs.
-        let is_shared = |cpu| self.ground.server_cpus.contains(cpu);
-        plan.spin = seat.contest.workload.upstream.is_none() && !plan.cpus.iter().any(is_shared);
-        let method = self.run.method.clone();
-        measure::warm_up(&plan, method.warm_up_secs).map_err(|error| error.to_string())?;
-        let expected_secs = self.latency_secs(seat.contest) / rates.len() as f64;
-        for (share, rate) in rates {
-            for attempt in 0..=REPEATS_MAX {
-                if attempt > 0 {
-                    self.wait_until_quiet();
-                }
-                let point = measure::load_point(share.clone(), rate, &bed, &plan);
-                let (point, foreign) = point.map_err(|error| error.to_string())?;
-                if self.is_stopped() {
-                    return Ok(());
-                }
-                let is_disturbed = foreign > method.foreign_cpu_max;
-                let line = words::point_line(&seat.contestant.kind.name, &point, is_disturbed);
-                if !is_disturbed {
-                    self.run.cells[seat.cell].latency_at.push(point);
-                    self.progress.done(expected_secs);
-                }
-                self.report(&line);
-                if !is_disturbed {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The server behind forwarders, if the workload has them and it is there.
@@ -583,9 +494,4 @@ fn upstream(workload: &Workload) -> Result<Result<Option<Contestant>, Missing>, 
     let Some(upstream) = &workload.upstream else { return Ok(Ok(None)) };
     let kind = Kind::named(&upstream.server)?;
     Ok(locate(&kind).map(|located| Some(Contestant { kind, located })))
-}
-
-/// The median rate of a cell's rounds; none without rounds.
-fn saturation(cell: &Cell) -> Option<f64> {
-    median(cell.rounds.iter().map(|round| round.traffic.completed as f64 / round.seconds))
 }
