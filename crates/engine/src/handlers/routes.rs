@@ -16,6 +16,7 @@
 //!   has, and one comparison for each pattern that shares that part.
 
 use super::pattern::{Pattern, Rank};
+use std::collections::HashMap;
 use zonda_wire::{Name, Type};
 use zonda_zone::snapshot::Slots;
 use zonda_zone::{HashSeed, LookupName};
@@ -62,11 +63,11 @@ impl<H> Routes<H> {
     #[must_use]
     pub fn new(routes: Vec<Route<H>>, seed: HashSeed) -> Self {
         let mut suffixes: Vec<Suffix> = Vec::new();
+        let mut places: HashMap<Name, usize> = HashMap::new(); // lists to block are long
         for (place, Route { pattern, .. }) in routes.iter().enumerate() {
             let name = pattern.literal_suffix();
-            let known = suffixes.iter().position(|suffix| suffix.name == name);
-            let known = known.unwrap_or_else(|| {
-                suffixes.push(Suffix { name, exact: Vec::new(), open: Vec::new() });
+            let known = *places.entry(name).or_insert_with_key(|name| {
+                suffixes.push(Suffix { name: name.clone(), exact: Vec::new(), open: Vec::new() });
                 suffixes.len() - 1
             });
             let Suffix { exact, open, .. } = &mut suffixes[known];
@@ -273,6 +274,22 @@ mod tests {
         let routes = Routes::new(vec![route("*.org/A", 1), route("*.org/A|MX", 2)], SEED);
         let name = LookupName::new(b"\x01a\x03org\0", SEED);
         assert_eq!(routes.find(&name, Type::A).map(|(_, route)| route.handler), Some(2));
+    }
+
+    /// With a search of all suffixes for each route, this takes minutes.
+    #[test]
+    fn a_list_of_a_hundred_thousand_names_is_taken_in_a_moment() {
+        let pattern = |number: u32| [format!("n{number}.example"), format!("*.n{number}.example")];
+        let patterns = (0..100_000).flat_map(pattern);
+        let route = |text: String| Route { pattern: text.parse().unwrap(), handler: () };
+        let routes = Routes::new(patterns.map(route).collect(), SEED);
+        let found = |name: &str| {
+            let name = LookupName::new(name.parse::<Name>().unwrap().as_wire(), SEED);
+            routes.find(&name, Type::A).map(|(place, _)| place)
+        };
+        assert_eq!(found("n99999.example"), Some(199_998));
+        assert_eq!(found("a.b.n99999.example"), Some(199_999));
+        assert_eq!(found("n100000.example"), None);
     }
 
     #[test]
