@@ -72,10 +72,10 @@ test('the types are those of a program that uses all of it', async (t) => {
 });
 
 test('the example program answers', async () => {
-  copyFileSync(join(here, '..', '..', 'examples', 'hello.mjs'), join(folder, 'hello.mjs'));
+  copyFileSync(join(here, 'examples', 'server.mjs'), join(folder, 'server.mjs'));
   const { udp, query } = await import('./helpers.mjs');
   const { decodeMessage } = await import('../index.mjs');
-  const child = spawn(process.execPath, ['hello.mjs', '127.0.0.1:0'], { cwd: folder });
+  const child = spawn(process.execPath, ['server.mjs', '127.0.0.1:0'], { cwd: folder });
   const exited = new Promise((resolve) => child.on('exit', (code) => resolve(code)));
   const port = await new Promise((resolve, reject) => {
     let said = '';

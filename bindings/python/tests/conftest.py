@@ -15,7 +15,7 @@ import uvloop
 
 import zonda
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 class Client:

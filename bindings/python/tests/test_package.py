@@ -15,7 +15,7 @@ import dns.query
 import pytest
 from conftest import EXAMPLES, environment, python
 
-EXAMPLE = EXAMPLES / "python" / "server.py"
+EXAMPLE = EXAMPLES / "server.py"
 
 
 def wheel() -> Path:

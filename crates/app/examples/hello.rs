@@ -1,26 +1,13 @@
-//! A server with a handler of each kind: `cargo run -p zonda --example hello`, then
-//! `dig @127.0.0.1 -p 5300 ann.users.example TXT`.
+//! The program that the README shows: `cargo run -p zonda --example hello`, then
+//! `dig @127.0.0.1 -p 5300 hello.example TXT`.
 
-use std::time::Duration;
-use zonda::{A, App, OwnedQuery, Query, Reply, Txt};
+use zonda::{App, Query, Reply, Txt};
 
 #[tokio::main]
 async fn main() -> Result<(), zonda::Error> {
-    let listen = std::env::args().nth(1).unwrap_or("127.0.0.1:5300".to_owned());
     let mut app = App::new();
-    app.handle("*.dyn.example/A", |_: &Query, reply: &mut Reply| {
-        reply.answer(A::new([192, 0, 2, 1]).ttl(60))
+    app.handle("hello.example/TXT", |_: &Query, reply: &mut Reply| {
+        reply.answer(Txt::new("Hello, world!").ttl(60))
     });
-    app.handle(":user.users.example/TXT", |query: &Query, reply: &mut Reply| {
-        if let Some(user) = query.capture("user") {
-            reply.answer(Txt::new(user))
-        }
-    });
-    app.handle_async("slow.example/TXT", |_: OwnedQuery| async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        let mut reply = Reply::default();
-        reply.answer(Txt::new("worth waiting for"));
-        reply
-    });
-    app.listen(listen).run().await
+    app.listen("127.0.0.1:5300").run().await
 }

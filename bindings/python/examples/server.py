@@ -1,6 +1,6 @@
 """Names out of a database, a block list and a log of slow queries, beside a zone file.
 
-    python examples/python/server.py 127.0.0.1:5300
+    python bindings/python/examples/server.py 127.0.0.1:5300
     dig @127.0.0.1 -p 5300 ann.dyn.example.com
     dig @127.0.0.1 -p 5300 whoami.example.com TXT
     dig @127.0.0.1 -p 5300 mail.example.org
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import zonda
 
-ZONE = Path(__file__).parent.parent / "zones" / "example.org.zone"
+ZONE = Path(__file__).parents[3] / "examples" / "zones" / "example.org.zone"
 BLOCKED = {"ads.apps.example.org.", "tracker.example.org."}
 SLOW_SECONDS = 0.1
 

@@ -1,11 +1,11 @@
-// A DNS server in JavaScript. `node hello.mjs`, then:
+// A DNS server in JavaScript. `node server.mjs`, then:
 //
 //   dig @127.0.0.1 -p 5300 hello.example TXT
 //   dig @127.0.0.1 -p 5300 ann.users.example TXT
 //   dig @127.0.0.1 -p 5300 time.example TXT
 //   dig @127.0.0.1 -p 5300 ads.example
 //
-// Another address may follow: `node hello.mjs 127.0.0.1:53`.
+// Another address may follow: `node server.mjs 127.0.0.1:53`.
 
 import { Zonda } from 'zonda';
 
