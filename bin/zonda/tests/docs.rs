@@ -11,7 +11,8 @@
 //! | `sh test`, `sh fails` | is run, and must succeed or fail |
 //! | `text output` | is what the block before printed; `…` is any text, alone any lines |
 //!
-//! Ports 5300 and 9153 are replaced by free ones everywhere.
+//! Ports 5300 and 9153 are replaced by free ones everywhere. JavaScript and Python are run by the
+//! tests of their packages (`docs.test.mjs`, `test_docs.py`).
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

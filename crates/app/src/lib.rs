@@ -83,6 +83,10 @@ struct Tutorial;
 #[doc = include_str!("../../../docs/cookbook.md")]
 struct Cookbook;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/coming-from-dnslib.md")]
+struct ComingFromDnslib;
+
 #[cfg(all(doctest, feature = "redb", feature = "redis", feature = "postgres"))]
 #[doc = include_str!("../../../docs/stores.md")]
 struct Stores;

@@ -1,0 +1,158 @@
+// The pages for Node.js: every block of JavaScript in them is run, and they leave nothing out.
+//
+// The blocks below one heading are one program. What it does not say itself stands before it: the
+// imports of zonda and of assert, and an app. An app that it neither starts nor stops is started and
+// stopped. Port 5300 is a free one. Lines keep their numbers, so that an error names that of the
+// page.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import dgram from 'node:dgram';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import zonda from '../index.js';
+import { folder, query, sleep, udp } from './helpers.mjs';
+
+const { decodeMessage } = zonda;
+const here = fileURLToPath(new URL('..', import.meta.url));
+const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+const PAGES = [
+  'README.md',
+  'bindings/node/README.md',
+  'docs/nodejs.md',
+  'docs/cookbook-nodejs.md',
+  'docs/coming-from-dinodns.md',
+];
+/** How long a program may take, milliseconds. */
+const PROGRAM_MILLIS = 30_000;
+
+/** A file of the repository. */
+function read(path) {
+  return readFileSync(join(root, path), 'utf8');
+}
+
+/** The programs of a page: the line of the first block, and all lines, empty where the page has
+ * something else. */
+function programs(page) {
+  const programs = [];
+  let program;
+  let language;
+  for (const [index, line] of read(page).split('\n').entries()) {
+    if (line.startsWith('```')) {
+      language = language === undefined ? line.slice(3).split(' ')[0] : undefined;
+    } else if (language === undefined && line.startsWith('## ')) {
+      program = undefined;
+    } else if (language === 'js') {
+      if (program === undefined) programs.push((program = { line: index, lines: [] }));
+      program.lines[index] = line;
+    }
+  }
+  return programs;
+}
+
+/** A program with what it leaves to its reader. */
+function whole({ lines }) {
+  const text = Array.from(lines, (line) => line ?? '').join('\n');
+  const before = [];
+  if (!/from 'zonda'/.test(text)) before.push("import { Zonda } from 'zonda';");
+  if (!/import assert/.test(text)) before.push("import assert from 'node:assert/strict';");
+  const hasServer = /const server = new /.test(text);
+  if (!hasServer && !/const app = new /.test(text)) {
+    before.push("const app = new Zonda({ listen: '127.0.0.1:5300', workers: 1 });");
+  }
+  const after = [];
+  if (!hasServer && !text.includes('app.start(')) after.push('await app.start();');
+  if (!hasServer && !text.includes('app.stop(')) after.push('await app.stop();');
+  return [before.join(' ') + text, ...after, ''].join('\n').replaceAll('5300', '0');
+}
+
+/** A folder in which programs find the package, and the zones that they name. */
+function workplace(t) {
+  const place = folder(t);
+  mkdirSync(join(place, 'node_modules'));
+  symlinkSync(here, join(place, 'node_modules', 'zonda'));
+  cpSync(join(root, 'examples', 'zones'), join(place, 'zones'), { recursive: true });
+  cpSync(join(place, 'zones', 'example.org.zone'), join(place, 'example.org.zone'));
+  return place;
+}
+
+/** Starts a program in a folder, as nobody's test. */
+function begin(place, file) {
+  const { NODE_TEST_CONTEXT, ...env } = process.env;
+  const child = spawn(process.execPath, [file], { cwd: place, env });
+  child.said = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.on('data', (octets) => (child.said += octets));
+  }
+  return child;
+}
+
+for (const page of PAGES) {
+  for (const program of programs(page)) {
+    test(`${page}:${program.line} runs`, async (t) => {
+      const place = workplace(t);
+      const file = `${page.replaceAll('/', '-')}.mjs`;
+      writeFileSync(join(place, file), whole(program));
+      const child = begin(place, file);
+      const timer = setTimeout(() => child.kill('SIGKILL'), PROGRAM_MILLIS);
+      const [code, signal] = await once(child, 'exit');
+      clearTimeout(timer);
+      assert.deepEqual([code, signal], [0, null], child.said);
+    });
+  }
+}
+
+/** A port that is free for UDP now. */
+async function freePort() {
+  const socket = dgram.createSocket('udp4').bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  const { port } = socket.address();
+  socket.close();
+  return port;
+}
+
+test('the hello world of the README is the example, and answers', async (t) => {
+  const example = read('bindings/node/examples/hello.mjs');
+  assert.ok(read('README.md').includes(`\`\`\`js\n${example}\`\`\`\n`), 'the README shows another');
+  const place = workplace(t);
+  const port = await freePort();
+  writeFileSync(join(place, 'hello.mjs'), example.replace('5300', String(port)));
+  const child = begin(place, 'hello.mjs');
+  t.after(() => child.kill());
+  let reply = null;
+  for (let tries = 0; reply === null && tries < 100; tries++) {
+    const asked = udp({ address: '127.0.0.1', port }, query('hello.example', 'TXT'), 100);
+    reply = await asked.catch(() => sleep(50).then(() => null));
+  }
+  assert.ok(reply, child.said);
+  assert.deepEqual(decodeMessage(reply).answers[0].data, ['Hello, world!']);
+});
+
+/** The names of all that a class or an interface of `index.d.ts` has. */
+function members(name) {
+  const [, body] = new RegExp(`(?:class|interface) ${name} \\{\n([^]*?)\n\\}`).exec(
+    read('bindings/node/index.d.ts'),
+  );
+  const found = body.matchAll(/^ {2}(?:readonly |get |set )?(\w+)\??[(:]/gm);
+  return new Set([...found].map(([, member]) => member).filter((it) => it !== 'private'));
+}
+
+test('the reference names every option, method and property', () => {
+  const page = read('docs/nodejs.md');
+  const missing = [];
+  for (const name of ['ZondaOptions', 'Zonda', 'Request', 'Response', 'Question', 'Message']) {
+    const all = members(name);
+    assert.ok(all.size > 2, name);
+    for (const member of all) {
+      if (member === 'constructor') continue;
+      if (!new RegExp(`\`[^\`\n]*\\b${member}\\b[^\`\n]*\``).test(page)) {
+        missing.push(`${name}.${member}`);
+      }
+    }
+  }
+  assert.deepEqual(missing, []);
+});

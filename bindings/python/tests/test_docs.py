@@ -1,0 +1,142 @@
+"""The pages for Python: every block of Python in them is run, and they leave nothing out.
+
+The blocks below one heading are one program, but one that is for dnslib is a program of its own.
+What a program does not say itself is there: `zonda`, `asyncio`, and an `app`. `app.run()` starts and
+stops the app. Port 5300 is a free one. Lines keep their numbers, so that a traceback names that of
+the page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dns.exception
+import dns.message
+import dns.query
+import pytest
+from conftest import EXAMPLES, environment, python
+
+import zonda
+
+ROOT = Path(__file__).parents[3]
+PAGES = [
+    "README.md",
+    "bindings/python/README.md",
+    "docs/python.md",
+    "docs/cookbook-python.md",
+    "docs/coming-from-dnslib.md",
+]
+
+
+class Program(NamedTuple):
+    """Code and where it is: empty lines stand for the others of the page."""
+
+    page: str
+    line: int
+    text: str
+    is_for_dnslib: bool
+
+
+def programs(page: str) -> list[Program]:
+    """The programs of a page."""
+    found: list[tuple[int, dict[int, str], bool]] = []
+    language, block, is_open = None, {}, False
+    for number, line in enumerate((ROOT / page).read_text().splitlines(), 1):
+        if line.startswith("```") and language is None:
+            language, block = line[3:].split(" ")[0], {}
+        elif line.startswith("```"):
+            is_for_dnslib = any("dnslib" in line for line in block.values())
+            if language == "python" and (is_for_dnslib or not is_open):
+                found.append((min(block), block, is_for_dnslib))
+                is_open = not is_for_dnslib
+            elif language == "python":
+                found[-1][1].update(block)
+            language = None
+        elif language is not None:
+            block[number] = line
+        elif line.startswith("## "):
+            is_open = False
+    return [
+        Program(page, line, "\n".join(lines.get(at, "") for at in range(1, max(lines) + 1)), dnslib)
+        for line, lines, dnslib in found
+    ]
+
+
+ALL = [program for page in PAGES for program in programs(page)]
+
+
+def free_port() -> int:
+    """A port that is free for UDP now."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def run_for_a_moment(app: zonda.App, **_: Any) -> None:
+    """What `app.run()` does here."""
+
+    async def moment() -> None:
+        async with app:
+            pass
+
+    asyncio.run(moment())
+
+
+@pytest.mark.parametrize("program", ALL, ids=lambda program: f"{program.page}:{program.line}")
+def test_the_pages_say_what_happens(program, tmp_path, monkeypatch):
+    if program.is_for_dnslib:
+        pytest.importorskip("dnslib")
+    shutil.copytree(ROOT / "examples" / "zones", tmp_path / "zones")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(zonda.App, "run", run_for_a_moment)
+    port = free_port() if program.is_for_dnslib else 0
+    code = compile(program.text.replace("5300", str(port)), program.page, "exec")
+    app = zonda.App("127.0.0.1:0", workers=1)
+    names = {"__name__": "__main__", "asyncio": asyncio, "zonda": zonda, "app": app}
+    exec(code, names)
+    for name in ("server", "upstream"):  # dnslib's servers keep their sockets when they stop
+        if program.is_for_dnslib and name in names:
+            names[name].server.server_close()
+
+
+def test_all_pages_have_programs():
+    assert {program.page for program in ALL} == set(PAGES)
+    assert sum(program.is_for_dnslib for program in ALL) >= 3
+
+
+def test_the_hello_world_of_the_readme_is_the_example_and_answers(tmp_path):
+    example = (EXAMPLES / "hello.py").read_text()
+    assert f"```python\n{example}```\n" in (ROOT / "README.md").read_text()
+    port = free_port()
+    file = tmp_path / "hello.py"
+    file.write_text(example.replace("5300", str(port)))
+    query = dns.message.make_query("hello.example", "TXT")
+    with subprocess.Popen([*python(), str(file)], env=environment()) as child:
+        try:
+            limit = time.monotonic() + 20
+            while True:
+                try:
+                    reply = dns.query.udp(query, "127.0.0.1", timeout=0.2, port=port)
+                    break
+                except (dns.exception.Timeout, OSError):
+                    assert time.monotonic() < limit and child.poll() is None
+            assert str(reply.answer[0]) == 'hello.example. 60 IN TXT "Hello, world!"'
+            child.terminate()
+            assert child.wait(15) == 0
+        finally:
+            child.kill()
+
+
+@pytest.mark.parametrize("class_", [zonda.App, zonda.Query, zonda.Reply, zonda.Record])
+def test_the_reference_names_all_that_a_class_has(class_):
+    page = (ROOT / "docs" / "python.md").read_text()
+    names = [name for name in dir(class_) if not name.startswith("_")]
+    missing = [name for name in names if not re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", page)]
+    assert not missing
