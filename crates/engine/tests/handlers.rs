@@ -293,6 +293,27 @@ fn a_panic_in_middleware_is_servfail_without_the_records_of_the_answer() {
 }
 
 #[test]
+fn a_kept_answer_still_says_which_error_it_has_but_not_its_text() {
+    let code = |_: &Asked<'_>, draft: &mut Draft| {
+        draft.nxdomain();
+        draft.set_error(Ede::BLOCKED, "on the list");
+        draft.cache(10, Vary::Nothing);
+    };
+    let mut engine = engine(vec![here("*", code)], Vec::new(), None);
+    let mut error = || {
+        let (query, mut buffer) = (query("x.test", Type::A), vec![0; 4096]);
+        buffer[..query.len()].copy_from_slice(&query);
+        let outcome = engine.answer(NOW, &peer(Transport::Udp), &mut buffer, query.len());
+        let Outcome::Reply(len) = outcome else { panic!("{outcome:?}") };
+        let reply = Message::parse(&buffer[..len]).unwrap();
+        assert_eq!(reply.rcode(), Rcode::NXDOMAIN);
+        reply.opt.unwrap().options
+    };
+    assert_eq!(error(), [(15, b"\0\x0fon the list".to_vec())]);
+    assert_eq!(error(), [(15, b"\0\x0f".to_vec())]);
+}
+
+#[test]
 fn a_kept_answer_ages_and_is_asked_for_again_when_it_has_expired() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);

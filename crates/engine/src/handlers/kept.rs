@@ -59,6 +59,7 @@ pub(crate) fn give_again(cx: &mut Context<'_>, handlers: &Handlers, place: usize
         let Some(hit) = found.filter(|hit| !hit.is_stale) else { continue };
         let body = &cx.worker.body[..hit.body_bytes.min(cx.worker.body.len())];
         cx.flags |= hit.flags & FLAGS;
+        cx.ede = hit.ede; // without its text, which is not kept
         if cx.reply.append_body([body, &[], &[]], hit.counts).is_err() {
             cx.flags |= flag::TC;
         }
