@@ -5,7 +5,7 @@ use crate::index::Place;
 use crate::policy::Limits;
 use crate::shard::{Shard, UNIT_BYTES, UNITS_MAX};
 use crate::walk::{self, Walk};
-use crate::{Answer, Entry, Failure, Hit, Key, Kind, Lifetime};
+use crate::{Answer, Entry, Failure, Freshness, Hit, Key, Kind, Lifetime};
 use std::fmt;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -83,12 +83,18 @@ impl Cache {
     /// none of them before it is used.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
+        Self::with(bytes_max, Freshness::default())
+    }
+
+    /// The same, with answers that are fetched anew, and stale, as `freshness` says.
+    #[must_use]
+    pub fn with(bytes_max: usize, freshness: Freshness) -> Self {
         let bytes_max = bytes_max.max(BYTES_MIN);
         let few = (bytes_max / SHARD_BYTES_MIN).clamp(1, SHARDS);
         let many = bytes_max.div_ceil(SHARD_BYTES_MAX).next_power_of_two();
         let count = many.max(1 << few.ilog2()).min(Place::SHARDS_MAX);
         let units = (bytes_max / count / UNIT_BYTES).min(UNITS_MAX);
-        let shards = (0..count).map(|_| Shard::new(units)).collect();
+        let shards = (0..count).map(|_| Shard::new(units, freshness)).collect();
         Self { shards, bytes_max, flushes: AtomicU64::new(0) }
     }
 

@@ -17,7 +17,7 @@
 
 use crate::index::Place;
 use crate::words::{WORD_BYTES, to_words, words_for};
-use crate::{Answer, Key, Kind, Lifetime};
+use crate::{Answer, Freshness, Key, Kind, Lifetime};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use zonda_wire::{Class, Ede, Type};
@@ -67,7 +67,8 @@ pub struct Header {
     pub expires_at: u32,
     /// From when on it is worthless, seconds.
     pub stale_until: u32,
-    /// Before this nobody need fetch it anew, seconds.
+    /// Before this nobody need fetch it anew, seconds; from then on only if it is popular, until it
+    /// is stale.
     pub refresh_at: u32,
     /// Records in the answer, authority and additional sections.
     pub counts: [u16; 3],
@@ -81,7 +82,12 @@ pub struct Header {
 
 impl Header {
     /// What an answer to a question will be stored with.
-    pub fn new(key: &Key<'_>, answer: &Answer<'_>, lifetime: Lifetime, first_ttl: u16) -> Self {
+    pub fn new(
+        key: &Key<'_>,
+        answer: &Answer<'_>,
+        (lifetime, freshness): (Lifetime, Freshness),
+        first_ttl: u16,
+    ) -> Self {
         let Lifetime { now_secs, ttl_secs, stale_secs } = lifetime;
         let expires_at = now_secs.saturating_add(ttl_secs);
         Self {
@@ -98,7 +104,7 @@ impl Header {
             stored_at: now_secs,
             expires_at,
             stale_until: expires_at.saturating_add(stale_secs),
-            refresh_at: 0,
+            refresh_at: expires_at.saturating_sub(freshness.prefetch_secs(ttl_secs)),
             counts: answer.counts,
             name_len: key.name.len() as u8, // a name has at most 255 octets
             body_len: answer.body.len() as u16, // checked when its TTLs were found

@@ -134,7 +134,7 @@ pub struct Hit {
     /// Octets of the body, or of a failure's text. When they are more than the caller had room for,
     /// none was copied.
     pub body_bytes: usize,
-    /// It expired, and its TTLs are [`STALE_TTL_SECS`](crate::STALE_TTL_SECS).
+    /// It expired, and its TTLs are [`stale_ttl_secs`](crate::Freshness::stale_ttl_secs).
     pub is_stale: bool,
     /// Somebody should fetch it anew: see [`Cache::claim_refresh`](crate::Cache::claim_refresh).
     pub refresh_due: bool,

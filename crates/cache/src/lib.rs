@@ -73,8 +73,31 @@ pub use key::{Answer, FAILURE_TEXT_BYTES_MAX, Failure, Hit, Key, Kind, Lifetime}
 pub use policy::Policy;
 pub use walk::Entry;
 
-/// The TTL of every record of a stale answer, seconds (rfc8767#4).
-pub const STALE_TTL_SECS: u32 = 30;
-/// The shortest TTL of an answer that is fetched again before it expires, seconds. With a shorter
-/// one, a tenth of it is no time.
-pub const PREFETCH_TTL_SECS_MIN: u32 = 5;
+/// What becomes of answers shortly before they expire, and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Freshness {
+    /// In this share of its TTL, the last, a popular answer is fetched anew; percent, at most 50.
+    /// 0: never before it expires.
+    pub prefetch_percent: u8,
+    /// The shortest TTL of which that is done, seconds, at least 2: a tenth of less is no time.
+    pub prefetch_ttl_secs_min: u32,
+    /// The TTL of every record of a stale answer, seconds (rfc8767#4).
+    pub stale_ttl_secs: u32,
+}
+
+impl Default for Freshness {
+    fn default() -> Self {
+        Self { prefetch_percent: 10, prefetch_ttl_secs_min: 5, stale_ttl_secs: 30 }
+    }
+}
+
+impl Freshness {
+    /// For how long before it expires a popular answer may be fetched anew, seconds.
+    fn prefetch_secs(self, ttl_secs: u32) -> u32 {
+        if ttl_secs < self.prefetch_ttl_secs_min {
+            return 0;
+        }
+        let part = u64::from(ttl_secs) * u64::from(self.prefetch_percent);
+        u32::try_from(part.div_ceil(100)).unwrap_or(ttl_secs) // it is a part of the TTL
+    }
+}

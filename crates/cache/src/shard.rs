@@ -7,7 +7,7 @@ use crate::entry::{HEADER_WORDS, Header};
 use crate::index::{Index, LogName, Place, Word, count_hit};
 use crate::ring::{LOG_WORDS_MAX, Position};
 use crate::words::{LINE_BYTES, WORD_BYTES, Words, copy_octets, hold_octets};
-use crate::{Hit, Key, Kind, PREFETCH_TTL_SECS_MIN, STALE_TTL_SECS, Stats};
+use crate::{Freshness, Hit, Key, Kind, Stats};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicU64, fence};
 use std::sync::{Mutex, PoisonError};
@@ -33,6 +33,7 @@ pub struct Shard {
     logs: [Words; 2],
     tails: Tails,
     writer: Mutex<Writer>,
+    freshness: Freshness,
 }
 
 /// The oldest valid position of each log, in a line of their own because writers change them.
@@ -45,14 +46,20 @@ struct Overtaken;
 
 impl Shard {
     /// An empty shard of `units` times [`UNIT_BYTES`] octets, at most [`UNITS_MAX`].
-    pub fn new(units: usize) -> Self {
+    pub fn new(units: usize, freshness: Freshness) -> Self {
         let words = [units * SMALL_WORDS, units * MAIN_WORDS];
         Self {
             index: Index::new(units),
             logs: words.map(Words::new),
             tails: Tails::default(),
             writer: Mutex::new(Writer::new(words, units)),
+            freshness,
         }
+    }
+
+    /// What becomes of answers shortly before they expire, and after.
+    pub fn freshness(&self) -> Freshness {
+        self.freshness
     }
 
     /// Reads the bucket of a place, and nothing more.
@@ -143,9 +150,9 @@ impl Shard {
         if let Some(out) = out.get_mut(..body_bytes) {
             copy_octets(&entry[header.body_start()..], out);
             let age = now_secs.saturating_sub(header.stored_at);
+            let stale_ttl = self.freshness.stale_ttl_secs;
             for offset in header.ttl_offsets(entry) {
-                let aged =
-                    |ttl: u32| if is_stale { STALE_TTL_SECS } else { ttl.saturating_sub(age) };
+                let aged = |ttl: u32| if is_stale { stale_ttl } else { ttl.saturating_sub(age) };
                 change_ttl(out, offset, aged);
             }
         }
@@ -197,11 +204,7 @@ enum Copied {
 /// Whether somebody should fetch the answer anew.
 #[inline]
 fn refresh_due(header: &Header, now_secs: u32, frequency: u64) -> bool {
-    if header.kind == Kind::Failure || now_secs < header.refresh_at {
-        return false;
-    }
-    let ttl_secs = header.expires_at.saturating_sub(header.stored_at);
-    let left = header.expires_at.saturating_sub(now_secs);
-    let expires_soon = ttl_secs >= PREFETCH_TTL_SECS_MIN && left <= ttl_secs.div_ceil(10);
-    left == 0 || expires_soon && frequency >= POPULAR_HITS
+    header.kind != Kind::Failure
+        && now_secs >= header.refresh_at
+        && (now_secs >= header.expires_at || frequency >= POPULAR_HITS)
 }

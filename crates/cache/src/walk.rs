@@ -7,7 +7,7 @@ use crate::key::EVERY_TYPE;
 use crate::ring::Position;
 use crate::shard::Shard;
 use crate::words::{WORD_BYTES, copy_octets};
-use crate::{Answer, Key, Kind, STALE_TTL_SECS};
+use crate::{Answer, Key, Kind};
 use std::sync::atomic::AtomicU64;
 use zonda_wire::{Class, Type};
 
@@ -38,6 +38,8 @@ pub struct Entry<'a> {
     pub expires_at: u32,
     /// From when on it is worthless.
     pub stale_until: u32,
+    /// The TTL of its records while it is stale.
+    pub stale_ttl_secs: u32,
     /// How often it was found lately, 0–3.
     pub hits: u64,
     /// Octets that it takes.
@@ -57,7 +59,7 @@ impl Entry<'_> {
             let age_secs = now_secs.saturating_sub(self.stored_at);
             let aged = |ttl: u32| match now_secs < self.expires_at {
                 true => ttl.saturating_sub(age_secs),
-                false => STALE_TTL_SECS,
+                false => self.stale_ttl_secs,
             };
             offsets.iter().for_each(|&at| change_ttl(&mut message[start..], at, aged));
         }
@@ -88,8 +90,9 @@ impl<'s> Walk<'s> {
     /// at the end.
     pub fn retain_slice(&mut self, mut keep: impl FnMut(&Entry<'_>) -> bool) -> bool {
         let Self { shard, name, body, .. } = self;
+        let stale_ttl_secs = shard.freshness().stale_ttl_secs;
         let keep = |header: &Header, words: &[AtomicU64], hits| {
-            keep(&entry(header, words, hits, name, body))
+            keep(&entry(header, words, (hits, stale_ttl_secs), name, body))
         };
         let next = shard.write().retain(self.log, self.at, SLICE_WORDS, keep);
         let is_last = next.is_none() && self.log == LogName::Main;
@@ -105,7 +108,8 @@ impl<'s> Walk<'s> {
 pub fn for_each_type(shard: &Shard, key: &Key<'_>, mut visit: impl FnMut(&Entry<'_>)) {
     let (mut name, mut body) = (Vec::new(), Vec::new());
     shard.write().for_each_at(key.place(), |header, words, hits| {
-        let entry = entry(header, words, hits, &mut name, &mut body);
+        let stale_ttl_secs = shard.freshness().stale_ttl_secs;
+        let entry = entry(header, words, (hits, stale_ttl_secs), &mut name, &mut body);
         if header.asks_as(&Key { qtype: header.qtype, ..*key }) && entry.name == key.name {
             visit(&entry);
         }
@@ -116,7 +120,7 @@ pub fn for_each_type(shard: &Shard, key: &Key<'_>, mut visit: impl FnMut(&Entry<
 fn entry<'a>(
     header: &Header,
     words: &[AtomicU64],
-    hits: u64,
+    (hits, stale_ttl_secs): (u64, u32),
     name: &'a mut Vec<u8>,
     body: &'a mut Vec<u8>,
 ) -> Entry<'a> {
@@ -136,6 +140,7 @@ fn entry<'a>(
         stored_at: header.stored_at,
         expires_at: header.expires_at,
         stale_until: header.stale_until,
+        stale_ttl_secs,
         hits,
         bytes: header.words() * WORD_BYTES,
     }

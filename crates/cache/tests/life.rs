@@ -6,7 +6,9 @@ mod common;
 
 use common::{addresses, answer, find, key, lifetime, name};
 use zonda_cache::policy::Limits;
-use zonda_cache::{Answer, BYTES_MIN, Cache, Failure, Hit, Key, Kind, Lifetime, REFRESH_SECS};
+use zonda_cache::{
+    Answer, BYTES_MIN, Cache, Failure, Freshness, Hit, Key, Kind, Lifetime, REFRESH_SECS,
+};
 use zonda_wire::{Ede, Type};
 
 /// The TTL of the first record.
@@ -72,6 +74,40 @@ fn a_stale_answer_is_due_even_if_nobody_asked_before() {
     assert!(hit.is_stale && hit.refresh_due);
     assert!(cache.claim_refresh(&key(&name), &hit, 1100));
     assert!(!find(&cache, &key(&name), 1101).unwrap().0.refresh_due);
+}
+
+#[test]
+fn how_early_a_popular_answer_is_due_and_with_which_ttl_it_is_stale_can_be_chosen() {
+    let name = name("a.example");
+    let key = key(&name);
+    let due_from = |prefetch_percent, prefetch_ttl_secs_min| {
+        let stale_ttl_secs = 7;
+        let freshness = Freshness { prefetch_percent, prefetch_ttl_secs_min, stale_ttl_secs };
+        let cache = Cache::with(BYTES_MIN, freshness);
+        cache.insert(&key, &answer(&addresses(9, 100, 0)), lifetime(1000, 100)).unwrap();
+        (0..3).for_each(|_| assert!(find(&cache, &key, 1000).is_some())); // it is popular
+        let due_at = (1000..=1100).find(|at| find(&cache, &key, *at).unwrap().0.refresh_due);
+        assert_eq!(find(&cache, &key, 1100).map(|it| ttl(&it)), Some(7));
+        let mut shown = Vec::new();
+        cache.for_each(|entry| shown = entry.to_message(1100));
+        assert!(shown.windows(4).any(|octets| octets == [0, 0, 0, 7]), "{shown:?}");
+        due_at.unwrap()
+    };
+    assert_eq!(due_from(10, 5), 1090);
+    assert_eq!(due_from(50, 5), 1050);
+    assert_eq!(due_from(1, 100), 1099);
+    assert_eq!(due_from(10, 101), 1100, "the TTL is too short");
+    assert_eq!(due_from(0, 5), 1100, "never before it expires");
+}
+
+#[test]
+fn a_failure_does_not_make_a_fresh_answer_due_earlier() {
+    let name = name("a.example");
+    let cache = with_one(&key(&name));
+    let failure = Failure { flags: 2, ede: None, text: b"" };
+    cache.insert_failure(&key(&name), failure, Limits { secs_min: 1, secs_max: 1 }, 1000);
+    let due = |now_secs| find(&cache, &key(&name), now_secs).unwrap().0.refresh_due;
+    assert_eq!([1000, 1001, 1002, 1089, 1090].map(due), [false, false, false, false, true]);
 }
 
 #[test]

@@ -30,6 +30,7 @@ impl Config {
         }
         self.zones = next.zones;
         self.forwards = next.forwards;
+        self.forwarding = next.forwarding;
         self.special_names = next.special_names;
         self.overrides = next.overrides;
         self.answers = next.answers;

@@ -139,6 +139,8 @@ pub enum Contradiction {
     NoToken(SocketAddr),
     /// Both `token` and `token-file`.
     TokenTwice,
+    /// A key that is greater than the one that bounds the same thing from above.
+    Above(&'static str, &'static str),
 }
 
 /// What an unknown name may have meant.
@@ -255,6 +257,9 @@ impl fmt::Display for Contradiction {
                  `address = \"127.0.0.1:9153\"`"
             ),
             Self::TokenTwice => f.write_str("both `token` and `token-file` are set; keep one"),
+            Self::Above(least, greatest) => {
+                write!(f, "`{least}` is above `{greatest}`; write less here, or more there")
+            }
         }
     }
 }

@@ -5,8 +5,8 @@
 use crate::access::{AccessRule, Network};
 use crate::section::{Key, Keys, Kind, Section, Takes, section};
 use crate::value::{
-    CookieSecret, LogFormat, LogLevel, Nsid, Output, PinnedKey, ServerAddress, Size, Toggle, Token,
-    Value, Version,
+    CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, ServerAddress, Size,
+    Toggle, Token, Value, Version,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -20,6 +20,7 @@ pub const SECTIONS: &[&Section] = &[
     &ListenKeys::SECTION,
     &ZoneKeys::SECTION,
     &ForwardKeys::SECTION,
+    &Forwarding::SECTION,
     &SpecialNames::SECTION,
     &OVERRIDE,
     &ACCESS,
@@ -153,6 +154,50 @@ section! {
     timeout: Duration = "5s", from "100 ms" to "1m";
     /// After how long without answer it gets one that has expired, if there is one (rfc8767).
     stale_after: Duration = "1800 ms", from "0 ms" to "1m";
+    /// Queries sent beside those that questions need, as a share of the questions: copies to a
+    /// second server where the first is slower than usual, and early repeats of what is overdue.
+    /// 0 %: none, so that only what has no answer after 150 ms is repeated.
+    extra_queries: Percent = "5 %", from "0 %" to "100 %";
+    /// The earliest repeat of a query that has no answer. The smoothed time of the server and four
+    /// times its variance decide, if that is longer.
+    repeat_after_min: Duration = "20 ms", from "1 ms" to "1s";
+    /// After how many overdue answers, with nothing heard meanwhile, a server is suspect: it is
+    /// asked only where no other is up, and probed.
+    suspect_after: u32 = "3", from "1" to "100";
+    /// After how long without a word a suspect is down, and asked by probes only.
+    down_after: Duration = "3s", from "100 ms" to "5m";
+    /// Time between probes of a server that does not answer. While it is down, each is twice as
+    /// long as the one before.
+    probe_interval: Duration = "500 ms", from "100 ms" to "1m";
+    /// The longest such time; where all servers of a zone are down, a second, unless
+    /// `probe-interval` is longer.
+    probe_interval_max: Duration = "16s", from "100 ms" to "5m";
+    /// Octets of the largest answer over UDP that servers are asked for (EDNS); what is larger
+    /// comes over TCP.
+    buffer_size: u16 = "1232", from "512" to "4096";
+    /// Sockets of each thread to a server, with a port at random each; a query leaves from any of
+    /// them. Each bears 8,192 queries that wait. More make forging answers harder.
+    ports: u16 = "16", from "1" to "256";
+    /// Connections to a server at a time.
+    connections_max: u16 = "8", from "1" to "64";
+    /// Queries that wait on each of them before another one is opened. When there are enough, more
+    /// may wait.
+    pipeline_max: u16 = "128", from "1" to "16384";
+}
+
+section! {
+    /// How much each thread that forwards takes on, all zones together.
+    pub struct Forwarding: Table "forwarding", Reload;
+
+    /// Queries that wait at once. When one more comes, the oldest of a client that has more than
+    /// its share is answered SERVFAIL. Up to four times as many answers are fetched at a time,
+    /// since a fetch goes on when nobody waits any more.
+    waiting_max: u32 = "8192", from "1" to "100000";
+    /// Those of them that wait for the same answer.
+    waiting_per_answer_max: u32 = "1024", from "1" to "100000";
+    /// Answers of servers that one answer is put together of, where aliases lead from a zone that
+    /// is forwarded into another. A longer chain is SERVFAIL.
+    chain_max: u8 = "8", from "1" to "16";
 }
 
 section! {
@@ -253,11 +298,26 @@ section! {
     ttl_min: Duration = "0s", from "0s" to "1h";
     /// Answers are kept at most so long.
     ttl_max: Duration = "1d", from "1s" to "30d";
-    /// The same for answers that say that something does not exist (rfc2308#5).
+    /// The least for answers that say that something does not exist (rfc2308#5), unless the TTL
+    /// is 0.
+    negative_ttl_min: Duration = "0s", from "0s" to "1h";
+    /// The most for them.
     negative_ttl_max: Duration = "3h", from "1s" to "1d";
+    /// How long it is kept that no server would answer a question: the first time. Each time in a
+    /// row, it is twice as long (rfc9520#3.2).
+    failure_ttl_min: Duration = "1s", from "1s" to "5m";
+    /// And at most. Where no server could be reached at all, 5 s, unless the least is longer.
+    failure_ttl_max: Duration = "5m", from "1s" to "5m";
     /// How long after it has expired an answer may still be given, when no server answers
     /// (rfc8767). 0 s: never.
     stale: Duration = "1d", from "0s" to "30d";
+    /// The TTL that such an answer is given with (rfc8767#4).
+    stale_ttl: Duration = "30s", from "1s" to "1h";
+    /// In which last part of its TTL an answer that was given repeatedly is fetched anew; nobody
+    /// waits for it. 0 %: not before it has expired.
+    prefetch: Percent = "10 %", from "0 %" to "50 %";
+    /// The shortest TTL of which that is done.
+    prefetch_ttl_min: Duration = "5s", from "2s" to "1d";
     /// Where a name is known not to exist, neither does any below it (rfc8020): nobody is asked for
     /// those. Turn it off for servers that deny names which only others lie below.
     nxdomain_cut: bool = "true";

@@ -34,8 +34,8 @@ pub use error::{
     Advice, ConfigError, Contradiction, LocalMistake, Origin, Problem, Suggestion, Warning,
 };
 pub use keys::{
-    Answers, CacheKeys, Edns, ForwardKeys, Identity, Log, Metrics, QueryLog, RateLimit, SECTIONS,
-    Tcp,
+    Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, Log, Metrics, QueryLog, RateLimit,
+    SECTIONS, Tcp,
 };
 pub use load::{Flags, Loaded};
 pub use mistake::Mistake;
@@ -43,7 +43,8 @@ pub use reference::generated_files;
 pub use section::{Key, Kind, Section, Shape, Takes};
 pub use socket::find_sockets;
 pub use value::{
-    CookieSecret, LogFormat, LogLevel, Nsid, Output, PinnedKey, ServerAddress, Toggle, Token,
+    CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, ServerAddress, Toggle,
+    Token,
 };
 pub use zonda_streams::Trust;
 pub use zonda_upstream::{Host, Transport, Upstream};
@@ -63,6 +64,8 @@ pub struct Config {
     pub zones: Vec<Zone>,
     /// Zones that other servers answer for; none has the name of another zone.
     pub forwards: Vec<ForwardZone>,
+    /// How much each thread that forwards takes on.
+    pub forwarding: Forwarding,
     /// Zones that are answered at home where `.` is forwarded, in lower case; none twice.
     pub special_names: Vec<Name>,
     /// Names that have other addresses here, in lower case; none twice.

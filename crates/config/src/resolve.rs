@@ -2,17 +2,18 @@
 
 mod access;
 mod admin;
+mod bounds;
 mod listeners;
 mod local;
 mod zones;
 
 use crate::access::Action;
 use crate::error::{Advice, Origin, Warning};
-use crate::keys::{SpecialNames, Top};
+use crate::keys::{CacheKeys, SpecialNames, Top};
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
-use crate::{CacheKeys, Config, Listener, RateLimit};
+use crate::{Config, Listener, RateLimit};
 use access::Lists;
 use std::net::IpAddr;
 
@@ -29,7 +30,8 @@ pub(crate) fn resolve<'a>(
     let (zones, forwards) = zones::read(layers, session, &mut lists, root, &listeners);
     let special_names = local::special_names(&mut open::<SpecialNames>(layers, session));
     let overrides = local::overrides(layers, session);
-    let cache = section::<CacheKeys>(layers, session);
+    let forwarding = section(layers, session);
+    let cache = bounds::cache(&mut open::<CacheKeys>(layers, session));
     let first = listeners.first().map(|(listener, _)| listener.address);
     let (tcp, answers, edns) =
         (section(layers, session), section(layers, session), section(layers, session));
@@ -45,6 +47,7 @@ pub(crate) fn resolve<'a>(
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
         zones,
         forwards,
+        forwarding: forwarding?,
         special_names: special_names?,
         overrides,
         cache: cache?,

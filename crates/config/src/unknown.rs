@@ -84,7 +84,8 @@ fn refuse_key(
         let sections = SECTIONS.iter().skip(1).filter(|section| section.kind != Kind::Nested);
         known.extend(sections.map(|section| section.name));
     }
-    let home = SECTIONS.iter().find(|section| section.key(key).is_some());
+    let homes = SECTIONS.iter().filter(|section| section.key(key).is_some());
+    let home = homes.min_by_key(|section| section.kind == Kind::Nested); // there it is less likely
     let suggestion = match (home, nearest(key, known.iter().copied())) {
         (Some(home), _) => Suggestion::Elsewhere(home.header()),
         (None, Some(near)) => Suggestion::Nearest(near.to_owned()),

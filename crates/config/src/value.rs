@@ -272,6 +272,27 @@ impl Value for Size {
     }
 }
 
+/// A share in whole percent, 0 to 255.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Percent(pub u8);
+
+impl Value for Percent {
+    fn form() -> String {
+        "a share such as \"5 %\"".into()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match number_and_unit(text)? {
+            (number, "%") => u8::try_from(number).ok().map(Self),
+            _ => None,
+        }
+    }
+
+    fn measure(&self) -> Option<u64> {
+        Some(u64::from(self.0))
+    }
+}
+
 /// Splits "10s" and "10 s" into 10 and "s".
 fn number_and_unit(text: &str) -> Option<(u64, &str)> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
@@ -528,6 +549,23 @@ mod tests {
             ("4096", None),
         ] {
             assert_eq!(octets(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_are_whole_percents() {
+        let percent = |text| Percent::from_text(text).map(|percent| percent.0);
+        for (text, expected) in [
+            ("5 %", Some(5)),
+            ("0%", Some(0)),
+            ("100 %", Some(100)),
+            ("256 %", None),
+            ("5", None),
+            ("5 percent", None),
+            ("0.5 %", None),
+            ("%", None),
+        ] {
+            assert_eq!(percent(text), expected, "{text}");
         }
     }
 

@@ -188,7 +188,7 @@ impl Catalog {
 
     /// Puts into force which zones other servers answer for.
     pub fn set_forwards(&mut self, config: &Config) {
-        self.forwards_changed |= self.forwards.update(&config.forwards, &mut self.numbers);
+        self.forwards_changed |= self.forwards.update(config, &mut self.numbers);
         self.forwards_changed |= self.local_names.update(config, self.seed);
     }
 

@@ -9,12 +9,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use zonda_cache::policy::Limits;
-use zonda_cache::{Cache, Policy};
-use zonda_config::{CacheKeys, Config, ForwardKeys, ForwardZone, Host, Transport, Upstream};
+use zonda_cache::{Cache, Freshness, Policy};
+use zonda_config::{
+    CacheKeys, Config, ForwardKeys, ForwardZone, Forwarding, Host, Transport, Upstream,
+};
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
-use zonda_streams::{Connections, Protocol, Tls, Url};
-use zonda_transport::forward::{self, Bootstrap, Group, Groups, Loops, Server};
-use zonda_upstream::Settings;
+use zonda_streams::{self as streams, Connections, Protocol, Tls, Url};
+use zonda_transport::forward::{self, Bootstrap, Bounds, Group, Groups, Loops, Manner, Server};
+use zonda_upstream::{Settings, Thresholds};
 use zonda_wire::Name;
 
 /// All such zones.
@@ -65,7 +67,7 @@ impl Forwards {
         Self {
             known: Vec::new(),
             policy: policy(&config.cache),
-            cache: Arc::new(Cache::new(config.cache.bytes.0 as usize)),
+            cache: Arc::new(cache(&config.cache)),
             nxdomain_cut: config.cache.nxdomain_cut,
             groups: Arc::default(),
         }
@@ -86,10 +88,16 @@ impl Forwards {
         self.known.iter()
     }
 
-    /// Puts into force what is configured; whether anything differs from before. A zone that is
+    /// Puts into force what is configured; whether any zone differs from before. A zone that is
     /// configured as before keeps its number, and so what is kept of it.
-    pub fn update(&mut self, configured: &[ForwardZone], numbers: &mut Numbers) -> bool {
+    pub fn update(&mut self, config: &Config, numbers: &mut Numbers) -> bool {
+        let (configured, bounds) = (&config.forwards, bounds(&config.forwarding));
+        let groups = self.groups.load_full();
         if self.known.iter().map(|known| &known.config).eq(configured) {
+            if groups.bounds != bounds {
+                let by_number = groups.by_number.clone();
+                self.groups.store(Arc::new(Groups { by_number, bounds }));
+            }
             return false;
         }
         let mut former = std::mem::take(&mut self.known);
@@ -106,19 +114,20 @@ impl Forwards {
         }
         // Queries that were deferred under a former number are still on their way.
         let groups = self.known.iter().chain(&former).map(|known| known.group.clone());
-        self.groups.store(Arc::new(groups.collect()));
+        self.groups.store(Arc::new(Groups { by_number: groups.collect(), bounds }));
         former.into_iter().for_each(|known| numbers.give_back(known.number));
         true
     }
 
     /// Makes a zone of its configuration.
     fn make(&self, config: ForwardZone, group_number: u32, number: Number) -> KnownForward {
-        let keys = &config.forward;
+        let (keys, settings) = (&config.forward, settings(&config.forward));
         let group = Group {
             apex: config.name.clone(),
-            loops: Loops::new(keys.to.len()),
+            loops: Loops::new(keys.to.len(), settings.thresholds.probe_nanos_max),
             servers: keys.to.iter().map(|to| server(to, &config)).collect(),
-            settings: settings(keys),
+            settings,
+            manner: Manner { udp_bytes: keys.buffer_size, ports_max: keys.ports },
             policy: self.policy,
             cache: Arc::clone(&self.cache),
             private_names: keys.rebinding_protection.then(|| keys.private_names.clone()),
@@ -154,25 +163,55 @@ fn group_number<'f>(
 fn settings(keys: &ForwardKeys) -> Settings {
     let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let patience_nanos = nanos(keys.timeout);
+    let probe_nanos_min = nanos(keys.probe_interval);
     Settings {
         policy: keys.policy,
         stale_nanos: nanos(keys.stale_after).min(patience_nanos),
         patience_nanos,
         fetch_nanos: 2 * patience_nanos,
         outstanding_max: keys.outstanding_max,
+        extra_percent: keys.extra_queries.0,
+        repeat_nanos_min: nanos(keys.repeat_after_min),
+        thresholds: Thresholds {
+            silent_max: keys.suspect_after,
+            down_after_nanos: nanos(keys.down_after),
+            probe_nanos_min,
+            probe_nanos_max: nanos(keys.probe_interval_max).max(probe_nanos_min),
+        },
     }
+}
+
+/// How much each thread takes on.
+fn bounds(keys: &Forwarding) -> Bounds {
+    let Forwarding { waiting_max, waiting_per_answer_max, chain_max } = *keys;
+    Bounds { waiting_max, waiting_per_answer_max, chain_max }
+}
+
+/// Seconds; what is less than one counts as none.
+fn secs(time: Duration) -> u32 {
+    u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// Where answers are kept.
+fn cache(keys: &CacheKeys) -> Cache {
+    let freshness = Freshness {
+        prefetch_percent: keys.prefetch.0,
+        prefetch_ttl_secs_min: secs(keys.prefetch_ttl_min),
+        stale_ttl_secs: secs(keys.stale_ttl),
+    };
+    Cache::with(keys.bytes.0 as usize, freshness)
 }
 
 /// How long answers are kept.
 fn policy(keys: &CacheKeys) -> Policy {
-    let secs = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
-    let negative = Limits { secs_min: 0, secs_max: secs(keys.negative_ttl_max) };
+    let within = |least, greatest| Limits { secs_min: secs(least), secs_max: secs(greatest) };
+    let negative = within(keys.negative_ttl_min, keys.negative_ttl_max);
     Policy {
-        positive: Limits { secs_min: secs(keys.ttl_min), secs_max: secs(keys.ttl_max) },
+        positive: within(keys.ttl_min, keys.ttl_max),
         nodata: negative,
         nxdomain: negative,
+        failure: within(keys.failure_ttl_min, keys.failure_ttl_max),
         stale_secs: secs(keys.stale),
-        ..Policy::default()
     }
 }
 
@@ -190,12 +229,17 @@ fn server(upstream: &Upstream, config: &ForwardZone) -> Server {
         Transport::Quic => Protocol::Quic(tls()),
     };
     let over_udp = upstream.transport == Transport::Udp;
+    let limits = streams::Limits {
+        connections_max: config.forward.connections_max.into(),
+        pipeline_max: config.forward.pipeline_max.into(),
+    };
     let connections = match &upstream.host {
         Host::Address(address) => {
-            Connections::new(protocol, vec![SocketAddr::new(*address, upstream.port)])
+            let addresses = vec![SocketAddr::new(*address, upstream.port)];
+            Connections::within(limits, protocol, addresses)
         }
         Host::Name(name) => {
-            let connections = Connections::new(protocol, Vec::new());
+            let connections = Connections::within(limits, protocol, Vec::new());
             let servers = config.forward.bootstrap.iter().map(|server| server.0).collect();
             let bootstrap = Bootstrap { name: name.clone(), port: upstream.port, servers };
             forward::follow(bootstrap, &connections);

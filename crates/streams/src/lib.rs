@@ -32,7 +32,7 @@ mod usage;
 mod verdict;
 
 pub use fault::{Distrust, Fault};
-pub use pool::{Connections, Counts};
+pub use pool::{Connections, Counts, Limits};
 pub use session::Session;
 pub use target::{Protocol, Target, Url};
 pub use tls::{Pin, Tls, TlsError, Trust};

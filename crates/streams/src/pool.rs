@@ -1,6 +1,6 @@
 //! The connections to one server: reused, opened when there is none, counted.
 //!
-//! A query takes the connection with the fewest that wait. When all have many, one more is opened
+//! A query takes the connection with the fewest that wait. When all have so many, another is opened
 //! beside them, and when there is none, everybody waits for the same dial. After a dial that
 //! failed, queries fail like it for a moment, so that a server that is gone is not besieged. One
 //! that wants to be left alone is left alone.
@@ -21,11 +21,6 @@ use crate::fault::Fault;
 use crate::session::Session;
 use crate::target::{Protocol, Target};
 
-/// Most connections to one server at a time.
-const SESSIONS_MAX: usize = 8;
-/// Queries that wait on each connection before another one is opened: as many as servers like to
-/// work on at once.
-const WAITING_COMFORTABLE: usize = 128;
 /// How long connecting may take: long enough for a SYN to be lost twice.
 const DIAL_MAX: Duration = Duration::from_secs(4);
 /// When the next address of a server is dialed beside one that is slow (rfc8305#5).
@@ -36,15 +31,30 @@ const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// The longest that a server is left alone because it wants to be.
 const REST_MAX: Duration = Duration::from_secs(300);
-/// How often a query is asked anew because its connection was closed under it: each server may
-/// close all that were idle at once.
-const CLOSED_MAX: usize = SESSIONS_MAX + 1;
+
+/// How many connections there may be to one server, and what they carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at a time, at least 1.
+    pub connections_max: usize,
+    /// Queries that wait on each before another one is opened; when there are enough, more wait.
+    pub pipeline_max: usize,
+}
+
+impl Default for Limits {
+    /// Eight, with as many queries as servers like to work on at once.
+    fn default() -> Self {
+        Self { connections_max: 8, pipeline_max: 128 }
+    }
+}
 
 /// The connections to one server.
 #[derive(Debug)]
 pub struct Connections {
     /// How it is asked.
     protocol: Protocol,
+    /// Over how many of them.
+    limits: Limits,
     /// Where it is; the first is asked first. Empty while its name is not known.
     addresses: ArcSwap<Vec<SocketAddr>>,
     /// What is open, and what comes next.
@@ -116,11 +126,18 @@ pub struct Counts {
 }
 
 impl Connections {
-    /// None yet.
+    /// None yet; there may be as many as is usual.
     #[must_use]
     pub fn new(protocol: Protocol, addresses: Vec<SocketAddr>) -> Arc<Self> {
+        Self::within(Limits::default(), protocol, addresses)
+    }
+
+    /// None yet; there may be as many as the limits say.
+    #[must_use]
+    pub fn within(limits: Limits, protocol: Protocol, addresses: Vec<SocketAddr>) -> Arc<Self> {
         Arc::new(Self {
             protocol,
+            limits,
             addresses: ArcSwap::from_pointee(addresses),
             state: Mutex::default(),
             tallies: Tallies::default(),
@@ -189,9 +206,10 @@ impl Connections {
         answer
     }
 
-    /// Asks over a connection that is open, or else over a new one.
+    /// Asks over a connection that is open, or else over a new one. The server may close all that
+    /// were idle at once.
     async fn ask_any(self: &Arc<Self>, query: &[u8]) -> Result<Vec<u8>, Fault> {
-        for _ in 0..CLOSED_MAX {
+        for _ in 0..=self.limits.connections_max {
             let Some(session) = self.open_session() else { break };
             self.tallies.reused.fetch_add(1, Ordering::Relaxed);
             match session.ask(query).await {
@@ -226,8 +244,9 @@ impl Connections {
         let sessions = state.sessions.iter().map(|(_, session)| (session.waiting(), session));
         let (waiting, session) = sessions.min_by_key(|(waiting, _)| *waiting)?;
         let session = Arc::clone(session);
-        let may_dial = state.sessions.len() < SESSIONS_MAX && state.failed_now().is_none();
-        if waiting >= WAITING_COMFORTABLE && may_dial {
+        let Limits { connections_max, pipeline_max } = self.limits;
+        let may_dial = state.sessions.len() < connections_max && state.failed_now().is_none();
+        if waiting >= pipeline_max && may_dial {
             self.dial(&mut state);
         }
         Some(session)

@@ -11,7 +11,8 @@
 //! Deliberately absent: what a client is. The caller hashes an address, or the network it is in.
 //!
 //! # Invariants
-//! - Never more places are held than there are; a question that is admitted always gets one.
+//! - Never more places are held than there are, or than were held when they became fewer; a
+//!   question that is admitted always gets one.
 //! - Each place that was handed out is given back by [`Admission::release`], or told as dropped.
 
 use std::collections::HashMap;
@@ -114,6 +115,12 @@ impl Admission {
         }
     }
 
+    /// Has so many places from now on; none counts as one. Questions that hold more keep theirs
+    /// until they end, or a newer one gets it.
+    pub fn resize(&mut self, places_max: u32) {
+        self.places_max = places_max.clamp(1, NONE - 1);
+    }
+
     /// How many questions wait.
     #[must_use]
     pub fn held(&self) -> u32 {
@@ -124,7 +131,7 @@ impl Admission {
     /// waited there must be ended by the caller; its ticket is void.
     pub fn admit(&mut self, client: u64) -> (Ticket, Option<Ticket>) {
         self.counters.admitted += 1;
-        let dropped = (self.all.count == self.places_max).then(|| self.drop_for(client));
+        let dropped = (self.all.count >= self.places_max).then(|| self.drop_for(client));
         let place = self.free.pop().unwrap_or_else(|| {
             let (turn, held) = (0, false);
             self.places.push(Place { client, turn, held, all: ALONE, own: ALONE });
@@ -290,6 +297,19 @@ mod tests {
         let counters = admission.counters;
         assert_eq!((counters.admitted, counters.dropped_other), (1002, 0));
         assert_eq!(counters.dropped_own, 1002 - 10);
+    }
+
+    #[test]
+    fn places_that_become_fewer_are_kept_until_they_are_given_up_or_driven_out() {
+        let mut admission = Admission::new(4);
+        let tickets = fill(&mut admission, &[1, 1, 1, 1]);
+        admission.resize(2);
+        let (fifth, dropped) = admission.admit(1);
+        assert_eq!((dropped, admission.held()), (Some(tickets[0]), 4));
+        assert!(tickets[1..].iter().all(|&ticket| admission.release(ticket)));
+        assert_eq!((admission.admit(1).1, admission.admit(1).1), (None, Some(fifth)));
+        admission.resize(3);
+        assert_eq!((admission.admit(1).1, admission.held()), (None, 3));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! How many queries may be sent beside those that questions need.
 //!
-//! Each question earns a little under a twentieth of an extra query. A hedge, which asks a second
-//! upstream only because the first is slow today, is paid from what is above a reserve; an early
-//! repeat of an overdue query may use the reserve, too, so that a lone loss is repeated at once at
-//! any rate. Both are given back when a query that they stood in for turns out to be lost: then
-//! they were needed.
+//! Each question earns a part of an extra query, a little under a twentieth by default. A hedge,
+//! which asks a second upstream only because the first is slow today, is paid from what is above a
+//! reserve; an early repeat of an overdue query may use the reserve, too, so that a lone loss is
+//! repeated at once at any rate. Both are given back when a query that they stood in for turns out
+//! to be lost: then they were needed.
 //!
 //! What cannot be paid is not sent early. A query that stays unanswered beyond doubt is repeated
 //! without asking here, and so is one whose upstream failed; that makes debts, which keep hedges
@@ -12,9 +12,9 @@
 
 /// What an extra query costs.
 const COST: i32 = 1000;
-/// What a question earns: 4.5 % of the cost, so that with 0.3 % lost, which is given back, no more
-/// than 5 % are sent beside the questions.
-const EARNED: i32 = COST * 45 / 1000;
+/// What a question earns for each percent that is allowed: nine tenths of it, so that of 5 %, 4.5 %
+/// are earned and, with 0.3 % lost, which is given back, no more than 5 % are sent.
+const EARNED_A_PERCENT: i32 = COST * 9 / 1000;
 /// What hedges must leave untouched: early repeats of ten losses in a row.
 const RESERVE: i32 = 10 * COST;
 /// Most that is saved, and most that is owed.
@@ -23,20 +23,22 @@ const LEVEL_MAX: i32 = 2 * RESERVE;
 /// The account of extra queries.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// What is there, from −[`LEVEL_MAX`] to [`LEVEL_MAX`].
+    /// What is there, from −[`LEVEL_MAX`] to [`LEVEL_MAX`]; never above 0 if nothing is earned.
     level: i32,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self { level: RESERVE }
-    }
+    /// What a question earns.
+    earned: i32,
 }
 
 impl Budget {
+    /// One for so many extra queries in a hundred questions; 0: none is ever paid for.
+    pub fn new(percent: u8) -> Self {
+        let earned = i32::from(percent) * EARNED_A_PERCENT;
+        Self { level: if earned > 0 { RESERVE } else { 0 }, earned }
+    }
+
     /// A question came.
     pub fn earn(&mut self) {
-        self.add(EARNED);
+        self.add(self.earned);
     }
 
     /// Pays for a hedge, if that leaves the reserve untouched.
@@ -67,7 +69,8 @@ impl Budget {
 
     /// Changes the level within its bounds.
     fn add(&mut self, change: i32) {
-        self.level = (self.level + change).clamp(-LEVEL_MAX, LEVEL_MAX);
+        let level_max = if self.earned > 0 { LEVEL_MAX } else { 0 };
+        self.level = (self.level + change).clamp(-LEVEL_MAX, level_max);
     }
 }
 
@@ -77,20 +80,32 @@ mod tests {
 
     #[test]
     fn hedges_are_a_small_share_of_the_questions_and_leave_the_reserve() {
-        let mut budget = Budget::default();
-        let mut hedges = 0;
+        for (percent, expected) in [(1, 9), (5, 45), (20, 180), (100, 900)] {
+            let mut budget = Budget::new(percent);
+            let mut hedges = 0;
+            for _ in 0..1000 {
+                budget.earn();
+                hedges += i32::from(budget.pay_hedge());
+            }
+            assert_eq!(hedges, expected);
+            assert!((0..10).all(|_| budget.pay_repeat()));
+            assert!(!budget.pay_repeat());
+        }
+    }
+
+    #[test]
+    fn of_a_budget_of_nothing_nothing_is_paid_even_when_something_was_given_back() {
+        let mut budget = Budget::new(0);
         for _ in 0..1000 {
             budget.earn();
-            hedges += i32::from(budget.pay_hedge());
+            budget.give_back();
+            assert!(!budget.pay_repeat() && !budget.pay_hedge());
         }
-        assert_eq!(hedges, 45);
-        assert!((0..10).all(|_| budget.pay_repeat()));
-        assert!(!budget.pay_repeat());
     }
 
     #[test]
     fn debts_are_bounded_and_worked_off_before_the_next_hedge() {
-        let mut budget = Budget::default();
+        let mut budget = Budget::new(5);
         (0..1000).for_each(|_| budget.owe());
         (0..444).for_each(|_| budget.earn());
         assert!(!budget.pay_repeat());

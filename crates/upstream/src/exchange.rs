@@ -11,6 +11,7 @@
 //! | 10 s | the end |
 //!
 //! Overdue is what takes longer than the smoothed time and four times its variance, 20 ms at least.
+//! These times, and the budget, are the defaults of the pool's [`Settings`](crate::Settings).
 //!
 //! A failure (SERVFAIL, REFUSED, a lame or malformed answer, an error of the network) makes the
 //! exchange ask another upstream at once, as long as there is one that was not asked. When all
@@ -375,7 +376,8 @@ impl Exchange {
         member.counters.hedges += u64::from(kind == Kind::Hedge);
         member.counters.repeats += u64::from(kind == Kind::Repeat);
         let overdue_min = if stream { STREAM_OVERDUE_NANOS_MIN } else { 0 };
-        let overdue_after = member.rtt.overdue_after(now).max(overdue_min);
+        let least = pool.settings.repeat_nanos_min;
+        let overdue_after = member.rtt.overdue_after(now, least).max(overdue_min);
         let before = self.attempts[..usize::from(self.count)].iter();
         let again = before.filter(|attempt| attempt.upstream == index).count();
         let backoff = (overdue_after << again).min(REPEAT_NANOS_MAX.max(overdue_after));
@@ -760,6 +762,32 @@ mod tests {
         }
         assert_eq!(pool.members[0].health.state(), State::Up);
         assert!(pool.members[0].counters.lost > 8);
+    }
+
+    /// When the first query of a question is repeated under these settings, milliseconds; the
+    /// upstream has always answered within a millisecond before.
+    fn repeated_after(extra_percent: u8, repeat_millis_min: u64) -> u64 {
+        let repeat_nanos_min = repeat_millis_min * MILLISECOND_NANOS;
+        let settings = Settings { extra_percent, repeat_nanos_min, ..Settings::default() };
+        let mut pool = Pool::new(vec![Member::new(false, [0; 8])], settings);
+        (0..100).for_each(|_| pool.members[0].rtt.sample(0, MILLISECOND_NANOS));
+        let (mut exchange, _) = start(&mut pool);
+        let mut actions = Vec::new();
+        loop {
+            let at = exchange.timer(&pool).unwrap_or(u64::MAX);
+            exchange.on_timer(&mut pool, at, 0, &mut actions);
+            if !actions.is_empty() {
+                return at / MILLISECOND_NANOS;
+            }
+        }
+    }
+
+    #[test]
+    fn a_query_is_repeated_as_early_as_the_settings_say_and_only_if_the_budget_has_it() {
+        assert_eq!(repeated_after(5, 20), 20);
+        assert_eq!(repeated_after(5, 5), 5);
+        assert_eq!(repeated_after(5, 300), 300);
+        assert_eq!(repeated_after(0, 20), 150, "what is clearly overdue is repeated in any case");
     }
 
     #[test]

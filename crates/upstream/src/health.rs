@@ -6,22 +6,17 @@
 //! | [`State::Suspect`] | it is silent, loses much, or fails often | when no other is up; probed |
 //! | [`State::Down`] | it has been silent for seconds | by probes only |
 //!
-//! An upstream is suspect as soon as three queries are overdue and nothing at all was heard from it
-//! since the first of them: at 1,000 questions a second, some 25 ms after it died. Good answers in
-//! a row bring it back, once what it lost and failed before has little weight.
+//! An upstream is suspect as soon as some queries, three by default, are overdue and nothing at all
+//! was heard from it since the first: at 1,000 questions a second, some 25 ms after it died. Good
+//! answers in a row bring it back, once what it lost and failed before has little weight.
 //!
 //! Deliberately absent: which upstream is asked instead ([`pool`](crate::pool)).
 
 use crate::{MILLISECOND_NANOS, SECOND_NANOS};
 use std::fmt;
 
-/// Overdue queries, with nothing heard since, that make an upstream suspect. At 10 % loss, three in
-/// a row happen by chance once in a thousand questions at low rates, never at high ones.
-const SILENT_MAX: u32 = 3;
-/// Overdue queries that make it down, if it has been silent for [`DOWN_AFTER_NANOS`], too.
+/// Overdue queries that make an upstream down, if it has been silent for long, too.
 const SILENT_DOWN: u32 = 8;
-/// How long it has been silent before it is down, nanoseconds.
-const DOWN_AFTER_NANOS: u64 = 3 * SECOND_NANOS;
 /// Good answers in a row that bring a suspect back.
 const GOOD_MIN: u32 = 5;
 /// Outcomes before a share can be judged.
@@ -36,10 +31,33 @@ const FAILED_MAX: u32 = WHOLE / 2;
 const SHARE_BACK: u32 = WHOLE / 10;
 /// Time between probes of a suspect that answers, nanoseconds: it is back within 4 seconds.
 const PROBE_NANOS_GOOD: u64 = 100 * MILLISECOND_NANOS;
-/// Time between probes of a suspect that does not, and the first of a dead upstream, nanoseconds.
-const PROBE_NANOS_MIN: u64 = 500 * MILLISECOND_NANOS;
-/// Longest time between probes of a dead upstream, nanoseconds.
-pub const PROBE_NANOS_MAX: u64 = 16 * SECOND_NANOS;
+
+/// When an upstream is no longer relied on, and how often it is looked at then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Overdue queries, with nothing heard since, that make it suspect; at least 1. At 10 % loss,
+    /// three in a row happen by chance once in a thousand questions at low rates, never at high
+    /// ones.
+    pub silent_max: u32,
+    /// How long it has been silent before it is down, nanoseconds.
+    pub down_after_nanos: u64,
+    /// Time between probes of a suspect that does not answer, and the first of a dead upstream,
+    /// nanoseconds.
+    pub probe_nanos_min: u64,
+    /// Longest time between probes of a dead upstream, nanoseconds; not below `probe_nanos_min`.
+    pub probe_nanos_max: u64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            silent_max: 3,
+            down_after_nanos: 3 * SECOND_NANOS,
+            probe_nanos_min: 500 * MILLISECOND_NANOS,
+            probe_nanos_max: 16 * SECOND_NANOS,
+        }
+    }
+}
 
 /// Whether an upstream can be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +97,8 @@ impl fmt::Display for Trouble {
 /// The health of an upstream.
 #[derive(Clone, Debug)]
 pub struct Health {
+    /// When it is no longer relied on; those of its pool.
+    pub(crate) thresholds: Thresholds,
     state: State,
     /// Why it is not up.
     trouble: Option<Trouble>,
@@ -103,6 +123,7 @@ pub struct Health {
 impl Default for Health {
     fn default() -> Self {
         Self {
+            thresholds: Thresholds::default(),
             state: State::Up,
             trouble: None,
             heard_at: 0,
@@ -112,7 +133,7 @@ impl Default for Health {
             lost: Share::default(),
             failed: Share::default(),
             probe_at: 0,
-            probe_interval: PROBE_NANOS_MIN,
+            probe_interval: 0, // set with the state
         }
     }
 }
@@ -187,7 +208,7 @@ impl Health {
         let interval = if self.good > 0 { PROBE_NANOS_GOOD } else { self.probe_interval };
         self.probe_at = now + interval.min(interval_max);
         if self.state == State::Down {
-            self.probe_interval = (2 * self.probe_interval).min(PROBE_NANOS_MAX);
+            self.probe_interval = (2 * self.probe_interval).min(self.thresholds.probe_nanos_max);
         }
     }
 
@@ -198,9 +219,10 @@ impl Health {
         }
         self.silent += 1;
         self.good = 0;
-        let for_long = now.saturating_sub(self.silent_since) >= DOWN_AFTER_NANOS;
+        let silent_nanos = now.saturating_sub(self.silent_since);
+        let for_long = silent_nanos >= self.thresholds.down_after_nanos;
         match self.state {
-            State::Up if self.silent >= SILENT_MAX => self.suspect(now, trouble),
+            State::Up if self.silent >= self.thresholds.silent_max => self.suspect(now, trouble),
             State::Suspect if self.silent >= SILENT_DOWN && for_long => {
                 self.state = State::Down;
                 self.trouble = Some(trouble);
@@ -212,8 +234,8 @@ impl Health {
     /// Makes it suspect; the first probe follows soon.
     fn suspect(&mut self, now: u64, trouble: Trouble) {
         if self.state != State::Suspect {
-            self.probe_at = now + PROBE_NANOS_MIN / 2;
-            self.probe_interval = PROBE_NANOS_MIN;
+            self.probe_at = now + self.thresholds.probe_nanos_min / 2;
+            self.probe_interval = self.thresholds.probe_nanos_min;
         }
         self.state = State::Suspect;
         self.trouble = Some(trouble);
@@ -279,13 +301,37 @@ mod tests {
         let mut intervals = Vec::new();
         for _ in 0..8 {
             let now = health.probe_at().unwrap_or_default();
-            health.probed(now, PROBE_NANOS_MAX);
+            health.probed(now, 16 * SECOND_NANOS);
             let next = health.probe_at().unwrap_or_default();
             intervals.push((next - now) / MILLISECOND_NANOS);
         }
         assert_eq!(intervals, [500, 1000, 2000, 4000, 8000, 16_000, 16_000, 16_000]);
         health.heard(50 * SECOND_NANOS, false);
         assert_eq!(health.state(), State::Suspect);
+    }
+
+    #[test]
+    fn thresholds_say_when_an_upstream_is_suspect_or_down_and_how_often_it_is_probed() {
+        let thresholds = Thresholds {
+            silent_max: 1,
+            down_after_nanos: SECOND_NANOS,
+            probe_nanos_min: 200 * MILLISECOND_NANOS,
+            probe_nanos_max: SECOND_NANOS,
+        };
+        let mut health = Health { thresholds, ..Health::default() };
+        health.overdue(SECOND_NANOS, 1);
+        assert_eq!(health.state(), State::Suspect);
+        assert_eq!(health.probe_at(), Some(SECOND_NANOS + 100 * MILLISECOND_NANOS));
+        (0..7).for_each(|_| health.overdue(SECOND_NANOS + 1, 2));
+        assert_eq!(health.state(), State::Down);
+        let mut intervals = Vec::new();
+        for _ in 0..4 {
+            let now = health.probe_at().unwrap_or_default();
+            health.probed(now, u64::MAX);
+            let next = health.probe_at().unwrap_or_default();
+            intervals.push((next - now) / MILLISECOND_NANOS);
+        }
+        assert_eq!(intervals, [200, 400, 800, 1000]);
     }
 
     #[test]

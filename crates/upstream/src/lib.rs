@@ -36,7 +36,7 @@
 //! let Some(Action::Send { attempt, upstream, form }) = actions.pop() else { panic!() };
 //! let cookies = pool.members[usize::from(upstream)].cookies;
 //! let mut query = Vec::new();
-//! question.write(0x4711, form, &[0b1010, 0, 0, 0], &cookies, &mut query);
+//! question.write((0x4711, form), &[0b1010, 0, 0, 0], &cookies, UDP_BYTES, &mut query);
 //! let wake_at = exchange.timer(&pool).expect("a query is under way"); // then, on_timer
 //! # assert_eq!(wake_at, 205 * millisecond);
 //!
@@ -81,9 +81,10 @@ pub use admission::{Admission, Ticket};
 pub use answer::{Answer, Unfit};
 pub use check::{Failure, Mismatch, Repeat, Sent, Verdict, check};
 pub use exchange::{Action, Exchange, Outcome};
+pub use health::Thresholds;
 pub use notation::{Host, NotationError, Transport, Upstream};
 pub use pool::{Member, Policy, Pool, Settings};
-pub use query::Question;
+pub use query::{Question, UDP_BYTES};
 
 /// Nanoseconds of a millisecond.
 const MILLISECOND_NANOS: u64 = 1_000_000;

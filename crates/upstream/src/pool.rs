@@ -19,7 +19,7 @@
 
 use crate::budget::Budget;
 use crate::capability::{Capability, Cookies};
-use crate::health::{Health, PROBE_NANOS_MAX, State};
+use crate::health::{Health, State, Thresholds};
 use crate::rtt::Rtt;
 use crate::{MILLISECOND_NANOS, SECOND_NANOS};
 
@@ -29,8 +29,8 @@ pub const UPSTREAMS_MAX: usize = 64;
 const EXPLORE_AFTER_NANOS: u64 = SECOND_NANOS;
 /// Questions between two such copies.
 const EXPLORE_QUESTIONS: u32 = 64;
-/// Longest time between probes when no upstream is left, nanoseconds: nothing is answered until one
-/// comes back.
+/// Longest time between probes when no upstream is left, nanoseconds, unless the shortest is
+/// longer: nothing is answered until one comes back.
 const PROBE_NANOS_MAX_ALONE: u64 = SECOND_NANOS;
 
 /// A set of upstreams by their index.
@@ -97,6 +97,13 @@ pub struct Settings {
     pub fetch_nanos: u64,
     /// Most queries that wait for one upstream at a time.
     pub outstanding_max: u32,
+    /// Extra queries that may be sent with a hundred questions.
+    pub extra_percent: u8,
+    /// A query is not repeated sooner, nanoseconds: less is lost in the scheduling of either side,
+    /// and the repeat would be sent for nothing. At most a second.
+    pub repeat_nanos_min: u64,
+    /// When an upstream is no longer relied on.
+    pub thresholds: Thresholds,
 }
 
 impl Default for Settings {
@@ -107,6 +114,9 @@ impl Default for Settings {
             patience_nanos: 5 * SECOND_NANOS,
             fetch_nanos: 10 * SECOND_NANOS,
             outstanding_max: 10_000,
+            extra_percent: 5,
+            repeat_nanos_min: 20 * MILLISECOND_NANOS,
+            thresholds: Thresholds::default(),
         }
     }
 }
@@ -174,10 +184,10 @@ impl Member {
 
     /// How long a question is expected to take, nanoseconds: the smoothed time, and what losses add
     /// to it. Those that were never heard come last and share what comes before anyone was.
-    fn expected(&self, now: u64) -> u64 {
+    fn expected(&self, now: u64, settings: &Settings) -> u64 {
         match self.rtt.smoothed(now) {
             Some(smoothed) => {
-                let overdue = self.rtt.overdue_after(now);
+                let overdue = self.rtt.overdue_after(now, settings.repeat_nanos_min);
                 smoothed + 4 * overdue * u64::from(self.health.lost_share()) / 65_536
             }
             None => 10 * SECOND_NANOS + u64::from(self.outstanding),
@@ -205,10 +215,11 @@ impl Pool {
     #[must_use]
     pub fn new(mut members: Vec<Member>, settings: Settings) -> Self {
         members.truncate(UPSTREAMS_MAX);
+        members.iter_mut().for_each(|member| member.health.thresholds = settings.thresholds);
         Self {
             members,
             settings,
-            budget: Budget::default(),
+            budget: Budget::new(settings.extra_percent),
             turn: 0,
             unexplored: EXPLORE_QUESTIONS,
         }
@@ -256,7 +267,7 @@ impl Pool {
     ) -> Option<usize> {
         let count = self.members.len();
         let rank = |index: usize| match self.settings.policy {
-            Policy::Fastest => self.members[index].expected(now),
+            Policy::Fastest => self.members[index].expected(now, &self.settings),
             Policy::RoundRobin => ((index + count - self.turn % count) % count) as u64,
             Policy::Random => mix(random, index),
             Policy::InOrder => index as u64,
@@ -295,7 +306,9 @@ impl Pool {
     /// An upstream to which a probe is due; the caller sends it any question that it must be able
     /// to answer, and tells what came of it by [`probe_ended`](Self::probe_ended).
     pub fn take_probe(&mut self, now: u64) -> Option<usize> {
-        let interval_max = if self.is_down() { PROBE_NANOS_MAX_ALONE } else { PROBE_NANOS_MAX };
+        let Thresholds { probe_nanos_min, probe_nanos_max, .. } = self.settings.thresholds;
+        let alone = PROBE_NANOS_MAX_ALONE.clamp(probe_nanos_min, probe_nanos_max);
+        let interval_max = if self.is_down() { alone } else { probe_nanos_max };
         let is_due = |member: &Member| member.health.probe_at().is_some_and(|at| now >= at);
         let index = self.members.iter().position(is_due)?;
         self.members[index].health.probed(now, interval_max);

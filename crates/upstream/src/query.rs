@@ -12,8 +12,8 @@ use crate::exchange::Form;
 use zonda_wire::query::{HEADER_BYTES, flag, option};
 use zonda_wire::{Class, Type};
 
-/// The largest UDP answer that is asked for, octets: it fits one packet nearly everywhere
-/// (rfc9715).
+/// The largest UDP answer that is asked for unless something else is wished, octets: it fits one
+/// packet nearly everywhere (rfc9715).
 pub const UDP_BYTES: u16 = 1232;
 
 /// Octets of an OPT record without options.
@@ -42,13 +42,14 @@ pub struct Question<'n> {
 pub type CaseBits = [u64; 4];
 
 impl Question<'_> {
-    /// Writes the query over what is in `out`. Without EDNS, DO and the cookies stay out.
+    /// Writes the query, which asks for UDP answers of up to `udp_bytes` octets, over what is in
+    /// `out`. Without EDNS, that, DO and the cookies stay out.
     pub fn write(
         &self,
-        id: u16,
-        form: Form,
+        (id, form): (u16, Form),
         case: &CaseBits,
         cookies: &Cookies,
+        udp_bytes: u16,
         out: &mut Vec<u8>,
     ) {
         let flags = if self.checking_disabled { flag::RD | flag::CD } else { flag::RD };
@@ -60,7 +61,7 @@ impl Question<'_> {
         }
         put(out, &[self.qtype.0, self.qclass.0]);
         if form.edns {
-            self.write_opt(cookies, out);
+            self.write_opt(cookies, udp_bytes, out);
         }
     }
 
@@ -79,12 +80,12 @@ impl Question<'_> {
     }
 
     /// Appends an OPT record with a COOKIE option (rfc6891#6.1.2, rfc7873#4).
-    fn write_opt(&self, cookies: &Cookies, out: &mut Vec<u8>) {
+    fn write_opt(&self, cookies: &Cookies, udp_bytes: u16, out: &mut Vec<u8>) {
         let flags = if self.dnssec_ok { 0x8000 } else { 0 };
         let (client, server) = (cookies.client(), cookies.server());
         let cookie_len = (client.len() + server.len()) as u16; // at most 40
         out.push(0); // the root's name
-        put(out, &[Type::OPT.0, UDP_BYTES, 0, flags, 4 + cookie_len, option::COOKIE, cookie_len]);
+        put(out, &[Type::OPT.0, udp_bytes, 0, flags, 4 + cookie_len, option::COOKIE, cookie_len]);
         out.extend_from_slice(&client);
         out.extend_from_slice(server);
     }
@@ -147,7 +148,7 @@ mod tests {
         let mut cookies = Cookies::new(*b"client01");
         cookies.remember(server_cookie);
         let mut out = b"something else".to_vec();
-        question(&name).write(7, form, &[0b1010_1010, 0, 0, 0], &cookies, &mut out);
+        question(&name).write((7, form), &[0b1010_1010, 0, 0, 0], &cookies, 1400, &mut out);
         out
     }
 
@@ -168,7 +169,7 @@ mod tests {
         assert_eq!((read.id, read.flags), (7, flag::RD));
         assert_eq!(read.questions[0].name.to_string(), "WwW.ExAmple.");
         let opt = read.opt.unwrap();
-        assert_eq!((opt.udp_bytes, opt.dnssec_ok()), (1232, true));
+        assert_eq!((opt.udp_bytes, opt.dnssec_ok()), (1400, true));
         assert_eq!(opt.option(option::COOKIE), Some(&b"client01server-8"[..]));
         assert!(Query::parse(&octets).is_ok());
     }

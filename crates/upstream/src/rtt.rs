@@ -8,11 +8,8 @@
 
 use crate::{MILLISECOND_NANOS, SECOND_NANOS};
 
-/// An answer is never called overdue before, nanoseconds: less is lost in the scheduling of either
-/// side, and a repeat would be sent for nothing.
-pub const OVERDUE_NANOS_MIN: u64 = 20 * MILLISECOND_NANOS;
 /// An answer is overdue after this at the latest, nanoseconds.
-const OVERDUE_NANOS_MAX: u64 = SECOND_NANOS;
+pub const OVERDUE_NANOS_MAX: u64 = SECOND_NANOS;
 /// When an answer is overdue while nothing is known of an upstream, nanoseconds. rfc6298 would wait
 /// for a second; here, a repeat after 200 ms still reaches a client within 300 ms.
 const OVERDUE_NANOS_UNKNOWN: u64 = 200 * MILLISECOND_NANOS;
@@ -61,15 +58,15 @@ impl Rtt {
         self.sampled_at
     }
 
-    /// Nanoseconds after which an answer is overdue: the smoothed time and four times the variance.
+    /// Nanoseconds after which an answer is overdue: the smoothed time and four times the variance,
+    /// from `least`, which is at most [`OVERDUE_NANOS_MAX`], to that.
     #[must_use]
-    pub fn overdue_after(&self, now: u64) -> u64 {
-        match self.smoothed(now) {
-            Some(smoothed) => {
-                (smoothed + 4 * self.variance).clamp(OVERDUE_NANOS_MIN, OVERDUE_NANOS_MAX)
-            }
+    pub fn overdue_after(&self, now: u64, least: u64) -> u64 {
+        let overdue = match self.smoothed(now) {
+            Some(smoothed) => smoothed + 4 * self.variance,
             None => OVERDUE_NANOS_UNKNOWN,
-        }
+        };
+        overdue.max(least).min(OVERDUE_NANOS_MAX)
     }
 
     /// How many answers took how long since the start: nanoseconds that a bucket stays below, and
@@ -182,13 +179,16 @@ mod tests {
     #[test]
     fn an_answer_is_overdue_after_the_smoothed_time_and_four_variances() {
         let mut rtt = Rtt::default();
-        assert_eq!((rtt.overdue_after(0), rtt.p95()), (OVERDUE_NANOS_UNKNOWN, None));
+        let least = 20 * MILLISECOND_NANOS;
+        assert_eq!((rtt.overdue_after(0, least), rtt.p95()), (OVERDUE_NANOS_UNKNOWN, None));
+        assert_eq!(rtt.overdue_after(0, SECOND_NANOS), SECOND_NANOS);
         rtt.sample(0, 100 * MILLISECOND_NANOS);
-        assert_eq!(rtt.overdue_after(0), 300 * MILLISECOND_NANOS);
+        assert_eq!(rtt.overdue_after(0, least), 300 * MILLISECOND_NANOS);
+        assert_eq!(rtt.overdue_after(0, 400 * MILLISECOND_NANOS), 400 * MILLISECOND_NANOS);
         for _ in 0..100 {
             rtt.sample(1, 2 * MILLISECOND_NANOS);
         }
-        assert_eq!(rtt.overdue_after(1), OVERDUE_NANOS_MIN);
+        assert_eq!(rtt.overdue_after(1, least), least);
     }
 
     #[test]

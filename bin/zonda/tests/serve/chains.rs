@@ -131,6 +131,25 @@ fn a_circle_over_zones_and_a_chain_without_end_are_failures() {
 }
 
 #[test]
+fn as_many_answers_are_put_together_as_the_configuration_says() {
+    for (chain_max, is_whole) in [(1, false), (2, true), (3, true)] {
+        let (all, corp) = (aliases(), corp());
+        let config = format!(
+            "forwarding.chain-max = {chain_max}\n[[zone]]\nname = \".\"\nforward.to = \"{}\"\n\
+             [[zone]]\nname = \"corp.example.net\"\nforward.to = \"{}\"\n",
+            all.address, corp.address
+        );
+        let server = Server::start(&[], &config);
+        let www = reply(&server, "www.example.com");
+        let expected = if is_whole { "NOERROR" } else { "SERVFAIL" };
+        assert_eq!((&*www.rcode_text(), www.answer.len()), (expected, 2 * usize::from(is_whole)));
+        let before = all.asked() + corp.asked();
+        assert_eq!(reply(&server, "leg0.example.com").rcode_text(), "SERVFAIL");
+        assert_eq!(all.asked() + corp.asked() - before, chain_max);
+    }
+}
+
+#[test]
 fn a_client_that_may_not_ask_for_the_other_zone_gets_the_alias_alone() {
     let (all, corp) = (aliases(), corp());
     let server = start(&all, &corp, "access = [\"refuse any\"]");

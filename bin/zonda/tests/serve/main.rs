@@ -9,6 +9,7 @@ mod chains;
 mod connections;
 mod forward;
 mod hostile;
+mod limits;
 mod local;
 mod names;
 mod quic_server;

@@ -116,7 +116,8 @@ impl<'s> Writing<'s> {
         let offsets = &mut self.writer.offsets;
         ttl_offsets(answer.body, answer.counts, offsets)
             .map_err(|NotRecords| Refused::Malformed)?;
-        let header = Header::new(key, answer, lifetime, offsets.first().copied().unwrap_or(0));
+        let (first_ttl, freshness) = (offsets.first().copied(), self.shard.freshness);
+        let header = Header::new(key, answer, (lifetime, freshness), first_ttl.unwrap_or(0));
         self.append(key, header, answer.body, lifetime.now_secs)
     }
 
@@ -290,7 +291,7 @@ impl<'s> Writing<'s> {
         usable.then(|| {
             let failures = live.header.failures.saturating_add(1).min(FAILURES_MAX);
             let wait_secs = backoff.backoff_secs(failures);
-            let refresh_at = now_secs.saturating_add(wait_secs);
+            let refresh_at = now_secs.saturating_add(wait_secs).max(live.header.refresh_at);
             self.mark(&live, Header { failures, refresh_at, ..live.header });
             wait_secs
         })
@@ -313,7 +314,8 @@ impl<'s> Writing<'s> {
         let answer = Answer { kind: Kind::Failure, flags, ede, counts: [0; 3], body };
         // Not served stale, but remembered, so that a failure soon after counts as the next.
         let lifetime = Lifetime { now_secs, ttl_secs, stale_secs: backoff.secs_max };
-        let header = Header { failures, ..Header::new(key, &answer, lifetime, 0) };
+        let life = (lifetime, self.shard.freshness);
+        let header = Header { failures, ..Header::new(key, &answer, life, 0) };
         self.writer.offsets.clear();
         let kept = self.append(key, header, body, now_secs);
         debug_assert_eq!(kept, Ok(()), "a failure is small");

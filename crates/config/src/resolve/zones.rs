@@ -1,6 +1,7 @@
 //! Zones: those of the flags or the variables first, then those of the file.
 
 use super::access::Lists;
+use super::bounds;
 use crate::access::Access;
 use crate::error::{Contradiction, LocalMistake, Origin, Problem};
 use crate::keys::{ForwardKeys, ZoneKeys};
@@ -235,6 +236,7 @@ impl Zones<'_> {
             reader.contradict(None, Contradiction::Servers(Mistake::Nobody));
         }
         self.refuse_self(&mut reader, &forward.to);
+        bounds::forward(&mut reader, &forward);
         if forward.to.len() > UPSTREAMS_MAX {
             reader.contradict(Some("to"), Contradiction::Servers(Mistake::Many(forward.to.len())));
         }

@@ -13,7 +13,7 @@ use zonda_streams::{Connections, Protocol};
 use zonda_upstream::capability::Cookies;
 use zonda_upstream::check::{Repeat, Sent, Verdict, check};
 use zonda_upstream::exchange::Form;
-use zonda_upstream::{Answer, Question};
+use zonda_upstream::{Answer, Question, UDP_BYTES};
 use zonda_wire::{Class, Name, Type};
 
 use super::dice::Dice;
@@ -112,7 +112,7 @@ impl Bootstrap {
         let (mut dice, none, mut query) = (Dice::new(), Cookies::new([0; 8]), Vec::new());
         for limit in TRIES {
             let (id, case) = (dice.roll() as u16, dice.case_bits());
-            question.write(id, form, &case, &none, &mut query);
+            question.write((id, form), &case, &none, UDP_BYTES, &mut query);
             let sent = question.sent(&query, form, none.client(), false);
             let reply = match timeout(limit, ask_over_udp(server, &sent, &query)).await {
                 Ok(Some(Reply::Truncated)) => {

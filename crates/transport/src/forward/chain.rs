@@ -19,10 +19,6 @@ use crate::deferred::Deferred;
 use crate::replies::failure;
 use crate::responder::Responder;
 
-/// How often a chain may lead into another zone. Each time, an answer of up to 16 links is waited
-/// for.
-const LEGS_MAX: usize = 8;
-
 /// What was fetched for a query so far, and what comes next.
 #[derive(Debug)]
 pub struct Chain {
@@ -150,7 +146,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if *target == *fetched.name || legs.iter().any(|leg| *leg.name == *target) {
             return Err(Unfit::Loop);
         }
-        if legs.len() + 1 == LEGS_MAX {
+        if legs.len() + 1 >= usize::from(self.bounds().chain_max) {
             return Err(Unfit::LongChain);
         }
         let to = To::Forward(forward.number);

@@ -20,7 +20,7 @@ use zonda_wire::{Ede, Rcode};
 use super::body::{Body, Onward};
 use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Sent, Waiter};
-use super::group::{Group, Server};
+use super::group::{Group, Manner, Server};
 use super::ports::{Attempt, Cause, Waiting};
 use super::thread::{Forwarder, Timer};
 use super::wanted::Wanted;
@@ -29,11 +29,6 @@ use crate::deferred::Deferred;
 use crate::replies::{failure, kept};
 use crate::responder::Responder;
 
-/// Fetches at once. Those that nobody waits for any more go on for a while, so that they can be
-/// more than the queries that wait.
-const FETCHES_MAX: usize = 32_768;
-/// Queries that wait for one of them: dropping the oldest of all searches these.
-const WAITERS_MAX: usize = 1024;
 /// Calls by which a port is read before others have their turn: some 250 messages.
 const RECEIVE_CALLS_MAX: usize = 8;
 /// Octets of the longest body.
@@ -56,11 +51,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
         let fetch = self.fetches.find(&wanted);
         let waiting = fetch.and_then(|id| self.fetches.get(id)).map_or(0, |it| it.waiters.len());
-        if fetch.is_none() && self.fetches.len() >= FETCHES_MAX {
+        let bounds = self.bounds();
+        if fetch.is_none() && self.fetches.len() >= bounds.fetches_max() {
             self.counters.refused.add(1);
             return self.reply_failure(query, Reason::UpstreamBusy, now);
         }
-        if let Some(id) = fetch.filter(|_| waiting >= WAITERS_MAX) {
+        if let Some(id) = fetch.filter(|_| waiting >= bounds.waiting_per_answer_max as usize) {
             self.make_room(id, client(query.peer.address.ip()), now);
         }
         let query = if fetch.is_none() { self.give_kept(&wanted, query, now) } else { Some(query) };
@@ -272,12 +268,14 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(known) = self.groups.get(&fetch.wanted.group) else { return false };
         let place = usize::from(attempt.upstream);
         let server = &known.group.servers[place];
+        let Manner { udp_bytes, ports_max } = known.group.manner;
         let cookies = known.pool.members[place].cookies;
         let (case, mut query) = (self.dice.case_bits(), Vec::with_capacity(256));
         let cause = Cause::Fetch(attempt);
         self.counters.sent_types[type_place(fetch.wanted.qtype)].add(1);
         if form.over_tcp || !server.over_udp {
-            fetch.wanted.question().write(0, form, &case, &cookies, &mut query);
+            let question = fetch.wanted.question();
+            question.write((0, form), &case, &cookies, udp_bytes, &mut query);
             let limit = Duration::from_nanos(known.group.settings.fetch_nanos);
             self.send_over_stream(server, Waiting { cause, form, query }, limit);
             return true;
@@ -286,12 +284,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             server.connections.pass_over(silent);
         }
         let Some(address) = server.address() else { return false };
-        let chosen = self.ports.choose(address, &self.poller, &mut self.dice);
+        let chosen = self.ports.choose((address, ports_max), &self.poller, &mut self.dice);
         let Ok((port, id)) = chosen else {
             server.connections.pass_over(address);
             return false;
         };
-        fetch.wanted.question().write(id, form, &case, &cookies, &mut query);
+        fetch.wanted.question().write((id, form), &case, &cookies, udp_bytes, &mut query);
         fetch.sent.push(Sent { port, id, upstream: attempt.upstream, address });
         let is_sent = self.ports.send(port, id, Waiting { cause, form, query });
         if !is_sent {
@@ -583,7 +581,8 @@ fn keep_failure(
         exchange::Reason::Timeout
         | exchange::Reason::Unreachable
         | exchange::Reason::Failed(Failure::Loop) => {
-            Limits { secs_max: limits.secs_max.min(UNREACHED_SECS_MAX), ..limits }
+            let secs_max = limits.secs_max.min(UNREACHED_SECS_MAX.max(limits.secs_min));
+            Limits { secs_max, ..limits }
         }
         exchange::Reason::Failed(_) => limits,
     };

@@ -1,4 +1,5 @@
-//! The servers that answer for a zone: as they are configured, and as one thread knows them.
+//! The servers that answer for a zone: as they are configured, and as one thread knows them; and
+//! what bounds all of them together.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -20,6 +21,8 @@ pub struct Group {
     pub servers: Vec<Server>,
     /// Whom of them to ask, and how long things may take.
     pub settings: Settings,
+    /// How they are asked over UDP.
+    pub manner: Manner,
     /// How long their answers are kept.
     pub policy: Policy,
     /// Where.
@@ -28,6 +31,15 @@ pub struct Group {
     pub loops: Loops,
     /// If their answers must not hold private addresses: the names that may have some.
     pub private_names: Option<Vec<Name>>,
+}
+
+/// How servers are asked over UDP.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// Octets of the largest answer that is asked for, 512 to 4096.
+    pub udp_bytes: u16,
+    /// Sockets of each thread to each address, from which queries leave at random; at least 1.
+    pub ports_max: u16,
 }
 
 impl Group {
@@ -57,8 +69,43 @@ impl Server {
     }
 }
 
-/// All groups, by the number of their [`Forward`](zonda_engine::zones::Forward).
-pub type Groups = HashMap<u32, Arc<Group>>;
+/// All groups.
+#[derive(Default)]
+pub struct Groups {
+    /// By the number of their [`Forward`](zonda_engine::zones::Forward).
+    pub by_number: HashMap<u32, Arc<Group>>,
+    /// How much each thread takes on for all of them.
+    pub bounds: Bounds,
+}
+
+/// How much a thread takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Queries that wait at once, at least 1. Even if each of the default is asked as often as can
+    /// be, that is less than upstreams take by default, so that this bound bites before theirs: it
+    /// drops the oldest, they refuse all.
+    pub waiting_max: u32,
+    /// Those of them that wait for the same answer, at least 1: dropping the oldest of all searches
+    /// these.
+    pub waiting_per_answer_max: u32,
+    /// Answers of upstreams that one answer is put together of, at least 1. Each has up to 16
+    /// links.
+    pub chain_max: u8,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { waiting_max: 8192, waiting_per_answer_max: 1024, chain_max: 8 }
+    }
+}
+
+impl Bounds {
+    /// Fetches at once. Those that nobody waits for any more go on for a while, so that they can be
+    /// more than the queries that wait.
+    pub(super) fn fetches_max(self) -> usize {
+        4 * self.waiting_max as usize
+    }
+}
 
 /// A group as one thread knows it.
 pub struct KnownGroup {

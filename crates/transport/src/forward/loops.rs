@@ -26,9 +26,9 @@ const LABEL_BYTES: usize = 32;
 /// How late a question may come back, nanoseconds. Who has heard its name can make this server
 /// believe in a loop only for so long.
 const LATE_MAX_NANOS: u64 = 10_000_000_000;
-/// How long a loop is believed in, nanoseconds: until the next question, which follows within 16
-/// seconds, had time to come back.
-const HELD_NANOS: u64 = 20_000_000_000;
+/// How long a loop is believed in beyond the longest time between two questions, nanoseconds: until
+/// the next had time to come back.
+const HELD_BEYOND_NANOS: u64 = 4_000_000_000;
 
 /// Hides which upstream a question was sent to.
 static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
@@ -36,31 +36,37 @@ static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 static FOUND: AtomicU64 = AtomicU64::new(0);
 
 /// When the questions to each upstream of a group last came back; all threads share it.
-pub struct Loops(Box<[AtomicU64]>);
+pub struct Loops {
+    /// By the place of the upstream; nanoseconds of the monotonic clock, 0 for never.
+    seen_at: Box<[AtomicU64]>,
+    /// How long a loop is believed in, nanoseconds.
+    held_nanos: u64,
+}
 
 impl Loops {
-    /// None seen with any of so many upstreams.
+    /// None seen with any of so many upstreams, which are asked again within `probe_nanos_max`.
     #[must_use]
-    pub fn new(upstreams: usize) -> Self {
-        Self((0..upstreams).map(|_| AtomicU64::new(0)).collect())
+    pub fn new(upstreams: usize, probe_nanos_max: u64) -> Self {
+        let seen_at = (0..upstreams).map(|_| AtomicU64::new(0)).collect();
+        Self { seen_at, held_nanos: probe_nanos_max + HELD_BEYOND_NANOS }
     }
 
     /// Whether the upstream at a place must not be asked now; nanoseconds of the monotonic clock.
     #[must_use]
     pub fn holds(&self, place: usize, now: u64) -> bool {
-        let seen_at = self.0.get(place).map_or(0, |seen_at| seen_at.load(Relaxed));
-        seen_at > 0 && now.saturating_sub(seen_at) < HELD_NANOS
+        let seen_at = self.seen_at.get(place).map_or(0, |seen_at| seen_at.load(Relaxed));
+        seen_at > 0 && now.saturating_sub(seen_at) < self.held_nanos
     }
 
     /// Whether this is so of any.
     pub(super) fn hold_any(&self, now: u64) -> bool {
-        (0..self.0.len()).any(|place| self.holds(place, now))
+        (0..self.seen_at.len()).any(|place| self.holds(place, now))
     }
 
     /// A question came back; whether that is news.
     fn note(&self, place: usize, now: u64) -> bool {
         let is_news = !self.holds(place, now);
-        if let Some(seen_at) = self.0.get(place) {
+        if let Some(seen_at) = self.seen_at.get(place) {
             seen_at.store(now, Relaxed);
         }
         is_news
@@ -68,7 +74,7 @@ impl Loops {
 
     /// A question that was sent at `sent_at` was answered: if it did not come back, none do.
     fn clear(&self, place: usize, sent_at: u64) {
-        if let Some(seen_at) = self.0.get(place)
+        if let Some(seen_at) = self.seen_at.get(place)
             && seen_at.load(Relaxed) < sent_at
         {
             seen_at.store(0, Relaxed);
@@ -194,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_loop_is_believed_in_until_a_later_question_is_answered_or_time_has_passed() {
-        let loops = Loops::new(2);
+        let loops = Loops::new(2, 1000);
         assert!(loops.note(1, 100));
         assert!(!loops.note(1, 200), "no news");
         assert!(loops.holds(1, 200) && !loops.holds(0, 200) && loops.hold_any(200));
@@ -203,6 +209,6 @@ mod tests {
         loops.clear(1, 300);
         assert!(!loops.holds(1, 300));
         assert!(loops.note(1, 400));
-        assert!(!loops.holds(1, 400 + HELD_NANOS));
+        assert!(loops.holds(1, 400 + 1000) && !loops.holds(1, 400 + 1000 + HELD_BEYOND_NANOS));
     }
 }

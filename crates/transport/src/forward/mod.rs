@@ -46,7 +46,7 @@ mod why;
 pub use bootstrap::{Bootstrap, follow};
 pub use chain::Chain;
 pub use counters::ForwarderCounters;
-pub use group::{Group, Groups, Report, Server};
+pub use group::{Bounds, Group, Groups, Manner, Report, Server};
 pub use inbox::{Forwarders, Inbox};
 pub use loops::Loops;
 pub use thread::{ForwarderConfig, ForwarderThread, stop_forwarders};

@@ -11,9 +11,6 @@ use zonda_upstream::exchange::Form;
 use super::dice::Dice;
 use super::fetch::FetchId;
 
-/// Sockets to one upstream. The kernel gives each a port at random; a forger has to guess it
-/// beside the id and the case of the name.
-const PORTS_PER_UPSTREAM: usize = 16;
 /// Queries of one socket that may wait at once: a fraction of the ids there are.
 const WAITING_MAX: usize = 1 << 13;
 /// Answers taken by one call.
@@ -103,14 +100,15 @@ impl Ports {
         }
     }
 
-    /// A port to `upstream` and an id that is free on it, both at random. New sockets are told to
-    /// `poller` by their number.
+    /// One of `ports_max` ports to `upstream`, at least one, and an id that is free on it, both at
+    /// random. The kernel gives each socket a port at random; a forger has to guess it beside the
+    /// id and the case of the name. New sockets are told to `poller` by their number.
     ///
     /// # Errors
     /// When there is no socket to be had, or too many queries wait on this one.
     pub fn choose(
         &mut self,
-        upstream: SocketAddr,
+        (upstream, ports_max): (SocketAddr, u16),
         poller: &Poller,
         dice: &mut Dice,
     ) -> io::Result<(usize, u16)> {
@@ -119,7 +117,7 @@ impl Ports {
             self.has_new = true;
             Vec::new()
         });
-        let choice = (roll >> 32) as usize % PORTS_PER_UPSTREAM;
+        let choice = (roll >> 32) as usize % usize::from(ports_max.max(1));
         let number = match numbers.get(choice) {
             Some(number) => *number,
             None => {

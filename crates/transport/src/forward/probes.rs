@@ -9,6 +9,7 @@ use zonda_upstream::exchange::Form;
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::{Class, Type};
 
+use super::group::Manner;
 use super::loops;
 use super::ports::{Cause, Probe, Waiting};
 use super::thread::{Forwarder, Timer};
@@ -79,19 +80,20 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             mixed_case: !member.stream && member.mixed_case.is_on(probe.sent_at),
         };
         let server = &known.group.servers[probe.upstream];
+        let Manner { udp_bytes, ports_max } = known.group.manner;
         let (case, mut query) = (self.dice.case_bits(), Vec::new());
         if !server.over_udp {
-            question.write(0, form, &case, &member.cookies, &mut query);
+            question.write((0, form), &case, &member.cookies, udp_bytes, &mut query);
             self.send_over_stream(server, Waiting { cause, form, query }, PROBE_STREAM);
             return true;
         }
         let Some(address) = server.address() else { return false };
-        let chosen = self.ports.choose(address, &self.poller, &mut self.dice);
+        let chosen = self.ports.choose((address, ports_max), &self.poller, &mut self.dice);
         let Ok((port, id)) = chosen else {
             server.connections.pass_over(address);
             return false;
         };
-        question.write(id, form, &case, &member.cookies, &mut query);
+        question.write((id, form), &case, &member.cookies, udp_bytes, &mut query);
         let sent = self.ports.send(port, id, Waiting { cause, form, query });
         if sent {
             let overdue_at = probe.sent_at + PROBE_NANOS;

@@ -26,7 +26,7 @@ use super::counters::ForwarderCounters;
 use super::dice::Dice;
 use super::exchanges::BODY_BYTES_MAX;
 use super::fetch::{FetchId, Fetches};
-use super::group::{Groups, KnownGroup, Report};
+use super::group::{Bounds, Groups, KnownGroup, Report};
 use super::inbox::{AdmitNow, Contents, Forwarders, Inbox};
 use super::ports::{Ports, Probe};
 use crate::clock::Clock;
@@ -39,9 +39,6 @@ use crate::responder::Responder;
 const INBOX: usize = usize::MAX;
 /// The next moment for which there is something to do.
 const ALARM: usize = usize::MAX - 1;
-/// Queries that wait at once. Even if each is asked as often as can be, that is less than upstreams
-/// take by default, so that this bound bites before theirs: it drops the oldest, they refuse all.
-const WAITING_MAX: u32 = 8192;
 /// How long a stopped thread goes on fetching what clients wait for.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
@@ -232,7 +229,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             alarm,
             ports: Ports::new(),
             fetches: Fetches::default(),
-            admission: Admission::new(WAITING_MAX),
+            admission: Admission::new(Bounds::default().waiting_max), // until the groups are seen
             places: HashMap::new(),
             timers: BinaryHeap::new(),
             dice: Dice::new(),
@@ -368,18 +365,24 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if Arc::ptr_eq(&groups, &self.seen) {
             return;
         }
-        self.groups.retain(|number, _| groups.contains_key(number));
-        for (number, group) in &*groups {
+        self.groups.retain(|number, _| groups.by_number.contains_key(number));
+        for (number, group) in &groups.by_number {
             let new = || KnownGroup::new(Arc::clone(group), &mut self.dice);
             self.groups.entry(*number).or_insert_with(new);
         }
+        self.admission.resize(groups.bounds.waiting_max);
         self.seen = groups;
         self.close_ports();
     }
 
+    /// How much may be taken on.
+    pub(super) fn bounds(&self) -> Bounds {
+        self.seen.bounds
+    }
+
     /// Closes the ports to where no upstream is any more.
     fn close_ports(&mut self) {
-        let servers = || self.seen.values().flat_map(|group| &group.servers);
+        let servers = || self.seen.by_number.values().flat_map(|group| &group.servers);
         let is_asked =
             |address| servers().any(|server| server.connections.addresses().contains(&address));
         self.ports.retain(is_asked);

@@ -1,0 +1,36 @@
+//! Keys that bound the same thing from below and above.
+
+use std::time::Duration;
+
+use crate::error::Contradiction;
+use crate::keys::{CacheKeys, ForwardKeys};
+use crate::reader::Reader;
+use crate::section::Keys;
+
+/// Reads how long answers are kept.
+pub(super) fn cache(reader: &mut Reader<'_, '_>) -> Option<CacheKeys> {
+    let keys = CacheKeys::read(reader)?;
+    let ttls = [("ttl-min", keys.ttl_min), ("ttl-max", keys.ttl_max)];
+    let negative =
+        [("negative-ttl-min", keys.negative_ttl_min), ("negative-ttl-max", keys.negative_ttl_max)];
+    let failure =
+        [("failure-ttl-min", keys.failure_ttl_min), ("failure-ttl-max", keys.failure_ttl_max)];
+    [ttls, negative, failure].into_iter().for_each(|pair| refuse_above(reader, pair));
+    Some(keys)
+}
+
+/// Looks at how servers are asked.
+pub(super) fn forward(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) {
+    let interval = ("probe-interval", keys.probe_interval);
+    refuse_above(reader, [interval, ("probe-interval-max", keys.probe_interval_max)]);
+}
+
+/// Reports a least time that is above the greatest.
+fn refuse_above(
+    reader: &mut Reader<'_, '_>,
+    [(least, from), (greatest, to)]: [(&'static str, Duration); 2],
+) {
+    if from > to {
+        reader.contradict(Some(least), Contradiction::Above(least, greatest));
+    }
+}
