@@ -4,6 +4,7 @@
 use crate::numbers::{Number, Numbers};
 use crate::settings::access;
 use arc_swap::ArcSwap;
+use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -88,8 +89,9 @@ impl Forwards {
         self.known.iter()
     }
 
-    /// Puts into force what is configured; whether any zone differs from before. A zone that is
-    /// configured as before keeps its number, and so what is kept of it.
+    /// Puts into force what is configured; whether any zone differs from before. A zone whose
+    /// answers come from the same servers keeps its number, and so what is kept of it, and what
+    /// threads know of these.
     pub fn update(&mut self, config: &Config, numbers: &mut Numbers) -> bool {
         let (configured, bounds) = (&config.forwards, bounds(&config.forwarding));
         let groups = self.groups.load_full();
@@ -102,12 +104,16 @@ impl Forwards {
         }
         let mut former = std::mem::take(&mut self.known);
         for config in configured {
-            let same = former.iter().position(|known| known.config == *config);
-            let known = match same {
-                Some(place) => former.swap_remove(place),
+            let same = former.iter().position(|known| answers(&known.config) == answers(config));
+            let known = match same.map(|place| former.swap_remove(place)) {
+                Some(known) if known.config == *config => known,
+                Some(known) => {
+                    let servers = servers(config, Some(&known));
+                    self.make(config.clone(), known.group_number(), known.number, servers)
+                }
                 None => {
                     let number = group_number(config, self.known.iter().chain(&former));
-                    self.make(config.clone(), number, numbers.take())
+                    self.make(config.clone(), number, numbers.take(), servers(config, None))
                 }
             };
             self.known.push(known);
@@ -119,13 +125,19 @@ impl Forwards {
         true
     }
 
-    /// Makes a zone of its configuration.
-    fn make(&self, config: ForwardZone, group_number: u32, number: Number) -> KnownForward {
+    /// Makes a zone of its configuration and its servers.
+    fn make(
+        &self,
+        config: ForwardZone,
+        group_number: u32,
+        number: Number,
+        servers: Vec<Server>,
+    ) -> KnownForward {
         let (keys, settings) = (&config.forward, settings(&config.forward));
         let group = Group {
             apex: config.name.clone(),
             loops: Loops::new(keys.to.len(), settings.thresholds.probe_nanos_max),
-            servers: keys.to.iter().map(|to| server(to, &config)).collect(),
+            servers,
             settings,
             manner: Manner { udp_bytes: keys.buffer_size, ports_max: keys.ports },
             policy: self.policy,
@@ -146,14 +158,21 @@ impl Forwards {
     }
 }
 
+/// All of a zone's configuration that its answers depend on: when it changes, others are right.
+fn answers(config: &ForwardZone) -> impl PartialEq + Debug {
+    let ForwardZone { name, forward: keys, trust, .. } = config;
+    let private = keys.rebinding_protection.then_some(&keys.private_names);
+    (name, &keys.to, &keys.bootstrap, trust, keys.trust_ad, private)
+}
+
 /// A number that follows from the configuration of a zone, so that answers in a file are found
-/// under it after a restart; a configuration that differs in anything has another.
+/// under it after a restart; a zone whose answers are others has another.
 fn group_number<'f>(
     config: &ForwardZone,
     others: impl Iterator<Item = &'f KnownForward> + Clone,
 ) -> u32 {
     let mut hasher = DefaultHasher::new(); // a version that hashes otherwise starts cold once
-    format!("{config:?}").hash(&mut hasher);
+    format!("{:?}", answers(config)).hash(&mut hasher);
     let first = hasher.finish() as u32;
     let is_free = |number: &u32| others.clone().all(|other| other.group_number() != *number);
     (0..=u32::MAX).map(|more| first.wrapping_add(more)).find(is_free).unwrap_or(first)
@@ -213,6 +232,21 @@ fn policy(keys: &CacheKeys) -> Policy {
         failure: within(keys.failure_ttl_min, keys.failure_ttl_max),
         stale_secs: secs(keys.stale),
     }
+}
+
+/// The servers of a zone as forwarder threads see them. Those of the zone that it was before, if
+/// there is one, stay as they are unless their connections have other limits now.
+fn servers(config: &ForwardZone, former: Option<&KnownForward>) -> Vec<Server> {
+    let limits = |zone: &ForwardZone| (zone.forward.connections_max, zone.forward.pipeline_max);
+    let known = former.map_or(&[][..], |former| &former.group.1.servers);
+    if former.is_some_and(|former| limits(&former.config) == limits(config)) {
+        return known.to_vec();
+    }
+    let servers: Vec<Server> = config.forward.to.iter().map(|to| server(to, config)).collect();
+    for (server, known) in servers.iter().zip(known) {
+        server.connections.move_to(known.connections.addresses().to_vec());
+    }
+    servers
 }
 
 /// A server as forwarder threads see it. Where it is, if it is given by name, is looked up from now

@@ -215,14 +215,19 @@ impl Pool {
     #[must_use]
     pub fn new(mut members: Vec<Member>, settings: Settings) -> Self {
         members.truncate(UPSTREAMS_MAX);
-        members.iter_mut().for_each(|member| member.health.thresholds = settings.thresholds);
-        Self {
-            members,
-            settings,
-            budget: Budget::new(settings.extra_percent),
-            turn: 0,
-            unexplored: EXPLORE_QUESTIONS,
-        }
+        let budget = Budget::new(settings.extra_percent);
+        let mut pool = Self { members, settings, budget, turn: 0, unexplored: EXPLORE_QUESTIONS };
+        pool.follow(settings);
+        pool
+    }
+
+    /// Follows these settings from now on, also with questions under way; what is known of the
+    /// upstreams stays.
+    pub fn follow(&mut self, settings: Settings) {
+        self.settings = settings;
+        self.budget = Budget::new(settings.extra_percent);
+        let healths = self.members.iter_mut().map(|member| &mut member.health);
+        healths.for_each(|health| health.thresholds = settings.thresholds);
     }
 
     /// Whether no upstream is left that could be asked.

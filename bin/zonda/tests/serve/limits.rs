@@ -305,6 +305,23 @@ fn so_many_connections_are_opened_as_the_configuration_says() {
 }
 
 #[test]
+fn a_reload_with_other_limits_loses_neither_answers_nor_what_is_known_of_servers() {
+    let upstream = Upstream::start([always().then([say(Reply::address(7))])]);
+    let forwarder = Forwarder::start(&[upstream.address], "");
+    let answered = || forwarder.sum("zonda_upstream_results_total{", "result=\"answered\"");
+    let ask_all = || {
+        let names = (0..20).map(|number| format!("name{number}.example.net"));
+        names.for_each(|name| assert_eq!(forwarder.ask(&name).rcode_text(), "NOERROR"));
+    };
+    ask_all();
+    for lines in ["ports = 2\nextra-queries = \"0 %\"", "connections-max = 2", ""] {
+        forwarder.reload(lines);
+        ask_all();
+        assert_eq!((upstream.asked(), answered()), (20, 20.0), "{lines}");
+    }
+}
+
+#[test]
 fn that_something_does_not_exist_is_kept_at_least_as_long_as_the_configuration_says() {
     let denial = Reply::rcode(3).authority(Record::soa("example.net", 1));
     let upstream = Upstream::start([always().then([say(denial)])]);

@@ -72,7 +72,8 @@ impl Server {
 /// All groups.
 #[derive(Default)]
 pub struct Groups {
-    /// By the number of their [`Forward`](zonda_engine::zones::Forward).
+    /// By the number of their [`Forward`](zonda_engine::zones::Forward). Groups that have the same
+    /// number, one after the other, have the same upstreams.
     pub by_number: HashMap<u32, Arc<Group>>,
     /// How much each thread takes on for all of them.
     pub bounds: Bounds,
@@ -128,6 +129,16 @@ impl KnownGroup {
         let pool = Pool::new(members.collect(), group.settings);
         let rcodes = vec![BTreeMap::new(); pool.members.len()];
         Self { group, pool, rcodes, probe_at: None }
+    }
+
+    /// Follows a group with the same upstreams that is configured otherwise; what is known of them
+    /// stays.
+    pub fn follow(&mut self, group: &Arc<Group>) {
+        if !Arc::ptr_eq(&self.group, group) {
+            debug_assert_eq!(self.group.servers.len(), group.servers.len());
+            self.pool.follow(group.settings);
+            self.group = Arc::clone(group);
+        }
     }
 
     /// Whether questions to each upstream come back to this server.

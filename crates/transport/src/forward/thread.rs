@@ -359,7 +359,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Forgets the groups that nobody is forwarded to any more, and closes the ports to their
-    /// upstreams; makes the acquaintance of new ones.
+    /// upstreams; makes the acquaintance of new ones, and heeds what is new about the others.
     fn see_groups(&mut self) {
         let groups = self.config.groups.load_full();
         if Arc::ptr_eq(&groups, &self.seen) {
@@ -368,7 +368,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.groups.retain(|number, _| groups.by_number.contains_key(number));
         for (number, group) in &groups.by_number {
             let new = || KnownGroup::new(Arc::clone(group), &mut self.dice);
-            self.groups.entry(*number).or_insert_with(new);
+            self.groups.entry(*number).or_insert_with(new).follow(group);
         }
         self.admission.resize(groups.bounds.waiting_max);
         self.seen = groups;
