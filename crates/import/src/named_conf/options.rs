@@ -17,20 +17,28 @@ type Key = (&'static str, &'static str);
 const CACHE_BYTES: RangeInclusive<u64> = 1 << 20..=3 << 30;
 /// Octets that a UDP reply may have.
 const UDP_BYTES: RangeInclusive<u64> = 512..=4096;
+/// Queries that may wait, or wait for the same answer.
+const WAITING: RangeInclusive<u64> = 1..=100_000;
 /// Of `resolver-query-timeout`: up to here seconds, above milliseconds.
 const TIMEOUT_SECONDS_MAX: u64 = 300;
 
-/// Options that are times on both sides, the key, and its range in seconds.
-const TIMES: [(&str, Key, RangeInclusive<u64>); 4] = [
-    ("min-cache-ttl", ("cache", "ttl-min"), 0..=3600),
+/// Options that are times on both sides, the key, and its range in seconds. A greatest time stands
+/// before the least, which may not be above it.
+const TIMES: [(&str, Key, RangeInclusive<u64>); 7] = [
     ("max-cache-ttl", ("cache", "ttl-max"), 1..=30 * 86_400),
+    ("min-cache-ttl", ("cache", "ttl-min"), 0..=3600),
     ("max-ncache-ttl", ("cache", "negative-ttl-max"), 1..=86_400),
+    ("min-ncache-ttl", ("cache", "negative-ttl-min"), 0..=3600),
+    ("servfail-ttl", ("cache", "failure-ttl-max"), 1..=300),
     ("max-stale-ttl", ("cache", "stale"), 0..=30 * 86_400),
+    ("stale-answer-ttl", ("cache", "stale-ttl"), 1..=3600),
 ];
 
 /// Options that are whole numbers on both sides, the key, and its range.
-const NUMBERS: [(&str, Key, RangeInclusive<u64>); 2] = [
+const NUMBERS: [(&str, Key, RangeInclusive<u64>); 4] = [
+    ("edns-udp-size", ("zone.forward", "buffer-size"), UDP_BYTES),
     ("max-udp-size", ("edns", "buffer-size"), UDP_BYTES),
+    ("recursive-clients", ("forwarding", "waiting-max"), WAITING),
     ("tcp-clients", ("tcp", "connections-max"), 1..=1_000_000),
 ];
 
@@ -47,14 +55,8 @@ impl<'s> Importer<'s> {
     /// Reads all of them.
     pub(super) fn options(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
         self.stale(options)?;
-        for (keyword, key, range) in TIMES {
-            if let Some(mut cursor) = options.take(keyword)? {
-                let seconds = cursor.value("a time", value::seconds)?;
-                cursor.end()?;
-                let seconds = self.within(cursor, seconds, &range);
-                self.set(key, format!("{seconds}s").as_str(), cursor);
-            }
-        }
+        self.times(options)?;
+        self.refetching(options)?;
         for (keyword, key, range) in NUMBERS {
             self.number(options, keyword, key, &range)?;
         }
@@ -79,6 +81,45 @@ impl<'s> Importer<'s> {
         self.identity(options)?;
         self.order(options)?;
         self.rate_limit(options)
+    }
+
+    /// Reads options that are times.
+    fn times(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
+        let mut greatest = HashMap::new();
+        for (keyword, key, range) in TIMES {
+            let Some(mut cursor) = options.take(keyword)? else { continue };
+            let seconds = cursor.value("a time", value::seconds)?;
+            cursor.end()?;
+            let above = keyword.strip_prefix("min-").and_then(|what| greatest.get(what));
+            let most = above.map_or(*range.end(), |above| *range.end().min(above));
+            let seconds = self.within(cursor, seconds, &(*range.start()..=most));
+            if let Some(what) = keyword.strip_prefix("max-") {
+                greatest.insert(what, seconds);
+            }
+            self.set(key, format!("{seconds}s").as_str(), cursor);
+        }
+        Ok(())
+    }
+
+    /// Reads whether answers are fetched anew before they expire, and how many may wait for one.
+    fn refetching(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
+        if let Some(mut cursor) = options.take("prefetch")? {
+            if cursor.passes("0") {
+                self.set(("cache", "prefetch"), "0 %", cursor);
+            } else {
+                let why = "what is asked for repeatedly is fetched anew in the last tenth of its \
+                           TTL, or what cache.prefetch says";
+                self.leave(cursor, Effect::Differs, why);
+            }
+        }
+        if let Some(mut cursor) = options.take("max-clients-per-query")? {
+            let number = match cursor.parsed("a number")? {
+                0 => *WAITING.end(), // no limit
+                number => self.within(cursor, number, &WAITING),
+            };
+            self.set(("forwarding", "waiting-per-answer-max"), number, cursor);
+        }
+        Ok(())
     }
 
     /// Reads what decides whether expired answers are given, and when.

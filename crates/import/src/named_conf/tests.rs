@@ -229,8 +229,15 @@ options {
     max-cache-size 512m;
     max-cache-ttl 86400;
     max-ncache-ttl 2d;
+    min-ncache-ttl 30;
+    servfail-ttl 5;
     stale-answer-enable yes;
     max-stale-ttl 12h;
+    stale-answer-ttl 1m;
+    prefetch 0;
+    recursive-clients 2000;
+    max-clients-per-query 200;
+    edns-udp-size 1220;
     stale-answer-client-timeout 500;
     resolver-query-timeout 8;
     max-udp-size 1400;
@@ -258,7 +265,14 @@ logging {
             "bytes = \"536870912 B\"",
             "ttl-max = \"86400s\"",
             "negative-ttl-max = \"86400s\"",
+            "negative-ttl-min = \"30s\"",
+            "failure-ttl-max = \"5s\"",
             "stale = \"43200s\"",
+            "stale-ttl = \"60s\"",
+            "prefetch = \"0 %\"",
+            "waiting-max = 2000",
+            "waiting-per-answer-max = 200",
+            "buffer-size = 1220",
             "stale-after = \"500 ms\"",
             "timeout = \"8000 ms\"",
             "buffer-size = 1400",
@@ -279,6 +293,18 @@ logging {
         left(text),
         ["/etc/bind/named.conf:5: differs: max-ncache-ttl 2d: Zonda takes 1 to 86400"]
     );
+}
+
+#[test]
+fn a_least_time_above_the_greatest_is_lowered_and_no_limit_is_the_highest() {
+    let text = "options { forward only; forwarders { 192.0.2.1; };
+        min-cache-ttl 60; max-cache-ttl 30; max-clients-per-query 0; prefetch 2 9; };";
+    let expected = ["ttl-max = \"30s\"", "ttl-min = \"30s\"", "waiting-per-answer-max = 100000"];
+    has(&toml(text), &expected);
+    let left = left(text);
+    assert_eq!(left[0], "/etc/bind/named.conf:2: differs: min-cache-ttl 60: Zonda takes 0 to 30");
+    assert!(left[1].contains("differs: prefetch 2 9: "), "{left:?}");
+    assert_eq!(left.len(), 2);
 }
 
 #[test]

@@ -7,7 +7,8 @@ use crate::error::Place;
 use std::path::Path;
 
 /// Sections that exist once, in the order of the reference.
-const SECTIONS: [&str; 9] = [
+const SECTIONS: [&str; 10] = [
+    "forwarding",
     "special-names",
     "tcp",
     "answers",
