@@ -8,6 +8,7 @@ mod cache;
 mod chains;
 mod connections;
 mod forward;
+mod freshness;
 mod hostile;
 mod limits;
 mod local;
