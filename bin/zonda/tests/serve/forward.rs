@@ -300,7 +300,7 @@ fn a_popular_answer_is_fetched_anew_before_it_expires() {
         assert_eq!((data(&reply), extended_error(&reply)), ("192.0.2.7".to_owned(), None));
         server.metric("zonda_forward_refreshes_total") >= 1.0
     });
-    assert!(upstream.asked() >= 2);
+    wait_until("the upstream hears of it", || upstream.asked() >= 2);
 }
 
 #[test]
