@@ -2,6 +2,7 @@
 
 use crate::body::shift_pointers;
 use crate::index::Place;
+use crate::key::{EVERY_TYPE, denies_name};
 use crate::policy::Limits;
 use crate::shard::{Shard, UNIT_BYTES, UNITS_MAX};
 use crate::walk::{self, Walk};
@@ -64,6 +65,8 @@ pub enum Refused {
     TooLarge,
     /// Something was to be forgotten while it was fetched.
     Flushed,
+    /// The question was for type 0, which is none: what stands there holds for all types.
+    NoType,
 }
 
 impl fmt::Display for Refused {
@@ -72,6 +75,7 @@ impl fmt::Display for Refused {
             Self::Malformed => "the body of the answer is malformed",
             Self::TooLarge => "the answer is too large for the cache",
             Self::Flushed => "the cache was flushed while the answer was fetched",
+            Self::NoType => "type 0 is none",
         })
     }
 }
@@ -132,7 +136,7 @@ impl Cache {
             return own;
         }
         let every_type = self.find_exactly(&key.of_every_type(), now_secs, out);
-        match every_type {
+        match every_type.filter(|hit| denies_name(hit.kind, hit.counts)) {
             Some(hit) if own.is_none() || !hit.is_stale => every_type,
             _ if own.is_none() => None,
             _ => self.find_exactly(key, now_secs, out), // copied once more: `out` may have changed
@@ -153,7 +157,10 @@ impl Cache {
     ) -> Option<Hit> {
         ancestors.into_iter().take(CUTS_MAX).find_map(|(skip, hash)| {
             let ancestor = Key { name: key.name.get(skip..)?, hash, ..key.of_every_type() };
-            let hit = self.find_exactly(&ancestor, now_secs, out).filter(|hit| !hit.is_stale)?;
+            let hit = self.find_exactly(&ancestor, now_secs, out)?;
+            if hit.is_stale || !denies_name(hit.kind, hit.counts) {
+                return None;
+            }
             if let Some(body) = out.get_mut(..hit.body_bytes) {
                 shift_pointers(body, hit.counts, skip).ok()?;
             }
@@ -210,6 +217,9 @@ impl Cache {
         answer: &Answer<'_>,
         lifetime: Lifetime,
     ) -> Result<(), Refused> {
+        if key.qtype == EVERY_TYPE {
+            return Err(Refused::NoType);
+        }
         let stored = key.stored_with(answer.kind, answer.counts);
         let mut writing = self.shard(stored.place()).write();
         if is_late() {
@@ -245,6 +255,9 @@ impl Cache {
         backoff: Limits,
         now_secs: u32,
     ) -> u32 {
+        if key.qtype == EVERY_TYPE {
+            return backoff.backoff_secs(1);
+        }
         let put_off =
             |key: &Key<'_>| self.shard(key.place()).write().put_off(key, now_secs, backoff);
         put_off(key).or_else(|| put_off(&key.of_every_type())).unwrap_or_else(|| {

@@ -22,7 +22,8 @@ pub struct Key<'n> {
     pub checking_disabled: bool,
 }
 
-/// Stored instead of the type asked for when an answer holds for every type: no type has it.
+/// Stored instead of the type asked for when an answer holds for every type. No type has it
+/// (rfc6895#3.1), but a question may: what is answered to that is never kept.
 pub(crate) const EVERY_TYPE: Type = Type(0);
 
 impl Key<'_> {
@@ -36,7 +37,7 @@ impl Key<'_> {
     /// types (rfc2308#5), unless an alias led to another name that does not.
     #[inline]
     pub(crate) fn stored_with(self, kind: Kind, counts: [u16; 3]) -> Self {
-        if kind == Kind::NxDomain && counts[0] == 0 { self.of_every_type() } else { self }
+        if denies_name(kind, counts) { self.of_every_type() } else { self }
     }
 
     /// Where the answer belongs: all types of a name in one bucket, so that a look-up for a type
@@ -49,6 +50,13 @@ impl Key<'_> {
         let group = mix(self.hash, u64::from(self.source) << 32 | u64::from(class_and_marks));
         Place::new(group, mix(group, u64::from(self.qtype.0)))
     }
+}
+
+/// Whether an answer of this kind, with so many records in each section, says that the name asked
+/// for does not exist, not one that it is an alias of.
+#[inline]
+pub(crate) fn denies_name(kind: Kind, counts: [u16; 3]) -> bool {
+    kind == Kind::NxDomain && counts[0] == 0
 }
 
 /// Spreads every bit of the hash, and what is added to it, over the result.

@@ -19,7 +19,7 @@
 //! than some thousand entries take.
 
 use crate::body::{change_ttl, ttl_offsets, write_message};
-use crate::key::EVERY_TYPE;
+use crate::key::{EVERY_TYPE, denies_name};
 use crate::walk::Walk;
 use crate::{Answer, Cache, Entry, Key, Kind, Lifetime, Refused};
 use std::ffi::OsString;
@@ -332,7 +332,8 @@ impl Loading<'_> {
         let lifetime = Lifetime { now_secs, ttl_secs, stale_secs: good_for - ttl_secs };
         match self.cache.insert_exactly(&key, &answer, lifetime) {
             Ok(()) => Ok(true),
-            Err(Refused::TooLarge | Refused::Flushed) => Ok(false), // it may be smaller than it was
+            // It may be smaller than it was.
+            Err(Refused::TooLarge | Refused::Flushed | Refused::NoType) => Ok(false),
             Err(Refused::Malformed) => Err(LoadError::Corrupt),
         }
     }
@@ -342,7 +343,7 @@ impl Loading<'_> {
         let is_name = name::wire_len(key.name) == Some(key.name.len())
             && !key.name.iter().any(u8::is_ascii_uppercase);
         let is_stored_so = key.stored_with(answer.kind, answer.counts) == *key;
-        let is_type = key.qtype != EVERY_TYPE || answer.kind == Kind::NxDomain;
+        let is_type = key.qtype != EVERY_TYPE || denies_name(answer.kind, answer.counts);
         if !is_name || !is_stored_so || !is_type || key.qtype.is_meta() {
             return false;
         }

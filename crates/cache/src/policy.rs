@@ -6,6 +6,7 @@
 //! Deliberately absent: which records belong to the question, and the cache itself.
 
 use crate::Kind;
+use crate::key::EVERY_TYPE;
 use zonda_wire::query::flag;
 use zonda_wire::{Section, Type, name};
 
@@ -100,7 +101,7 @@ impl Term {
 pub enum Unkept {
     /// It is truncated (rfc2181#9).
     Truncated,
-    /// The question was for a type that nothing is stored under, such as ANY.
+    /// The question was for a type that nothing is stored under, such as ANY, or type 0.
     Meta,
     /// It was for signatures alone, which are no set: servers give some of them, each has a TTL of
     /// its own, and nothing tells whether they are all (rfc4035#2.2).
@@ -126,7 +127,7 @@ impl Policy {
         if facts.flags & flag::TC != 0 {
             return Err(Unkept::Truncated);
         }
-        if facts.qtype.is_meta() {
+        if facts.qtype.is_meta() || facts.qtype == EVERY_TYPE {
             return Err(Unkept::Meta);
         }
         if facts.qtype == Type::RRSIG {
@@ -248,7 +249,9 @@ mod tests {
             Policy::default().term(&facts, records).map(|term| term.ttl_secs)
         };
         assert_eq!(ask(flag::TC, Type::A, Kind::Positive), Err(Unkept::Truncated));
-        assert_eq!(ask(0, Type::ANY, Kind::Positive), Err(Unkept::Meta));
+        for qtype in [Type::ANY, Type(0)] {
+            assert_eq!(ask(0, qtype, Kind::Positive), Err(Unkept::Meta));
+        }
         for kind in [Kind::Positive, Kind::NoData] {
             assert_eq!(ask(0, Type::RRSIG, kind), Err(Unkept::Signatures));
         }

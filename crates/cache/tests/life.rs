@@ -7,7 +7,7 @@ mod common;
 use common::{addresses, answer, find, key, lifetime, name};
 use zonda_cache::policy::Limits;
 use zonda_cache::{
-    Answer, BYTES_MIN, Cache, Failure, Freshness, Hit, Key, Kind, Lifetime, REFRESH_SECS,
+    Answer, BYTES_MIN, Cache, Failure, Freshness, Hit, Key, Kind, Lifetime, REFRESH_SECS, Refused,
 };
 use zonda_wire::{Ede, Type};
 
@@ -193,6 +193,24 @@ fn that_a_name_does_not_exist_answers_every_type_until_the_name_appears() {
     assert_eq!(kind(&aaaa, 161), Some(Kind::Positive), "both stale: the one asked for");
     assert!(cache.remove(&aaaa));
     assert_eq!([kind(&a, 100), kind(&aaaa, 100)], [None; 2]);
+}
+
+#[test]
+fn a_question_for_type_0_says_nothing_about_other_types_or_names_below() {
+    let [above, below] = ["a.example", "b.a.example"].map(name);
+    let none = Key { qtype: Type(0), ..key(&above) };
+    let cache = Cache::new(BYTES_MIN);
+    let failure = Failure { flags: 2, ede: None, text: b"" };
+    cache.insert_failure(&none, failure, Limits { secs_min: 9, secs_max: 300 }, 0);
+    let cname: &[u8] = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x03\x01b\0";
+    let body = [cname, denial().body].concat();
+    let alias = Answer { counts: [1, 1, 0], body: &body, ..denial() };
+    for answer in [alias, answer(&addresses(1, 60, 0)), denial()] {
+        assert_eq!(cache.insert(&none, &answer, lifetime(0, 60)), Err(Refused::NoType));
+    }
+    assert_eq!([find(&cache, &key(&above), 0), find(&cache, &none, 0)], [None, None]);
+    let cut = cache.find_cut(&key(&below), [(2, common::hash(&above))], 0, &mut [0; 100]);
+    assert_eq!(cut, None);
 }
 
 #[test]

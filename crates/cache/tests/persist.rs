@@ -134,6 +134,18 @@ fn a_file_is_replaced_whole_and_read_by_its_owner_alone() {
 }
 
 #[test]
+fn what_does_not_deny_a_name_cannot_stand_for_all_of_its_types() {
+    let load = |kind: u8, qtype: u8, rcode: u8| {
+        let fixed = [1, kind, 0, qtype, 0, 1, 0, 0, 0, 3, 0, rcode, 255, 255];
+        let life_and_counts = b"\0\0\0\x3c\0\0\0\x3c\0\x01\0\0\0\0\0\x0e";
+        let root_and_alias = b"\0\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x02\xc0\x0c";
+        let file = any_file::sealed(&[&fixed[..], life_and_counts, root_and_alias].concat());
+        read(&Cache::new(BYTES_MIN), &file[..], clocks(0, 993), hash).ok()
+    };
+    assert_eq!([load(2, 1, 3), load(2, 0, 3), load(0, 0, 0)], [Some(1), None, None]);
+}
+
+#[test]
 fn the_corpus_has_files_that_are_taken() {
     let cache = Cache::new(BYTES_MIN);
     for (seed, expected) in [("several", 4), ("alias-nxdomain", 1), ("stale", 1), ("root", 1)] {

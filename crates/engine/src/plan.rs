@@ -109,8 +109,9 @@ fn opcode(cx: &mut Context<'_>) -> Flow {
 fn class_and_type(cx: &mut Context<'_>) -> Flow {
     match (cx.query.qclass, cx.query.qtype) {
         (Class::IN, Type::AXFR | Type::IXFR) => reply(Rcode::REFUSED, Reason::TransferRefused),
-        (Class::IN, Type::OPT | Type::TKEY | Type::TSIG) => {
-            reply(Rcode::FORMERR, Reason::FormatError) // they are never a question's type
+        // They are never a question's type. 0 is none at all (rfc6895#3.1).
+        (Class::IN, Type(0) | Type::OPT | Type::TKEY | Type::TSIG) => {
+            reply(Rcode::FORMERR, Reason::FormatError)
         }
         (Class::IN, Type::MAILA | Type::MAILB) => reply(Rcode::NOTIMP, Reason::NotServed),
         (Class::IN, _) => Continue(()),

@@ -387,12 +387,29 @@ fn a_clients_subnet_is_not_passed_on() {
 fn meta_types_are_asked_for_each_time() {
     let upstream = Upstream::usual();
     let server = Server::start(&[], &upstream.keys(""));
-    for (rtype, again) in [("A", 0), ("ANY", 1), ("TYPE128", 1), ("TYPE250", 0), ("AXFR", 0)] {
+    let refused = [("TYPE250", 0), ("AXFR", 0), ("TYPE0", 0)];
+    for (rtype, again) in [("A", 0), ("ANY", 1), ("TYPE128", 1)].into_iter().chain(refused) {
         server.ask(&recursive("www.example.net", rtype));
         let asked = upstream.asked();
         server.ask(&recursive("www.example.net", rtype));
         assert_eq!(upstream.asked() - asked, again, "{rtype}");
     }
+}
+
+#[test]
+fn a_question_for_type_0_is_not_asked_and_does_no_harm_to_others_of_the_name() {
+    let upstream = Upstream::start(|query| {
+        let name = query[12..].iter().position(|octet| *octet == 0).unwrap();
+        match query[12 + name + 1..][..2] {
+            [0, 1] => answer(query, 0x8180, &[A]),
+            _ => answer(query, 0x8185, &[]),
+        }
+    });
+    let server = Server::start(&[], &upstream.keys(""));
+    assert_eq!(server.ask(&recursive("example.net", "TYPE0")).rcode_text(), "FORMERR");
+    assert_eq!(upstream.asked(), 0);
+    assert_eq!(server.address_of("example.net"), "192.0.2.7");
+    assert_eq!(server.address_of("www.example.net"), "192.0.2.7");
 }
 
 #[test]
