@@ -128,11 +128,11 @@ impl Cache {
     /// Copies the body of the answer to a question into `out`, TTLs aged. No lock, no allocation.
     ///
     /// That the name does not exist counts as an answer for every type. A fresh answer is preferred
-    /// to a stale one. `out` may be written to even when nothing is found.
+    /// to a stale one and to a failure. `out` may be written to even when nothing is found.
     #[inline]
     pub fn find(&self, key: &Key<'_>, now_secs: u32, out: &mut [u8]) -> Option<Hit> {
         let own = self.find_exactly(key, now_secs, out);
-        if own.is_some_and(|hit| !hit.is_stale) {
+        if own.is_some_and(|hit| !hit.is_stale && hit.kind != Kind::Failure) {
             return own;
         }
         let every_type = self.find_exactly(&key.of_every_type(), now_secs, out);
@@ -227,9 +227,9 @@ impl Cache {
         }
         writing.insert(&stored, answer, lifetime)?;
         drop(writing);
-        if answer.kind != Kind::NxDomain {
-            self.remove_exactly(&key.of_every_type()); // the name exists now
-        }
+        // The name exists now, or does not any more: what stands under the other key is older.
+        let other = if stored == *key { key.of_every_type() } else { *key };
+        self.remove_exactly(&other);
         Ok(())
     }
 

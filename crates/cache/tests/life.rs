@@ -196,6 +196,27 @@ fn that_a_name_does_not_exist_answers_every_type_until_the_name_appears() {
 }
 
 #[test]
+fn that_a_name_does_not_exist_goes_before_a_failure_to_find_out() {
+    let name = name("a.example");
+    let [a, aaaa] = [Type::A, Type::AAAA].map(|qtype| Key { qtype, ..key(&name) });
+    let cache = Cache::new(BYTES_MIN);
+    let (failure, backoff) =
+        (Failure { flags: 2, ede: None, text: b"late" }, Limits { secs_min: 300, secs_max: 300 });
+    for key in [&a, &aaaa] {
+        cache.insert_failure(key, failure, backoff, 0);
+        assert_eq!(find(&cache, key, 0).unwrap().0.kind, Kind::Failure);
+    }
+    cache.insert(&a, &denial(), lifetime(1, 60)).unwrap();
+    for key in [&a, &aaaa] {
+        let (hit, body) = find(&cache, key, 1).unwrap();
+        assert_eq!((hit.kind, &body[..]), (Kind::NxDomain, denial().body));
+    }
+    assert!(find(&cache, &a, 61).unwrap().0.is_stale, "its failure is forgotten");
+    let (hit, body) = find(&cache, &aaaa, 61).unwrap();
+    assert_eq!((hit.kind, &body[..]), (Kind::Failure, &b"late"[..]), "a stale one does not go before it");
+}
+
+#[test]
 fn a_question_for_type_0_says_nothing_about_other_types_or_names_below() {
     let [above, below] = ["a.example", "b.a.example"].map(name);
     let none = Key { qtype: Type(0), ..key(&above) };
