@@ -36,6 +36,8 @@ pub struct Catalog {
     local_names: LocalNames,
     /// Whether either changed since the last table was made.
     forwards_changed: bool,
+    /// Zones with data of which that table has copies, for names that others except.
+    lent: HashSet<Name>,
     /// Directories that could not be read when they were last looked at.
     unreadable: Vec<(PathBuf, LoadError)>,
     /// Files that were left out when they were last looked at, and why.
@@ -161,6 +163,7 @@ impl Catalog {
             forwards: Forwards::new(config),
             local_names: LocalNames::default(),
             forwards_changed: false,
+            lent: HashSet::new(),
             seed,
             units: HashMap::new(),
             zones: HashMap::new(),
@@ -472,12 +475,17 @@ impl Catalog {
     pub fn table(&mut self, former: Option<&ZoneTable>, outcome: &Outcome) -> ZoneTable {
         self.numbers.make_room();
         let names_changed = std::mem::take(&mut self.forwards_changed) || outcome.names_changed;
-        let Some(former) = former.filter(|_| !names_changed) else {
+        let is_usable = |former: &&ZoneTable| {
+            !names_changed && self.lent.iter().all(|name| self.is_current(name, former))
+        };
+        let Some(former) = former.filter(is_usable) else {
             let hosts = self.hosts_of_forwards();
             let zones = self.zones.iter().filter(|(name, _)| !hosts.contains_key(name));
             let mut entries = zones.map(|(_, zone)| Arc::clone(&zone.entry)).collect();
             let loaded = hosts.into_iter().filter_map(|(name, data)| Some((name, data?)));
-            self.local_names.add_forwards(&mut entries, &self.forwards, &loaded.collect());
+            let (forwards, loaded) = (&self.forwards, loaded.collect());
+            let lent = self.local_names.add_forwards(&mut entries, forwards, &loaded);
+            self.lent = lent;
             return ZoneTable::new(entries, self.seed);
         };
         let changed = self.zones.iter().filter_map(|(name, zone)| {
@@ -485,6 +493,12 @@ impl Catalog {
             (!Arc::ptr_eq(former.get(index), &zone.entry)).then(|| (index, Arc::clone(&zone.entry)))
         });
         former.with_replaced(changed)
+    }
+
+    /// Whether a table has a zone as it is now.
+    fn is_current(&self, name: &Name, table: &ZoneTable) -> bool {
+        let (zone, index) = (self.zones.get(name), table.index_of(name));
+        zone.zip(index).is_some_and(|(zone, index)| Arc::ptr_eq(table.get(index), &zone.entry))
     }
 
     /// The zones that lie in front of forwarded ones of the same name, as far as they were loaded.

@@ -3,8 +3,8 @@
 //!
 //! All of it becomes zones and overlays of the table that workers see, so that no query costs more.
 
-use crate::forwards::Forwards;
-use std::collections::HashMap;
+use crate::forwards::{Forwards, KnownForward};
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -63,14 +63,17 @@ impl LocalNames {
 
     /// Adds to the zones with data of our own those that are forwarded, and what is not forwarded
     /// although they enclose it. `hosts` has the names in front of forwarded zones, by their apex.
+    ///
+    /// Returns those of our own that hold excepted names: the table has copies of what they are.
     pub fn add_forwards(
         &self,
         entries: &mut Vec<Arc<ZoneEntry>>,
         forwards: &Forwards,
         hosts: &HashMap<&Name, Arc<Zone>>,
-    ) {
+    ) -> HashSet<Name> {
+        let mut lent = HashSet::new();
         if forwards.iter().len() == 0 {
-            return;
+            return lent;
         }
         let mut table = Table::new(entries);
         for zone in forwards.iter() {
@@ -79,10 +82,13 @@ impl LocalNames {
             let overlays = self.overlay.iter().cloned().chain(hosts).collect();
             table.add(with_overlays(&zone.entry, overlays));
         }
-        for zone in forwards.iter() {
-            zone.except().iter().for_each(|name| table.except(name, &zone.entry));
-        }
+        // All are found before any is added: what stands for an excepted name holds no other.
+        let excepted = forwards.iter().flat_map(KnownForward::except);
+        let excepted: Vec<_> =
+            excepted.filter_map(|name| table.excepted(name, forwards, &mut lent)).collect();
+        excepted.into_iter().for_each(|entry| table.add(entry));
         self.special.iter().for_each(|(name, zone)| table.add_special(name, zone));
+        lent
     }
 }
 
@@ -127,10 +133,23 @@ impl<'e> Table<'e> {
         places.next().map(|place| &self.entries[*place])
     }
 
-    /// Keeps a name, and what lies below it, from being forwarded with the zone around it: they
-    /// belong to whatever zone is around that.
-    fn except(&mut self, name: &Name, from: &ZoneEntry) {
-        let beyond = self.above(from.apex.as_wire());
+    /// What keeps a name, and what lies below it, from being forwarded with the zone around it: they
+    /// belong to the nearest zone above that does not except them. None if that is the one around.
+    fn excepted(
+        &self,
+        name: &Name,
+        forwards: &Forwards,
+        lent: &mut HashSet<Name>,
+    ) -> Option<Arc<ZoneEntry>> {
+        let excepts = |zone: &&Arc<ZoneEntry>| {
+            let zone = forwards.iter().find(|it| it.entry.apex == zone.apex);
+            let mut names = zone.iter().flat_map(|it| it.except());
+            names.any(|it| name::is_at_or_below(name.as_wire(), it.to_lowercase().as_wire()))
+        };
+        let from = self.above(name.as_wire()).filter(excepts)?;
+        let beyond = |zone: &&Arc<ZoneEntry>| self.above(zone.apex.as_wire());
+        let mut zones = std::iter::successors(Some(from), beyond);
+        let beyond = zones.find(|zone| !excepts(zone));
         let access = beyond.and_then(|beyond| beyond.access.clone());
         let number = beyond.map_or(from.number, |beyond| beyond.number);
         let source = match beyond.map(|beyond| &beyond.source) {
@@ -143,7 +162,9 @@ impl<'e> Table<'e> {
             Some(Source::Unavailable) => Source::Unavailable,
             Some(Source::Excepted) | None => Source::Excepted,
         };
-        self.add(Arc::new(ZoneEntry { apex: name.to_lowercase(), source, access, number }));
+        let is_own = |zone: &&Arc<ZoneEntry>| !matches!(zone.source, Source::Forward(_));
+        lent.extend(beyond.filter(is_own).map(|zone| zone.apex.clone()));
+        Some(Arc::new(ZoneEntry { apex: name.to_lowercase(), source, access, number }))
     }
 
     /// Adds a special zone if the names around it are forwarded with all others: a zone for less

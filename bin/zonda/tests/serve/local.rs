@@ -170,6 +170,51 @@ fn excepted_names_belong_to_whatever_zone_holds_them_besides() {
 }
 
 #[test]
+fn a_name_that_several_zones_except_belongs_to_none_of_them() {
+    let (all, corp) = (upstream(7), upstream(8));
+    let zones = format!(
+        "[[zone]]\nname = \"example.net\"\n[zone.forward]\nto = \"{}\"\n\
+         except = [\"private.example.net\", \"public.example.net\"]\n{}",
+        corp.address,
+        forwarding(all.address, "except = [\"private.Example.net\", \"held.example.net\"]", "")
+    );
+    let server = Server::start(&[], &zones);
+    assert_eq!(rcode(&server, "www.private.example.net", "A"), "REFUSED");
+    assert_eq!(data(&reply(&server, "www.public.example.net", "A")), "192.0.2.7");
+    assert_eq!(data(&reply(&server, "www.held.example.net", "A")), "192.0.2.8");
+}
+
+#[test]
+fn an_excepted_name_follows_the_zone_that_holds_it_when_that_is_loaded_anew() {
+    let (upstream, folder) = (upstream(7), Folder::new("own"));
+    let path = folder.write("example.com.zone", "broken");
+    let config = |access: &str| {
+        format!(
+            "[[zone]]\nname = \"example.com\"\nfile = {path:?}\naccess = [\"{access} any\"]\n\
+             [[zone]]\nname = \"dev.example.com\"\n[zone.forward]\nto = \"{}\"\n\
+             except = [\"www.dev.example.com\"]\n",
+            upstream.address
+        )
+    };
+    let server = Server::start(&[], &config("allow"));
+    assert_eq!(rcode(&server, "www.dev.example.com", "A"), "SERVFAIL");
+    for octet in [20, 21] {
+        let text = format!(
+            "$TTL 60\n@ SOA ns host {octet} 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n\
+             www.dev A 192.0.2.{octet}\n"
+        );
+        fs::write(&path, text).unwrap();
+        assert_eq!(server.post("/v1/reload").0, 200);
+        let expected = format!("192.0.2.{octet}");
+        assert_eq!(data(&reply(&server, "www.dev.example.com", "A")), expected);
+    }
+    server.configure(&config("refuse"));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    assert_eq!(rcode(&server, "www.dev.example.com", "A"), "REFUSED");
+    assert_eq!(data(&reply(&server, "other.dev.example.com", "A")), "192.0.2.7");
+}
+
+#[test]
 fn a_hosts_file_goes_before_other_servers_and_is_read_again_when_it_changes() {
     let upstream = upstream(7);
     let folder = Folder::new("hosts");
