@@ -92,6 +92,8 @@ pub struct Worker {
     pub scratch: Box<LookupName>,
     /// The target of an alias, written out.
     pub target: Vec<u8>,
+    /// The message that a kept answer is from, where it must be read before it is given.
+    pub message: Vec<u8>,
     /// What must be fetched for a query that is deferred; kept here, as a verdict that held it
     /// would no longer fit into registers.
     pub deferral: Deferral,
@@ -119,6 +121,7 @@ impl Default for Worker {
             chain: Box::new(std::array::from_fn(|_| LookupName::default())),
             scratch: Box::default(),
             target: Vec::with_capacity(NAME_BYTES_MAX),
+            message: Vec::new(),
             deferral: Deferral::new(To::Forward(0), 0),
             draft: Draft::default(),
             watch: Arc::default(),

@@ -1,6 +1,6 @@
 //! Queries that are answered later: what must be fetched for them, and what was.
 
-use zonda_wire::query::flag;
+use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Class, Rcode, Type};
 
 use crate::handlers::{Draft, Elsewhere, History};
@@ -80,15 +80,31 @@ impl Fetched<'_> {
     /// for, which is of this type.
     #[must_use]
     pub fn message(&self, qtype: Type) -> Vec<u8> {
-        let [answer, authority, additional] = self.counts;
-        let header = [0, flag::QR, 1, answer, authority, additional].map(u16::to_be_bytes).concat();
-        let question = [qtype.0, Class::IN.0].map(u16::to_be_bytes).concat();
-        [&header, self.name, &question, self.body].concat()
+        let mut message = Vec::with_capacity(HEADER_BYTES + self.name.len() + 4 + self.body.len());
+        write_message((self.name, qtype), self.counts, self.body, &mut message);
+        message
     }
 }
 
-/// The bit in the flags of a kept answer that stands for [`Fetched::goes_on`] where the data of the
-/// other zone are ours. Truncated answers are never kept, so that TC is free for it.
+/// Writes over `message` the one that a body is from: its pointers lead into the question, which is
+/// for a name, in wire form, and a type.
+pub(crate) fn write_message(
+    (name, qtype): (&[u8], Type),
+    counts: [u16; 3],
+    body: &[u8],
+    message: &mut Vec<u8>,
+) {
+    let [answer, authority, additional] = counts;
+    let header = [0, flag::QR, 1, answer, authority, additional];
+    message.clear();
+    message.extend(header.iter().flat_map(|word| word.to_be_bytes()));
+    message.extend_from_slice(name);
+    message.extend([qtype.0, Class::IN.0].iter().flat_map(|word| word.to_be_bytes()));
+    message.extend_from_slice(body);
+}
+
+/// The bit in the flags of a kept answer that stands for [`Fetched::goes_on`] where nobody else is
+/// asked for the other zone: we have its data, or should have. Truncated answers are never kept, so that TC is free for it.
 pub const GOES_ON: u16 = flag::TC;
 /// The same where others answer for the other zone. They are asked by whoever fetches, so that such
 /// an answer is always given by them. No answer of others is kept as ours, so that AA is free.

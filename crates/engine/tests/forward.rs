@@ -9,7 +9,8 @@ use zonda_engine::access::{Access, AccessList};
 use zonda_engine::handlers::History;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    Deferral, Engine, Fetched, Now, Outcome, Peer, Reason, Settings, Snapshot, To, Transport,
+    Deferral, Engine, Fetched, GOES_ON, Now, Outcome, Peer, Reason, Settings, Snapshot, To,
+    Transport,
 };
 use zonda_wire::message::Message;
 use zonda_wire::{Class, Name, Rcode, Type};
@@ -290,6 +291,42 @@ fn a_name_below_one_that_does_not_exist_does_not_exist_either_unless_it_is_known
     cache.insert(&key(&below, Type::A), &own, lifetime).unwrap();
     let found = rcode(RECURSION_DESIRED, "a.www.example.net", Type::A);
     assert_eq!(found, Some((Rcode::NOERROR, 0x0180)), "an answer of its own goes first");
+}
+
+/// The answer that a name is an alias of another, in wire form.
+fn alias(target: &[u8]) -> Vec<u8> {
+    [b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0", &[target.len() as u8][..], target].concat()
+}
+
+#[test]
+fn a_kept_answer_that_led_to_a_zone_of_ours_is_of_no_use_when_that_is_gone() {
+    for (target, is_ours) in [(&b"\x01a\x07example\0"[..], true), (b"\x01a\x04gone\0", false)] {
+        let cache = Arc::new(Cache::new(1 << 20));
+        keep(&cache, Type::A, Kind::Positive, (GOES_ON, [1, 0, 0], &alias(target)));
+        let mut engine = engine_with(cache);
+        let (outcome, reply) =
+            ask(&mut engine, &query(1, RECURSION_DESIRED, "www.example.net", Type::A));
+        assert_eq!(reply.map(|reply| reply.records.len()), is_ours.then_some(2));
+        assert_eq!(matches!(outcome, Outcome::Deferred(_)), !is_ours);
+        let (_, reply) = ask(&mut engine, &query(1, 0, "www.example.net", Type::A));
+        let rcode = if is_ours { Rcode::NOERROR } else { Rcode::REFUSED };
+        assert_eq!(reply.unwrap().rcode(), rcode, "without RD");
+    }
+}
+
+#[test]
+fn an_answer_that_was_fetched_before_a_zone_of_ours_went_is_a_failure() {
+    for (target, expected) in [
+        (&b"\x01a\x07example\0"[..], (Rcode::NOERROR, 2)),
+        (b"\x01a\x04gone\0", (Rcode::SERVFAIL, 1)),
+    ] {
+        let query = query(1, RECURSION_DESIRED, "www.example.net", Type::A);
+        let body = alias(target);
+        let fetched = fetched(Rcode::NOERROR, ([1, 0, 0], &body), Reason::Stale);
+        let fetched = Fetched { goes_on: true, ..fetched };
+        let reply = resume(&mut engine(), &query, &fetched);
+        assert_eq!((reply.rcode(), reply.records.len()), expected);
+    }
 }
 
 /// The bits of a header that are not its codes, as dig names them.

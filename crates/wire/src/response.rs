@@ -113,6 +113,14 @@ impl<'m> Response<'m> {
         Rcode(high << 4 | self.flags & 0x000f)
     }
 
+    /// Writes the target of the last CNAME record of the answer, if there is one, over `target`.
+    pub fn last_alias(&self, target: &mut Vec<u8>) -> bool {
+        let in_answer = self.records().take_while(|record| record.section == Section::Answer);
+        let last = in_answer.filter(|record| record.rtype == Type::CNAME).last();
+        target.clear();
+        last.is_some_and(|cname| cname.rdata_into(target).is_ok())
+    }
+
     /// How many records there are, OPT included.
     #[must_use]
     pub fn record_count(&self) -> usize {

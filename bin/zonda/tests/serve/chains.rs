@@ -4,6 +4,7 @@
 use super::hostile::recursive;
 use super::server::Server;
 use std::time::{Duration, Instant};
+use zonda_testkit::process::Folder;
 use zonda_testkit::message::name_text;
 use zonda_testkit::upstream::{Record, Reply, always, say, tell, when};
 use zonda_testkit::{Message, Question, Upstream, ask};
@@ -190,6 +191,92 @@ fn an_answer_that_led_into_a_zone_that_is_gone_is_fetched_anew() {
     assert_eq!(server.post("/v1/reload").0, 200);
     let chain = ["host.corp.example.net.", "192.0.2.66"];
     assert_eq!(data(&reply(&server, "www.example.com")), chain);
+}
+
+#[test]
+fn an_answer_that_led_into_a_zone_of_ours_that_is_gone_is_fetched_anew() {
+    let (all, folder) = (aliases(), Folder::new("own"));
+    let path = folder.write("zone.example.zone", OWN);
+    let forward = format!("[[zone]]\nname = \".\"\nforward.to = \"{}\"\n", all.address);
+    let root = folder.path();
+    let own =
+        format!("root = {root:?}\n{forward}[[zone]]\nname = \"zone.example\"\nfile = {path:?}\n");
+    let server = Server::start(&[], &own);
+    for reason in ["just fetched", "kept"] {
+        let chain = ["ns.zone.example.", "192.0.2.1"];
+        assert_eq!(data(&reply(&server, "home.example.com")), chain, "{reason}");
+    }
+    server.configure(&forward);
+    assert_eq!(server.post("/v1/reload").0, 200);
+    let chain = ["ns.zone.example.", "192.0.2.66"];
+    assert_eq!(data(&reply(&server, "home.example.com")), chain);
+    assert_eq!(all.asked(), 2);
+}
+
+#[test]
+fn servers_of_others_are_not_believed_about_any_name_that_they_are_not_asked_for() {
+    let targets = [
+        ("special", "nas.home.arpa."),
+        ("lent", "www.dev.zone.example."),
+        ("nobodys", "www.nobody.example.com."),
+        ("broken", "www.broken.example."),
+    ];
+    let all = Upstream::start([always().then([tell(move |asked| {
+        let first = asked.name.split('.').next().unwrap();
+        let found = targets.iter().find(|(name, _)| *name == first);
+        let target = found.unwrap().1.trim_end_matches('.');
+        let lie = Record::address(66).of(target);
+        Reply::empty().answer(Record::alias(target)).answer(lie)
+    })])]);
+    let folder = Folder::new("own");
+    let own = folder.write("own", format!("{OWN}www.dev A 192.0.2.5\nlent CNAME www.dev\n"));
+    let broken = folder.write("broken", "nonsense");
+    let config = format!(
+        "root = {root:?}\nanswers.cross-zone = true\n\
+         [[zone]]\nname = \"zone.example\"\nfile = {own:?}\n\
+         [[zone]]\nname = \"broken.example\"\nfile = {broken:?}\n\
+         [[zone]]\nname = \"dev.zone.example\"\nforward.to = \"{to}\"\n\
+         forward.except = [\"www.dev.zone.example\"]\n\
+         [[zone]]\nname = \".\"\nforward.to = \"{to}\"\n\
+         forward.except = [\"nobody.example.com\"]\n",
+        root = folder.path(),
+        to = all.address
+    );
+    let server = Server::start(&[], &config);
+    let ends = [("NXDOMAIN", None), ("NOERROR", Some("192.0.2.5")), ("NOERROR", None)];
+    for reason in ["just fetched", "kept"] {
+        for ((name, target), (rcode, address)) in
+            targets.iter().zip(ends.into_iter().chain([("SERVFAIL", None)]))
+        {
+            let reply = reply(&server, &format!("{name}.example.com"));
+            let chain: Vec<_> = [*target].into_iter().chain(address).collect();
+            let found = (reply.rcode_text(), data(&reply));
+            assert_eq!(found, (rcode.to_owned(), chain), "{reason}: {name}");
+        }
+    }
+    assert_eq!(all.asked(), 4);
+    assert_eq!(
+        data(&reply(&server, "lent.zone.example")),
+        ["www.dev.zone.example.", "192.0.2.5"]
+    );
+}
+
+#[test]
+fn an_alias_of_ours_leads_out_of_an_excepted_name_too() {
+    let all = Upstream::start([always().then([say(Reply::address(7))])]);
+    let folder = Folder::new("own");
+    let own = folder.write("own", format!("{OWN}www.dev CNAME www.example.com.\n"));
+    let config = format!(
+        "root = {root:?}\n[[zone]]\nname = \"zone.example\"\nfile = {own:?}\n\
+         [[zone]]\nname = \".\"\nforward.to = \"{to}\"\n\
+         [[zone]]\nname = \"dev.zone.example\"\nforward.to = \"{to}\"\n\
+         forward.except = [\"www.dev.zone.example\"]\n",
+        root = folder.path(),
+        to = all.address
+    );
+    let server = Server::start(&[], &config);
+    let chain = ["www.example.com.", "192.0.2.7"];
+    assert_eq!(data(&reply(&server, "www.dev.zone.example")), chain);
 }
 
 #[test]

@@ -40,8 +40,8 @@ pub struct Body {
 /// Who answers for the name that a chain leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Onward {
-    /// We do, from data.
-    Data,
+    /// We do, or nobody.
+    Here,
     /// Other servers than those that answered.
     Others,
 }
@@ -50,16 +50,16 @@ impl Onward {
     /// Who answers for a name, in wire form, if the servers of a group do not.
     fn of(name: &[u8], wanted: &Wanted, zones: &ZoneTable) -> Option<Self> {
         match &zones.answering(name, wanted.qtype)?.0.source {
-            Source::Data(_) => Some(Self::Data),
-            Source::Forward(forward) if forward.number != wanted.group => Some(Self::Others),
-            _ => None,
+            Source::Forward(forward) if forward.number == wanted.group => None,
+            Source::Forward(_) => Some(Self::Others),
+            _ => Some(Self::Here),
         }
     }
 
     /// The bit with which an answer is kept.
     pub fn flag(self) -> u16 {
         match self {
-            Self::Data => GOES_ON,
+            Self::Here => GOES_ON,
             Self::Others => LEADS_OUT,
         }
     }
@@ -198,7 +198,7 @@ impl BodyReader {
         let name_end = name_end as u16; // a name has at most 255 octets
         let query = Query { name_end, ..Query::default() };
         let mut reply = Reply::new(&mut self.buffer, &query, BODY_BYTES_MAX, &mut self.places);
-        let is_left_out = |section| onward == Some(Onward::Data) && section != Section::Answer;
+        let is_left_out = |section| onward == Some(Onward::Here) && section != Section::Answer;
         for record in self.answer.records().filter(|record| !is_left_out(record.section)) {
             let ttl = term.map_or(record.ttl, |term| term.clamp(record.section, record.ttl));
             let (owner, fixed) = (Owner::Name(record.owner), (record.rtype, record.class, ttl));

@@ -11,7 +11,7 @@ use zonda_engine::zones::Source;
 use zonda_engine::{Deferral, Fetched, GOES_ON, LEADS_OUT, Now, Reason, To};
 use zonda_upstream::{Unfit, rebinding};
 use zonda_wire::response::Response;
-use zonda_wire::{Query, Rcode, Section, Type};
+use zonda_wire::{Query, Rcode, Type};
 
 use super::thread::Forwarder;
 use super::wanted::Wanted;
@@ -164,11 +164,10 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let snapshot = self.config.snapshot.load();
         snapshot.zones.answering(&target, wanted.qtype).is_some_and(|(zone, _)| {
             match &zone.source {
-                Source::Data(_) => flags & GOES_ON != 0,
                 Source::Forward(forward) => {
                     flags & LEADS_OUT != 0 && forward.number != wanted.group
                 }
-                _ => false,
+                _ => flags & GOES_ON != 0,
             }
         })
     }
@@ -184,12 +183,8 @@ fn has_private_address(message: &[u8]) -> bool {
 /// The name that an answer ends with an alias of, in lower case.
 fn last_alias(fetched: &Fetched<'_>, qtype: Type) -> Option<Box<[u8]>> {
     let message = fetched.message(qtype);
-    let response = Response::parse(&message).ok()?;
-    let is_alias = |record: &zonda_wire::response::RecordView<'_>| {
-        record.section == Section::Answer && record.rtype == Type::CNAME
-    };
     let mut target = Vec::new();
-    response.records().filter(is_alias).last()?.rdata_into(&mut target).ok()?;
+    let found = Response::parse(&message).ok()?.last_alias(&mut target);
     target.make_ascii_lowercase();
-    Some(target.into())
+    found.then(|| target.into())
 }

@@ -4,15 +4,16 @@
 //! passes the plan once more: its client may have lost its rights in between, and the reply is
 //! written by the same stages as any.
 
-use crate::context::{Context, Flow, Verdict, reply};
-use crate::deferral::{Deferral, Fetched, GOES_ON, LEADS_OUT, To};
+use crate::context::{Context, Flow, Verdict, Worker, reply};
+use crate::deferral::{Deferral, Fetched, GOES_ON, LEADS_OUT, To, write_message};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::reason::Reason;
 use crate::stage::{local, zone};
-use crate::zones::Forward;
+use crate::zones::{Forward, Source};
 use std::ops::ControlFlow::Break;
 use zonda_cache::{Hit, Key, Kind};
 use zonda_wire::query::flag;
+use zonda_wire::response::Response;
 use zonda_wire::{Ede, Rcode};
 
 /// Where a flags word has the lower four bits of the response code.
@@ -32,7 +33,7 @@ pub fn answer<'s>(cx: &mut Context<'s>, forward: &'s Forward) -> Flow {
     let key = forward.cache_key(cx.query, cx.name);
     let now_secs = cx.now.monotonic_secs();
     let kept = forward.cache.find(&key, now_secs, &mut cx.worker.body);
-    match kept {
+    match kept.filter(|hit| hit.flags & GOES_ON == 0 || leads_home(cx, hit)) {
         Some(hit) if hit.flags & LEADS_OUT != 0 && wants_recursion => return defer(cx, forward),
         // An expired one is given while nobody shall be asked for a newer one yet (rfc8767#5); one
         // that is due to be fetched anew is deferred to whoever does that, and gives it at once.
@@ -48,6 +49,22 @@ pub fn answer<'s>(cx: &mut Context<'s>, forward: &'s Forward) -> Flow {
         None if !wants_recursion => reply(Rcode::REFUSED, Reason::NotRecursive),
         None => defer(cx, forward),
     }
+}
+
+/// Whether a kept answer that leads to a name that nobody else is asked for still does: zones may
+/// have changed since.
+#[inline(never)]
+fn leads_home(cx: &mut Context<'_>, hit: &Hit) -> bool {
+    let Worker { body, message, target, scratch, .. } = &mut *cx.worker;
+    let body = &body[..hit.body_bytes.min(body.len())];
+    write_message((cx.name.as_wire(), cx.query.qtype), hit.counts, body, message);
+    if !Response::parse(message).is_ok_and(|response| response.last_alias(target)) {
+        return false;
+    }
+    let zones = &cx.snapshot.zones;
+    scratch.set(target, zones.seed());
+    let found = zones.find_answering(scratch, cx.query.qtype);
+    found.is_some_and(|zone| !matches!(zones.get(zone.index).source, Source::Forward(_)))
 }
 
 /// Has the answer fetched.

@@ -3,6 +3,7 @@
 //! What they say is fetched under the name that the chain leads to, and written behind the chain
 //! when the query is resumed.
 
+use super::data_of;
 use crate::context::{CHAIN_MAX, Context};
 use crate::deferral::Fetched;
 use crate::snapshot::Snapshot;
@@ -37,8 +38,8 @@ pub(super) fn way_out(
     let mut name = name.clone();
     let mut found = snapshot.zones.find_answering(&name, qtype)?;
     for _ in 0..CHAIN_MAX {
-        let Source::Data(zone) = &snapshot.zones.get(found.index).source else { return None };
-        let node = match zone.find(&name, usize::from(found.labels), qtype == Type::DS) {
+        let (zone, labels) = data_of(&snapshot.zones.get(found.index).source, found.labels)?;
+        let node = match zone.find(&name, labels, qtype == Type::DS) {
             Found::Exact(node) | Found::Wildcard { node, .. } => node,
             Found::Missing { .. } | Found::Referral(_) | Found::Dname(_) => return None,
         };

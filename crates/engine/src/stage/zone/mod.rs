@@ -57,7 +57,15 @@ pub fn from_data<'s>(cx: &mut Context<'s>, zone: &'s Zone, labels: usize) -> Flo
 pub fn go_on(cx: &mut Context<'_>, reason: Reason) -> Flow {
     cx.worker.proven = [0; 8];
     let flags = cx.flags;
-    let Some(mut walk) = Walk::behind_answer(cx) else { return reply(Rcode::NOERROR, reason) };
+    if !cx.reply.last_alias(&mut cx.worker.target) {
+        return reply(Rcode::NOERROR, reason);
+    }
+    cx.worker.chain[0].set(&cx.worker.target, cx.snapshot.zones.seed());
+    let Some((zone, labels)) = data_for(cx, 0) else {
+        let (rcode, reason) = end_of_chain(cx, 0, (Rcode::NOERROR, reason));
+        return reply(rcode, reason);
+    };
+    let mut walk = Walk { hop: 1, is_behind_answer: true, ..Walk::new(zone, labels) };
     let ended = walk.run(cx);
     cx.flags = flags; // AA speaks of the name asked for
     cx.keep = false;
@@ -104,15 +112,40 @@ fn data_for<'s>(cx: &mut Context<'s>, link: usize) -> Option<(&'s Zone, usize)> 
         snapshot.zones.find_answering(&cx.worker.chain[link], cx.query.qtype)?;
     let entry = snapshot.zones.get(index);
     let is_allowed = is_allowed(cx, entry);
-    match &entry.source {
-        Source::Data(zone) if is_allowed => {
+    match data_of(&entry.source, labels) {
+        Some(data) if is_allowed => {
             cx.keep &= entry.access.is_none();
-            Some((zone, usize::from(labels)))
+            Some(data)
         }
         _ => {
             cx.keep &= is_allowed;
             None
         }
+    }
+}
+
+/// The data of ours that a zone has, whose apex has so many labels, and how many theirs has: they
+/// may be those of a larger zone that lends them. Names in front of them are for clients who ask
+/// for these, and do not count.
+fn data_of(source: &Source, labels: u8) -> Option<(&Zone, usize)> {
+    match source {
+        Source::Data(zone) => Some((zone, usize::from(labels))),
+        Source::Local(local) => Some((&local.zone, name::labels(local.zone.apex()).count())),
+        Source::Forward(_) | Source::Excepted | Source::Unavailable => None,
+    }
+}
+
+/// How a chain ends that others answered and that leads to a name of the chain of which nothing is
+/// said: as it was if nobody may say it to this client, else with a failure.
+fn end_of_chain(cx: &Context<'_>, link: usize, end: (Rcode, Reason)) -> (Rcode, Reason) {
+    let zones = &cx.snapshot.zones;
+    let found = zones.find_answering(&cx.worker.chain[link], cx.query.qtype);
+    let entry = found.map(|zone| zones.get(zone.index));
+    match entry.map(|entry| (&entry.source, is_allowed(cx, entry))) {
+        Some((Source::Unavailable, true)) => (Rcode::SERVFAIL, Reason::ZoneUnavailable),
+        // They would have been asked, had the zones not changed meanwhile.
+        Some((Source::Forward(_), true)) | None => (Rcode::SERVFAIL, Reason::UpstreamFailed),
+        Some(_) => end,
     }
 }
 
@@ -155,17 +188,6 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// One that begins behind the last alias of what was written; none if that leads into no zone
-    /// data that the client may see.
-    fn behind_answer(cx: &mut Context<'s>) -> Option<Self> {
-        if !cx.reply.last_alias(&mut cx.worker.target) {
-            return None;
-        }
-        cx.worker.chain[0].set(&cx.worker.target, cx.snapshot.zones.seed());
-        let (zone, labels) = data_for(cx, 0)?;
-        Some(Self { hop: 1, is_behind_answer: true, ..Self::new(zone, labels) })
-    }
-
     fn run(&mut self, cx: &mut Context<'s>) -> Result<Verdict, Full> {
         loop {
             match self.step(cx)? {
@@ -180,9 +202,8 @@ impl<'s> Walk<'s> {
                 };
                 alias::append(cx, fetched)?;
                 self.is_behind_answer = true;
-                if !fetched.goes_on || !self.enter_behind_answer(cx) {
-                    let verdict = Verdict::Reply(fetched.rcode, fetched.reason);
-                    return self.finish_answer(cx).map(|()| verdict);
+                if let Some((rcode, reason)) = self.enter_behind_answer(cx, fetched) {
+                    return self.finish_answer(cx).map(|()| Verdict::Reply(rcode, reason));
                 }
             }
         }
@@ -194,19 +215,24 @@ impl<'s> Walk<'s> {
         fetched.is_for(self.name(cx).as_wire()).then_some(fetched)
     }
 
-    /// Makes the target of the last alias that others answered with the present name; whether it
-    /// is in zone data that the client may see.
-    fn enter_behind_answer(&mut self, cx: &mut Context<'s>) -> bool {
-        if self.hop == CHAIN_MAX || !cx.reply.last_alias(&mut cx.worker.target) {
-            return false;
+    /// Makes the target of the last alias that others answered with the present name; how the query
+    /// ends unless that is in zone data that the client may see.
+    fn enter_behind_answer(
+        &mut self,
+        cx: &mut Context<'s>,
+        fetched: &Fetched<'_>,
+    ) -> Option<(Rcode, Reason)> {
+        let (link, end) = (self.hop, (fetched.rcode, fetched.reason));
+        if !fetched.goes_on || link == CHAIN_MAX || !cx.reply.last_alias(&mut cx.worker.target) {
+            return Some(end);
         }
-        cx.worker.chain[self.hop].set(&cx.worker.target, cx.snapshot.zones.seed());
+        cx.worker.chain[link].set(&cx.worker.target, cx.snapshot.zones.seed());
         self.hop += 1;
-        let Some((zone, labels)) = data_for(cx, self.hop - 1).filter(|_| !self.is_loop(cx)) else {
-            return false;
+        let Some((zone, labels)) = data_for(cx, link) else {
+            return Some(end_of_chain(cx, link, end));
         };
         (self.zone, self.labels) = (zone, labels);
-        true
+        self.is_loop(cx).then_some(end)
     }
 
     /// Whether something must be fetched before the answer is written, because aliases lead from
