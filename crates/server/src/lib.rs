@@ -20,6 +20,7 @@ mod listen;
 mod load;
 mod local;
 mod numbers;
+mod overrides;
 mod program;
 mod publish;
 mod query_log;

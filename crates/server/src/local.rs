@@ -4,15 +4,15 @@
 //! All of it becomes zones and overlays of the table that workers see, so that no query costs more.
 
 use crate::forwards::{Forwards, KnownForward};
+use crate::overrides;
 use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use zonda_config::{Config, Override};
 use zonda_engine::Reason;
 use zonda_engine::zones::{Forward, Local, Overlay, Source, ZoneEntry};
-use zonda_wire::{Name, Type, name};
-use zonda_zone::{HashSeed, Record, Records, Zone, build, file, hosts};
+use zonda_wire::{Name, name};
+use zonda_zone::{HashSeed, Zone, build, file};
 
 /// The records of every special zone (rfc6303#3).
 const EMPTY_ZONE: &str = "$TTL 10800\n@ SOA @ nobody.invalid. 1 3600 1200 604800 10800\n@ NS @\n";
@@ -30,9 +30,6 @@ const MORE_RECORDS: [(&str, &str); 4] = [
 /// The reverse zone of ::1.
 const LOOPBACK_V6: &str =
     "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.ip6.arpa.";
-
-/// TTL of the addresses of overridden names, seconds: short, as what replaces them may change.
-const OVERRIDE_TTL_SECS: u32 = 60;
 
 /// What the configuration says of such names.
 #[derive(Default)]
@@ -56,7 +53,7 @@ impl LocalNames {
         }
         let zone = |name: &Name| Some((name.clone(), Arc::new(special_zone(name, seed)?)));
         self.special = names.iter().filter_map(zone).collect();
-        self.overlay = overlay(&config.overrides, seed);
+        self.overlay = overrides::overlay(&config.overrides, seed);
         (self.names, self.overrides) = (names.to_vec(), config.overrides.clone());
         true
     }
@@ -193,31 +190,11 @@ fn special_zone(apex: &Name, seed: HashSeed) -> Option<Zone> {
     build(apex, &records, seed).ok()
 }
 
-/// The overridden names.
-fn overlay(overrides: &[Override], seed: HashSeed) -> Option<Overlay> {
-    if overrides.is_empty() {
-        return None;
-    }
-    let mut records = Records::default();
-    hosts::push_soa(&Name::root(), &mut records).ok()?;
-    for Override { name, addresses } in overrides {
-        for address in addresses {
-            let (rtype, rdata) = match address {
-                IpAddr::V4(v4) => (Type::A, v4.octets().to_vec()),
-                IpAddr::V6(v6) => (Type::AAAA, v6.octets().to_vec()),
-            };
-            let (owner, ttl) = (name.as_wire(), OVERRIDE_TTL_SECS);
-            records.push(Record { owner, rtype, ttl, rdata: &rdata }, 0).ok()?;
-        }
-    }
-    let zone = Arc::new(build(&Name::root(), &records, seed).ok()?);
-    Some(Overlay { zone, reason: Reason::Overridden })
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use zonda_wire::Type;
     use zonda_zone::{Found, LookupName};
 
     const SEED: HashSeed = HashSeed(1);

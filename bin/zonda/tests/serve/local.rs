@@ -265,13 +265,16 @@ fn a_zone_can_be_a_hosts_file_alone() {
 fn overridden_names_have_the_addresses_of_the_configuration() {
     let upstream = upstream(7);
     let sections = "[override]\n\"www.example.com\" = [\"192.0.2.30\", \"2001:db8::30\"]\n\
-                    \"*.dev.example.com\" = \"127.0.0.1\"\n\"nas.local\" = \"192.0.2.31\"";
+                    \"*.dev.example.com\" = \"127.0.0.1\"\n\"nas.local\" = \"192.0.2.31\"\n\
+                    \"own.dev.example.com\" = \"192.0.2.32\"";
     let server = Server::start(&[], &forwarding(upstream.address, "", sections));
     let www = reply(&server, "WWW.example.com", "A");
     assert_eq!((data(&www), extended_error(&www)), ("192.0.2.30".to_owned(), Some(4)));
     assert_eq!(data(&reply(&server, "www.example.com", "AAAA")), "2001:db8::30");
     assert!(reply(&server, "www.example.com", "HTTPS").answer.is_empty());
     assert_eq!(data(&reply(&server, "a.b.dev.example.com", "A")), "127.0.0.1");
+    assert_eq!(data(&reply(&server, "own.dev.example.com", "A")), "192.0.2.32");
+    assert_eq!(data(&reply(&server, "a.own.dev.example.com", "A")), "127.0.0.1");
     assert_eq!(data(&reply(&server, "nas.local", "A")), "192.0.2.31");
     assert_eq!(upstream.asked(), 0);
     assert_eq!(data(&reply(&server, "dev.example.com", "A")), "192.0.2.7");
