@@ -21,7 +21,7 @@
 use crate::body::{change_ttl, ttl_offsets, write_message};
 use crate::key::{EVERY_TYPE, denies_name};
 use crate::walk::Walk;
-use crate::{Answer, Cache, Entry, Key, Kind, Lifetime, Refused};
+use crate::{Answer, Cache, Entry, Key, Kind, Lifetime, Policy, Refused};
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File};
@@ -174,7 +174,8 @@ impl Saving {
         let start = out.len();
         out.extend_from_slice(body);
         let age_secs = now_secs.saturating_sub(entry.stored_at);
-        age(&mut out[start..], counts, age_secs, &mut self.offsets);
+        let aged = |ttl: u32| ttl.saturating_sub(age_secs);
+        change_ttls(&mut out[start..], counts, &mut self.offsets, aged);
         if self.entries.len() - self.ends.last().unwrap_or(&0) >= BLOCK_BYTES {
             self.ends.push(self.entries.len());
         }
@@ -205,14 +206,20 @@ fn push_block(block: &[u8], sum: &mut u64, out: &mut Vec<u8>) {
     out.extend_from_slice(block);
 }
 
-/// Takes so many seconds from every TTL.
-fn age(body: &mut [u8], counts: [u16; 3], secs: u32, offsets: &mut Vec<u16>) {
+/// Changes every TTL.
+fn change_ttls(
+    body: &mut [u8],
+    counts: [u16; 3],
+    offsets: &mut Vec<u16>,
+    change: impl Fn(u32) -> u32,
+) {
     if ttl_offsets(body, counts, offsets).is_ok() {
-        offsets.iter().for_each(|&at| change_ttl(body, at, |ttl| ttl.saturating_sub(secs)));
+        offsets.iter().for_each(|&at| change_ttl(body, at, &change));
     }
 }
 
-/// Fills an empty cache from a file; how many answers were kept. `hash` hashes the names of a
+/// Fills an empty cache from a file; how many answers were kept. None is kept for longer than the
+/// policy lets it from now on, whatever was right when it was stored. `hash` hashes the names of a
 /// source for the keys that this process will ask with; `None` for a source that there is no more.
 ///
 /// # Errors
@@ -221,11 +228,13 @@ pub fn read(
     cache: &Cache,
     file: impl Read,
     clocks: Clocks,
+    policy: &Policy,
     hash: impl FnMut(u32, &[u8]) -> Option<u64>,
 ) -> Result<u64, LoadError> {
     let mut loading = Loading {
         cache,
         clocks,
+        policy,
         elapsed_secs: 0,
         message: Vec::new(),
         expanded: Vec::new(),
@@ -239,6 +248,7 @@ pub fn read(
 struct Loading<'c> {
     cache: &'c Cache,
     clocks: Clocks,
+    policy: &'c Policy,
     /// Since the file was written.
     elapsed_secs: u32,
     /// A message with the body that is checked.
@@ -320,16 +330,21 @@ impl Loading<'_> {
             return Err(LoadError::Corrupt);
         }
         let good_for = fresh_secs.saturating_add(stale_secs).saturating_sub(self.elapsed_secs);
-        let ttl_secs = fresh_secs.saturating_sub(self.elapsed_secs);
-        if good_for == 0 || known.is_none() {
+        let fresh_for = fresh_secs.saturating_sub(self.elapsed_secs);
+        let ttl_secs_max = self.policy.ttl_secs_max(kind);
+        let lifetime = Lifetime {
+            now_secs: self.clocks.now_secs,
+            ttl_secs: fresh_for.min(ttl_secs_max),
+            stale_secs: (good_for - fresh_for).min(self.policy.stale_secs),
+        };
+        if lifetime.ttl_secs == 0 && lifetime.stale_secs == 0 || known.is_none() {
             return Ok(false);
         }
         self.body.clear();
         self.body.extend_from_slice(body);
-        age(&mut self.body, counts, self.elapsed_secs, &mut self.offsets);
+        let aged = |ttl: u32| ttl.saturating_sub(self.elapsed_secs).min(ttl_secs_max);
+        change_ttls(&mut self.body, counts, &mut self.offsets, aged);
         let answer = Answer { body: &self.body, ..answer };
-        let now_secs = self.clocks.now_secs;
-        let lifetime = Lifetime { now_secs, ttl_secs, stale_secs: good_for - ttl_secs };
         match self.cache.insert_exactly(&key, &answer, lifetime) {
             Ok(()) => Ok(true),
             // It may be smaller than it was.

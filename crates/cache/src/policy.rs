@@ -115,6 +115,17 @@ pub enum Unkept {
 }
 
 impl Policy {
+    /// How long an answer may be fresh at most, seconds.
+    pub(crate) fn ttl_secs_max(&self, kind: Kind) -> u32 {
+        let limits = match kind {
+            Kind::Positive => self.positive,
+            Kind::NoData => self.nodata,
+            Kind::NxDomain => self.nxdomain,
+            Kind::Failure => self.failure,
+        };
+        limits.secs_max
+    }
+
     /// How long an answer with these records may be kept.
     ///
     /// # Errors

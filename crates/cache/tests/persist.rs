@@ -7,10 +7,11 @@ mod common;
 
 use common::{addresses, answer, find, key, lifetime, name};
 use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
-use zonda_cache::persist::{Clocks, LoadError, read, save, write};
+use zonda_cache::persist::{self, Clocks, LoadError, save, write};
 use zonda_cache::policy::Limits;
-use zonda_cache::{BYTES_MIN, Cache, Failure, Key};
+use zonda_cache::{BYTES_MIN, Cache, Failure, Key, Policy};
 
 /// The hash of a name of any source.
 fn hash(_: u32, name: &[u8]) -> Option<u64> {
@@ -20,6 +21,16 @@ fn hash(_: u32, name: &[u8]) -> Option<u64> {
 /// The present of a process that has run for `now_secs`.
 fn clocks(now_secs: u32, unix_secs: u64) -> Clocks {
     Clocks { now_secs, unix_secs }
+}
+
+/// Reads a file with the usual limits.
+fn read(
+    cache: &Cache,
+    file: impl Read,
+    clocks: Clocks,
+    hash: impl FnMut(u32, &[u8]) -> Option<u64>,
+) -> Result<u64, LoadError> {
+    persist::read(cache, file, clocks, &Policy::default(), hash)
 }
 
 /// A cache with `count` answers stored at 500 for 100 seconds, and 1000 more as stale.
@@ -71,6 +82,34 @@ fn a_restarted_process_finds_its_answers_with_the_time_that_passed_taken_off() {
             assert_eq!(body, addresses(1 + nth as u16 % 9, ttl, nth as u64));
         }
     }
+}
+
+#[test]
+fn limits_that_were_lowered_hold_for_answers_from_a_file_too() {
+    let (cache, names) = filled(10);
+    let file = file(&cache);
+    let key = Key { source: 3, dnssec_ok: true, ..key(&names[0]) };
+    let usual = Policy::default();
+    let positive = Limits { secs_min: 0, secs_max: 50 };
+    // The answer was good for 80 s, and as stale for 1000 more.
+    for (policy, at, expected) in [
+        (Policy { positive, ..usual }, 0, Some((50, false))),
+        (Policy { positive, ..usual }, 50, Some((30, true))),
+        (Policy { stale_secs: 10, ..usual }, 79, Some((1, false))),
+        (Policy { stale_secs: 10, ..usual }, 89, Some((30, true))),
+        (Policy { stale_secs: 10, ..usual }, 90, None),
+        (Policy { stale_secs: 0, ..usual }, 80, None),
+    ] {
+        let restarted = Cache::new(16 << 20);
+        let count = persist::read(&restarted, &file[..], clocks(0, 7000), &policy, hash);
+        assert_eq!(count.unwrap(), 10);
+        let ttl = |body: &[u8]| u32::from_be_bytes(body[6..10].try_into().unwrap());
+        let found = find(&restarted, &key, at).map(|(hit, body)| (ttl(&body), hit.is_stale));
+        assert_eq!(found, expected, "{policy:?} {at}");
+    }
+    let never = Policy { stale_secs: 0, ..usual };
+    let expired = persist::read(&Cache::new(16 << 20), &file[..], clocks(0, 7080), &never, hash);
+    assert_eq!(expired.unwrap(), 0);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use zonda_cache::persist::{self, Clocks};
-use zonda_cache::{Cache, Flushes};
+use zonda_cache::{Cache, Flushes, Policy};
 use zonda_transport::Clock;
 use zonda_zone::{HashSeed, LookupName};
 
@@ -25,8 +25,15 @@ const TELL_INTERVAL: Duration = Duration::from_secs(5);
 /// Octets that are read at once.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// Fills an empty cache from a file that another process wrote, with the answers of these sources.
-pub fn load(path: &Path, cache: &Cache, sources: &[u32], seed: HashSeed, clock: Clock) {
+/// Fills an empty cache from a file that another process wrote, with the answers of these sources,
+/// for as long as the policy lets them be kept.
+pub fn load(
+    path: &Path,
+    (cache, policy): (&Cache, &Policy),
+    sources: &[u32],
+    seed: HashSeed,
+    clock: Clock,
+) {
     let start = Instant::now();
     let file = match open(path) {
         Ok(file) => file,
@@ -34,7 +41,7 @@ pub fn load(path: &Path, cache: &Cache, sources: &[u32], seed: HashSeed, clock: 
         Err(error) => return refuse(path, &error),
     };
     let mut name = LookupName::default();
-    let loaded = persist::read(cache, file, clocks(clock), |source, octets| {
+    let loaded = persist::read(cache, file, clocks(clock), policy, |source, octets| {
         name.set(octets, seed);
         sources.contains(&source).then(|| name.hash(0))
     });

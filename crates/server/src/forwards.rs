@@ -79,6 +79,11 @@ impl Forwards {
         &self.cache
     }
 
+    /// How long answers are kept.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// What forwarder threads see.
     pub fn groups(&self) -> &Arc<ArcSwap<Groups>> {
         &self.groups

@@ -538,7 +538,8 @@ fn open_cache(publisher: &Publisher, clock: Clock) -> io::Result<Option<Arc<Cach
     let forwards = publisher.catalog().forwards();
     let cache = Arc::clone(forwards.cache());
     let sources: Vec<u32> = forwards.iter().map(KnownForward::group_number).collect();
-    cache_file::load(&path, &cache, &sources, publisher.seed(), clock);
+    let kept = (&*cache, forwards.policy());
+    cache_file::load(&path, kept, &sources, publisher.seed(), clock);
     CacheFile::keep(path, keys.persist_interval, cache, clock).map(Some)
 }
 

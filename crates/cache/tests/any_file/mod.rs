@@ -1,7 +1,7 @@
 //! What must hold of any octets read as a cache file; shared with the fuzz target.
 
 use zonda_cache::persist::{Clocks, read, write};
-use zonda_cache::{BYTES_MIN, Cache};
+use zonda_cache::{BYTES_MIN, Cache, Policy};
 
 /// When the file is read.
 const CLOCKS: Clocks = Clocks { now_secs: 100, unix_secs: 1_000 };
@@ -18,8 +18,8 @@ pub fn check(octets: &[u8]) {
 /// What is taken from a file can be found, and written and taken again; of a bad one nothing is.
 fn check_file(octets: &[u8]) {
     let hash = |_, name: &[u8]| Some(checksum(7, name));
-    let cache = Cache::new(BYTES_MIN);
-    let Ok(count) = read(&cache, octets, CLOCKS, hash) else {
+    let (cache, policy) = (Cache::new(BYTES_MIN), Policy::default());
+    let Ok(count) = read(&cache, octets, CLOCKS, &policy, hash) else {
         assert_eq!(cache.stats().entries, 0);
         return;
     };
@@ -28,7 +28,7 @@ fn check_file(octets: &[u8]) {
     let mut again = Vec::new();
     assert_eq!(write(&cache, &mut again, CLOCKS).ok(), Some(entries));
     let copy = Cache::new(2 * BYTES_MIN);
-    assert_eq!(read(&copy, &again[..], CLOCKS, hash).ok(), Some(entries));
+    assert_eq!(read(&copy, &again[..], CLOCKS, &policy, hash).ok(), Some(entries));
 }
 
 /// A file with these octets as its only block.
