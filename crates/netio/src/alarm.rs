@@ -29,7 +29,7 @@ impl Alarm {
     pub fn new() -> io::Result<Self> {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: takes a clock and flags.
-        let descriptor = check(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
+        let descriptor = check(unsafe { libc::timerfd_create(libc::CLOCK_BOOTTIME, flags) })?;
         // SAFETY: the call has just made this descriptor; nobody else owns it.
         Ok(Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) }, set_for: None })
     }

@@ -8,7 +8,7 @@
 //! | [`batch`] | datagrams received together, answered in place, sent together |
 //! | [`replies`] | replies that are sent later than their queries' batch |
 //! | [`client`] | connected UDP sockets and what they send and receive together |
-//! | [`clock`] | the time of day where this machine is |
+//! | [`clock`] | the time of day where this machine is, and how long it has been running |
 //! | [`poller`], [`wake`], [`alarm`] | waits for any of several descriptors; wakes who waits |
 //! | [`stop`] | ends a thread that blocks in a receive call |
 //! | [`tcp`] | listening TCP sockets, and connections to others |

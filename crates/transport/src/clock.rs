@@ -1,20 +1,23 @@
 //! The one place where transports read clocks.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use zonda_engine::Now;
+use zonda_netio::clock::boot_nanos;
 
 /// A starting point from which monotonic time is counted. Make one per process and copy it.
+///
+/// Time goes on while the machine sleeps: what other servers said grows old meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     /// When it was made.
-    start: Instant,
+    start_nanos: u64,
 }
 
 impl Clock {
     /// Starts counting.
     pub fn start() -> Self {
-        Self { start: Instant::now() }
+        Self { start_nanos: boot_nanos() }
     }
 
     /// Both clocks.
@@ -26,7 +29,6 @@ impl Clock {
 
     /// The monotonic clock alone.
     pub(crate) fn monotonic_nanos(&self) -> u64 {
-        // 2⁶⁴ ns are 584 years.
-        self.start.elapsed().as_nanos() as u64
+        boot_nanos().saturating_sub(self.start_nanos) // 2⁶⁴ ns are 584 years
     }
 }
