@@ -213,7 +213,11 @@ fn that_a_name_does_not_exist_goes_before_a_failure_to_find_out() {
     }
     assert!(find(&cache, &a, 61).unwrap().0.is_stale, "its failure is forgotten");
     let (hit, body) = find(&cache, &aaaa, 61).unwrap();
-    assert_eq!((hit.kind, &body[..]), (Kind::Failure, &b"late"[..]), "a stale one does not go before it");
+    assert_eq!(
+        (hit.kind, &body[..]),
+        (Kind::Failure, &b"late"[..]),
+        "a stale one does not go before it"
+    );
 }
 
 #[test]

@@ -201,6 +201,36 @@ fn real_peers_agree_with_the_import_of_a_configuration_that_only_forwards() {
 }
 
 #[test]
+fn real_peers_agree_about_who_has_others_asked() {
+    let [all, _] = upstreams();
+    let all = all.address.port();
+    for (recursion, cache, expected) in [
+        ("any", "127.0.0.2", 0),
+        ("127.0.0.2", "any", 0), // named gives what it has, which is nothing
+        ("any", "127.0.0.1", 1),
+    ] {
+        let files = |folder: &Path, port: u16| {
+            let own = folder.display();
+            let text = format!(
+                "options {{ allow-recursion {{ {recursion}; }}; allow-query-cache {{ {cache}; }};\n\
+                 listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};\n\
+                 dnssec-validation no; directory \"{own}\"; pid-file \"{own}/named.pid\";\n\
+                 session-keyfile \"{own}/session.key\"; forward only;\n\
+                 forwarders {{ 127.0.0.1 port {all}; }}; }};\ncontrols {{}};\n\
+                 zone \"localhost\" {{ type master; file \"/etc/bind/db.local\"; }};\n"
+            );
+            vec![("named.conf".to_owned(), text)]
+        };
+        let named = start_named(&["localhost"], files);
+        let conf = named.folder.path().join("named.conf");
+        let zonda = start_imported(&conf, &["localhost"], "off");
+        let question = Question::new("www1.corp.example.net", "A").recursive().edns(1232);
+        let answers = |server: &Server| ask(server.address, &question).unwrap().answer.len();
+        assert_eq!([&named, &zonda].map(answers), [expected; 2], "{recursion} {cache}");
+    }
+}
+
+#[test]
 fn what_is_left_out_goes_to_standard_error_and_a_file_is_not_overwritten() {
     let folder = Folder::new("import");
     let conf = folder.write("named.conf", "options { recursion no;\n dnssec-validation yes; };");

@@ -4,8 +4,8 @@
 use super::hostile::recursive;
 use super::server::Server;
 use std::time::{Duration, Instant};
-use zonda_testkit::process::Folder;
 use zonda_testkit::message::name_text;
+use zonda_testkit::process::Folder;
 use zonda_testkit::upstream::{Record, Reply, always, say, tell, when};
 use zonda_testkit::{Message, Question, Upstream, ask};
 
@@ -198,7 +198,7 @@ fn an_answer_that_led_into_a_zone_of_ours_that_is_gone_is_fetched_anew() {
     let (all, folder) = (aliases(), Folder::new("own"));
     let path = folder.write("zone.example.zone", OWN);
     let forward = format!("[[zone]]\nname = \".\"\nforward.to = \"{}\"\n", all.address);
-    let root = folder.path();
+    let root = folder.path().parent().unwrap();
     let own =
         format!("root = {root:?}\n{forward}[[zone]]\nname = \"zone.example\"\nfile = {path:?}\n");
     let server = Server::start(&[], &own);
@@ -239,7 +239,7 @@ fn servers_of_others_are_not_believed_about_any_name_that_they_are_not_asked_for
          forward.except = [\"www.dev.zone.example\"]\n\
          [[zone]]\nname = \".\"\nforward.to = \"{to}\"\n\
          forward.except = [\"nobody.example.com\"]\n",
-        root = folder.path(),
+        root = folder.path().parent().unwrap(),
         to = all.address
     );
     let server = Server::start(&[], &config);
@@ -255,10 +255,7 @@ fn servers_of_others_are_not_believed_about_any_name_that_they_are_not_asked_for
         }
     }
     assert_eq!(all.asked(), 4);
-    assert_eq!(
-        data(&reply(&server, "lent.zone.example")),
-        ["www.dev.zone.example.", "192.0.2.5"]
-    );
+    assert_eq!(data(&reply(&server, "lent.zone.example")), ["www.dev.zone.example.", "192.0.2.5"]);
 }
 
 #[test]
@@ -271,7 +268,7 @@ fn an_alias_of_ours_leads_out_of_an_excepted_name_too() {
          [[zone]]\nname = \".\"\nforward.to = \"{to}\"\n\
          [[zone]]\nname = \"dev.zone.example\"\nforward.to = \"{to}\"\n\
          forward.except = [\"www.dev.zone.example\"]\n",
-        root = folder.path(),
+        root = folder.path().parent().unwrap(),
         to = all.address
     );
     let server = Server::start(&[], &config);

@@ -193,7 +193,7 @@ fn an_excepted_name_follows_the_zone_that_holds_it_when_that_is_loaded_anew() {
             "root = {:?}\n[[zone]]\nname = \"example.com\"\nfile = {path:?}\naccess = [\"{access} any\"]\n\
              [[zone]]\nname = \"dev.example.com\"\n[zone.forward]\nto = \"{}\"\n\
              except = [\"www.dev.example.com\"]\n",
-            folder.path(),
+            folder.path().parent().unwrap(),
             upstream.address
         )
     };

@@ -13,6 +13,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Rules that a list may come down to.
 const RULES_MAX: usize = 1 << 16;
+/// Rules of one list times rules of another, where only those are served whom both have: they are
+/// compared within a moment.
+const PAIRS_MAX: usize = 1 << 24;
 /// Named lists that may lie within each other.
 const DEPTH_MAX: usize = 32;
 
@@ -23,7 +26,7 @@ const PRIVATE: &[&str] =
     &["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "fc00::/7", "fe80::/10"];
 
 /// What becomes of some clients.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Whether they match.
     pub matches: bool,
@@ -32,7 +35,7 @@ pub struct Rule {
 }
 
 /// Some clients.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
     /// All of them.
     Any,
@@ -84,6 +87,36 @@ impl<'s> Acls<'s> {
     pub fn access(&mut self, list: &'s [Statement]) -> Result<Vec<String>, ImportError> {
         let mut rules = Vec::new();
         self.resolve(list, Names::Stay, &mut rules)?;
+        Ok(written(&rules, SERVED))
+    }
+
+    /// The same of those whom both of two lists have, the first of which is written at `at`.
+    ///
+    /// # Errors
+    /// As before, and when they are too long.
+    pub fn access_of_both(
+        &mut self,
+        lists: [&'s [Statement]; 2],
+        at: &Cursor<'s>,
+    ) -> Result<Vec<String>, ImportError> {
+        let [first, second] = [self.rules(lists[0])?, self.rules(lists[1])?];
+        let is_all =
+            |rules: &[Rule]| matches!(rules.first(), Some(Rule { matches: true, who: Who::Any }));
+        // Names of lists stay where one of both decides.
+        if is_all(&second) || first == second {
+            return self.access(lists[0]);
+        }
+        if is_all(&first) {
+            return self.access(lists[1]);
+        }
+        if first.len() * second.len() > PAIRS_MAX {
+            let what = "pairs of rules of two access lists";
+            return Err(at.problem(Problem::TooMuch(what, PAIRS_MAX)));
+        }
+        let rules = both(&first, &second);
+        if rules.len() > RULES_MAX {
+            return Err(at.problem(Problem::TooMuch("rules of two access lists", RULES_MAX)));
+        }
         Ok(written(&rules, SERVED))
     }
 
@@ -279,6 +312,37 @@ fn is_list(cursor: &Cursor<'_>) -> bool {
 fn is_usable(name: &str) -> bool {
     !["allow", "refuse", "drop"].contains(&name)
         && !name.chars().any(|c| c.is_whitespace() || c.is_control())
+}
+
+/// The rules of those who match by two lists, neither of which names another.
+fn both(first: &[Rule], second: &[Rule]) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    for Rule { matches, who } in first {
+        let mut is_settled = false;
+        for rule in second.iter().filter(|_| *matches) {
+            if let (false, Some(both)) = (is_settled, overlap(who, &rule.who)) {
+                is_settled = both == *who;
+                rules.push(Rule { matches: rule.matches, who: both });
+            }
+        }
+        if !is_settled {
+            rules.push(Rule { matches: false, who: who.clone() }); // the second does not have them
+        }
+    }
+    while rules.last().is_some_and(|rule| !rule.matches) {
+        rules.pop(); // as for all others
+    }
+    rules
+}
+
+/// Whom both of these have.
+fn overlap(a: &Who, b: &Who) -> Option<Who> {
+    match (a, b) {
+        (Who::Any, who) | (who, Who::Any) => Some(who.clone()),
+        (Who::Network(a), Who::Network(b)) if a.holds(b) => Some(Who::Network(*b)),
+        (Who::Network(a), Who::Network(b)) if b.holds(a) => Some(Who::Network(*a)),
+        _ => None,
+    }
 }
 
 /// Rules for the clients of these networks.

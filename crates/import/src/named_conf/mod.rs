@@ -29,6 +29,7 @@ use statement::{Cursor, Statement};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use zonda_wire::Name;
 use zones::Zone;
 
 /// Makes a `zonda.toml` of a named.conf, which relative paths in it start from.
@@ -47,6 +48,7 @@ pub fn import(path: &Path, read_file: ReadFile<'_>) -> Result<Import, ImportErro
         listeners: Vec::new(),
         zones: Vec::new(),
         zone_places: HashMap::new(),
+        excepted: Vec::new(),
         certificate_names: HashMap::new(),
     };
     importer.configuration(top)?;
@@ -64,6 +66,8 @@ struct Importer<'s> {
     zones: Vec<Zone>,
     /// Where the zones of these names are.
     zone_places: HashMap<String, Place>,
+    /// Names that nobody is asked for, in lower case.
+    excepted: Vec<Name>,
     /// What certificates must be for, by the name of the `tls` statement that says so.
     certificate_names: HashMap<&'s str, Option<String>>,
 }

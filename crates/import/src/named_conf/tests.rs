@@ -212,14 +212,62 @@ fn who_may_ask_others_follows_the_order_of_named() {
     let query = "allow-query { 192.0.2.1; };";
     let cache = "allow-query-cache { 192.0.2.2; };";
     let recursion = "allow-recursion { 192.0.2.3; };";
-    for (options, last) in [
-        (query.to_owned(), 1),
-        (format!("{query}{cache}"), 2),
-        (format!("{query}{cache}{recursion}"), 3),
-    ] {
+    for (options, last) in
+        [(query.to_owned(), 1), (format!("{query}{cache}"), 2), (format!("{query}{recursion}"), 3)]
+    {
         let expected = format!("access = [\"allow 192.0.2.{last}\", \"refuse any\"]");
         assert_eq!(rules(&options), Some(expected));
     }
+}
+
+#[test]
+fn others_are_asked_for_clients_who_may_both_recurse_and_query_the_cache() {
+    let office = "acl office { 10/8; 192.0.2.0/24; };";
+    let rules = |recursion: &str, cache: &str| {
+        let text = format!(
+            "{office} options {{ forward only; forwarders {{ 192.0.2.1; }};
+             allow-recursion {{ {recursion} }}; allow-query-cache {{ {cache} }}; }};"
+        );
+        let told = left(&text).concat();
+        assert_eq!(told.is_empty(), recursion == "any;" || recursion == cache, "{told}");
+        let toml = toml(&text);
+        let access = toml.lines().find_map(|line| line.strip_prefix("access = "));
+        access.unwrap().replace('"', "")
+    };
+    let any = "any;";
+    assert_eq!(rules(any, "office;"), "[office, refuse any]");
+    assert_eq!(rules("office;", any), "[office, refuse any]");
+    assert_eq!(rules("office;", "office;"), "[office, refuse any]");
+    assert_eq!(rules(any, any), "[allow any]");
+    assert_eq!(rules("office;", "192.0.3.1;"), "[refuse any]");
+    assert_eq!(rules("none;", any), "[refuse any]");
+    assert_eq!(
+        rules("office;", "10.1/16; 192.0.2.7; ::1;"),
+        "[allow 10.1.0.0/16, refuse 10.0.0.0/8, allow 192.0.2.7, refuse any]"
+    );
+    assert_eq!(
+        rules("!10.1.2.3; 10.1/16; ::/0;", "!10.1.3/24; office; 2001:db8::/32;"),
+        "[refuse 10.1.2.3 10.1.3.0/24, allow 10.1.0.0/16 2001:db8::/32, refuse any]"
+    );
+}
+
+#[test]
+fn names_that_are_not_to_be_forwarded_are_excepted_from_all_zones_around_them() {
+    let text = "options { forward only; forwarders { 192.0.2.1; }; };
+        zone corp.example { type forward; forward only; forwarders { 192.0.2.2; }; };
+        zone Home.corp.example { type forward; forwarders { }; };
+        zone other.example { type forward; };";
+    has(
+        &toml(text),
+        &[
+            "except = [\"home.corp.example\"]",
+            "except = [\"home.corp.example\", \"other.example\"]",
+        ],
+    );
+    assert_eq!(left(text).len(), 2);
+    let none =
+        "options { forwarders { 192.0.2.1; }; }; zone \".\" { type forward; forwarders { }; };";
+    assert!(!toml(none).contains("192.0.2.1"));
 }
 
 #[test]

@@ -93,6 +93,17 @@ pub struct Network {
 }
 
 impl Network {
+    /// Whether all addresses of another are its own.
+    pub fn holds(&self, other: &Self) -> bool {
+        let (differing, bits) = match (self.address, other.address) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(a.to_bits() ^ b.to_bits()), 32),
+            (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits() ^ b.to_bits(), 128),
+            _ => return false,
+        };
+        let different = differing.checked_shr(bits - u32::from(self.prefix)).unwrap_or(0);
+        different == 0 && self.prefix <= other.prefix
+    }
+
     /// Whether it has one address only.
     pub fn is_single(&self) -> bool {
         self.prefix == if self.address.is_ipv4() { 32 } else { 128 }

@@ -83,6 +83,10 @@ impl Importer<'_> {
                     write_access(document, zone.access.as_ref());
                     document.section("[zone.forward]", None);
                     document.key("to", &servers[..], Some(origin));
+                    let excepted = self.excepted_from(&zone.name);
+                    if !excepted.is_empty() {
+                        document.key("except", &excepted[..], None);
+                    }
                     let common = self.settings.iter().filter(|it| it.section == FORWARD);
                     for setting in common {
                         document.key(setting.key, setting.value.clone(), Some(&setting.origin));

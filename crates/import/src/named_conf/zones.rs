@@ -7,7 +7,7 @@ use super::{Importer, value};
 use crate::document::Effect;
 use crate::error::{ImportError, Place, Problem};
 use std::path::{Component, Path, PathBuf};
-use zonda_wire::Name;
+use zonda_wire::{Name, name};
 
 /// A zone to be written.
 pub struct Zone {
@@ -66,11 +66,10 @@ impl<'s> Importer<'s> {
         let query = self.access(options.take("allow-query")?)?;
         let recursive = options.take("allow-recursion")?;
         let cache = options.take("allow-query-cache")?;
-        if let (Some(_), Some(cache)) = (recursive, cache) {
-            let why = "`allow-recursion` decides who gets answers of others, kept or not";
-            self.leave(cache, Effect::Differs, why);
-        }
-        let forwarded = self.access(recursive.or(cache))?;
+        let forwarded = match (recursive, cache) {
+            (Some(recursive), Some(cache)) => Some(self.access_of_both(recursive, cache)?),
+            (one, other) => self.access(one.or(other))?,
+        };
         Ok(Defaults {
             is_recursive,
             recursion,
@@ -88,6 +87,25 @@ impl<'s> Importer<'s> {
         cursor.end()?;
         let place = cursor.statement().place().clone();
         Ok(Some((self.acls.access(list)?, place)))
+    }
+
+    /// Reads two access lists: who is served must be in both.
+    fn access_of_both(
+        &mut self,
+        mut first: Cursor<'s>,
+        mut second: Cursor<'s>,
+    ) -> Result<Access, ImportError> {
+        let (at, place) = (first, first.statement().place().clone());
+        let lists = [first.block("`{`")?, second.block("`{`")?];
+        first.end()?;
+        second.end()?;
+        let rules = self.acls.access_of_both(lists, &at)?;
+        if rules != self.acls.access(lists[1])? {
+            let why =
+                "who is not in `allow-recursion` too is refused; BIND gives them what is kept";
+            self.leave(second, Effect::Differs, why);
+        }
+        Ok((rules, place))
     }
 
     /// Reads `forward only` or `forward first`.
@@ -209,8 +227,11 @@ impl<'s> Importer<'s> {
             None => (Vec::new(), statement.place().clone()),
         };
         if servers.is_empty() {
-            let why = "no servers are left to ask for it, and Zonda does not resolve";
+            let why = "no servers are left to ask for it, and Zonda does not resolve; \
+                those of zones around it are not asked either";
             self.left.push(left::because(statement, Effect::Lost, why));
+            self.excepted.push(name.to_lowercase());
+            self.take_name(name, statement.place())?;
             return Ok(());
         }
         if only.or(defaults.only).is_none() {
@@ -296,17 +317,36 @@ impl<'s> Importer<'s> {
         source: Source,
         access: Option<Access>,
     ) -> Result<(), ImportError> {
-        let text = name.to_lowercase().to_string();
-        let name = if text == "." { &*text } else { text.trim_end_matches('.') };
         let place = statement.place();
-        if let Some(first) = self.zone_places.insert(name.to_owned(), place.clone()) {
+        let name = self.take_name(name, place)?;
+        self.zones.push(Zone { name, origin: place.clone(), source, access });
+        Ok(())
+    }
+
+    /// Notes where the zone of a name is, which no other may have; returns it as it is written.
+    fn take_name(&mut self, name: &Name, place: &Place) -> Result<String, ImportError> {
+        let name = written(name);
+        if let Some(first) = self.zone_places.insert(name.clone(), place.clone()) {
             let problem = Problem::Twice(format!("the zone {name}"), first);
             return Err(ImportError { place: Some(place.clone()), problem });
         }
-        let zone = Zone { name: name.to_owned(), origin: place.clone(), source, access };
-        self.zones.push(zone);
-        Ok(())
+        Ok(name)
     }
+
+    /// The names that servers of a zone are not asked for, as they are written: all that were given
+    /// no servers of their own.
+    pub(super) fn excepted_from(&self, zone: &str) -> Vec<String> {
+        let Ok(apex) = zone.parse::<Name>() else { return Vec::new() };
+        let is_in =
+            |name: &&Name| **name != apex && name::is_at_or_below(name.as_wire(), apex.as_wire());
+        self.excepted.iter().filter(is_in).map(written).collect()
+    }
+}
+
+/// A name as the configuration has it.
+fn written(name: &Name) -> String {
+    let text = name.to_lowercase().to_string();
+    if text == "." { text } else { text.trim_end_matches('.').to_owned() }
 }
 
 /// The least directory that holds all of these files.
