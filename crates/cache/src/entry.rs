@@ -57,7 +57,7 @@ pub struct Header {
     pub kind: Kind,
     /// How often in a row fetching it failed, up to [`FAILURES_MAX`].
     pub failures: u8,
-    /// AA, AD and the response code.
+    /// As in [`Answer::flags`].
     pub flags: u16,
     /// What to tell beside the answer.
     pub ede: Option<Ede>,

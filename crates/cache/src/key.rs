@@ -90,7 +90,9 @@ impl Kind {
 pub struct Answer<'b> {
     /// What it says.
     pub kind: Kind,
-    /// The bits of the header that it is given back with: AA, AD and the response code.
+    /// A word that it is given back with as it is: AD and the response code, where a header has
+    /// them, and marks of whoever keeps it. Answers of others are marked at AA and TC, which they
+    /// are never given with (`GOES_ON` and `LEADS_OUT` in zonda-engine); those of code have AA.
     pub flags: u16,
     /// What to tell beside it.
     pub ede: Option<Ede>,
@@ -133,7 +135,7 @@ pub const FAILURE_TEXT_BYTES_MAX: usize = 160;
 pub struct Hit {
     /// What it says.
     pub kind: Kind,
-    /// AA, AD and the response code.
+    /// As in [`Answer::flags`].
     pub flags: u16,
     /// What to tell beside it.
     pub ede: Option<Ede>,
