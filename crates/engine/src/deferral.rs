@@ -104,7 +104,8 @@ pub(crate) fn write_message(
 }
 
 /// The bit in the flags of a kept answer that stands for [`Fetched::goes_on`] where nobody else is
-/// asked for the other zone: we have its data, or should have. Truncated answers are never kept, so that TC is free for it.
+/// asked for the other zone: we have its data, or should have. Truncated answers are never kept, so
+/// that TC is free for it.
 pub const GOES_ON: u16 = flag::TC;
 /// The same where others answer for the other zone. They are asked by whoever fetches, so that such
 /// an answer is always given by them. No answer of others is kept as ours, so that AA is free.

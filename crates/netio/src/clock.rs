@@ -2,8 +2,8 @@
 
 use std::{fmt, mem};
 
-/// Nanoseconds since the machine was started, its sleep included. As cheap to read as the clock that
-/// stands still meanwhile.
+/// Nanoseconds since the machine was started, its sleep included. As cheap to read as the clock
+/// that stands still meanwhile.
 #[must_use]
 pub fn boot_nanos() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

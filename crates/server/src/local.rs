@@ -130,8 +130,9 @@ impl<'e> Table<'e> {
         places.next().map(|place| &self.entries[*place])
     }
 
-    /// What keeps a name, and what lies below it, from being forwarded with the zone around it: they
-    /// belong to the nearest zone above that does not except them. None if that is the one around.
+    /// What keeps a name, and what lies below it, from being forwarded with the zone around it:
+    /// they belong to the nearest zone above that does not except them. None if that is the one
+    /// around.
     fn excepted(
         &self,
         name: &Name,

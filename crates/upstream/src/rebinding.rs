@@ -44,13 +44,23 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
         || is_shared
 }
 
-/// The same of IPv6, IPv4 addresses in it included (rfc6890#2.2.3).
+/// The same of IPv6, IPv4 addresses in it included (rfc6890#2.2.3). `::` and `::1` are such.
 fn is_private_v6(address: Ipv6Addr) -> bool {
-    address.is_unspecified()
-        || address.is_loopback()
-        || address.is_unique_local()
+    address.is_unique_local()
         || address.is_unicast_link_local()
-        || address.to_ipv4_mapped().is_some_and(is_private_v4)
+        || embedded_v4(address).is_some_and(is_private_v4)
+}
+
+/// The IPv4 address that packets to an IPv6 address are for, perhaps behind a translator
+/// (rfc6890#2.2.3).
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let at_end = || Some(Ipv4Addr::from_bits(address.to_bits() as u32));
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0 | 0xffff, _, _] => at_end(), // compatible, mapped
+        [0x64, 0xff9b, 0, 0, 0, 0, _, _] => at_end(),  // NAT64
+        [0x2002, ..] => Some(Ipv4Addr::from_bits((address.to_bits() >> 80) as u32)), // 6to4
+        _ => None,
+    }
 }
 
 /// The IPv4 addresses that stand one behind the other.
@@ -107,6 +117,11 @@ mod tests {
             "fc00::1",
             "fe80::1",
             "::ffff:10.0.0.1",
+            "::10.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "64:ff9b::1",
+            "2002:a00:1::",
+            "2002:c0a8:105:1::1",
         ] {
             assert!(is_private(private.parse().unwrap()), "{private}");
         }
@@ -120,7 +135,11 @@ mod tests {
             "198.51.100.1",
             "2001:db8::1",
             "::ffff:192.0.2.1",
-            "64:ff9b::1",
+            "::192.0.2.1",
+            "64:ff9b::192.0.2.1",
+            "64:ff9b:1::10.0.0.1",
+            "2002:c000:201::1",
+            "2001:db8::10.0.0.1",
             "ff02::1",
         ] {
             assert!(!is_private(public.parse().unwrap()), "{public}");
