@@ -1,7 +1,9 @@
 //! Where an upstream is that is given by name.
 //!
 //! Its addresses are asked of bootstrap servers, and asked again when their TTL is over. Until they
-//! are known, and while nobody tells them, the upstream is asked where it was.
+//! are known, and while nobody tells them, the upstream is asked where it was. This is so of each
+//! kind of address: where nobody answers for IPv4, those that are known stay, though there is news
+//! of IPv6. They are given up only when a server says that there are none.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Weak};
@@ -42,8 +44,79 @@ pub struct Bootstrap {
     pub servers: Vec<SocketAddr>,
 }
 
-/// Addresses, and for how long they hold.
-type Found = (Vec<IpAddr>, Duration);
+/// What is told of a name's addresses of one kind.
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    /// These, for so long.
+    Found(Vec<IpAddr>, Duration),
+    /// That there are none.
+    None,
+    /// Nothing, or nothing of use.
+    Failed,
+}
+
+impl Told {
+    /// This, or what was told `before`, if that says more.
+    fn after(self, before: Self) -> Self {
+        match (&before, &self) {
+            (Self::Failed, _) | (Self::None, Self::Found(..)) => self,
+            (Self::None | Self::Found(..), _) => before,
+        }
+    }
+
+    /// The addresses that hold now, if `known` did before.
+    fn now(&self, known: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+        match self {
+            Self::Found(addresses, _) => addresses.clone(),
+            Self::None => Vec::new(),
+            Self::Failed => known.collect(),
+        }
+    }
+
+    /// For how long it holds, if it tells any address.
+    fn ttl(&self) -> Option<Duration> {
+        match self {
+            Self::Found(_, ttl) => Some(*ttl),
+            Self::None | Self::Failed => None,
+        }
+    }
+}
+
+/// What is told of a name's addresses; at least one is.
+#[derive(Clone, Debug, PartialEq)]
+struct Found {
+    /// Of IPv4.
+    v4: Told,
+    /// Of IPv6.
+    v6: Told,
+    /// Those of IPv4 come first: a server that is asked over IPv4 has told some, so that they can
+    /// be reached.
+    is_v4_first: bool,
+}
+
+impl Found {
+    /// The addresses that hold now, if those of `known` did before.
+    fn now(&self, known: &[SocketAddr]) -> Vec<IpAddr> {
+        let known = |v4: bool| {
+            known.iter().map(SocketAddr::ip).filter(move |address| address.is_ipv4() == v4)
+        };
+        let (v4, v6) = (self.v4.now(known(true)), self.v6.now(known(false)));
+        let (first, second) = if self.is_v4_first { (v4, v6) } else { (v6, v4) };
+        [first, second].concat()
+    }
+
+    /// When to ask again, if one kind that nobody has told of is asked for after `retry`.
+    fn pause(&self, retry: Duration) -> Duration {
+        let ttl = self.v4.ttl().into_iter().chain(self.v6.ttl()).min().unwrap_or_default();
+        let ttl = ttl.clamp(REFRESH_MIN, REFRESH_MAX);
+        if self.is_whole() { ttl } else { ttl.min(retry) }
+    }
+
+    /// Whether there is news of both kinds.
+    fn is_whole(&self) -> bool {
+        self.v4 != Told::Failed && self.v6 != Told::Failed
+    }
+}
 
 impl Bootstrap {
     /// Keeps the addresses of an upstream up to date for as long as anybody may ask it.
@@ -52,15 +125,15 @@ impl Bootstrap {
         while upstream.strong_count() > 0 {
             let found = self.look_up().await;
             let Some(upstream) = upstream.upgrade() else { return };
-            let pause = if let Some((addresses, ttl)) = found {
-                self.tell(&upstream, addresses);
-                retry = RETRY_MIN;
-                ttl.clamp(REFRESH_MIN, REFRESH_MAX)
-            } else {
-                tracing::warn!("no bootstrap server tells the addresses of {}", self.name);
-                retry = (2 * retry).min(RETRY_MAX);
-                retry
+            let pause = found.as_ref().map_or(retry, |found| found.pause(retry));
+            retry = match &found {
+                Some(found) if found.is_whole() => RETRY_MIN,
+                _ => (2 * retry).min(RETRY_MAX),
             };
+            match &found {
+                Some(found) => self.tell(&upstream, found),
+                None => tracing::warn!("no bootstrap server tells the addresses of {}", self.name),
+            }
             drop(upstream);
             sleep(pause).await;
         }
@@ -68,10 +141,10 @@ impl Bootstrap {
 
     /// Tells where the upstream is, if that is news. The one that is asked stays the first as long
     /// as it is among them.
-    fn tell(&self, upstream: &Connections, addresses: Vec<IpAddr>) {
+    fn tell(&self, upstream: &Connections, found: &Found) {
         let (known, asked) = (upstream.addresses(), upstream.address());
-        let mut addresses: Vec<_> =
-            addresses.into_iter().map(|address| SocketAddr::new(address, self.port)).collect();
+        let at_port = |address| SocketAddr::new(address, self.port);
+        let mut addresses: Vec<_> = found.now(&known).into_iter().map(at_port).collect();
         addresses.sort_by_key(|address| Some(*address) != asked);
         let is_news = addresses.len() != known.len()
             || addresses.iter().any(|address| !known.contains(address));
@@ -81,25 +154,25 @@ impl Bootstrap {
         }
     }
 
-    /// The addresses that the first server tells which tells any; those of the kind that the server
-    /// itself has come first, since they can be reached.
+    /// What the first servers tell that tell of each kind of address; nothing if no server tells
+    /// any.
     async fn look_up(&self) -> Option<Found> {
+        let (mut v4, mut v6, mut is_v4_first) = (Told::Failed, Told::Failed, None);
         for &server in &self.servers {
-            let (v4, v6) = tokio::join!(self.ask(server, Type::A), self.ask(server, Type::AAAA));
-            let (first, second) = if server.is_ipv4() { (v4, v6) } else { (v6, v4) };
-            let found = first.into_iter().chain(second).reduce(|(mut all, ttl), (more, other)| {
-                all.extend(more);
-                (all, ttl.min(other))
-            });
-            if found.is_some() {
-                return found;
+            let told = tokio::join!(self.ask(server, Type::A), self.ask(server, Type::AAAA));
+            if is_v4_first.is_none() && (told.0.ttl().is_some() || told.1.ttl().is_some()) {
+                is_v4_first = Some(server.is_ipv4());
+            }
+            (v4, v6) = (told.0.after(v4), told.1.after(v6));
+            if is_v4_first.is_some() && v4 != Told::Failed && v6 != Told::Failed {
+                break;
             }
         }
-        None
+        is_v4_first.map(|is_v4_first| Found { v4, v6, is_v4_first })
     }
 
-    /// The addresses of a type that a server tells; none if it tells none.
-    async fn ask(&self, server: SocketAddr, qtype: Type) -> Option<Found> {
+    /// What a server tells of the addresses of a type.
+    async fn ask(&self, server: SocketAddr, qtype: Type) -> Told {
         let question = Question {
             name: self.name.as_wire(),
             qtype,
@@ -126,11 +199,11 @@ impl Bootstrap {
                     return addresses(&mut message, &self.name, qtype);
                 }
                 Ok(Some(Reply::OtherCase)) => form.mixed_case = false,
-                Ok(Some(Reply::Truncated | Reply::Failed)) => return None,
+                Ok(Some(Reply::Truncated | Reply::Failed)) => return Told::Failed,
                 Ok(None) | Err(_) => {}
             }
         }
-        None
+        Told::Failed
     }
 }
 
@@ -183,15 +256,18 @@ async fn ask_over_tcp(server: SocketAddr, sent: &Sent<'_>, query: &[u8]) -> Opti
     Reply::read(sent, &message)
 }
 
-/// The addresses in an answer, if there are any.
-fn addresses(message: &mut [u8], name: &Name, qtype: Type) -> Option<Found> {
+/// What an answer tells of the addresses of a type.
+fn addresses(message: &mut [u8], name: &Name, qtype: Type) -> Told {
     let mut answer = Answer::default();
-    answer.read(message, name.to_lowercase().as_wire(), false).ok()?;
-    let ttl = answer.records().map(|record| record.ttl).min()?;
+    if answer.read(message, name.to_lowercase().as_wire(), false).is_err() {
+        return Told::Failed;
+    }
     let records = answer.records().filter(|record| record.rtype == qtype);
     let found: Vec<IpAddr> = records.filter_map(|record| address(record.rdata)).collect();
-    let ttl = Duration::from_secs(ttl.into());
-    (!found.is_empty()).then_some((found, ttl))
+    match answer.records().map(|record| record.ttl).min() {
+        Some(ttl) if !found.is_empty() => Told::Found(found, Duration::from_secs(ttl.into())),
+        _ => Told::None,
+    }
 }
 
 /// The address that is the data of an A or AAAA record.
@@ -259,8 +335,84 @@ mod tests {
         });
         let name: Name = "dns.example".parse().unwrap();
         let bootstrap = Bootstrap { name, port: 853, servers: vec![server] };
-        let (addresses, ttl) = bootstrap.look_up().await.unwrap();
-        assert_eq!(addresses, [[192, 0, 2, 1], [192, 0, 2, 2]].map(IpAddr::from));
-        assert_eq!(ttl, Duration::from_secs(60));
+        let found = bootstrap.look_up().await.unwrap();
+        let addresses = [[192, 0, 2, 1], [192, 0, 2, 2]].map(IpAddr::from).to_vec();
+        assert_eq!(found.v4, Told::Found(addresses, Duration::from_secs(60)));
+        assert_eq!(found.v6, Told::None);
+    }
+
+    /// What a bootstrap server does with queries of one type.
+    #[derive(Clone, Copy)]
+    enum Does {
+        /// It tells the address.
+        Tells,
+        /// It says that there is none.
+        Denies,
+        /// It says nothing.
+        Sleeps,
+    }
+
+    /// A bootstrap server that tells 192.0.2.1 and 2001:db8::1, or does not.
+    async fn server(v4: Does, v6: Does) -> SocketAddr {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let address = socket.local_addr().unwrap();
+        tokio::spawn(async move {
+            let mut query = [0; 512];
+            while let Ok((len, client)) = socket.recv_from(&mut query).await {
+                let query = &query[..len];
+                let is_a = query[len - 3] == 1;
+                let count = match if is_a { v4 } else { v6 } {
+                    Does::Tells => 1,
+                    Does::Denies => 0,
+                    Does::Sleeps => continue,
+                };
+                let header = [0x81, 0x80, 0, 1, 0, count, 0, 0, 0, 0];
+                let mut message = [&query[..2], &header, &query[12..]].concat();
+                if count == 1 {
+                    let (qtype, len) = if is_a { (1, 4) } else { (28, 16) };
+                    message.extend_from_slice(&[0xc0, 12, 0, qtype, 0, 1, 0, 0, 0, 60, 0, len]);
+                    match is_a {
+                        true => message.extend_from_slice(&[192, 0, 2, 1]),
+                        false => message.extend_from_slice(&V6.octets()),
+                    }
+                }
+                let _ = socket.send_to(&message, client).await;
+            }
+        });
+        address
+    }
+
+    const V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+    const V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+
+    /// Where an upstream is asked that was at 192.0.2.9 and 2001:db8::9, after these were heard.
+    async fn places(servers: Vec<SocketAddr>) -> Vec<IpAddr> {
+        let before: [IpAddr; 2] = [[192, 0, 2, 9].into(), "2001:db8::9".parse().unwrap()];
+        let before = before.map(|address| SocketAddr::new(address, 853)).to_vec();
+        let upstream = Connections::new(Protocol::Tcp, before);
+        let bootstrap = Bootstrap { name: "dns.example".parse().unwrap(), port: 853, servers };
+        if let Some(found) = bootstrap.look_up().await {
+            bootstrap.tell(&upstream, &found);
+            assert_eq!(found.pause(RETRY_MIN) == RETRY_MIN, !found.is_whole());
+        }
+        upstream.addresses().iter().map(SocketAddr::ip).collect()
+    }
+
+    #[tokio::test]
+    async fn an_address_is_given_up_only_when_a_server_says_that_there_is_none() {
+        use Does::{Denies, Sleeps, Tells};
+        let (kept_v4, kept_v6) = ([192, 0, 2, 9].into(), "2001:db8::9".parse().unwrap());
+        let cases: [(Does, Does, &[IpAddr]); 5] = [
+            (Tells, Tells, &[V4.into(), V6.into()]),
+            (Sleeps, Tells, &[kept_v4, V6.into()]),
+            (Tells, Sleeps, &[V4.into(), kept_v6]),
+            (Denies, Tells, &[V6.into()]),
+            (Denies, Sleeps, &[kept_v4, kept_v6]),
+        ];
+        for (v4, v6, expected) in cases {
+            assert_eq!(places(vec![server(v4, v6).await]).await, expected);
+        }
+        let second = vec![server(Sleeps, Tells).await, server(Tells, Denies).await];
+        assert_eq!(places(second).await, [IpAddr::from(V4), V6.into()], "each of who tells it");
     }
 }
