@@ -6,7 +6,7 @@
 //! | its p95 | a second one is asked, too (a hedge), if the budget has it |
 //! | overdue | the query is repeated, elsewhere if possible, if the budget has it |
 //! | 150 ms, or later | it is repeated in any case |
-//! | 1.8 s | [`Action::ServeStale`], or [`Action::Fail`] if an upstream has failed |
+//! | 1.8 s | [`Action::ServeStale`] |
 //! | 5 s | [`Action::Fail`]: the client is told, the fetch goes on |
 //! | 10 s | the end |
 //!
@@ -16,7 +16,7 @@
 //! A failure (SERVFAIL, REFUSED, a lame or malformed answer, an error of the network) makes the
 //! exchange ask another upstream at once, as long as there is one that was not asked. When all
 //! failed, so has the question, even if an earlier query to one of them was lost; repeats go to
-//! those that have not failed. But what the network could not deliver is repeated like what was
+//! those that have not failed, and while one of them may still answer, it is waited for. But what the network could not deliver is repeated like what was
 //! lost, as servers restart, and clients get what is stale meanwhile.
 //!
 //! What an upstream stumbled over (truncation, EDNS, mixed case, a cookie) is changed for the rest
@@ -44,6 +44,7 @@
 
 use crate::MILLISECOND_NANOS;
 use crate::check::Failure;
+use crate::health::State;
 pub use crate::outcome::{Last, Outcome, Reason, Redirect};
 use crate::pool::{Pool, Set};
 
@@ -247,8 +248,7 @@ impl Exchange {
             return;
         }
         if waited >= settings.stale_nanos {
-            let told = if self.failed.is_empty() { Told::Stale } else { Told::Failure };
-            self.tell(told, actions);
+            self.tell(Told::Stale, actions);
         }
         if waited >= settings.patience_nanos {
             self.tell(Told::Failure, actions);
@@ -423,7 +423,9 @@ impl Exchange {
         };
         match next {
             Some(next) => self.send(pool, now, next, Kind::Repeat, true, actions),
-            None if !self.failed.is_empty() => self.fail(now, self.reason, actions),
+            None if !self.failed.is_empty() && !self.may_be_answered(pool) => {
+                self.fail(now, self.reason, actions);
+            }
             None => {
                 self.clearly_overdue_at = now + REPEAT_NANOS_MAX;
                 if pool.is_down() {
@@ -432,6 +434,13 @@ impl Exchange {
                 }
             }
         }
+    }
+
+    /// Whether a query is under way to an upstream that has not failed and is not down.
+    fn may_be_answered(&self, pool: &Pool) -> bool {
+        let is_down = |index: usize| pool.members[index].health.state() == State::Down;
+        let mut asked = self.waiting().map(|attempt| usize::from(attempt.upstream));
+        asked.any(|index| !self.failed.contains(index) && !is_down(index))
     }
 
     /// Tells the health of each upstream that an answer of it is overdue, once for each query.
@@ -644,25 +653,45 @@ mod tests {
         assert_eq!(actions, [Action::Fail(Reason::Failed(SERVFAIL))]);
     }
 
-    #[test]
-    fn what_one_upstream_fails_and_another_is_silent_to_has_failed_before_clients_give_up() {
+    /// What clients are told, and when, milliseconds, of a question that the second of two upstreams
+    /// fails and the first is silent to.
+    fn told_of_a_failure_and_silence(stale_millis: u64) -> Vec<(u64, Action)> {
         let mut pool = pool(2);
+        pool.settings.stale_nanos = stale_millis * MILLISECOND_NANOS;
         let (mut exchange, _) = start(&mut pool);
-        assert_eq!(sent(&repeat(&mut exchange, &mut pool)).1, 1);
-        assert_eq!(end(&mut exchange, &mut pool, 1, Outcome::Failed(SERVFAIL)), []);
         let mut told = Vec::new();
-        while let (Some(at), true) = (exchange.timer(&pool), told.is_empty()) {
+        while let Some(at) = exchange.timer(&pool) {
             let mut actions = Vec::new();
             exchange.on_timer(&mut pool, at, 0, &mut actions);
-            for action in actions {
+            let mut next = 0;
+            while let Some(&action) = actions.get(next) {
+                next += 1;
                 match action {
-                    Action::Send { upstream, .. } => assert_eq!(upstream, 0, "the other failed"),
-                    action => told.push((at, action)),
+                    Action::Send { attempt, upstream: 1, .. } => {
+                        let failed = Outcome::Failed(SERVFAIL);
+                        exchange.on_outcome(&mut pool, at, attempt, failed, 0, &mut actions);
+                    }
+                    Action::Send { .. } => {}
+                    action => told.push((at / MILLISECOND_NANOS, action)),
                 }
             }
         }
-        let reason = Reason::Failed(SERVFAIL);
-        assert_eq!(told, [(1800 * MILLISECOND_NANOS, Action::Fail(reason))]);
+        assert_eq!(pool.members[1].counters.sent, 1, "who has failed is not asked again");
+        told
+    }
+
+    #[test]
+    fn what_one_upstream_fails_is_waited_for_while_another_may_answer() {
+        let failed = Action::Fail(Reason::Failed(SERVFAIL));
+        for stale_millis in [0, 1800] {
+            let told = told_of_a_failure_and_silence(stale_millis);
+            let [(stale_at, Action::ServeStale), (at, action)] = told[..] else {
+                panic!("{told:?}")
+            };
+            assert_eq!((stale_at, action), (stale_millis, failed));
+            // When the other has been silent for so long that it is down, nothing is waited for.
+            assert!((3000..=5000).contains(&at), "{at} ms");
+        }
     }
 
     #[test]
