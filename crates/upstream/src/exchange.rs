@@ -585,7 +585,6 @@ fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome, settled: 
 mod tests {
     use super::*;
     use crate::SECOND_NANOS;
-    use crate::health::State;
     use crate::pool::{Member, Policy, Settings};
     use zonda_wire::{Ede, Rcode};
 

@@ -291,3 +291,31 @@ fn a_public_name_leads_to_no_private_address_in_another_zone() {
     assert_eq!(data(&reply(&server, "own.example.com")).last(), Some(&"192.168.1.5"));
     assert_eq!(data(&reply(&server, "host.corp.example.net")), ["192.168.1.5"]);
 }
+
+#[test]
+fn nobody_waits_for_what_is_fetched_anew_while_it_is_still_good() {
+    let lasting = |record: Record| Reply::empty().answer(record.ttl(6));
+    let all = Upstream::start([always().then([tell(move |asked| {
+        lasting(Record::alias("host.corp.example.net").of(&asked.name))
+    })])]);
+    let corp = Upstream::start([always().then([say(Reply::address(8))])]);
+    let server = start(&all, &corp, "");
+    let start = Instant::now();
+    for _ in 0..30 {
+        assert_eq!(data(&reply(&server, "www.example.com")).last(), Some(&"192.0.2.8"));
+    }
+    all.now_does([]); // it falls silent before the alias is due, which it is after some five seconds
+    let asked = all.asked();
+    while all.asked() == asked && start.elapsed() < Duration::from_secs(8) {
+        reply(&server, "www.example.com");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(all.asked() > asked, "the alias is fetched anew");
+    for _ in 0..20 {
+        let asked_at = Instant::now();
+        let reply = reply(&server, "www.example.com");
+        let took = asked_at.elapsed();
+        assert_eq!(data(&reply).last(), Some(&"192.0.2.8"));
+        assert!(took < Duration::from_millis(150), "{took:?} after {:?}", start.elapsed());
+    }
+}

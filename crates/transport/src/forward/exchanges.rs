@@ -46,9 +46,13 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(wanted) = wanted.filter(|_| known) else {
             return self.reply_failure(query, Reason::UpstreamFailed, now);
         };
+        // Before all else: what has come back must not be asked for once more.
         if self.has_come_back(&wanted.name, now) {
             return self.reply_failure(query, Reason::UpstreamLoop, now);
         }
+        // Before there is talk of room, of which this takes none. Nobody waits for a refresh.
+        let Some(query) = self.give_kept(&wanted, query, now) else { return };
+        // A new fetch needs room; who wants what is being fetched needs a place there.
         let fetch = self.fetches.find(&wanted);
         let waiting = fetch.and_then(|id| self.fetches.get(id)).map_or(0, |it| it.waiters.len());
         let bounds = self.bounds();
@@ -59,8 +63,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if let Some(id) = fetch.filter(|_| waiting >= bounds.waiting_per_answer_max as usize) {
             self.make_room(id, client(query.peer.address.ip()), now);
         }
-        let query = if fetch.is_none() { self.give_kept(&wanted, query, now) } else { Some(query) };
-        let Some(query) = query else { return };
+        // Last, since the oldest of all who wait may have to leave for it.
         let name_hash = query.deferral.name_hash;
         let waiter = Waiter { ticket: self.place(&query, now), deferred: query };
         // To make room, even this fetch may have lost its last query.
@@ -91,8 +94,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         Some(wanted)
     }
 
-    /// Answers a query with what is kept, and fetches that anew if it is due, so that popular
-    /// answers are replaced before they expire. Returns the query if nothing fresh is kept.
+    /// Answers a query with what is kept, and fetches that anew if it is due and there is room, so
+    /// that popular answers are replaced before they expire. Returns the query if nothing fresh is
+    /// kept.
     fn give_kept(&mut self, wanted: &Wanted, query: Deferred, now: Now) -> Option<Deferred> {
         let Some(known) = self.groups.get(&wanted.group) else { return Some(query) };
         let (cache, hash) = (Arc::clone(&known.group.cache), query.deferral.name_hash);
@@ -112,7 +116,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             Some(query)
         };
         self.body = body;
-        if is_of_use && hit.refresh_due && cache.claim_refresh(&key, &hit, secs) {
+        let may_fetch = self.fetches.find(wanted).is_none() && self.fetches.len() < FETCHES_MAX;
+        let is_due = is_of_use && hit.refresh_due && may_fetch;
+        if is_due && cache.claim_refresh(&key, &hit, secs) {
             self.counters.refreshed.add(1);
             self.begin(wanted.clone(), hash, Vec::new(), now);
         }
@@ -454,14 +460,15 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if fetch.waiters.is_empty() {
             return;
         }
-        let mut body = vec![0; BODY_BYTES_MAX];
         let (key, secs) = (fetch.wanted.cache_key(fetch.name_hash), now.monotonic_secs());
-        let hit = known.group.cache.find(&key, secs, &mut body);
+        let hit = known.group.cache.find(&key, secs, &mut self.body);
         let Some(hit) = hit.filter(|hit| hit.kind != Kind::Failure) else { return };
         let waiters = std::mem::take(&mut fetch.waiters);
         self.counters.stale.add(if hit.is_stale { waiters.len() as u64 } else { 0 });
         let name = fetch.wanted.name.clone();
+        let body = std::mem::take(&mut self.body);
         self.answer(waiters, &kept(&hit, &body, &name), now);
+        self.body = body;
     }
 
     /// Tells all who wait that there is no answer, or gives them one that has expired. The fetch
