@@ -3,10 +3,12 @@
 
 use super::hostile::recursive;
 use super::server::Server;
+use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 use zonda_testkit::message::name_text;
+use zonda_testkit::client::receive;
 use zonda_testkit::process::Folder;
-use zonda_testkit::upstream::{Record, Reply, always, say, tell, when};
+use zonda_testkit::upstream::{Record, Reply, always, say, tell, wait, when};
 use zonda_testkit::{Message, Question, Upstream, ask};
 
 /// Forwards `.` to one server and `corp.example.net` to another, with these further keys of the
@@ -317,5 +319,31 @@ fn nobody_waits_for_what_is_fetched_anew_while_it_is_still_good() {
         let took = asked_at.elapsed();
         assert_eq!(data(&reply).last(), Some(&"192.0.2.8"));
         assert!(took < Duration::from_millis(150), "{took:?} after {:?}", start.elapsed());
+    }
+}
+
+#[test]
+fn a_stop_waits_for_answers_that_lead_into_another_zone() {
+    let alias = tell(|asked| {
+        let alias = Record::alias(&format!("host-{}", asked.name.replace("com.", "corp.example.net")));
+        Reply::empty().answer(alias)
+    });
+    let all = Upstream::start([always().then([wait(100..900), alias])]);
+    let corp = corp();
+    let server = start(&all, &corp, "");
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(server.zonda.address).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    for number in 0..40 {
+        let query = recursive(&format!("name{number}.example.com"), "A").to_bytes(number);
+        socket.send(&query).unwrap();
+    }
+    super::server::wait_until("all are asked for", || all.asked() >= 40);
+    assert_eq!(server.post("/v1/stop").0, 200);
+    let mut reply = [0; 512];
+    for number in 0..40 {
+        let len = receive(&socket, &mut reply).unwrap_or_else(|_| panic!("only {number} replies"));
+        let reply = Message::parse(&reply[..len]).unwrap();
+        assert_eq!(data(&reply).last(), Some(&"192.0.2.8"), "{reply}");
     }
 }

@@ -523,7 +523,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Answers SERVFAIL to a query that does not wait.
-    fn reply_failure(&mut self, query: Deferred, reason: Reason, now: Now) {
+    pub(super) fn reply_failure(&mut self, query: Deferred, reason: Reason, now: Now) {
         self.replies.answer(query, &failure(reason, ""), now);
     }
 

@@ -3,7 +3,8 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use zonda_netio::Wake;
@@ -19,6 +20,9 @@ const QUERIES_MAX: usize = 4096;
 /// Queries with which somebody does the thread's work while it sleeps. More are worth waking it:
 /// what brings them has other queries to answer meanwhile.
 const ADMIT_NOW_MAX: usize = 16;
+/// Queries that gave way and are answered that there is no room: what a thread answers so in some
+/// 5 ms. Those beyond get no answer.
+const DROPPED_MAX: usize = 4096;
 /// How long a thread has time to tell what it knows.
 const REPORT_MAX: Duration = Duration::from_secs(1);
 
@@ -54,6 +58,16 @@ impl Forwarders {
         }
     }
 
+    /// Whether nobody waits in any of them, and none of the threads has taken what somebody waits
+    /// for.
+    pub(super) fn are_at_rest(&self) -> bool {
+        let handed_over =
+            || self.inboxes.iter().map(|inbox| inbox.handed_over.load(Relaxed)).sum::<u64>();
+        let before = handed_over();
+        // They are looked at one after the other; meanwhile one may hand something to another.
+        self.inboxes.iter().all(|inbox| inbox.is_at_rest()) && handed_over() == before
+    }
+
     /// What each thread knows of the upstreams. A thread that does not tell in time is left out.
     #[must_use]
     pub fn reports(&self) -> Vec<Report> {
@@ -73,19 +87,22 @@ impl Forwarders {
 pub(super) struct Contents {
     /// Deferred queries.
     pub(super) queries: Vec<Deferred>,
+    /// Those that gave way and shall be told so.
+    pub(super) dropped: Vec<Deferred>,
     /// Answers.
     pub(super) answers: Vec<StreamAnswer>,
     /// Who wants to know what the thread knows of the upstreams.
     pub(super) reports: Vec<std::sync::mpsc::Sender<Vec<Report>>>,
-    /// Queries that gave way to newer ones of the same client.
+    /// How many gave way to newer ones of the same client.
     pub(super) dropped_own: u64,
     /// Those that gave way to one of another client.
     pub(super) dropped_other: u64,
 }
 
 impl Contents {
-    /// Adds a query. If it is one too many, another gives way: there is no reply to that, as who
-    /// brings more than the thread can take must not be answered as much.
+    /// Adds a query. If it is one too many, another gives way and is told so; unless there are too
+    /// many of those as well, as who brings far more than the thread can take must not be answered
+    /// as much.
     fn push(&mut self, query: Deferred) {
         if self.queries.len() < QUERIES_MAX {
             return self.queries.push(query);
@@ -97,14 +114,21 @@ impl Contents {
             false => self.dropped_other += 1,
         }
         let dropped = std::mem::replace(&mut self.queries[place], query);
-        if let Way::Tcp(sender) = dropped.way {
+        if self.dropped.len() < DROPPED_MAX {
+            self.dropped.push(dropped);
+        } else if let Way::Tcp(sender) = dropped.way {
             let _ = sender.try_send(Vec::new()); // it is only gone when the connection is
         }
     }
 
     /// Whether there is nothing.
     fn is_empty(&self) -> bool {
-        self.queries.is_empty() && self.answers.is_empty() && self.reports.is_empty()
+        self.has_no_queries() && self.answers.is_empty() && self.reports.is_empty()
+    }
+
+    /// Whether nobody waits.
+    fn has_no_queries(&self) -> bool {
+        self.queries.is_empty() && self.dropped.is_empty()
     }
 }
 
@@ -120,6 +144,11 @@ pub struct Inbox {
     work: OnceLock<Weak<dyn AdmitNow>>,
     /// What came since it was last emptied.
     contents: Mutex<Contents>,
+    /// The thread has said that nobody waits for it, and has taken no query since. Changed and read
+    /// with the contents locked, so that no query is ever between the two.
+    is_at_rest: AtomicBool,
+    /// How often queries were handed over.
+    handed_over: AtomicU64,
     /// Wakes the thread.
     wake: Wake,
 }
@@ -136,8 +165,13 @@ impl Inbox {
     /// # Errors
     /// When the system has no descriptor left.
     pub fn new() -> io::Result<Arc<Self>> {
-        let work = OnceLock::new();
-        Ok(Arc::new(Self { work, contents: Mutex::default(), wake: Wake::new()? }))
+        Ok(Arc::new(Self {
+            work: OnceLock::new(),
+            contents: Mutex::default(),
+            is_at_rest: AtomicBool::new(false),
+            handed_over: AtomicU64::new(0),
+            wake: Wake::new()?,
+        }))
     }
 
     /// Lets those who bring queries do the thread's work while it sleeps: that spares a change to
@@ -155,6 +189,7 @@ impl Inbox {
         if !queries.is_empty() {
             self.put(|contents| queries.drain(..).for_each(|query| contents.push(query)));
         }
+        self.handed_over.fetch_add(1, Relaxed); // at last; whoever rests after that has locked
     }
 
     /// What to wait for.
@@ -168,20 +203,44 @@ impl Inbox {
         taken.append(&mut self.take_all().queries);
     }
 
-    /// Whether nothing has come.
-    pub(super) fn is_empty(&self) -> bool {
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    /// The thread has answered all that it has taken.
+    pub(super) fn rest(&self) {
+        let _contents = self.lock();
+        self.is_at_rest.store(true, Relaxed);
+    }
+
+    /// The thread has taken queries, or somebody has in its place.
+    pub(super) fn stir(&self) {
+        if self.is_at_rest.load(Relaxed) {
+            let _contents = self.lock();
+            self.is_at_rest.store(false, Relaxed);
+        }
+    }
+
+    /// Whether nobody waits here, and the thread has answered all that it has taken.
+    fn is_at_rest(&self) -> bool {
+        let contents = self.lock();
+        contents.has_no_queries() && self.is_at_rest.load(Relaxed)
     }
 
     /// Takes all that has come.
     pub(super) fn take_all(&self) -> Contents {
         self.wake.rest();
-        std::mem::take(&mut *self.contents.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut contents = self.lock();
+        if !contents.has_no_queries() {
+            self.is_at_rest.store(false, Relaxed);
+        }
+        std::mem::take(&mut *contents)
+    }
+
+    /// For a moment; nobody waits while holding it.
+    fn lock(&self) -> MutexGuard<'_, Contents> {
+        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds something; wakes the thread if it has taken all else.
     pub(super) fn put(&self, add: impl FnOnce(&mut Contents)) {
-        let mut contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut contents = self.lock();
         let was_empty = contents.is_empty();
         add(&mut contents);
         drop(contents);
@@ -223,18 +282,37 @@ mod tests {
         let modest = contents.queries.iter().filter(is_modest).count();
         assert_eq!((contents.queries.len(), modest), (QUERIES_MAX, 100));
         assert_eq!(contents.dropped_own + contents.dropped_other, 100_100 - QUERIES_MAX as u64);
+        assert_eq!(contents.dropped.len(), DROPPED_MAX);
     }
 
     #[test]
-    fn a_connection_is_told_that_it_waits_in_vain() {
+    fn what_gives_way_is_to_be_told_and_a_connection_at_once_if_there_are_too_many() {
         let mut contents = Contents::default();
         let mut receivers = Vec::new();
-        for number in 0..=QUERIES_MAX as u64 {
+        for number in 0..=(QUERIES_MAX + DROPPED_MAX) as u64 {
+            assert!(contents.dropped.len() == receivers.len().saturating_sub(QUERIES_MAX));
             let (query, receiver) = query(1, number);
             contents.push(query);
             receivers.push(receiver);
         }
         let told = receivers.iter_mut().filter_map(|receiver| receiver.try_recv().ok());
         assert_eq!(told.collect::<Vec<_>>(), [Vec::<u8>::new()]);
+    }
+
+    #[test]
+    fn threads_rest_only_when_nobody_waits_for_any_of_them() {
+        let inboxes = [Inbox::new().unwrap(), Inbox::new().unwrap()];
+        let all = Forwarders::new(inboxes.to_vec());
+        inboxes[0].rest();
+        assert!(!all.are_at_rest(), "the second has said nothing yet");
+        inboxes[1].rest();
+        assert!(all.are_at_rest());
+        inboxes[0].put(|contents| contents.push(query(1, 0).0));
+        assert!(!all.are_at_rest(), "somebody waits");
+        let taken = inboxes[0].take_all();
+        assert!(!all.are_at_rest(), "the thread has not answered yet");
+        drop(taken);
+        inboxes[0].rest();
+        assert!(all.are_at_rest());
     }
 }

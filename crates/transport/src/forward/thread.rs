@@ -41,6 +41,8 @@ const INBOX: usize = usize::MAX;
 const ALARM: usize = usize::MAX - 1;
 /// How long a stopped thread goes on fetching what clients wait for.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
+/// How often a stopped thread looks whether the others have ended, too, nanoseconds.
+const DRAIN_LOOK_NANOS: u64 = 20_000_000;
 
 /// What a thread needs to know.
 pub struct ForwarderConfig {
@@ -135,6 +137,8 @@ pub(super) struct Forwarder<R, F> {
     pub(super) admission: Admission,
     /// What each query waits for.
     pub(super) places: HashMap<Ticket, FetchId>,
+    /// Queries taken from the inbox and not looked at yet, the next one last.
+    taken: Vec<Deferred>,
     /// What to do when.
     timers: BinaryHeap<Reverse<(u64, Timer)>>,
     pub(super) dice: Dice,
@@ -154,6 +158,11 @@ pub(super) struct Forwarder<R, F> {
     is_spent: bool,
 }
 
+/// Room for the body of a kept answer.
+fn new_body() -> Box<[u8]> {
+    vec![0; BODY_BYTES_MAX].into()
+}
+
 /// What may be due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
@@ -163,6 +172,8 @@ pub(super) enum Timer {
     Probes(u32),
     /// To wait no longer for the answer to a probe, sent from this port under this id.
     ProbeOverdue(usize, u16, Probe),
+    /// To look whether the others have ended, too.
+    Drain,
 }
 
 /// The state, which whoever brings queries may have for a moment while the thread sleeps.
@@ -191,8 +202,7 @@ fn run<R: Responder, F: FnMut() -> R>(
         }
         if stop.load(Ordering::Acquire) {
             let until = *drain_until.get_or_insert_with(|| Instant::now() + DRAIN_MAX);
-            let is_idle = !forwarder.fetches.have_waiters() && forwarder.config.inbox.is_empty();
-            if is_idle || Instant::now() >= until {
+            if forwarder.is_drained() || Instant::now() >= until {
                 forwarder.give_up_all();
                 return Ok(());
             }
@@ -203,7 +213,8 @@ fn run<R: Responder, F: FnMut() -> R>(
 impl<R: Responder, F: FnMut() -> R + Send> AdmitNow for Mutex<Forwarder<R, F>> {
     fn admit_now(&self, queries: &mut Vec<Deferred>) {
         let Ok(mut forwarder) = self.try_lock() else { return };
-        forwarder.work(|it| it.admit_all(queries.drain(..)));
+        forwarder.config.inbox.stir();
+        forwarder.work(|it| it.admit_all(queries));
         if forwarder.set_alarm().is_err() || forwarder.is_spent {
             forwarder.config.inbox.wake().wake(); // the thread sees to it
         }
@@ -231,16 +242,32 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             fetches: Fetches::default(),
             admission: Admission::new(Bounds::default().waiting_max), // until the groups are seen
             places: HashMap::new(),
+            taken: Vec::new(),
             timers: BinaryHeap::new(),
             dice: Dice::new(),
             reader: BodyReader::new(),
-            body: vec![0; BODY_BYTES_MAX].into(),
+            body: new_body(),
             seen: Arc::default(),
             groups: HashMap::new(),
             loops_heeded: 0,
             faults: FaultBudget::new(),
             is_spent: false,
         })
+    }
+
+    /// Whether nobody waits any more, neither for this thread nor for another one, whose chains may
+    /// lead to this one. If somebody does, looks again soon.
+    fn is_drained(&mut self) -> bool {
+        if self.fetches.have_waiters() {
+            return false;
+        }
+        self.config.inbox.rest();
+        let is_drained = self.config.forwarders.are_at_rest();
+        if !is_drained {
+            let look_at = self.config.clock.monotonic_nanos() + DRAIN_LOOK_NANOS;
+            self.set_timer(look_at, Timer::Drain);
+        }
+        is_drained
     }
 
     /// Does something; after a panic, everybody who waits is told SERVFAIL.
@@ -262,13 +289,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Takes queries that others bring while the thread sleeps.
-    fn admit_all(&mut self, queries: impl ExactSizeIterator<Item = Deferred>) {
+    fn admit_all(&mut self, queries: &mut Vec<Deferred>) {
         let now = self.config.clock.now();
         self.see_groups();
         self.counters.received.add(queries.len() as u64);
-        for query in queries {
-            self.admit(query, now);
-        }
+        self.taken.extend(queries.drain(..).rev());
+        self.admit_taken(now);
         if self.ports.take_new() {
             self.close_ports();
         }
@@ -295,6 +321,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 Timer::Fetch(id) => self.on_timer(id, now),
                 Timer::Probes(group) => self.send_probes(group, at, now),
                 Timer::ProbeOverdue(port, id, probe) => self.probe_overdue(port, id, probe, now),
+                Timer::Drain => {} // it has woken the thread
             }
         }
         if self.ports.take_new() {
@@ -342,19 +369,28 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Takes what was handed over.
     fn empty_inbox(&mut self, now: Now) {
         let contents = self.config.inbox.take_all();
-        let Contents { queries, answers, reports, dropped_own, dropped_other } = contents;
+        let Contents { queries, dropped, answers, reports, dropped_own, dropped_other } = contents;
         self.see_groups();
         self.counters.received.add(queries.len() as u64 + dropped_own + dropped_other);
         self.counters.dropped_own.add(dropped_own);
         self.counters.dropped_other.add(dropped_other);
-        for query in queries {
-            self.admit(query, now);
+        for query in dropped {
+            self.reply_failure(query, Reason::UpstreamBusy, now);
         }
+        self.taken.extend(queries.into_iter().rev());
+        self.admit_taken(now);
         for answer in answers {
             self.read_stream(answer, now);
         }
         for report in reports {
             let _ = report.send(self.report()); // who asked may have lost patience
+        }
+    }
+
+    /// Admits what was taken.
+    fn admit_taken(&mut self, now: Now) {
+        while let Some(query) = self.taken.pop() {
+            self.admit(query, now);
         }
     }
 
@@ -401,10 +437,16 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.groups.iter().map(report).collect()
     }
 
-    /// Ends all fetches with a failure.
+    /// Ends all fetches with a failure, and tells all who wait.
     fn give_up_all(&mut self) {
         let now = self.config.clock.now();
         self.ports.forget_all();
+        if self.body.is_empty() {
+            self.body = new_body(); // a panic came while it was lent
+        }
+        for query in std::mem::take(&mut self.taken) {
+            self.reply_failure(query, Reason::UpstreamFailed, now);
+        }
         for mut fetch in self.fetches.end_all() {
             if let Some(known) = self.groups.get_mut(&fetch.wanted.group) {
                 fetch.exchange.abandon(&mut known.pool);
