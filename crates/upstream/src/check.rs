@@ -2,20 +2,22 @@
 //!
 //! - [`Verdict::Ignore`]: the message is not for this query: wrong id, question, QR, opcode or
 //!   client cookie. It is as if it had not come, so that a forger gains nothing.
+//! - [`Verdict::Doubt`]: it says something that makes queries less safe, and has less in it than an
+//!   answer: who forges it need not know the case of the name, or not the name. Go on waiting for a
+//!   better one, and ask over TCP.
 //! - [`Verdict::Repeat`]: the query should have been sent otherwise; ask the same upstream so.
 //! - [`Verdict::Failed`]: the upstream cannot or will not answer; ask another.
 //! - [`Verdict::Accept`]: it answers.
 //!
-//! A name that comes back in another case is no answer, but a reason to ask in lower case: there
-//! are servers that flatten it, and some that repeat it as somebody else wrote it. A forger who
-//! does so has to guess port and id once more.
+//! Doubted over UDP, unless our cookie is in it, is a name that comes back in another case: there
+//! are servers that flatten it, and some that repeat it as somebody else wrote it. So is a failure
+//! without the question, which old servers say to what they do not understand, and a message
+//! without a cookie of a server that has sent one before (rfc7873#5.3): servers behind one address
+//! seldom agree on it.
 //!
 //! Before this, the caller has matched source address, port and transport, without which nothing
 //! here is worth much (rfc5452#9.1). Behind it, [`Answer`](crate::Answer) takes what belongs to the
 //! question.
-//!
-//! Deliberately absent: that a known cookie speaker must always send one back. Servers behind one
-//! address seldom agree on it.
 
 use crate::answer::Unfit;
 use std::fmt;
@@ -36,6 +38,8 @@ pub struct Sent<'q> {
     pub edns: bool,
     /// The client cookie in it, if one was sent (rfc7873#4.1).
     pub cookie: Option<[u8; 8]>,
+    /// A server cookie was sent, too: the upstream knows them, and its answers should have ours.
+    pub expects_cookie: bool,
     /// Sent over a stream, where nothing is truncated.
     pub stream: bool,
 }
@@ -47,6 +51,8 @@ pub enum Verdict<'m> {
     Accept(Response<'m>),
     /// Not for this query: forget the message and go on waiting.
     Ignore(Mismatch),
+    /// Perhaps forged: ask over TCP, and go on waiting. Over a stream nothing is doubted.
+    Doubt(Doubt),
     /// The query should be sent again to the same upstream, otherwise.
     Repeat(Repeat<'m>),
     /// The upstream cannot or will not answer.
@@ -70,6 +76,17 @@ pub enum Mismatch {
     Cookie,
 }
 
+/// What makes a message doubtful.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The name came back in another case than it was sent.
+    Case,
+    /// A failure with this code, without the question.
+    NoQuestion(Rcode),
+    /// The cookie is missing that was to be expected (rfc7873#5.3).
+    NoCookie,
+}
+
 /// How a query should be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat<'m> {
@@ -77,8 +94,6 @@ pub enum Repeat<'m> {
     OverTcp,
     /// Without OPT, which the upstream does not understand (rfc6891#7).
     WithoutEdns,
-    /// In lower case: the upstream does not keep the case of a question.
-    WithoutMixedCase,
     /// With this server cookie, 8–32 octets (rfc7873#5.3).
     WithCookie(&'m [u8]),
 }
@@ -125,12 +140,12 @@ impl fmt::Display for Failure {
 /// Judges a message from the upstream's address against what was sent there.
 #[must_use]
 pub fn check<'m>(sent: &Sent<'_>, message: &'m [u8]) -> Verdict<'m> {
-    let keeps_case = match is_ours(sent, message) {
-        Ok(keeps_case) => keeps_case,
+    match is_ours(sent, message) {
         Err(mismatch) => return Verdict::Ignore(mismatch),
-    };
-    if !keeps_case {
-        return Verdict::Repeat(Repeat::WithoutMixedCase);
+        Ok(Some(doubt)) if !sent.stream && !has_our_cookie(sent, message) => {
+            return Verdict::Doubt(doubt);
+        }
+        Ok(_) => {}
     }
     let flags = u16::from_be_bytes([message[2], message[3]]); // is_ours has seen a header
     if flags & flag::TC != 0 {
@@ -143,13 +158,19 @@ pub fn check<'m>(sent: &Sent<'_>, message: &'m [u8]) -> Verdict<'m> {
     }
     match Response::parse(message) {
         Ok(response) => judge(sent, response),
+        Err(_) if sent.expects_cookie && !sent.stream => Verdict::Doubt(Doubt::NoCookie),
         Err(_) => Verdict::Failed(Failure::Malformed),
     }
 }
 
-/// Whether the header and the question are those of the query; then, whether the name came back as
-/// it was sent, where its case was mixed.
-fn is_ours(sent: &Sent<'_>, message: &[u8]) -> Result<bool, Mismatch> {
+/// Whether a message that answers what was sent has the name as it was written there.
+#[must_use]
+pub fn keeps_case(sent: &Sent<'_>, message: &[u8]) -> bool {
+    message[HEADER_BYTES.min(message.len())..].starts_with(sent.question)
+}
+
+/// Whether the header and the question are those of the query; then, what is doubtful about them.
+fn is_ours(sent: &Sent<'_>, message: &[u8]) -> Result<Option<Doubt>, Mismatch> {
     let header = message.first_chunk::<HEADER_BYTES>().ok_or(Mismatch::Short)?;
     let [id, flags, questions] =
         [0, 2, 4].map(|at| u16::from_be_bytes([header[at], header[at + 1]]));
@@ -162,8 +183,9 @@ fn is_ours(sent: &Sent<'_>, message: &[u8]) -> Result<bool, Mismatch> {
     if Opcode(((flags & flag::OPCODE) >> 11) as u8) != Opcode::QUERY {
         return Err(Mismatch::Opcode);
     }
-    if questions == 0 && may_lack_question(Rcode(flags & 0x000f)) {
-        return Ok(true);
+    let rcode = Rcode(flags & 0x000f);
+    if questions == 0 && may_lack_question(rcode) {
+        return Ok(Some(Doubt::NoQuestion(rcode)));
     }
     let len = sent.question.len();
     let question = message.get(HEADER_BYTES..HEADER_BYTES + len).ok_or(Mismatch::Question)?;
@@ -173,20 +195,32 @@ fn is_ours(sent: &Sent<'_>, message: &[u8]) -> Result<bool, Mismatch> {
     if questions != 1 || !same {
         return Err(Mismatch::Question);
     }
-    Ok(!sent.mixed_case || question == sent.question)
+    let is_other_case = sent.mixed_case && question != sent.question;
+    Ok(is_other_case.then_some(Doubt::Case))
 }
 
-/// Some servers send these back as a bare header.
+/// Whether our cookie is in a message, so that whoever sent it has seen the query.
+fn has_our_cookie(sent: &Sent<'_>, message: &[u8]) -> bool {
+    let response = Response::parse(message).ok();
+    let client = response.as_ref().and_then(cookie).map(|(client, _)| *client);
+    client.is_some() && client == sent.cookie
+}
+
+/// Some servers send these back as a bare header, as they cannot or will not read more.
 fn may_lack_question(rcode: Rcode) -> bool {
     matches!(rcode, Rcode::FORMERR | Rcode::NOTIMP | Rcode::SERVFAIL | Rcode::REFUSED)
 }
 
 /// Judges a whole message that is for the query.
 fn judge<'m>(sent: &Sent<'_>, response: Response<'m>) -> Verdict<'m> {
-    if let (Some(ours), Some((client, _))) = (sent.cookie, cookie(&response))
-        && ours != *client
-    {
-        return Verdict::Ignore(Mismatch::Cookie);
+    match (sent.cookie, cookie(&response)) {
+        (Some(ours), Some((client, _))) if ours != *client => {
+            return Verdict::Ignore(Mismatch::Cookie);
+        }
+        (Some(_), None) if sent.expects_cookie && !sent.stream => {
+            return Verdict::Doubt(Doubt::NoCookie);
+        }
+        _ => {}
     }
     match response.rcode() {
         Rcode::NOERROR if is_referral(&response) => Verdict::Failed(Failure::Lame),
@@ -242,6 +276,7 @@ mod tests {
         mixed_case: true,
         edns: true,
         cookie: Some(*b"client01"),
+        expects_cookie: false,
         stream: false,
     };
 
@@ -297,27 +332,71 @@ mod tests {
     fn the_case_of_a_name_counts_where_it_was_mixed() {
         for other in [QUESTION.to_ascii_lowercase(), b"\x03WWW\x07exAmple\0\0\x01\0\x01".to_vec()] {
             let octets = message(0x8180, [1, 0, 0, 0], &[&other]);
-            assert_eq!(verdict(&SENT, &octets), "Repeat(WithoutMixedCase)");
-            assert_eq!(verdict(&Sent { mixed_case: false, ..SENT }, &octets), "Accept");
+            assert_eq!(verdict(&SENT, &octets), "Doubt(Case)");
+            assert!(
+                !keeps_case(&SENT, &octets) && keeps_case(&SENT, &[&[0; 12], QUESTION].concat())
+            );
+            let without = Sent { mixed_case: false, ..SENT };
+            for sent in [without, Sent { stream: true, ..SENT }] {
+                assert_eq!(verdict(&sent, &octets), "Accept");
+            }
+            let proof = message(0x8180, [1, 0, 0, 1], &[&other, &opt(0, b"client01")]);
+            assert_eq!(verdict(&SENT, &proof), "Accept", "who has our cookie has seen the query");
+            let forged = message(0x8180, [1, 0, 0, 1], &[&other, &opt(0, b"client02")]);
+            assert_eq!(verdict(&SENT, &forged), "Doubt(Case)");
         }
     }
 
     #[test]
+    fn a_failure_without_the_question_is_believed_over_a_stream_or_with_our_cookie() {
+        for (code, said) in [(1, "FORMERR"), (2, "SERVFAIL"), (4, "NOTIMP"), (5, "REFUSED")] {
+            let bare = message(0x8180 | code, [0; 4], &[]);
+            assert_eq!(verdict(&SENT, &bare), format!("Doubt(NoQuestion({said}))"));
+            let no_edns = Sent { edns: false, cookie: None, ..SENT };
+            assert_eq!(verdict(&no_edns, &bare), format!("Doubt(NoQuestion({said}))"));
+            let over_stream = verdict(&Sent { stream: true, ..SENT }, &bare);
+            let proof = message(0x8180 | code, [0, 0, 0, 1], &[&opt(0, b"client01")]);
+            assert_eq!(verdict(&SENT, &proof), format!("Failed(Rcode({said}))"));
+            match code {
+                1 | 4 => assert_eq!(over_stream, "Repeat(WithoutEdns)"),
+                _ => assert_eq!(over_stream, format!("Failed(Rcode({said}))")),
+            }
+        }
+        assert_eq!(verdict(&SENT, &message(0x8180, [0; 4], &[])), "Ignore(Question)");
+    }
+
+    #[test]
+    fn whoever_has_sent_cookies_before_is_doubted_without_one() {
+        let expecting = Sent { expects_cookie: true, ..SENT };
+        for (octets, said) in [
+            (message(0x8180, [1, 0, 0, 0], &[QUESTION]), "Doubt(NoCookie)"),
+            (message(0x8182, [1, 0, 0, 0], &[QUESTION]), "Doubt(NoCookie)"),
+            (message(0x8181, [1, 0, 0, 0], &[QUESTION]), "Doubt(NoCookie)"),
+            (message(0x8180, [1, 9, 0, 0], &[QUESTION, b"cut"]), "Doubt(NoCookie)"),
+            (message(0x8180, [1, 0, 0, 1], &[QUESTION, &opt(0, b"client01")]), "Accept"),
+            (message(0x8180, [1, 0, 0, 1], &[QUESTION, &opt(0, b"client02")]), "Ignore(Cookie)"),
+        ] {
+            assert_eq!(verdict(&expecting, &octets), said);
+        }
+        let without = message(0x8180, [1, 0, 0, 0], &[QUESTION]);
+        assert_eq!(verdict(&Sent { stream: true, ..expecting }, &without), "Accept");
+    }
+
+    #[test]
     fn each_code_has_its_consequence() {
-        let bare = |rcode: u16| message(0x8180 | rcode, [0; 4], &[]);
+        let plain = |rcode: u16| message(0x8180 | rcode, [1, 0, 0, 0], &[QUESTION]);
         let with_opt = |rcode: u16, high: u8, cookie: &[u8]| {
             message(0x8180 | rcode, [1, 0, 0, 1], &[QUESTION, &opt(high, cookie)])
         };
         let no_edns = Sent { edns: false, cookie: None, ..SENT };
         for (sent, octets, said) in [
-            (SENT, bare(1), "Repeat(WithoutEdns)"),
-            (no_edns, bare(1), "Failed(Rcode(FORMERR))"),
-            (SENT, bare(4), "Repeat(WithoutEdns)"),
+            (SENT, plain(1), "Repeat(WithoutEdns)"),
+            (no_edns, plain(1), "Failed(Rcode(FORMERR))"),
+            (SENT, plain(4), "Repeat(WithoutEdns)"),
             (SENT, with_opt(1, 0, b"client01"), "Failed(Rcode(FORMERR))"),
             (SENT, with_opt(0, 1, b"client01"), "Repeat(WithoutEdns)"),
-            (SENT, bare(2), "Failed(Rcode(SERVFAIL))"),
-            (SENT, bare(5), "Failed(Rcode(REFUSED))"),
-            (SENT, bare(0), "Ignore(Question)"),
+            (SENT, plain(2), "Failed(Rcode(SERVFAIL))"),
+            (SENT, plain(5), "Failed(Rcode(REFUSED))"),
             (SENT, with_opt(3, 0, b"client01"), "Accept"),
             (SENT, with_opt(0, 0, b"client02"), "Ignore(Cookie)"),
             (no_edns, with_opt(0, 0, b"client02"), "Accept"),

@@ -20,8 +20,12 @@
 //! lost, as servers restart, and clients get what is stale meanwhile.
 //!
 //! What an upstream stumbled over (truncation, EDNS, mixed case, a cookie) is changed for the rest
-//! of the exchange, and asked there again. The time until a repeat to the same upstream doubles
-//! each time, and there are at most [`ATTEMPTS_MAX`] queries in all.
+//! of the exchange, and asked there again; others are asked as ever. The time until a repeat to the
+//! same upstream doubles each time, and there are at most [`ATTEMPTS_MAX`] queries in all.
+//!
+//! A message that may be forged ([`Exchange::on_doubt`]) is not believed: a better one is waited
+//! for, and the upstream is asked over TCP. What was doubted is believed when TCP cannot be had, or
+//! brings nothing in time: there are old servers without.
 //!
 //! When a question is answered, queries still under way are heard for another half second: whether
 //! an upstream was slow or lost the query decides how it is judged, and what the budget gets back.
@@ -42,8 +46,12 @@
 //! attempt, sends what [`Action::Send`] says, and tells what [`check`](crate::check()) made of
 //! the answer.
 
+mod attempt;
+mod changes;
+
+use self::attempt::{Attempt, Kind, learn};
+use self::changes::Changes;
 use crate::MILLISECOND_NANOS;
-use crate::check::Failure;
 use crate::health::State;
 pub use crate::outcome::{Last, Outcome, Reason, Redirect};
 use crate::pool::{Pool, Set};
@@ -87,43 +95,9 @@ pub struct Form {
     pub over_tcp: bool,
     /// With OPT.
     pub edns: bool,
-    /// With the case of the name mixed at random; never over a stream, where nobody forges blindly.
+    /// With the case of the name mixed at random; over a stream, where nobody forges blindly, only
+    /// to see whether it is kept.
     pub mixed_case: bool,
-}
-
-/// A query that was sent for the question.
-#[derive(Clone, Copy, Debug)]
-struct Attempt {
-    sent_at: u64,
-    upstream: u8,
-    form: Form,
-    kind: Kind,
-    /// What became of it, once that is known.
-    outcome: Option<Outcome>,
-    /// It waits for an answer.
-    waits: bool,
-    /// The budget paid for it.
-    paid: bool,
-    /// It was counted as overdue.
-    overdue: bool,
-}
-
-impl Attempt {
-    /// Whether silence tells of the upstream. Over TCP, instead of UDP, it may be a firewall's.
-    fn tells_health(&self) -> bool {
-        !self.form.over_tcp
-    }
-}
-
-/// Why a query was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// The question came, an upstream failed, or had to be asked otherwise.
-    Needed,
-    /// Another upstream was slow, or the time of this one was to be learnt.
-    Hedge,
-    /// The query before was overdue.
-    Repeat,
 }
 
 /// The life of one question.
@@ -138,10 +112,8 @@ pub struct Exchange {
     asked: Set,
     /// Those of them that failed.
     failed: Set,
-    /// A query was repeated with a server cookie, which is done once.
-    cookie_added: bool,
-    /// What every further query leaves out or has.
-    form: Form,
+    /// How they are asked otherwise than at first.
+    changes: Changes,
     /// When a hedge is due; `u64::MAX` when none is.
     hedge_at: u64,
     /// When the last query is overdue.
@@ -181,18 +153,15 @@ impl Exchange {
         actions: &mut Vec<Action>,
     ) -> Self {
         let form = Form { over_tcp: false, edns: true, mixed_case: true };
-        let (kind, outcome) = (Kind::Needed, None);
-        let (waits, paid, overdue) = (false, false, false);
-        let none = Attempt { sent_at: 0, upstream: 0, form, kind, outcome, waits, paid, overdue };
+        let none = Attempt::new(0, 0, (form, Kind::Needed));
         let mut exchange = Self {
             started_at: now,
             key,
-            attempts: [none; ATTEMPTS_MAX],
+            attempts: [Attempt { waits: false, ..none }; ATTEMPTS_MAX],
             count: 0,
             asked: Set::default(),
             failed: Set::default(),
-            cookie_added: false,
-            form,
+            changes: Changes::default(),
             hedge_at: u64::MAX,
             overdue_at: u64::MAX,
             clearly_overdue_at: u64::MAX,
@@ -254,7 +223,9 @@ impl Exchange {
             self.tell(Told::Failure, actions);
         }
         if now >= self.overdue_at {
-            self.repeat(pool, now, random, actions);
+            if !self.believe(pool, now, (None, random), actions) {
+                self.repeat(pool, now, random, actions);
+            }
         } else if now >= self.hedge_at {
             self.hedge(pool, now, random, actions);
         }
@@ -272,6 +243,21 @@ impl Exchange {
         random: u64,
         actions: &mut Vec<Action>,
     ) {
+        if let Some(ended) = self.attempts.get_mut(usize::from(attempt)) {
+            ended.doubt = None; // something better has come
+        }
+        self.conclude(pool, now, (attempt, outcome), random, actions);
+    }
+
+    /// Ends an attempt and does what follows.
+    fn conclude(
+        &mut self,
+        pool: &mut Pool,
+        now: u64,
+        (attempt, outcome): (u8, Outcome),
+        random: u64,
+        actions: &mut Vec<Action>,
+    ) {
         let Some(ended) = self.attempts[..usize::from(self.count)].get_mut(usize::from(attempt))
         else {
             return;
@@ -281,13 +267,16 @@ impl Exchange {
         }
         ended.outcome = Some(outcome);
         let ended = *ended;
-        let settled = self.ends_at.is_some();
+        let settled = self.is_settled();
         learn(pool, now, &ended, outcome, settled);
         if settled {
             return;
         }
         match outcome {
-            Outcome::Answered => self.ends_at = Some(now + LINGER_NANOS),
+            Outcome::Answered => {
+                self.learn_changes(pool, now, &ended);
+                self.ends_at = Some(now + LINGER_NANOS);
+            }
             Outcome::Redirected(redirect) => {
                 if !self.redirect(pool, now, &ended, redirect, actions) {
                     self.failed.insert(usize::from(ended.upstream));
@@ -299,9 +288,27 @@ impl Exchange {
                 self.ask_another(pool, now, random, Reason::Failed(failure), actions);
             }
             Outcome::Unreachable => {
-                self.ask_another(pool, now, random, Reason::Unreachable, actions);
+                let of = Some(ended.upstream);
+                if !(ended.form.over_tcp && self.believe(pool, now, (of, random), actions)) {
+                    self.ask_another(pool, now, random, Reason::Unreachable, actions);
+                }
             }
         }
+    }
+
+    /// Whether an attempt waits for an answer.
+    #[must_use]
+    pub fn waits_for(&self, attempt: u8) -> bool {
+        self.attempts[..usize::from(self.count)]
+            .get(usize::from(attempt))
+            .is_some_and(|attempt| attempt.waits)
+    }
+
+    /// The attempts that wait for an answer of an upstream.
+    pub fn waiting_for(&self, upstream: u8) -> impl Iterator<Item = u8> {
+        let numbered = (0..).zip(&self.attempts[..usize::from(self.count)]);
+        let waiting = numbered.filter(move |(_, it)| it.waits && it.upstream == upstream);
+        waiting.map(|(attempt, _)| attempt)
     }
 
     /// Whether the question was answered, or given up.
@@ -361,15 +368,10 @@ impl Exchange {
     ) {
         let Some(slot) = self.attempts.get_mut(usize::from(self.count)) else { return };
         let member = &mut pool.members[upstream];
-        let over_tcp = self.form.over_tcp && !member.stream;
-        let stream = over_tcp || member.stream;
-        let mixed_case = self.form.mixed_case && !stream && member.mixed_case.is_on(now);
-        let edns = self.form.edns && member.edns.is_on(now);
-        let form = Form { over_tcp, edns, mixed_case };
+        let form = self.changes.form(upstream, member, now);
+        let stream = form.over_tcp || member.stream;
         let index = upstream as u8; // a pool has at most 64
-        let (outcome, waits, overdue) = (None, true, false);
-        *slot =
-            Attempt { sent_at: now, upstream: index, form, kind, outcome, waits, paid, overdue };
+        *slot = Attempt { paid, ..Attempt::new(now, index, (form, kind)) };
         actions.push(Action::Send { attempt: self.count, upstream: index, form });
         member.outstanding += 1;
         member.counters.sent += 1;
@@ -379,7 +381,8 @@ impl Exchange {
         let least = pool.settings.repeat_nanos_min;
         let overdue_after = member.rtt.overdue_after(now, least).max(overdue_min);
         let before = self.attempts[..usize::from(self.count)].iter();
-        let again = before.filter(|attempt| attempt.upstream == index).count();
+        let is_lost = |it: &&Attempt| it.upstream == index && it.doubt.is_none();
+        let again = before.filter(is_lost).count();
         let backoff = (overdue_after << again).min(REPEAT_NANOS_MAX.max(overdue_after));
         self.overdue_at = now + backoff;
         self.clearly_overdue_at = now + backoff.max(CLEARLY_OVERDUE_NANOS);
@@ -446,7 +449,8 @@ impl Exchange {
     /// Tells the health of each upstream that an answer of it is overdue, once for each query.
     fn count_overdue(&mut self, pool: &mut Pool, now: u64) {
         let attempts = self.attempts[..usize::from(self.count)].iter_mut();
-        for attempt in attempts.filter(|it| it.waits && !it.overdue && it.tells_health()) {
+        let is_silent = |it: &&mut Attempt| it.waits && !it.overdue && it.doubt.is_none();
+        for attempt in attempts.filter(is_silent).filter(|it| it.tells_health()) {
             attempt.overdue = true;
             pool.members[usize::from(attempt.upstream)].health.overdue(now, attempt.sent_at);
         }
@@ -461,21 +465,11 @@ impl Exchange {
         redirect: Redirect,
         actions: &mut Vec<Action>,
     ) -> bool {
-        let redirect = match redirect {
-            Redirect::WithCookie if self.cookie_added => Redirect::ToTcp, // rfc7873#5.3
-            other => other,
-        };
-        let over_stream = ended.form.over_tcp || pool.members[usize::from(ended.upstream)].stream;
-        let (part, new) = match redirect {
-            Redirect::ToTcp => (&mut self.form.over_tcp, !over_stream),
-            Redirect::WithoutEdns => (&mut self.form.edns, ended.form.edns),
-            Redirect::WithoutMixedCase => (&mut self.form.mixed_case, ended.form.mixed_case),
-            Redirect::WithCookie => (&mut self.cookie_added, true),
-        };
-        *part = matches!(redirect, Redirect::ToTcp | Redirect::WithCookie);
-        let possible = new && usize::from(self.count) < ATTEMPTS_MAX;
+        let upstream = usize::from(ended.upstream);
+        let is_new = self.changes.take(redirect, ended, pool.members[upstream].stream);
+        let possible = is_new && usize::from(self.count) < ATTEMPTS_MAX;
         if possible {
-            self.send(pool, now, usize::from(ended.upstream), Kind::Needed, false, actions);
+            self.send(pool, now, upstream, Kind::Needed, false, actions);
         }
         possible
     }
@@ -526,12 +520,16 @@ impl Exchange {
     fn close(&mut self, pool: &mut Pool, now: u64) {
         self.count_overdue(pool, now);
         let attempts = &mut self.attempts[..usize::from(self.count)];
-        let lost = attempts.iter().filter(|attempt| attempt.waits).count();
+        let lost = attempts.iter().filter(|it| it.waits && it.doubt.is_none()).count();
         let paid = attempts.iter().filter(|attempt| attempt.paid).count();
         for attempt in attempts.iter_mut().filter(|attempt| attempt.waits) {
             attempt.waits = false;
             let member = &mut pool.members[usize::from(attempt.upstream)];
             member.outstanding -= 1;
+            if attempt.doubt.is_some() {
+                member.counters.redirected += 1;
+                continue;
+            }
             member.counters.lost += 1;
             if attempt.tells_health() {
                 member.health.lost(now);
@@ -541,51 +539,12 @@ impl Exchange {
     }
 }
 
-/// Remembers what an outcome tells of its upstream.
-fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome, settled: bool) {
-    let member = &mut pool.members[usize::from(ended.upstream)];
-    member.outstanding -= 1;
-    if outcome == Outcome::Unreachable {
-        member.counters.failed += 1;
-        if ended.tells_health() {
-            member.health.unreachable(now, ended.sent_at);
-        }
-        return;
-    }
-    let was_asked = !matches!(outcome, Outcome::Failed(Failure::Untrusted | Failure::Loop));
-    if ended.tells_health() && was_asked {
-        member.rtt.sample(now, now.saturating_sub(ended.sent_at));
-    }
-    member.health.heard(now, matches!(outcome, Outcome::Failed(_)));
-    let counters = &mut member.counters;
-    match outcome {
-        Outcome::Answered => {
-            counters.answered += 1;
-            counters.hedges_won += u64::from(!settled && ended.kind == Kind::Hedge);
-            if ended.form.edns {
-                member.edns.succeeded();
-            }
-            if ended.form.mixed_case {
-                member.mixed_case.succeeded();
-            }
-        }
-        Outcome::Redirected(redirect) => {
-            counters.redirected += 1;
-            match redirect {
-                Redirect::WithoutEdns => member.edns.failed(now),
-                Redirect::WithoutMixedCase => member.mixed_case.failed(now),
-                Redirect::ToTcp | Redirect::WithCookie => {}
-            }
-        }
-        Outcome::Failed(_) | Outcome::Unreachable => counters.failed += 1,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::SECOND_NANOS;
-    use crate::pool::{Member, Policy, Settings};
+    use crate::check::{Doubt, Failure};
+    use crate::pool::{Counters, Member, Policy, Settings};
     use zonda_wire::{Ede, Rcode};
 
     const SERVFAIL: Failure = Failure::Rcode(Rcode::SERVFAIL);
@@ -713,6 +672,99 @@ mod tests {
         assert_eq!(actions, [Action::Fail(Reason::Timeout)]);
         let (_, actions) = start(&mut pool);
         assert!(sent(&actions).2.edns, "one stumble may be chance");
+    }
+
+    #[test]
+    fn what_one_upstream_stumbles_over_is_not_left_out_for_another() {
+        let mut pool = pool(2);
+        let (mut exchange, _) = start(&mut pool);
+        let redirected = Outcome::Redirected(Redirect::WithoutEdns);
+        assert!(!sent(&end(&mut exchange, &mut pool, 0, redirected)).2.edns);
+        let (_, upstream, form) =
+            sent(&end(&mut exchange, &mut pool, 1, Outcome::Failed(SERVFAIL)));
+        assert!(upstream == 1 && form.edns, "{form:?}");
+    }
+
+    #[test]
+    fn edns_is_given_up_only_where_questions_are_answered_without() {
+        let mut pool = pool(1);
+        let formerr = Outcome::Failed(Failure::Rcode(Rcode::FORMERR));
+        for (outcome, is_on) in [(formerr, true), (Outcome::Answered, false)] {
+            for _ in 0..2 {
+                let (mut exchange, actions) = start(&mut pool);
+                assert!(sent(&actions).2.edns);
+                let redirected = Outcome::Redirected(Redirect::WithoutEdns);
+                assert!(!sent(&end(&mut exchange, &mut pool, 0, redirected)).2.edns);
+                end(&mut exchange, &mut pool, 1, outcome);
+            }
+            assert_eq!(pool.members[0].edns.is_on(MILLISECOND_NANOS), is_on, "{outcome:?}");
+        }
+    }
+
+    /// What follows from a doubt about an attempt.
+    fn doubt(exchange: &mut Exchange, pool: &mut Pool, attempt: u8, doubt: Doubt) -> Vec<Action> {
+        let mut actions = Vec::new();
+        exchange.on_doubt(pool, MILLISECOND_NANOS, attempt, doubt, &mut actions);
+        actions
+    }
+
+    const DOUBTS: [Doubt; 4] = [
+        Doubt::Case,
+        Doubt::NoCookie,
+        Doubt::NoQuestion(Rcode::FORMERR),
+        Doubt::NoQuestion(Rcode::REFUSED),
+    ];
+
+    #[test]
+    fn what_may_be_forged_is_asked_again_over_tcp_once_and_nothing_is_learnt_of_it() {
+        for what in DOUBTS {
+            for answered in [0, 1] {
+                let mut pool = pool(2);
+                let (mut exchange, _) = start(&mut pool);
+                let form = Form { over_tcp: true, edns: true, mixed_case: true };
+                assert_eq!(sent(&doubt(&mut exchange, &mut pool, 0, what)), (1, 0, form));
+                assert_eq!(doubt(&mut exchange, &mut pool, 0, what), []);
+                assert!(exchange.waits_for(0) && exchange.waits_for(1));
+                assert_eq!(end(&mut exchange, &mut pool, answered, Outcome::Answered), []);
+                assert!(exchange.is_settled());
+                while let Some(at) = exchange.timer(&pool) {
+                    exchange.on_timer(&mut pool, at, 0, &mut Vec::new());
+                }
+                let (_, actions) = start(&mut pool);
+                let (_, upstream, form) = sent(&actions);
+                assert!(upstream == 0 && form.edns && form.mixed_case && !form.over_tcp);
+                let member = &pool.members[0];
+                let Counters { answered, redirected, lost, .. } = member.counters;
+                assert_eq!((answered, member.outstanding), (1, 1));
+                assert_eq!(redirected + lost, 1, "{what:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_doubted_is_believed_when_tcp_cannot_be_had_or_is_silent() {
+        for what in DOUBTS {
+            for is_refused in [true, false] {
+                let mut pool = pool(2);
+                let (mut exchange, _) = start(&mut pool);
+                assert!(sent(&doubt(&mut exchange, &mut pool, 0, what)).2.over_tcp);
+                let actions = match is_refused {
+                    true => end(&mut exchange, &mut pool, 1, Outcome::Unreachable),
+                    false => repeat(&mut exchange, &mut pool),
+                };
+                let (attempt, upstream, form) = sent(&actions);
+                assert_eq!((attempt, form.over_tcp), (2, false), "{what:?}");
+                let seen = (upstream, form.edns, form.mixed_case);
+                let expected = match what {
+                    Doubt::Case => (0, true, false),
+                    Doubt::NoCookie => (0, true, true),
+                    Doubt::NoQuestion(Rcode::FORMERR) => (0, false, true),
+                    Doubt::NoQuestion(_) => (1, true, true),
+                };
+                assert_eq!(seen, expected, "{what:?}");
+                assert!(!exchange.waits_for(0));
+            }
+        }
     }
 
     #[test]

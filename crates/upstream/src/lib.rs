@@ -34,7 +34,7 @@
 //! let (mut actions, now) = (Vec::new(), 5 * millisecond);
 //! let mut exchange = Exchange::start(&mut pool, now, 0x1234_5678, 0, &mut actions);
 //! let Some(Action::Send { attempt, upstream, form }) = actions.pop() else { panic!() };
-//! let cookies = pool.members[usize::from(upstream)].cookies;
+//! let cookies = pool.members[usize::from(upstream)].cookies.at(None, now);
 //! let mut query = Vec::new();
 //! question.write((0x4711, form), &[0b1010, 0, 0, 0], &cookies, UDP_BYTES, &mut query);
 //! let wake_at = exchange.timer(&pool).expect("a query is under way"); // then, on_timer
@@ -43,10 +43,10 @@
 //! // A message comes from the upstream's address: it is checked, and read.
 //! # let mut message = query.clone();
 //! # message[2] |= 0x80;
-//! let sent = question.sent(&query, form, cookies.client(), false);
+//! let sent = query::sent(&query, form, false);
 //! let Verdict::Accept(response) = check(&sent, &message) else { panic!() };
 //! if let Some(cookie) = check::server_cookie(&response) {
-//!     pool.members[usize::from(upstream)].cookies.remember(cookie);
+//!     pool.members[usize::from(upstream)].cookies.remember(sent.cookie, cookie, now);
 //! }
 //! let mut answer = Answer::default();
 //! let kind = answer.read(&mut message, question.name, question.dnssec_ok)?;
@@ -79,7 +79,7 @@ pub mod rtt;
 
 pub use admission::{Admission, Ticket};
 pub use answer::{Answer, Unfit};
-pub use check::{Failure, Mismatch, Repeat, Sent, Verdict, check};
+pub use check::{Doubt, Failure, Mismatch, Repeat, Sent, Verdict, check};
 pub use exchange::{Action, Exchange, Outcome};
 pub use health::Thresholds;
 pub use notation::{Host, NotationError, Transport, Upstream};

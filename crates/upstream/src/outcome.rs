@@ -4,9 +4,9 @@
 
 use std::fmt;
 
-use zonda_wire::Ede;
+use zonda_wire::{Ede, Rcode};
 
-use crate::check::Failure;
+use crate::check::{Doubt, Failure};
 
 /// Why there is no answer; what the Extended DNS Error tells (rfc8914#4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,20 @@ pub enum Outcome {
     Redirected(Redirect),
 }
 
+impl Outcome {
+    /// What a doubt comes to when it is believed, of a query with or without EDNS.
+    pub(crate) fn of(doubt: Doubt, edns: bool) -> Self {
+        match doubt {
+            Doubt::Case => Self::Redirected(Redirect::WithoutMixedCase),
+            Doubt::NoCookie => Self::Redirected(Redirect::WithoutCookie),
+            Doubt::NoQuestion(Rcode::FORMERR | Rcode::NOTIMP) if edns => {
+                Self::Redirected(Redirect::WithoutEdns)
+            }
+            Doubt::NoQuestion(rcode) => Self::Failed(Failure::Rcode(rcode)),
+        }
+    }
+}
+
 /// How far the last query to an upstream has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Last {
@@ -86,8 +100,9 @@ impl fmt::Display for Last {
     }
 }
 
-/// What an upstream stumbled over; [`Repeat`](crate::Repeat) without its octets. A server cookie is
-/// put into the [`Member`](crate::pool::Member) before.
+/// What an upstream stumbled over: a [`Repeat`](crate::Repeat) without its octets, or a
+/// [`Doubt`](crate::Doubt) that is believed. A server cookie is put into the
+/// [`Member`](crate::pool::Member) before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redirect {
     /// The answer was truncated.
@@ -98,4 +113,6 @@ pub enum Redirect {
     WithoutMixedCase,
     /// A server cookie was missing.
     WithCookie,
+    /// A server cookie, none of which came back.
+    WithoutCookie,
 }

@@ -18,7 +18,7 @@
 //! Deliberately absent: the life of a single question ([`exchange`](crate::exchange)).
 
 use crate::budget::Budget;
-use crate::capability::{Capability, Cookies};
+use crate::capability::{Capability, Jar};
 use crate::health::{Health, State, Thresholds};
 use crate::rtt::Rtt;
 use crate::{MILLISECOND_NANOS, SECOND_NANOS};
@@ -135,7 +135,7 @@ pub struct Member {
     /// Whether it keeps the case of a question.
     pub mixed_case: Capability,
     /// The cookies exchanged with it.
-    pub cookies: Cookies,
+    pub cookies: Jar,
     /// Queries that wait for an answer.
     pub outstanding: u32,
     /// What happened so far.
@@ -167,16 +167,16 @@ pub struct Counters {
 }
 
 impl Member {
-    /// An upstream of which nothing is known.
+    /// An upstream of which nothing is known; its cookies are made of a secret.
     #[must_use]
-    pub fn new(stream: bool, client_cookie: [u8; 8]) -> Self {
+    pub fn new(stream: bool, secret: [u8; 8]) -> Self {
         Self {
             stream,
             rtt: Rtt::default(),
             health: Health::default(),
             edns: Capability::default(),
             mixed_case: Capability::default(),
-            cookies: Cookies::new(client_cookie),
+            cookies: Jar::new(secret),
             outstanding: 0,
             counters: Counters::default(),
         }

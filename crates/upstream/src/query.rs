@@ -65,20 +65,6 @@ impl Question<'_> {
         }
     }
 
-    /// What an answer to a query written by [`write`](Self::write) is checked against.
-    #[must_use]
-    pub fn sent<'q>(&self, query: &'q [u8], form: Form, client: [u8; 8], stream: bool) -> Sent<'q> {
-        let end = (HEADER_BYTES + self.name.len() + 4).min(query.len());
-        Sent {
-            id: query.first_chunk().map_or(0, |id| u16::from_be_bytes(*id)),
-            question: query.get(HEADER_BYTES..end).unwrap_or_default(),
-            mixed_case: form.mixed_case,
-            edns: form.edns,
-            cookie: form.edns.then_some(client),
-            stream,
-        }
-    }
-
     /// Appends an OPT record with a COOKIE option (rfc6891#6.1.2, rfc7873#4).
     fn write_opt(&self, cookies: &Cookies, udp_bytes: u16, out: &mut Vec<u8>) {
         let flags = if self.dnssec_ok { 0x8000 } else { 0 };
@@ -91,6 +77,39 @@ impl Question<'_> {
     }
 }
 
+/// What an answer to a query written by [`Question::write`] is checked against.
+#[must_use]
+pub fn sent(query: &[u8], form: Form, stream: bool) -> Sent<'_> {
+    let end = question_end(query).min(query.len());
+    let cookie = if form.edns { cookie(&query[end..]) } else { None };
+    Sent {
+        id: query.first_chunk().map_or(0, |id| u16::from_be_bytes(*id)),
+        question: query.get(HEADER_BYTES..end).unwrap_or_default(),
+        mixed_case: form.mixed_case,
+        edns: form.edns,
+        cookie: cookie.map(|(client, _)| client),
+        expects_cookie: cookie.is_some_and(|(_, server_len)| server_len > 0),
+        stream,
+    }
+}
+
+/// Where the question of a query ends.
+fn question_end(query: &[u8]) -> usize {
+    let mut at = HEADER_BYTES;
+    while let Some(&len) = query.get(at).filter(|len| **len != 0) {
+        at += 1 + usize::from(len);
+    }
+    at + 5 // the root, type and class
+}
+
+/// The client cookie in an OPT record, of which it is the first option, and how long the server
+/// cookie is behind it.
+fn cookie(opt: &[u8]) -> Option<([u8; 8], usize)> {
+    let (header, data) = opt.get(OPT_BYTES..)?.split_first_chunk::<OPTION_HEADER_BYTES>()?;
+    let len = usize::from(u16::from_be_bytes([header[2], header[3]]));
+    Some((*data.first_chunk()?, len.saturating_sub(8)))
+}
+
 /// Asks for the bit that tells whether the answer was validated (rfc6840#5.7).
 pub fn want_authentic(query: &mut [u8]) {
     query[3] |= flag::AD as u8; // the lower half of the flags
@@ -100,11 +119,7 @@ pub fn want_authentic(query: &mut [u8]) {
 pub fn append_option(query: &mut Vec<u8>, code: u16, data: &[u8]) {
     put(query, &[code, data.len() as u16]); // options of ours are short
     query.extend_from_slice(data);
-    let mut at = HEADER_BYTES;
-    while query[at] != 0 {
-        at += 1 + usize::from(query[at]);
-    }
-    let len_at = at + 5 + OPT_BYTES - 2; // behind the question's type and class
+    let len_at = question_end(query) + OPT_BYTES - 2;
     let len = (query.len() - len_at - 2) as u16;
     query[len_at..len_at + 2].copy_from_slice(&len.to_be_bytes());
 }
@@ -136,7 +151,7 @@ fn mix_case(name: &mut [u8], case: &CaseBits) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::check::{Verdict, check};
+    use crate::check::{Doubt, Verdict, check};
     use zonda_wire::query::flag::QR;
     use zonda_wire::{Message, Name, Query};
 
@@ -198,12 +213,23 @@ mod tests {
     #[test]
     fn an_answer_is_checked_against_what_was_sent() {
         let name: Name = "www.example".parse().unwrap();
-        let octets = query(FORM, b"");
-        let sent = question(&name).sent(&octets, FORM, *b"client01", false);
-        let mut answer = octets.clone();
-        answer[2] |= (QR >> 8) as u8;
-        assert!(matches!(check(&sent, &answer), Verdict::Accept(_)));
-        answer[13] ^= 0x20;
-        assert!(matches!(check(&sent, &answer), Verdict::Repeat(_)));
+        for (server_cookie, expects_cookie) in [(&b""[..], false), (b"server-8", true)] {
+            let octets = query(FORM, server_cookie);
+            let sent = sent(&octets, FORM, false);
+            assert_eq!(sent.question.len(), name.as_wire().len() + 4);
+            assert_eq!((sent.id, sent.expects_cookie), (7, expects_cookie));
+            assert_eq!(sent.cookie, Some(*b"client01"));
+            let mut answer = octets.clone();
+            answer[2] |= (QR >> 8) as u8;
+            assert!(matches!(check(&sent, &answer), Verdict::Accept(_)));
+            answer.truncate(12 + sent.question.len());
+            answer[11] = 0; // no OPT
+            answer[13] ^= 0x20;
+            assert!(matches!(check(&sent, &answer), Verdict::Doubt(Doubt::Case)));
+        }
+        let plain = Form { edns: false, ..FORM };
+        let octets = query(plain, b"server-8");
+        let sent = sent(&octets, plain, true);
+        assert_eq!((sent.cookie, sent.expects_cookie, sent.stream), (None, false, true));
     }
 }

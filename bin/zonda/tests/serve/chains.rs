@@ -5,8 +5,8 @@ use super::hostile::recursive;
 use super::server::Server;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
-use zonda_testkit::message::name_text;
 use zonda_testkit::client::receive;
+use zonda_testkit::message::name_text;
 use zonda_testkit::process::Folder;
 use zonda_testkit::upstream::{Record, Reply, always, say, tell, wait, when};
 use zonda_testkit::{Message, Question, Upstream, ask};
@@ -325,7 +325,8 @@ fn nobody_waits_for_what_is_fetched_anew_while_it_is_still_good() {
 #[test]
 fn a_stop_waits_for_answers_that_lead_into_another_zone() {
     let alias = tell(|asked| {
-        let alias = Record::alias(&format!("host-{}", asked.name.replace("com.", "corp.example.net")));
+        let alias =
+            Record::alias(&format!("host-{}", asked.name.replace("com.", "corp.example.net")));
         Reply::empty().answer(alias)
     });
     let all = Upstream::start([always().then([wait(100..900), alias])]);

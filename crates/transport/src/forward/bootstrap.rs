@@ -13,8 +13,9 @@ use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 use zonda_streams::{Connections, Protocol};
 use zonda_upstream::capability::Cookies;
-use zonda_upstream::check::{Repeat, Sent, Verdict, check};
+use zonda_upstream::check::{Doubt, Repeat, Sent, Verdict, check};
 use zonda_upstream::exchange::Form;
+use zonda_upstream::query::sent;
 use zonda_upstream::{Answer, Question, UDP_BYTES};
 use zonda_wire::{Class, Name, Type};
 
@@ -186,20 +187,19 @@ impl Bootstrap {
         for limit in TRIES {
             let (id, case) = (dice.roll() as u16, dice.case_bits());
             question.write((id, form), &case, &none, UDP_BYTES, &mut query);
-            let sent = question.sent(&query, form, none.client(), false);
-            let reply = match timeout(limit, ask_over_udp(server, &sent, &query)).await {
-                Ok(Some(Reply::Truncated)) => {
-                    let sent = Sent { stream: true, ..sent };
-                    timeout(limit, ask_over_tcp(server, &sent, &query)).await
-                }
-                reply => reply,
-            };
+            let sent = sent(&query, form, false);
+            let mut reply = timeout(limit, ask_over_udp(server, &sent, &query)).await;
+            if let Ok(Some(Reply::OverTcp(doubt))) = reply {
+                let sent = Sent { stream: true, ..sent };
+                reply = timeout(limit, ask_over_tcp(server, &sent, &query)).await;
+                // Without TCP, it is believed and asked again.
+                form.mixed_case &= doubt != Some(Doubt::Case);
+            }
             match reply {
                 Ok(Some(Reply::Answer(mut message))) => {
                     return addresses(&mut message, &self.name, qtype);
                 }
-                Ok(Some(Reply::OtherCase)) => form.mixed_case = false,
-                Ok(Some(Reply::Truncated | Reply::Failed)) => return Told::Failed,
+                Ok(Some(Reply::OverTcp(_) | Reply::Failed)) => return Told::Failed,
                 Ok(None) | Err(_) => {}
             }
         }
@@ -211,10 +211,8 @@ impl Bootstrap {
 enum Reply {
     /// An answer.
     Answer(Vec<u8>),
-    /// It shall be asked over TCP.
-    Truncated,
-    /// It shall be asked without mixed case.
-    OtherCase,
+    /// It shall be asked over TCP, perhaps since this may be forged.
+    OverTcp(Option<Doubt>),
     /// It cannot or will not answer.
     Failed,
 }
@@ -225,8 +223,8 @@ impl Reply {
         match check(sent, message) {
             Verdict::Ignore(_) => None,
             Verdict::Accept(_) => Some(Self::Answer(message.to_vec())),
-            Verdict::Repeat(Repeat::OverTcp) => Some(Self::Truncated),
-            Verdict::Repeat(Repeat::WithoutMixedCase) => Some(Self::OtherCase),
+            Verdict::Repeat(Repeat::OverTcp) => Some(Self::OverTcp(None)),
+            Verdict::Doubt(doubt) => Some(Self::OverTcp(Some(doubt))),
             Verdict::Repeat(_) | Verdict::Failed(_) => Some(Self::Failed),
         }
     }

@@ -3,25 +3,23 @@
 //!
 //! Deliberately absent: who is asked when, which [`Exchange`] decides.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use zonda_cache::Kind;
 use zonda_cache::policy::Limits;
-use zonda_cache::{Flushes, Kind, Lifetime};
 use zonda_engine::counters::type_place;
 use zonda_engine::{Deferral, Fetched, Now, Reason, To, alias_of};
 use zonda_upstream::Ticket;
-use zonda_upstream::check::{self, Failure, Repeat, Verdict, check};
-use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome, Redirect};
-use zonda_wire::query::flag;
-use zonda_wire::{Ede, Rcode};
+use zonda_upstream::check::Failure;
+use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome};
+use zonda_wire::Rcode;
 
-use super::body::{Body, Onward};
 use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Sent, Waiter};
 use super::group::{Group, Manner, Server};
 use super::ports::{Attempt, Cause, Waiting};
+use super::stream::send_over_stream;
 use super::thread::{Forwarder, Timer};
 use super::wanted::Wanted;
 use super::why::why;
@@ -29,8 +27,6 @@ use crate::deferred::Deferred;
 use crate::replies::{failure, kept};
 use crate::responder::Responder;
 
-/// Calls by which a port is read before others have their turn: some 250 messages.
-const RECEIVE_CALLS_MAX: usize = 8;
 /// Octets of the longest body.
 pub(super) const BODY_BYTES_MAX: usize = u16::MAX as usize;
 /// Longest time for which it is kept that no upstream could be reached, seconds: when they are
@@ -216,7 +212,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Tells a fetch what became of one of its queries.
-    fn on_outcome(
+    pub(super) fn on_outcome(
         &mut self,
         attempt: Attempt,
         outcome: Outcome,
@@ -230,7 +226,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Does what an exchange wants done; then sets the timer for what is due next, or ends it.
-    fn perform(&mut self, id: FetchId, mut actions: Vec<Action>, now: Now) {
+    pub(super) fn perform(&mut self, id: FetchId, mut actions: Vec<Action>, now: Now) {
         let mut next = 0;
         while let Some(&action) = actions.get(next) {
             next += 1;
@@ -240,7 +236,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                     if self.leads_back(attempt, now) {
                         let outcome = Outcome::Failed(Failure::Loop);
                         self.on_outcome(attempt, outcome, now, &mut actions);
-                    } else if !self.send(attempt, form) {
+                    } else if !self.send(attempt, form, now) {
                         self.on_outcome(attempt, Outcome::Unreachable, now, &mut actions);
                     }
                 }
@@ -269,21 +265,22 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Sends a query; false when that is not possible.
-    fn send(&mut self, attempt: Attempt, form: Form) -> bool {
+    fn send(&mut self, attempt: Attempt, form: Form, now: Now) -> bool {
         let Some(fetch) = self.fetches.get(attempt.fetch) else { return false };
-        let Some(known) = self.groups.get(&fetch.wanted.group) else { return false };
+        let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return false };
         let place = usize::from(attempt.upstream);
         let server = &known.group.servers[place];
         let Manner { udp_bytes, ports_max } = known.group.manner;
-        let cookies = known.pool.members[place].cookies;
+        let cookies = &mut known.pool.members[place].cookies;
         let (case, mut query) = (self.dice.case_bits(), Vec::with_capacity(256));
         let cause = Cause::Fetch(attempt);
         self.counters.sent_types[type_place(fetch.wanted.qtype)].add(1);
         if form.over_tcp || !server.over_udp {
             let question = fetch.wanted.question();
+            let cookies = cookies.at(server.address(), now.monotonic_nanos);
             question.write((0, form), &case, &cookies, udp_bytes, &mut query);
             let limit = Duration::from_nanos(known.group.settings.fetch_nanos);
-            self.send_over_stream(server, Waiting { cause, form, query }, limit);
+            send_over_stream(&self.config, server, Waiting { cause, form, query }, limit);
             return true;
         }
         if let Some(silent) = fetch.lost_at(attempt.index, attempt.upstream) {
@@ -295,6 +292,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             server.connections.pass_over(address);
             return false;
         };
+        let cookies = cookies.at(Some(address), now.monotonic_nanos);
         fetch.wanted.question().write((id, form), &case, &cookies, udp_bytes, &mut query);
         fetch.sent.push(Sent { port, id, upstream: attempt.upstream, address });
         let is_sent = self.ports.send(port, id, Waiting { cause, form, query });
@@ -302,154 +300,6 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             server.connections.pass_over(address);
         }
         is_sent
-    }
-
-    /// Reads what a port has received, but not all at once if it is more than any upstream sends
-    /// that means well: the others wait. What is left is told of again.
-    pub(super) fn receive(&mut self, number: usize, now: Now) {
-        let (mut has_more, mut calls) = (true, 0);
-        while has_more && calls < RECEIVE_CALLS_MAX {
-            calls += 1;
-            has_more = match self.ports.receive(number) {
-                Ok(has_more) => has_more,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    self.pass_over(number);
-                    self.undeliverable(number, now);
-                    true
-                }
-                Err(_) => false,
-            };
-            let messages: Vec<Vec<u8>> = self.ports.received().map(<[u8]>::to_vec).collect();
-            for message in messages {
-                self.read(number, message, now);
-            }
-        }
-    }
-
-    /// Nobody listens where a port sends to, or nothing came from there: whoever has other
-    /// addresses is asked at the next.
-    pub(super) fn pass_over(&self, number: usize) {
-        let Some(address) = self.ports.upstream(number) else { return };
-        let servers = self.groups.values().flat_map(|known| &known.group.servers);
-        for server in servers.filter(|server| server.over_udp) {
-            server.connections.pass_over(address);
-        }
-    }
-
-    /// Nobody listens where a port sends to.
-    pub(super) fn undeliverable(&mut self, number: usize, now: Now) {
-        for cause in self.ports.forget_port(number) {
-            match cause {
-                Cause::Fetch(attempt) => self.conclude(attempt, Outcome::Unreachable, now),
-                Cause::Probe(probe) => self.probe_ended(probe, None, now),
-                Cause::Check(_) => {}
-            }
-        }
-    }
-
-    /// Takes a message that came to a port.
-    fn read(&mut self, number: usize, mut message: Vec<u8>, now: Now) {
-        let id = message.first_chunk().map(|id| u16::from_be_bytes(*id));
-        let waiting = id.and_then(|id| Some((id, self.ports.forget(number, id)?)));
-        let Some((id, waiting)) = waiting else { return self.counters.ignored.add(1) };
-        let (form, query) = (waiting.form, &waiting.query);
-        let is_ours = match waiting.cause {
-            Cause::Fetch(attempt) => self.hear(attempt, form, query, &mut message, now),
-            Cause::Probe(probe) => self.hear_probe(probe, form, query, &message, now),
-            Cause::Check(probe) => self.hear_check(probe, form, query, &message),
-        };
-        if !is_ours {
-            self.counters.ignored.add(1);
-            self.ports.remember(number, id, waiting); // the right one may still come
-        }
-    }
-
-    /// Ends a query without an answer, and does what follows.
-    pub(super) fn conclude(&mut self, attempt: Attempt, outcome: Outcome, now: Now) {
-        let mut actions = Vec::new();
-        self.on_outcome(attempt, outcome, now, &mut actions);
-        self.perform(attempt.fetch, actions, now);
-    }
-
-    /// Takes a message for a query of a fetch; false if it is none.
-    pub(super) fn hear(
-        &mut self,
-        attempt: Attempt,
-        form: Form,
-        query: &[u8],
-        message: &mut [u8],
-        now: Now,
-    ) -> bool {
-        let Some(fetch) = self.fetches.get(attempt.fetch) else { return true };
-        let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return true };
-        let place = usize::from(attempt.upstream);
-        let is_stream = form.over_tcp || known.pool.members[place].stream;
-        let cookies = &mut known.pool.members[place].cookies;
-        let sent = fetch.wanted.question().sent(query, form, cookies.client(), is_stream);
-        let mut body = None;
-        let outcome = match check(&sent, message) {
-            Verdict::Ignore(_) => return false,
-            Verdict::Repeat(repeat) => Outcome::Redirected(match repeat {
-                Repeat::OverTcp => Redirect::ToTcp,
-                Repeat::WithoutEdns => Redirect::WithoutEdns,
-                Repeat::WithoutMixedCase => Redirect::WithoutMixedCase,
-                Repeat::WithCookie(cookie) => {
-                    cookies.remember(cookie);
-                    Redirect::WithCookie
-                }
-            }),
-            Verdict::Failed(failure) => Outcome::Failed(failure),
-            Verdict::Accept(response) => {
-                if let Some(cookie) = check::server_cookie(&response) {
-                    cookies.remember(cookie);
-                }
-                let snapshot = self.config.snapshot.load();
-                match self.reader.read(&fetch.wanted, &known.group, &snapshot.zones, message) {
-                    Ok(mut read) => {
-                        read.is_authentic &= known.group.servers[place].is_trusted;
-                        body = Some(read);
-                        Outcome::Answered
-                    }
-                    Err(unfit) => Outcome::Failed(Failure::Unfit(unfit)),
-                }
-            }
-        };
-        match (&body, outcome) {
-            (Some(body), _) => known.count_rcode(place, body.rcode),
-            (None, Outcome::Failed(Failure::Rcode(rcode))) => known.count_rcode(place, rcode),
-            (None, _) => {}
-        }
-        let late = fetch.exchange.is_settled();
-        let mut actions = Vec::new();
-        self.on_outcome(attempt, outcome, now, &mut actions);
-        if let Some(body) = body.filter(|_| !late) {
-            self.accept(attempt.fetch, &body, now);
-        }
-        self.perform(attempt.fetch, actions, now);
-        true
-    }
-
-    /// Keeps an answer and gives it to all who wait.
-    fn accept(&mut self, id: FetchId, body: &Body, now: Now) {
-        let Some(fetch) = self.fetches.get(id) else { return };
-        if let Some(known) = self.groups.get(&fetch.wanted.group) {
-            let key = fetch.wanted.cache_key(fetch.name_hash);
-            keep(&known.group, fetch.asked, &key, body, now);
-        }
-        self.counters.answered.add(1);
-        let name = fetch.wanted.name.clone();
-        let waiters = self.fetches.settle(id);
-        let fetched = Fetched {
-            name: &name,
-            rcode: body.rcode,
-            is_authentic: body.is_authentic,
-            counts: body.counts,
-            body: &body.octets,
-            goes_on: body.onward.is_some(),
-            reason: if body.is_blocked { Reason::Blocked } else { Reason::Forwarded },
-            text: b"",
-        };
-        self.answer(waiters, &fetched, now);
     }
 
     /// Answers all who wait for a fetch with an answer that has expired, if there is one.
@@ -528,7 +378,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Answers queries, which wait no longer.
-    fn answer(&mut self, waiters: Vec<Waiter>, fetched: &Fetched<'_>, now: Now) {
+    pub(super) fn answer(&mut self, waiters: Vec<Waiter>, fetched: &Fetched<'_>, now: Now) {
         for Waiter { ticket, deferred } in waiters {
             self.admission.release(ticket);
             self.places.remove(&ticket);
@@ -546,31 +396,6 @@ fn told(reason: exchange::Reason) -> Reason {
         exchange::Reason::Failed(Failure::Loop) => Reason::UpstreamLoop,
         exchange::Reason::Unreachable | exchange::Reason::Failed(_) => Reason::UpstreamFailed,
     }
-}
-
-/// Keeps an answer for as long as the policy says.
-fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, now: Now) {
-    let Some(term) = body.term else { return };
-    let answer = zonda_cache::Answer {
-        kind: body.kind,
-        flags: flags(body),
-        ede: body.is_blocked.then_some(Ede::BLOCKED),
-        counts: body.counts,
-        body: &body.octets,
-    };
-    let lifetime = Lifetime {
-        now_secs: now.monotonic_secs_nearest(),
-        ttl_secs: term.ttl_secs,
-        stale_secs: group.policy.stale_secs,
-    };
-    // What is too large for the cache is fetched each time; what may be older than a flush, too.
-    let _ = group.cache.insert_since(asked, key, &answer, lifetime);
-}
-
-/// The bits with which an answer is kept.
-fn flags(body: &Body) -> u16 {
-    let authentic = if body.is_authentic { flag::AD } else { 0 };
-    body.rcode.0 | authentic | body.onward.map_or(0, Onward::flag)
 }
 
 /// Keeps that there is no answer, so that upstreams are not asked in vain (rfc9520#3.2). Nothing is

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zonda_engine::Now;
 use zonda_upstream::check::{Verdict, check};
 use zonda_upstream::exchange::Form;
+use zonda_upstream::query::sent;
 
 use super::ports::{Attempt, Probe};
-use super::probes::question;
 use super::thread::Forwarder;
 use crate::responder::Responder;
 
@@ -149,12 +149,11 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     ) -> bool {
         let Some(known) = self.groups.get(&probe.group) else { return true };
         let member = &known.pool.members[probe.upstream];
-        let name = name(probe, known.group.apex.as_wire());
-        let sent = question(&name).sent(query, form, member.cookies.client(), member.stream);
-        match check(&sent, message) {
+        match check(&sent(query, form, member.stream), message) {
             Verdict::Ignore(_) => return false,
             Verdict::Accept(_) => known.group.loops.clear(probe.upstream, probe.sent_at),
-            Verdict::Failed(_) | Verdict::Repeat(_) => {} // so ends a loop that others noticed, too
+            // So ends a loop that others noticed, too.
+            Verdict::Failed(_) | Verdict::Repeat(_) | Verdict::Doubt(_) => {}
         }
         true
     }

@@ -14,6 +14,7 @@
 //! | `inbox` | what other threads hand over |
 //! | `thread` | the loop: sockets, timers, inbox |
 //! | `exchanges` | what is done for each fetch |
+//! | `hear` | what is made of what upstreams say |
 //! | `probes` | how it is found that an upstream is back |
 //! | `loops` | how it is found that questions come back |
 //! | `fetch`, `wanted`, `group` | what is fetched, for whom, from whom |
@@ -34,6 +35,7 @@ mod exchanges;
 mod fairness;
 mod fetch;
 mod group;
+mod hear;
 mod inbox;
 mod loops;
 mod ports;

@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use zonda_engine::Now;
 use zonda_upstream::Question;
-use zonda_upstream::check::{Verdict, check};
+use zonda_upstream::check::{Doubt, Verdict, check};
 use zonda_upstream::exchange::Form;
+use zonda_upstream::query::sent;
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::{Class, Type};
 
 use super::group::Manner;
 use super::loops;
 use super::ports::{Cause, Probe, Waiting};
+use super::stream::send_over_stream;
 use super::thread::{Forwarder, Timer};
 use crate::responder::Responder;
 
@@ -72,8 +74,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
     /// Sends a question to the upstream of a probe; false when that is not possible.
     fn send_for(&mut self, probe: Probe, cause: Cause, question: Question<'_>) -> bool {
-        let Some(known) = self.groups.get(&probe.group) else { return false };
-        let member = &known.pool.members[probe.upstream];
+        let Some(known) = self.groups.get_mut(&probe.group) else { return false };
+        let member = &mut known.pool.members[probe.upstream];
         let form = Form {
             over_tcp: false,
             edns: member.edns.is_on(probe.sent_at),
@@ -82,9 +84,10 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let server = &known.group.servers[probe.upstream];
         let Manner { udp_bytes, ports_max } = known.group.manner;
         let (case, mut query) = (self.dice.case_bits(), Vec::new());
+        let cookies = member.cookies.at(server.address(), probe.sent_at);
         if !server.over_udp {
-            question.write((0, form), &case, &member.cookies, udp_bytes, &mut query);
-            self.send_over_stream(server, Waiting { cause, form, query }, PROBE_STREAM);
+            question.write((0, form), &case, &cookies, udp_bytes, &mut query);
+            send_over_stream(&self.config, server, Waiting { cause, form, query }, PROBE_STREAM);
             return true;
         }
         let Some(address) = server.address() else { return false };
@@ -93,7 +96,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             server.connections.pass_over(address);
             return false;
         };
-        question.write((id, form), &case, &member.cookies, udp_bytes, &mut query);
+        question.write((id, form), &case, &cookies, udp_bytes, &mut query);
         let sent = self.ports.send(port, id, Waiting { cause, form, query });
         if sent {
             let overdue_at = probe.sent_at + PROBE_NANOS;
@@ -115,12 +118,10 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     ) -> bool {
         let Some(known) = self.groups.get(&probe.group) else { return true };
         let member = &known.pool.members[probe.upstream];
-        let client = member.cookies.client();
-        let sent = question(known.group.apex.as_wire()).sent(query, form, client, member.stream);
-        let is_failure = match check(&sent, message) {
+        let is_failure = match check(&sent(query, form, member.stream), message) {
             Verdict::Ignore(_) => return false,
-            Verdict::Failed(_) => true,
-            Verdict::Accept(_) | Verdict::Repeat(_) => false,
+            Verdict::Failed(_) | Verdict::Doubt(Doubt::NoQuestion(_)) => true,
+            Verdict::Accept(_) | Verdict::Repeat(_) | Verdict::Doubt(_) => false,
         };
         self.probe_ended(probe, Some(is_failure), now);
         true
@@ -148,7 +149,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
 /// What upstreams of a zone are probed with: whoever answers for the zone knows this record of its
 /// apex.
-pub(super) fn question(name: &[u8]) -> Question<'_> {
+fn question(name: &[u8]) -> Question<'_> {
     Question {
         name,
         qtype: Type::SOA,

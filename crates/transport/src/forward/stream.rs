@@ -16,7 +16,7 @@ use zonda_wire::query::option;
 
 use super::group::Server;
 use super::ports::{Cause, Waiting};
-use super::thread::Forwarder;
+use super::thread::{Forwarder, ForwarderConfig};
 use crate::responder::Responder;
 
 /// What came of a query over a connection.
@@ -29,29 +29,6 @@ pub struct StreamAnswer {
 }
 
 impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
-    /// Asks over a connection and waits for at most `limit`.
-    pub(super) fn send_over_stream(&self, server: &Server, mut waiting: Waiting, limit: Duration) {
-        if server.is_trusted {
-            want_authentic(&mut waiting.query);
-        }
-        let protocol = server.connections.protocol();
-        if waiting.form.edns {
-            let query = &mut waiting.query;
-            if matches!(protocol, Protocol::Tcp | Protocol::Tls(_)) {
-                append_option(query, option::KEEPALIVE, &[]); // rfc7828#3.2.1
-            }
-            if protocol.is_encrypted() {
-                pad(query);
-            }
-        }
-        let (connections, inbox) =
-            (Arc::clone(&server.connections), Arc::clone(&self.config.inbox));
-        self.config.runtime.spawn(async move {
-            let message = timeout(limit, connections.ask(&waiting.query)).await.ok();
-            inbox.put(|contents| contents.answers.push(StreamAnswer { waiting, message }));
-        });
-    }
-
     /// Takes what came over a connection. What has not come in time is lost.
     pub(super) fn read_stream(&mut self, answer: StreamAnswer, now: Now) {
         let StreamAnswer { waiting: Waiting { cause, form, query }, message } = answer;
@@ -83,6 +60,33 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             }
         }
     }
+}
+
+/// Asks over a connection and waits for at most `limit`.
+pub(super) fn send_over_stream(
+    config: &ForwarderConfig,
+    server: &Server,
+    mut waiting: Waiting,
+    limit: Duration,
+) {
+    if server.is_trusted {
+        want_authentic(&mut waiting.query);
+    }
+    let protocol = server.connections.protocol();
+    if waiting.form.edns {
+        let query = &mut waiting.query;
+        if matches!(protocol, Protocol::Tcp | Protocol::Tls(_)) {
+            append_option(query, option::KEEPALIVE, &[]); // rfc7828#3.2.1
+        }
+        if protocol.is_encrypted() {
+            pad(query);
+        }
+    }
+    let (connections, inbox) = (Arc::clone(&server.connections), Arc::clone(&config.inbox));
+    config.runtime.spawn(async move {
+        let message = timeout(limit, connections.ask(&waiting.query)).await.ok();
+        inbox.put(|contents| contents.answers.push(StreamAnswer { waiting, message }));
+    });
 }
 
 /// What becomes of a query for which a connection has no answer. What asking again cannot mend is a

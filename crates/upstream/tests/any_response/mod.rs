@@ -17,6 +17,7 @@ pub fn check_any(octets: &[u8]) {
         mixed_case: true,
         edns: true,
         cookie: Some([0; 8]),
+        expects_cookie: true,
         stream: false,
     };
     let _ = check(&other, octets);
@@ -27,7 +28,7 @@ pub fn check_any(octets: &[u8]) {
     }
     let id = u16::from_be_bytes([octets[0], octets[1]]);
     let question = response.question();
-    let sent = Sent { id, question, mixed_case: false, edns: false, cookie: None, stream: true };
+    let sent = Sent { id, question, edns: false, cookie: None, stream: true, ..other };
     if !matches!(check(&sent, octets), Verdict::Accept(_)) {
         return;
     }

@@ -1,0 +1,237 @@
+//! What a forwarder thread makes of messages from upstreams.
+//!
+//! Deliberately absent: whom to ask next, which [`Exchange`](zonda_upstream::Exchange) decides.
+
+use std::io;
+
+use zonda_cache::{Flushes, Lifetime};
+use zonda_engine::{Fetched, Now, Reason};
+use zonda_upstream::Member;
+use zonda_upstream::check::{self, Doubt, Failure, Repeat, Verdict, check};
+use zonda_upstream::exchange::{Form, Outcome, Redirect};
+use zonda_upstream::query::sent;
+use zonda_wire::query::flag;
+use zonda_wire::{Ede, Response};
+
+use super::body::{Body, Onward};
+use super::fetch::FetchId;
+use super::group::Group;
+use super::ports::{Attempt, Cause};
+use super::thread::Forwarder;
+use crate::responder::Responder;
+
+/// Calls by which a port is read before others have their turn: some 250 messages.
+const RECEIVE_CALLS_MAX: usize = 8;
+
+impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
+    /// Reads what a port has received, but not all at once if it is more than any upstream sends
+    /// that means well: the others wait. What is left is told of again.
+    pub(super) fn receive(&mut self, number: usize, now: Now) {
+        let (mut has_more, mut calls) = (true, 0);
+        while has_more && calls < RECEIVE_CALLS_MAX {
+            calls += 1;
+            has_more = match self.ports.receive(number) {
+                Ok(has_more) => has_more,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    self.pass_over(number);
+                    self.undeliverable(number, now);
+                    true
+                }
+                Err(_) => false,
+            };
+            let messages: Vec<Vec<u8>> = self.ports.received().map(<[u8]>::to_vec).collect();
+            for message in messages {
+                self.read(number, message, now);
+            }
+        }
+    }
+
+    /// Nobody listens where a port sends to, or nothing came from there: whoever has other
+    /// addresses is asked at the next.
+    pub(super) fn pass_over(&self, number: usize) {
+        let Some(address) = self.ports.upstream(number) else { return };
+        let servers = self.groups.values().flat_map(|known| &known.group.servers);
+        for server in servers.filter(|server| server.over_udp) {
+            server.connections.pass_over(address);
+        }
+    }
+
+    /// Nobody listens where a port sends to.
+    pub(super) fn undeliverable(&mut self, number: usize, now: Now) {
+        for cause in self.ports.forget_port(number) {
+            match cause {
+                Cause::Fetch(attempt) => self.conclude(attempt, Outcome::Unreachable, now),
+                Cause::Probe(probe) => self.probe_ended(probe, None, now),
+                Cause::Check(_) => {}
+            }
+        }
+    }
+
+    /// Takes a message that came to a port.
+    fn read(&mut self, number: usize, mut message: Vec<u8>, now: Now) {
+        let id = message.first_chunk().map(|id| u16::from_be_bytes(*id));
+        let waiting = id.and_then(|id| Some((id, self.ports.forget(number, id)?)));
+        let Some((id, waiting)) = waiting else { return self.counters.ignored.add(1) };
+        let (form, query) = (waiting.form, &waiting.query);
+        let is_believed = match waiting.cause {
+            Cause::Fetch(attempt) => self.hear(attempt, form, query, &mut message, now),
+            Cause::Probe(probe) => self.hear_probe(probe, form, query, &message, now),
+            Cause::Check(probe) => self.hear_check(probe, form, query, &message),
+        };
+        if !is_believed {
+            self.counters.ignored.add(1);
+            self.ports.remember(number, id, waiting); // the right one may still come
+        }
+    }
+
+    /// Ends a query without an answer, and does what follows.
+    pub(super) fn conclude(&mut self, attempt: Attempt, outcome: Outcome, now: Now) {
+        let mut actions = Vec::new();
+        self.on_outcome(attempt, outcome, now, &mut actions);
+        self.perform(attempt.fetch, actions, now);
+    }
+
+    /// Takes a message for a query of a fetch; false if it is none, or not believed.
+    pub(super) fn hear(
+        &mut self,
+        attempt: Attempt,
+        form: Form,
+        query: &[u8],
+        message: &mut [u8],
+        now: Now,
+    ) -> bool {
+        let Some(fetch) = self.fetches.get(attempt.fetch) else { return true };
+        let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return true };
+        if !fetch.exchange.waits_for(attempt.index) {
+            return true; // it was given up before
+        }
+        let place = usize::from(attempt.upstream);
+        let member = &mut known.pool.members[place];
+        let sent = sent(query, form, form.over_tcp || member.stream);
+        let mut body = None;
+        let outcome = match check(&sent, message) {
+            Verdict::Ignore(_) => return false,
+            Verdict::Doubt(doubt) => {
+                self.doubt(attempt, doubt, now);
+                return false;
+            }
+            Verdict::Repeat(repeat) => Outcome::Redirected(match repeat {
+                Repeat::OverTcp => Redirect::ToTcp,
+                Repeat::WithoutEdns => Redirect::WithoutEdns,
+                Repeat::WithCookie(cookie) => {
+                    member.cookies.insist(sent.cookie, cookie);
+                    Redirect::WithCookie
+                }
+            }),
+            Verdict::Failed(failure) => Outcome::Failed(failure),
+            Verdict::Accept(response) => {
+                learn(member, &sent, form, &response, message, now);
+                let snapshot = self.config.snapshot.load();
+                match self.reader.read(&fetch.wanted, &known.group, &snapshot.zones, message) {
+                    Ok(mut read) => {
+                        read.is_authentic &= known.group.servers[place].is_trusted;
+                        if fetch.wanted.dnssec_ok && !form.edns {
+                            read.term = None; // signatures may be there, but were not asked for
+                        }
+                        body = Some(read);
+                        Outcome::Answered
+                    }
+                    Err(unfit) => Outcome::Failed(Failure::Unfit(unfit)),
+                }
+            }
+        };
+        match (&body, outcome) {
+            (Some(body), _) => known.count_rcode(place, body.rcode),
+            (None, Outcome::Failed(Failure::Rcode(rcode))) => known.count_rcode(place, rcode),
+            (None, _) => {}
+        }
+        let late = fetch.exchange.is_settled();
+        let mut actions = Vec::new();
+        self.on_outcome(attempt, outcome, now, &mut actions);
+        if let Some(body) = body.filter(|_| !late) {
+            self.accept(attempt.fetch, &body, now);
+        }
+        self.perform(attempt.fetch, actions, now);
+        true
+    }
+
+    /// Goes on waiting for a better message to a query, and asks over TCP.
+    fn doubt(&mut self, attempt: Attempt, doubt: Doubt, now: Now) {
+        let Some(fetch) = self.fetches.get(attempt.fetch) else { return };
+        let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return };
+        let (at, mut actions) = (now.monotonic_nanos, Vec::new());
+        fetch.exchange.on_doubt(&mut known.pool, at, attempt.index, doubt, &mut actions);
+        self.perform(attempt.fetch, actions, now);
+    }
+
+    /// Keeps an answer and gives it to all who wait.
+    fn accept(&mut self, id: FetchId, body: &Body, now: Now) {
+        let Some(fetch) = self.fetches.get(id) else { return };
+        if let Some(known) = self.groups.get(&fetch.wanted.group) {
+            let key = fetch.wanted.cache_key(fetch.name_hash);
+            keep(&known.group, fetch.asked, &key, body, now);
+        }
+        self.counters.answered.add(1);
+        let name = fetch.wanted.name.clone();
+        let waiters = self.fetches.settle(id);
+        let fetched = Fetched {
+            name: &name,
+            rcode: body.rcode,
+            is_authentic: body.is_authentic,
+            counts: body.counts,
+            body: &body.octets,
+            goes_on: body.onward.is_some(),
+            reason: if body.is_blocked { Reason::Blocked } else { Reason::Forwarded },
+            text: b"",
+        };
+        self.answer(waiters, &fetched, now);
+    }
+}
+
+/// Remembers what an answer tells of its upstream beside what was asked for.
+fn learn(
+    member: &mut Member,
+    sent: &check::Sent<'_>,
+    form: Form,
+    response: &Response<'_>,
+    message: &[u8],
+    now: Now,
+) {
+    let at = now.monotonic_nanos;
+    match check::server_cookie(response) {
+        Some(cookie) => member.cookies.remember(sent.cookie, cookie, at),
+        None if sent.expects_cookie => member.cookies.missed(sent.cookie, at),
+        None => {}
+    }
+    if form.over_tcp && form.mixed_case {
+        match check::keeps_case(sent, message) {
+            true => member.mixed_case.succeeded(),
+            false => member.mixed_case.failed(at),
+        }
+    }
+}
+
+/// Keeps an answer for as long as the policy says.
+fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, now: Now) {
+    let Some(term) = body.term else { return };
+    let answer = zonda_cache::Answer {
+        kind: body.kind,
+        flags: flags(body),
+        ede: body.is_blocked.then_some(Ede::BLOCKED),
+        counts: body.counts,
+        body: &body.octets,
+    };
+    let lifetime = Lifetime {
+        now_secs: now.monotonic_secs_nearest(),
+        ttl_secs: term.ttl_secs,
+        stale_secs: group.policy.stale_secs,
+    };
+    // What is too large for the cache is fetched each time; what may be older than a flush, too.
+    let _ = group.cache.insert_since(asked, key, &answer, lifetime);
+}
+
+/// The bits with which an answer is kept.
+fn flags(body: &Body) -> u16 {
+    let authentic = if body.is_authentic { flag::AD } else { 0 };
+    body.rcode.0 | authentic | body.onward.map_or(0, Onward::flag)
+}

@@ -1,0 +1,93 @@
+//! One query of an exchange, and what its end tells of the upstream.
+
+use super::Form;
+use crate::check::{Doubt, Failure};
+use crate::outcome::{Outcome, Redirect};
+use crate::pool::Pool;
+
+/// A query that was sent for the question.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Attempt {
+    /// When; nanoseconds.
+    pub(super) sent_at: u64,
+    /// To whom; an index of the pool.
+    pub(super) upstream: u8,
+    /// How.
+    pub(super) form: Form,
+    /// Why.
+    pub(super) kind: Kind,
+    /// What became of it, once that is known.
+    pub(super) outcome: Option<Outcome>,
+    /// What came for it that may be forged, and when.
+    pub(super) doubt: Option<(u64, Doubt)>,
+    /// It waits for an answer.
+    pub(super) waits: bool,
+    /// The budget paid for it.
+    pub(super) paid: bool,
+    /// It was counted as overdue.
+    pub(super) overdue: bool,
+}
+
+impl Attempt {
+    /// One that waits for its answer.
+    pub(super) fn new(sent_at: u64, upstream: u8, (form, kind): (Form, Kind)) -> Self {
+        let (outcome, doubt) = (None, None);
+        let (waits, paid, overdue) = (true, false, false);
+        Self { sent_at, upstream, form, kind, outcome, doubt, waits, paid, overdue }
+    }
+
+    /// Whether silence tells of the upstream. Over TCP, instead of UDP, it may be a firewall's.
+    pub(super) fn tells_health(&self) -> bool {
+        !self.form.over_tcp
+    }
+}
+
+/// Why a query was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The question came, an upstream failed, or had to be asked otherwise.
+    Needed,
+    /// Another upstream was slow, or the time of this one was to be learnt.
+    Hedge,
+    /// The query before was overdue.
+    Repeat,
+}
+
+/// Remembers what an outcome tells of its upstream.
+pub(super) fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome, settled: bool) {
+    let member = &mut pool.members[usize::from(ended.upstream)];
+    member.outstanding -= 1;
+    if outcome == Outcome::Unreachable {
+        member.counters.failed += 1;
+        if ended.tells_health() {
+            member.health.unreachable(now, ended.sent_at);
+        }
+        return;
+    }
+    let was_asked = !matches!(outcome, Outcome::Failed(Failure::Untrusted | Failure::Loop));
+    if ended.tells_health() && was_asked {
+        let heard_at = ended.doubt.map_or(now, |(heard_at, _)| heard_at);
+        member.rtt.sample(now, heard_at.saturating_sub(ended.sent_at));
+    }
+    member.health.heard(now, matches!(outcome, Outcome::Failed(_)));
+    let counters = &mut member.counters;
+    match outcome {
+        Outcome::Answered => {
+            counters.answered += 1;
+            counters.hedges_won += u64::from(!settled && ended.kind == Kind::Hedge);
+            if ended.form.edns {
+                member.edns.succeeded();
+            }
+            if ended.form.mixed_case && !ended.form.over_tcp {
+                member.mixed_case.succeeded(); // over TCP, the caller sees whether it was kept
+            }
+        }
+        Outcome::Redirected(redirect) => {
+            counters.redirected += 1;
+            if redirect == Redirect::WithoutCookie {
+                member.cookies.missed_anywhere(now);
+            }
+        }
+        Outcome::Failed(_) | Outcome::Unreachable => counters.failed += 1,
+    }
+}
