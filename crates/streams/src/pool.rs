@@ -31,6 +31,8 @@ const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// The longest that a server is left alone because it wants to be.
 const REST_MAX: Duration = Duration::from_secs(300);
+/// How often a dial begins anew because the server has moved meanwhile.
+const MOVES_MAX: usize = 2;
 
 /// How many connections there may be to one server, and what they carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -274,7 +276,13 @@ impl Connections {
         state.dial = Some(receiver.clone());
         let this = Arc::clone(self);
         tokio::spawn(async move {
-            let opened = this.open().await;
+            let mut opened = this.open().await;
+            for _ in 0..MOVES_MAX {
+                if this.is_there(&opened) {
+                    break;
+                }
+                opened = this.open().await; // it has moved meanwhile
+            }
             let _ = sender.send(this.take_note(opened)); // they may all have gone
         });
         receiver
@@ -304,11 +312,19 @@ impl Connections {
         }
     }
 
+    /// Whether a connection that was opened leads to where the server still is.
+    fn is_there(&self, opened: &Result<(SocketAddr, Session), Fault>) -> bool {
+        opened.as_ref().map_or(true, |(address, _)| self.addresses.load().contains(address))
+    }
+
     /// Takes note of what came of a dial.
     fn take_note(&self, opened: Result<(SocketAddr, Session), Fault>) -> Dialed {
         let count = |tally: &AtomicU64| _ = tally.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
         state.dial = None;
+        if !self.is_there(&opened) {
+            return Some(Err(Fault::Closed)); // whoever asks again, asks where it is now
+        }
         match opened {
             Ok((address, session)) => {
                 count(&self.tallies.opened);
@@ -358,5 +374,30 @@ fn rest(fault: &Fault) -> Option<Duration> {
             Some(Duration::ZERO)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use tokio::net::TcpListener;
+
+    #[tokio::test]
+    async fn a_connection_to_where_the_server_no_longer_is_is_not_used() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let before = listener.local_addr().unwrap();
+        let now: SocketAddr = "127.0.0.1:1".parse().unwrap();
+        let connections = Connections::new(Protocol::Tcp, vec![before]);
+        let opened = connections.open().await;
+        connections.move_to(vec![now]);
+        assert!(!connections.is_there(&opened));
+        assert!(matches!(connections.take_note(opened), Some(Err(Fault::Closed))));
+        assert_eq!(connections.counts().open, 0);
+        connections.move_to(vec![before]);
+        let opened = connections.open().await;
+        assert!(matches!(connections.take_note(opened), Some(Ok(_))));
+        assert_eq!(connections.counts().open, 1);
     }
 }
