@@ -41,10 +41,10 @@ pub struct Thresholds {
     pub silent_max: u32,
     /// How long it has been silent before it is down, nanoseconds.
     pub down_after_nanos: u64,
-    /// Time between probes of a suspect that does not answer, and the first of a dead upstream,
+    /// Time between the first probes of a suspect that does not answer, or of a dead upstream,
     /// nanoseconds.
     pub probe_nanos_min: u64,
-    /// Longest time between probes of a dead upstream, nanoseconds; not below `probe_nanos_min`.
+    /// Longest time between probes, nanoseconds; not below `probe_nanos_min`.
     pub probe_nanos_max: u64,
 }
 
@@ -164,6 +164,9 @@ impl Health {
         self.lost.add(false);
         self.failed.add(failure);
         self.good = if failure { 0 } else { self.good + 1 };
+        if !failure {
+            self.probe_interval = PROBE_NANOS_MIN;
+        }
         if self.state == State::Down {
             self.suspect(now, self.trouble.unwrap_or(Trouble::Silent));
         }
@@ -197,6 +200,12 @@ impl Health {
         }
     }
 
+    /// Whether its answers are failures, so that another one is no sign that it is back.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        matches!(self.trouble, Some(Trouble::Failing(_)))
+    }
+
     /// When the next probe is due; `None` while it is up.
     #[must_use]
     pub fn probe_at(&self) -> Option<u64> {
@@ -207,9 +216,7 @@ impl Health {
     pub fn probed(&mut self, now: u64, interval_max: u64) {
         let interval = if self.good > 0 { PROBE_NANOS_GOOD } else { self.probe_interval };
         self.probe_at = now + interval.min(interval_max);
-        if self.state == State::Down {
-            self.probe_interval = (2 * self.probe_interval).min(self.thresholds.probe_nanos_max);
-        }
+        self.probe_interval = (2 * self.probe_interval).min(self.thresholds.probe_nanos_max);
     }
 
     /// One more query without a sign of life since it was sent.
@@ -332,6 +339,22 @@ mod tests {
             intervals.push((next - now) / MILLISECOND_NANOS);
         }
         assert_eq!(intervals, [200, 400, 800, 1000]);
+    }
+
+    #[test]
+    fn a_suspect_that_goes_on_failing_is_probed_at_growing_intervals_until_it_answers() {
+        let mut health = Health::default();
+        (0..100).for_each(|at| health.heard(at, true));
+        let mut interval = |failure: bool| {
+            let now = health.probe_at().unwrap_or_default();
+            health.heard(now, failure);
+            health.probed(now, health.thresholds.probe_nanos_max);
+            (health.probe_at().unwrap_or_default() - now) / MILLISECOND_NANOS
+        };
+        assert_eq!([true; 7].map(&mut interval), [500, 1000, 2000, 4000, 8000, 16_000, 16_000]);
+        assert_eq!([false, true, true].map(interval), [100, 1000, 2000]);
+        assert_eq!(health.state(), State::Suspect);
+        assert!(health.is_failing());
     }
 
     #[test]
