@@ -304,11 +304,11 @@ impl Exchange {
             .is_some_and(|attempt| attempt.waits)
     }
 
-    /// The attempts that wait for an answer of an upstream.
-    pub fn waiting_for(&self, upstream: u8) -> impl Iterator<Item = u8> {
+    /// The attempts that wait for an answer, and the upstreams of each.
+    pub fn waiting_attempts(&self) -> impl Iterator<Item = (u8, u8)> {
         let numbered = (0..).zip(&self.attempts[..usize::from(self.count)]);
-        let waiting = numbered.filter(move |(_, it)| it.waits && it.upstream == upstream);
-        waiting.map(|(attempt, _)| attempt)
+        let waiting = numbered.filter(|(_, attempt)| attempt.waits);
+        waiting.map(|(index, attempt)| (index, attempt.upstream))
     }
 
     /// Whether the question was answered, or given up.

@@ -7,6 +7,7 @@ use zonda_cache::Flushes;
 use zonda_upstream::exchange::Reason;
 use zonda_upstream::{Exchange, Ticket};
 
+use super::ports::Attempt;
 use super::wanted::Wanted;
 use crate::deferred::Deferred;
 
@@ -96,6 +97,19 @@ impl Fetches {
     /// Whether anybody waits for any.
     pub fn have_waiters(&self) -> bool {
         self.fetches.iter().flatten().any(|fetch| !fetch.waiters.is_empty())
+    }
+
+    /// All queries that wait for an answer, each with the number of the group that is asked.
+    pub fn waiting(&self) -> impl Iterator<Item = (u32, Attempt)> {
+        self.fetches.iter().enumerate().flat_map(|(place, fetch)| {
+            fetch.iter().flat_map(move |fetch| {
+                let id = FetchId { place, number: fetch.number };
+                let group = fetch.wanted.group;
+                let waiting = fetch.exchange.waiting_attempts();
+                waiting
+                    .map(move |(index, upstream)| (group, Attempt { fetch: id, index, upstream }))
+            })
+        })
     }
 
     /// The one that fetches something, unless that was answered already.

@@ -8,13 +8,12 @@
 //! Deliberately absent: a mark in each query, which other servers would not pass on.
 
 use std::hash::{BuildHasher, RandomState};
-use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use zonda_engine::Now;
-use zonda_upstream::check::{Verdict, check};
-use zonda_upstream::exchange::Form;
+use zonda_upstream::check::{Failure, Verdict, check};
+use zonda_upstream::exchange::{Form, Outcome};
 use zonda_upstream::query::sent;
 
 use super::ports::{Attempt, Probe};
@@ -164,16 +163,15 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if std::mem::replace(&mut self.loops_heeded, found) == found {
             return;
         }
-        let mut looping: Vec<SocketAddr> = Vec::new();
-        for known in self.groups.values() {
-            let holds = |place: &usize| known.group.loops.holds(*place, now.monotonic_nanos);
-            let servers = known.group.servers.iter().enumerate();
-            let looping_ones = servers.filter(|(place, _)| holds(place));
-            looping.extend(looping_ones.filter_map(|(_, server)| server.address()));
-        }
-        for port in looping.iter().flat_map(|upstream| self.ports.to(*upstream)).collect::<Vec<_>>()
-        {
-            self.undeliverable(port, now);
+        let is_looping = |group: u32, place: u8| {
+            let known = self.groups.get(&group);
+            known.is_some_and(|it| it.group.loops.holds(place.into(), now.monotonic_nanos))
+        };
+        let waiting = self.fetches.waiting();
+        let looping = waiting.filter(|(group, attempt)| is_looping(*group, attempt.upstream));
+        let looping: Vec<Attempt> = looping.map(|(_, attempt)| attempt).collect();
+        for attempt in looping {
+            self.conclude(attempt, Outcome::Failed(Failure::Loop), now);
         }
     }
 }

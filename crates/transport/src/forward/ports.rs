@@ -155,11 +155,6 @@ impl Ports {
         Some(self.ports.get(number)?.as_ref()?.upstream)
     }
 
-    /// The ports to an upstream.
-    pub fn to(&self, upstream: SocketAddr) -> impl Iterator<Item = usize> {
-        self.of.get(&upstream).into_iter().flatten().copied()
-    }
-
     /// Sends a query with an id that [`choose`](Self::choose) gave, and waits for its answer; false
     /// if the kernel refuses to send it.
     #[must_use]
