@@ -287,7 +287,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             server.connections.pass_over(silent);
         }
         let Some(address) = server.address() else { return false };
-        let chosen = self.ports.choose((address, ports_max), &self.poller, &mut self.dice);
+        let at = now.monotonic_nanos;
+        let chosen = self.ports.choose((address, ports_max, at), &self.poller, &mut self.dice);
         let Ok((port, id)) = chosen else {
             server.connections.pass_over(address);
             return false;

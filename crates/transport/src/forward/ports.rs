@@ -11,6 +11,14 @@ use zonda_upstream::exchange::Form;
 use super::dice::Dice;
 use super::fetch::FetchId;
 
+/// Queries after which a socket gives its place to a new one, and for how long it has it at most,
+/// nanoseconds: whoever has found out its port must begin anew.
+const RENEW_QUERIES: u32 = 4096;
+/// See [`RENEW_QUERIES`].
+const RENEW_NANOS: u64 = 60_000_000_000;
+/// Sockets that wait for their last answers; while there are so many, none gives its place to
+/// another.
+const RETIRED_MAX: usize = 256;
 /// Queries of one socket that may wait at once: a fraction of the ids there are.
 const WAITING_MAX: usize = 1 << 13;
 /// Answers taken by one call.
@@ -70,6 +78,10 @@ struct Port {
     socket: ClientSocket,
     /// Where it leads.
     upstream: SocketAddr,
+    /// When it was opened.
+    opened_at: u64,
+    /// Queries that it was chosen for.
+    chosen: u32,
     /// What was asked over it and not answered, by id.
     waiting: HashMap<u16, Waiting>,
 }
@@ -80,6 +92,8 @@ pub struct Ports {
     ports: Vec<Option<Port>>,
     /// The numbers of the sockets to each upstream.
     of: HashMap<SocketAddr, Vec<usize>>,
+    /// Those that are not chosen any more, until their last answers have come.
+    retired: Vec<usize>,
     /// One of them was not asked before; perhaps in place of another.
     has_new: bool,
     /// Sends.
@@ -94,6 +108,7 @@ impl Ports {
         Self {
             ports: Vec::new(),
             of: HashMap::new(),
+            retired: Vec::new(),
             has_new: false,
             sending: SendBatch::new(SendCall::Single),
             receiving: ReceiveBatch::new(RECEIVE_WIDTH, ANSWER_BYTES),
@@ -108,46 +123,84 @@ impl Ports {
     /// When there is no socket to be had, or too many queries wait on this one.
     pub fn choose(
         &mut self,
-        (upstream, ports_max): (SocketAddr, u16),
+        (upstream, ports_max, now): (SocketAddr, u16, u64),
         poller: &Poller,
         dice: &mut Dice,
     ) -> io::Result<(usize, u16)> {
         let roll = dice.roll();
+        let choice = (roll >> 32) as usize % usize::from(ports_max.max(1));
         let numbers = self.of.entry(upstream).or_insert_with(|| {
             self.has_new = true;
             Vec::new()
         });
-        let choice = (roll >> 32) as usize % usize::from(ports_max.max(1));
-        let number = match numbers.get(choice) {
-            Some(number) => *number,
-            None => {
-                let options = UdpOptions {
-                    receive_buffer_bytes: BUFFER_BYTES,
-                    send_buffer_bytes: BUFFER_BYTES,
-                    ..UdpOptions::default()
-                };
-                let socket = ClientSocket::connect(upstream, None, &options)?;
-                let vacant = self.ports.iter().position(Option::is_none);
-                let number = vacant.unwrap_or(self.ports.len());
-                poller.add(&socket, number)?;
-                let port = Some(Port { socket, upstream, waiting: HashMap::new() });
-                match vacant {
-                    Some(number) => self.ports[number] = port,
-                    None => self.ports.push(port),
-                }
-                numbers.push(number);
-                number
-            }
+        let known = numbers.get(choice).copied();
+        let number = match known.filter(|number| !self.is_due(*number, now)) {
+            Some(number) => number,
+            None => self.replace((upstream, now), choice, poller)?,
         };
-        let waiting = self.ports[number].as_ref().map_or(0, |port| port.waiting.len());
-        if waiting >= WAITING_MAX {
+        let Some(Some(port)) = self.ports.get_mut(number) else {
+            return Err(io::ErrorKind::NotFound.into()); // it was opened before
+        };
+        if port.waiting.len() >= WAITING_MAX {
             return Err(io::ErrorKind::ResourceBusy.into());
         }
+        port.chosen += 1;
         let mut id = roll as u16;
-        while self.waiting(number, id).is_some() {
+        while port.waiting.contains_key(&id) {
             id = dice.roll() as u16;
         }
         Ok((number, id))
+    }
+
+    /// Whether a port shall give its place to a new one.
+    fn is_due(&self, number: usize, now: u64) -> bool {
+        let Some(Some(port)) = self.ports.get(number) else { return false };
+        let is_old = now.saturating_sub(port.opened_at) >= RENEW_NANOS && port.chosen > 0;
+        (is_old || port.chosen >= RENEW_QUERIES) && self.retired.len() < RETIRED_MAX
+    }
+
+    /// Opens a port to an upstream, at a place among those that are chosen. The one that was there
+    /// is closed once all its answers have come.
+    fn replace(
+        &mut self,
+        (upstream, now): (SocketAddr, u64),
+        choice: usize,
+        poller: &Poller,
+    ) -> io::Result<usize> {
+        let options = UdpOptions {
+            receive_buffer_bytes: BUFFER_BYTES,
+            send_buffer_bytes: BUFFER_BYTES,
+            ..UdpOptions::default()
+        };
+        let socket = ClientSocket::connect(upstream, None, &options)?;
+        let vacant = self.ports.iter().position(Option::is_none);
+        let number = vacant.unwrap_or(self.ports.len());
+        poller.add(&socket, number)?;
+        let waiting = HashMap::new();
+        let port = Some(Port { socket, upstream, opened_at: now, chosen: 0, waiting });
+        match vacant {
+            Some(number) => self.ports[number] = port,
+            None => self.ports.push(port),
+        }
+        let numbers = self.of.entry(upstream).or_default();
+        match numbers.get_mut(choice) {
+            Some(place) => self.retired.push(std::mem::replace(place, number)),
+            None => numbers.push(number),
+        }
+        self.close_retired();
+        Ok(number)
+    }
+
+    /// Closes those for which nothing is waited any more.
+    fn close_retired(&mut self) {
+        let ports = &mut self.ports;
+        self.retired.retain(|&number| {
+            let waits = ports[number].as_ref().is_some_and(|port| !port.waiting.is_empty());
+            if !waits {
+                ports[number] = None;
+            }
+            waits
+        });
     }
 
     /// Where a port leads.
@@ -239,5 +292,76 @@ impl Ports {
             }
             keeps
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::collections::HashSet;
+    use std::net::UdpSocket;
+
+    /// A server, and what asks it.
+    struct Asking {
+        server: UdpSocket,
+        ports: Ports,
+        poller: Poller,
+        dice: Dice,
+    }
+
+    impl Asking {
+        fn new() -> Self {
+            let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+            let (ports, poller, dice) = (Ports::new(), Poller::new().unwrap(), Dice::new());
+            Self { server, ports, poller, dice }
+        }
+
+        /// Sends so many queries; returns the ports that they left from.
+        fn ask(&mut self, count: usize, now: u64, is_answered: bool) -> HashSet<u16> {
+            let upstream = self.server.local_addr().unwrap();
+            let one = |_| {
+                let chosen = self.ports.choose((upstream, now), &self.poller, &mut self.dice);
+                let (number, id) = chosen.unwrap();
+                let probe = Probe { group: 0, upstream: 0, sent_at: now };
+                let form = Form { over_tcp: false, edns: false, mixed_case: false };
+                let query = id.to_be_bytes().to_vec();
+                let waiting = Waiting { cause: Cause::Probe(probe), form, query };
+                assert!(self.ports.send(number, id, waiting));
+                if is_answered {
+                    assert!(self.ports.forget(number, id).is_some());
+                }
+                self.server.recv_from(&mut [0; 2]).unwrap().1.port()
+            };
+            (0..count).map(one).collect()
+        }
+    }
+
+    #[test]
+    fn queries_leave_from_other_ports_after_a_minute_and_after_some_thousands() {
+        let mut asking = Asking::new();
+        let first = asking.ask(2000, 0, true);
+        assert_eq!(first.len(), PORTS_PER_UPSTREAM);
+        let second = asking.ask(2000, RENEW_NANOS, true);
+        assert_eq!((second.len(), first.intersection(&second).count()), (PORTS_PER_UPSTREAM, 0));
+        let many = asking.ask(3 * PORTS_PER_UPSTREAM * RENEW_QUERIES as usize, RENEW_NANOS, true);
+        assert!(many.len() > 2 * PORTS_PER_UPSTREAM, "{}", many.len());
+        let open = asking.ports.ports.iter().flatten().count();
+        assert!(open <= PORTS_PER_UPSTREAM + 1, "{open} are open");
+    }
+
+    #[test]
+    fn a_port_stays_open_until_its_last_answer_has_come() {
+        let mut asking = Asking::new();
+        asking.ask(200, 0, false);
+        asking.ask(200, RENEW_NANOS, true);
+        let open = |ports: &Ports| ports.ports.iter().flatten().count();
+        assert_eq!(open(&asking.ports), 2 * PORTS_PER_UPSTREAM);
+        let waiting = asking.ports.ports.iter().flatten().map(|port| port.waiting.len());
+        assert_eq!(waiting.sum::<usize>(), 200);
+        asking.ports.forget_all();
+        asking.ask(200, 2 * RENEW_NANOS, true);
+        assert!(open(&asking.ports) <= PORTS_PER_UPSTREAM + 1);
     }
 }

@@ -91,7 +91,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             return true;
         }
         let Some(address) = server.address() else { return false };
-        let chosen = self.ports.choose((address, ports_max), &self.poller, &mut self.dice);
+        let at = probe.sent_at;
+        let chosen = self.ports.choose((address, ports_max, at), &self.poller, &mut self.dice);
         let Ok((port, id)) = chosen else {
             server.connections.pass_over(address);
             return false;
