@@ -8,14 +8,14 @@ use std::sync::Arc;
 use zonda_cache::{Cache, Policy};
 use zonda_streams::Connections;
 use zonda_upstream::{Member, Pool, Settings};
-use zonda_wire::{Name, Rcode, name};
+use zonda_wire::{Name, Rcode, Type, name};
 
 use super::dice::Dice;
 use super::loops::Loops;
 
 /// The servers that answer for a zone.
 pub struct Group {
-    /// The zone's name; its SOA record is what a probe asks for.
+    /// The zone's name; its SOA record is what a probe asks for that was answered nothing yet.
     pub apex: Name,
     /// They; at least one.
     pub servers: Vec<Server>,
@@ -108,6 +108,20 @@ impl Bounds {
     }
 }
 
+/// How long a question is held that an upstream has answered, before another one takes its place;
+/// nanoseconds.
+const PROOF_NANOS: u64 = 1_000_000_000;
+
+/// A question that an upstream has answered.
+#[derive(Clone, Debug)]
+struct Proof {
+    /// In wire form.
+    name: Box<[u8]>,
+    qtype: Type,
+    /// When; nanoseconds of the monotonic clock.
+    at: u64,
+}
+
 /// A group as one thread knows it.
 pub struct KnownGroup {
     /// As it is configured.
@@ -116,6 +130,8 @@ pub struct KnownGroup {
     pub pool: Pool,
     /// How many of the answers of each upstream had which response code.
     pub rcodes: Vec<BTreeMap<u16, u64>>,
+    /// What each upstream has answered.
+    proofs: Vec<Option<Proof>>,
     /// When the next probe is due, as far as a timer is set for it.
     pub probe_at: Option<u64>,
 }
@@ -128,7 +144,22 @@ impl KnownGroup {
         });
         let pool = Pool::new(members.collect(), group.settings);
         let rcodes = vec![BTreeMap::new(); pool.members.len()];
-        Self { group, pool, rcodes, probe_at: None }
+        let proofs = vec![None; pool.members.len()];
+        Self { group, pool, rcodes, proofs, probe_at: None }
+    }
+
+    /// Takes note of what an upstream has answered, so that it can be asked that to see whether it
+    /// is back; once a second, as this costs memory.
+    pub fn answered(&mut self, place: usize, name: &[u8], qtype: Type, now: u64) {
+        let known = &mut self.proofs[place];
+        if known.as_ref().is_none_or(|known| now.saturating_sub(known.at) >= PROOF_NANOS) {
+            *known = Some(Proof { name: name.into(), qtype, at: now });
+        }
+    }
+
+    /// A question that an upstream has answered last, or nearly so: name and type.
+    pub fn proof(&self, place: usize) -> Option<(&[u8], Type)> {
+        self.proofs[place].as_ref().map(|proof| (&*proof.name, proof.qtype))
     }
 
     /// Follows a group with the same upstreams that is configured otherwise; what is known of them

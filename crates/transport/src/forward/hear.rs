@@ -18,6 +18,7 @@ use super::fetch::FetchId;
 use super::group::Group;
 use super::ports::{Attempt, Cause};
 use super::thread::Forwarder;
+use super::wanted::Wanted;
 use crate::responder::Responder;
 
 /// Calls by which a port is read before others have their turn: some 250 messages.
@@ -141,7 +142,11 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             }
         };
         match (&body, outcome) {
-            (Some(body), _) => known.count_rcode(place, body.rcode),
+            (Some(body), _) => {
+                known.count_rcode(place, body.rcode);
+                let Wanted { name, qtype, .. } = &fetch.wanted;
+                known.answered(place, name, *qtype, now.monotonic_nanos);
+            }
             (None, Outcome::Failed(Failure::Rcode(rcode))) => known.count_rcode(place, rcode),
             (None, _) => {}
         }

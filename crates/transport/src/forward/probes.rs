@@ -57,9 +57,11 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Sends a probe; false when that is not possible.
     fn send_probe(&mut self, probe: Probe) -> bool {
         let Some(known) = self.groups.get(&probe.group) else { return false };
-        let apex = known.group.apex.clone();
+        let apex = (known.group.apex.as_wire(), Type::SOA);
+        let (name, qtype) = known.proof(probe.upstream).unwrap_or(apex);
+        let name = name.to_vec();
         self.counters.probes.add(1);
-        self.send_for(probe, Cause::Probe(probe), question(apex.as_wire()))
+        self.send_for(probe, Cause::Probe(probe), question(&name, qtype))
     }
 
     /// Asks what nobody else asks, to see whether it comes back; whether it can be sent or is ever
@@ -68,7 +70,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(known) = self.groups.get(&probe.group) else { return };
         let name = loops::name(probe, known.group.apex.as_wire());
         if name.len() <= NAME_BYTES_MAX {
-            self.send_for(probe, Cause::Check(probe), question(&name));
+            self.send_for(probe, Cause::Check(probe), question(&name, Type::SOA));
         }
     }
 
@@ -119,9 +121,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     ) -> bool {
         let Some(known) = self.groups.get(&probe.group) else { return true };
         let member = &known.pool.members[probe.upstream];
+        // Who is silent is back with any answer, unless it has answered the same before: not all
+        // know the apex of what they are asked for.
+        let proves = member.health.is_failing() || known.proof(probe.upstream).is_some();
         let is_failure = match check(&sent(query, form, member.stream), message) {
             Verdict::Ignore(_) => return false,
-            Verdict::Failed(_) | Verdict::Doubt(Doubt::NoQuestion(_)) => true,
+            Verdict::Failed(_) | Verdict::Doubt(Doubt::NoQuestion(_)) => proves,
             Verdict::Accept(_) | Verdict::Repeat(_) | Verdict::Doubt(_) => false,
         };
         self.probe_ended(probe, Some(is_failure), now);
@@ -148,14 +153,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 }
 
-/// What upstreams of a zone are probed with: whoever answers for the zone knows this record of its
-/// apex.
-fn question(name: &[u8]) -> Question<'_> {
-    Question {
-        name,
-        qtype: Type::SOA,
-        qclass: Class::IN,
-        dnssec_ok: false,
-        checking_disabled: false,
-    }
+/// What an upstream is probed with.
+fn question(name: &[u8], qtype: Type) -> Question<'_> {
+    Question { name, qtype, qclass: Class::IN, dnssec_ok: false, checking_disabled: false }
 }
