@@ -157,11 +157,17 @@ impl Admission {
         holds
     }
 
-    /// Makes room for a question of a client in a full line.
+    /// Has a question give up its place for one of a client although the line is not full: what
+    /// they wait for cannot take more. Nothing if nobody waits.
+    pub fn make_room(&mut self, client: u64) -> Option<Ticket> {
+        (self.all.count > 0).then(|| self.drop_for(client))
+    }
+
+    /// Makes room for a question of a client in a line that is full, or as good as full.
     fn drop_for(&mut self, client: u64) -> Ticket {
         let own = self.clients.get(&client).copied().unwrap_or(EMPTY);
         let clients = self.clients.len() as u32 + u32::from(own.count == 0); // ≤ places + 1
-        let share = (self.places_max / clients).max(1);
+        let share = (self.places_max.min(self.all.count) / clients).max(1);
         let place = if own.count >= share {
             self.counters.dropped_own += 1;
             own.oldest
@@ -310,6 +316,21 @@ mod tests {
         assert_eq!((admission.admit(1).1, admission.admit(1).1), (None, Some(fifth)));
         admission.resize(3);
         assert_eq!((admission.admit(1).1, admission.held()), (None, 3));
+    }
+
+    #[test]
+    fn a_line_that_is_not_full_has_the_greedy_make_room_first() {
+        let mut admission = Admission::new(u32::MAX);
+        assert_eq!(admission.make_room(1), None);
+        let greedy = fill(&mut admission, &[1; 10]);
+        let modest = fill(&mut admission, &[2, 3]);
+        assert_eq!(admission.make_room(2), Some(greedy[0]));
+        assert_eq!(admission.make_room(4), Some(greedy[1]));
+        assert_eq!(admission.make_room(1), Some(greedy[2]));
+        let counters = admission.counters;
+        assert_eq!((counters.dropped_own, counters.dropped_other), (1, 2));
+        assert!(modest.iter().all(|&ticket| admission.release(ticket)));
+        assert_eq!(admission.make_room(1), Some(greedy[3]), "alone, it drives out its own");
     }
 
     #[test]

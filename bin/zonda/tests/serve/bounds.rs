@@ -79,6 +79,21 @@ fn a_flood_for_one_name_leaves_room_for_others_who_want_it() {
 }
 
 #[test]
+fn names_that_nobody_answers_take_no_upstream_from_those_who_ask_for_others() {
+    let is_silent = |asked: &Asked| asked.name.starts_with("flood");
+    let upstream = sound(vec![when(is_silent).then([])]);
+    let forwarder = Forwarder::start(&[&upstream], "outstanding-max = 50");
+    let server = &forwarder.server;
+    ask_modestly(server, "example", 50, 200);
+    let flood =
+        Flood::start(server.zonda.address, GREEDY, 200, |number| format!("flood{number}.example"));
+    let refused = "zonda_forward_dropped_total{newer_of=\"same_client\"}";
+    wait_until("the upstream can take no more", || server.metric(refused) > 0.0);
+    let seen = ask_modestly(server, "example.net", 300, 100);
+    assert_eq!(seen.lost(), 0, "{} were sent by the other", flood.sent());
+}
+
+#[test]
 fn a_dead_upstream_costs_other_zones_nothing() {
     let dead = UdpSocket::bind("127.0.0.1:0").unwrap(); // receives, and says nothing
     let alive = sound(Vec::new());

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use zonda_cache::Kind;
 use zonda_cache::policy::Limits;
+use zonda_cache::{Flushes, Kind};
 use zonda_engine::counters::type_place;
 use zonda_engine::{Deferral, Fetched, Now, Reason, To, alias_of};
 use zonda_upstream::Ticket;
@@ -27,6 +27,11 @@ use crate::deferred::Deferred;
 use crate::replies::{failure, kept};
 use crate::responder::Responder;
 
+/// How many others may have to end before upstreams that can take no more are asked: one that waits
+/// for its next query has none under way.
+const MAKE_ROOM_MAX: usize = 8;
+/// For whom an answer is fetched anew.
+const NOBODY: u64 = u64::MAX;
 /// Octets of the longest body.
 pub(super) const BODY_BYTES_MAX: usize = u16::MAX as usize;
 /// Longest time for which it is kept that no upstream could be reached, seconds: when they are
@@ -185,18 +190,57 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
     }
 
-    /// Begins to fetch.
+    /// Begins to fetch. If the upstreams can take no more, others give way.
     fn begin(&mut self, wanted: Wanted, name_hash: u64, waiters: Vec<Waiter>, now: Now) {
-        let Some(known) = self.groups.get_mut(&wanted.group) else {
+        let who = waiters.first().map_or(NOBODY, |it| client(it.deferred.peer.address.ip()));
+        let mut started = self.start(&wanted, name_hash, now);
+        for _ in 0..MAKE_ROOM_MAX {
+            let is_busy = matches!(&started, Some((.., actions))
+                if actions[..] == [Action::Fail(exchange::Reason::Busy)]);
+            if !is_busy || !self.make_room_for(who, wanted.group, now) {
+                break;
+            }
+            started = self.start(&wanted, name_hash, now);
+        }
+        let Some((exchange, asked, actions)) = started else {
             return self.fail(waiters, Reason::UpstreamFailed, "", now);
         };
+        let tickets: Vec<Ticket> = waiters.iter().map(|waiter| waiter.ticket).collect();
+        let group = wanted.group;
+        let id = self.fetches.begin((wanted, name_hash), asked, exchange, waiters);
+        if let (Some(known), Some(fetch)) = (self.groups.get_mut(&group), self.fetches.get(id)) {
+            fetch.ticket = Some(known.enter(who, id));
+        }
+        self.places.extend(tickets.into_iter().map(|ticket| (ticket, id)));
+        self.perform(id, actions, now);
+    }
+
+    /// Starts to ask upstreams; nothing if they are not known.
+    fn start(
+        &mut self,
+        wanted: &Wanted,
+        name_hash: u64,
+        now: Now,
+    ) -> Option<(Exchange, Flushes, Vec<Action>)> {
+        let known = self.groups.get_mut(&wanted.group)?;
         let (mut actions, random) = (Vec::new(), self.dice.roll());
         let (at, asked) = (now.monotonic_nanos, known.group.cache.flushes());
         let exchange = Exchange::start(&mut known.pool, at, name_hash, random, &mut actions);
-        let tickets: Vec<Ticket> = waiters.iter().map(|waiter| waiter.ticket).collect();
-        let id = self.fetches.begin((wanted, name_hash), asked, exchange, waiters);
-        self.places.extend(tickets.into_iter().map(|ticket| (ticket, id)));
-        self.perform(id, actions, now);
+        Some((exchange, asked, actions))
+    }
+
+    /// Ends a fetch so that the upstreams of a group can be asked for a client; false if there is
+    /// none. It is the oldest of a client for which they are asked more than their share, so that
+    /// what cannot be answered starves nobody else.
+    fn make_room_for(&mut self, client: u64, group: u32, now: Now) -> bool {
+        let room = self.groups.get_mut(&group).and_then(|known| known.make_room(client));
+        let Some((id, is_own)) = room else { return false };
+        let waiters = self.fetches.get(id).map(|fetch| std::mem::take(&mut fetch.waiters));
+        let waiters = waiters.unwrap_or_default();
+        waiters.iter().for_each(|_| self.count_dropped(is_own));
+        self.end(id);
+        self.fail(waiters, Reason::UpstreamBusy, "", now);
+        true
     }
 
     /// Does what is due for a fetch.
@@ -362,6 +406,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(mut fetch) = self.fetches.end(id) else { return };
         if let Some(known) = self.groups.get_mut(&fetch.wanted.group) {
             fetch.exchange.abandon(&mut known.pool);
+            fetch.ticket.into_iter().for_each(|ticket| known.leave(ticket));
         }
         for sent in &fetch.sent {
             self.ports.forget_fetch(sent.port, sent.id, id);

@@ -19,6 +19,8 @@ pub struct Fetch {
     pub wanted: Wanted,
     /// The hash of the name.
     pub name_hash: u64,
+    /// Its right to have upstreams asked.
+    pub ticket: Option<Ticket>,
     /// When it began, among what the cache is told to forget.
     pub asked: Flushes,
     /// Who waits for it.
@@ -144,6 +146,7 @@ impl Fetches {
             number,
             wanted,
             name_hash,
+            ticket: None,
             asked,
             waiters,
             exchange,

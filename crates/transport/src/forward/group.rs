@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use zonda_cache::{Cache, Policy};
 use zonda_streams::Connections;
-use zonda_upstream::{Member, Pool, Settings};
+use zonda_upstream::{Admission, Member, Pool, Settings, Ticket};
 use zonda_wire::{Name, Rcode, Type, name};
 
 use super::dice::Dice;
+use super::fetch::FetchId;
 use super::loops::Loops;
 
 /// The servers that answer for a zone.
@@ -132,6 +133,10 @@ pub struct KnownGroup {
     pub rcodes: Vec<BTreeMap<u16, u64>>,
     /// What each upstream has answered.
     proofs: Vec<Option<Proof>>,
+    /// For whom its upstreams are asked.
+    line: Admission,
+    /// What each place in that line is for.
+    in_line: HashMap<Ticket, FetchId>,
     /// When the next probe is due, as far as a timer is set for it.
     pub probe_at: Option<u64>,
 }
@@ -145,7 +150,8 @@ impl KnownGroup {
         let pool = Pool::new(members.collect(), group.settings);
         let rcodes = vec![BTreeMap::new(); pool.members.len()];
         let proofs = vec![None; pool.members.len()];
-        Self { group, pool, rcodes, proofs, probe_at: None }
+        let (line, in_line) = (Admission::new(u32::MAX), HashMap::new());
+        Self { group, pool, rcodes, proofs, line, in_line, probe_at: None }
     }
 
     /// Takes note of what an upstream has answered, so that it can be asked that to see whether it
@@ -170,6 +176,28 @@ impl KnownGroup {
             self.pool.follow(group.settings);
             self.group = Arc::clone(group);
         }
+    }
+
+    /// Takes note that upstreams are asked for a client.
+    pub fn enter(&mut self, client: u64, id: FetchId) -> Ticket {
+        let (ticket, _) = self.line.admit(client); // there is always a place
+        self.in_line.insert(ticket, id);
+        ticket
+    }
+
+    /// They are asked no more.
+    pub fn leave(&mut self, ticket: Ticket) {
+        self.line.release(ticket);
+        self.in_line.remove(&ticket);
+    }
+
+    /// The fetch to end so that upstreams which can take no more are asked for a client, and
+    /// whether it is for the same one.
+    pub fn make_room(&mut self, client: u64) -> Option<(FetchId, bool)> {
+        let own_before = self.line.counters.dropped_own;
+        let ticket = self.line.make_room(client)?;
+        let is_own = self.line.counters.dropped_own > own_before;
+        Some((self.in_line.remove(&ticket)?, is_own))
     }
 
     /// Whether questions to each upstream come back to this server.

@@ -450,6 +450,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         for mut fetch in self.fetches.end_all() {
             if let Some(known) = self.groups.get_mut(&fetch.wanted.group) {
                 fetch.exchange.abandon(&mut known.pool);
+                fetch.ticket.into_iter().for_each(|ticket| known.leave(ticket));
             }
             self.fail(fetch.waiters, Reason::UpstreamFailed, "", now);
         }
