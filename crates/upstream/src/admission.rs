@@ -32,6 +32,14 @@ pub struct Ticket {
     turn: u32,
 }
 
+impl Ticket {
+    /// Which place it is, counted from 0: there are no more than were ever held at once.
+    #[must_use]
+    pub fn place(self) -> usize {
+        self.place as usize
+    }
+}
+
 /// A place in the line, in two lists: of all places, and of those of its client, by age.
 #[derive(Clone, Copy, Debug)]
 struct Place {

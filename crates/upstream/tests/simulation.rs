@@ -71,6 +71,8 @@ fn every_policy_keeps_the_budget_and_loses_nothing() {
         seen.print(&format!("{policy:?}, long tail, 1.5 % broken names"), &world);
         assert_eq!(seen.lost, 0);
         assert!(seen.ms(1.0) < 300.0);
+        let extra = world.extra_percent_of_sound();
+        assert!(extra <= 5.0, "{policy:?}: {extra} % for names that are not broken");
     }
 }
 

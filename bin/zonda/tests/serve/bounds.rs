@@ -185,7 +185,9 @@ fn one_of_two_upstreams_black_holed_in_mid_run_costs_no_query_and_is_forgotten_i
         ask_modestly(&server, "example.net", 7 * 2000, 2000)
     });
     assert_eq!(seen.lost(), 0);
-    assert!(seen.within(100) < Duration::from_secs(1), "{:?}", seen.within(100));
+    let slowest = [99, 100].map(|percent| seen.within(percent));
+    assert!(slowest[0] < Duration::from_millis(300), "{slowest:?}");
+    assert!(slowest[1] < Duration::from_secs(1), "{slowest:?}"); // the machine's pauses included
     let later = seen.between(falls_at + Duration::from_secs(2), ends_at);
     let (before, after) = (seen.between(Duration::ZERO, falls_at).within(99), later.within(99));
     assert!(after < (3 * before).max(Duration::from_millis(50)), "p99: {before:?}, then {after:?}");

@@ -1,5 +1,6 @@
 //! Names that servers answer for which are asked over connections, with Unbound as the server.
 
+use super::https_server::{Head, HttpsServer};
 use super::quic_server::QuicServer;
 use super::server::Server;
 use rcgen::{
@@ -8,11 +9,12 @@ use rcgen::{
 use std::net::SocketAddr;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use zonda_testkit::generate::Zone;
 use zonda_testkit::process::{Folder, Process, free_port, installed, start_on_free_port};
 use zonda_testkit::sign::{Denial, sign};
-use zonda_testkit::{Message, Question, ask};
+use zonda_testkit::upstream::{Reply, always, say};
+use zonda_testkit::{Message, Question, Upstream, ask};
 
 /// Unbound with `example.net` of its own, over UDP, TCP, TLS and HTTPS.
 struct Unbound {
@@ -148,6 +150,68 @@ fn a_path_that_is_not_there_is_told_to_clients_and_to_who_looks_after_the_server
     assert!(texts.iter().any(|text| text.contains("HTTP status 404")), "{texts:?}");
     let list = server.get("/v1/upstreams").1;
     assert!(list.contains("\"failure\": \"HTTP status 404\""), "{list}");
+}
+
+/// The key that has a server asked over HTTPS whose certificate is in a folder.
+fn over_https(server: &HttpsServer, folder: &Folder) -> (String, String) {
+    let ca = format!("ca-file = {:?}", folder.path().join("ca.pem"));
+    (format!("https://127.0.0.1:{}#dns.example.net", server.address.port()), ca)
+}
+
+/// The extended errors of a reply, as text.
+fn extended_errors(reply: &Message) -> String {
+    let options = &reply.edns.as_ref().unwrap().options;
+    options.iter().map(|(_, data)| String::from_utf8_lossy(data).into_owned()).collect()
+}
+
+#[test]
+fn a_status_of_http_that_is_no_answer_is_made_good_by_another_server_and_else_told() {
+    let folder = Folder::new("https");
+    SOUND.write(&folder);
+    let sound = Upstream::start([always().then([say(Reply::address(7))])]);
+    let heads: [Head; 3] = [
+        (500, &[]),
+        (429, &[("retry-after", "60")]),
+        (302, &[("location", "https://dns.example.net/elsewhere")]),
+    ];
+    for head in heads {
+        let https = HttpsServer::start(folder.path(), head);
+        let (to, ca) = over_https(&https, &folder);
+        let both = format!("to = [\"{to}\", \"{}\"]\npolicy = \"in-order\"\n{ca}", sound.address);
+        let server = forwarder(&both);
+        let asked_at = Instant::now();
+        (0..10).for_each(|number| expect(&server, number));
+        assert!(asked_at.elapsed() < Duration::from_secs(2), "{head:?}");
+        assert!(https.requests() >= 1, "{head:?}");
+        let alone = forwarder(&format!("to = \"{to}\"\n{ca}"));
+        let reply = question(&alone, 0);
+        assert_eq!(reply.rcode_text(), "SERVFAIL", "{head:?}");
+        let told = extended_errors(&reply);
+        assert!(told.contains(&format!("HTTP status {}", head.0)), "{told}");
+    }
+}
+
+#[test]
+fn a_server_that_wants_to_be_left_alone_for_a_time_is_asked_after_it() {
+    let folder = Folder::new("https");
+    SOUND.write(&folder);
+    let https = HttpsServer::start(folder.path(), (429, &[("retry-after", "3")]));
+    let (to, ca) = over_https(&https, &folder);
+    let server = forwarder(&format!("to = \"{to}\"\n{ca}"));
+    assert_eq!(question(&server, 0).rcode_text(), "SERVFAIL");
+    let (left_alone_at, requests) = (Instant::now(), https.requests());
+    https.now_says((200, &[]));
+    for number in 1..20 {
+        let reply = question(&server, number);
+        if left_alone_at.elapsed() > Duration::from_millis(2500) {
+            break;
+        }
+        assert_eq!(reply.rcode_text(), "SERVFAIL");
+        assert_eq!(https.requests(), requests, "it is left alone");
+    }
+    thread::sleep(Duration::from_millis(3100).saturating_sub(left_alone_at.elapsed()));
+    expect(&server, 20);
+    assert!(https.requests() > requests);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod connections;
 mod forward;
 mod freshness;
 mod hostile;
+mod https_server;
 mod limits;
 mod local;
 mod names;

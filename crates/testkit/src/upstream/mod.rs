@@ -50,6 +50,8 @@ struct Shared {
     log: Mutex<Vec<Asked>>,
     /// Connections that are open.
     connections: AtomicUsize,
+    /// Messages sent from where nobody was asked.
+    forged: AtomicUsize,
     stop: AtomicBool,
 }
 
@@ -77,8 +79,11 @@ impl Upstream {
     /// # Panics
     /// When there is no port to be had.
     pub fn without_tcp(script: impl Into<Vec<Rule>>) -> Self {
-        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port is free");
-        Self::run(udp, None, script.into()).expect("a thread can be started")
+        let script = script.into();
+        let run = |_| {
+            Self::run(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?, None, script.clone()).ok()
+        };
+        (0..100).find_map(run).expect("one of a hundred ports is free")
     }
 
     /// One at a port of 127.0.0.1; 0 is any.
@@ -95,11 +100,12 @@ impl Upstream {
             script: RwLock::new(script.into()),
             log: Mutex::default(),
             connections: AtomicUsize::new(0),
+            forged: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
         });
-        let (mut threads, udp, (sender, due)) = (Vec::new(), Arc::new(udp), channel());
+        let (mut threads, (sender, due)) = (Vec::new(), channel());
+        let datagrams = Datagrams::new(Arc::new(udp), sender)?;
         threads.push(thread::spawn(move || send_when_due(&due)));
-        let datagrams = Datagrams::new(udp, sender)?;
         let own = Arc::clone(&shared);
         threads.push(thread::spawn(move || datagrams.serve(&own)));
         if let Some(tcp) = tcp {
@@ -124,6 +130,11 @@ impl Upstream {
     pub fn count(&self, so: impl Fn(&Asked) -> bool) -> usize {
         let log = self.shared.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.iter().filter(|asked| so(asked)).count()
+    }
+
+    /// How many messages were sent from another address or port.
+    pub fn forged(&self) -> usize {
+        self.shared.forged.load(Ordering::Relaxed)
     }
 
     /// How many connections are open.
@@ -229,8 +240,8 @@ impl Datagrams {
     fn new(own: Arc<UdpSocket>, later: Sender<Due>) -> io::Result<Self> {
         let port = own.local_addr()?.port();
         let strangers = [(Ipv4Addr::LOCALHOST, 0), (STRANGER, port)];
-        let bound = strangers.into_iter().filter_map(|address| UdpSocket::bind(address).ok());
-        Ok(Self { own, strangers: bound.map(Arc::new).collect(), later })
+        let bound = strangers.into_iter().map(|address| Ok(Arc::new(UdpSocket::bind(address)?)));
+        Ok(Self { own, strangers: bound.collect::<io::Result<_>>()?, later })
     }
 
     /// Does what the script says about each query.
@@ -248,6 +259,7 @@ impl Datagrams {
                     }
                     Step::Forge(make) => {
                         let message = make(&asked).write(&asked);
+                        shared.forged.fetch_add(self.strangers.len(), Ordering::Relaxed);
                         let sockets = self.strangers.iter();
                         sockets.for_each(|it| self.send(it, message.clone(), client, at));
                     }

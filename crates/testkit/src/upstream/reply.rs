@@ -89,6 +89,8 @@ pub struct Reply {
     answer: Vec<Record>,
     /// Records of the authority section.
     authority: Vec<Record>,
+    /// The server cookie in an OPT record; none sends no OPT.
+    server_cookie: Option<[u8; 8]>,
     /// What is done to the octets in the end.
     edits: Vec<Edit>,
 }
@@ -123,6 +125,12 @@ impl Reply {
         self
     }
 
+    /// With an OPT record with the client's cookie and this one of the server.
+    #[must_use]
+    pub fn cookie(self, server_cookie: [u8; 8]) -> Self {
+        Self { server_cookie: Some(server_cookie), ..self }
+    }
+
     /// With its octets changed after all else.
     #[must_use]
     pub fn edited(mut self, edit: impl Fn(&mut Vec<u8>) + Send + Sync + 'static) -> Self {
@@ -149,12 +157,18 @@ impl Reply {
     pub fn write(&self, asked: &Asked) -> Vec<u8> {
         let mut message = asked.question_octets().to_vec();
         message[2..4].copy_from_slice(&[0x81, 0x80 | self.rcode]);
-        let counts = [1, self.answer.len(), self.authority.len(), 0];
+        let opts = usize::from(self.server_cookie.is_some() && asked.cookie.len() >= 8);
+        let counts = [1, self.answer.len(), self.authority.len(), opts];
         for (place, count) in counts.into_iter().enumerate() {
             let count = u16::try_from(count).expect("a section of a test has sixteen bits");
             message[4 + 2 * place..6 + 2 * place].copy_from_slice(&count.to_be_bytes());
         }
         self.answer.iter().chain(&self.authority).for_each(|record| record.write(&mut message));
+        if let (Some(server), Some(client)) = (self.server_cookie, asked.cookie.get(..8)) {
+            message.extend([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 20, 0, 10, 0, 16]);
+            message.extend_from_slice(client);
+            message.extend(server);
+        }
         self.edits.iter().for_each(|edit| edit(&mut message));
         message
     }
@@ -162,7 +176,8 @@ impl Reply {
 
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rcode, answer, authority, edits } = self;
-        write!(f, "rcode {rcode}, {answer:?}, {authority:?}, {} edits", edits.len())
+        let Self { rcode, answer, authority, server_cookie, edits } = self;
+        write!(f, "rcode {rcode}, {answer:?}, {authority:?}, {server_cookie:?}, ")?;
+        write!(f, "{} edits", edits.len())
     }
 }

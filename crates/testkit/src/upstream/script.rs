@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::message::{Message, name_text};
+use crate::message::{Edns, Message, name_text};
 
 use super::reply::Reply;
 
@@ -21,6 +21,10 @@ pub struct Asked {
     pub tcp: bool,
     /// It has OPT.
     pub edns: bool,
+    /// The DO bit.
+    pub dnssec_ok: bool,
+    /// What its COOKIE option holds; nothing without.
+    pub cookie: Vec<u8>,
     /// Letters of its name are in upper case.
     pub mixed_case: bool,
     /// A random number.
@@ -40,6 +44,8 @@ impl Asked {
             record_type: *record_type,
             tcp,
             edns: message.edns.is_some(),
+            dnssec_ok: message.edns.as_ref().is_some_and(|edns| edns.dnssec_ok),
+            cookie: message.edns.as_ref().and_then(cookie).unwrap_or_default(),
             mixed_case: name.iter().any(u8::is_ascii_uppercase),
             chance,
             octets: octets[..12 + name.len() + 4].to_vec(),
@@ -55,6 +61,12 @@ impl Asked {
     pub fn one_of(&self, percent: u64) -> bool {
         self.chance % 100 < percent
     }
+}
+
+/// What a COOKIE option holds (rfc7873#4).
+fn cookie(edns: &Edns) -> Option<Vec<u8>> {
+    let (_, data) = edns.options.iter().find(|(code, _)| *code == 10)?;
+    Some(data.clone())
 }
 
 /// Makes a reply to a query.

@@ -135,8 +135,8 @@ pub struct KnownGroup {
     proofs: Vec<Option<Proof>>,
     /// For whom its upstreams are asked.
     line: Admission,
-    /// What each place in that line is for.
-    in_line: HashMap<Ticket, FetchId>,
+    /// What each place in that line is or was for.
+    in_line: Vec<FetchId>,
     /// When the next probe is due, as far as a timer is set for it.
     pub probe_at: Option<u64>,
 }
@@ -150,7 +150,7 @@ impl KnownGroup {
         let pool = Pool::new(members.collect(), group.settings);
         let rcodes = vec![BTreeMap::new(); pool.members.len()];
         let proofs = vec![None; pool.members.len()];
-        let (line, in_line) = (Admission::new(u32::MAX), HashMap::new());
+        let (line, in_line) = (Admission::new(u32::MAX), Vec::new());
         Self { group, pool, rcodes, proofs, line, in_line, probe_at: None }
     }
 
@@ -181,14 +181,16 @@ impl KnownGroup {
     /// Takes note that upstreams are asked for a client.
     pub fn enter(&mut self, client: u64, id: FetchId) -> Ticket {
         let (ticket, _) = self.line.admit(client); // there is always a place
-        self.in_line.insert(ticket, id);
+        match self.in_line.get_mut(ticket.place()) {
+            Some(place) => *place = id,
+            None => self.in_line.push(id), // places are handed out one after the other
+        }
         ticket
     }
 
     /// They are asked no more.
     pub fn leave(&mut self, ticket: Ticket) {
         self.line.release(ticket);
-        self.in_line.remove(&ticket);
     }
 
     /// The fetch to end so that upstreams which can take no more are asked for a client, and
@@ -197,7 +199,7 @@ impl KnownGroup {
         let own_before = self.line.counters.dropped_own;
         let ticket = self.line.make_room(client)?;
         let is_own = self.line.counters.dropped_own > own_before;
-        Some((self.in_line.remove(&ticket)?, is_own))
+        Some((*self.in_line.get(ticket.place())?, is_own))
     }
 
     /// Whether questions to each upstream come back to this server.

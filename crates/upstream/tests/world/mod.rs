@@ -73,6 +73,8 @@ struct Question {
     failed: Option<Reason>,
     /// Its name is broken: every upstream says SERVFAIL.
     broken: bool,
+    /// Queries sent for it.
+    sent: u32,
 }
 
 /// All of it.
@@ -183,7 +185,8 @@ impl World {
         let (now, broken) = (self.now, self.unit() < self.broken);
         let exchange = Exchange::start(&mut self.pool, now, key, random, &mut self.actions);
         let (timer_at, answered_at, failed) = (0, None, None);
-        let question = Question { exchange, asked_at: now, timer_at, answered_at, failed, broken };
+        let (asked_at, sent) = (now, 0);
+        let question = Question { exchange, asked_at, timer_at, answered_at, failed, broken, sent };
         self.questions.push(question);
         self.act(self.questions.len() - 1);
         let gap = -(1.0 - self.unit()).ln() * S as f64 / self.rate as f64;
@@ -231,6 +234,7 @@ impl World {
     /// A query is under way.
     fn send(&mut self, index: usize, attempt: u8, upstream: usize) {
         let model = self.models[upstream].clone();
+        self.questions[index].sent += 1;
         if self.unit() < model.loss || model.dead.contains(&self.now) {
             return;
         }
@@ -290,6 +294,17 @@ impl World {
     pub fn extra_percent(&self) -> f64 {
         let sent: u64 = self.pool.members.iter().map(|member| member.counters.sent).sum();
         (sent as f64 / self.questions.len() as f64 - 1.0) * 100.0
+    }
+
+    /// The same of questions for names that are not broken; the others are asked of each upstream.
+    pub fn extra_percent_of_sound(&self) -> f64 {
+        let sound = self.questions.iter().filter(|question| !question.broken);
+        let (mut questions, mut sent) = (0.0, 0.0);
+        for question in sound {
+            questions += 1.0;
+            sent += question.sent as f64;
+        }
+        (sent / questions - 1.0) * 100.0
     }
 }
 
