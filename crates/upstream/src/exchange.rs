@@ -16,8 +16,9 @@
 //! A failure (SERVFAIL, REFUSED, a lame or malformed answer, an error of the network) makes the
 //! exchange ask another upstream at once, as long as there is one that was not asked. When all
 //! failed, so has the question, even if an earlier query to one of them was lost; repeats go to
-//! those that have not failed, and while one of them may still answer, it is waited for. But what the network could not deliver is repeated like what was
-//! lost, as servers restart, and clients get what is stale meanwhile.
+//! those that have not failed, and while one of them may still answer, it is waited for. But what
+//! the network could not deliver is repeated like what was lost, as servers restart, and clients
+//! get what is stale meanwhile.
 //!
 //! What an upstream stumbled over (truncation, EDNS, mixed case, a cookie) is changed for the rest
 //! of the exchange, and asked there again; others are asked as ever. The time until a repeat to the
@@ -611,8 +612,8 @@ mod tests {
         assert_eq!(actions, [Action::Fail(Reason::Failed(SERVFAIL))]);
     }
 
-    /// What clients are told, and when, milliseconds, of a question that the second of two upstreams
-    /// fails and the first is silent to.
+    /// What clients are told, and when, milliseconds, of a question that the second of two
+    /// upstreams fails and the first is silent to.
     fn told_of_a_failure_and_silence(stale_millis: u64) -> Vec<(u64, Action)> {
         let mut pool = pool(2);
         pool.settings.stale_nanos = stale_millis * MILLISECOND_NANOS;

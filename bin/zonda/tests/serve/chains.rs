@@ -306,7 +306,7 @@ fn nobody_waits_for_what_is_fetched_anew_while_it_is_still_good() {
     for _ in 0..30 {
         assert_eq!(data(&reply(&server, "www.example.com")).last(), Some(&"192.0.2.8"));
     }
-    all.now_does([]); // it falls silent before the alias is due, which it is after some five seconds
+    all.now_does([]); // before the alias is due, which it is after some five seconds
     let asked = all.asked();
     while all.asked() == asked && start.elapsed() < Duration::from_secs(8) {
         reply(&server, "www.example.com");

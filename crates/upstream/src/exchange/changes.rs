@@ -105,7 +105,7 @@ impl Exchange {
         believes
     }
 
-    /// An upstream has answered what was changed for it, so that this was what it had stumbled over.
+    /// An upstream has answered what was changed for it: it had stumbled over this.
     pub(super) fn learn_changes(&self, pool: &mut Pool, now: u64, ended: &Attempt) {
         let upstream = usize::from(ended.upstream);
         let member = &mut pool.members[upstream];
