@@ -5,8 +5,8 @@
 use super::hostile::{Forwarder, recursive};
 use super::server::{Server, wait_until};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_testkit::paced::{Flood, Seen, ask_at_pace};
@@ -107,6 +107,49 @@ fn a_dead_upstream_costs_other_zones_nothing() {
     let state = format!("zone=\"dead.example.\",upstream=\"{}\"", dead.local_addr().unwrap());
     let state = format!("zonda_upstream_state{{{state},state=\"down\"}}");
     wait_until("nobody asks the dead one any more", || server.metric(&state) >= 1.0);
+}
+
+/// The last name that was asked for to see whether questions come back: 32 digits below a zone.
+fn check_name(upstream: &Upstream, zone: &str) -> Option<String> {
+    let seen = Mutex::new(None);
+    let note = |asked: &Asked| {
+        let digits = asked.name.strip_suffix(zone).filter(|digits| digits.len() == 33);
+        if digits.is_some() {
+            *seen.lock().unwrap() = Some(asked.name.clone());
+        }
+        digits.is_some()
+    };
+    upstream.count(note);
+    seen.into_inner().unwrap()
+}
+
+#[test]
+fn a_loop_of_one_zone_ends_no_question_of_another_that_the_same_server_answers() {
+    let upstream = sound(vec![
+        when(|asked| asked.name.ends_with("dead.example.")).then([]),
+        when(|asked| asked.name.starts_with("slow"))
+            .then([wait(1500..1501), say(Reply::address(7))]),
+    ]);
+    let server = two_zones(upstream.address, upstream.address);
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let send = |name: &str| {
+        let query = recursive(name, "A").to_bytes(1);
+        client.send_to(&query, server.zonda.address).unwrap();
+    };
+    (0..40).for_each(|number| send(&format!("name{number}.dead.example")));
+    let mut name = None;
+    wait_until("it is seen whether questions come back", || {
+        name = check_name(&upstream, "dead.example.");
+        name.is_some()
+    });
+    let (asked_at, address) = (Instant::now(), server.zonda.address);
+    let slow =
+        thread::spawn(move || ask(address, &recursive("slow.alive.example", "A").over_tcp()));
+    wait_until("it is asked for", || upstream.count(|asked| asked.name.starts_with("slow")) > 0);
+    send(&name.unwrap()); // it comes back
+    wait_until("the loop is noticed", || server.zonda.process.log("loop: ").contains("come back"));
+    assert_eq!(slow.join().unwrap().unwrap().rcode_text(), "NOERROR");
+    assert!(asked_at.elapsed() < Duration::from_millis(2200), "{:?}", asked_at.elapsed());
 }
 
 #[test]

@@ -21,8 +21,8 @@ const QUERIES_MAX: usize = 4096;
 /// what brings them has other queries to answer meanwhile.
 const ADMIT_NOW_MAX: usize = 16;
 /// Queries that gave way and are answered that there is no room: what a thread answers so in some
-/// 5 ms. Those beyond get no answer.
-const DROPPED_MAX: usize = 4096;
+/// 2 ms. Those beyond get no answer.
+const DROPPED_MAX: usize = 1024;
 /// How long a thread has time to tell what it knows.
 const REPORT_MAX: Duration = Duration::from_secs(1);
 
