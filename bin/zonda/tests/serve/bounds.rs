@@ -56,7 +56,8 @@ fn a_client_that_floods_takes_no_place_from_one_that_asks_modestly() {
     let metric = |name: &str| server.metric(&format!("zonda_forward_{name}"));
     assert!(metric("dropped_total{newer_of=\"same_client\"}") > 0.0);
     let gave_way = metric("dropped_total{newer_of=\"other_client\"}");
-    assert!(gave_way <= 300.0, "no more than the modest one needed: {gave_way}");
+    // Each may need a place twice: in front of the thread, and for the upstream.
+    assert!(gave_way <= 600.0, "no more than the modest one needed: {gave_way}");
     let grown = server.process_status("VmRSS").saturating_sub(before);
     assert!(grown < FLOOD_KIB_MAX, "{grown} KiB");
 }
