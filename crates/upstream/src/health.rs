@@ -165,7 +165,7 @@ impl Health {
         self.failed.add(failure);
         self.good = if failure { 0 } else { self.good + 1 };
         if !failure {
-            self.probe_interval = PROBE_NANOS_MIN;
+            self.probe_interval = self.thresholds.probe_nanos_min;
         }
         if self.state == State::Down {
             self.suspect(now, self.trouble.unwrap_or(Trouble::Silent));

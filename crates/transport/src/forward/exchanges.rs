@@ -117,7 +117,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             Some(query)
         };
         self.body = body;
-        let may_fetch = self.fetches.find(wanted).is_none() && self.fetches.len() < FETCHES_MAX;
+        let may_fetch =
+            self.fetches.find(wanted).is_none() && self.fetches.len() < self.bounds().fetches_max();
         let is_due = is_of_use && hit.refresh_due && may_fetch;
         if is_due && cache.claim_refresh(&key, &hit, secs) {
             self.counters.refreshed.add(1);

@@ -303,6 +303,9 @@ mod tests {
     use std::collections::HashSet;
     use std::net::UdpSocket;
 
+    /// Sockets to one upstream.
+    const PORTS: usize = 16;
+
     /// A server, and what asks it.
     struct Asking {
         server: UdpSocket,
@@ -322,7 +325,8 @@ mod tests {
         fn ask(&mut self, count: usize, now: u64, is_answered: bool) -> HashSet<u16> {
             let upstream = self.server.local_addr().unwrap();
             let one = |_| {
-                let chosen = self.ports.choose((upstream, now), &self.poller, &mut self.dice);
+                let chosen =
+                    self.ports.choose((upstream, PORTS as u16, now), &self.poller, &mut self.dice);
                 let (number, id) = chosen.unwrap();
                 let probe = Probe { group: 0, upstream: 0, sent_at: now };
                 let form = Form { over_tcp: false, edns: false, mixed_case: false };
@@ -342,13 +346,13 @@ mod tests {
     fn queries_leave_from_other_ports_after_a_minute_and_after_some_thousands() {
         let mut asking = Asking::new();
         let first = asking.ask(2000, 0, true);
-        assert_eq!(first.len(), PORTS_PER_UPSTREAM);
+        assert_eq!(first.len(), PORTS);
         let second = asking.ask(2000, RENEW_NANOS, true);
-        assert_eq!((second.len(), first.intersection(&second).count()), (PORTS_PER_UPSTREAM, 0));
-        let many = asking.ask(3 * PORTS_PER_UPSTREAM * RENEW_QUERIES as usize, RENEW_NANOS, true);
-        assert!(many.len() > 2 * PORTS_PER_UPSTREAM, "{}", many.len());
+        assert_eq!((second.len(), first.intersection(&second).count()), (PORTS, 0));
+        let many = asking.ask(3 * PORTS * RENEW_QUERIES as usize, RENEW_NANOS, true);
+        assert!(many.len() > 2 * PORTS, "{}", many.len());
         let open = asking.ports.ports.iter().flatten().count();
-        assert!(open <= PORTS_PER_UPSTREAM + 1, "{open} are open");
+        assert!(open <= PORTS + 1, "{open} are open");
     }
 
     #[test]
@@ -357,11 +361,11 @@ mod tests {
         asking.ask(200, 0, false);
         asking.ask(200, RENEW_NANOS, true);
         let open = |ports: &Ports| ports.ports.iter().flatten().count();
-        assert_eq!(open(&asking.ports), 2 * PORTS_PER_UPSTREAM);
+        assert_eq!(open(&asking.ports), 2 * PORTS);
         let waiting = asking.ports.ports.iter().flatten().map(|port| port.waiting.len());
         assert_eq!(waiting.sum::<usize>(), 200);
         asking.ports.forget_all();
         asking.ask(200, 2 * RENEW_NANOS, true);
-        assert!(open(&asking.ports) <= PORTS_PER_UPSTREAM + 1);
+        assert!(open(&asking.ports) <= PORTS + 1);
     }
 }
