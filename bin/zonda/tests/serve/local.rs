@@ -191,7 +191,8 @@ fn an_excepted_name_follows_the_zone_that_holds_it_when_that_is_loaded_anew() {
     let config = |access: &str| {
         format!(
             "root = {:?}\n[[zone]]\nname = \"example.com\"\nfile = {path:?}\n\
-             access = [\"{access} any\"]\n[[zone]]\nname = \"dev.example.com\"\n[zone.forward]\nto = \"{}\"\n\
+             access = [\"{access} any\"]\n[[zone]]\nname = \"dev.example.com\"\n\
+             [zone.forward]\nto = \"{}\"\n\
              except = [\"www.dev.example.com\"]\n",
             folder.path().parent().unwrap(),
             upstream.address
