@@ -203,11 +203,24 @@ async fn answer(
     middleware: Arc<Vec<AsyncCode>>,
     answered: mpsc::UnboundedSender<(Ticket, Option<Draft>)>,
 ) {
-    let draft = match with_code {
-        Some((query, code)) => tokio::spawn(pass(query, code, middleware)).await.ok(),
-        None => None,
-    };
-    let _ = answered.send((ticket, draft)); // gone only when the runtime ends
+    let mut answered = Answered { ticket, draft: None, sender: answered };
+    if let Some((query, code)) = with_code {
+        answered.draft = Some(pass(query, code, middleware).await);
+    }
+}
+
+/// A reply that is handed over when it is dropped, as it also is by a panic of its task.
+struct Answered {
+    ticket: Ticket,
+    /// Nothing as long as the code has not answered.
+    draft: Option<Draft>,
+    sender: mpsc::UnboundedSender<(Ticket, Option<Draft>)>,
+}
+
+impl Drop for Answered {
+    fn drop(&mut self) {
+        let _ = self.sender.send((self.ticket, self.draft.take())); // gone when the runtime ends
+    }
 }
 
 /// What middleware says to a query, or the handler, if there is one.

@@ -143,6 +143,8 @@ struct Worker<R, F> {
     faults: FaultBudget,
     /// Where deferred queries go.
     deferrals: Deferrals,
+    /// Those of the batch at hand, until they go there.
+    deferred: Vec<Deferred>,
     /// Written by this thread only.
     counters: Arc<UdpCounters>,
 }
@@ -168,7 +170,8 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
             deferred: Vec::new(),
         };
         let (responder, faults) = (make(), FaultBudget::new());
-        Self { socket, batch, responder, make, clock, faults, deferrals, counters }
+        let deferred = Vec::new();
+        Self { socket, batch, responder, make, clock, faults, deferrals, deferred, counters }
     }
 
     /// Answers until told to stop, then what is queued; an error is one fault too many.
@@ -211,8 +214,12 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         if !sound {
             self.batch.fail_unanswered();
         }
-        let deferred = self.hand_over_deferred();
+        let deferred = self.gather_deferred();
         let sent = self.batch.datagrams.send(&self.socket);
+        if deferred > 0 {
+            // Only now: whoever is woken may take this CPU, and the replies would wait for it.
+            self.deferrals.submit(&mut self.deferred);
+        }
         let (replied, refused) = (sent.replies as u64, sent.refused as u64);
         self.counters.batches.add(1);
         self.counters.received.add(count);
@@ -228,8 +235,8 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         Ok(())
     }
 
-    /// Hands over the queries that are answered later; returns how many there are.
-    fn hand_over_deferred(&mut self) -> u64 {
+    /// Gathers the queries that are answered later; returns how many there are.
+    fn gather_deferred(&mut self) -> u64 {
         if self.batch.deferred.is_empty() {
             return 0;
         }
@@ -246,10 +253,8 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
                 chain: None,
             }
         };
-        let mut deferred: Vec<Deferred> = self.batch.deferred.drain(..).map(query).collect();
-        let count = deferred.len() as u64;
-        self.deferrals.submit(&mut deferred);
-        count
+        self.deferred.extend(self.batch.deferred.drain(..).map(query));
+        self.deferred.len() as u64
     }
 
     /// After a panic, whose replies are on their way: a new responder, unless there were too many.

@@ -29,11 +29,22 @@ struct Server {
 
 impl Server {
     fn start(waiting_max: usize, patience: Duration) -> Self {
-        let address = "127.0.0.1:0".parse().unwrap();
-        let socket = Arc::new(UdpSocket::bind(address, &UdpOptions::default()).unwrap());
+        Self::on(socket(), waiting_max, patience, || {})
+    }
+
+    /// One on a socket, whose runtime calls a function whenever it is woken.
+    fn on(
+        socket: Arc<UdpSocket>,
+        waiting_max: usize,
+        patience: Duration,
+        also: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
         let (clock, woken) = (Clock::start(), Arc::<AtomicU32>::default());
         let counted = Arc::clone(&woken);
-        let wake = Box::new(move || _ = counted.fetch_add(1, Ordering::Relaxed));
+        let wake = Box::new(move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            also();
+        });
         let patience_nanos = patience.as_nanos() as u64;
         let config = RuntimeConfig { waiting_max, patience_nanos, wake };
         let runtime = Arc::new(Runtime::new(config, clock));
@@ -79,6 +90,12 @@ impl Server {
     }
 }
 
+/// A socket on a free port.
+fn socket() -> Arc<UdpSocket> {
+    let address = "127.0.0.1:0".parse().unwrap();
+    Arc::new(UdpSocket::bind(address, &UdpOptions::default()).unwrap())
+}
+
 /// The next reply of a client.
 fn reply(client: &Client) -> Vec<u8> {
     let mut buffer = [0; 512];
@@ -100,6 +117,22 @@ fn queries_are_seen_in_the_order_in_which_they_came_and_answered_in_any() {
     let ids: Vec<u16> = (0..50).map(|_| support::id(&reply(&client))).collect();
     assert_eq!(ids, (0..50).rev().collect::<Vec<_>>());
     assert!(server.woken.load(Ordering::Relaxed) >= 1);
+    server.stop();
+}
+
+#[test]
+fn replies_of_a_batch_leave_before_code_is_woken_for_others_of_it() {
+    let socket = socket();
+    let client = Client::bind("127.0.0.1:0").unwrap();
+    client.connect(socket.address()).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+    for (id, name) in [(0, "code"), (1, "zone")] {
+        client.send(&query(id, name)).unwrap(); // both wait for the worker
+    }
+    let wake = || std::thread::sleep(Duration::from_secs(2));
+    let server = Server::on(socket, 1000, Duration::from_secs(60), wake);
+    assert_eq!(support::id(&reply(&client)), 1);
+    assert_eq!(server.take(1).len(), 1);
     server.stop();
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_engine::Supplied;
+use zonda_engine::{Now, Supplied};
 
 use super::runtime::Runtime;
 use super::waiting::Ticket;
@@ -15,6 +15,8 @@ use crate::responder::Responder;
 pub struct Answerer<R> {
     replies: Replies<R>,
     clock: Clock,
+    /// When the first of the replies was written that were not sent yet: read once for all of them.
+    now: Option<Now>,
     /// Where queries go that the code leaves to other servers.
     deferrals: Deferrals,
     /// Those of them that were not handed over yet.
@@ -24,7 +26,8 @@ pub struct Answerer<R> {
 impl<R: Responder> Answerer<R> {
     /// One that has `responder` write replies.
     pub fn new(responder: R, clock: Clock, deferrals: Deferrals) -> Self {
-        Self { replies: Replies::new(responder), clock, deferrals, passed_on: Vec::new() }
+        let (replies, passed_on) = (Replies::new(responder), Vec::new());
+        Self { replies, clock, now: None, deferrals, passed_on }
     }
 
     /// Answers a query of a runtime with what code supplied, unless it waits no longer. The reply
@@ -37,12 +40,13 @@ impl<R: Responder> Answerer<R> {
 
     /// Answers a query that was taken out.
     pub(super) fn supply(&mut self, query: Deferred, supplied: Supplied<'_>) {
-        let now = self.clock.now();
+        let now = *self.now.get_or_insert_with(|| self.clock.now());
         self.passed_on.extend(self.replies.supply(query, supplied, now));
     }
 
     /// Sends all replies.
     pub fn send(&mut self) {
+        self.now = None;
         self.replies.send();
         if !self.passed_on.is_empty() {
             self.deferrals.submit(&mut self.passed_on);

@@ -10,6 +10,10 @@ use crate::clock::Clock;
 use crate::counter::SharedCounter;
 use crate::deferred::Deferred;
 
+/// Queries that are shown while workers cannot add any: a few microseconds, which one of them may
+/// have to wait that also answers from zones.
+const SHOWN_AT_ONCE: usize = 16;
+
 /// How a runtime is used.
 pub struct RuntimeConfig {
     /// Most queries that wait for it; more are answered SERVFAIL.
@@ -87,14 +91,18 @@ impl Runtime {
     /// Shows `see` up to `count_max` queries that it has not seen yet, each with the handler that
     /// it is for; returns whether there are more. They wait on, to be answered by their tickets.
     pub fn take(&self, count_max: usize, mut see: impl FnMut(Ticket, u32, &Deferred)) -> bool {
-        let mut waiting = self.waiting();
-        for _ in 0..count_max {
-            let Some((ticket, query)) = waiting.next_fresh() else { return false };
-            if let To::Code(elsewhere) = query.deferral.to {
-                see(ticket, elsewhere.handler, query);
+        let mut shown = 0;
+        while shown < count_max {
+            let mut waiting = self.waiting();
+            for _ in 0..SHOWN_AT_ONCE.min(count_max - shown) {
+                let Some((ticket, query)) = waiting.next_fresh() else { return false };
+                if let To::Code(elsewhere) = query.deferral.to {
+                    see(ticket, elsewhere.handler, query);
+                }
+                shown += 1;
             }
         }
-        waiting.has_fresh()
+        self.waiting().has_fresh()
     }
 
     /// Takes out a query that is about to be answered, if it still waits.
