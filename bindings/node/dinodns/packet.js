@@ -14,6 +14,20 @@ const SINK = Symbol('sink');
 const NAME_EXISTS = Symbol('name exists');
 /** Whether a handler has failed. */
 const FAILED = Symbol('failed');
+/** The core's request behind one of ours. */
+const CORE = Symbol('core');
+/** What answers with which response code. */
+const ERRORS = {
+  formatError: RCode.FORMAT_ERROR,
+  serverFailure: RCode.SERVER_FAILURE,
+  nxDomain: RCode.NX_DOMAIN,
+  notImplemented: RCode.NOT_IMPLEMENTED,
+  refused: RCode.REFUSED,
+  yxDomain: RCode.YX_DOMAIN,
+  yxRRSet: RCode.YX_RR_SET,
+  notAuth: RCode.NOT_AUTH,
+  notZone: RCode.NOT_ZONE,
+};
 
 /** A response was changed after it had been sent. */
 class ModifiedAfterSentError extends Error {
@@ -34,16 +48,17 @@ class DuplicateAnswerForRequest extends Error {
 /** A message as dns-packet writes it, made when it is looked at. */
 class PacketWrapper {
   #raw;
-  #make;
+  #request;
   frozen = false;
 
-  constructor(packet) {
-    if (typeof packet === 'function') this.#make = packet;
-    else this.#raw = packet;
+  /** Of a packet or, without one, of a request of the core. */
+  constructor(packet, request) {
+    this.#raw = packet;
+    this.#request = request;
   }
 
   get raw() {
-    return (this.#raw ??= this.#make());
+    return (this.#raw ??= new RawQuery(this.#request));
   }
 
   set raw(raw) {
@@ -155,26 +170,60 @@ class PacketWrapper {
   }
 }
 
+/** An emitter that has no lists of listeners before it has one: most responses never have. */
+function Emitter() {}
+Object.setPrototypeOf(Emitter.prototype, EventEmitter.prototype);
+
+/** The methods of a response that answer with a response code, each made when it is asked for. */
+class ErrorMethods {
+  #fail;
+
+  constructor(fail) {
+    this.#fail = fail;
+  }
+
+  static {
+    for (const [name, rcode] of Object.entries(ERRORS)) {
+      const get = function () {
+        return () => this.#fail(rcode);
+      };
+      Object.defineProperty(this.prototype, name, { get, enumerable: true });
+    }
+  }
+}
+
 /** The response to a request. Emits `answer` when it is ready, and `done` when it was sent. */
-class DNSResponse extends EventEmitter {
+class DNSResponse extends Emitter {
   #connection;
+  #metadata;
+  #request;
   #finished = false;
   #errors;
 
-  constructor(packet, connection, metadata) {
+  /** Connection and metadata are those of the request unless they are given. */
+  constructor(packet, connection, metadata, request) {
     super();
     this.packet = new PacketWrapper(packet);
     this.#connection = connection;
-    this.metadata = metadata ?? { ts: {} };
+    this.#metadata = metadata;
+    this.#request = request;
     this.extra = undefined;
+    this[CORE] = request?.[CORE];
     this[SINK] = undefined;
     this[NAME_EXISTS] = false;
     this[FAILED] = false;
   }
 
   get connection() {
-    if (typeof this.#connection === 'function') this.#connection = this.#connection();
-    return this.#connection;
+    return this.#connection ?? this.#request?.connection;
+  }
+
+  get metadata() {
+    return (this.#metadata ??= this.#request?.metadata ?? { ts: {} });
+  }
+
+  set metadata(metadata) {
+    this.#metadata = metadata;
   }
 
   /** Takes the response as it is. */
@@ -202,17 +251,7 @@ class DNSResponse extends EventEmitter {
 
   /** Methods that answer with a response code. */
   get errors() {
-    return (this.#errors ??= {
-      formatError: () => this.#fail(RCode.FORMAT_ERROR),
-      serverFailure: () => this.#fail(RCode.SERVER_FAILURE),
-      nxDomain: () => this.#fail(RCode.NX_DOMAIN),
-      notImplemented: () => this.#fail(RCode.NOT_IMPLEMENTED),
-      refused: () => this.#fail(RCode.REFUSED),
-      yxDomain: () => this.#fail(RCode.YX_DOMAIN),
-      yxRRSet: () => this.#fail(RCode.YX_RR_SET),
-      notAuth: () => this.#fail(RCode.NOT_AUTH),
-      notZone: () => this.#fail(RCode.NOT_ZONE),
-    });
+    return (this.#errors ??= new ErrorMethods((rcode) => this.#fail(rcode)));
   }
 
   #fail(rcode) {
@@ -232,20 +271,19 @@ class DNSResponse extends EventEmitter {
 class DNSRequest {
   #connection;
   #metadata;
+  #received;
 
-  /** `packet` and `connection` may be functions that make them. */
-  constructor(packet, connection) {
-    this.packet = new PacketWrapper(packet);
+  /** Of a packet and a connection or, without them, of a request of the core. */
+  constructor(packet, connection, received = clocks(), request = undefined) {
+    this.packet = new PacketWrapper(packet, request);
     this.#connection = connection;
-    this.#metadata = {
-      ts: { requestTimeMs: Date.now(), requestTimeNs: process.hrtime.bigint() },
-    };
+    this.#received = received;
     this.extra = undefined;
+    this[CORE] = request;
   }
 
   get connection() {
-    if (typeof this.#connection === 'function') this.#connection = this.#connection();
-    return this.#connection;
+    return (this.#connection ??= this[CORE] && connectionOf(this[CORE]));
   }
 
   set connection(connection) {
@@ -253,7 +291,7 @@ class DNSRequest {
   }
 
   get metadata() {
-    return this.#metadata;
+    return (this.#metadata ??= { ts: { ...this.#received } });
   }
 
   set metadata(metadata) {
@@ -271,7 +309,7 @@ class DNSRequest {
       authorities: [],
       additionals: [],
     };
-    return new DNSResponse(response, () => this.connection, this.metadata);
+    return new DNSResponse(response, undefined, undefined, this);
   }
 
   data() {
@@ -280,15 +318,26 @@ class DNSRequest {
   }
 }
 
-/** The request that a query of the core is. */
-function fromCore(request, type) {
-  const connection = () => ({
+/** The time, as the metadata of a request have it. */
+function clocks() {
+  return { requestTimeMs: Date.now(), requestTimeNs: process.hrtime.bigint() };
+}
+
+/** How a request of the core came. */
+function connectionOf(request, type) {
+  const { TCP, UDP } = SupportedNetworkType;
+  return {
     remoteAddress: request.clientAddress,
     remotePort: request.clientPort,
-    type:
-      type ?? (request.transport === 'tcp' ? SupportedNetworkType.TCP : SupportedNetworkType.UDP),
-  });
-  return new DNSRequest(() => new RawQuery(request), connection);
+    type: type ?? (request.transport === 'tcp' ? TCP : UDP),
+  };
+}
+
+/** The request that a query of the core is, which came when a clock said `received` and, unless the
+ * core knows how, over `type`. */
+function fromCore(request, received, type) {
+  const connection = type === undefined ? undefined : connectionOf(request, type);
+  return new DNSRequest(undefined, connection, received, request);
 }
 
 /** A query as dns-packet reads it; its OPT record is read when it is asked for. */
@@ -326,6 +375,7 @@ function opt(edns) {
 }
 
 module.exports = {
+  CORE,
   DNSRequest,
   DNSResponse,
   DuplicateAnswerForRequest,
@@ -334,5 +384,6 @@ module.exports = {
   NAME_EXISTS,
   PacketWrapper,
   SINK,
+  clocks,
   fromCore,
 };

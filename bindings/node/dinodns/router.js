@@ -6,9 +6,14 @@ const { typeNumber, typeWord } = require('../lib/tables.js');
 const { FAILED } = require('./packet.js');
 const { plainName } = require('./utils.js');
 
+/** Names whose handlers are remembered: more than most servers have, and few of strangers'. */
+const REMEMBERED_MAX = 4096;
+
 /** Routes names to handlers. */
 class DefaultRouter {
   #middleware = [];
+  /** What was found for the names that were asked for last. */
+  #remembered = new Map();
   /** Handlers of names without `*`, and of others, each with its place among all. */
   #exact = new Map();
   #patterns = [];
@@ -16,6 +21,7 @@ class DefaultRouter {
 
   use(handler) {
     this.#middleware.push(handler);
+    this.#remembered.clear();
   }
 
   /** The only handler of all names; nothing if there are others. */
@@ -30,26 +36,42 @@ class DefaultRouter {
     const entry = { place: this.#count++, handler: filtered(handler, types) };
     const name = plainName(names);
     if (name.includes('*')) {
-      const source = name.split('*').map(escaped).join('.*');
-      this.#patterns.push({ ...entry, regexp: new RegExp(`^${source}$`) });
+      this.#patterns.push({ ...entry, covers: matcher(name) });
     } else if (this.#exact.has(name)) {
       this.#exact.get(name).push(entry);
     } else {
       this.#exact.set(name, [entry]);
     }
+    this.#remembered.clear();
   }
 
   /** A handler that calls all that a name has. */
   match(domain) {
-    const name = plainName(domain);
+    const known = this.#remembered.get(domain);
+    if (known !== undefined) return known;
+    const found = this.#find(plainName(domain));
+    if (this.#remembered.size >= REMEMBERED_MAX) this.#remembered.clear();
+    this.#remembered.set(domain, found);
+    return found;
+  }
+
+  #find(name) {
     const exact = this.#exact.get(name);
     const entries = exact === undefined ? [] : [...exact];
     for (const entry of this.#patterns) {
-      if (entry.regexp.test(name)) entries.push(entry);
+      if (entry.covers(name)) entries.push(entry);
     }
     if (entries.length > 1) entries.sort((a, b) => a.place - b.place);
     return chained([...this.#middleware, ...entries.map((entry) => entry.handler)]);
   }
+}
+
+/** Tells whether a name is one of a pattern's. */
+function matcher(pattern) {
+  const [before, suffix, ...more] = pattern.split('*');
+  if (before === '' && more.length === 0) return (name) => name.endsWith(suffix);
+  const regexp = new RegExp(`^${pattern.split('*').map(escaped).join('.*')}$`);
+  return (name) => regexp.test(name);
 }
 
 /** A text in which nothing has a meaning for a regular expression. */
@@ -71,10 +93,6 @@ function filtered(handler, types) {
 function chained(handlers) {
   return (req, res, last) => {
     let place = 0;
-    const fail = (error) => {
-      res[FAILED] = true;
-      return error instanceof Error ? error : new Error(String(error));
-    };
     const next = (error) => {
       if (error) res[FAILED] = true;
       if (place >= handlers.length) return last(error);
@@ -83,15 +101,21 @@ function chained(handlers) {
       try {
         result = handler(req, res, next);
       } catch (thrown) {
-        return next(fail(thrown));
+        return next(failure(res, thrown));
       }
       // What a promise is rejected with ends the query: nobody knows whether it has called next.
       if (typeof result?.then === 'function') {
-        result.then(undefined, (rejected) => last(fail(rejected)));
+        result.then(undefined, (rejected) => last(failure(res, rejected)));
       }
     };
     next();
   };
+}
+
+/** What was thrown, as an error; takes note that a handler has failed. */
+function failure(res, thrown) {
+  res[FAILED] = true;
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
 module.exports = { DefaultRouter };

@@ -9,7 +9,7 @@ const { ENDING, ReplyBatch } = require('../lib/batch.js');
 const { FLAGS } = require('../lib/message.js');
 const { writeRecord } = require('../lib/response.js');
 const { CoreNetwork } = require('./networks.js');
-const { FAILED, NAME_EXISTS, SINK, fromCore } = require('./packet.js');
+const { CORE, FAILED, NAME_EXISTS, SINK, clocks, fromCore } = require('./packet.js');
 const { STORE, registerCache } = require('./plugins.js');
 const { DefaultRouter } = require('./router.js');
 const { SupportedNetworkType } = require('./utils.js');
@@ -171,7 +171,8 @@ class DefaultServer {
     if (listen.length === 0) options.listen.push('udp://127.0.0.1:0');
     if (this.multithreaded) options.workers = 1;
     const complain = (error) => console.error(error);
-    this.#bridge = new Bridge(options, (request) => this.#dispatch(request), complain);
+    const dispatch = (request, batch) => this.#dispatch(request, batch);
+    this.#bridge = new Bridge(options, dispatch, complain);
     this.#publish();
     await this.#bridge.start();
     for (const network of this.networks) {
@@ -215,17 +216,19 @@ class DefaultServer {
   };
 
   /** Answers a query of the core. */
-  #dispatch(request) {
+  #dispatch(request, batch) {
     const way = this.#ways.size > 0 ? this.#ways.get(request.clientText)?.type : undefined;
-    const req = fromCore(request, way);
+    const req = fromCore(request, (batch.received ??= clocks()), way);
     const res = req.toAnswer();
-    res[SINK] = () => {
-      const write = (batch) => writeResponse(batch, request, res.packet.raw);
-      const hasListeners = res.listenerCount('done') > 0;
-      this.#bridge?.reply(request, write, hasListeners ? () => emitDone(res) : undefined);
-    };
+    res[SINK] = this.#send;
     this.handleQueries(req, res);
   }
+
+  /** Gives a response to the core. */
+  #send = (res) => {
+    const sent = res.listenerCount('done') > 0 ? () => emitDone(res) : undefined;
+    this.#bridge?.reply(res[CORE], writeResponse, res, sent);
+  };
 
   /** Answers a request of a network that is not ours. */
   #answerOther(req) {
@@ -241,7 +244,7 @@ class DefaultServer {
 function encoded(records) {
   encoder.take(); // what a mistake has left
   for (const [type, all] of records) {
-    for (const data of all) writeRecord(encoder, 0, { type, data }, '');
+    for (const data of all) writeRecord(encoder, 0, { type, data });
   }
   return encoder.take();
 }
@@ -275,16 +278,17 @@ function emitDone(res) {
 }
 
 /** Writes a response into a batch. */
-function writeResponse(batch, request, raw) {
+function writeResponse(batch, res) {
+  const { raw } = res.packet;
+  const request = res[CORE];
+  const { ticketHigh, ticketLow } = request;
   const flags = raw.flags ?? 0;
-  const rcode = flags & 0xf;
   const additionals = raw.additionals ?? [];
-  const error = extendedError(additionals);
-  const { name, ticketHigh, ticketLow } = request;
-  batch.begin(ticketLow, ticketHigh, ENDING.REPLY, rcode, flags & FLAGS_OWN, error);
-  [raw.answers ?? [], raw.authorities ?? [], additionals].forEach((records, section) => {
-    for (const record of records) writeRecord(batch, section, record, name);
-  });
+  const error = additionals.length > 0 ? extendedError(additionals) : null;
+  batch.begin(ticketLow, ticketHigh, ENDING.REPLY, flags & 0xf, flags & FLAGS_OWN, error);
+  for (const record of raw.answers ?? []) writeRecord(batch, 0, record, request);
+  for (const record of raw.authorities ?? []) writeRecord(batch, 1, record, request);
+  for (const record of additionals) writeRecord(batch, 2, record, request);
   batch.end();
 }
 

@@ -8,12 +8,46 @@ const { encode } = require('./data.js');
 /** What is to become of a query. */
 const ENDING = { PASS_ON: 0, REPLY: 1, DROP: 2, FAILED: 3 };
 
+/** Octets of the buffers that queries are written into: a few hundred queries each. */
+const QUERY_OCTETS = 64 * 1024;
 /** Octets of the first buffer: a few hundred replies of one record. */
 const OCTETS_FIRST = 64 * 1024;
 /** Octets above which a batch is sent before its turn ends. */
 const OCTETS_MAX = 1024 * 1024;
 /** Characters up to which a loop copies text faster than a call does. */
 const SHORT = 48;
+
+/** Queries as they come, one batch behind another in a buffer until it is full: what was written is
+ * never written again, so that a handler that waits can still read its query. */
+class QueryBatches {
+  #octets;
+  #words;
+  #used;
+
+  constructor() {
+    this.#renew(QUERY_OCTETS);
+  }
+
+  #renew(octets) {
+    this.#octets = Buffer.allocUnsafeSlow(octets);
+    this.#words = new Uint32Array(this.#octets.buffer, 0, octets >> 2);
+    this.#used = 0;
+  }
+
+  /** Takes queries of a core that wait: where they begin and end among the numbers, and whether
+   * there are more. */
+  take(core) {
+    let taken = core.take(this.#octets, this.#used);
+    if (taken < 0) {
+      this.#renew(Math.max(QUERY_OCTETS, -taken));
+      taken = core.take(this.#octets, 0);
+    }
+    const start = this.#used >> 2;
+    this.#used += taken & ~3;
+    const [octets, words, end] = [this.#octets, this.#words, this.#used >> 2];
+    return { octets, words, start, end, hasMore: (taken & 1) !== 0, received: undefined };
+  }
+}
 
 /** Replies of a turn. */
 class ReplyBatch {
@@ -128,4 +162,4 @@ class ReplyBatch {
   }
 }
 
-module.exports = { ENDING, ReplyBatch };
+module.exports = { ENDING, QueryBatches, ReplyBatch };

@@ -3,15 +3,16 @@
 // The border to the core: takes batches of queries, gathers the replies of a turn, and keeps
 // account of what was asked of the core and has not ended.
 
-const { ENDING, ReplyBatch } = require('./batch.js');
+const { ENDING, QueryBatches, ReplyBatch } = require('./batch.js');
 const native = require('./native.js');
-const { readBatch } = require('./request.js');
+const { Request } = require('./request.js');
 
 /** One core, and what waits on either side of it. */
 class Bridge {
   #core;
   #dispatch;
   #complain;
+  #queries = new QueryBatches();
   #replies = new ReplyBatch();
   /** The requests whose replies lie in the batch, and what is to be called when they are sent. */
   #written = [];
@@ -23,7 +24,8 @@ class Bridge {
   #asked = new Map();
   #nextToken = 0;
 
-  /** `dispatch` is given requests, `complain` errors and the requests that they are about. */
+  /** `dispatch` is given requests, each with the batch that it lies in, `complain` errors and the
+   * requests that they are about. */
   constructor(options, dispatch, complain) {
     this.#core = new native.Core(options);
     this.#dispatch = dispatch;
@@ -87,21 +89,22 @@ class Bridge {
         else asked?.reject(new Error(error));
       }
     }
-    const octets = this.#core.take();
-    if (octets === null || octets === undefined) return;
-    const { requests, hasMore } = readBatch(octets);
+    const batch = this.#queries.take(this.#core);
+    const { words, start, end, hasMore } = batch;
     this.#inTurn = true;
-    for (const request of requests) this.#dispatch(request);
+    for (let at = start; at < end; at += words[at] >> 2) {
+      this.#dispatch(new Request(batch, at), batch);
+    }
     this.#inTurn = false;
     this.#flush();
     if (hasMore) setImmediate(() => this.#wake()); // others want their turn, too
   }
 
-  /** Has `write` write the reply to a request into the batch of this turn; a reply that cannot be
+  /** Has `write` write a response to a request into the batch of this turn; one that cannot be
    * written is SERVFAIL. `sent` is called when it has left. */
-  reply(request, write, sent) {
+  reply(request, write, response, sent) {
     try {
-      write(this.#replies);
+      write(this.#replies, response);
     } catch (error) {
       this.#replies.abandon();
       this.#failInto(request);

@@ -11,6 +11,10 @@ const NO_HANDLER = 0xffffffff;
 const WORDS = 11;
 /** Bits of the header's flags. */
 const FLAG_RD = 0x0100;
+/** Bits of the number of names that are remembered. */
+const NAME_BITS = 11;
+/** Spreads the bits of names: 2³² divided by the golden ratio. */
+const MULTIPLIER = 0x9e3779b1;
 /** Codes of EDNS options. */
 const OPTION_SUBNET = 8;
 const OPTION_COOKIE = 10;
@@ -51,8 +55,7 @@ class Request {
   /** The name asked for, in lower case and without a final dot; the root is `.`. */
   get name() {
     if (this.#name === undefined) {
-      const start = (this.#at + WORDS) * 4;
-      this.#name = this.#batch.octets.latin1Slice(start, start + this.#nameOctets);
+      this.#name = nameAt(this.#batch, this.#at + WORDS, this.#nameOctets);
     }
     return this.#name;
   }
@@ -120,20 +123,32 @@ class Request {
 
   get #octets() {
     if (this.#message === undefined) {
-      const start = (this.#at + WORDS) * 4 + ((this.#nameOctets + 3) & ~3);
+      const start = this.#start;
       this.#message = this.#batch.octets.subarray(start, start + this.#batch.words[this.#at + 6]);
     }
     return this.#message;
   }
 
+  /** Where the message begins in its batch. */
+  get #start() {
+    return (this.#at + WORDS) * 4 + ((this.#nameOctets + 3) & ~3);
+  }
+
+  /** A number of 16 bits in its header. */
+  #header(place) {
+    const at = this.#start + place;
+    const { octets } = this.#batch;
+    return (octets[at] << 8) | octets[at + 1];
+  }
+
   /** The number that the client gave it. */
   get id() {
-    return this.#octets.readUInt16BE(0);
+    return this.#header(0);
   }
 
   /** The flags of its header. */
   get flags() {
-    return this.#octets.readUInt16BE(2);
+    return this.#header(2);
   }
 
   /** Whether the client wants other servers to be asked. */
@@ -207,6 +222,32 @@ class Request {
   }
 }
 
+/** Names that were read last: most names are asked for again, and to compare a text with octets
+ * costs less than to make it. */
+const names = new Array(1 << NAME_BITS).fill('');
+
+/** The name that lies at a place among the numbers of a batch, filled up with zeros. */
+function nameAt({ octets, words }, place, length) {
+  const end = place + ((length + 3) >> 2);
+  let hash = length;
+  for (let at = place; at < end; at++) hash = Math.imul(hash ^ words[at], MULTIPLIER);
+  const slot = hash >>> (32 - NAME_BITS);
+  const start = place * 4;
+  if (!isAt(names[slot], octets, start, length)) {
+    names[slot] = octets.latin1Slice(start, start + length);
+  }
+  return names[slot];
+}
+
+/** Whether a text has these octets. */
+function isAt(text, octets, start, length) {
+  if (text.length !== length) return false;
+  for (let index = 0; index < length; index++) {
+    if (text.charCodeAt(index) !== octets[start + index]) return false;
+  }
+  return true;
+}
+
 /** The text of the label whose length stands at a place, as in a zone file. */
 function labelText(octets, at) {
   let text = '';
@@ -238,13 +279,4 @@ function ipv6Text(octets) {
   return `${text.slice(0, longest.index)}::${text.slice(end)}`.replace(/:{3,}/, '::');
 }
 
-/** The queries of a batch that the core gave, and whether it has more. */
-function readBatch(octets) {
-  const words = new Uint32Array(octets.buffer, octets.byteOffset, octets.byteLength >> 2);
-  const batch = { octets, words };
-  const requests = [];
-  for (let at = 1; at < words.length; at += words[at] >> 2) requests.push(new Request(batch, at));
-  return { requests, hasMore: words[0] !== 0 };
-}
-
-module.exports = { NO_HANDLER, Request, readBatch, splitLabels };
+module.exports = { NO_HANDLER, Request, splitLabels };

@@ -285,22 +285,27 @@ class Response {
     }
     const kept = this.#kept?.vary === 0 && this.#request.sawClient ? null : this.#kept;
     batch.begin(ticketLow, ticketHigh, ENDING.REPLY, this.#rcode, this.#flags, this.#error, kept);
-    const { name } = this.#request;
     for (let section = 0; section < 3; section++) {
       const records = this.#sections[section];
       if (records === null) continue;
-      for (const record of records) writeRecord(batch, section, record, name);
+      for (const record of records) writeRecord(batch, section, record, this.#request);
     }
     batch.end();
   }
 }
 
-/** Writes a record into a batch. */
-function writeRecord(batch, section, record, asked) {
+/** Writes a response into a batch. */
+function writeResponse(batch, response) {
+  response.write(batch);
+}
+
+/** Writes a record of the reply to a request into a batch. */
+function writeRecord(batch, section, record, request) {
   const type = typeNumber(record.type);
   if (type === OPT) return; // the core adds its own
   const { name, ttl = TTL } = record;
-  const owner = name === undefined || name === asked || isSame(name, asked) ? '' : String(name);
+  // The name asked for is read only to be compared: most handlers never ask for it.
+  const owner = name === undefined || isSame(name, request.name) ? '' : String(name);
   const seconds = Number(ttl);
   if (!(seconds >= 0 && seconds <= TTL_MAX)) {
     throw new RangeError(`${record.type} record: ${ttl} is no time to live in seconds`);
@@ -310,10 +315,11 @@ function writeRecord(batch, section, record, asked) {
 
 /** Whether a name is the one asked for, which is in lower case and without a final dot. */
 function isSame(name, asked) {
+  if (name === asked) return true;
   const plain = String(name).toLowerCase();
   return (
     plain === asked || (plain.length > 1 && plain.endsWith('.') && plain.slice(0, -1) === asked)
   );
 }
 
-module.exports = { Response, TTL, isSame, writeRecord };
+module.exports = { Response, TTL, isSame, writeRecord, writeResponse };

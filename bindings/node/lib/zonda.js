@@ -7,7 +7,7 @@ const { Bridge } = require('./bridge.js');
 const { decodeMessage } = require('./message.js');
 const native = require('./native.js');
 const { NO_HANDLER, splitLabels } = require('./request.js');
-const { Response } = require('./response.js');
+const { Response, writeResponse } = require('./response.js');
 const { typeNumber } = require('./tables.js');
 
 /** How long a route is kept for queries that wait already. */
@@ -163,11 +163,11 @@ class Zonda {
       return;
     }
     if (typeof result?.then !== 'function') {
-      this.#bridge.reply(request, (batch) => response.write(batch));
+      this.#bridge.reply(request, writeResponse, response);
       return;
     }
     result.then(
-      () => this.#bridge.reply(request, (batch) => response.write(batch)),
+      () => this.#bridge.reply(request, writeResponse, response),
       (error) => this.#fail(error, request),
     );
   }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use napi::bindgen_prelude::{Buffer, Either, Function};
+use napi::bindgen_prelude::{Buffer, BufferSlice, Either, Function};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 use tracing_subscriber::filter::LevelFilter;
@@ -23,6 +23,8 @@ use crate::table::Table;
 
 /// Queries that one call takes: replies to the first shall not wait for all others.
 const TAKE_MAX: usize = 512;
+/// Octets that are kept for what is taken next: many of the usual batches, and few of the longest.
+const TAKEN_OCTETS_KEPT: usize = 1 << 20;
 /// How long handlers have time, unless it is said otherwise, milliseconds: clients ask again, or
 /// another server, after some 2 to 5 seconds.
 const DEADLINE_MILLIS: f64 = 5000.0;
@@ -113,6 +115,8 @@ struct Started {
     running: Option<Arc<Server>>,
     handle: RuntimeHandle,
     draft: Draft,
+    /// Queries that were taken and that JavaScript has not got yet, and whether there are more.
+    taken: (Vec<u8>, bool),
 }
 
 /// What one app of JavaScript is made of.
@@ -258,7 +262,8 @@ impl Core {
         in_thread(move || {
             let started = server::start(start).map(|(running, handle)| {
                 let running = Some(Arc::new(running));
-                *lock(&shared.started) = Some(Started { running, handle, draft: Draft::default() });
+                let (draft, taken) = (Draft::default(), (Vec::new(), false));
+                *lock(&shared.started) = Some(Started { running, handle, draft, taken });
             });
             let failed = started.is_err();
             shared.tell_end(token, started.err());
@@ -275,18 +280,31 @@ impl Core {
         Ok(addresses.iter().map(ToString::to_string).collect())
     }
 
-    /// Takes queries that wait: see `batch`. Nothing when none do. Before them stands a number,
-    /// which is not 0 when there are more.
+    /// Takes queries that wait, see `batch`, and writes them into a buffer from a place on. Returns
+    /// their octets, and one more if more queries wait; 0 if none did. If they do not fit, they are
+    /// kept for the next call, and the number is that of their octets, below 0.
     #[napi(catch_unwind)]
-    pub fn take(&self) -> Option<Buffer> {
-        let started = lock(&self.shared.started);
-        let runtime = &started.as_ref()?.handle.runtime;
-        let mut queries = vec![0; 4];
-        let more = runtime.take(TAKE_MAX, |ticket, handler, deferred| {
-            batch::write_query(&mut queries, ticket, handler, deferred);
-        });
-        queries[..4].copy_from_slice(&u32::from(more).to_ne_bytes());
-        (more || queries.len() > 4).then(|| queries.into())
+    pub fn take(&self, mut into: BufferSlice<'_>, from: u32) -> i32 {
+        let mut started = lock(&self.shared.started);
+        let Some(Started { handle, taken: (queries, more), .. }) = started.as_mut() else {
+            return 0;
+        };
+        if queries.is_empty() {
+            *more = handle.runtime.take(TAKE_MAX, |ticket, handler, deferred| {
+                batch::write_query(queries, ticket, handler, deferred);
+            });
+        }
+        let octets = queries.len() as i32; // at most 34 MB
+        let from = from as usize;
+        match into.get_mut(from..from + queries.len()) {
+            None => -octets,
+            Some(place) => {
+                place.copy_from_slice(queries);
+                queries.clear();
+                queries.shrink_to(TAKEN_OCTETS_KEPT);
+                octets | i32::from(*more)
+            }
+        }
     }
 
     /// Sends replies: see `batch`. Returns those that cannot be sent.
