@@ -6,6 +6,8 @@
 //! | `waiting` | by a function that may wait |
 //! | `kept` | by a function, whose answers are kept for a minute |
 //! | `zone` | by a wildcard in a zone |
+//!
+//! `beside`, for `bench/beside.py`, is `waiting` beside a zone `example.org`.
 
 use zonda::{A, App, OwnedQuery, Query, Reply, Vary};
 
@@ -17,7 +19,7 @@ const ZONE: &str =
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, address, threads, kind] = &arguments[..] else {
-        return Err("measured ADDRESS:PORT THREADS handler|waiting|kept|zone".into());
+        return Err("measured ADDRESS:PORT THREADS handler|waiting|kept|zone|beside".into());
     };
     let mut app = App::new();
     app.listen(address).workers(threads.parse()?);
@@ -26,11 +28,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "handler" => app.handle(names, |_: &Query, reply: &mut Reply| {
             reply.answer(A::new([192, 0, 2, 1]).ttl(300))
         }),
-        "waiting" => app.handle_async(names, |_: OwnedQuery| async {
-            let mut reply = Reply::default();
-            reply.answer(A::new([192, 0, 2, 1]).ttl(300));
-            reply
-        }),
+        "waiting" => app.handle_async(names, waiting),
+        "beside" => app.handle_async(names, waiting).zone_text("example.org", ZONE),
         "kept" => app.handle(names, |_: &Query, reply: &mut Reply| {
             reply.answer(A::new([192, 0, 2, 1]).ttl(300));
             reply.cache(60, Vary::Nothing);
@@ -40,4 +39,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     app.run().await?;
     Ok(())
+}
+
+/// Answers, perhaps after a while.
+async fn waiting(_: OwnedQuery) -> Reply {
+    let mut reply = Reply::default();
+    reply.answer(A::new([192, 0, 2, 1]).ttl(300));
+    reply
 }

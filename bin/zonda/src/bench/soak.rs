@@ -16,7 +16,7 @@ use zonda_bench::load::{self, End, Mode, Plan, owner};
 use zonda_bench::soak::drift::{self, Drift};
 use zonda_bench::soak::{self, Sample, Soaked, trend};
 
-/// Hold a rate for hours and tell whether the server drifts
+/// Ask for hours, at a rate or as fast as can be, and tell whether the server drifts
 ///
 /// Samples memory, descriptors, CPU time and context switches of a server on this machine, and
 /// latency, and tells at the end which of them rose or fell beyond noise, by how much an hour.
@@ -25,7 +25,9 @@ use zonda_bench::soak::{self, Sample, Soaked, trend};
 Examples:
   zonda bench soak -p 5300 -d queries.txt --rate 20000 -l 6h --json soak.jsonl
   zonda bench soak -p 5300 -d queries.txt --rate 20000 -l 30m --max-rss-drift 1M --max-loss 0.01%
+  zonda bench soak -p 5300 --names uniform:1000.example.com --count 100000000 --json soak.jsonl
 
+Without --rate, a query is sent when an earlier one was answered: as many as the server can take.
 Exit code 1 says that a limit was broken or that the server's process has ended. Ctrl-C and SIGTERM
 end the soak early, with what was measured and exit code 130 or 143.")]
 pub struct Soak {
@@ -33,8 +35,14 @@ pub struct Soak {
     target: Target,
     /// Send N queries a second, on a schedule
     #[arg(long, value_name = "N")]
-    rate: f64,
-    /// Hold the rate for so long, such as 30m or 6h
+    rate: Option<f64>,
+    /// Queries that may wait for replies at once, over all clients
+    #[arg(short = 'q', value_name = "N", default_value_t = 100, conflicts_with = "rate")]
+    outstanding: usize,
+    /// End after so many queries, if that is earlier
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// Go on for so long, such as 30m or 6h
     #[arg(short = 'l', value_name = "TIME", default_value = "1h", value_parser = parse_time)]
     limit: Duration,
     /// Take a sample after each interval of so many whole seconds
@@ -71,8 +79,12 @@ impl Soak {
 
     /// Soaks, and prints what came of it.
     fn try_run(self) -> Result<ExitCode, String> {
-        let mut plan = self.target.plan(Mode::Open { rate: self.rate })?;
-        plan.end = End { after: Some(self.limit), ..End::default() };
+        let mode = match self.rate {
+            Some(rate) => Mode::Open { rate },
+            None => Mode::Closed { outstanding: self.outstanding, rate_max: None },
+        };
+        let mut plan = self.target.plan(mode)?;
+        plan.end = End { after: Some(self.limit), count: self.count, ..End::default() };
         let process = self.pid.or_else(|| owner(plan.server));
         self.check(process)?;
         let interrupt = Interrupt::watch()?;

@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Latency of names that the core answers, while the program's code has as much to do as it can.
+
+    cargo build --release && cargo build --release -p zonda --example measured && make node wheel
+    ZONDA_RUST=target/release/examples/measured ZONDA_NODE=bindings/node \\
+        ZONDA_PYTHON=…/site-packages/zonda python3 bench/beside.py --zonda target/release/zonda
+
+Each server answers `*.example.com` by code that runs in a thread of its own, and `example.org` from
+a zone. `zonda bench load` asks for names of the zone on a schedule, so that a query that has to
+wait counts from the moment at which it was due; in every other round a second generator asks for
+names of the code in a closed loop, as fast as they are answered. The server is kept on its own CPUs
+and both generators on others, where the second one runs only when the first has nothing to do
+(SCHED_IDLE), so that what is measured waits for the server alone. What of the latency is the
+generator's own lateness is printed beside it, and so is how busy the server was.
+"""
+
+import argparse
+import json
+import os
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ZONE = "@ 300 SOA ns h 1 2 3 4 5\\n@ 300 NS ns\\nns 300 A 192.0.2.53\\n* 300 A 192.0.2.2\\n"
+
+NODE = """
+const os = require('node:os');
+const { Zonda } = require('PACKAGE');
+const app = new Zonda({ listen: '127.0.0.1:PORT', workers: THREADS });
+app.handle('*.example.com/A', (req, res) => res.answer({ type: 'A', ttl: 300, data: '192.0.2.1' }));
+app.zone('example.org', { text: 'ZONE' });
+app.start().then(() => os.setPriority(NICE));
+"""
+
+PYTHON = """
+import asyncio, os, sys, threading
+sys.path.insert(0, "PACKAGE/..")
+import zonda
+app = zonda.App(listen=["127.0.0.1:PORT"], workers=THREADS)
+app.zone("example.org", text="ZONE")
+
+@app.handle("*.example.com", types=["A"])
+def built(query, reply):
+    reply.answer(zonda.A("192.0.2.1", ttl=300))
+
+async def main():
+    async with app:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+# The variable that names each, and where it is without that.
+PLACES = {
+    "rust": ("ZONDA_RUST", "target/release/examples/measured"),
+    "node": ("ZONDA_NODE", "bindings/node"),
+    "python": ("ZONDA_PYTHON", "~/.cache/zonda/bench/pip/zonda"),
+}
+
+
+def command(kind: str, port: int, folder: Path, options: argparse.Namespace) -> list[str] | None:
+    """How a server is started; nothing if it is not there."""
+    variable, usual = PLACES[kind]
+    place = Path(os.environ.get(variable, usual)).expanduser().absolute()
+    if not place.exists():
+        print(f"skipped: {kind}: {variable} names nothing that is there", file=sys.stderr)
+        return None
+    threads = len(options.server_cpus.split(","))
+    if kind == "rust":
+        return [str(place), f"127.0.0.1:{port}", str(threads), "beside"]
+    program, text = ("node", NODE) if kind == "node" else (sys.executable, PYTHON)
+    values = {"PACKAGE": place, "PORT": port, "THREADS": threads, "NICE": options.nice}
+    for word, value in {**values, "ZONE": ZONE}.items():
+        text = text.replace(word, str(value))
+    file = folder / f"{kind}.js"
+    file.write_text(text)
+    return [program, str(file)]
+
+
+def load(port: int, zone: str, more: list[str], options: argparse.Namespace) -> list[str]:
+    """A generator that asks for a thousand names of a zone."""
+    names = ["--names", f"uniform:h1000.{zone}", "--cpus", options.load_cpus]
+    return [options.zonda, "bench", "load", "-p", str(port), *names, "--format", "json", *more]
+
+
+def cpu_seconds(process: int) -> float:
+    """User and system time of a process."""
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def whole(output: str) -> dict:
+    """What a generator says of its whole run."""
+    return json.loads(output.strip().splitlines()[-1])
+
+
+def measure(process: int, port: int, is_busy: bool, options: argparse.Namespace) -> dict:
+    """One round."""
+    beside = None
+    if is_busy:
+        seconds = str(options.seconds + 2)
+        closed = ["-c", "4", "-q", str(options.outstanding), "-l", seconds]
+        idle = ["chrt", "--idle", "0"]
+        beside = subprocess.Popen(
+            idle + load(port, "example.com", closed, options), stdout=subprocess.PIPE, text=True
+        )
+        time.sleep(1)
+    before, began = cpu_seconds(process), time.monotonic()
+    on_schedule = ["-c", "4", "--rate", str(options.rate), "-l", str(options.seconds)]
+    output = subprocess.run(
+        load(port, "example.org", on_schedule, options), check=True, capture_output=True, text=True
+    ).stdout
+    busy = (cpu_seconds(process) - before) / (time.monotonic() - began)
+    told = whole(output)
+    percentiles = dict(told["latency_micros"]["percentiles"])
+    late = dict(told["lateness_micros"]["percentiles"])
+    return {
+        "is_busy": is_busy,
+        "p50": percentiles[50.0],
+        "p99": percentiles[99.0],
+        "p99.9": percentiles[99.9],
+        "late_p99": late[99.0],
+        "lost": told["traffic"]["lost"],
+        "server_cpus": busy,
+        "handled_per_sec": whole(beside.communicate()[0])["rate"] if beside else 0,
+    }
+
+
+def rounds(kind: str, options: argparse.Namespace) -> list[dict]:
+    """All rounds of a server, idle and busy in turns."""
+    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        arguments = command(kind, port, Path(folder), options)
+        if arguments is None:
+            return []
+        server = subprocess.Popen(["taskset", "-c", options.server_cpus, *arguments])
+        try:
+            time.sleep(2)
+            measure(server.pid, port, True, options)  # warms up
+            states = [False, True] * options.rounds
+            return [measure(server.pid, port, is_busy, options) for is_busy in states]
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait()
+
+
+def row(kind: str, taken: list[dict]) -> str:
+    """Idle and busy side by side, medians, with the lowest and highest p99."""
+
+    def spread(is_busy: bool, what: str) -> tuple[float, float, float]:
+        values = [one[what] for one in taken if one["is_busy"] == is_busy]
+        return statistics.median(values), min(values), max(values)
+
+    idle, busy = spread(False, "p99"), spread(True, "p99")
+    cells = [
+        kind,
+        "{:.0f} ({:.0f}–{:.0f})".format(*idle),
+        "{:.0f} ({:.0f}–{:.0f})".format(*busy),
+        f"{busy[0] / idle[0]:.2f} ×",
+        f"{spread(False, 'p50')[0]:.0f}, {spread(True, 'p50')[0]:.0f}",
+        f"{spread(False, 'late_p99')[0]:.0f}, {spread(True, 'late_p99')[0]:.0f}",
+        f"{sum(one['lost'] for one in taken)}",
+        f"{spread(True, 'server_cpus')[0]:.2f}",
+        f"{spread(True, 'handled_per_sec')[0]:,.0f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def main() -> None:
+    """Measures, and prints a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--zonda", default="target/release/zonda", help="the zonda program")
+    parser.add_argument("--kinds", default="rust,node,python")
+    parser.add_argument("--rate", type=int, default=2000, help="queries a second for the zone")
+    parser.add_argument("--outstanding", type=int, default=100, help="queries for code that wait")
+    parser.add_argument("--nice", type=int, default=0, help="niceness of the code's thread")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--server-cpus", default="0")
+    parser.add_argument("--load-cpus", default="1")
+    parser.add_argument("--json", type=Path, help="where all rounds are written")
+    options = parser.parse_args()
+    all_rounds = {kind: rounds(kind, options) for kind in options.kinds.split(",")}
+    if options.json:
+        told = {"options": vars(options), "rounds": all_rounds}
+        options.json.write_text(json.dumps(told, default=str))
+    heads = ["code in", "p99 µs, idle", "busy", "", "p50 µs, idle, busy", "late p99 µs, idle, busy"]
+    print("| " + " | ".join([*heads, "lost", "CPUs, busy", "handled/s"]) + " |")
+    print("|---" * (len(heads) + 3) + "|")
+    for kind, taken in all_rounds.items():
+        if taken:
+            print(row(kind, taken))
+
+
+if __name__ == "__main__":
+    main()
