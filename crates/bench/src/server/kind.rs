@@ -13,6 +13,9 @@ const SHIPPED: &[&str] = &[
     include_str!("../../../../bench/servers/reflector.toml"),
     include_str!("../../../../bench/servers/zonda.toml"),
     include_str!("../../../../bench/servers/zonda-rust.toml"),
+    include_str!("../../../../bench/servers/zonda-node.toml"),
+    include_str!("../../../../bench/servers/zonda-dinodns.toml"),
+    include_str!("../../../../bench/servers/zonda-python.toml"),
     include_str!("../../../../bench/servers/knot.toml"),
     include_str!("../../../../bench/servers/nsd.toml"),
     include_str!("../../../../bench/servers/gdnsd.toml"),
@@ -23,6 +26,7 @@ const SHIPPED: &[&str] = &[
     include_str!("../../../../bench/servers/dnsmasq.toml"),
     include_str!("../../../../bench/servers/coredns.toml"),
     include_str!("../../../../bench/servers/dinodns.toml"),
+    include_str!("../../../../bench/servers/dnslib.toml"),
 ];
 
 /// A server that can be put under test.
@@ -169,6 +173,17 @@ mod tests {
         names.sort();
         names.dedup();
         assert_eq!(names.len(), SHIPPED.len());
+    }
+
+    #[test]
+    fn the_program_of_dinodns_runs_on_zonda_with_only_its_import_changed() {
+        let program = |kind: &str| Kind::named(kind).unwrap().roles["handler"].files.clone();
+        let mut changed = program("dinodns");
+        for text in changed.values_mut() {
+            assert_eq!(text.matches("require(").count(), 1);
+            *text = text.replace("'${package}'", "'${package}/dinodns'");
+        }
+        assert_eq!(program("zonda-dinodns"), changed);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::Command;
 
 use super::{Kind, install};
@@ -35,6 +35,8 @@ pub fn locate(kind: &Kind) -> Result<Located, Missing> {
         Some(package) => {
             let named = env::var_os(&package.variable).map(PathBuf::from);
             let folder = named.or_else(|| Some(install::folder()?.join(&package.path)));
+            // The server runs elsewhere, where a relative path leads nowhere.
+            let folder = folder.and_then(|folder| path::absolute(folder).ok());
             let folder = folder.filter(|folder| folder.is_dir());
             Some(folder.ok_or_else(|| missing("its package"))?)
         }
@@ -99,11 +101,22 @@ pub fn printed_version(program: &Path, arguments: &[String]) -> String {
     version_in(&String::from_utf8_lossy(&text)).unwrap_or_default().to_owned()
 }
 
-/// What a package of npm says of its version.
+/// A package's version: what its manifest of npm says, or the folder that pip has put beside it.
 fn package_version(folder: &Path) -> String {
     let text = fs::read(folder.join("package.json")).unwrap_or_default();
     let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
-    manifest["version"].as_str().unwrap_or_default().to_owned()
+    let version = manifest["version"].as_str().map(str::to_owned);
+    version.or_else(|| pip_version(folder)).unwrap_or_default()
+}
+
+/// The version of a package of Python: `NAME-VERSION.dist-info` stands beside its folder.
+fn pip_version(folder: &Path) -> Option<String> {
+    let prefix = format!("{}-", folder.file_name()?.to_str()?);
+    fs::read_dir(folder.parent()?).ok()?.flatten().find_map(|entry| {
+        let name = entry.file_name();
+        let version = name.to_str()?.strip_prefix(&prefix)?.strip_suffix(".dist-info")?;
+        Some(version.to_owned())
+    })
 }
 
 /// The first word that holds digits, a dot and digits; from there to the word's end.
@@ -135,6 +148,18 @@ mod tests {
             assert_eq!(version_in(text), Some(version));
         }
         assert_eq!(version_in("no number, 7 or so\n"), None);
+    }
+
+    #[test]
+    fn packages_of_npm_and_pip_say_their_versions() {
+        let folder = env::temp_dir().join(format!("zonda-bench-packages-{}", std::process::id()));
+        let (npm, pip) = (folder.join("npm"), folder.join("pip"));
+        for made in [&npm, &pip, &folder.join("pip-1.2.3.dist-info")] {
+            fs::create_dir_all(made).unwrap();
+        }
+        fs::write(npm.join("package.json"), r#"{"version": "0.0.13"}"#).unwrap();
+        assert_eq!([package_version(&npm), package_version(&pip)], ["0.0.13", "1.2.3"]);
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
