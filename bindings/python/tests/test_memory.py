@@ -1,7 +1,4 @@
-"""A million handled queries, after which the process has as much memory as after the first of them.
-
-Runs of 10 million are kept in bench/runs.
-"""
+"""A million handled queries, after which the process has as much memory as after the first."""
 
 from __future__ import annotations
 

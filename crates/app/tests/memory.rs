@@ -1,6 +1,6 @@
 //! A million handled queries leave as much memory as the first of them did.
 //!
-//! Runs of 100 million are kept in bench/runs. A test of its own, so that nothing else allocates.
+//! Longer runs are kept in bench/runs. A test of its own, so that nothing else allocates.
 
 #![allow(clippy::unwrap_used)]
 
