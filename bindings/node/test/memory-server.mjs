@@ -16,7 +16,7 @@ app.handle('*.later.example', async (req, res) => {
   await turn();
   res.answer(record);
 });
-app.handle('*.kept.example', (req, res) => res.answer(record).cache({ ttl: 1 }));
+app.handle('*.denies.example', (req, res) => res.nxdomain());
 app.handle('*.throws.example', fail);
 app.handle(':label.listens.example', (req, res) => {
   res.answer({ type: 'A', data: req.params.label && req.client.address });
@@ -34,8 +34,8 @@ server.handle('*.later.example', async (req, res) => {
   await turn();
   res.answer(record);
 });
-server.handle('*.kept.example', (req, res, next) => next());
-server.handle('*.kept.example', (req, res) => res.answer(record));
+server.handle('*.denies.example', (req, res, next) => next());
+server.handle('*.denies.example', (req, res) => res.errors.nxDomain());
 server.handle('*.throws.example', fail);
 server.handle('*.listens.example', (req, res) => {
   res.once('done', (res) => res.data());

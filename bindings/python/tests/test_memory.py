@@ -47,10 +47,9 @@ async def later(query, reply):
 def raises(query, reply):
     raise ValueError("a mistake")
 
-@app.handle("*.kept.example")
-def kept(query, reply):
-    reply.answer(zonda.A("192.0.2.1", ttl=60))
-    reply.cache(1)
+@app.handle("*.denies.example")
+def denies(query, reply):
+    reply.nxdomain()
 
 async def main():
     async with app:
@@ -63,7 +62,7 @@ asyncio.run(main())
 
 def frames() -> bytes:
     """As many queries as wait at once, each behind its length; one of five fails."""
-    kinds = ["now", "stepped", "later", "raises", "kept"]
+    kinds = ["now", "stepped", "later", "raises", "denies"]
     names = [f"h{number}.{kinds[number % 5]}.example" for number in range(WINDOW)]
     messages = [dns.message.make_query(name, "A").to_wire() for name in names]
     return b"".join(len(message).to_bytes(2, "big") + message for message in messages)
