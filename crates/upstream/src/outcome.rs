@@ -101,7 +101,7 @@ impl fmt::Display for Last {
 }
 
 /// What an upstream stumbled over: a [`Repeat`](crate::Repeat) without its octets, or a
-/// [`Doubt`](crate::Doubt) that is believed. A server cookie is put into the
+/// [`Doubt`] that is believed. A server cookie is put into the
 /// [`Member`](crate::pool::Member) before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redirect {
