@@ -138,6 +138,21 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         ticket
     }
 
+    /// Notes what a query waits for.
+    fn keep_place(&mut self, ticket: Ticket, id: FetchId) {
+        let place = ticket.place();
+        if self.places.len() <= place {
+            self.places.resize(place + 1, None); // there are no more than ever waited at once
+        }
+        self.places[place] = Some((ticket, id));
+    }
+
+    /// What a query waited for, which waits no longer.
+    fn take_place(&mut self, ticket: Ticket) -> Option<FetchId> {
+        let place = self.places.get_mut(ticket.place())?;
+        Some(place.take_if(|(held, _)| *held == ticket)?.1)
+    }
+
     /// Has one of those who wait for a fetch give way to a newcomer.
     fn make_room(&mut self, id: FetchId, newcomer: u64, now: Now) {
         let random = self.dice.roll();
@@ -161,7 +176,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
     /// Tells a query that it lost its place. What nobody waits for any more is not fetched either.
     fn drop_waiter(&mut self, ticket: Ticket, now: Now) {
-        let Some(id) = self.places.remove(&ticket) else { return };
+        let Some(id) = self.take_place(ticket) else { return };
         let Some(fetch) = self.fetches.get(id) else { return };
         let Some(at) = fetch.waiters.iter().position(|waiter| waiter.ticket == ticket) else {
             return;
@@ -176,7 +191,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Has a query wait for what is being fetched already, and tells it what others were told.
     fn join(&mut self, id: FetchId, waiter: Waiter, now: Now) {
         self.counters.coalesced.add(1);
-        self.places.insert(waiter.ticket, id);
+        self.keep_place(waiter.ticket, id);
         let Some(fetch) = self.fetches.get(id) else {
             return self.fail(vec![waiter], Reason::UpstreamFailed, "", now);
         };
@@ -212,7 +227,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if let (Some(known), Some(fetch)) = (self.groups.get_mut(&group), self.fetches.get(id)) {
             fetch.ticket = Some(known.enter(who, id));
         }
-        self.places.extend(tickets.into_iter().map(|ticket| (ticket, id)));
+        tickets.into_iter().for_each(|ticket| self.keep_place(ticket, id));
         self.perform(id, actions, now);
     }
 
@@ -428,7 +443,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     pub(super) fn answer(&mut self, waiters: Vec<Waiter>, fetched: &Fetched<'_>, now: Now) {
         for Waiter { ticket, deferred } in waiters {
             self.admission.release(ticket);
-            self.places.remove(&ticket);
+            self.take_place(ticket);
             self.deliver(deferred, fetched, now);
         }
     }

@@ -10,6 +10,7 @@ use zonda_upstream::exchange::Form;
 
 use super::dice::Dice;
 use super::fetch::FetchId;
+use super::numbers::NumberMap;
 
 /// Queries after which a socket gives its place to a new one, and for how long it has it at most,
 /// nanoseconds: whoever has found out its port must begin anew.
@@ -23,6 +24,9 @@ const RETIRED_MAX: usize = 256;
 const WAITING_MAX: usize = 1 << 13;
 /// Answers taken by one call.
 const RECEIVE_WIDTH: usize = 32;
+/// Queries of one turn that leave from the same port at most, so that their answers can be taken
+/// by one call. A forger who guesses one port has as good a chance as before.
+const TOGETHER_MAX: usize = RECEIVE_WIDTH;
 /// Octets of the longest answer over UDP that is read.
 const ANSWER_BYTES: usize = 4096;
 /// Octets asked for as a socket's receive buffer.
@@ -83,15 +87,30 @@ struct Port {
     /// Queries that it was chosen for.
     chosen: u32,
     /// What was asked over it and not answered, by id.
-    waiting: HashMap<u16, Waiting>,
+    waiting: NumberMap<u16, Waiting>,
+}
+
+/// The sockets to an upstream.
+#[derive(Default)]
+struct Choice {
+    /// The numbers of those that are chosen.
+    numbers: Vec<usize>,
+    /// The turn in which one was chosen last.
+    turn: u64,
+    /// Its place among them.
+    place: usize,
+    /// Queries that it is still good for.
+    left: usize,
 }
 
 /// All sockets of a thread.
 pub struct Ports {
     /// By number; closed ones are empty.
     ports: Vec<Option<Port>>,
-    /// The numbers of the sockets to each upstream.
-    of: HashMap<SocketAddr, Vec<usize>>,
+    /// Those to each upstream.
+    of: HashMap<SocketAddr, Choice>,
+    /// How often [`begin_turn`](Self::begin_turn) was called.
+    turn: u64,
     /// Those that are not chosen any more, until their last answers have come.
     retired: Vec<usize>,
     /// One of them was not asked before; perhaps in place of another.
@@ -108,6 +127,7 @@ impl Ports {
         Self {
             ports: Vec::new(),
             of: HashMap::new(),
+            turn: 0,
             retired: Vec::new(),
             has_new: false,
             sending: SendBatch::new(SendCall::Single),
@@ -115,9 +135,15 @@ impl Ports {
         }
     }
 
+    /// Has other ports chosen than before.
+    pub fn begin_turn(&mut self) {
+        self.turn += 1;
+    }
+
     /// One of `ports_max` ports to `upstream`, at least one, and an id that is free on it, both at
-    /// random. The kernel gives each socket a port at random; a forger has to guess it beside the
-    /// id and the case of the name. New sockets are told to `poller` by their number.
+    /// random; some queries of one turn have the port in common. The kernel gives each socket a
+    /// port at random; a forger has to guess it beside the id and the case of the name. New sockets
+    /// are told to `poller` by their number.
     ///
     /// # Errors
     /// When there is no socket to be had, or too many queries wait on this one.
@@ -128,15 +154,21 @@ impl Ports {
         dice: &mut Dice,
     ) -> io::Result<(usize, u16)> {
         let roll = dice.roll();
-        let choice = (roll >> 32) as usize % usize::from(ports_max.max(1));
-        let numbers = self.of.entry(upstream).or_insert_with(|| {
+        let choice = self.of.entry(upstream).or_insert_with(|| {
             self.has_new = true;
-            Vec::new()
+            Choice::default()
         });
-        let known = numbers.get(choice).copied();
+        if choice.left == 0 || choice.turn != self.turn {
+            let place = (roll >> 32) as usize % usize::from(ports_max.max(1));
+            choice.place = place.min(choice.numbers.len()); // where the next is put that is opened
+            (choice.left, choice.turn) = (TOGETHER_MAX, self.turn);
+        }
+        choice.left -= 1;
+        let place = choice.place;
+        let known = choice.numbers.get(place).copied();
         let number = match known.filter(|number| !self.is_due(*number, now)) {
             Some(number) => number,
-            None => self.replace((upstream, now), choice, poller)?,
+            None => self.replace((upstream, now), place, poller)?,
         };
         let Some(Some(port)) = self.ports.get_mut(number) else {
             return Err(io::ErrorKind::NotFound.into()); // it was opened before
@@ -164,7 +196,7 @@ impl Ports {
     fn replace(
         &mut self,
         (upstream, now): (SocketAddr, u64),
-        choice: usize,
+        place: usize,
         poller: &Poller,
     ) -> io::Result<usize> {
         let options = UdpOptions {
@@ -176,14 +208,14 @@ impl Ports {
         let vacant = self.ports.iter().position(Option::is_none);
         let number = vacant.unwrap_or(self.ports.len());
         poller.add(&socket, number)?;
-        let waiting = HashMap::new();
+        let waiting = NumberMap::default();
         let port = Some(Port { socket, upstream, opened_at: now, chosen: 0, waiting });
         match vacant {
             Some(number) => self.ports[number] = port,
             None => self.ports.push(port),
         }
-        let numbers = self.of.entry(upstream).or_default();
-        match numbers.get_mut(choice) {
+        let numbers = &mut self.of.entry(upstream).or_default().numbers;
+        match numbers.get_mut(place) {
             Some(place) => self.retired.push(std::mem::replace(place, number)),
             None => numbers.push(number),
         }
@@ -282,7 +314,7 @@ impl Ports {
     /// waited for.
     pub fn retain(&mut self, keep: impl Fn(SocketAddr) -> bool) {
         let ports = &mut self.ports;
-        self.of.retain(|upstream, numbers| {
+        self.of.retain(|upstream, Choice { numbers, .. }| {
             let waits = |number: &usize| {
                 ports[*number].as_ref().is_some_and(|port| !port.waiting.is_empty())
             };
@@ -325,6 +357,7 @@ mod tests {
         fn ask(&mut self, count: usize, now: u64, is_answered: bool) -> HashSet<u16> {
             let upstream = self.server.local_addr().unwrap();
             let one = |_| {
+                self.ports.begin_turn();
                 let chosen =
                     self.ports.choose((upstream, PORTS as u16, now), &self.poller, &mut self.dice);
                 let (number, id) = chosen.unwrap();
@@ -353,6 +386,26 @@ mod tests {
         assert!(many.len() > 2 * PORTS, "{}", many.len());
         let open = asking.ports.ports.iter().flatten().count();
         assert!(open <= PORTS + 1, "{open} are open");
+    }
+
+    #[test]
+    fn some_queries_of_a_turn_leave_from_one_port_and_the_next_from_another() {
+        let Asking { server, mut ports, poller, mut dice } = Asking::new();
+        let upstream = server.local_addr().unwrap();
+        let mut choose = |ports: &mut Ports| {
+            ports.choose((upstream, PORTS as u16, 0), &poller, &mut dice).unwrap().0
+        };
+        let mut seen = HashSet::new();
+        for _ in 0..100 {
+            ports.begin_turn();
+            let together: HashSet<usize> = (0..TOGETHER_MAX).map(|_| choose(&mut ports)).collect();
+            assert_eq!(together.len(), 1);
+            seen.extend(together);
+        }
+        assert!(seen.len() > PORTS / 2, "{} of {PORTS}", seen.len());
+        ports.begin_turn();
+        let many: HashSet<usize> = (0..100 * TOGETHER_MAX).map(|_| choose(&mut ports)).collect();
+        assert!(many.len() > PORTS / 2, "{} of {PORTS}", many.len());
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! queries never waits for it, but leaves them in the inbox then.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -28,6 +28,7 @@ use super::exchanges::BODY_BYTES_MAX;
 use super::fetch::{FetchId, Fetches};
 use super::group::{Bounds, Groups, KnownGroup, Report};
 use super::inbox::{AdmitNow, Contents, Forwarders, Inbox};
+use super::numbers::NumberMap;
 use super::ports::{Ports, Probe};
 use crate::clock::Clock;
 use crate::deferred::Deferred;
@@ -135,8 +136,8 @@ pub(super) struct Forwarder<R, F> {
     pub(super) fetches: Fetches,
     /// Who may wait.
     pub(super) admission: Admission,
-    /// What each query waits for.
-    pub(super) places: HashMap<Ticket, FetchId>,
+    /// What each query waits for, by its place.
+    pub(super) places: Vec<Option<(Ticket, FetchId)>>,
     /// Queries taken from the inbox and not looked at yet, the next one last.
     taken: Vec<Deferred>,
     /// What to do when.
@@ -149,7 +150,7 @@ pub(super) struct Forwarder<R, F> {
     /// The groups as they were when they were last looked at.
     seen: Arc<Groups>,
     /// What is known of them.
-    pub(super) groups: HashMap<u32, KnownGroup>,
+    pub(super) groups: NumberMap<u32, KnownGroup>,
     /// How many loops had been found when that was last heeded.
     pub(super) loops_heeded: u64,
     /// Panics, and failures to wait.
@@ -241,14 +242,14 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             ports: Ports::new(),
             fetches: Fetches::default(),
             admission: Admission::new(Bounds::default().waiting_max), // until the groups are seen
-            places: HashMap::new(),
+            places: Vec::new(),
             taken: Vec::new(),
             timers: BinaryHeap::new(),
             dice: Dice::new(),
             reader: BodyReader::new(),
             body: new_body(),
             seen: Arc::default(),
-            groups: HashMap::new(),
+            groups: NumberMap::default(),
             loops_heeded: 0,
             faults: FaultBudget::new(),
             is_spent: false,
@@ -291,6 +292,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Takes queries that others bring while the thread sleeps.
     fn admit_all(&mut self, queries: &mut Vec<Deferred>) {
         let now = self.config.clock.now();
+        self.ports.begin_turn();
         self.see_groups();
         self.counters.received.add(queries.len() as u64);
         self.taken.extend(queries.drain(..).rev());
@@ -304,6 +306,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Does all there is to do now.
     fn turn(&mut self, ready: &[usize]) {
         let mut now = self.config.clock.now();
+        self.ports.begin_turn();
         self.take(ready, now);
         if self.next_timer(now).is_some() {
             // The thread may have slept since it last looked.
