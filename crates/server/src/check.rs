@@ -1,9 +1,15 @@
 //! `zonda check`: all that is wrong with the zones of a configuration.
 
 use crate::load::{read, unix_secs};
+use crate::running::text_zone;
 use crate::units::{Unit, survey};
+use std::sync::Arc;
 use zonda_config::Config;
-use zonda_zone::{Diagnostics, HashSeed, JsonFile, JsonZone, build, check};
+use zonda_wire::Name;
+use zonda_zone::{Diagnostics, HashSeed, JsonFile, JsonZone, Severity, build, check};
+
+/// Errors of a text that [`check_text`] tells one by one.
+const TOLD_MAX: usize = 20;
 
 /// What [`check()`] found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,6 +35,29 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
     }
     survey.units.iter().for_each(|unit| checker.unit(unit));
     checker.report
+}
+
+/// Reads the text of a zone that a program gives, as if it were to be served.
+///
+/// # Errors
+/// What keeps it from that, a line each: `example.org. (of the program):3:5: error: …`.
+pub fn check_text(name: &Name, text: Arc<str>) -> Result<(), String> {
+    let mut wrong = Vec::new();
+    for unit in survey(&[text_zone(name, text)], |_| Vec::new()).units {
+        let JsonFile { zones, diagnostics, .. } = read(&unit);
+        let errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
+        wrong.extend(errors.take(TOLD_MAX).map(ToString::to_string));
+        let unlisted = diagnostics.error_count().saturating_sub(wrong.len() as u64);
+        if unlisted > 0 {
+            wrong.push(format!("and {unlisted} more errors"));
+        }
+        for zone in zones.iter().filter(|_| wrong.is_empty()) {
+            if let Err(error) = build(&zone.name, &zone.records, HashSeed::random()) {
+                return Err(format!("{}: zone {name}: {error}", unit.key.path.display()));
+            }
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
 /// A check under way.
@@ -72,5 +101,31 @@ impl Checker<'_> {
         if diagnostics.unlisted_count() > 0 {
             (self.print)(&format!("and {} more errors and warnings", diagnostics.unlisted_count()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn what_keeps_a_text_from_being_served_is_told_by_its_line() {
+        let name: Name = "example.org".parse().unwrap();
+        let told = |text: &str| check_text(&name, text.into());
+        let soa = "@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.1\n";
+        assert_eq!(told(soa), Ok(()));
+        assert_eq!(told(&format!("{soa}@ 60 NS nowhere\n")), Ok(()), "a warning keeps nothing");
+        let error = told(&format!("{soa}a 60 A 192.0.2\nb 60 AAAA ::x\n")).unwrap_err();
+        let lines: Vec<_> = error.lines().collect();
+        assert_eq!(lines.len(), 2, "{error}");
+        assert!(lines[0].starts_with("example.org. (of the program):4:"), "{error}");
+        assert!(lines[1].starts_with("example.org. (of the program):5:"), "{error}");
+        let error = told("a 60 A 192.0.2.1\n").unwrap_err();
+        assert!(error.contains("example.org. (of the program)"), "{error}");
+        let many = "a 60 A 192.0.2\n".repeat(30);
+        let error = told(&format!("{soa}{many}")).unwrap_err();
+        assert!(error.ends_with("\nand 10 more errors"), "{error}");
     }
 }

@@ -31,7 +31,7 @@ mod stamp;
 mod threads;
 mod units;
 
-pub use check::{CheckReport, check};
+pub use check::{CheckReport, check, check_text};
 pub use program::{Code, Logger, OwnReply, Program, RuntimeHandle, Texts, read_config};
 pub use run::{Options, ServeError, serve};
 pub use running::{Server, Zones, text_zone};

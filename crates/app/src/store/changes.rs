@@ -79,10 +79,20 @@ struct Listener {
 impl Announcer {
     /// Tells that records of an owner changed.
     pub fn announce(&self, owner: &str) {
+        self.tell(|changes| changes.add(owner));
+    }
+
+    /// Tells that any records may have changed.
+    pub fn announce_all(&self) {
+        self.tell(|changes| *changes = Changes::all());
+    }
+
+    /// Notes for all watches what they have not heard yet.
+    fn tell(&self, note: impl Fn(&mut Changes)) {
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.retain(|listener| {
             let Some(listener) = listener.upgrade() else { return false };
-            listener.changes.lock().unwrap_or_else(PoisonError::into_inner).add(owner);
+            note(&mut listener.changes.lock().unwrap_or_else(PoisonError::into_inner));
             listener.changed.notify_all();
             true
         });
@@ -139,5 +149,8 @@ mod tests {
             assert_eq!(changes.owners().unwrap().iter().collect::<Vec<_>>(), ["a"]);
             assert!(watch.wait(Duration::ZERO).unwrap().is_none());
         }
+        announcer.announce_all();
+        announcer.announce("a");
+        assert_eq!(one.wait(Duration::ZERO).unwrap(), Changes::all());
     }
 }

@@ -34,17 +34,23 @@ const REMINDER: Duration = Duration::from_secs(60);
 /// How long a stop waits for mirrors; one that waits for its database is left to end later.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// All mirrors of an app.
-pub(crate) struct Mirrors {
+/// All mirrors of an app. [`App`](crate::App) has them; a program that starts a
+/// [`Server`](zonda_server::Server) itself, as the packages for other languages do, uses them so.
+///
+/// They end when [`stop`](Self::stop) says so, or when they are dropped before the server runs.
+pub struct Mirrors {
     front: Arc<Front>,
     /// Hears nothing until all mirrors have ended.
     ended: Mutex<Receiver<()>>,
 }
 
 impl Mirrors {
-    /// Starts a mirror for each zone; `texts` then has what their stores have, as far as these
-    /// could be reached soon.
-    pub(crate) fn start(
+    /// Starts a mirror for each zone, whose name is in lower case; `texts` then has what their
+    /// stores have, as far as these could be reached soon. Blocks for at most three seconds.
+    ///
+    /// # Errors
+    /// When a thread cannot be had.
+    pub fn start(
         stores: Vec<(Name, Arc<dyn Store>)>,
         texts: &Arc<Mutex<Texts>>,
     ) -> io::Result<Self> {
@@ -80,8 +86,8 @@ impl Mirrors {
         Ok(mirrors)
     }
 
-    /// From now on changes are put into force.
-    pub(crate) fn serve(&self, zones: Zones) {
+    /// From now on changes are put into force, in a server that was started with these texts.
+    pub fn serve(&self, zones: Zones) {
         // Set before the texts are read, so that a text is either read here or put into force by
         // the mirror that wrote it.
         if self.front.zones.set(zones).is_ok() {
@@ -89,8 +95,8 @@ impl Mirrors {
         }
     }
 
-    /// Stops all mirrors.
-    pub(crate) fn stop(&self) {
+    /// Stops all mirrors. One whose store does not answer is left behind after a second.
+    pub fn stop(&self) {
         self.front.stop();
         if lock(&self.ended).recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!("a store does not answer; its thread is left behind");

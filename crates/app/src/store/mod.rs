@@ -26,7 +26,7 @@ pub use changes::{Announcer, Changes};
 #[cfg(feature = "redb")]
 pub use embedded::RedbStore;
 pub use memory::MemoryStore;
-pub(crate) use mirror::Mirrors;
+pub use mirror::Mirrors;
 #[cfg(feature = "postgres")]
 pub use postgresql::PostgresStore;
 pub use record_set::{RecordError, RecordSet};
