@@ -10,6 +10,9 @@
 //! and gives all of them back at once; while the core writes and sends them, the interpreter is
 //! free for other threads.
 //!
+//! Zones that follow stores do so in threads of the crate `zonda`; a store that is written in
+//! Python is called in a thread of Python's.
+//!
 //! Deliberately absent: coroutines, tasks, decorators, and the order of middleware, which Python
 //! does in `python/zonda`.
 
@@ -18,15 +21,19 @@ mod field;
 mod foreign;
 mod inbox;
 mod log;
+mod own_store;
 mod query;
 mod record;
 mod reply;
 mod server;
+mod store;
 mod wake;
 
 /// What Python imports as `zonda._core`.
 #[pyo3::pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::own_store::Calls;
     #[pymodule_export]
     use crate::query::Query;
     #[pymodule_export]
@@ -39,4 +46,6 @@ mod _core {
     use crate::server::Core;
     #[pymodule_export]
     use crate::server::{check_pattern, log_lines, question, read_reply};
+    #[pymodule_export]
+    use crate::store::{MemoryStore, PostgresStore, RedbStore, RedisStore, Store};
 }

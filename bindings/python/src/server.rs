@@ -4,16 +4,19 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::mpsc;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::Duration;
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
+use zonda::store::Mirrors;
 use zonda_config::Flags;
 use zonda_engine::handlers::{Elsewhere, Handler, NO_HANDLER, Pattern, Route};
-use zonda_server::{Code, Options, OwnReply, Program, ServeError, Server, Texts, read_config};
+use zonda_server::{
+    Code, Options, OwnReply, Program, ServeError, Server, Texts, check_text, read_config,
+};
 use zonda_transport::handlers::RuntimeConfig;
 use zonda_wire::Name;
 
@@ -23,6 +26,7 @@ use crate::log;
 use crate::query::Query;
 use crate::record::parse_type;
 use crate::reply::Reply;
+use crate::store::{self, zone_name};
 use crate::wake::Wake;
 
 /// The number of the runtime that Python is.
@@ -38,6 +42,7 @@ struct Settings {
     config: Option<PathBuf>,
     zones: Vec<(String, PathBuf)>,
     texts: Vec<(String, String)>,
+    stores: Vec<(String, Py<PyAny>)>,
     forward: Vec<String>,
     workers: Option<u16>,
     metrics: Option<String>,
@@ -48,12 +53,26 @@ struct Settings {
 /// A query as `take` gives it: the number of its handler, if it has one, and its reply.
 type Waiting<'py> = (Option<u32>, Bound<'py, Query>, Bound<'py, Reply>);
 
+/// Zones and the stores that they are to follow.
+type Stores = Vec<(Name, Arc<dyn zonda::Store>)>;
+
+/// The zones of a running server that are no files.
+struct OwnZones {
+    /// Zones that are given as text, and those that follow stores.
+    texts: Arc<Mutex<Texts>>,
+    /// The names of the latter.
+    followers: Vec<Name>,
+    /// Keep these as their stores have them.
+    mirrors: Mirrors,
+}
+
 /// A server and its queries that wait for Python.
 #[pyclass(frozen, module = "zonda._core")]
 pub struct Core {
     wake: Arc<Wake>,
     inbox: Inbox,
     server: RwLock<Option<Server>>,
+    own_zones: OnceLock<OwnZones>,
     batches: OnceLock<Batches>,
     /// The patterns of routes, by the numbers of their handlers.
     patterns: RwLock<Vec<Option<Arc<Pattern>>>>,
@@ -70,6 +89,7 @@ impl Core {
             inbox: Inbox::new(Arc::clone(&wake)),
             wake,
             server: RwLock::default(),
+            own_zones: OnceLock::new(),
             batches: OnceLock::new(),
             patterns: RwLock::default(),
         })
@@ -86,12 +106,13 @@ impl Core {
     fn start(
         &self,
         py: Python<'_>,
-        settings: Settings,
+        mut settings: Settings,
         routes: Vec<(String, u32)>,
         middleware: bool,
     ) -> PyResult<()> {
         let code = self.code(routes, middleware)?;
-        py.detach(|| self.run(&settings, code))
+        let stores = store::open(py, std::mem::take(&mut settings.stores))?;
+        py.detach(|| self.run(&settings, code, stores))
     }
 
     /// Puts other routes into force.
@@ -185,6 +206,28 @@ impl Core {
         py.detach(|| self.with_server(Server::reload))?.map_err(PyValueError::new_err)
     }
 
+    /// Serves a zone from other text, or from text for the first time. What is wrong with it is an
+    /// exception, and leaves the former version in service.
+    fn set_zone_text(&self, py: Python<'_>, name: &str, text: &str) -> PyResult<()> {
+        let name = self.own_zone_name(name)?;
+        let text: Arc<str> = text.into();
+        py.detach(|| {
+            check_text(&name, Arc::clone(&text)).map_err(PyValueError::new_err)?;
+            self.with_texts(|texts| texts.insert(name, text))?;
+            self.with_server(Server::reload)?.map_err(PyValueError::new_err)
+        })
+    }
+
+    /// Takes a zone that is given as text out of service; whether there was one.
+    fn remove_zone_text(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
+        let name = self.own_zone_name(name)?;
+        py.detach(|| {
+            let was_there = self.with_texts(|texts| texts.remove(&name))?.is_some();
+            self.with_server(Server::reload)?.map_err(PyValueError::new_err)?;
+            Ok(was_there)
+        })
+    }
+
     /// Whether the server has ended, or was never started.
     fn is_finished(&self) -> bool {
         self.server().as_ref().is_none_or(Server::is_finished)
@@ -193,6 +236,7 @@ impl Core {
     /// Answers what was received, stops, and waits for that.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
+            self.own_zones.get().inspect(|zones| zones.mirrors.stop());
             self.server().as_ref().inspect(|server| server.request_stop());
             while !self.is_finished() {
                 thread::sleep(STOP_INTERVAL); // queries of its handlers are answered meanwhile
@@ -215,6 +259,23 @@ impl Core {
         server.as_ref().map(call).ok_or_else(|| PyRuntimeError::new_err("the app is not running"))
     }
 
+    /// The name of a zone that may be given as text.
+    fn own_zone_name(&self, name: &str) -> PyResult<Name> {
+        let parsed = zone_name(name)?;
+        let follows = |zones: &OwnZones| zones.followers.contains(&parsed);
+        match self.own_zones.get().is_some_and(follows) {
+            true => Err(PyValueError::new_err(format!("zone {name:?} has what a store has"))),
+            false => Ok(parsed),
+        }
+    }
+
+    /// What becomes of the texts of the running server's zones.
+    fn with_texts<T>(&self, change: impl FnOnce(&mut Texts) -> T) -> PyResult<T> {
+        let zones = self.own_zones.get();
+        let zones = zones.ok_or_else(|| PyRuntimeError::new_err("the app is not running"))?;
+        Ok(change(&mut lock(&zones.texts)))
+    }
+
     /// Routes as the server takes them; their patterns are kept for queries.
     fn code(&self, routes: Vec<(String, u32)>, middleware: bool) -> PyResult<Code> {
         let mut patterns = self.patterns.write().unwrap_or_else(PoisonError::into_inner);
@@ -234,7 +295,7 @@ impl Core {
     }
 
     /// Starts the server in a thread of its own.
-    fn run(&self, settings: &Settings, code: Code) -> PyResult<()> {
+    fn run(&self, settings: &Settings, code: Code, stores: Stores) -> PyResult<()> {
         let flags = Flags {
             listen: settings.listen.clone(),
             zones: settings.zones.iter().map(|(name, file)| zone_flag(name, file)).collect(),
@@ -248,8 +309,8 @@ impl Core {
         let patience = Duration::try_from_secs_f64(settings.deadline)
             .map_err(|error| PyValueError::new_err(format!("deadline: {error}")))?;
         let file = settings.config.clone();
-        let texts = texts(&settings.texts)?;
-        let read_config = move || read_config(file.as_deref(), &flags, metrics, &texts);
+        let (own_zones, known) = own_zones(&settings.texts, stores)?;
+        let read_config = move || read_config(file.as_deref(), &flags, metrics, &lock(&known));
         let config = read_config().map_err(PyValueError::new_err)?;
         let wake = Arc::clone(&self.wake);
         let runtime = RuntimeConfig {
@@ -264,10 +325,12 @@ impl Core {
         let read_config = Box::new(read_config);
         let options = Options { config, read_config, take_over: false, program };
         let server = Server::start(options).map_err(|error| serve_error(&error))?;
+        own_zones.mirrors.serve(server.zones());
+        _ = self.own_zones.set(own_zones); // an app starts each core once
         if let Some(handle) =
             given.recv().ok().and_then(|handles: Vec<_>| handles.into_iter().next())
         {
-            _ = self.batches.set(Batches::from(handle)); // an app starts each core once
+            _ = self.batches.set(Batches::from(handle)); // the same
         }
         *self.server.write().unwrap_or_else(PoisonError::into_inner) = Some(server);
         self.wake.wake(); // for what came before there was something to take it from
@@ -280,13 +343,24 @@ fn zone_flag(name: &str, file: &std::path::Path) -> String {
     format!("{name}={}", file.display())
 }
 
-/// Zones that are given as text.
-fn texts(zones: &[(String, String)]) -> PyResult<Texts> {
-    let one = |(name, text): &(String, String)| {
-        let wrong = |error| PyValueError::new_err(format!("zone {name:?}: {error}"));
-        Ok((name.parse::<Name>().map_err(wrong)?.to_lowercase(), Arc::from(text.as_str())))
-    };
-    zones.iter().map(one).collect()
+/// Zones that are given as text, and those that follow stores; and the texts of all. Waits for the
+/// stores for a moment.
+fn own_zones(
+    given: &[(String, String)],
+    stores: Stores,
+) -> PyResult<(OwnZones, Arc<Mutex<Texts>>)> {
+    let one = |(name, text): &(String, String)| Ok((zone_name(name)?, Arc::from(text.as_str())));
+    let mut texts = given.iter().map(one).collect::<PyResult<Texts>>()?;
+    let followers: Vec<Name> = stores.iter().map(|(name, _)| name.clone()).collect();
+    texts.extend(followers.iter().map(|name| (name.clone(), Arc::from("")))); // until it is read
+    let texts = Arc::new(Mutex::new(texts));
+    let mirrors = Mirrors::start(stores, &texts)?;
+    Ok((OwnZones { texts: Arc::clone(&texts), followers, mirrors }, texts))
+}
+
+/// The texts of zones, for a moment.
+fn lock(texts: &Mutex<Texts>) -> MutexGuard<'_, Texts> {
+    texts.lock().unwrap_or_else(PoisonError::into_inner) // a map is whole after any panic
 }
 
 /// The exception for a server that could not start or had to stop.

@@ -134,7 +134,10 @@ def test_the_hello_world_of_the_readme_is_the_example_and_answers(tmp_path):
             child.kill()
 
 
-@pytest.mark.parametrize("class_", [zonda.App, zonda.Query, zonda.Reply, zonda.Record])
+@pytest.mark.parametrize(
+    "class_",
+    [zonda.App, zonda.Query, zonda.Reply, zonda.Record, zonda.Store, zonda.OwnStore],
+)
 def test_the_reference_names_all_that_a_class_has(class_):
     page = (ROOT / "docs" / "python.md").read_text()
     names = [name for name in dir(class_) if not name.startswith("_")]

@@ -64,10 +64,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "zonda-node",
         &["zonda", "zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"],
     ),
-    // What Python's programs hold: the server, and queries and records as objects.
+    // What Python's programs hold: the server, queries and records as objects, and the stores of the
+    // Rust library.
     (
         "zonda-python",
-        &["zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"],
+        &["zonda", "zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"],
     ),
     ("zonda-testkit", &[]),
     // Generates the reference pages from the types that they describe.

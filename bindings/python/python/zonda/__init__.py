@@ -12,9 +12,21 @@
 """
 
 from . import records
-from ._core import Query, Record, Reply
+from ._core import (
+    MemoryStore,
+    PostgresStore,
+    Query,
+    Record,
+    RedbStore,
+    RedisStore,
+    Reply,
+    Store,
+)
 from .app import App
 from .records import *  # noqa: F403 - a class for each type of record
+from .stores import OwnStore, RecordSet
 
 __all__ = ["App", "Query", "Record", "Reply"]
+__all__ += ["MemoryStore", "PostgresStore", "RedbStore", "RedisStore"]
+__all__ += ["OwnStore", "RecordSet", "Store"]
 __all__ += records.__all__

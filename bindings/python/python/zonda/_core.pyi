@@ -1,7 +1,10 @@
 """The native module."""
 
+import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict, final
+
+from .stores import OwnStore, RecordSet
 
 _Number: TypeAlias = int
 
@@ -160,11 +163,82 @@ class Reply:
     def _fail(self) -> None: ...
     def _take_over(self, message: bytes | None) -> None: ...
 
+class Store:
+    """Records outside of the server, which a zone can follow: see `App.store`.
+
+    All methods block, and let other threads run meanwhile: in asyncio call them so,
+    `await asyncio.to_thread(store.set, ...)`. They raise `OSError` with what the database says when
+    it cannot be reached or refuses, and `ValueError` for what could not be served.
+
+    An owner is a complete name, with or without its final dot, in any case; wildcards are owners as
+    others are.
+    """
+
+    def load(self, zone: str) -> list[RecordSet]:
+        """All records of a zone, and perhaps of others."""
+    def get(self, owner: str) -> list[RecordSet]:
+        """All records of an owner."""
+    def set(self, owner: str, rtype: str | int, ttl: int, data: Sequence[str]) -> None:
+        """Puts records in place of all that the owner has of that type, in one step. `data` are as
+        in a zone file, with complete names; at least one is needed."""
+    def remove(self, owner: str, rtype: str | int) -> bool:
+        """Takes the records of an owner and a type away; whether there were any."""
+
+@final
+class MemoryStore(Store):
+    """A store that forgets all when the process ends."""
+
+    def __new__(cls) -> MemoryStore:
+        """One without records."""
+
+@final
+class RedbStore(Store):
+    """A store in a file that belongs to one process at a time. A change is whole and on the disk
+    when `set` or `remove` returns."""
+
+    def __new__(cls, path: str | os.PathLike[str]) -> RedbStore:
+        """Opens a file, or makes it. Raises `OSError` when that fails."""
+
+@final
+class RedisStore(Store):
+    """A store in a Redis or Valkey server. The connection is not encrypted."""
+
+    def __new__(
+        cls, url: str, *, prefix: str = "", compare_every: float = 30.0
+    ) -> RedisStore:
+        """In the server at a URL, `redis://user:password@host:port/database`, which is connected to
+        when it is needed. Raises `ValueError` for what is no such URL.
+
+        prefix: what stands before each key.
+        compare_every: seconds after which all is compared, for changes that nobody told.
+        """
+
+@final
+class PostgresStore(Store):
+    """A store in a PostgreSQL database, in the table `zonda_records`, which is made if it is
+    missing. The connection is not encrypted."""
+
+    def __new__(cls, url: str) -> PostgresStore:
+        """In the database at a URL, `postgresql://user:password@host/database`, or that parameters
+        name, `host=127.0.0.1 user=...`, which is connected to when it is needed. Raises
+        `ValueError` for what is neither."""
+
+class Calls:
+    """The calls of a store that is written in Python."""
+
+    @property
+    def fd(self) -> int: ...
+    def take(self) -> tuple[str, str] | None: ...
+    def give(self, sets: list[Any]) -> None: ...
+    def fail(self, why: str) -> None: ...
+    def changed(self, owner: str | None = None) -> None: ...
+
 class _Settings(TypedDict):
     listen: list[str]
     config: str | None
     zones: list[tuple[str, str]]
     texts: list[tuple[str, str]]
+    stores: list[tuple[str, Store | OwnStore]]
     forward: list[str]
     workers: int | None
     metrics: str | None
@@ -188,6 +262,8 @@ class Core:
     def results(self) -> list[tuple[int, bytes | None]]: ...
     def addresses(self) -> list[tuple[str, int]]: ...
     def reload(self) -> None: ...
+    def set_zone_text(self, name: str, text: str) -> None: ...
+    def remove_zone_text(self, name: str) -> bool: ...
     def is_finished(self) -> bool: ...
     def stop(self) -> None: ...
 

@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Optional, TypeVar
 
-from ._core import Core, Query, Reply, check_pattern, question, read_reply
+from ._core import Core, Query, Reply, Store, check_pattern, question, read_reply
 from .serving import Answer, Pump, chain
+from .stores import OwnStore
 
 # A handler or a middleware, which decorators give back as it is.
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Result = TypeVar("_Result")
 _Path = str | os.PathLike[str]
 
 # How often it is looked whether the server had to stop, seconds.
@@ -55,7 +57,8 @@ class App:
         self._deadline = float(deadline)
         self._waiting_max = waiting_max
         self._zones: list[tuple[str, str]] = []
-        self._texts: list[tuple[str, str]] = []
+        self._texts: dict[str, tuple[str, str]] = {}
+        self._stores: list[tuple[str, Store | OwnStore]] = []
         self._forward: list[str] = []
         self._middleware: list[Callable[..., Any]] = []
         self._routes: dict[str, int] = {}
@@ -122,9 +125,23 @@ class App:
         if file is not None and text is None:
             self._zones.append((name, os.fspath(file)))
         elif text is not None and file is None:
-            self._texts.append((name, text))
+            self._texts[_plain(name)] = name, text
         else:
             raise TypeError("a zone has either a file or a text")
+
+    def store(self, zone: str, store: Store | OwnStore) -> None:
+        """Serves a zone that has what a store has, and follows its changes. A store may serve
+        several zones.
+
+        A zone whose store cannot be reached within 3 seconds when the app starts is SERVFAIL until
+        it can; later it keeps what it had. The log tells both.
+        """
+        self._before_start()
+        if not isinstance(store, Store):
+            for method in ("load", "get", "watch"):
+                if not callable(getattr(store, method, None)):
+                    raise TypeError(f"a store has load, get and watch: {store!r} has no {method}")
+        self._stores.append((zone, store))
 
     def forward(self, *servers: str) -> None:
         """Asks servers for all names that neither handlers nor zones have."""
@@ -221,6 +238,22 @@ class App:
         """
         await self._in_thread(self._running().reload)
 
+    async def set_zone_text(self, name: str, text: str) -> None:
+        """Serves a zone from the text of a master file instead of a former text, or for the first
+        time, and comes back when it is served. Changed files of zones are read, too.
+
+        Raises ``ValueError`` with what is wrong with the text, line by line; the former one stays
+        in service.
+        """
+        await self._in_thread(self._running().set_zone_text, name, text)
+        self._texts[_plain(name)] = name, text
+
+    async def remove_zone_text(self, name: str) -> bool:
+        """Takes a zone that is given as text out of service; whether there was one."""
+        was_there = await self._in_thread(self._running().remove_zone_text, name)
+        self._texts.pop(_plain(name), None)
+        return was_there
+
     async def query(
         self,
         name: str,
@@ -270,9 +303,9 @@ class App:
             except asyncio.TimeoutError:
                 pass
 
-    async def _in_thread(self, function: Callable[..., None], *arguments: Any) -> None:
+    async def _in_thread(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """Calls what takes long; handlers are called meanwhile."""
-        await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+        return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
     def _running(self) -> Core:
         """The core of the running app."""
@@ -317,13 +350,19 @@ class App:
             "listen": self._listen,
             "config": self._config,
             "zones": self._zones,
-            "texts": self._texts,
+            "texts": list(self._texts.values()),
+            "stores": self._stores,
             "forward": self._forward,
             "workers": self._workers,
             "metrics": self._metrics,
             "deadline": self._deadline,
             "waiting_max": self._waiting_max,
         }
+
+
+def _plain(name: str) -> str:
+    """What all spellings of a zone's name have in common: by this its text is kept."""
+    return name.lower().removesuffix(".")
 
 
 def _route(pattern: str, types: str | Iterable[str] | None) -> str:

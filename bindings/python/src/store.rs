@@ -1,0 +1,181 @@
+//! Stores as Python's code holds them: those of the crate `zonda`.
+//!
+//! Their methods block, and leave the interpreter to other threads meanwhile. Stores that are
+//! written in Python are in [`own_store`](crate::own_store).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::PyClass;
+use pyo3::exceptions::{PyOSError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+use zonda::Store as _;
+use zonda::store::StoreError;
+use zonda_wire::Name;
+
+use crate::own_store;
+use crate::record::parse_type;
+
+/// How often a store in Redis is compared, unless told otherwise, seconds: the crate's own default.
+const COMPARE_EVERY_SECS: f64 = 30.0;
+
+/// What Python calls records of a store: owner, type, time to live and data.
+pub type RecordSet = (String, String, u32, Vec<String>);
+
+/// The class of [`RecordSet`].
+static RECORD_SET: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// Records outside of the server, which a zone can follow.
+#[pyclass(frozen, subclass, module = "zonda")]
+pub struct Store {
+    store: Arc<dyn zonda::Store>,
+}
+
+impl Store {
+    /// What an object of a class of stores begins with.
+    fn of<C>(store: impl zonda::Store + 'static, class: C) -> PyClassInitializer<C>
+    where
+        C: PyClass<BaseType = Self>,
+    {
+        PyClassInitializer::from(Self { store: Arc::new(store) }).add_subclass(class)
+    }
+}
+
+#[pymethods]
+impl Store {
+    /// All records of a zone, and perhaps others.
+    fn load<'py>(&self, py: Python<'py>, zone: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let zone = zone_name(zone)?;
+        let sets = py.detach(|| self.store.load(&zone)).map_err(store_error)?;
+        sets.into_iter().map(|set| record_set(py, set)).collect()
+    }
+
+    /// All records of an owner.
+    fn get<'py>(&self, py: Python<'py>, owner: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let sets = py.detach(|| self.store.get(owner)).map_err(store_error)?;
+        sets.into_iter().map(|set| record_set(py, set)).collect()
+    }
+
+    /// Puts records in place of all that have the same owner and type, in one step.
+    fn set(
+        &self,
+        py: Python<'_>,
+        owner: &str,
+        rtype: &Bound<'_, PyAny>,
+        ttl: u32,
+        data: Vec<String>,
+    ) -> PyResult<()> {
+        let records = zonda::RecordSet::new(owner, parse_type(rtype)?, ttl, data);
+        py.detach(|| self.store.set(&records)).map_err(store_error)
+    }
+
+    /// Takes the records of an owner and a type away; whether there were any.
+    fn remove(&self, py: Python<'_>, owner: &str, rtype: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let rtype = parse_type(rtype)?;
+        py.detach(|| self.store.remove(owner, rtype)).map_err(store_error)
+    }
+}
+
+/// A store that forgets all when the process ends.
+#[pyclass(frozen, extends = Store, module = "zonda")]
+pub struct MemoryStore;
+
+#[pymethods]
+impl MemoryStore {
+    /// One without records.
+    #[new]
+    fn new() -> PyClassInitializer<Self> {
+        Store::of(zonda::MemoryStore::new(), Self)
+    }
+}
+
+/// A store in a file that belongs to one process at a time.
+#[pyclass(frozen, extends = Store, module = "zonda")]
+pub struct RedbStore;
+
+#[pymethods]
+impl RedbStore {
+    /// Opens a file, or makes it.
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<PyClassInitializer<Self>> {
+        let store = py.detach(|| zonda::RedbStore::open(path)).map_err(store_error)?;
+        Ok(Store::of(store, Self))
+    }
+}
+
+/// A store in a Redis server.
+#[pyclass(frozen, extends = Store, module = "zonda")]
+pub struct RedisStore;
+
+#[pymethods]
+impl RedisStore {
+    /// In the server at a URL, which is connected to when it is needed.
+    #[new]
+    #[pyo3(signature = (url, *, prefix="", compare_every=COMPARE_EVERY_SECS))]
+    fn new(url: &str, prefix: &str, compare_every: f64) -> PyResult<PyClassInitializer<Self>> {
+        let every = Duration::try_from_secs_f64(compare_every)
+            .map_err(|error| PyValueError::new_err(format!("compare_every: {error}")))?;
+        let store = zonda::RedisStore::new(url).map_err(wrong_address)?;
+        Ok(Store::of(store.prefix(prefix).compare_every(every), Self))
+    }
+}
+
+/// A store in a PostgreSQL database.
+#[pyclass(frozen, extends = Store, module = "zonda")]
+pub struct PostgresStore;
+
+#[pymethods]
+impl PostgresStore {
+    /// In the database that parameters name, which is connected to when it is needed.
+    #[new]
+    fn new(url: &str) -> PyResult<PyClassInitializer<Self>> {
+        Ok(Store::of(zonda::PostgresStore::new(url).map_err(wrong_address)?, Self))
+    }
+}
+
+/// The stores that zones are to follow, by the names of these: ours, and those of Python.
+pub fn open(
+    py: Python<'_>,
+    stores: Vec<(String, Py<PyAny>)>,
+) -> PyResult<Vec<(Name, Arc<dyn zonda::Store>)>> {
+    let mut opened: Vec<(Name, Arc<dyn zonda::Store>)> = Vec::with_capacity(stores.len());
+    for (zone, store) in stores {
+        let name = zone_name(&zone)?;
+        opened.retain(|(other, _)| *other != name); // the last that was given
+        let store: Arc<dyn zonda::Store> = match store.bind(py).cast::<Store>() {
+            Ok(ours) => Arc::clone(&ours.get().store),
+            Err(_) => Arc::new(own_store::open(store.bind(py), &name)?),
+        };
+        opened.push((name, store));
+    }
+    Ok(opened)
+}
+
+/// The name of a zone, in lower case.
+pub fn zone_name(text: &str) -> PyResult<Name> {
+    let name = text.parse::<Name>().map(|name| name.to_lowercase());
+    name.map_err(|error| PyValueError::new_err(format!("zone {text:?}: {error}")))
+}
+
+/// Records as Python's code sees them.
+fn record_set(py: Python<'_>, set: zonda::RecordSet) -> PyResult<Bound<'_, PyAny>> {
+    let class = RECORD_SET.import(py, "zonda.stores", "RecordSet")?;
+    let set: RecordSet = (set.owner, set.rtype, set.ttl_secs, set.data);
+    class.call1(set)
+}
+
+/// The exception for what a store did not do.
+fn store_error(error: StoreError) -> PyErr {
+    match error {
+        StoreError::Record(_) => PyValueError::new_err(error.to_string()),
+        StoreError::Failed(_) => PyOSError::new_err(error.to_string()),
+    }
+}
+
+/// The exception for what names no database.
+fn wrong_address(error: StoreError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
