@@ -1,6 +1,8 @@
 //! The cache as a whole: shards, and what is asked of them.
 
 use crate::body::shift_pointers;
+use crate::contents::Contents;
+use crate::cuts::Cuts;
 use crate::index::Place;
 use crate::key::{EVERY_TYPE, denies_name};
 use crate::policy::Limits;
@@ -23,7 +25,7 @@ const SHARDS: usize = 16;
 /// How long who claimed a refresh has time for it before another may try.
 pub const REFRESH_SECS: u32 = 10;
 
-/// Most names above a name that [`Cache::find_cut`] looks at. Each costs a line of memory, and a
+/// Most names above a name that [`Cache::find_cut`] looks up. Each costs a line of memory, and a
 /// name can have 127.
 pub const CUTS_MAX: usize = 8;
 
@@ -33,6 +35,19 @@ pub struct Cache {
     bytes_max: usize,
     /// How often something was forgotten on demand.
     flushes: AtomicU64,
+    /// How deep names are denied.
+    cuts: Cuts,
+}
+
+/// A name above another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ancestor {
+    /// How many labels it has.
+    pub labels: usize,
+    /// How many octets of the other name stand before it.
+    pub skip: usize,
+    /// As in [`Key::hash`].
+    pub hash: u64,
 }
 
 /// A moment among the demands to forget something; see [`Cache::insert_since`].
@@ -50,6 +65,8 @@ pub struct Stats {
     pub inserts: u64,
     /// Answers dropped to make room.
     pub evictions: u64,
+    /// Answers that were good for nothing any more when their room was used again.
+    pub expired: u64,
     /// Answers stored again soon after they were dropped.
     pub ghost_hits: u64,
     /// Answers refused because they are too large for this cache.
@@ -99,7 +116,7 @@ impl Cache {
         let count = many.max(1 << few.ilog2()).min(Place::SHARDS_MAX);
         let units = (bytes_max / count / UNIT_BYTES).min(UNITS_MAX);
         let shards = (0..count).map(|_| Shard::new(units, freshness)).collect();
-        Self { shards, bytes_max, flushes: AtomicU64::new(0) }
+        Self { shards, bytes_max, flushes: AtomicU64::new(0), cuts: Cuts::new() }
     }
 
     /// The bound, octets.
@@ -146,16 +163,18 @@ impl Cache {
     /// Copies the answer that a name above does not exist, so that this one does not either
     /// (rfc8020#2). For questions that [`find`](Self::find) knows nothing about.
     ///
-    /// `ancestors` tells of names above, best nearest to the root first: how many octets of the
-    /// name stand before theirs, and their hashes. At most [`CUTS_MAX`] are looked at.
+    /// `ancestors` tells of names above, best nearest to the root first. Those are looked up of
+    /// whose depth names are denied in their part of the tree, at most [`CUTS_MAX`].
     pub fn find_cut(
         &self,
         key: &Key<'_>,
-        ancestors: impl IntoIterator<Item = (usize, u64)>,
+        ancestors: impl IntoIterator<Item = Ancestor>,
         now_secs: u32,
         out: &mut [u8],
     ) -> Option<Hit> {
-        ancestors.into_iter().take(CUTS_MAX).find_map(|(skip, hash)| {
+        let row = self.cuts.row(key.name);
+        let denied = ancestors.into_iter().filter(|it| row.may_deny(it.labels, now_secs));
+        denied.take(CUTS_MAX).find_map(|Ancestor { skip, hash, .. }| {
             let ancestor = Key { name: key.name.get(skip..)?, hash, ..key.of_every_type() };
             let hit = self.find_exactly(&ancestor, now_secs, out)?;
             if hit.is_stale || !denies_name(hit.kind, hit.counts) {
@@ -227,6 +246,7 @@ impl Cache {
         }
         writing.insert(&stored, answer, lifetime)?;
         drop(writing);
+        self.note_cut(&stored, lifetime);
         // The name exists now, or does not any more: what stands under the other key is older.
         let other = if stored == *key { key.of_every_type() } else { *key };
         self.remove_exactly(&other);
@@ -240,7 +260,17 @@ impl Cache {
         answer: &Answer<'_>,
         lifetime: Lifetime,
     ) -> Result<(), Refused> {
-        self.shard(key.place()).write().insert(key, answer, lifetime)
+        self.shard(key.place()).write().insert(key, answer, lifetime)?;
+        self.note_cut(key, lifetime);
+        Ok(())
+    }
+
+    /// Takes note of a name that does not exist, if that is what was kept.
+    fn note_cut(&self, stored: &Key<'_>, lifetime: Lifetime) {
+        if stored.qtype == EVERY_TYPE {
+            let expires_at = lifetime.now_secs.saturating_add(lifetime.ttl_secs);
+            self.cuts.note(stored.name, expires_at);
+        }
     }
 
     /// Keeps that an answer could not be fetched, and returns for how many seconds nobody should
@@ -345,6 +375,20 @@ impl Cache {
         let mut stats = Stats::default();
         self.shards.iter().for_each(|shard| shard.add_stats(&mut stats));
         stats
+    }
+
+    /// How many answers there are of each kind and type, those that expired included.
+    #[must_use]
+    pub fn contents(&self) -> Contents {
+        let mut contents = Contents::default();
+        self.shards.iter().for_each(|shard| shard.add_contents(&mut contents));
+        contents
+    }
+
+    /// How many buckets the index has.
+    #[must_use]
+    pub fn buckets(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.buckets() as u64).sum()
     }
 
     /// The shard of a place.

@@ -138,6 +138,11 @@ impl Index {
         Self { words: Words::new(buckets * SLOTS), buckets }
     }
 
+    /// How many buckets there are.
+    pub fn buckets(&self) -> usize {
+        self.buckets
+    }
+
     /// The bucket of a place.
     #[inline]
     pub fn bucket(&self, place: Place) -> &[AtomicU64] {

@@ -53,10 +53,13 @@
 //! # Invariants
 //! - An answer is found for its own question only: the whole name is compared, not its hash.
 //! - It is fresh before `expires`, stale until `stale until`, and not found after that.
-//! - Logs, index and ghosts never exceed `bytes_max`; beside them a shard has a scratch entry.
+//! - Logs, index and ghosts never exceed `bytes_max`; beside them a shard has a scratch entry and
+//!   2 KiB of counters, and the cache 16 KiB that tell how deep names are denied.
 
 mod body;
 mod cache;
+mod contents;
+mod cuts;
 mod entry;
 mod ghost;
 mod index;
@@ -68,7 +71,8 @@ mod shard;
 mod walk;
 mod words;
 
-pub use cache::{BYTES_MIN, CUTS_MAX, Cache, Flushes, REFRESH_SECS, Refused, Stats};
+pub use cache::{Ancestor, BYTES_MIN, CUTS_MAX, Cache, Flushes, REFRESH_SECS, Refused, Stats};
+pub use contents::{Content, Contents};
 pub use key::{Answer, FAILURE_TEXT_BYTES_MAX, Failure, Hit, Key, Kind, Lifetime};
 pub use policy::Policy;
 pub use walk::Entry;

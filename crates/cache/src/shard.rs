@@ -7,7 +7,7 @@ use crate::entry::{HEADER_WORDS, Header};
 use crate::index::{Index, LogName, Place, Word, count_hit};
 use crate::ring::{LOG_WORDS_MAX, Position};
 use crate::words::{LINE_BYTES, WORD_BYTES, Words, copy_octets, hold_octets};
-use crate::{Freshness, Hit, Key, Kind, Stats};
+use crate::{Contents, Freshness, Hit, Key, Kind, Stats};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicU64, fence};
 use std::sync::{Mutex, PoisonError};
@@ -188,6 +188,16 @@ impl Shard {
     /// Adds what this shard counted.
     pub fn add_stats(&self, stats: &mut Stats) {
         self.write().add_stats(stats);
+    }
+
+    /// Adds what is in this shard.
+    pub fn add_contents(&self, contents: &mut Contents) {
+        self.write().add_contents(contents);
+    }
+
+    /// How many buckets its index has.
+    pub fn buckets(&self) -> usize {
+        self.index.buckets()
     }
 }
 

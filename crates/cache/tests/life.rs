@@ -5,9 +5,11 @@
 mod common;
 
 use common::{addresses, answer, find, key, lifetime, name};
+use zonda_cache::persist::{self, Clocks};
 use zonda_cache::policy::Limits;
 use zonda_cache::{
-    Answer, BYTES_MIN, Cache, Failure, Freshness, Hit, Key, Kind, Lifetime, REFRESH_SECS, Refused,
+    Ancestor, Answer, BYTES_MIN, CUTS_MAX, Cache, Content, Failure, Freshness, Hit, Key, Kind,
+    Lifetime, Policy, REFRESH_SECS, Refused,
 };
 use zonda_wire::{Ede, Type};
 
@@ -28,6 +30,26 @@ fn denial() -> Answer<'static> {
     const SOA: &[u8] =
         b"\0\0\x06\0\x01\0\0\0\x3c\0\x16\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05";
     Answer { kind: Kind::NxDomain, flags: 3, ede: None, counts: [0, 1, 0], body: SOA }
+}
+
+/// All names above a name, the one nearest to the root first.
+fn above_of(name: &[u8]) -> Vec<Ancestor> {
+    let (mut above, mut skip) = (Vec::new(), 0);
+    while name[skip] > 0 {
+        skip += 1 + usize::from(name[skip]);
+        above.insert(0, skip);
+    }
+    let ancestor = |(labels, skip): (usize, usize)| Ancestor {
+        labels,
+        skip,
+        hash: common::hash(&name[skip..]),
+    };
+    above.into_iter().enumerate().skip(1).map(ancestor).collect() // the root exists
+}
+
+/// Whether a name is known not to exist because one above does not.
+fn is_denied(cache: &Cache, name: &[u8], now_secs: u32) -> bool {
+    cache.find_cut(&key(name), above_of(name), now_secs, &mut [0; 200]).is_some()
 }
 
 #[test]
@@ -234,7 +256,7 @@ fn a_question_for_type_0_says_nothing_about_other_types_or_names_below() {
         assert_eq!(cache.insert(&none, &answer, lifetime(0, 60)), Err(Refused::NoType));
     }
     assert_eq!([find(&cache, &key(&above), 0), find(&cache, &none, 0)], [None, None]);
-    let cut = cache.find_cut(&key(&below), [(2, common::hash(&above))], 0, &mut [0; 100]);
+    let cut = cache.find_cut(&key(&below), above_of(&below), 0, &mut [0; 100]);
     assert_eq!(cut, None);
 }
 
@@ -261,13 +283,106 @@ fn a_name_that_does_not_exist_answers_for_all_below_with_its_pointers_moved() {
     let cache = Cache::new(BYTES_MIN);
     cache.insert(&key(&above), &denied, lifetime(0, 60)).unwrap();
     let mut out = [0; 100];
-    let ancestors = [2, 4, 9].map(|skip| (skip, common::hash(&below[skip..])));
     assert!(cache.find(&key(&below), 0, &mut out).is_none());
-    let hit = cache.find_cut(&key(&below), ancestors, 0, &mut out).unwrap();
+    let hit = cache.find_cut(&key(&below), above_of(&below), 0, &mut out).unwrap();
     soa[15] += 4;
     assert_eq!((hit.kind, &out[..hit.body_bytes]), (Kind::NxDomain, &soa[..]));
-    assert!(cache.find_cut(&key(&below), ancestors, 60, &mut out).is_none(), "stale");
+    assert!(cache.find_cut(&key(&below), above_of(&below), 60, &mut out).is_none(), "stale");
     let other = Key { source: 1, ..key(&below) };
-    assert!(cache.find_cut(&other, ancestors, 0, &mut out).is_none());
-    assert!(cache.find_cut(&key(&above), [(5, common::hash(&above[5..]))], 0, &mut out).is_none());
+    assert!(cache.find_cut(&other, above_of(&below), 0, &mut out).is_none());
+    assert!(cache.find_cut(&key(&above), above_of(&above), 0, &mut out).is_none());
+}
+
+#[test]
+fn a_name_that_does_not_exist_is_found_however_far_above_it_is_and_after_a_restart() {
+    let address = "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.b.a.0.0.0.0.a.2.ip6.arpa";
+    let below = name(address);
+    for denied in ["arpa", "2.ip6.arpa", "b.a.0.0.0.0.a.2.ip6.arpa", &address[6..]] {
+        let cache = Cache::new(BYTES_MIN);
+        for other in ["a.example", "b.c.d.e.f.g.h.i.j.example", "0.ip6.arpa"] {
+            cache.insert(&key(&name(other)), &denial(), lifetime(0, 60)).unwrap();
+        }
+        assert!(!is_denied(&cache, &below, 0), "{denied}");
+        cache.insert(&key(&name(denied)), &denial(), lifetime(0, 60)).unwrap();
+        assert!(is_denied(&cache, &below, 59) && !is_denied(&cache, &below, 60), "{denied}");
+        let (mut file, clocks) = (Vec::new(), Clocks { now_secs: 20, unix_secs: 7000 });
+        persist::write(&cache, &mut file, clocks).unwrap();
+        let (restarted, clocks) = (Cache::new(BYTES_MIN), Clocks { now_secs: 0, ..clocks });
+        let hash = |_, name: &[u8]| Some(common::hash(name));
+        persist::read(&restarted, &file[..], clocks, &Policy::default(), hash).unwrap();
+        assert!(is_denied(&restarted, &below, 39) && !is_denied(&restarted, &below, 40));
+    }
+}
+
+#[test]
+fn of_the_depths_at_which_names_are_denied_the_eight_nearest_to_the_root_are_looked_at() {
+    let below = name("a.b.c.d.e.f.g.h.i.j.k.l.m.example.net");
+    let cache = Cache::new(BYTES_MIN);
+    let deny = |name: &[u8], ttl_secs| {
+        cache.insert(&key(name), &denial(), lifetime(0, ttl_secs)).unwrap();
+    };
+    // Others at the depths of three labels to ten.
+    let others = name("no.g.h.i.j.k.l.m.example.net");
+    let depths = above_of(&others).into_iter().skip(1).map(|it| {
+        deny(&[&b"\x02no"[..], &others[it.skip..]].concat(), 10);
+    });
+    assert_eq!(depths.count(), CUTS_MAX);
+    deny(&name("d.e.f.g.h.i.j.k.l.m.example.net"), 60);
+    assert!(!is_denied(&cache, &below, 9), "the ninth depth");
+    assert!(is_denied(&cache, &below, 10), "the others are forgotten");
+}
+
+#[test]
+fn what_there_is_is_counted_by_kind_and_type() {
+    let [host, alias, gone] = ["a.example", "b.example", "c.example"].map(name);
+    let cache = Cache::new(BYTES_MIN);
+    let typed = |name, qtype| Key { qtype: Type(qtype), ..key(name) };
+    let body = addresses(1, 60, 0);
+    let none = Answer { kind: Kind::NoData, flags: 0, ..denial() };
+    for (key, answer) in [
+        (typed(&host, 1), answer(&body)),
+        (typed(&alias, 1), answer(&body)),
+        (typed(&host, 65), answer(&body)),
+        (typed(&host, 257), answer(&body)),
+        (typed(&host, 28), none),
+        (typed(&gone, 28), denial()),
+    ] {
+        cache.insert(&key, &answer, lifetime(0, 60)).unwrap();
+    }
+    let limits = Limits { secs_min: 9, secs_max: 300 };
+    let failure = Failure { flags: 2, ede: None, text: b"" };
+    cache.insert_failure(&typed(&alias, 2), failure, limits, 0);
+    let counted = |cache: &Cache| {
+        let told = |it: Content| (it.kind, it.qtype.map_or(0, |qtype| qtype.0), it.answers);
+        cache.contents().iter().map(told).collect::<Vec<_>>()
+    };
+    let positive = |qtype, answers| (Kind::Positive, qtype, answers);
+    let (denied, failed) = ((Kind::NxDomain, 0, 1), (Kind::Failure, 0, 1));
+    let expected =
+        [positive(1, 2), positive(65, 1), positive(0, 1), (Kind::NoData, 28, 1), denied, failed];
+    assert_eq!(counted(&cache), expected);
+    cache.insert(&typed(&alias, 1), &none, lifetime(0, 60)).unwrap(); // its address is gone
+    cache.remove_name(&host);
+    assert_eq!(counted(&cache), [(Kind::NoData, 1, 1), denied, failed]);
+    cache.clear();
+    assert_eq!(counted(&cache), []);
+}
+
+#[test]
+fn answers_that_leave_after_their_time_are_told_from_those_that_make_room() {
+    let cache = Cache::new(BYTES_MIN);
+    let store = |number: u32, now_secs, lifetime: Lifetime| {
+        let body = addresses(9, lifetime.ttl_secs, u64::from(number));
+        let name = name(&format!("host{number}.example"));
+        cache.insert(&key(&name), &answer(&body), Lifetime { now_secs, ..lifetime }).unwrap();
+        assert!(find(&cache, &key(&name), now_secs).is_some()); // or it would leave soon
+    };
+    (0..500).for_each(|number| store(number, 0, lifetime(0, 5)));
+    assert_eq!((cache.stats().expired, cache.stats().evictions), (0, 0));
+    (500..5_000).for_each(|number| store(number, 100, lifetime(0, 1_000)));
+    let stats = cache.stats();
+    assert_eq!(stats.expired, 500);
+    assert!(stats.evictions > 0);
+    assert_eq!(stats.inserts, stats.entries + stats.expired + stats.evictions);
+    assert!(cache.buckets() > 400);
 }

@@ -13,7 +13,9 @@ use crate::index::{LogName, Place, Word};
 use crate::policy::Limits;
 use crate::ring::{Position, Ring};
 use crate::words::{WORD_BYTES, hold_octets};
-use crate::{Answer, FAILURE_TEXT_BYTES_MAX, Failure, Key, Kind, Lifetime, Refused, Stats};
+use crate::{
+    Answer, Contents, FAILURE_TEXT_BYTES_MAX, Failure, Key, Kind, Lifetime, Refused, Stats,
+};
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::atomic::{AtomicU64, fence};
@@ -37,6 +39,8 @@ pub struct Writer {
     /// Words of the entries in the index.
     live_words: usize,
     stats: Stats,
+    /// What the entries in the index are.
+    contents: Contents,
 }
 
 impl Writer {
@@ -49,6 +53,7 @@ impl Writer {
             offsets: Vec::new(),
             live_words: 0,
             stats: Stats::default(),
+            contents: Contents::default(),
         }
     }
 
@@ -156,6 +161,7 @@ impl<'s> Writing<'s> {
         self.writer.live_words += words;
         self.writer.stats.entries += 1;
         self.writer.stats.inserts += 1;
+        self.writer.contents.add(header.kind, header.qtype);
         Ok(())
     }
 
@@ -200,6 +206,7 @@ impl<'s> Writing<'s> {
         live.slot.store(0, Relaxed);
         self.writer.live_words -= live.header.words();
         self.writer.stats.entries -= 1;
+        self.writer.contents.subtract(live.header.kind, live.header.qtype);
     }
 
     /// Takes an entry out of the index because its room or its slot is wanted.
@@ -226,6 +233,7 @@ impl<'s> Writing<'s> {
             let wanted = word.frequency() > 0 || self.writer.has_spare(header.words());
             if now_secs >= header.stale_until {
                 self.forget(&live);
+                self.writer.stats.expired += 1;
             } else if !(wanted && self.move_to_main(&live, now_secs, movable)) {
                 if log == LogName::Small {
                     self.writer.ghosts.insert(header.place);
@@ -346,6 +354,7 @@ impl<'s> Writing<'s> {
         self.writer.ghosts.clear();
         self.writer.live_words = 0;
         self.writer.stats.entries = 0;
+        self.writer.contents = Contents::default();
         self.publish_tail(LogName::Small);
         self.publish_tail(LogName::Main);
     }
@@ -392,7 +401,13 @@ impl<'s> Writing<'s> {
         stats.bytes += (self.writer.live_words * WORD_BYTES) as u64;
         stats.inserts += own.inserts;
         stats.evictions += own.evictions;
+        stats.expired += own.expired;
         stats.ghost_hits += own.ghost_hits;
         stats.too_large += own.too_large;
+    }
+
+    /// Adds what there is.
+    pub fn add_contents(&self, contents: &mut Contents) {
+        *contents += &self.writer.contents;
     }
 }

@@ -11,7 +11,7 @@ use crate::reason::Reason;
 use crate::stage::{local, zone};
 use crate::zones::{Forward, Source};
 use std::ops::ControlFlow::Break;
-use zonda_cache::{Hit, Key, Kind};
+use zonda_cache::{Ancestor, Hit, Key, Kind};
 use zonda_wire::query::flag;
 use zonda_wire::response::Response;
 use zonda_wire::{Ede, Rcode};
@@ -81,7 +81,8 @@ fn find_cut(cx: &mut Context<'_>, forward: &Forward, key: &Key<'_>, now_secs: u3
     let name = cx.name;
     let above = (usize::from(apex)..name.label_count()).map(|labels| {
         let label = name.label_count() - labels;
-        (name.as_wire().len() - name.suffix(label).len(), name.hash(label))
+        let skip = name.as_wire().len() - name.suffix(label).len();
+        Ancestor { labels, skip, hash: name.hash(label) }
     });
     forward.cache.find_cut(key, above, now_secs, &mut cx.worker.body)
 }

@@ -1,0 +1,88 @@
+//! What kinds of answers there are, for whoever counts them.
+
+use crate::{Kind, key::EVERY_TYPE};
+use std::ops::AddAssign;
+use zonda_wire::Type;
+
+/// Types that are told apart: those of everyday. All others are one more.
+const TYPES: usize = 256;
+/// Where answers without records begin.
+const NODATA: usize = TYPES + 1;
+/// Where denials of a name are.
+const NXDOMAIN: usize = 2 * (TYPES + 1);
+/// Where failures are.
+const FAILURE: usize = NXDOMAIN + 1;
+/// Kinds that are told apart.
+const PLACES: usize = FAILURE + 1;
+
+/// How many answers there are of each kind and type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contents(Box<[u32; PLACES]>);
+
+/// Answers of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// What they say.
+    pub kind: Kind,
+    /// The type asked for, below 256. `None` stands for all others, and for what is not told apart
+    /// by type: names that do not exist, and failures.
+    pub qtype: Option<Type>,
+    /// How many there are, at least one.
+    pub answers: u64,
+}
+
+impl Default for Contents {
+    fn default() -> Self {
+        Self(Box::new([0; PLACES]))
+    }
+}
+
+impl Contents {
+    /// What there is, type by type: answers with records, those without, denials, failures.
+    pub fn iter(&self) -> impl Iterator<Item = Content> {
+        let places = self.0.iter().enumerate().filter(|(_, answers)| **answers > 0);
+        places.map(|(place, answers)| {
+            let (kind, qtype) = match place {
+                ..NODATA => (Kind::Positive, place),
+                ..NXDOMAIN => (Kind::NoData, place - NODATA),
+                NXDOMAIN => (Kind::NxDomain, TYPES),
+                _ => (Kind::Failure, TYPES),
+            };
+            let qtype = u8::try_from(qtype).ok().map(|qtype| Type(qtype.into()));
+            Content { kind, qtype, answers: u64::from(*answers) }
+        })
+    }
+
+    /// One more.
+    pub(crate) fn add(&mut self, kind: Kind, qtype: Type) {
+        let count = &mut self.0[place(kind, qtype)];
+        *count = count.saturating_add(1);
+    }
+
+    /// One less.
+    pub(crate) fn subtract(&mut self, kind: Kind, qtype: Type) {
+        let count = &mut self.0[place(kind, qtype)];
+        debug_assert!(*count > 0, "{kind:?} {qtype}");
+        *count = count.saturating_sub(1);
+    }
+}
+
+impl AddAssign<&Self> for Contents {
+    fn add_assign(&mut self, other: &Self) {
+        for (count, more) in self.0.iter_mut().zip(other.0.iter()) {
+            *count = count.saturating_add(*more);
+        }
+    }
+}
+
+/// The place of a kind.
+fn place(kind: Kind, qtype: Type) -> usize {
+    debug_assert!(qtype != EVERY_TYPE || kind == Kind::NxDomain);
+    let qtype = usize::from(qtype.0).min(TYPES);
+    match kind {
+        Kind::Positive => qtype,
+        Kind::NoData => NODATA + qtype,
+        Kind::NxDomain => NXDOMAIN,
+        Kind::Failure => FAILURE,
+    }
+}
