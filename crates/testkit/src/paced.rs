@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::client::Question;
 
-/// How long the last answers are waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long the last answers are waited for: longer than servers take to give up.
+const PATIENCE: Duration = Duration::from_secs(25);
 /// How far the client falls behind before it begins a new schedule: on a machine that does much
 /// else it would send more at once than buffers hold.
 const BEHIND_MAX: Duration = Duration::from_millis(10);

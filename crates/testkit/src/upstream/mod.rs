@@ -16,7 +16,9 @@ mod reply;
 mod script;
 
 pub use reply::{Record, Reply};
-pub use script::{Asked, Rule, Step, always, forge, hang_up, say, tell, trickle, wait, when};
+pub use script::{
+    Asked, Gate, Rule, Step, always, forge, hang_up, say, tell, trickle, until, wait, when,
+};
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -228,6 +230,7 @@ fn send_when_due(coming: &Receiver<Due>) {
 }
 
 /// The side of an upstream that speaks UDP.
+#[derive(Clone)]
 struct Datagrams {
     own: Arc<UdpSocket>,
     /// Not the ones that were asked.
@@ -245,26 +248,46 @@ impl Datagrams {
     }
 
     /// Does what the script says about each query.
-    fn serve(self, shared: &Shared) {
+    fn serve(self, shared: &Arc<Shared>) {
         let mut buffer = [0; 4096];
         while !shared.is_stopped() {
             let Ok((length, client)) = self.own.recv_from(&mut buffer) else { continue };
             let Some((asked, steps)) = shared.hear(&buffer[..length], false) else { continue };
-            let mut at = Instant::now();
-            for step in steps {
-                match step {
-                    Step::Wait(millis) => at += pause(&millis, asked.chance),
-                    Step::Say(make) | Step::Trickle(make, _) => {
-                        self.send(&self.own, make(&asked).write(&asked), client, at);
-                    }
-                    Step::Forge(make) => {
-                        let message = make(&asked).write(&asked);
-                        shared.forged.fetch_add(self.strangers.len(), Ordering::Relaxed);
-                        let sockets = self.strangers.iter();
-                        sockets.for_each(|it| self.send(it, message.clone(), client, at));
-                    }
-                    Step::HangUp => {}
+            self.follow(asked, steps.into_iter(), client, shared);
+        }
+    }
+
+    /// Takes one step after the other.
+    fn follow(
+        &self,
+        asked: Asked,
+        mut steps: std::vec::IntoIter<Step>,
+        client: SocketAddr,
+        shared: &Arc<Shared>,
+    ) {
+        let mut at = Instant::now();
+        while let Some(step) = steps.next() {
+            match step {
+                Step::Wait(millis) => at += pause(&millis, asked.chance),
+                Step::Until(gate) => {
+                    let (own, shared) = (self.clone(), Arc::clone(shared));
+                    thread::spawn(move || {
+                        if gate.pass(|| shared.is_stopped()) {
+                            own.follow(asked, steps, client, &shared);
+                        }
+                    });
+                    return;
                 }
+                Step::Say(make) | Step::Trickle(make, _) => {
+                    self.send(&self.own, make(&asked).write(&asked), client, at);
+                }
+                Step::Forge(make) => {
+                    let message = make(&asked).write(&asked);
+                    shared.forged.fetch_add(self.strangers.len(), Ordering::Relaxed);
+                    let sockets = self.strangers.iter();
+                    sockets.for_each(|it| self.send(it, message.clone(), client, at));
+                }
+                Step::HangUp => {}
             }
         }
     }
@@ -306,6 +329,8 @@ fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
         for step in steps {
             match step {
                 Step::Wait(millis) => thread::sleep(pause(&millis, asked.chance)),
+                Step::Until(gate) if gate.pass(|| shared.is_stopped()) => {}
+                Step::Until(_) => return Ok(()),
                 Step::Say(make) => stream.write_all(&framed(&make(&asked).write(&asked)))?,
                 Step::Trickle(make, pause) => {
                     for octet in framed(&make(&asked).write(&asked)) {
@@ -351,7 +376,22 @@ mod tests {
         let reply = ask(upstream.address, &Question::new("a.example", "A")).unwrap();
         assert_eq!(reply.rcode_text(), "REFUSED");
         assert_eq!((upstream.asked(), upstream.count(|asked| asked.mixed_case)), (4, 1));
+        let gate = Gate::default();
+        upstream.now_does([
+            when(|asked| asked.name == "other.example.").then([say(Reply::address(5))]),
+            always().then([until(&gate), say(Reply::address(4))]),
+        ]);
         let address = upstream.address;
+        thread::scope(|scope| {
+            let kept = scope.spawn(|| data(Question::new("a.example", "A")));
+            while upstream.asked() < 5 {
+                thread::yield_now();
+            }
+            assert_eq!(data(Question::new("other.example", "A")), "192.0.2.5");
+            assert!(!kept.is_finished());
+            gate.open();
+            assert_eq!(kept.join().unwrap(), "192.0.2.4");
+        });
         drop(upstream);
         assert!(Upstream::start_at(address, []).is_ok(), "its ports are free again");
     }

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use crate::message::{Edns, Message, name_text};
@@ -77,6 +79,8 @@ pub(super) type Make = Arc<dyn Fn(&Asked) -> Reply + Send + Sync>;
 pub enum Step {
     /// See [`wait`].
     Wait(Range<u64>),
+    /// See [`until`].
+    Until(Gate),
     /// See [`say`].
     Say(Make),
     /// See [`forge`].
@@ -90,6 +94,36 @@ pub enum Step {
 /// Waits for so many milliseconds, at random between two bounds.
 pub fn wait(millis: Range<u64>) -> Step {
     Step::Wait(millis)
+}
+
+/// How often those who wait at a gate look.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Keeps answers back until a test has seen what it wants to see, however long that takes.
+#[derive(Clone, Default)]
+pub struct Gate(Arc<AtomicBool>);
+
+impl Gate {
+    /// Lets all pass, those that wait and those that come later.
+    pub fn open(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Waits until it is open; `false` if something ends before.
+    pub(super) fn pass(&self, has_ended: impl Fn() -> bool) -> bool {
+        loop {
+            match self.0.load(Ordering::Acquire) {
+                true => return true,
+                false if has_ended() => return false,
+                false => thread::sleep(LOOK),
+            }
+        }
+    }
+}
+
+/// Waits until a gate is open. Over UDP, other queries are heard meanwhile.
+pub fn until(gate: &Gate) -> Step {
+    Step::Until(gate.clone())
 }
 
 /// Sends a reply.
