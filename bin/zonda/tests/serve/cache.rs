@@ -47,10 +47,15 @@ impl Upstream {
         self.queries.lock().unwrap().len()
     }
 
-    /// The part of a configuration that makes it the one to ask, with keys of `[cache]`.
+    /// The part of a configuration that makes it the one to ask, with keys of `[cache]`. On a busy
+    /// machine, it may take longer than the time after which a query is usually repeated, and tests
+    /// count what it is asked.
     fn keys(&self, cache: &str) -> String {
         let address = self.address;
-        format!("[cache]\n{cache}\n[[zone]]\nname = \".\"\nforward.to = \"{address}\"")
+        format!(
+            "[cache]\n{cache}\n[[zone]]\nname = \".\"\nforward.to = \"{address}\"\n\
+             forward.repeat-after-min = \"1s\""
+        )
     }
 }
 
@@ -255,6 +260,7 @@ fn what_is_kept_of_a_name_is_shown_and_forgotten() {
     let (_folder, path, keys) = persistent();
     let upstream = Upstream::usual();
     let server = Server::start(&[], &upstream.keys(&keys));
+    let fetched = || server.metric("zonda_forward_queries_total{led_to=\"fetch\"}");
     for name in ["www.example.net", "a.www.example.net", "example.net"] {
         server.address_of(name);
     }
@@ -267,7 +273,8 @@ fn what_is_kept_of_a_name_is_shown_and_forgotten() {
         "\"rcode\": \"NOERROR\"",
         "\"stale\": false",
         "\"zone\": \".\"",
-        "www.example.net. 3600 IN A 192.0.2.7\"",
+        "\"www.example.net. 3", // seconds of an hour, perhaps some less by now
+        " IN A 192.0.2.7\"",
     ] {
         assert!(shown.contains(part), "no {part} in {shown}");
     }
@@ -277,11 +284,10 @@ fn what_is_kept_of_a_name_is_shown_and_forgotten() {
     assert_eq!(server.post("/v1/cache/www.example.net").0, 405);
     let delete = |path: &str| http(server.admin, &format!("DELETE /v1/cache/{path} HTTP/1.1\r\n"));
     assert_eq!(delete("WWW.example.net").1.trim(), "{\n  \"removed\": 1\n}");
-    let asked = upstream.asked();
     server.address_of("a.www.example.net");
-    assert_eq!(upstream.asked(), asked);
+    assert_eq!(fetched(), 3.0);
     server.address_of("www.example.net");
-    assert_eq!(upstream.asked(), asked + 1);
+    assert_eq!(fetched(), 4.0);
     let written = || fs::metadata(&path).and_then(|file| file.modified()).ok();
     let before = written();
     assert!(delete("www.example.net?tree").1.contains("\"removed\": 2"));
@@ -336,6 +342,13 @@ fn nothing_is_asked_for_below_a_name_that_does_not_exist() {
         assert_eq!(upstream.asked() - asked, below + 1, "{key}");
         let shown = server.get("/v1/cache?name=x.gone.example.net").1;
         assert_eq!(shown.contains("\"name\": \"gone.example.net.\""), below == 0, "{shown}");
+        // As far below as names are deep.
+        let network = "b.a.0.0.0.0.a.2.ip6.arpa";
+        assert_eq!(server.address_of(network), "NXDOMAIN");
+        let asked = upstream.asked();
+        let host = format!("{}{network}", "0.".repeat(24));
+        assert_eq!(server.ask(&recursive(&host, "PTR")).rcode_text(), "NXDOMAIN");
+        assert_eq!(upstream.asked() - asked, below / 2, "{key}");
     }
 }
 

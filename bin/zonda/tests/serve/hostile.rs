@@ -53,6 +53,24 @@ impl Forwarder {
         self.server.metric(&format!("zonda_upstream_results_total{{{labels}}}"))
     }
 
+    /// How many answers of an upstream took longer than until a query may be repeated.
+    fn late(&self, upstream: &Upstream) -> f64 {
+        let name = "zonda_upstream_rtt_seconds";
+        let labels = format!("zone=\".\",upstream=\"{}\"", upstream.address);
+        let in_time = format!("{name}_bucket{{{labels},le=\"0.016777216\"}}");
+        let all = self.server.metric(&format!("{name}_count{{{labels}}}"));
+        all - self.server.metric(&in_time)
+    }
+
+    /// How many threads forward.
+    pub fn threads(&self) -> f64 {
+        let page = self.server.get("/metrics").1;
+        let states = page.lines().filter(|line| line.starts_with("zonda_upstream_state{"));
+        let upstreams = page.lines().filter(|line| line.starts_with("zonda_upstream_outstanding{"));
+        let threads = states.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        threads.sum::<f64>() / upstreams.count() as f64
+    }
+
     /// How many threads see an upstream in a state.
     fn threads_that_see(&self, upstream: &Upstream, state: &str) -> f64 {
         let labels = format!("zone=\".\",upstream=\"{}\",state=\"{state}\"", upstream.address);
@@ -543,46 +561,47 @@ fn a_host_that_vanishes_while_connections_to_it_are_open_is_soon_passed_over() {
     }
 }
 
-/// Of 400 questions at 200 a second, to an upstream that loses some, so many stay without answer;
-/// half of the answers come within a time.
-fn check_loss(percent: u64, lost_max: usize, half_within_millis: u64) {
+/// Of 400 questions to an upstream that loses some, so many stay without answer. How long answers
+/// take is tried where time is virtual (`much_loss_costs_time…` in crates/upstream): here it is up
+/// to the machine. Where that kept an answer from the server for longer than the earliest repeat
+/// takes, further queries are no fault.
+fn check_loss(percent: u64, lost_max: usize) {
     let upstream = Upstream::start([
         when(move |asked| asked.one_of(percent)).then([]),
         always().then([wait(2..6), say(Reply::address(7))]),
     ]);
-    let forwarder = Forwarder::start(&[&upstream], "");
+    // Time for all attempts, however slow the machine is.
+    let forwarder = Forwarder::start(&[&upstream], "timeout = \"20s\"");
     let seen = forwarder.ask_many(400, 200);
     assert!(seen.lost() <= lost_max, "{} of 400 without answer", seen.lost());
-    assert!(seen.within(50) < Duration::from_millis(half_within_millis), "{:?}", seen.within(50));
-    let slowest = Duration::from_millis(if percent < 5 { 300 } else { 6000 });
-    assert!(seen.within(100) < slowest, "{:?}", seen.within(100));
     let lost = upstream.count(|asked| asked.one_of(percent)) as f64;
-    wait_until("what is lost is counted", || {
-        let counted = forwarder.results(&upstream, "lost");
-        (counted - lost).abs() <= 1.0 + lost / 5.0
-    });
+    let lost_min = lost - lost / 5.0 - 1.0;
+    wait_until("what is lost is counted", || forwarder.results(&upstream, "lost") >= lost_min);
+    let beside = 40.0 + 4.0 * forwarder.late(&upstream);
+    let counted = forwarder.results(&upstream, "lost");
+    assert!(counted <= lost + lost / 5.0 + beside, "{counted} lost, {lost} in truth");
     let extra = upstream.asked() as f64 - lost - 400.0;
-    assert!(extra < 40.0, "{extra} queries beside questions and losses");
+    assert!(extra < beside, "{extra} queries beside questions and losses, at most {beside}");
 }
 
 #[test]
 fn when_1_percent_is_lost_no_client_notices() {
-    check_loss(1, 0, 50);
+    check_loss(1, 0);
 }
 
 #[test]
 fn when_10_percent_are_lost_all_are_answered() {
-    check_loss(10, 0, 50);
+    check_loss(10, 0);
 }
 
 #[test]
 fn when_30_percent_are_lost_all_are_answered() {
-    check_loss(30, 0, 100);
+    check_loss(30, 0);
 }
 
 #[test]
 fn when_half_is_lost_nearly_all_are_answered() {
-    check_loss(50, 4, 400);
+    check_loss(50, 4); // twelve attempts at 400 questions: in 2000 runs, five are too many once
 }
 
 #[test]
