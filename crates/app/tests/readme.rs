@@ -5,6 +5,7 @@
 use std::net::{TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 use zonda::Message;
 
@@ -31,12 +32,22 @@ fn the_hello_world_of_the_readme_is_the_example() {
     assert!(README.contains(&format!("```rust\n{code}```\n")), "the README shows another program");
 }
 
+/// Waits while somebody else tries the same; whoever stays there is no reason to pass over it.
+fn wait_for_the_address() {
+    let limit = Instant::now() + Duration::from_secs(20);
+    while let Err(error) = UdpSocket::bind(ADDRESS).and(TcpListener::bind(ADDRESS)) {
+        assert!(
+            Instant::now() < limit,
+            "the README's program cannot be tried: it listens on {ADDRESS}, and somebody else \
+             does ({error}). Stop that, such as a `make run`, and test again"
+        );
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn the_hello_world_answers() {
-    if UdpSocket::bind(ADDRESS).and(TcpListener::bind(ADDRESS).map(drop)).is_err() {
-        eprintln!("skipped: somebody listens on {ADDRESS}");
-        return;
-    }
+    wait_for_the_address();
     let tests = std::env::current_exe().unwrap();
     let program: PathBuf = tests.ancestors().nth(2).unwrap().join("examples/hello");
     assert!(program.exists(), "`cargo build -p zonda --examples` makes {}", program.display());
