@@ -405,6 +405,7 @@ fn is_forwarded_nodata(cx: &Context<'_>, rcode: Rcode, reason: Reason) -> bool {
     matches!(reason, Reason::Cached | Reason::Forwarded | Reason::Stale)
         && rcode == Rcode::NOERROR
         && cx.reply.counts()[0] == 0
+        && cx.flags & flag::TC == 0 // or there is too much
 }
 
 /// RA, if this client may have any name looked up, whoever answered for the one of this query

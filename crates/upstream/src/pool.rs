@@ -154,6 +154,10 @@ pub struct Counters {
     pub failed: u64,
     /// Answers that asked for another query: over TCP, without EDNS, with a cookie.
     pub redirected: u64,
+    /// Of those redirected: truncated answers, because of which TCP was used.
+    pub truncated: u64,
+    /// Of those redirected: answers of an upstream that stumbled over EDNS.
+    pub edns_failed: u64,
     /// Queries that were never answered.
     pub lost: u64,
     /// Queries whose question was dropped before they ended.

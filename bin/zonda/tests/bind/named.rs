@@ -37,12 +37,23 @@ pub fn start_named(zones: &[&str], files: impl Fn(&Path, u16) -> Vec<(String, St
 /// Imports a configuration, checks what came of it, and serves that on an address of its own;
 /// `statistics` takes the place of the address that named has.
 pub fn start_imported(named_conf: &Path, zones: &[&str], statistics: &str) -> Server {
+    start_edited(named_conf, zones, statistics, |toml| toml)
+}
+
+/// The same, of what a user made of the imported configuration.
+pub fn start_edited(
+    named_conf: &Path,
+    zones: &[&str],
+    statistics: &str,
+    edit: impl FnOnce(String) -> String,
+) -> Server {
     let folder = Folder::new("imported");
     let toml = folder.path().join("zonda.toml");
     let mut import = Command::new(ZONDA);
     import.arg("import").arg(named_conf).arg("-o").arg(&toml);
     let output = import.output().unwrap();
     assert!(output.status.success(), "{output:?}");
+    fs::write(&toml, edit(fs::read_to_string(&toml).unwrap())).unwrap();
     let check = Command::new(ZONDA).args(["check", "--config"]).arg(&toml).output().unwrap();
     let text = fs::read_to_string(&toml).unwrap();
     let said = String::from_utf8_lossy(&check.stdout);

@@ -298,7 +298,7 @@ fn a_popular_answer_is_fetched_anew_before_it_expires() {
     wait_until("it is fetched anew", || {
         let reply = ask(server.zonda.address, &recursive("www.example.net", "A")).unwrap();
         assert_eq!((data(&reply), extended_error(&reply)), ("192.0.2.7".to_owned(), None));
-        server.metric("zonda_forward_refreshes_total") >= 1.0
+        server.metric("zonda_forward_prefetches_total") >= 1.0
     });
     wait_until("the upstream hears of it", || upstream.asked() >= 2);
 }

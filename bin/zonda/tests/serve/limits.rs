@@ -380,7 +380,7 @@ fn refreshed_after(keys: &str) -> Option<Duration> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(7500) {
         forwarder.ask("www.example.net");
-        if forwarder.server.metric("zonda_forward_refreshes_total") > 0.0 {
+        if forwarder.server.metric("zonda_forward_prefetches_total") > 0.0 {
             return Some(start.elapsed());
         }
         thread::sleep(Duration::from_millis(20));

@@ -12,14 +12,16 @@ use crate::query_log::Rfc3339;
 use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use zonda_cache::{Cache, Contents, Kind};
 use zonda_engine::counters::{Counter, Counters, OPCODES, RCODES, TYPES};
 use zonda_engine::{Reason, Transport};
 use zonda_transport::SharedCounter;
 use zonda_transport::forward::ForwarderCounters;
-use zonda_wire::Rcode;
+use zonda_wire::{Rcode, Type};
 
 /// The form of named 9.18.
 const FORM: &str = "1.7";
@@ -52,6 +54,9 @@ const TIMES: [(&str, u64); 6] = [
     ("QryRTT1600", 1_610_612_736),
     ("QryRTT1600+", u64::MAX),
 ];
+
+/// What is answered before the question is looked at.
+const EARLY: [Rcode; 3] = [Rcode::FORMERR, Rcode::NOTIMP, Rcode::BADVERS];
 
 /// Answers a request.
 pub async fn answer(request: Request<Incoming>, control: Arc<Control>) -> Reply {
@@ -114,23 +119,35 @@ fn moment(at: SystemTime) -> String {
     format!("{}.{:03}Z", seconds.trim_end_matches('Z'), since.subsec_millis())
 }
 
-/// Counters by name, without those that are 0.
+/// Counters by name, without those that are 0; those of the same name are added up.
 fn counted<N: Into<String>>(counters: impl IntoIterator<Item = (N, u64)>) -> Value {
-    let counters = counters.into_iter().filter(|(_, count)| *count > 0);
-    Value::Object(counters.map(|(name, count)| (name.into(), count.into())).collect())
+    let mut sums = BTreeMap::<String, u64>::new();
+    for (name, count) in counters.into_iter().filter(|(_, count)| *count > 0) {
+        *sums.entry(name.into()).or_default() += count;
+    }
+    Value::Object(sums.into_iter().map(|(name, count)| (name, count.into())).collect())
 }
 
 /// Counters by type, of which one has the place.
 fn by_type(count: impl Fn(usize) -> u64) -> Value {
-    counted((0..=TYPES.len()).map(|place| {
-        let name = TYPES.get(place).map_or("Others".to_owned(), ToString::to_string);
-        (name, count(place))
-    }))
+    counted((0..=TYPES.len()).map(|place| (type_name(TYPES.get(place).copied()), count(place))))
+}
+
+/// Whether the type with a place is one of transfers.
+fn is_transfer(place: usize) -> bool {
+    TYPES.get(place).is_some_and(|it| [Type::AXFR, Type::IXFR].contains(it))
+}
+
+/// The name of a type, of which named knows 255; `None` is any other.
+fn type_name(rtype: Option<Type>) -> String {
+    let known = rtype.filter(|rtype| rtype.0 <= Type::ANY.0);
+    known.map_or("Others".to_owned(), |rtype| rtype.to_string())
 }
 
 /// What the server has done for clients, and with other servers.
 fn server(control: &Control) -> Value {
     let figures = Figures { engines: &control.counters, forwarders: &control.forwarders };
+    let cache = Arc::clone(control.publisher().catalog().forwards().cache());
     json!({
         "opcodes": figures.opcodes(),
         "rcodes": figures.rcodes(),
@@ -139,7 +156,8 @@ fn server(control: &Control) -> Value {
         "views": { "_default": { "resolver": {
             "stats": resolver(&survey(control), &figures),
             "qtypes": figures.sent_types(),
-            "cachestats": cache(control, &figures),
+            "cache": contents(&cache.contents()),
+            "cachestats": cache_statistics(&cache, &figures),
         }}},
     })
 }
@@ -208,12 +226,9 @@ impl Figures<'_> {
         self.forwarders.iter().map(|counters| one(counters).get()).sum()
     }
 
-    /// Replies to what is a question; the rest does not get far enough to be counted as one.
-    fn questions(&self, is_meant: impl Fn(usize, usize) -> bool) -> u64 {
-        const EARLY: [Rcode; 3] = [Rcode::FORMERR, Rcode::NOTIMP, Rcode::BADVERS];
-        self.replies(|transport, qtype, rcode| {
-            !EARLY.contains(&RCODES[rcode]) && is_meant(transport, qtype)
-        })
+    /// Replies to questions whose type has a place.
+    fn questions(&self, place: usize) -> u64 {
+        self.replies(|_, qtype, rcode| qtype == place && !EARLY.contains(&RCODES[rcode]))
     }
 
     /// Replies whose place in the counters is among these.
@@ -233,7 +248,25 @@ impl Figures<'_> {
 
     /// Replies with this response code.
     fn rcode(&self, wanted: Rcode) -> u64 {
-        self.replies(|_, _, rcode| RCODES[rcode] == wanted)
+        self.questions_with(wanted, |_| true)
+    }
+
+    /// Replies with this response code to questions whose place among the types is one of these.
+    fn questions_with(&self, wanted: Rcode, is_meant: impl Fn(usize) -> bool) -> u64 {
+        self.replies(|_, qtype, rcode| RCODES[rcode] == wanted && is_meant(qtype))
+    }
+
+    /// Questions that were refused, either for transfers or for all else.
+    fn refused(&self, transfers: bool) -> u64 {
+        self.questions_with(Rcode::REFUSED, |qtype| is_transfer(qtype) == transfers)
+    }
+
+    /// Questions over a transport that an answer was looked for.
+    fn looked_up(&self, transport: Transport) -> u64 {
+        self.replies(|over, qtype, rcode| {
+            let is_early = EARLY.contains(&RCODES[rcode]) || RCODES[rcode] == Rcode::REFUSED;
+            over == transport as usize && !is_early && !is_transfer(qtype)
+        })
     }
 
     /// Messages that were looked at.
@@ -260,7 +293,7 @@ impl Figures<'_> {
 
     /// Questions by type.
     fn types(&self) -> Value {
-        by_type(|place| self.questions(|_, qtype| qtype == place))
+        by_type(|place| self.questions(place))
     }
 
     /// Queries to other servers by type.
@@ -295,6 +328,8 @@ impl Figures<'_> {
             ("QryNxrrset", nodata),
             ("QrySERVFAIL", self.rcode(Rcode::SERVFAIL)),
             ("QryNXDOMAIN", self.rcode(Rcode::NXDOMAIN)),
+            ("QryFailure", self.refused(false)),
+            ("XfrRej", self.refused(true)),
             (
                 "QryRecursion",
                 self.forwarders(|it| &it.fetched) + self.forwarders(|it| &it.coalesced),
@@ -302,15 +337,11 @@ impl Figures<'_> {
             ("RecursClients", self.forwarders(|it| &it.waiting)),
             ("QryUsedStale", self.reason(Stale)),
             ("RecLimitDropped", self.forwarders.iter().map(|it| limited(it)).sum()),
-            ("Prefetch", self.forwarders(|it| &it.refreshed)),
+            ("Prefetch", self.forwarders(|it| &it.prefetched)),
             ("RateDropped", self.reason(RateDropped)),
             ("RateSlipped", self.reason(RateSlipped)),
-            (
-                "QryUDP",
-                self.questions(|transport, _| transport == Transport::Udp as usize)
-                    + self.reason(RateDropped),
-            ),
-            ("QryTCP", self.questions(|transport, _| transport == Transport::Tcp as usize)),
+            ("QryUDP", self.looked_up(Transport::Udp) + self.reason(RateDropped)),
+            ("QryTCP", self.looked_up(Transport::Tcp)),
         ])
     }
 }
@@ -323,10 +354,11 @@ fn is_v6(upstream: &KnownUpstream) -> bool {
 /// What was asked of other servers.
 fn resolver(upstreams: &[KnownUpstream], figures: &Figures<'_>) -> Value {
     let all = |one: &dyn Fn(&KnownUpstream) -> u64| upstreams.iter().map(one).sum::<u64>();
-    let heard = |upstream: &KnownUpstream| upstream.rcodes.values().sum::<u64>();
+    let answers = |upstream: &KnownUpstream| upstream.rcodes.values().sum::<u64>();
+    let heard = |upstream: &KnownUpstream| answers(upstream) + upstream.counters.redirected;
     let rcode = |wanted: Rcode| all(&|it| it.rcodes.get(&wanted.0).copied().unwrap_or_default());
     let named = [Rcode::NXDOMAIN, Rcode::SERVFAIL, Rcode::FORMERR, Rcode::REFUSED];
-    let other = all(&heard)
+    let other = all(&answers)
         - rcode(Rcode::NOERROR)
         - named.iter().map(|wanted| rcode(*wanted)).sum::<u64>();
     let counters = [
@@ -340,7 +372,10 @@ fn resolver(upstreams: &[KnownUpstream], figures: &Figures<'_>) -> Value {
         ("REFUSED", rcode(Rcode::REFUSED)),
         ("OtherError", other),
         ("Mismatch", figures.forwarders(|it| &it.ignored)),
-        ("Retry", all(&|it| it.counters.repeats)),
+        ("Truncated", all(&|it| it.counters.truncated)),
+        ("EDNS0Fail", all(&|it| it.counters.edns_failed)),
+        ("NumFetch", figures.forwarders(|it| &it.fetching)),
+        ("Retry", all(&|it| it.counters.repeats + it.counters.redirected)),
         ("QueryTimeout", all(&|it| it.counters.lost)),
     ];
     let times = TIMES.iter().enumerate().map(|(place, (name, below))| {
@@ -353,10 +388,24 @@ fn resolver(upstreams: &[KnownUpstream], figures: &Figures<'_>) -> Value {
     counted(counters.into_iter().chain(times))
 }
 
-/// How often the cache had an answer, and what is in it. Each query looks for its answer once, so
+/// The answers in the cache by the type that was asked for, where named has sets of records. Names
+/// that do not exist have no type there either, and failures are kept elsewhere.
+fn contents(contents: &Contents) -> Value {
+    let of_use = contents.iter().filter(|content| content.kind != Kind::Failure);
+    counted(of_use.map(|content| {
+        let name = match content.kind {
+            Kind::NoData => format!("!{}", type_name(content.qtype)),
+            Kind::NxDomain => "NXDOMAIN".to_owned(),
+            Kind::Positive | Kind::Failure => type_name(content.qtype),
+        };
+        (name, content.answers)
+    }))
+}
+
+/// How often the cache had an answer, and what it takes. Each query looks for its answer once, so
 /// that what named counts in two ways is the same here.
-fn cache(control: &Control, figures: &Figures<'_>) -> Value {
-    let stats = control.publisher().catalog().forwards().cache().stats();
+fn cache_statistics(cache: &Cache, figures: &Figures<'_>) -> Value {
+    let stats = cache.stats();
     let hits = figures.reasons(&[Reason::Cached, Reason::Stale, Reason::CachedFailure]);
     let misses = figures.forwarders(|it| &it.fetched) + figures.forwarders(|it| &it.coalesced);
     json!({
@@ -365,6 +414,8 @@ fn cache(control: &Control, figures: &Figures<'_>) -> Value {
         "QueryHits": hits,
         "QueryMisses": misses,
         "DeleteLRU": stats.evictions,
+        "DeleteTTL": stats.expired,
+        "CacheBuckets": cache.buckets(),
         "CacheNodes": stats.entries,
         "TreeMemInUse": stats.bytes,
     })

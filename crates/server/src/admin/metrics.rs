@@ -240,9 +240,9 @@ fn forwarding(page: &mut Page, control: &Control) {
     page.value(name, &[("led_to", "fetch")], sum(|it| &it.fetched));
     page.value(name, &[("led_to", "coalesced")], sum(|it| &it.coalesced));
     page.value(name, &[("led_to", "cache")], sum(|it| &it.kept));
-    page.value(name, &[("led_to", "refused")], sum(|it| &it.refused));
+    page.value(name, &[("led_to", "busy")], sum(|it| &it.turned_away));
     let help = "Fetches that replace an answer before it expires.";
-    page.single("zonda_forward_refreshes_total", "counter", help, sum(|it| &it.refreshed));
+    page.single("zonda_forward_prefetches_total", "counter", help, sum(|it| &it.prefetched));
     let name = "zonda_forward_dropped_total";
     page.metric(name, "counter", "Queries that lost their place to a newer one, by whose that is.");
     page.value(name, &[("newer_of", "same_client")], sum(|it| &it.dropped_own));
@@ -255,6 +255,10 @@ fn forwarding(page: &mut Page, control: &Control) {
     page.single("zonda_forward_ignored_total", "counter", help, sum(|it| &it.ignored));
     let help = "Probes sent to upstreams that are not up.";
     page.single("zonda_forward_probes_total", "counter", help, sum(|it| &it.probes));
+    let help = "Queries that wait for other servers, now.";
+    page.single("zonda_forward_waiting", "gauge", help, sum(|it| &it.waiting));
+    let help = "Fetches that are under way, now.";
+    page.single("zonda_forward_fetches", "gauge", help, sum(|it| &it.fetching));
     upstreams(page, &survey(control));
 }
 
@@ -300,6 +304,13 @@ fn upstreams(page: &mut Page, all: &[KnownUpstream]) {
         ];
         labelled("result", results)
     });
+    let name = "zonda_upstream_redirected_total";
+    upstream_counter(page, all, (name, "Queries that were redirected, by why."), |one| {
+        let it = one.counters;
+        let other = it.redirected.saturating_sub(it.truncated + it.edns_failed);
+        let why = [("truncated", it.truncated), ("edns_failed", it.edns_failed), ("other", other)];
+        labelled("why", why)
+    });
     let name = "zonda_upstream_hedges_won_total";
     upstream_counter(page, all, (name, "Hedges whose answer came first."), |one| {
         vec![(None, one.counters.hedges_won)]
@@ -319,8 +330,8 @@ fn upstream_connections(page: &mut Page, all: &[KnownUpstream]) {
     let name = "zonda_upstream_connections_total";
     upstream_counter(page, all, (name, "Connections dialed, by what came of it."), |one| {
         let it = &one.connections;
-        let whole = it.opened.saturating_sub(it.resumed);
-        labelled("result", [("opened", whole), ("resumed", it.resumed), ("failed", it.failed)])
+        let new = it.opened.saturating_sub(it.resumed);
+        labelled("result", [("new", new), ("resumed", it.resumed), ("failed", it.failed)])
     });
     let name = "zonda_upstream_reused_total";
     upstream_counter(page, all, (name, "Queries over connections that were open."), |one| {
@@ -368,7 +379,11 @@ fn upstream_gauges(page: &mut Page, all: &[KnownUpstream]) {
         page.value(name, &[("zone", &one.zone), ("upstream", &one.upstream)], one.outstanding);
     }
     let name = "zonda_upstream_state";
-    page.metric(name, "gauge", "Forwarder threads, by the state in which they see the upstream.");
+    page.metric(
+        name,
+        "gauge",
+        "Threads that forward, by the state in which they see the upstream.",
+    );
     for one in all {
         for ((_, state), threads) in STATES.iter().zip(one.threads) {
             let labels = [("zone", &*one.zone), ("upstream", &*one.upstream), ("state", *state)];
@@ -405,7 +420,7 @@ fn upstream_times(page: &mut Page, all: &[KnownUpstream]) {
 fn cache(page: &mut Page, control: &Control) {
     let reason = |it: Reason| sum(&control.counters, |counters| &counters.reasons[it as usize]);
     let missed =
-        |it: &Arc<ForwarderCounters>| it.fetched.get() + it.coalesced.get() + it.refused.get();
+        |it: &Arc<ForwarderCounters>| it.fetched.get() + it.coalesced.get() + it.turned_away.get();
     let name = "zonda_cache_queries_total";
     page.metric(name, "counter", "Queries for names of others, by what the cache had for them.");
     page.value(name, &[("found", "answer")], reason(Reason::Cached));
@@ -422,6 +437,8 @@ fn cache(page: &mut Page, control: &Control) {
     page.single("zonda_cache_inserts_total", "counter", help, stats.inserts);
     let help = "Answers dropped from the cache to make room.";
     page.single("zonda_cache_evictions_total", "counter", help, stats.evictions);
+    let help = "Answers that were of no use any more when their room was wanted.";
+    page.single("zonda_cache_expired_total", "counter", help, stats.expired);
     cache_file(page, control);
 }
 

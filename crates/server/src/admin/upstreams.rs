@@ -105,6 +105,8 @@ impl KnownUpstream {
         sum.answered += one.answered;
         sum.failed += one.failed;
         sum.redirected += one.redirected;
+        sum.truncated += one.truncated;
+        sum.edns_failed += one.edns_failed;
         sum.lost += one.lost;
         sum.abandoned += one.abandoned;
         sum.hedges += one.hedges;
@@ -137,6 +139,8 @@ impl KnownUpstream {
             "answered": self.counters.answered,
             "failed": self.counters.failed,
             "redirected": self.counters.redirected,
+            "truncated": self.counters.truncated,
+            "edns_failed": self.counters.edns_failed,
             "lost": self.counters.lost,
             "abandoned": self.counters.abandoned,
             "hedges": self.counters.hedges,

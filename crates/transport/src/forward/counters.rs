@@ -16,7 +16,7 @@ pub struct ForwarderCounters {
     /// Those that waited for a fetch that was under way already.
     pub coalesced: SharedCounter,
     /// Those that were turned away because too much is being fetched.
-    pub refused: SharedCounter,
+    pub turned_away: SharedCounter,
     /// Those that gave their place to a newer one of the same client.
     pub dropped_own: SharedCounter,
     /// Those that gave it to one of another client.
@@ -32,11 +32,13 @@ pub struct ForwarderCounters {
     /// Probes sent to upstreams that are not up.
     pub probes: SharedCounter,
     /// Fetches that replace an answer before it expires.
-    pub refreshed: SharedCounter,
+    pub prefetched: SharedCounter,
     /// Replies with answers that had expired.
     pub stale: SharedCounter,
     /// Queries to upstreams, without probes, by the place of their type.
     pub sent_types: [SharedCounter; TYPES.len() + 1],
     /// Queries that wait now.
     pub waiting: SharedCounter,
+    /// Fetches under way now that were not answered yet.
+    pub fetching: SharedCounter,
 }

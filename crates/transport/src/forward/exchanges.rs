@@ -58,7 +58,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let waiting = fetch.and_then(|id| self.fetches.get(id)).map_or(0, |it| it.waiters.len());
         let bounds = self.bounds();
         if fetch.is_none() && self.fetches.len() >= bounds.fetches_max() {
-            self.counters.refused.add(1);
+            self.counters.turned_away.add(1);
             return self.reply_failure(query, Reason::UpstreamBusy, now);
         }
         if let Some(id) = fetch.filter(|_| waiting >= bounds.waiting_per_answer_max as usize) {
@@ -121,7 +121,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             self.fetches.find(wanted).is_none() && self.fetches.len() < self.bounds().fetches_max();
         let is_due = is_of_use && hit.refresh_due && may_fetch;
         if is_due && cache.claim_refresh(&key, &hit, secs) {
-            self.counters.refreshed.add(1);
+            self.counters.prefetched.add(1);
             self.begin(wanted.clone(), hash, Vec::new(), now);
         }
         left

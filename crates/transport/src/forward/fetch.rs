@@ -96,6 +96,11 @@ impl Fetches {
         self.fetches.len() - self.free.len()
     }
 
+    /// How many have no answer yet; the others wait for what comes late.
+    pub fn unanswered(&self) -> usize {
+        self.by_wanted.len()
+    }
+
     /// Whether anybody waits for any.
     pub fn have_waiters(&self) -> bool {
         self.fetches.iter().flatten().any(|fetch| !fetch.waiters.is_empty())

@@ -331,6 +331,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             self.close_ports();
         }
         self.counters.waiting.set(self.admission.held().into());
+        self.counters.fetching.set(self.fetches.unanswered() as u64);
         self.replies.send();
     }
 

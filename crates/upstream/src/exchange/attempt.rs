@@ -84,8 +84,11 @@ pub(super) fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome
         }
         Outcome::Redirected(redirect) => {
             counters.redirected += 1;
-            if redirect == Redirect::WithoutCookie {
-                member.cookies.missed_anywhere(now);
+            match redirect {
+                Redirect::ToTcp => counters.truncated += 1,
+                Redirect::WithoutEdns => counters.edns_failed += 1,
+                Redirect::WithoutCookie => member.cookies.missed_anywhere(now),
+                Redirect::WithoutMixedCase | Redirect::WithCookie => {}
             }
         }
         Outcome::Failed(_) | Outcome::Unreachable => counters.failed += 1,
