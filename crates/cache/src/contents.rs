@@ -44,7 +44,7 @@ impl Contents {
         places.map(|(place, answers)| {
             let (kind, qtype) = match place {
                 ..NODATA => (Kind::Positive, place),
-                ..NXDOMAIN => (Kind::NoData, place - NODATA),
+                NODATA..NXDOMAIN => (Kind::NoData, place - NODATA),
                 NXDOMAIN => (Kind::NxDomain, TYPES),
                 _ => (Kind::Failure, TYPES),
             };
