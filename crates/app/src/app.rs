@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use zonda_config::Flags;
 use zonda_engine::handlers::{
-    Asked, Draft, Elsewhere, Handler, Middleware, Pattern, Route, Source,
+    Asked, Draft, Elsewhere, Handler, Pattern, Route, Source, Stage,
 };
 use zonda_server::{Code, Logger, Options, OwnReply, Program, Server, Texts, read_config};
 use zonda_wire::{Message, Name, Type};
@@ -36,7 +36,7 @@ pub struct App {
     /// Zones that follow stores, by their names in lower case.
     stores: Vec<(Name, Arc<dyn Store>)>,
     routes: Vec<Route<Handler>>,
-    middleware: Vec<Arc<dyn Middleware>>,
+    middleware: Vec<Arc<dyn Stage>>,
     asynchronous: AsyncTable,
     deadline: Duration,
     waiting_max: usize,
@@ -137,11 +137,12 @@ impl App {
         self
     }
 
-    /// Has all queries and replies pass a middleware, behind those that were added before.
+    /// Has all queries and replies pass a stage of yours, a middleware, behind those that were
+    /// added before.
     ///
     /// A function of query and reply sees queries before they are answered; what it puts into the
-    /// reply is sent. [`after`](Self::after) adds one that sees replies.
-    pub fn middleware(&mut self, middleware: impl Middleware + 'static) -> &mut Self {
+    /// reply is sent. [`after`](Self::after) adds one that sees replies; a [`Stage`] may see both.
+    pub fn middleware(&mut self, middleware: impl Stage + 'static) -> &mut Self {
         self.middleware.push(Arc::new(middleware));
         self
     }
@@ -323,7 +324,7 @@ fn in_runtime(pattern: Pattern, handler: u32) -> Route<Handler> {
 /// A function that sees replies.
 struct After<F>(F);
 
-impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Middleware for After<F> {
+impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Stage for After<F> {
     fn after(&self, asked: &Asked<'_>, draft: &mut Draft) {
         (self.0)(asked, draft);
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use zonda_engine::handlers::{
-    Asked, Draft, Elsewhere, Ending, Handler, Handlers, History, Middleware, NO_HANDLER, Route,
+    Asked, Draft, Elsewhere, Ending, Handler, Handlers, History, NO_HANDLER, Route, Stage,
     Vary,
 };
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
@@ -25,7 +25,7 @@ const TC: u16 = 0x0200;
 /// Holds `example` itself, with this code in front of it.
 fn engine(
     routes: Vec<Route<Handler>>,
-    middleware: Vec<Arc<dyn Middleware>>,
+    middleware: Vec<Arc<dyn Stage>>,
     runtime: Option<u16>,
 ) -> Engine {
     let apex: Name = "example".parse().unwrap();
@@ -221,7 +221,7 @@ fn every_query_goes_to_a_runtime_that_has_middleware() {
 /// Middleware that adds a record to every reply, or panics.
 struct Adds(u8);
 
-impl Middleware for Adds {
+impl Stage for Adds {
     fn after(&self, _: &Asked<'_>, draft: &mut Draft) {
         assert!(self.0 < 200, "told to");
         push(draft, Section::Additional, self.0);
@@ -230,7 +230,7 @@ impl Middleware for Adds {
 
 #[test]
 fn replies_pass_middleware_in_the_opposite_order_each_time_they_are_given() {
-    let middleware: Vec<Arc<dyn Middleware>> = vec![Arc::new(Adds(8)), Arc::new(Adds(9))];
+    let middleware: Vec<Arc<dyn Stage>> = vec![Arc::new(Adds(8)), Arc::new(Adds(9))];
     let mut engine = engine(Vec::new(), middleware, None);
     for _ in 0..3 {
         assert_eq!(
@@ -244,7 +244,7 @@ fn replies_pass_middleware_in_the_opposite_order_each_time_they_are_given() {
 /// Middleware that tags queries and puts the tags, and how long a query has waited, into replies.
 struct Tells;
 
-impl Middleware for Tells {
+impl Stage for Tells {
     fn before(&self, asked: &Asked<'_>, draft: &mut Draft) {
         draft.tag("type", asked.query.qtype);
     }
@@ -284,7 +284,7 @@ fn tags_are_the_querys_whoever_notes_them_and_also_when_it_has_to_wait() {
 
 #[test]
 fn a_panic_in_middleware_is_servfail_without_the_records_of_the_answer() {
-    let middleware: Vec<Arc<dyn Middleware>> = vec![Arc::new(Adds(200))];
+    let middleware: Vec<Arc<dyn Stage>> = vec![Arc::new(Adds(200))];
     let mut engine = engine(Vec::new(), middleware, None);
     assert_eq!(
         ask(&mut engine, "a.example", Type::A),

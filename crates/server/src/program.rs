@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use zonda_config::{Advice, Config, ConfigError, Flags};
-use zonda_engine::handlers::{Draft, Handler, Handlers, History, Middleware, Route, Watch};
+use zonda_engine::handlers::{Draft, Handler, Handlers, History, Route, Stage, Watch};
 use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Supplied, Transport};
 use zonda_transport::handlers::{Answerer, LongCalls, Runtime, RuntimeConfig};
 use zonda_transport::{Clock, Deferrals, Deferred, Way};
@@ -55,7 +55,7 @@ pub struct Code {
     /// Handlers in the order in which they were added.
     pub routes: Vec<Route<Handler>>,
     /// What all queries pass.
-    pub middleware: Vec<Arc<dyn Middleware>>,
+    pub middleware: Vec<Arc<dyn Stage>>,
     /// The runtime that has middleware of its own.
     pub middleware_runtime: Option<u16>,
 }

@@ -44,7 +44,7 @@ pub struct Handlers {
     /// What answers for which names.
     pub routes: Routes<Handler>,
     /// What every query passes in the worker, in this order, and every reply in the opposite one.
-    pub middleware: Vec<Arc<dyn Middleware>>,
+    pub middleware: Vec<Arc<dyn Stage>>,
     /// The runtime whose middleware every query passes, with or without a route.
     pub middleware_runtime: Option<u16>,
     /// Answers that may be given again without asking the code.
@@ -63,7 +63,7 @@ impl Handlers {
     #[must_use]
     pub fn new(
         routes: Vec<Route<Handler>>,
-        middleware: Vec<Arc<dyn Middleware>>,
+        middleware: Vec<Arc<dyn Stage>>,
         middleware_runtime: Option<u16>,
         seed: HashSeed,
     ) -> Self {
@@ -108,11 +108,12 @@ impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Source for F {
     }
 }
 
-/// What sees queries before they are answered, and replies before they leave.
+/// A stage of the user's, called middleware: what sees queries before they are answered, and replies
+/// before they leave.
 ///
 /// Both methods run in the worker, and must neither block nor take long. A query that is deferred
 /// passes the first before that and the second when its reply is there.
-pub trait Middleware: Send + Sync {
+pub trait Stage: Send + Sync {
     /// Sees a query; what it puts into the draft is the reply.
     fn before(&self, _asked: &Asked<'_>, _draft: &mut Draft) {}
 
@@ -120,7 +121,7 @@ pub trait Middleware: Send + Sync {
     fn after(&self, _asked: &Asked<'_>, _draft: &mut Draft) {}
 }
 
-impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Middleware for F {
+impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Stage for F {
     fn before(&self, asked: &Asked<'_>, draft: &mut Draft) {
         self(asked, draft);
     }
@@ -186,7 +187,7 @@ impl<'a> Asked<'a> {
     }
 
     /// The message as it came, and perhaps octets without meaning behind it; as
-    /// [`peer`](Self::peer). Empty in [`Middleware::after`].
+    /// [`peer`](Self::peer). Empty in [`Stage::after`].
     #[must_use]
     pub fn message(&self) -> &'a [u8] {
         self.saw_client.set(true);
@@ -194,7 +195,7 @@ impl<'a> Asked<'a> {
     }
 
     /// The options of the query's EDNS record: codes and data (rfc6891#6.1.2); as
-    /// [`peer`](Self::peer). None in [`Middleware::after`].
+    /// [`peer`](Self::peer). None in [`Stage::after`].
     pub fn options(&self) -> impl Iterator<Item = (u16, &'a [u8])> {
         self.saw_client.set(true);
         self.query.options(self.message)

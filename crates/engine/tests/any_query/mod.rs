@@ -4,7 +4,7 @@ use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::Arc;
 use zonda_engine::counters::Counters;
-use zonda_engine::handlers::{Asked, Draft, Handlers, Middleware};
+use zonda_engine::handlers::{Asked, Draft, Handlers, Stage};
 use zonda_engine::stage::cookie::Secrets;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Engine, Now, Peer, Settings, Snapshot, Transport};
@@ -44,7 +44,7 @@ pub fn engine() -> Engine {
 /// Code that reads all of each query and reply, and changes some replies.
 struct Reader;
 
-impl Middleware for Reader {
+impl Stage for Reader {
     fn before(&self, asked: &Asked<'_>, _: &mut Draft) {
         assert!(asked.options().map(|(_, data)| data.len()).sum::<usize>() <= 4096);
         assert!(asked.capture("none").is_none());
