@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
@@ -229,14 +230,15 @@ async fn pass(
     code: Option<Arc<AsyncCode>>,
     middleware: Arc<Vec<AsyncCode>>,
 ) -> Draft {
+    let saw_client = query.saw_client();
     for code in &*middleware {
         let draft = (code.function)(query.clone()).await;
         if draft.ending != Ending::PassOn {
             return draft;
         }
     }
-    match code {
-        Some(code) => (code.function)(query.on(&code.pattern)).await,
-        None => Draft::default(),
-    }
+    let Some(code) = code else { return Draft::default() };
+    let mut draft = (code.function)(query.on(&code.pattern)).await;
+    draft.saw_client |= saw_client.load(Ordering::Relaxed);
+    draft
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use zonda_engine::Transport;
 use zonda_engine::handlers::Pattern;
 use zonda_transport::Deferred;
@@ -17,6 +18,8 @@ pub struct OwnedQuery {
     transport: Transport,
     /// Of the route that was taken; none in middleware.
     pattern: Option<Arc<Pattern>>,
+    /// Whether something was read that other clients may have otherwise, of it or of a clone.
+    saw_client: Arc<AtomicBool>,
 }
 
 impl OwnedQuery {
@@ -32,7 +35,18 @@ impl OwnedQuery {
             client: deferred.peer.address,
             transport: deferred.peer.transport,
             pattern: None,
+            saw_client: Arc::default(),
         })
+    }
+
+    /// Notes that something is read that other clients may have otherwise.
+    fn note_client(&self) {
+        self.saw_client.store(true, Ordering::Relaxed);
+    }
+
+    /// What becomes true when something is read that other clients may have otherwise.
+    pub(crate) fn saw_client(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.saw_client)
     }
 
     /// The same on the route of a pattern.
@@ -52,15 +66,18 @@ impl OwnedQuery {
         self.query.qtype
     }
 
-    /// The client's address and port.
+    /// The client's address and port. An answer of code that reads this is kept only for the same
+    /// client or network.
     #[must_use]
     pub fn client(&self) -> SocketAddr {
+        self.note_client();
         self.client
     }
 
-    /// How it came.
+    /// How it came; as [`client`](Self::client).
     #[must_use]
     pub fn transport(&self) -> Transport {
+        self.note_client();
         self.transport
     }
 
@@ -70,14 +87,17 @@ impl OwnedQuery {
         self.query.dnssec_ok()
     }
 
-    /// The options of its EDNS record: codes and data (rfc6891#6.1.2).
+    /// The options of its EDNS record: codes and data (rfc6891#6.1.2); as
+    /// [`client`](Self::client).
     pub fn options(&self) -> impl Iterator<Item = (u16, &[u8])> {
+        self.note_client();
         self.query.options(&self.message)
     }
 
-    /// The message as it came.
+    /// The message as it came; as [`client`](Self::client).
     #[must_use]
     pub fn message(&self) -> &[u8] {
+        self.note_client();
         &self.message
     }
 

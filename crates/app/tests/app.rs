@@ -310,6 +310,18 @@ fn an_answer_is_given_again_without_the_code_for_as_long_as_that_lets_it() {
     app.handle("careless.example", counted(Some(Vary::Nothing), true));
     app.handle("client.example", counted(Some(Vary::Client), true));
     app.handle("subnet.example", counted(Some(Vary::Subnet), true));
+    let count = Arc::clone(&calls);
+    app.handle_async(":which.async.example", move |query: OwnedQuery| {
+        let number = count.fetch_add(1, Ordering::Relaxed);
+        async move {
+            let is_careless = query.capture("which").unwrap() == b"careless";
+            let mut reply = Reply::default();
+            reply.answer(Txt::new(number.to_string()).ttl(9));
+            reply.cache(60, if is_careless { Vary::Nothing } else { Vary::Client });
+            let _ = query.client();
+            reply
+        }
+    });
     let running = app.start().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let ask_from = |client: &str, name: &str| {
@@ -325,6 +337,8 @@ fn an_answer_is_given_again_without_the_code_for_as_long_as_that_lets_it() {
         ("careless.example", [false, false, false]),
         ("client.example", [true, false, false]),
         ("subnet.example", [true, true, false]),
+        ("careless.async.example", [false, false, false]),
+        ("client.async.example", [true, false, false]),
     ] {
         let first = ask_from(one, name);
         let again = [one, same_net, other].map(|client| ask_from(client, name) == first);

@@ -36,6 +36,9 @@ pub struct Draft {
     ede: Option<Ede>,
     /// Whether it may be given again to the same question.
     pub keep: Option<Keep>,
+    /// Whether who made it has read what other clients may have otherwise; then it is not kept for
+    /// all of them. Set by who calls the code.
+    pub saw_client: bool,
     /// What goes with it.
     text: String,
     /// What was noted for the log.
@@ -93,6 +96,7 @@ impl Default for Draft {
             read: (Rcode::NOERROR, 0),
             ede: None,
             keep: None,
+            saw_client: false,
             text: String::new(),
             tags: Tags::default(),
         }
@@ -108,6 +112,7 @@ impl Draft {
         self.flags = flag::AA;
         self.ede = None;
         self.keep = None;
+        self.saw_client = false;
         self.text.clear();
     }
 

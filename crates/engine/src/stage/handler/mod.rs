@@ -36,7 +36,7 @@ fn pass(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
         (None, Some(Supplied::Draft(draft))) if draft.ending == Ending::PassOn => {
             call_here(cx, handlers) // which middleware elsewhere came before
         }
-        (None, Some(Supplied::Draft(draft))) => write(cx, handlers, draft, false),
+        (None, Some(Supplied::Draft(draft))) => write(cx, handlers, draft),
         (None, Some(Supplied::Failed(reason))) => reply(Rcode::SERVFAIL, reason),
         (None, None) => begin(cx, handlers),
     };
@@ -116,9 +116,9 @@ fn call(
     cx.worker.watch.begin(place);
     let ended = catch_unwind(AssertUnwindSafe(|| code(&asked, &mut draft)));
     cx.worker.watch.end();
-    let saw_client = asked.saw_client();
+    draft.saw_client = asked.saw_client();
     let flow = match ended {
-        Ok(()) => write(cx, handlers, &draft, saw_client),
+        Ok(()) => write(cx, handlers, &draft),
         Err(_) => reply(Rcode::SERVFAIL, Reason::HandlerFailed),
     };
     cx.worker.draft = draft;
@@ -127,13 +127,13 @@ fn call(
 
 /// Answers with a draft, unless it leaves the query to others. One for everybody is not kept if it
 /// was made by who knew the client.
-fn write(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft, saw_client: bool) -> Flow {
+fn write(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft) -> Flow {
     match draft.ending {
         Ending::PassOn => return Continue(()),
         Ending::Drop => return Break(Verdict::Drop(Reason::HandlerDropped)),
         Ending::Reply => {}
     }
-    let wanted = draft.keep.filter(|keep| !saw_client || keep.vary != Vary::Nothing);
+    let wanted = draft.keep.filter(|keep| !draft.saw_client || keep.vary != Vary::Nothing);
     // What depends on the client must be known before the reply lies where the query was.
     let name = wanted.and_then(|wanted| kept_under(cx, wanted.vary));
     write_reply(cx, draft);
