@@ -57,7 +57,7 @@ pub fn code(routes: Vec<(String, u32)>, has_middleware: bool) -> Result<Code, St
     };
     let routes = routes.into_iter().map(route).collect::<Result<_, String>>()?;
     let middleware_runtime = has_middleware.then_some(RUNTIME);
-    Ok(Code { routes, middleware: Vec::new(), middleware_runtime })
+    Ok(Code { routes, middleware_runtime, ..Code::default() })
 }
 
 /// Starts a server; also returns what queries are taken from and answered with.
