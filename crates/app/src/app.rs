@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use zonda_config::Flags;
 use zonda_engine::handlers::{
-    Asked, Draft, Elsewhere, Handler, Pattern, Route, Source, Stage,
+    Asked, Cache, Draft, Elsewhere, Handler, Pattern, Route, Source, Stage,
 };
 use zonda_server::{Code, Logger, Options, OwnReply, Program, Server, Texts, read_config};
 use zonda_wire::{Message, Name, Type};
@@ -37,6 +37,7 @@ pub struct App {
     stores: Vec<(Name, Arc<dyn Store>)>,
     routes: Vec<Route<Handler>>,
     middleware: Vec<Arc<dyn Stage>>,
+    cache: Option<Arc<dyn Cache>>,
     asynchronous: AsyncTable,
     deadline: Duration,
     waiting_max: usize,
@@ -55,6 +56,7 @@ impl Default for App {
             stores: Vec::new(),
             routes: Vec::new(),
             middleware: Vec::new(),
+            cache: None,
             asynchronous: AsyncTable::default(),
             deadline: DEADLINE,
             waiting_max: WAITING_MAX,
@@ -163,6 +165,15 @@ impl App {
         self
     }
 
+    /// Keeps answers of handlers and sources in a cache of yours, instead of the one before: it is
+    /// looked at before they are called, and told what they answered. Keep an `Arc` of it to share
+    /// it with other apps, or to empty it. With [`middleware_async`](Self::middleware_async) it is
+    /// not used.
+    pub fn cache(&mut self, cache: impl Cache + 'static) -> &mut Self {
+        self.cache = Some(Arc::new(cache));
+        self
+    }
+
     /// Tells a logger of every query, and what became of it, in the thread that has answered it;
     /// beside the query log of the configuration file, if there is one.
     pub fn logger(&mut self, logger: impl Logger + 'static) -> &mut Self {
@@ -261,6 +272,7 @@ impl App {
             routes: app.routes,
             middleware: app.middleware,
             middleware_runtime: (!app.asynchronous.middleware.is_empty()).then_some(0),
+            cache: app.cache,
         };
         let (tasks, runtime, start) =
             Tasks::start(app.asynchronous, app.deadline, app.waiting_max).map_err(Error::Thread)?;

@@ -70,7 +70,7 @@ pub use zonda_engine::handlers::Asked as Query;
 #[doc(inline)]
 pub use zonda_engine::handlers::Draft as Reply;
 #[doc(inline)]
-pub use zonda_engine::handlers::{PatternError, Record, Source, Stage, Vary};
+pub use zonda_engine::handlers::{Cache, PatternError, Record, Source, Stage, Vary};
 pub use zonda_engine::{Event, Now, Reason, Transport};
 pub use zonda_server::Logger;
 pub use zonda_wire::{Ede, Message, Name, NameError, Rcode, Section, Type};

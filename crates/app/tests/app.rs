@@ -2,12 +2,14 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::HashMap;
 use std::net::UdpSocket;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use zonda::{
-    A, App, Ede, Event, Message, OwnedQuery, Query, Rcode, Reply, Running, Source, Txt, Type, Vary,
+    A, App, Cache, Ede, Event, Message, OwnedQuery, Query, Rcode, Reply, Running, Source, Txt,
+    Type, Vary,
 };
 
 /// A query for a name, with an OPT record.
@@ -441,4 +443,62 @@ fn asynchronous_middleware_comes_before_handlers_of_both_kinds_and_zones() {
         ],
     );
     running.stop().unwrap();
+}
+
+/// Answers for all apps that share it.
+#[derive(Default)]
+struct Shared(Mutex<HashMap<Vec<u8>, Reply>>);
+
+impl Cache for Shared {
+    fn look_up(&self, query: &Query, reply: &mut Reply) {
+        if let Some(kept) = self.0.lock().unwrap().get(&query.cache_key()) {
+            reply.give_again(kept, 1);
+        }
+    }
+
+    fn keep(&self, query: &Query, reply: &Reply) {
+        self.0.lock().unwrap().insert(query.cache_key(), reply.clone());
+    }
+}
+
+#[test]
+fn apps_share_a_cache_in_front_of_handlers_sources_and_asynchronous_code() {
+    let cache = Arc::<Shared>::default();
+    let start = |who: &'static str| {
+        let mut app = app();
+        app.cache(Arc::clone(&cache)).deadline(Duration::from_millis(200));
+        app.handle("sync.example", move |_: &Query, reply: &mut Reply| {
+            reply.answer(Txt::new(who));
+        });
+        app.source("source.example", move |_: &Query, reply: &mut Reply| {
+            reply.answer(Txt::new(who));
+        });
+        app.handle_async(":what.async.example", move |query: OwnedQuery| async move {
+            let mut reply = Reply::default();
+            match &*query.capture("what").unwrap() {
+                b"late" => std::future::pending().await,
+                b"client" => reply.answer(Txt::new(format!("{who} {}", query.client().ip()))),
+                b"broken" => return Err("a mistake"),
+                _ => reply.answer(Txt::new(who)),
+            }
+            Ok(reply)
+        });
+        app.start().unwrap()
+    };
+    let (one, two) = (start("one"), start("two"));
+    for (name, answers) in [
+        ("sync.example", ["one", "one"]),
+        ("a.source.example", ["one", "one"]),
+        ("a.async.example", ["one", "one"]),
+        ("client.async.example", ["one 127.0.0.1", "two 127.0.0.1"]),
+    ] {
+        assert_eq!([&one, &two].map(|app| text(ask(app, name, Type::TXT))), answers, "{name}");
+    }
+    check(&one, &[("late.async.example", Type::TXT, "SERVFAIL")]);
+    check(&one, &[("broken.async.example", Type::TXT, "SERVFAIL")]);
+    assert_eq!(cache.0.lock().unwrap().len(), 3);
+    let ttl = |app: &Running| ask(app, "sync.example", Type::TXT).unwrap().records[0].ttl;
+    assert_eq!((ttl(&one), ttl(&two)), (299, 299));
+    one.stop().unwrap();
+    two.stop().unwrap();
 }

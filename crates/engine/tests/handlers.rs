@@ -2,11 +2,12 @@
 #![allow(clippy::unwrap_used)]
 
 use arc_swap::ArcSwap;
+use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use zonda_engine::handlers::{
-    Asked, Draft, Elsewhere, Ending, Handler, Handlers, History, NO_HANDLER, Route, Stage,
+    Asked, Cache, Draft, Elsewhere, Ending, Handler, Handlers, History, NO_HANDLER, Route, Stage,
     Vary,
 };
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
@@ -28,6 +29,11 @@ fn engine(
     middleware: Vec<Arc<dyn Stage>>,
     runtime: Option<u16>,
 ) -> Engine {
+    engine_with(Handlers::new(routes, middleware, runtime, SEED))
+}
+
+/// The same with all of this.
+fn engine_with(handlers: Handlers) -> Engine {
     let apex: Name = "example".parse().unwrap();
     let text = b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nb A 192.0.2.2\n";
     let options = file::Options::default();
@@ -35,7 +41,7 @@ fn engine(
     let source = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
     let entry = Arc::new(ZoneEntry { apex, source, access: None, number: 0 });
     let zones = ZoneTable::new(vec![entry], SEED);
-    let handlers = Some(Arc::new(Handlers::new(routes, middleware, runtime, SEED)));
+    let handlers = Some(Arc::new(handlers));
     let snapshot = Snapshot { zones, handlers, settings: Settings::default(), generation: 1 };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
@@ -335,4 +341,165 @@ fn a_kept_answer_ages_and_is_asked_for_again_when_it_has_expired() {
     assert_eq!(ask_at(100), (60, true, 1));
     assert_eq!(ask_at(104), (56, true, 1));
     assert_eq!(ask_at(111), (60, true, 2));
+}
+
+/// A cache that counts what it is told.
+#[derive(Default)]
+struct Notes {
+    kept: Mutex<HashMap<Vec<u8>, (u64, Draft)>>,
+    told: AtomicU32,
+}
+
+impl Cache for Notes {
+    fn look_up(&self, asked: &Asked<'_>, draft: &mut Draft) {
+        assert_ne!(asked.name.label(0), b"cursed", "told to");
+        if let Some((since, kept)) = self.kept.lock().unwrap().get(&asked.cache_key()) {
+            let age = asked.now.monotonic_nanos / 1_000_000_000 - since;
+            draft.give_again(kept, age as u32);
+        }
+    }
+
+    fn keep(&self, asked: &Asked<'_>, draft: &Draft) {
+        assert_ne!(asked.name.label(0), b"bad", "told to");
+        self.told.fetch_add(1, Ordering::Relaxed);
+        let since = asked.now.monotonic_nanos / 1_000_000_000;
+        self.kept.lock().unwrap().insert(asked.cache_key(), (since, draft.clone()));
+    }
+}
+
+/// An engine with a cache of the user's, and that cache.
+fn engine_with_cache(
+    routes: Vec<Route<Handler>>,
+    middleware: Vec<Arc<dyn Stage>>,
+    runtime: Option<u16>,
+) -> (Engine, Arc<Notes>) {
+    let notes = Arc::<Notes>::default();
+    let cache: Arc<dyn Cache> = Arc::clone(&notes) as _;
+    let handlers = Handlers::new(routes, middleware, runtime, SEED).with_cache(Some(cache));
+    (engine_with(handlers), notes)
+}
+
+#[test]
+fn a_cache_of_the_users_answers_instead_of_code_here_and_elsewhere() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&calls);
+    let code = move |_: &Asked<'_>, draft: &mut Draft| {
+        push(draft, Section::Answer, counted.fetch_add(1, Ordering::Relaxed) as u8);
+        draft.set_error(Ede::OTHER, "made");
+        draft.tag("made", "once");
+    };
+    let routes = vec![here("*.here.test", code), elsewhere("*.afar.test", 5)];
+    let (mut engine, notes) = engine_with_cache(routes, vec![Arc::new(Adds(8))], None);
+    let first = ask(&mut engine, "a.here.test", Type::A);
+    assert!(first.starts_with("NOERROR aa Answer:a.here.test.A=192020 Additional:"), "{first}");
+    assert_eq!(ask(&mut engine, "A.here.test", Type::A), first.replace("a.h", "A.h"));
+    assert!(ask(&mut engine, "a.here.test", Type::TXT).contains("192021"), "another question");
+    assert_eq!((calls.load(Ordering::Relaxed), notes.told.load(Ordering::Relaxed)), (2, 2));
+    assert_eq!(ask(&mut engine, "b.afar.test", Type::A), "deferred to 5 of 3");
+    let mut draft = Draft::default();
+    push(&mut draft, Section::Answer, 7);
+    let reply = supply(&mut engine, "b.afar.test", Type::A, Supplied::Draft(&draft));
+    assert_eq!(ask(&mut engine, "b.afar.test", Type::A), reply);
+    // What zones say is theirs.
+    assert!(ask(&mut engine, "a.example", Type::A).starts_with("NOERROR aa Answer:a.example"));
+    assert_eq!(notes.told.load(Ordering::Relaxed), 3);
+}
+
+#[test]
+fn what_a_cache_gives_again_has_aged_and_has_none_of_the_tags_of_who_asked_first() {
+    let code = |_: &Asked<'_>, draft: &mut Draft| {
+        push(draft, Section::Answer, 1);
+        draft.tag("made", "now");
+        assert_eq!(draft.shortest_ttl_secs(), Some(60));
+    };
+    let (mut engine, _) = engine_with_cache(vec![here("*.test", code)], Vec::new(), None);
+    let tags = Arc::<Mutex<Vec<usize>>>::default();
+    let seen = Arc::clone(&tags);
+    engine.add_observer(Box::new(move |event: &zonda_engine::Event<'_>| {
+        seen.lock().unwrap().push(event.tags.iter().count());
+    }));
+    let ttls = [100, 104, 190].map(|secs: u64| {
+        let (query, mut buffer) = (query("x.test", Type::A), vec![0; 4096]);
+        buffer[..query.len()].copy_from_slice(&query);
+        let now = Now { monotonic_nanos: secs * 1_000_000_000, unix_secs: 1 };
+        let outcome = engine.answer(now, &peer(Transport::Udp), &mut buffer, query.len());
+        let Outcome::Reply(len) = outcome else { panic!("{outcome:?}") };
+        Message::parse(&buffer[..len]).unwrap().records[0].ttl
+    });
+    assert_eq!(ttls, [60, 56, 0]);
+    assert_eq!(*tags.lock().unwrap(), [1, 0, 0]);
+    let handled = engine.counters().reasons[Reason::Handled as usize].get();
+    let cached = engine.counters().reasons[Reason::HandlerCached as usize].get();
+    assert_eq!((handled, cached), (1, 2));
+}
+
+/// Middleware that answers one name itself.
+struct Blocks;
+
+impl Stage for Blocks {
+    fn before(&self, asked: &Asked<'_>, draft: &mut Draft) {
+        if asked.name.label(0) == b"blocked" {
+            draft.nxdomain();
+        }
+    }
+}
+
+#[test]
+fn a_cache_is_not_told_what_holds_for_one_query_only() {
+    let code = |asked: &Asked<'_>, draft: &mut Draft| {
+        push(draft, Section::Answer, 1);
+        match asked.name.label(0) {
+            b"panics" => panic!("a mistake"),
+            b"fails" => draft.fail("no database"),
+            b"refuses" => draft.refused(),
+            b"silent" => draft.silence(),
+            b"passes" => draft.pass_on(),
+            b"cut" => draft.flags |= TC,
+            b"client" => _ = asked.client(),
+            b"varies" => draft.cache(60, Vary::Client),
+            b"varies-knowing" => {
+                let _ = asked.client();
+                draft.cache(60, Vary::Subnet);
+            }
+            _ => {}
+        }
+    };
+    let routes = vec![here("*.test", code), elsewhere("*.afar", 1)];
+    let (mut engine, notes) = engine_with_cache(routes, vec![Arc::new(Blocks)], None);
+    let mut check = |label: &str, count: u32| {
+        ask(&mut engine, &format!("{label}.test"), Type::A);
+        assert_eq!(notes.told.load(Ordering::Relaxed), count, "{label}");
+    };
+    for label in ["panics", "fails", "refuses", "silent", "passes", "cut", "client", "blocked"] {
+        check(label, 0);
+    }
+    check("varies", 0);
+    check("varies-knowing", 0);
+    check("plain", 1);
+    supply(&mut engine, "a.afar", Type::A, Supplied::Failed(Reason::HandlerTimeout));
+    supply(&mut engine, "a.afar", Type::A, Supplied::Draft(&Draft::default()));
+    let mut knowing = Draft::default();
+    knowing.saw_client = true;
+    push(&mut knowing, Section::Answer, 1);
+    supply(&mut engine, "a.afar", Type::A, Supplied::Draft(&knowing));
+    assert_eq!(notes.told.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_panic_in_a_cache_is_servfail_and_one_beside_middleware_elsewhere_is_never_asked() {
+    let code = |_: &Asked<'_>, draft: &mut Draft| push(draft, Section::Answer, 1);
+    let routes = || vec![here("*.test", code), elsewhere("*.afar", 1)];
+    let (mut engine, _) = engine_with_cache(routes(), Vec::new(), None);
+    let failed = "SERVFAIL (the code that answers for this name failed)";
+    assert_eq!(ask(&mut engine, "cursed.test", Type::A), failed);
+    assert_eq!(ask(&mut engine, "bad.test", Type::A), failed);
+    let mut draft = Draft::default();
+    push(&mut draft, Section::Answer, 7);
+    assert_eq!(supply(&mut engine, "bad.afar", Type::A, Supplied::Draft(&draft)), failed);
+    let (mut engine, notes) = engine_with_cache(routes(), Vec::new(), Some(3));
+    let passed_on = Supplied::Draft(&Draft::default());
+    let reply = supply(&mut engine, "cursed.test", Type::A, passed_on);
+    assert_eq!(reply, "NOERROR aa Answer:cursed.test.A=192021");
+    supply(&mut engine, "a.afar", Type::A, Supplied::Draft(&draft));
+    assert_eq!(notes.told.load(Ordering::Relaxed), 0);
 }

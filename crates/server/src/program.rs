@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use zonda_config::{Advice, Config, ConfigError, Flags};
-use zonda_engine::handlers::{Draft, Handler, Handlers, History, Route, Stage, Watch};
+use zonda_engine::handlers::{
+    Cache, Callee, Draft, Handler, Handlers, History, Route, Stage, Watch,
+};
 use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Supplied, Transport};
 use zonda_transport::handlers::{Answerer, LongCalls, Runtime, RuntimeConfig};
 use zonda_transport::{Clock, Deferrals, Deferred, Way};
@@ -58,6 +60,8 @@ pub struct Code {
     pub middleware: Vec<Arc<dyn Stage>>,
     /// The runtime that has middleware of its own.
     pub middleware_runtime: Option<u16>,
+    /// Where the user keeps answers of handlers.
+    pub cache: Option<Arc<dyn Cache>>,
 }
 
 /// What a runtime answers its queries with.
@@ -101,10 +105,10 @@ pub fn read_config(
 impl Code {
     /// As workers use it, for names that are hashed with `seed`; nothing if there is no code.
     pub(crate) fn handlers(self, seed: HashSeed) -> Option<Arc<Handlers>> {
-        let Self { routes, middleware, middleware_runtime } = self;
+        let Self { routes, middleware, middleware_runtime, cache } = self;
         let is_empty = routes.is_empty() && middleware.is_empty() && middleware_runtime.is_none();
         let handlers = || Handlers::new(routes, middleware, middleware_runtime, seed);
-        (!is_empty).then(|| Arc::new(handlers()))
+        (!is_empty).then(|| Arc::new(handlers().with_cache(cache)))
     }
 }
 
@@ -139,11 +143,12 @@ impl LongCallWatch {
         for route in seen.look(calls, LOOKS_MAX) {
             self.long_calls.fetch_add(1, Ordering::Relaxed);
             let snapshot = self.snapshot.load();
-            let handlers = snapshot.handlers.as_ref();
-            let known = handlers.and_then(|handlers| handlers.routes.as_slice().get(route));
-            let what = known.map_or("a middleware".to_owned(), |route| {
-                format!("the handler of {}", route.pattern.as_str())
-            });
+            let callee = snapshot.handlers.as_ref().map(|handlers| handlers.callee(route));
+            let what = match callee {
+                Some(Callee::Handler(pattern)) => format!("the handler of {}", pattern.as_str()),
+                Some(Callee::Cache) => "the cache".to_owned(),
+                Some(Callee::Middleware) | None => "a middleware".to_owned(),
+            };
             tracing::warn!(
                 "{what} has been running for a second in a worker, whose other queries wait: make \
                  it shorter, or asynchronous"

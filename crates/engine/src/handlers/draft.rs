@@ -239,6 +239,24 @@ impl Draft {
         })
     }
 
+    /// The least TTL of all records; nothing if there are none, which say for how long they hold.
+    #[must_use]
+    pub fn shortest_ttl_secs(&self) -> Option<u32> {
+        self.records.iter().map(|record| record.ttl).min()
+    }
+
+    /// Makes it the reply that another was, with TTLs that have counted down since. What was noted
+    /// about this query stays, and nothing of the other's is noted.
+    pub fn give_again(&mut self, other: &Self, age_secs: u32) {
+        self.clear();
+        self.octets.extend_from_slice(&other.octets);
+        let aged = |record: &Record| Record { ttl: record.ttl.saturating_sub(age_secs), ..*record };
+        self.records.extend(other.records.iter().map(aged));
+        (self.ending, self.rcode, self.flags) = (other.ending, other.rcode, other.flags);
+        self.ede = other.ede;
+        self.text.push_str(&other.text);
+    }
+
     /// Keeps those records only for which `keep` is true; it is given their section, type and data.
     pub fn retain(&mut self, mut keep: impl FnMut(Section, Type, &[u8]) -> bool) {
         self.is_changed = true;

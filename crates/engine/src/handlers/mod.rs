@@ -4,12 +4,16 @@
 //! query ─► middleware before ─► route ─► handler ──┬─ answered ──────┬─► middleware after ─► reply
 //!                                 └─ none ─► zones ┴─ passed on ─────┘
 //! ```
+//! Between a route and its handler are the answers that are kept: ours, then those of a cache of
+//! the user's, if there is one.
+//!
 //! A handler lies over the zones: what it does not answer is answered from them. Code that runs in
 //! the worker is called with a [`Draft`] of the reply; code that runs elsewhere has the query
 //! deferred, and supplies a draft later.
 //!
 //! Deliberately absent: how code elsewhere is reached, and in which language it is written.
 
+mod cache;
 mod draft;
 mod history;
 mod kept;
@@ -20,6 +24,7 @@ mod watch;
 
 pub(crate) use kept::{give_again, keep, kept_under};
 
+pub use cache::Cache;
 pub use draft::{Draft, Ending, Overfull};
 pub use history::{History, Tags};
 pub use kept::{Keep, Vary};
@@ -35,8 +40,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 use std::time::Duration;
-use zonda_cache::Cache;
 use zonda_wire::Query;
+use zonda_wire::query::flag;
 use zonda_zone::{HashSeed, LookupName};
 
 /// All code that is in force.
@@ -47,8 +52,10 @@ pub struct Handlers {
     pub middleware: Vec<Arc<dyn Stage>>,
     /// The runtime whose middleware every query passes, with or without a route.
     pub middleware_runtime: Option<u16>,
+    /// Where the user keeps answers of routes.
+    pub users_cache: Option<Arc<dyn Cache>>,
     /// Answers that may be given again without asking the code.
-    cache: Cache,
+    cache: zonda_cache::Cache,
     /// What answers of each route were kept by: bit *n* for the [`Vary`] with that number.
     varies: Box<[AtomicU8]>,
 }
@@ -68,9 +75,47 @@ impl Handlers {
         seed: HashSeed,
     ) -> Self {
         let varies = routes.iter().map(|_| AtomicU8::new(0)).collect();
-        let (routes, cache) = (Routes::new(routes, seed), Cache::new(CACHE_BYTES));
-        Self { routes, middleware, middleware_runtime, cache, varies }
+        let cache = zonda_cache::Cache::new(CACHE_BYTES);
+        let (routes, users_cache) = (Routes::new(routes, seed), None);
+        Self { routes, middleware, middleware_runtime, users_cache, cache, varies }
     }
+
+    /// The same with a cache of the user's in front of the routes' code.
+    #[must_use]
+    pub fn with_cache(self, users_cache: Option<Arc<dyn Cache>>) -> Self {
+        Self { users_cache, ..self }
+    }
+
+    /// What a [`Call`] with this place calls.
+    #[must_use]
+    pub fn callee(&self, place: usize) -> Callee<'_> {
+        match self.routes.as_slice().get(place) {
+            Some(route) => Callee::Handler(&route.pattern),
+            None if place == self.cache_place() => Callee::Cache,
+            None => Callee::Middleware,
+        }
+    }
+
+    /// The place of calls of a middleware.
+    pub(crate) fn middleware_place(&self, index: usize) -> usize {
+        self.routes.len() + index
+    }
+
+    /// The place of calls of the user's cache.
+    pub(crate) fn cache_place(&self) -> usize {
+        self.middleware_place(self.middleware.len())
+    }
+}
+
+/// Code that a worker calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee<'h> {
+    /// That of a route.
+    Handler(&'h Pattern),
+    /// What all queries pass.
+    Middleware,
+    /// Where the user keeps answers.
+    Cache,
 }
 
 /// What answers for the names of a route.
@@ -199,6 +244,15 @@ impl<'a> Asked<'a> {
     pub fn options(&self) -> impl Iterator<Item = (u16, &'a [u8])> {
         self.saw_client.set(true);
         self.query.options(self.message)
+    }
+
+    /// Octets that are the same for queries which code answers alike that has not read who asks:
+    /// name, type, and whether the client wants DNSSEC records (DO) and checks them itself (CD).
+    #[must_use]
+    pub fn cache_key(&self) -> Vec<u8> {
+        let query = self.query;
+        let marks = u8::from(query.dnssec_ok()) | u8::from(query.flags & flag::CD != 0) << 1;
+        [&query.qtype.0.to_be_bytes()[..], &[marks], self.name.as_wire()].concat()
     }
 
     /// The label that the route's pattern captured under a name, in lower case.

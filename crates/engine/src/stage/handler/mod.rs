@@ -4,7 +4,7 @@ use crate::context::{Context, Flow, Verdict, reply};
 use crate::deferral::{Deferral, Supplied, To};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::handlers::{
-    Asked, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Route, Vary,
+    Asked, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Route, Vary, Watch,
     give_again, keep, kept_under,
 };
 use crate::plan;
@@ -36,7 +36,7 @@ fn pass(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
         (None, Some(Supplied::Draft(draft))) if draft.ending == Ending::PassOn => {
             call_here(cx, handlers) // which middleware elsewhere came before
         }
-        (None, Some(Supplied::Draft(draft))) => write(cx, handlers, draft),
+        (None, Some(Supplied::Draft(draft))) => write_supplied(cx, handlers, draft),
         (None, Some(Supplied::Failed(reason))) => reply(Rcode::SERVFAIL, reason),
         (None, None) => begin(cx, handlers),
     };
@@ -62,9 +62,9 @@ fn recall_tags(cx: &mut Context<'_>) {
 
 /// Calls, or defers to, what the query must pass first.
 fn begin(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
-    for (place, middleware) in handlers.middleware.iter().enumerate() {
-        let place = handlers.routes.len() + place;
-        call(cx, handlers, place, None, |asked, draft| middleware.before(asked, draft))?;
+    for (index, middleware) in handlers.middleware.iter().enumerate() {
+        let called = Called { place: handlers.middleware_place(index), ..Called::default() };
+        call(cx, handlers, called, |asked, draft| middleware.before(asked, draft))?;
     }
     let found = handlers.routes.find(cx.name, cx.query.qtype);
     let handler = found.map(|(_, route)| &route.handler);
@@ -75,9 +75,11 @@ fn begin(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
         };
         return defer(cx, elsewhere);
     }
-    let kept = found.and_then(|(place, _)| give_again(cx, handlers, place));
-    if let Some(rcode) = kept {
-        return reply(rcode, Reason::HandlerCached);
+    if let Some((place, route)) = found {
+        if let Some(rcode) = give_again(cx, handlers, place) {
+            return reply(rcode, Reason::HandlerCached);
+        }
+        look_up(cx, handlers, &route.pattern)?;
     }
     match handler {
         Some(Handler::Elsewhere(elsewhere)) => defer(cx, *elsewhere),
@@ -89,7 +91,9 @@ fn begin(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
 fn call_here(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
     match handlers.routes.find(cx.name, cx.query.qtype) {
         Some((place, Route { pattern, handler: Handler::Here(code) })) => {
-            call(cx, handlers, place, Some(pattern), |asked, draft| code.answer(asked, draft))
+            let may_keep = handlers.middleware_runtime.is_none();
+            let called = Called { place, pattern: Some(pattern), may_keep };
+            call(cx, handlers, called, |asked, draft| code.answer(asked, draft))
         }
         _ => Continue(()),
     }
@@ -102,38 +106,94 @@ fn defer(cx: &mut Context<'_>, elsewhere: Elsewhere) -> Flow {
     Break(Verdict::Defer)
 }
 
+/// Code that is called here.
+#[derive(Clone, Copy, Default)]
+struct Called<'h> {
+    /// What the watch knows it by.
+    place: usize,
+    /// The pattern of its route; none but handlers have one.
+    pattern: Option<&'h Pattern>,
+    /// Whether what it answers may be kept.
+    may_keep: bool,
+}
+
 /// Calls code that runs here, and answers with what it drafts.
 fn call(
     cx: &mut Context<'_>,
     handlers: &Handlers,
-    place: usize,
-    pattern: Option<&Pattern>,
+    Called { place, pattern, may_keep }: Called<'_>,
     code: impl FnOnce(&Asked<'_>, &mut Draft),
 ) -> Flow {
     let mut draft = std::mem::take(&mut cx.worker.draft);
     draft.clear();
     let asked = Asked::new(cx, pattern);
-    cx.worker.watch.begin(place);
-    let ended = catch_unwind(AssertUnwindSafe(|| code(&asked, &mut draft)));
-    cx.worker.watch.end();
-    draft.saw_client = asked.saw_client();
-    let flow = match ended {
-        Ok(()) => write(cx, handlers, &draft),
-        Err(_) => reply(Rcode::SERVFAIL, Reason::HandlerFailed),
+    let mut is_sound = run(&cx.worker.watch, place, || code(&asked, &mut draft));
+    draft.saw_client |= asked.saw_client();
+    if is_sound && may_keep {
+        is_sound = tell_cache(&cx.worker.watch, handlers, &asked, &draft);
+    }
+    let flow = match is_sound {
+        true => write(cx, handlers, &draft, may_keep),
+        false => reply(Rcode::SERVFAIL, Reason::HandlerFailed),
     };
     cx.worker.draft = draft;
     flow
 }
 
+/// Calls code while it is watched; whether it did not panic.
+fn run(watch: &Watch, place: usize, code: impl FnOnce()) -> bool {
+    watch.begin(place);
+    let ended = catch_unwind(AssertUnwindSafe(code));
+    watch.end();
+    ended.is_ok()
+}
+
+/// Answers with what the user's cache has for a query on a route, if there is such a cache.
+fn look_up(cx: &mut Context<'_>, handlers: &Handlers, pattern: &Pattern) -> Flow {
+    let Some(cache) = &handlers.users_cache else { return Continue(()) };
+    let (place, pattern) = (handlers.cache_place(), Some(pattern));
+    let called = Called { place, pattern, may_keep: false };
+    let flow = call(cx, handlers, called, |asked, draft| cache.look_up(asked, draft));
+    flow.map_break(|verdict| match verdict {
+        Verdict::Reply(rcode, Reason::Handled) => Verdict::Reply(rcode, Reason::HandlerCached),
+        other => other,
+    })
+}
+
+/// Tells the user's cache, if there is one, what code has drafted; whether it did not panic.
+fn tell_cache(watch: &Watch, handlers: &Handlers, asked: &Asked<'_>, draft: &Draft) -> bool {
+    match &handlers.users_cache {
+        Some(cache) if draft.is_for_all() => {
+            run(watch, handlers.cache_place(), || cache.keep(asked, draft))
+        }
+        _ => true,
+    }
+}
+
+/// Answers with what code elsewhere has drafted. If there is middleware, too, the draft may be its,
+/// and nothing is kept.
+fn write_supplied(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft) -> Flow {
+    let may_keep = handlers.middleware_runtime.is_none();
+    if may_keep && handlers.users_cache.is_some() {
+        let route = handlers.routes.find(cx.name, cx.query.qtype);
+        let asked = Asked::new(cx, route.map(|(_, route)| &route.pattern));
+        if !tell_cache(&cx.worker.watch, handlers, &asked, draft) {
+            return reply(Rcode::SERVFAIL, Reason::HandlerFailed);
+        }
+    }
+    write(cx, handlers, draft, may_keep)
+}
+
 /// Answers with a draft, unless it leaves the query to others. One for everybody is not kept if it
 /// was made by who knew the client.
-fn write(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft) -> Flow {
+fn write(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft, may_keep: bool) -> Flow {
     match draft.ending {
         Ending::PassOn => return Continue(()),
         Ending::Drop => return Break(Verdict::Drop(Reason::HandlerDropped)),
         Ending::Reply => {}
     }
-    let wanted = draft.keep.filter(|keep| !draft.saw_client || keep.vary != Vary::Nothing);
+    let is_believed = |vary| may_keep && (!draft.saw_client || vary != Vary::Nothing);
+    let wanted = draft.keep.filter(|keep| is_believed(keep.vary));
     // What depends on the client must be known before the reply lies where the query was.
     let name = wanted.and_then(|wanted| kept_under(cx, wanted.vary));
     write_reply(cx, draft);
@@ -162,20 +222,18 @@ fn show_reply(cx: &mut Context<'_>, handlers: &Handlers, verdict: Verdict) -> Ve
     let mut draft = std::mem::take(&mut cx.worker.draft);
     draft.read(&cx.reply, rcode, cx.flags & FLAGS);
     let asked = Asked::new(cx, None).without_message(); // the reply lies where the query was
-    let mut is_sound = true;
-    for (place, middleware) in handlers.middleware.iter().enumerate().rev() {
-        cx.worker.watch.begin(handlers.routes.len() + place);
+    let mut all_sound = true;
+    for (index, middleware) in handlers.middleware.iter().enumerate().rev() {
         let after = || middleware.after(&asked, &mut draft);
-        is_sound &= catch_unwind(AssertUnwindSafe(after)).is_ok();
-        cx.worker.watch.end();
+        all_sound &= run(&cx.worker.watch, handlers.middleware_place(index), after);
     }
     let changed = draft.is_changed();
-    if changed || !is_sound {
+    if changed || !all_sound {
         cx.keep = false; // it would be changed once more each time it is given
         cx.reply.clear();
     }
     let verdict = match draft.ending {
-        _ if !is_sound => {
+        _ if !all_sound => {
             cx.flags &= !FLAGS;
             Verdict::Reply(Rcode::SERVFAIL, Reason::HandlerFailed)
         }
