@@ -3,7 +3,8 @@
 //! Each worker has counters of its own and is the only one that writes them; readers add up the
 //! workers'. They add up as follows: the sum over [`Counters::reasons`] is the number of messages
 //! received; the sum over [`Counters::replies`] is that less the reasons of silence
-//! (`not_a_query`, `access_dropped`, `rate_dropped`).
+//! (`not_a_query`, `access_dropped`, `rate_dropped`, `handler_dropped`). What code asks to see what
+//! would become of a query is in none of them; that query is.
 
 use crate::message::Transport;
 use crate::reason::Reason;

@@ -270,9 +270,7 @@ impl Engine {
         let snapshot = self.snapshot.load();
         self.prepared[0].read(buffer, len, &snapshot, &self.hot);
         let known = Known { fetched: Some(fetched), supplied: None, history: Some(history) };
-        let outcome = self.finish(now, &snapshot, 0, *peer, buffer, known);
-        self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
-        outcome.reply_bytes()
+        self.finish_one(now, &snapshot, peer, buffer, known).reply_bytes()
     }
 
     /// Answers a query of `len` octets in `buffer` that was deferred to the user's code, which may
@@ -289,8 +287,22 @@ impl Engine {
         let snapshot = self.snapshot.load();
         self.prepared[0].read(buffer, len, &snapshot, &self.hot);
         let known = Known { fetched: None, supplied: Some(supplied), history: Some(history) };
-        let outcome = self.finish(now, &snapshot, 0, *peer, buffer, known);
-        self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
+        self.finish_one(now, &snapshot, peer, buffer, known)
+    }
+
+    /// Answers the first prepared message, which was deferred, or is asked by code.
+    fn finish_one(
+        &mut self,
+        now: Now,
+        snapshot: &Snapshot,
+        peer: &Peer,
+        buffer: &mut [u8],
+        known: Known<'_>,
+    ) -> Outcome {
+        let outcome = self.finish(now, snapshot, 0, *peer, buffer, known);
+        if known.is_counted() {
+            self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
+        }
         outcome
     }
 
@@ -356,27 +368,28 @@ impl Engine {
                 let room = limit.saturating_sub(cx.reply.len());
                 epilogue::write_opt(&mut cx, rcode, reason, room);
                 let flags = cx.flags | recursion_available(snapshot, &cx);
-                if is_forwarded_nodata(&cx, rcode, reason) {
-                    self.counters.forwarded_nodata.add(1);
-                }
+                let is_forwarded_nodata = is_forwarded_nodata(&cx, rcode, reason);
                 let bytes = cx.reply.finish(query, flags, rcode);
-                (Some(Sent { bytes, rcode, flags }), reason)
+                (Some(Sent { bytes, rcode, flags, is_forwarded_nodata }), reason)
             }
         };
-        count(&self.counters, snapshot, prepared, &peer, sent, reason);
-        if !self.observers.is_empty() {
-            let event = Event {
-                now,
-                peer: &peer,
-                query,
-                name: prepared.name.as_wire(),
-                rcode: sent.map(|sent| sent.rcode),
-                reason,
-                reply_bytes: sent.map_or(0, |sent| sent.bytes),
-                waited: Duration::from_nanos(now.monotonic_nanos.saturating_sub(received_nanos)),
-                tags: &self.worker.draft.tags,
-            };
-            self.observers.iter_mut().for_each(|observer| observer.observe(&event));
+        if known.is_counted() {
+            count(&self.counters, snapshot, prepared, &peer, sent, reason);
+            if !self.observers.is_empty() {
+                let waited = now.monotonic_nanos.saturating_sub(received_nanos);
+                let event = Event {
+                    now,
+                    peer: &peer,
+                    query,
+                    name: prepared.name.as_wire(),
+                    rcode: sent.map(|sent| sent.rcode),
+                    reason,
+                    reply_bytes: sent.map_or(0, |sent| sent.bytes),
+                    waited: Duration::from_nanos(waited),
+                    tags: &self.worker.draft.tags,
+                };
+                self.observers.iter_mut().for_each(|observer| observer.observe(&event));
+            }
         }
         self.worker.draft.tags.clear();
         sent.map_or(Outcome::Silence, |sent| Outcome::Reply(sent.bytes))
@@ -391,12 +404,22 @@ struct Known<'a> {
     history: Option<&'a History>,
 }
 
+impl Known<'_> {
+    /// Whether it is a client's query, and not one that code asks to see what becomes of it.
+    #[inline]
+    fn is_counted(&self) -> bool {
+        self.history.is_none_or(|history| !history.asked_by_code)
+    }
+}
+
 /// A reply as it leaves.
 #[derive(Clone, Copy)]
 struct Sent {
     bytes: usize,
     rcode: Rcode,
     flags: u16,
+    /// See [`is_forwarded_nodata`].
+    is_forwarded_nodata: bool,
 }
 
 /// Whether it says that others have the name, but nothing of the type.
@@ -424,7 +447,8 @@ fn recursion_available(snapshot: &Snapshot, cx: &Context<'_>) -> u16 {
 #[cold]
 fn deferral(cx: &mut Context<'_>) -> Deferral {
     let tags = std::mem::take(&mut cx.worker.draft.tags);
-    let history = History { received_nanos: cx.received_nanos, tags };
+    let asked_by_code = cx.history.is_some_and(|history| history.asked_by_code);
+    let history = History { received_nanos: cx.received_nanos, tags, asked_by_code };
     Deferral { history, ..cx.worker.deferral.clone() }
 }
 
@@ -462,6 +486,9 @@ fn count(
         counters.reply(peer.transport, prepared.query.qtype, sent.rcode);
         if sent.flags & flag::TC != 0 {
             counters.truncated.add(1);
+        }
+        if sent.is_forwarded_nodata {
+            counters.forwarded_nodata.add(1);
         }
     }
     if let Some(zone) = prepared.zone

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use zonda_engine::counters::Counter;
 use zonda_engine::handlers::{
     Asked, Cache, Draft, Elsewhere, Ending, Handler, Handlers, History, NO_HANDLER, Route, Stage,
     Vary,
@@ -502,4 +503,36 @@ fn a_panic_in_a_cache_is_servfail_and_one_beside_middleware_elsewhere_is_never_a
     assert_eq!(reply, "NOERROR aa Answer:cursed.test.A=192021");
     supply(&mut engine, "a.afar", Type::A, Supplied::Draft(&draft));
     assert_eq!(notes.told.load(Ordering::Relaxed), 0);
+}
+
+#[test]
+fn what_code_asks_to_see_what_becomes_of_a_query_is_neither_counted_nor_told() {
+    let mut engine = engine(vec![elsewhere("a.example", 5)], Vec::new(), Some(3));
+    let told = Arc::<AtomicU32>::default();
+    let counted = Arc::clone(&told);
+    engine.add_observer(Box::new(move |_: &zonda_engine::Event<'_>| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    }));
+    let (query, mut buffer) = (query("b.example", Type::A), vec![0; 4096]);
+    let passed_on = Draft::default();
+    let mut supply_to = |asked_by_code, engine: &mut Engine| {
+        buffer[..query.len()].copy_from_slice(&query);
+        let history = History { asked_by_code, ..History::default() };
+        let supplied = Supplied::Draft(&passed_on);
+        engine.supply(NOW, &peer(Transport::Tcp), &mut buffer, query.len(), &history, supplied)
+    };
+    let sums = |engine: &Engine| {
+        let counters = engine.counters();
+        let replies = counters.replies.iter().flatten().flatten();
+        (
+            counters.reasons.iter().map(Counter::get).sum::<u64>(),
+            replies.map(Counter::get).sum::<u64>(),
+            counters.reply_bytes.get(),
+            told.load(Ordering::Relaxed),
+        )
+    };
+    let Outcome::Reply(len) = supply_to(true, &mut engine) else { panic!("the zone answers") };
+    assert_eq!(sums(&engine), (0, 0, 0, 0));
+    supply_to(false, &mut engine);
+    assert_eq!(sums(&engine), (1, 1, len as u64, 1));
 }

@@ -192,12 +192,17 @@ impl OwnQueries {
     }
 
     /// Asks a query as `peer` would over TCP, and what is answered where no code runs in front of
-    /// it that does not run in the workers.
+    /// it that does not run in the workers. Neither counted nor logged, which the query is that the
+    /// code has to answer.
     pub(crate) fn ask_below(&self, query: &[u8], peer: Peer) -> OwnReply {
         let peer = Peer { transport: Transport::Tcp, ..peer }; // neither truncated nor limited
         let passed_on = Draft::default();
         self.ask_with(query, peer, |engine, now, peer, buffer, len| {
-            let history = History { received_nanos: now.monotonic_nanos, ..History::default() };
+            let history = History {
+                received_nanos: now.monotonic_nanos,
+                asked_by_code: true,
+                ..History::default()
+            };
             engine.supply(now, peer, buffer, len, &history, Supplied::Draft(&passed_on))
         })
     }

@@ -55,7 +55,8 @@ impl Server {
     }
 
     /// Answers a query in wire form as if a client had asked over TCP and no runtime had code for
-    /// it: for the code of runtimes that wants to see what would become of the query.
+    /// it: for the code of runtimes that wants to see what would become of the query. It is counted
+    /// and logged when the code has answered it, and not here.
     #[must_use]
     pub fn query_below(&self, query: &[u8], client: Peer) -> OwnReply {
         self.control.own_queries.ask_below(query, client)

@@ -1,15 +1,18 @@
-//! What is known of a query from before it had to wait.
+//! What is known of a query from before it was answered.
 
 use std::borrow::Cow;
 use std::fmt::Display;
 
-/// What is known of a query from before it had to wait.
+/// What is known of a query from before it had to wait, or from who has asked it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
     /// When it was received; nanoseconds of the monotonic clock.
     pub received_nanos: u64,
     /// What code has noted about it.
     pub tags: Tags,
+    /// Whether code has asked it, to see what would become of a query that it has to answer: that
+    /// one is counted and told to observers, when its reply leaves.
+    pub asked_by_code: bool,
 }
 
 /// What code notes about a query, for whoever logs it: keys and values in the order in which they
