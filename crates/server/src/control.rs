@@ -2,12 +2,14 @@
 
 use crate::cache_file::CacheFile;
 use crate::catalog::{Outcome, Scope};
+use crate::following::Following;
 use crate::handover;
 use crate::listen::Sockets;
 use crate::load;
 use crate::program::{LongCallWatch, OwnQueries};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -100,6 +102,8 @@ pub struct Control {
     pub clock: Clock,
     /// The file of the cache, if there is one.
     pub cache_file: Option<Arc<CacheFile>>,
+    /// The zones that follow stores, by their names in lower case.
+    stores: Mutex<HashMap<Name, Arc<Following>>>,
     stop_request: mpsc::Sender<Stop>,
     /// When the server started.
     pub started: Instant,
@@ -129,6 +133,7 @@ impl Control {
             query_log: parts.query_log,
             clock: parts.clock,
             cache_file: parts.cache_file,
+            stores: Mutex::default(),
             stop_request: parts.stop_request,
             started: Instant::now(),
             started_at: SystemTime::now(),
@@ -139,6 +144,11 @@ impl Control {
     pub fn publisher(&self) -> MutexGuard<'_, Publisher> {
         // A panic while it was held leaves at worst an older zone in place.
         self.publisher.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The zones that follow stores, by their names in lower case, for a moment.
+    pub fn stores(&self) -> MutexGuard<'_, HashMap<Name, Arc<Following>>> {
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner) // a map is whole after any panic
     }
 
     /// The addresses that are answered on.

@@ -14,6 +14,7 @@ mod catalog;
 mod check;
 pub mod client;
 mod control;
+mod following;
 mod forwards;
 mod handover;
 mod listen;
@@ -32,6 +33,7 @@ mod threads;
 mod units;
 
 pub use check::{CheckReport, check, check_text};
+pub use following::Following;
 pub use program::{Code, Logger, OwnReply, Program, RuntimeHandle, Texts, read_config};
 pub use run::{Options, ServeError, serve};
 pub use running::{Server, Zones, text_zone};

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use crate::control::Control;
+use crate::following::Following;
 use crate::program::{Code, OwnReply};
 use crate::run::{Options, ServeError, Signals, run};
 use zonda_config::{Source, Zone};
@@ -123,6 +124,13 @@ impl Zones {
         let Some(control) = self.0.upgrade() else { return false };
         control.set_text(|| text_zone(name, text()));
         true
+    }
+
+    /// Shows how a zone follows a store, in metrics and the admin interface.
+    pub fn show_store(&self, name: &Name, following: Arc<Following>) {
+        if let Some(control) = self.0.upgrade() {
+            control.stores().insert(name.to_lowercase(), following);
+        }
     }
 }
 

@@ -8,10 +8,11 @@ use super::{Changes, Store, StoreError};
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use zonda_server::{Texts, Zones};
+use zonda_server::{Following, Texts, Zones};
 use zonda_wire::Name;
 
 /// How long a start waits for stores; one that is slower begins without data.
@@ -56,7 +57,7 @@ impl Mirrors {
     ) -> io::Result<Self> {
         let front = Arc::new(Front {
             texts: Arc::clone(texts),
-            names: stores.iter().map(|(apex, _)| apex.clone()).collect(),
+            followings: stores.iter().map(|(apex, _)| (apex.clone(), Arc::default())).collect(),
             zones: OnceLock::new(),
             is_stopped: Mutex::new(false),
             stop: Condvar::new(),
@@ -64,8 +65,9 @@ impl Mirrors {
         let (end, ended) = sync_channel(0);
         let mirrors = Self { front, ended: Mutex::new(ended) };
         let (first, loaded) = sync_channel(stores.len());
-        for (apex, store) in stores {
+        for (place, (apex, store)) in stores.into_iter().enumerate() {
             let mirror = Mirror {
+                following: Arc::clone(&mirrors.front.followings[place].1),
                 text: ZoneText::new(&apex),
                 apex,
                 store,
@@ -90,8 +92,11 @@ impl Mirrors {
     pub fn serve(&self, zones: Zones) {
         // Set before the texts are read, so that a text is either read here or put into force by
         // the mirror that wrote it.
+        for (apex, following) in &self.front.followings {
+            zones.show_store(apex, Arc::clone(following));
+        }
         if self.front.zones.set(zones).is_ok() {
-            self.front.names.iter().for_each(|apex| self.front.publish(apex));
+            self.front.followings.iter().for_each(|(apex, _)| self.front.publish(apex));
         }
     }
 
@@ -116,8 +121,8 @@ impl Drop for Mirrors {
 /// Where mirrors bring their zones.
 struct Front {
     texts: Arc<Mutex<Texts>>,
-    /// The zones that have mirrors.
-    names: Vec<Name>,
+    /// The zones that have mirrors, and how they follow their stores.
+    followings: Vec<(Name, Arc<Following>)>,
     /// Known once the server runs.
     zones: OnceLock<Zones>,
     is_stopped: Mutex<bool>,
@@ -165,6 +170,8 @@ struct Mirror {
     apex: Name,
     store: Arc<dyn Store>,
     text: ZoneText,
+    /// How the zone follows the store, for who looks.
+    following: Arc<Following>,
     front: Arc<Front>,
     /// Told when the store was loaded first.
     first: Option<SyncSender<()>>,
@@ -211,7 +218,9 @@ impl Mirror {
         self.note_success();
         while !self.front.pause(Duration::ZERO) {
             let mut changes = watch.wait(LOOK)?;
-            if !changes.is_none() {
+            if changes.is_none() {
+                self.note_in_step();
+            } else {
                 self.front.pause(self.gathering);
                 changes.merge(watch.wait(Duration::ZERO)?);
                 self.take(&changes)?;
@@ -231,20 +240,32 @@ impl Mirror {
                     }
                     let sets = self.store.get(owner)?;
                     self.text.set(owner.clone(), sets);
+                    self.following.changes.fetch_add(1, Relaxed);
                 }
             }
-            None => self.text.set_all(self.store.load(&self.apex)?),
+            None => {
+                self.text.set_all(self.store.load(&self.apex)?);
+                self.following.loads.fetch_add(1, Relaxed);
+            }
         }
         if let Some(text) = self.text.render(unix_secs()) {
             self.front.put(&self.apex, text);
         }
+        self.following.left_out.store(self.text.left_out(), Relaxed);
+        self.note_in_step();
         // A large zone that changes all the time keeps half of one CPU busy, not all of it.
         self.gathering = started.elapsed().clamp(GATHERING_MIN, GATHERING_MAX);
         Ok(())
     }
 
+    /// Notes that the zone has what the store has.
+    fn note_in_step(&self) {
+        self.following.in_step_at.store(unix_secs().into(), Relaxed);
+    }
+
     /// Notes that the store was read.
     fn note_success(&mut self) {
+        self.following.is_reachable.store(true, Relaxed);
         if let Some(outage) = self.outage.take() {
             let secs = outage.began.elapsed().as_secs_f32();
             tracing::info!("store of {}: it is followed again, after {secs:.1} s", self.apex);
@@ -256,6 +277,7 @@ impl Mirror {
 
     /// Notes that the store cannot be followed, and logs it from time to time.
     fn note_outage(&mut self, error: &StoreError) {
+        self.following.is_reachable.store(false, Relaxed);
         let now = Instant::now();
         let is_told = self.outage.as_ref().is_some_and(|outage| now - outage.told < REMINDER);
         if is_told {

@@ -30,10 +30,19 @@ pub(super) struct ZoneText {
     /// By what the store calls them.
     owners: BTreeMap<String, Owner>,
     /// What was wrong when the text was made last.
-    complaints: HashSet<String>,
+    complaints: Complaints,
     /// The last text without the start of authority that is made here.
     body: Option<String>,
     serial: u32,
+}
+
+/// What is wrong with what a store has.
+#[derive(Default)]
+struct Complaints {
+    /// In words.
+    said: HashSet<String>,
+    /// Records that are left out for it.
+    left_out: usize,
 }
 
 /// What the store has of an owner.
@@ -54,7 +63,7 @@ impl ZoneText {
         Self {
             apex: apex.to_lowercase(),
             owners: BTreeMap::new(),
-            complaints: HashSet::new(),
+            complaints: Complaints::default(),
             body: None,
             serial: 0,
         }
@@ -92,9 +101,9 @@ impl ZoneText {
 
     /// The text, if it is other than the last one; `unix_secs` is the time, and the least serial.
     pub fn render(&mut self, unix_secs: u32) -> Option<String> {
-        let mut complaints = HashSet::new();
+        let mut complaints = Complaints::default();
         let (body, soa) = self.lines(&mut complaints);
-        log(&self.apex, &self.complaints, &complaints);
+        log(&self.apex, &self.complaints.said, &complaints.said);
         self.complaints = complaints;
         if self.body.as_ref() == Some(&body) {
             return None;
@@ -108,11 +117,17 @@ impl ZoneText {
         Some(text)
     }
 
+    /// Records that the last text leaves out as they are wrong.
+    pub fn left_out(&self) -> u64 {
+        self.complaints.left_out as u64
+    }
+
     /// All lines but that of a start of authority that is missing, of which this is the beginning.
-    fn lines(&self, complaints: &mut HashSet<String>) -> (String, Option<String>) {
+    fn lines(&self, complaints: &mut Complaints) -> (String, Option<String>) {
         let mut nodes: BTreeMap<&[u8], (&Name, Node<'_>)> = BTreeMap::new();
         for owner in self.owners.values() {
-            complaints.extend(owner.wrong.iter().cloned());
+            complaints.said.extend(owner.wrong.iter().cloned());
+            complaints.left_out += owner.wrong.len();
             for set in &owner.read {
                 let node = nodes.entry(set.owner.as_wire()).or_insert((&set.owner, Node::new()));
                 let (ttl_secs, data) = node.1.entry(set.rtype.0).or_insert((u32::MAX, Vec::new()));
@@ -123,7 +138,7 @@ impl ZoneText {
         let apex = nodes.entry(self.apex.as_wire()).or_insert((&self.apex, Node::new()));
         if let std::collections::btree_map::Entry::Vacant(missing) = apex.1.entry(Type::NS.0) {
             let apex = without_final_dot(&self.apex);
-            complaints.insert(format!("{apex} NS: there is none, {NO_SERVER} stands for it"));
+            complaints.said.insert(format!("{apex} NS: there is none, {NO_SERVER} stands for it"));
             missing.insert((SOA_TTL_SECS, vec![NO_SERVER]));
         }
         let server = apex.1.get(&Type::NS.0).and_then(|(_, data)| data.first()).copied();
@@ -144,12 +159,13 @@ impl ZoneText {
         owner: &Name,
         mut node: Node<'_>,
         text: &mut String,
-        complaints: &mut HashSet<String>,
+        complaints: &mut Complaints,
     ) {
         let is_apex = *owner == self.apex;
         let mut leave_out = |node: &mut Node<'_>, rtype: Type, why: &str| {
-            if node.remove(&rtype.0).is_some() {
-                complaints.insert(format!("{} {rtype}: {why}", without_final_dot(owner)));
+            if let Some((_, data)) = node.remove(&rtype.0) {
+                complaints.said.insert(format!("{} {rtype}: {why}", without_final_dot(owner)));
+                complaints.left_out += data.len();
             }
         };
         if is_apex {
@@ -168,7 +184,8 @@ impl ZoneText {
             let rtype = Type(rtype);
             if [Type::CNAME, Type::DNAME, Type::SOA].contains(&rtype) && data.len() > 1 {
                 let why = format!("there can be only one, `{}` is served", data[0]);
-                complaints.insert(format!("{} {rtype}: {why}", without_final_dot(owner)));
+                complaints.said.insert(format!("{} {rtype}: {why}", without_final_dot(owner)));
+                complaints.left_out += data.len() - 1;
                 data.truncate(1);
             }
             for data in data {
@@ -224,7 +241,7 @@ mod tests {
         let mut text = ZoneText::new(&"example.org".parse().unwrap());
         text.set_all(sets.to_vec());
         let rendered = text.render(1).unwrap();
-        let mut complaints: Vec<_> = text.complaints.into_iter().collect();
+        let mut complaints: Vec<_> = text.complaints.said.into_iter().collect();
         complaints.sort();
         (rendered, complaints)
     }

@@ -10,7 +10,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, ORIGIN, WWW_AUTHEN
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use zonda_wire::Name;
 
 /// Zones in one page of `/v1/zones`, unless the request wants fewer or more.
@@ -192,7 +192,7 @@ fn zones(query: &str, control: &Control) -> Reply {
         zones.truncate(limit);
     }
     zones.sort_unstable_by(by_name);
-    let page: Vec<_> = zones.into_iter().map(describe).collect();
+    let page: Vec<_> = zones.into_iter().map(|zone| describe(zone, control)).collect();
     json_reply(&json!({ "total": publisher.catalog().zones().len(), "zones": page }))
 }
 
@@ -201,13 +201,15 @@ fn zone(name: &str, control: &Control) -> Reply {
         return text(StatusCode::BAD_REQUEST, "not the name of a zone\n".into());
     };
     match control.publisher().catalog().zone(&name) {
-        Some(zone) => json_reply(&describe(zone)),
+        Some(zone) => json_reply(&describe(zone, control)),
         None => text(StatusCode::NOT_FOUND, format!("zone {name} is not served here\n")),
     }
 }
 
 /// A zone as `/v1/zones` shows it.
-fn describe(zone: &KnownZone) -> Value {
+fn describe(zone: &KnownZone, control: &Control) -> Value {
+    let at = |secs| time(UNIX_EPOCH + Duration::from_secs(secs));
+    let store = control.stores().get(&zone.entry.apex).map(|following| following.to_json(at));
     json!({
         "name": zone.entry.apex.to_string(),
         "file": zone.path(),
@@ -217,6 +219,7 @@ fn describe(zone: &KnownZone) -> Value {
         "memory_bytes": zone.data().map(|data| data.bytes()),
         "loaded": zone.loaded.map(time),
         "error": zone.error.as_ref().map(ToString::to_string),
+        "store": store,
     })
 }
 

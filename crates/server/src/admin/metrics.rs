@@ -6,6 +6,7 @@
 use super::upstreams::{KnownUpstream, STATES, survey};
 use crate::catalog::Catalog;
 use crate::control::Control;
+use crate::following::Following;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::{Display, Write};
@@ -63,6 +64,7 @@ pub fn page(control: &Control) -> String {
     traffic(&mut page, control);
     tcp(&mut page, control);
     zones(&mut page, control);
+    stores(&mut page, control);
     forwarding(&mut page, control);
     handlers(&mut page, control);
     cache(&mut page, control);
@@ -228,6 +230,33 @@ fn zone_queries(page: &mut Page, catalog: &Catalog, config: &Config) {
     }
     let told: u64 = counts.iter().map(|(count, _)| count).sum();
     page.value(name, &[("zone", "other")], all - told + catalog.queries_gone());
+}
+
+/// How zones follow stores, if any do.
+fn stores(page: &mut Page, control: &Control) {
+    let stores = control.stores();
+    if stores.is_empty() {
+        return;
+    }
+    let mut all: Vec<_> = stores.iter().map(|(zone, it)| (zone.to_string(), it)).collect();
+    all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    let mut metric = |name, kind, help, one: fn(&Following) -> u64| {
+        page.metric(name, kind, help);
+        for (zone, following) in &all {
+            page.value(name, &[("zone", zone)], one(following));
+        }
+    };
+    let help = "Whether the store of a zone can be reached: 1 or 0.";
+    metric("zonda_store_reachable", "gauge", help, |it| it.is_reachable.load(Relaxed).into());
+    let help = "When a zone last had what its store has; 0 before it first had.";
+    let name = "zonda_store_in_step_timestamp_seconds";
+    metric(name, "gauge", help, |it| it.in_step_at.load(Relaxed));
+    let help = "Owners in stores whose changes were taken over.";
+    metric("zonda_store_changes_total", "counter", help, |it| it.changes.load(Relaxed));
+    let help = "Times that all of a store was read.";
+    metric("zonda_store_loads_total", "counter", help, |it| it.loads.load(Relaxed));
+    let help = "Records of stores that are left out of their zones, as they are wrong.";
+    metric("zonda_store_left_out_records", "gauge", help, |it| it.left_out.load(Relaxed));
 }
 
 /// What forwarder threads have done.

@@ -1,0 +1,166 @@
+//! What an app tells about itself over HTTP.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use zonda::store::{Announcer, Changes, StoreError, Watch};
+use zonda::{App, MemoryStore, Name, OwnedQuery, RecordSet, Reply, Store, Type};
+use zonda_engine::Reason;
+use zonda_testkit::process::free_port;
+
+/// The page that documents all metrics.
+const DOCS: &str = include_str!("../../../docs/metrics.md");
+
+/// What a path answers, without headers.
+fn get(address: SocketAddr, path: &str) -> String {
+    let mut connection = TcpStream::connect(address).unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut reply = String::new();
+    connection.read_to_string(&mut reply).unwrap();
+    reply.split_once("\r\n\r\n").unwrap().1.to_owned()
+}
+
+/// The value of a metric of the zone `example.org`.
+fn metric(address: SocketAddr, name: &str) -> u64 {
+    let page = get(address, "/metrics");
+    let start = format!("{name}{{zone=\"example.org.\"}} ");
+    let value = page.lines().find_map(|line| line.strip_prefix(&start));
+    value.unwrap_or_else(|| panic!("no {name} in\n{page}")).parse().unwrap()
+}
+
+/// Waits until a metric of the zone `example.org` has a value.
+fn await_metric(address: SocketAddr, name: &str, expected: u64) {
+    let since = Instant::now();
+    while metric(address, name) != expected {
+        assert!(since.elapsed() < Duration::from_secs(8), "{name}: {}", metric(address, name));
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A store with records that nothing checks, and that can be switched off.
+#[derive(Default)]
+struct Switched {
+    sets: Mutex<Vec<RecordSet>>,
+    is_down: AtomicBool,
+    announcer: Announcer,
+}
+
+impl Switched {
+    /// Fails if it is switched off.
+    fn answer<T>(&self, answer: T) -> Result<T, StoreError> {
+        match self.is_down.load(Ordering::Relaxed) {
+            true => Err(StoreError::failed("it is switched off")),
+            false => Ok(answer),
+        }
+    }
+
+    /// Adds records.
+    fn add(&self, records: RecordSet) {
+        let owner = records.owner.clone();
+        self.sets.lock().unwrap().push(records);
+        self.announcer.announce(&owner);
+    }
+}
+
+/// The store as an app takes it.
+struct Handle(Arc<Switched>);
+
+/// Fails when the store is switched off.
+struct SwitchedWatch(Arc<Switched>, Box<dyn Watch>);
+
+impl Store for Handle {
+    fn load(&self, _: &Name) -> Result<Vec<RecordSet>, StoreError> {
+        self.0.answer(self.0.sets.lock().unwrap().clone())
+    }
+
+    fn get(&self, owner: &str) -> Result<Vec<RecordSet>, StoreError> {
+        let sets = self.0.sets.lock().unwrap();
+        self.0.answer(sets.iter().filter(|set| set.owner == owner).cloned().collect())
+    }
+
+    fn set(&self, _: &RecordSet) -> Result<(), StoreError> {
+        self.0.answer(())
+    }
+
+    fn remove(&self, _: &str, _: Type) -> Result<bool, StoreError> {
+        self.0.answer(false)
+    }
+
+    fn watch(&self, _: &Name) -> Result<Box<dyn Watch>, StoreError> {
+        self.0.answer(Box::new(SwitchedWatch(Arc::clone(&self.0), self.0.announcer.watch())))
+    }
+}
+
+impl Watch for SwitchedWatch {
+    fn wait(&mut self, patience: Duration) -> Result<Changes, StoreError> {
+        let changes = self.1.wait(patience.min(Duration::from_millis(10)))?;
+        self.0.answer(changes)
+    }
+}
+
+#[test]
+fn metrics_and_the_list_of_zones_tell_how_a_zone_follows_its_store() {
+    let (store, other) = (Arc::<Switched>::default(), MemoryStore::new());
+    store.add(RecordSet::new("www.example.org", "A", 60, ["192.0.2.1"]));
+    store.is_down.store(true, Ordering::Relaxed);
+    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let mut app = App::new();
+    app.listen("127.0.0.1:0").workers(1).metrics(admin);
+    app.store("example.net", other).store("Example.org", Handle(Arc::clone(&store)));
+    app.zone_text("example.com", "@ 60 SOA ns.a. a. 1 2 3 4 5\n@ 60 NS ns.a.\n");
+    let running = app.start().unwrap();
+    let told = |name: &str| metric(admin, name);
+    assert_eq!(told("zonda_store_reachable"), 0);
+    assert_eq!(told("zonda_store_in_step_timestamp_seconds"), 0);
+    assert!(get(admin, "/metrics").contains("zonda_store_reachable{zone=\"example.net.\"} 1\n"));
+
+    store.is_down.store(false, Ordering::Relaxed);
+    await_metric(admin, "zonda_store_reachable", 1);
+    assert_eq!(told("zonda_store_loads_total"), 1);
+    assert_eq!(told("zonda_store_changes_total"), 0);
+    assert_eq!(told("zonda_store_left_out_records"), 0);
+    store.add(RecordSet::new("x.example.org", "A", 60, ["192.0.2.2", "no", "nor this"]));
+    store.add(RecordSet::new("x.example.org", "CNAME", 60, ["www.example.org"]));
+    store.add(RecordSet::new("x.example.com", "A", 60, ["of another zone"]));
+    await_metric(admin, "zonda_store_left_out_records", 3);
+    assert!((1..=2).contains(&told("zonda_store_changes_total")));
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    assert!(now.abs_diff(told("zonda_store_in_step_timestamp_seconds")) <= 2);
+
+    store.is_down.store(true, Ordering::Relaxed);
+    await_metric(admin, "zonda_store_reachable", 0);
+    let last = told("zonda_store_in_step_timestamp_seconds");
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(told("zonda_store_in_step_timestamp_seconds"), last);
+    let zone = get(admin, "/v1/zones/example.org");
+    for part in ["\"reachable\": false", "\"left_out\": 3", "\"loads\": 1", "\"in_step\": \"20"] {
+        assert!(zone.contains(part), "{part} in {zone}");
+    }
+    assert!(get(admin, "/v1/zones/example.com").contains("\"store\": null"));
+    store.is_down.store(false, Ordering::Relaxed);
+    await_metric(admin, "zonda_store_loads_total", 2);
+    running.stop().unwrap();
+}
+
+#[test]
+fn all_metrics_and_reasons_are_documented() {
+    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let mut app = App::new();
+    app.listen("127.0.0.1:0").workers(1).metrics(admin).forward("127.0.0.1:9");
+    app.store("example.org", MemoryStore::new());
+    app.handle_async("example.net", |_: OwnedQuery| async { Reply::default() });
+    let running = app.start().unwrap();
+    let page = get(admin, "/metrics");
+    let names = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+    let undocumented: Vec<_> = names.filter(|name| !DOCS.contains(&format!("`{name}`"))).collect();
+    assert!(undocumented.is_empty(), "{undocumented:?}");
+    for reason in Reason::ALL {
+        assert!(DOCS.contains(&format!("\n| `{}` |", reason.name())), "{}", reason.name());
+    }
+    running.stop().unwrap();
+}
