@@ -5,7 +5,9 @@
 //! workers read it. Bounded in octets from its construction on; its memory is not touched before
 //! it is used.
 //!
-//! Deliberately absent: clocks (callers pass seconds), sockets, and resizing.
+//! Deliberately absent: clocks (callers pass seconds), sockets, resizing, and sweeping: what has
+//! expired is not found, lies where it lies until its room is wanted, and then leaves before
+//! anything that has not. So memory once used stays used, up to the bound, whatever expires.
 //!
 //! # Shape
 //! ```text
@@ -24,7 +26,8 @@
 //! ```
 //! This is S3-FIFO (Yang and others, 2023) in octets instead of entries: an answer asked for once
 //! crosses a tenth of the memory and leaves; one asked for again gets the rest. Replacing an answer
-//! appends the new one; the old is dead weight until the tail passes it. As long as less than seven
+//! appends the new one; the old is dead weight until the tail passes it. An expired one is dropped
+//! there, never moved, and makes room in a full bucket first. As long as less than seven
 //! eighths are alive, what would leave stays (but for the bound on what one insertion moves). Each
 //! shard has one lock for writers.
 //!

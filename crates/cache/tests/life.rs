@@ -386,3 +386,24 @@ fn answers_that_leave_after_their_time_are_told_from_those_that_make_room() {
     assert_eq!(stats.inserts, stats.entries + stats.expired + stats.evictions);
     assert!(cache.buckets() > 400);
 }
+
+#[test]
+fn where_no_slot_is_free_what_has_expired_makes_room_though_it_was_popular() {
+    let name = name("a.example");
+    let of_type = |qtype| Key { qtype: Type(qtype), ..key(&name) };
+    let cache = Cache::new(BYTES_MIN);
+    let body = addresses(1, 60, 0);
+    let brief = Lifetime { now_secs: 0, ttl_secs: 10, stale_secs: 0 };
+    for qtype in 1..=8 {
+        let life = if qtype == 5 { brief } else { lifetime(0, 1000) };
+        cache.insert(&of_type(qtype), &answer(&body), life).unwrap();
+    }
+    (0..3).for_each(|_| assert!(find(&cache, &of_type(5), 5).is_some()));
+    cache.insert(&of_type(9), &answer(&body), lifetime(20, 1000)).unwrap();
+    for qtype in [1, 2, 3, 4, 6, 7, 8, 9] {
+        assert!(find(&cache, &of_type(qtype), 20).is_some(), "{qtype}");
+    }
+    assert_eq!((cache.stats().entries, cache.stats().evictions), (8, 0));
+    cache.insert(&of_type(10), &answer(&body), lifetime(20, 1000)).unwrap();
+    assert_eq!((cache.stats().entries, cache.stats().evictions), (8, 1), "none has expired");
+}

@@ -154,7 +154,7 @@ impl<'s> Writing<'s> {
             None => (LogName::Small, 0),
         };
         self.make_room(log, words, now_secs, &mut (MOVED_MIN + MOVED_PER_WORD * words));
-        let slot = self.slot_for(key, place);
+        let slot = self.slot_for(key, place, now_secs);
         let at = self.writer.rings[log as usize].append(words).expect("room was made for it");
         self.overwrite(log, at, self.writer.entry.iter().copied());
         slot.store(Word::new(place, log, at, frequency).0, Release);
@@ -181,8 +181,9 @@ impl<'s> Writing<'s> {
         Some(Live { slot, word, header, entry })
     }
 
-    /// A free slot for the entry of a question: its own, an empty one, or the least used.
-    fn slot_for(&mut self, key: &Key<'_>, place: Place) -> &'s AtomicU64 {
+    /// A free slot for the entry of a question: its own, an empty one, that of an entry which is
+    /// worthless now, or the least used.
+    fn slot_for(&mut self, key: &Key<'_>, place: Place, now_secs: u32) -> &'s AtomicU64 {
         if let Some(former) = self.live(key, place) {
             self.forget(&former);
             return former.slot;
@@ -191,6 +192,12 @@ impl<'s> Writing<'s> {
         let word = |slot: &AtomicU64| Word(slot.load(Relaxed));
         if let Some(empty) = bucket.iter().find(|slot| !word(slot).is_held()) {
             return empty;
+        }
+        // Only a full bucket has its entries read, each in a line of memory of its own.
+        let mut held = bucket.iter().filter_map(|slot| self.live_at(slot));
+        if let Some(worthless) = held.find(|live| now_secs >= live.header.stale_until) {
+            self.forget(&worthless);
+            return worthless.slot;
         }
         let least =
             bucket.iter().min_by_key(|slot| (word(slot).frequency(), word(slot).log() as u8));
