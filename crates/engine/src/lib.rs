@@ -448,7 +448,11 @@ fn recursion_available(snapshot: &Snapshot, cx: &Context<'_>) -> u16 {
 fn deferral(cx: &mut Context<'_>) -> Deferral {
     let tags = std::mem::take(&mut cx.worker.draft.tags);
     let asked_by_code = cx.history.is_some_and(|history| history.asked_by_code);
-    let history = History { received_nanos: cx.received_nanos, tags, asked_by_code };
+    let code = match cx.worker.deferral.to {
+        To::Code(elsewhere) => Some(elsewhere),
+        To::Forward(_) => None,
+    };
+    let history = History { received_nanos: cx.received_nanos, tags, code, asked_by_code };
     Deferral { history, ..cx.worker.deferral.clone() }
 }
 

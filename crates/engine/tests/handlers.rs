@@ -87,12 +87,13 @@ fn ask(engine: &mut Engine, name: &str, qtype: Type) -> String {
     ask_over(Transport::Udp, engine, name, qtype)
 }
 
-/// What becomes of a query that code elsewhere has been asked for.
+/// What becomes of a query that code number 5 elsewhere has been asked for.
 fn supply(engine: &mut Engine, name: &str, qtype: Type, supplied: Supplied<'_>) -> String {
     let (query, mut buffer) = (query(name, qtype), vec![0; 65_535]);
     buffer[..query.len()].copy_from_slice(&query);
     let peer = peer(Transport::Udp);
-    let history = History::default();
+    let code = Some(Elsewhere { runtime: 3, handler: 5 });
+    let history = History { code, ..History::default() };
     let outcome = engine.supply(NOW, &peer, &mut buffer, query.len(), &history, supplied);
     told(outcome, &buffer)
 }
@@ -465,7 +466,7 @@ fn a_cache_is_not_told_what_holds_for_one_query_only() {
             _ => {}
         }
     };
-    let routes = vec![here("*.test", code), elsewhere("*.afar", 1)];
+    let routes = vec![here("*.test", code), elsewhere("*.afar", 5)];
     let (mut engine, notes) = engine_with_cache(routes, vec![Arc::new(Blocks)], None);
     let mut check = |label: &str, count: u32| {
         ask(&mut engine, &format!("{label}.test"), Type::A);
@@ -487,9 +488,26 @@ fn a_cache_is_not_told_what_holds_for_one_query_only() {
 }
 
 #[test]
+fn an_answer_of_code_that_was_replaced_meanwhile_is_given_and_not_kept() {
+    for (handler, is_kept) in [(5, true), (6, false)] {
+        let routes = vec![elsewhere("*.afar", handler)];
+        let (mut engine, notes) = engine_with_cache(routes, Vec::new(), None);
+        let mut draft = Draft::default();
+        push(&mut draft, Section::Answer, 7);
+        draft.cache(60, Vary::Nothing);
+        let reply = supply(&mut engine, "a.afar", Type::A, Supplied::Draft(&draft));
+        assert_eq!(reply, "NOERROR aa Answer:a.afar.A=192027");
+        assert_eq!(notes.told.load(Ordering::Relaxed), u32::from(is_kept));
+        notes.kept.lock().unwrap().clear();
+        let again = ask(&mut engine, "a.afar", Type::A);
+        assert_eq!(again == reply, is_kept, "{again}");
+    }
+}
+
+#[test]
 fn a_panic_in_a_cache_is_servfail_and_one_beside_middleware_elsewhere_is_never_asked() {
     let code = |_: &Asked<'_>, draft: &mut Draft| push(draft, Section::Answer, 1);
-    let routes = || vec![here("*.test", code), elsewhere("*.afar", 1)];
+    let routes = || vec![here("*.test", code), elsewhere("*.afar", 5)];
     let (mut engine, _) = engine_with_cache(routes(), Vec::new(), None);
     let failed = "SERVFAIL (the code that answers for this name failed)";
     assert_eq!(ask(&mut engine, "cursed.test", Type::A), failed);

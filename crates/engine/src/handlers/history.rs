@@ -1,5 +1,6 @@
 //! What is known of a query from before it was answered.
 
+use super::Elsewhere;
 use std::borrow::Cow;
 use std::fmt::Display;
 
@@ -10,6 +11,8 @@ pub struct History {
     pub received_nanos: u64,
     /// What code has noted about it.
     pub tags: Tags,
+    /// The code elsewhere that it was deferred to, if it was.
+    pub code: Option<Elsewhere>,
     /// Whether code has asked it, to see what would become of a query that it has to answer: that
     /// one is counted and told to observers, when its reply leaves.
     pub asked_by_code: bool,

@@ -170,18 +170,33 @@ fn tell_cache(watch: &Watch, handlers: &Handlers, asked: &Asked<'_>, draft: &Dra
     }
 }
 
-/// Answers with what code elsewhere has drafted. If there is middleware, too, the draft may be its,
-/// and nothing is kept.
+/// Answers with what code elsewhere has drafted.
 fn write_supplied(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft) -> Flow {
-    let may_keep = handlers.middleware_runtime.is_none();
-    if may_keep && handlers.users_cache.is_some() {
-        let route = handlers.routes.find(cx.name, cx.query.qtype);
-        let asked = Asked::new(cx, route.map(|(_, route)| &route.pattern));
+    let route = route_of_supplied(cx, handlers, draft);
+    if let Some(route) = route {
+        let asked = Asked::new(cx, Some(&route.pattern));
         if !tell_cache(&cx.worker.watch, handlers, &asked, draft) {
             return reply(Rcode::SERVFAIL, Reason::HandlerFailed);
         }
     }
-    write(cx, handlers, draft, may_keep)
+    write(cx, handlers, draft, route.is_some())
+}
+
+/// The route whose code elsewhere has drafted what may be kept. There is none if there is
+/// middleware, too, as the draft may be its, and if other code has taken the place of that which
+/// was asked.
+fn route_of_supplied<'h>(
+    cx: &Context<'_>,
+    handlers: &'h Handlers,
+    draft: &Draft,
+) -> Option<&'h Route<Handler>> {
+    let may_keep = draft.keep.is_some() || handlers.users_cache.is_some();
+    if !may_keep || handlers.middleware_runtime.is_some() {
+        return None;
+    }
+    let (_, route) = handlers.routes.find(cx.name, cx.query.qtype)?;
+    let Handler::Elsewhere(now) = route.handler else { return None };
+    (cx.history?.code == Some(now)).then_some(route)
 }
 
 /// Answers with a draft, unless it leaves the query to others. One for everybody is not kept if it
