@@ -64,8 +64,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "zonda-node",
         &["zonda", "zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"],
     ),
-    // What Python's programs hold: the server, queries and records as objects, and the stores of the
-    // Rust library.
+    // What Python's programs hold: the server, queries and records as objects, and the stores of
+    // the Rust library.
     (
         "zonda-python",
         &["zonda", "zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"],

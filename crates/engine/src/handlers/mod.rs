@@ -153,8 +153,8 @@ impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Source for F {
     }
 }
 
-/// A stage of the user's, called middleware: what sees queries before they are answered, and replies
-/// before they leave.
+/// A stage of the user's, called middleware: what sees queries before they are answered, and
+/// replies before they leave.
 ///
 /// Both methods run in the worker, and must neither block nor take long. A query that is deferred
 /// passes the first before that and the second when its reply is there.
