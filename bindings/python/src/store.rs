@@ -1,7 +1,7 @@
 //! Stores as Python's code holds them: those of the crate `zonda`.
 //!
 //! Their methods block, and leave the interpreter to other threads meanwhile. Stores that are
-//! written in Python are in [`own_store`](crate::own_store).
+//! written in Python are in [`own_store`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
