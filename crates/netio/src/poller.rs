@@ -71,21 +71,11 @@ impl Poller {
         limit: Option<Duration>,
     ) -> io::Result<impl Iterator<Item = usize> + '_> {
         self.events.clear();
-        let limit = limit.map(|limit| libc::timespec {
-            tv_sec: limit.as_secs() as libc::time_t,
-            tv_nsec: limit.subsec_nanos().into(),
-        });
-        let limit = limit.as_ref().map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: the kernel writes at most `EVENTS_MAX` events, for which there is room.
-        let count = check(unsafe {
-            libc::epoll_pwait2(
-                self.epoll.as_raw_fd(),
-                self.events.as_mut_ptr(),
-                EVENTS_MAX as c_int,
-                limit,
-                ptr::null(),
-            )
-        });
+        let count = match limit {
+            None => self.poll(-1),
+            Some(Duration::ZERO) => self.poll(0),
+            Some(limit) => self.poll_finely(limit),
+        };
         match count {
             // SAFETY: the kernel wrote this many.
             Ok(count) => unsafe { self.events.set_len(count as usize) },
@@ -93,6 +83,39 @@ impl Poller {
             Err(error) => return Err(error),
         }
         Ok(self.events.iter().map(|event| event.u64 as usize))
+    }
+
+    /// Waits for `limit` milliseconds, or without an end if it is -1: by the call that kernels
+    /// before 5.11, sandboxes and `valgrind` have, too.
+    fn poll(&mut self, limit: c_int) -> io::Result<c_int> {
+        // SAFETY: the kernel writes at most `EVENTS_MAX` events, for which there is room.
+        check(unsafe {
+            libc::epoll_wait(
+                self.epoll.as_raw_fd(),
+                self.events.as_mut_ptr(),
+                EVENTS_MAX as c_int,
+                limit,
+            )
+        })
+    }
+
+    /// Waits for less than milliseconds.
+    fn poll_finely(&mut self, limit: Duration) -> io::Result<c_int> {
+        let limit = libc::timespec {
+            tv_sec: limit.as_secs() as libc::time_t,
+            tv_nsec: limit.subsec_nanos().into(),
+        };
+        // SAFETY: the kernel writes at most `EVENTS_MAX` events, for which there is room, and
+        // only reads the limit.
+        check(unsafe {
+            libc::epoll_pwait2(
+                self.epoll.as_raw_fd(),
+                self.events.as_mut_ptr(),
+                EVENTS_MAX as c_int,
+                &raw const limit,
+                ptr::null(),
+            )
+        })
     }
 }
 
