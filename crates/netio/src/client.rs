@@ -327,6 +327,13 @@ impl ReceiveBatch {
         let lens = self.messages[..self.received].iter().map(|message| message.msg_len as usize);
         self.buffers.chunks_exact(self.stride).zip(lens).map(|(buffer, len)| &buffer[..len])
     }
+
+    /// The datagram at a place, if there are so many.
+    #[must_use]
+    pub fn get(&self, place: usize) -> Option<&[u8]> {
+        let len = self.messages[..self.received].get(place)?.msg_len as usize;
+        self.buffers.get(place * self.stride..)?.get(..len)
+    }
 }
 
 #[cfg(test)]

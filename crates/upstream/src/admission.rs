@@ -15,7 +15,7 @@
 //!   question that is admitted always gets one.
 //! - Each place that was handed out is given back by [`Admission::release`], or told as dropped.
 
-use std::collections::HashMap;
+use crate::numbers::StrangersMap;
 
 /// How many of the oldest places are searched for one above its client's share: the time that an
 /// arrival costs is bounded.
@@ -93,7 +93,7 @@ pub struct Admission {
     /// All held places.
     all: Line,
     /// The held places of each client that holds any.
-    clients: HashMap<u64, Line>,
+    clients: StrangersMap<u64, Line>,
     /// What happened so far.
     pub counters: Counters,
 }
@@ -118,7 +118,7 @@ impl Admission {
             places_max: places_max.clamp(1, NONE - 1),
             free: Vec::new(),
             all: EMPTY,
-            clients: HashMap::new(),
+            clients: StrangersMap::default(),
             counters: Counters::default(),
         }
     }

@@ -252,16 +252,16 @@ fn cookie<'m>(response: &Response<'m>) -> Option<(&'m [u8; 8], &'m [u8])> {
 
 /// Whether there is nothing but a hint whom else to ask (rfc2308#2.1).
 fn is_referral(response: &Response<'_>) -> bool {
-    let (mut answers, mut soa, mut ns) = (0, false, false);
+    let (mut soa, mut ns) = (false, false);
     for record in response.records().filter(|record| record.class == Class::IN) {
         match (record.section, record.rtype) {
-            (Section::Answer, _) => answers += 1,
+            (Section::Answer, _) => return false,
             (Section::Authority, Type::SOA) => soa = true,
             (Section::Authority, Type::NS) => ns = true,
             _ => {}
         }
     }
-    answers == 0 && ns && !soa
+    ns && !soa
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! | `query` | the query that an upstream gets |
 //! | `check` | whether a message answers what was sent, and what to do when it does not |
 //! | `answer` | the records of an answer that belong to the question |
+//! | `numbers` | tables by numbers, of our own and of strangers |
 //! | `rebinding` | addresses that names of the Internet should not have |
 //!
 //! Deliberately absent: sockets, clocks, threads, randomness, and the cache. Times are nanoseconds
@@ -71,6 +72,7 @@ pub mod check;
 pub mod exchange;
 pub mod health;
 pub mod notation;
+pub mod numbers;
 mod outcome;
 pub mod pool;
 pub mod query;

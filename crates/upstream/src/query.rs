@@ -139,10 +139,10 @@ fn put(out: &mut Vec<u8>, words: &[u16]) {
 
 /// Changes the case of the letters whose bits are set; length octets are no letters.
 fn mix_case(name: &mut [u8], case: &CaseBits) {
-    for (index, octet) in name.iter_mut().enumerate() {
-        let bit = case[index / 64 % 4] >> (index % 64) & 1 == 1;
-        if bit && octet.is_ascii_alphabetic() {
-            *octet ^= 0x20;
+    for (part, &bits) in name.chunks_mut(64).zip(case) {
+        for (index, octet) in part.iter_mut().enumerate() {
+            let bit = (bits >> index) as u8 & 1;
+            *octet ^= (bit & u8::from(octet.is_ascii_alphabetic())) << 5;
         }
     }
 }

@@ -157,9 +157,11 @@ impl<'m> Iterator for Records<'m> {
         let reader = &mut self.reader;
         let owner_at = reader.at;
         skip_name(reader)?;
-        let (rtype, class) = (Type(reader.u16()?), Class(reader.u16()?));
-        let ttl = u32::from(reader.u16()?) << 16 | u32::from(reader.u16()?);
-        let len = usize::from(reader.u16()?);
+        let fixed = reader.octets.get(reader.at..)?.first_chunk::<10>()?;
+        reader.at += fixed.len();
+        let word = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
+        let (rtype, class, len) = (Type(word(0)), Class(word(2)), usize::from(word(8)));
+        let ttl = u32::from(word(4)) << 16 | u32::from(word(6));
         let (octets, rdata_at) = (reader.octets, reader.at);
         let raw = reader.take(len)?;
         self.left[at] -= 1;
@@ -170,11 +172,18 @@ impl<'m> Iterator for Records<'m> {
 
 /// Steps over a name without following its pointer.
 fn skip_name(reader: &mut Reader<'_>) -> Option<()> {
+    let mut at = reader.at;
     loop {
-        match usize::from(reader.take(1)?[0]) {
-            0 => return Some(()),
-            len @ 1..=LABEL_BYTES_MAX => reader.take(len)?,
-            0xc0.. => return reader.take(1).map(drop), // a pointer ends the name
+        at += match usize::from(*reader.octets.get(at)?) {
+            0 => {
+                reader.at = at + 1;
+                return Some(());
+            }
+            len @ 1..=LABEL_BYTES_MAX => 1 + len,
+            0xc0.. => {
+                reader.at = at + 2; // a pointer ends the name
+                return (reader.at <= reader.octets.len()).then_some(());
+            }
             _ => return None,
         };
     }

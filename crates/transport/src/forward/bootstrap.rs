@@ -185,7 +185,7 @@ impl Bootstrap {
         let mut form = Form { over_tcp: false, edns: false, mixed_case: true };
         let (mut dice, none, mut query) = (Dice::new(), Cookies::new([0; 8]), Vec::new());
         for limit in TRIES {
-            let (id, case) = (dice.roll() as u16, dice.case_bits());
+            let (id, case) = (dice.roll() as u16, dice.case_bits(question.name.len()));
             question.write((id, form), &case, &none, UDP_BYTES, &mut query);
             let sent = sent(&query, form, false);
             let mut reply = timeout(limit, ask_over_udp(server, &sent, &query)).await;

@@ -24,8 +24,8 @@ impl Dice {
         self.state.hash_one(self.counter)
     }
 
-    /// Which letters of a name change their case.
-    pub fn case_bits(&mut self) -> CaseBits {
-        std::array::from_fn(|_| self.roll())
+    /// Which letters of a name of so many octets change their case.
+    pub fn case_bits(&mut self, octets: usize) -> CaseBits {
+        std::array::from_fn(|word| if word * 64 < octets { self.roll() } else { 0 })
     }
 }

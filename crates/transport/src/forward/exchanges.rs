@@ -16,7 +16,7 @@ use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome};
 use zonda_wire::Rcode;
 
 use super::fairness::{client, gives_way};
-use super::fetch::{FetchId, Sent, Waiter};
+use super::fetch::{FetchId, Fetches, Sent, Waiter};
 use super::group::{Group, Manner, Server};
 use super::ports::{Attempt, Cause, Waiting};
 use super::stream::send_over_stream;
@@ -54,7 +54,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         // Before there is talk of room, of which this takes none. Nobody waits for a refresh.
         let Some(query) = self.give_kept(&wanted, query, now) else { return };
         // A new fetch needs room; who wants what is being fetched needs a place there.
-        let fetch = self.fetches.find(&wanted);
+        let name_hash = query.deferral.name_hash;
+        let fetch = self.fetches.find(&wanted, name_hash);
         let waiting = fetch.and_then(|id| self.fetches.get(id)).map_or(0, |it| it.waiters.len());
         let bounds = self.bounds();
         if fetch.is_none() && self.fetches.len() >= bounds.fetches_max() {
@@ -65,10 +66,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             self.make_room(id, client(query.peer.address.ip()), now);
         }
         // Last, since the oldest of all who wait may have to leave for it.
-        let name_hash = query.deferral.name_hash;
         let waiter = Waiter { ticket: self.place(&query, now), deferred: query };
         // To make room, even this fetch may have lost its last query.
-        match self.fetches.find(&wanted) {
+        match self.fetches.find(&wanted, name_hash) {
             Some(id) => self.join(id, waiter, now),
             None => {
                 self.counters.fetched.add(1);
@@ -117,8 +117,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             Some(query)
         };
         self.body = body;
-        let may_fetch =
-            self.fetches.find(wanted).is_none() && self.fetches.len() < self.bounds().fetches_max();
+        let may_fetch = self.fetches.find(wanted, hash).is_none()
+            && self.fetches.len() < self.bounds().fetches_max();
         let is_due = is_of_use && hit.refresh_due && may_fetch;
         if is_due && cache.claim_refresh(&key, &hit, secs) {
             self.counters.prefetched.add(1);
@@ -221,13 +221,17 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some((exchange, asked, actions)) = started else {
             return self.fail(waiters, Reason::UpstreamFailed, "", now);
         };
-        let tickets: Vec<Ticket> = waiters.iter().map(|waiter| waiter.ticket).collect();
         let group = wanted.group;
         let id = self.fetches.begin((wanted, name_hash), asked, exchange, waiters);
         if let (Some(known), Some(fetch)) = (self.groups.get_mut(&group), self.fetches.get(id)) {
             fetch.ticket = Some(known.enter(who, id));
         }
-        tickets.into_iter().for_each(|ticket| self.keep_place(ticket, id));
+        let ticket =
+            |fetches: &mut Fetches, place: usize| Some(fetches.get(id)?.waiters.get(place)?.ticket);
+        for place in 0.. {
+            let Some(ticket) = ticket(&mut self.fetches, place) else { break };
+            self.keep_place(ticket, id);
+        }
         self.perform(id, actions, now);
     }
 
@@ -239,7 +243,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         now: Now,
     ) -> Option<(Exchange, Flushes, Vec<Action>)> {
         let known = self.groups.get_mut(&wanted.group)?;
-        let (mut actions, random) = (Vec::new(), self.dice.roll());
+        let (mut actions, random) = (std::mem::take(&mut self.actions), self.dice.roll());
         let (at, asked) = (now.monotonic_nanos, known.group.cache.flushes());
         let exchange = Exchange::start(&mut known.pool, at, name_hash, random, &mut actions);
         Some((exchange, asked, actions))
@@ -285,8 +289,18 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         fetch.exchange.on_outcome(pool, at, attempt.index, outcome, random, actions);
     }
 
-    /// Does what an exchange wants done; then sets the timer for what is due next, or ends it.
+    /// Does what an exchange wants done, and sees to what is due next.
     pub(super) fn perform(&mut self, id: FetchId, mut actions: Vec<Action>, now: Now) {
+        self.act(id, &mut actions, now);
+        if actions.capacity() > 0 {
+            actions.clear();
+            self.actions = actions;
+        }
+        self.see_to_next(id, now);
+    }
+
+    /// Does what an exchange wants done.
+    fn act(&mut self, id: FetchId, actions: &mut Vec<Action>, now: Now) {
         let mut next = 0;
         while let Some(&action) = actions.get(next) {
             next += 1;
@@ -295,15 +309,19 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                     let attempt = Attempt { fetch: id, index, upstream };
                     if self.leads_back(attempt, now) {
                         let outcome = Outcome::Failed(Failure::Loop);
-                        self.on_outcome(attempt, outcome, now, &mut actions);
+                        self.on_outcome(attempt, outcome, now, actions);
                     } else if !self.send(attempt, form, now) {
-                        self.on_outcome(attempt, Outcome::Unreachable, now, &mut actions);
+                        self.on_outcome(attempt, Outcome::Unreachable, now, actions);
                     }
                 }
                 Action::ServeStale => self.give_stale(id, now),
                 Action::Fail(reason) => self.give_up(id, reason, now),
             }
         }
+    }
+
+    /// Sets the timer for what is due next for a fetch, or ends it.
+    fn see_to_next(&mut self, id: FetchId, now: Now) {
         let Some(fetch) = self.fetches.get(id) else { return };
         let number = fetch.wanted.group;
         let Some(known) = self.groups.get(&number) else { return self.lose(id, now) };
@@ -332,7 +350,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let server = &known.group.servers[place];
         let Manner { udp_bytes, ports_max } = known.group.manner;
         let cookies = &mut known.pool.members[place].cookies;
-        let (case, mut query) = (self.dice.case_bits(), Vec::with_capacity(256));
+        let case = self.dice.case_bits(fetch.wanted.name.len());
+        let mut query = self.ports.room();
         let cause = Cause::Fetch(attempt);
         self.counters.sent_types[type_place(fetch.wanted.qtype)].add(1);
         if form.over_tcp || !server.over_udp {

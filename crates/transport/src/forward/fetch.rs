@@ -1,10 +1,10 @@
 //! What is being fetched, and for whom.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use zonda_cache::Flushes;
 use zonda_upstream::exchange::Reason;
+use zonda_upstream::numbers::NumberMap;
 use zonda_upstream::{Exchange, Ticket};
 
 use super::ports::Attempt;
@@ -84,8 +84,10 @@ pub struct Fetches {
     fetches: Vec<Option<Fetch>>,
     /// Free places.
     free: Vec<usize>,
-    /// Where something is being fetched that was not answered yet.
-    by_wanted: HashMap<Wanted, usize>,
+    /// Where something is being fetched that was not answered yet, by [`Wanted::number`], which
+    /// has a secret in it. Of two that share a number, which is next to impossible, the later one
+    /// is found.
+    by_wanted: NumberMap<u64, usize>,
     /// The number of the next one.
     next_number: u64,
 }
@@ -119,11 +121,11 @@ impl Fetches {
         })
     }
 
-    /// The one that fetches something, unless that was answered already.
-    pub fn find(&self, wanted: &Wanted) -> Option<FetchId> {
-        let place = *self.by_wanted.get(wanted)?;
-        let number = self.fetches[place].as_ref()?.number;
-        Some(FetchId { place, number })
+    /// The one that fetches something, whose name has this hash, unless that was answered already.
+    pub fn find(&self, wanted: &Wanted, name_hash: u64) -> Option<FetchId> {
+        let place = *self.by_wanted.get(&wanted.number(name_hash))?;
+        let fetch = self.fetches[place].as_ref().filter(|fetch| fetch.wanted == *wanted)?;
+        Some(FetchId { place, number: fetch.number })
     }
 
     /// The one with an id, if it is still there.
@@ -146,7 +148,7 @@ impl Fetches {
         });
         let number = self.next_number;
         self.next_number += 1;
-        self.by_wanted.insert(wanted.clone(), place);
+        self.by_wanted.insert(wanted.number(name_hash), place);
         self.fetches[place] = Some(Fetch {
             number,
             wanted,
@@ -190,8 +192,9 @@ impl Fetches {
     /// can be meant.
     fn close(&mut self, id: FetchId) {
         let Some(Some(fetch)) = self.fetches.get(id.place) else { return };
-        if self.by_wanted.get(&fetch.wanted) == Some(&id.place) {
-            self.by_wanted.remove(&fetch.wanted);
+        let number = fetch.wanted.number(fetch.name_hash);
+        if self.by_wanted.get(&number) == Some(&id.place) {
+            self.by_wanted.remove(&number);
         }
     }
 }

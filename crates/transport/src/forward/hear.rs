@@ -40,10 +40,14 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 }
                 Err(_) => false,
             };
-            let messages: Vec<Vec<u8>> = self.ports.received().map(<[u8]>::to_vec).collect();
-            for message in messages {
-                self.read(number, message, now);
+            let mut message = std::mem::take(&mut self.message);
+            for place in 0.. {
+                let Some(received) = self.ports.received(place) else { break };
+                message.clear();
+                message.extend_from_slice(received);
+                self.read(number, &mut message, now);
             }
+            self.message = message;
         }
     }
 
@@ -69,17 +73,19 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Takes a message that came to a port.
-    fn read(&mut self, number: usize, mut message: Vec<u8>, now: Now) {
+    fn read(&mut self, number: usize, message: &mut [u8], now: Now) {
         let id = message.first_chunk().map(|id| u16::from_be_bytes(*id));
         let waiting = id.and_then(|id| Some((id, self.ports.forget(number, id)?)));
         let Some((id, waiting)) = waiting else { return self.counters.ignored.add(1) };
         let (form, query) = (waiting.form, &waiting.query);
         let is_believed = match waiting.cause {
-            Cause::Fetch(attempt) => self.hear(attempt, form, query, &mut message, now),
-            Cause::Probe(probe) => self.hear_probe(probe, form, query, &message, now),
-            Cause::Check(probe) => self.hear_check(probe, form, query, &message),
+            Cause::Fetch(attempt) => self.hear(attempt, form, query, message, now),
+            Cause::Probe(probe) => self.hear_probe(probe, form, query, message, now),
+            Cause::Check(probe) => self.hear_check(probe, form, query, message),
         };
-        if !is_believed {
+        if is_believed {
+            self.ports.take_back(waiting.query);
+        } else {
             self.counters.ignored.add(1);
             self.ports.remember(number, id, waiting); // the right one may still come
         }
@@ -177,7 +183,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             keep(&known.group, fetch.asked, &key, body, now);
         }
         self.counters.answered.add(1);
-        let name = fetch.wanted.name.clone();
+        let name = std::mem::take(&mut fetch.wanted.name); // lent
         let waiters = self.fetches.settle(id);
         let fetched = Fetched {
             name: &name,
@@ -190,6 +196,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             text: b"",
         };
         self.answer(waiters, &fetched, now);
+        if let Some(fetch) = self.fetches.get(id) {
+            fetch.wanted.name = name;
+        }
     }
 }
 

@@ -21,7 +21,6 @@
 //! | `ports`, `stream` | how upstreams are asked |
 //! | `bootstrap` | where upstreams are that are given by name |
 //! | `body`, `chain` | what is made of answers |
-//! | `numbers` | tables by numbers |
 //! | `fairness` | who gives way where no place is left |
 //! | `why` | what clients are told when there is none |
 //!
@@ -39,7 +38,6 @@ mod group;
 mod hear;
 mod inbox;
 mod loops;
-mod numbers;
 mod ports;
 mod probes;
 mod stream;

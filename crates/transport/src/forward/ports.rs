@@ -1,16 +1,15 @@
 //! Sockets to upstreams: each upstream has several, so that a forger has to guess the port, too.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 
 use zonda_netio::{ClientSocket, Poller, ReceiveBatch, SendBatch, SendCall, UdpOptions};
 
 use zonda_upstream::exchange::Form;
+use zonda_upstream::numbers::NumberMap;
 
 use super::dice::Dice;
 use super::fetch::FetchId;
-use super::numbers::NumberMap;
 
 /// Queries after which a socket gives its place to a new one, and for how long it has it at most,
 /// nanoseconds: whoever has found out its port must begin anew.
@@ -29,6 +28,10 @@ const RECEIVE_WIDTH: usize = 32;
 const TOGETHER_MAX: usize = RECEIVE_WIDTH;
 /// Octets of the longest answer over UDP that is read.
 const ANSWER_BYTES: usize = 4096;
+/// Octets of most queries.
+const QUERY_BYTES: usize = 128;
+/// Queries for which room is kept.
+const ROOM_MAX: usize = 64;
 /// Octets asked for as a socket's receive buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -108,13 +111,15 @@ pub struct Ports {
     /// By number; closed ones are empty.
     ports: Vec<Option<Port>>,
     /// Those to each upstream.
-    of: HashMap<SocketAddr, Choice>,
+    of: NumberMap<SocketAddr, Choice>,
     /// How often [`begin_turn`](Self::begin_turn) was called.
     turn: u64,
     /// Those that are not chosen any more, until their last answers have come.
     retired: Vec<usize>,
     /// One of them was not asked before; perhaps in place of another.
     has_new: bool,
+    /// Room of queries that were answered.
+    room: Vec<Vec<u8>>,
     /// Sends.
     sending: SendBatch,
     /// Receives.
@@ -126,10 +131,11 @@ impl Ports {
     pub fn new() -> Self {
         Self {
             ports: Vec::new(),
-            of: HashMap::new(),
+            of: NumberMap::default(),
             turn: 0,
             retired: Vec::new(),
             has_new: false,
+            room: Vec::new(),
             sending: SendBatch::new(SendCall::Single),
             receiving: ReceiveBatch::new(RECEIVE_WIDTH, ANSWER_BYTES),
         }
@@ -253,6 +259,18 @@ impl Ports {
         sent
     }
 
+    /// Room for a query.
+    pub fn room(&mut self) -> Vec<u8> {
+        self.room.pop().unwrap_or_else(|| Vec::with_capacity(QUERY_BYTES))
+    }
+
+    /// Takes back the room of a query that was answered.
+    pub fn take_back(&mut self, query: Vec<u8>) {
+        if self.room.len() < ROOM_MAX {
+            self.room.push(query);
+        }
+    }
+
     /// What was asked over a port with an id.
     pub fn waiting(&self, number: usize, id: u16) -> Option<&Waiting> {
         self.ports.get(number)?.as_ref()?.waiting.get(&id)
@@ -300,9 +318,9 @@ impl Ports {
         }
     }
 
-    /// What [`receive`](Self::receive) has taken.
-    pub fn received(&self) -> impl Iterator<Item = &[u8]> {
-        self.receiving.iter()
+    /// The message at a place among those that [`receive`](Self::receive) has taken.
+    pub fn received(&self, place: usize) -> Option<&[u8]> {
+        self.receiving.get(place)
     }
 
     /// Whether sockets to an upstream were opened, for the first time since this was last asked.

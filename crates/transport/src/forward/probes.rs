@@ -85,7 +85,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         };
         let server = &known.group.servers[probe.upstream];
         let Manner { udp_bytes, ports_max } = known.group.manner;
-        let (case, mut query) = (self.dice.case_bits(), Vec::new());
+        let (case, mut query) = (self.dice.case_bits(question.name.len()), Vec::new());
         let cookies = member.cookies.at(server.address(), probe.sent_at);
         if !server.over_udp {
             question.write((0, form), &case, &cookies, udp_bytes, &mut query);

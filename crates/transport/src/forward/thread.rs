@@ -19,6 +19,8 @@ use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use zonda_engine::{Now, Reason, Snapshot};
 use zonda_netio::{Alarm, Poller};
+use zonda_upstream::exchange::Action;
+use zonda_upstream::numbers::NumberMap;
 use zonda_upstream::{Admission, Ticket};
 
 use super::body::BodyReader;
@@ -28,7 +30,6 @@ use super::exchanges::BODY_BYTES_MAX;
 use super::fetch::{FetchId, Fetches};
 use super::group::{Bounds, Groups, KnownGroup, Report};
 use super::inbox::{AdmitNow, Contents, Forwarders, Inbox};
-use super::numbers::NumberMap;
 use super::ports::{Ports, Probe};
 use crate::clock::Clock;
 use crate::deferred::Deferred;
@@ -147,6 +148,10 @@ pub(super) struct Forwarder<R, F> {
     pub(super) replies: Replies<R>,
     /// The body of a kept answer.
     pub(super) body: Box<[u8]>,
+    /// A message that was received.
+    pub(super) message: Vec<u8>,
+    /// Empty room for what an exchange wants done.
+    pub(super) actions: Vec<Action>,
     /// The groups as they were when they were last looked at.
     seen: Arc<Groups>,
     /// What is known of them.
@@ -248,6 +253,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             dice: Dice::new(),
             reader: BodyReader::new(),
             body: new_body(),
+            message: Vec::new(),
+            actions: Vec::new(),
             seen: Arc::default(),
             groups: NumberMap::default(),
             loops_heeded: 0,

@@ -5,7 +5,7 @@ use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Class, Query, Type};
 
 /// What several clients may want alike.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The number of the group that is asked.
     pub group: u32,
@@ -42,6 +42,13 @@ impl Wanted {
             dnssec_ok: self.dnssec_ok,
             checking_disabled: self.checking_disabled,
         }
+    }
+
+    /// A number that others have only by accident; `hash` is that of the name.
+    pub fn number(&self, hash: u64) -> u64 {
+        let flags = u64::from(self.dnssec_ok) << 1 | u64::from(self.checking_disabled);
+        let kind = u64::from(self.group) << 18 | u64::from(self.qtype.0) << 2 | flags;
+        hash ^ kind.wrapping_mul(0x9e37_79b9_7f4a_7c15) // odd: kinds that differ stay different
     }
 
     /// Under which the answer is kept; `hash` is that of the name.
