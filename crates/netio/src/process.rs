@@ -18,6 +18,13 @@ pub fn available_cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// The number of the CPU that the calling thread runs on at the moment.
+#[must_use]
+pub fn current_cpu() -> Option<usize> {
+    // SAFETY: the call has no arguments and touches no memory of ours.
+    usize::try_from(unsafe { libc::sched_getcpu() }).ok()
+}
+
 /// The numbers of the CPUs that the calling thread may run on, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     // SAFETY: a zeroed set is an empty set; the call writes at most its size; CPU_ISSET is asked

@@ -3,11 +3,13 @@
 
 use std::fmt;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use zonda_netio::Wake;
+use zonda_netio::process::current_cpu;
 
 use super::fairness::{client, gives_way};
 use super::group::Report;
@@ -149,6 +151,8 @@ pub struct Inbox {
     is_at_rest: AtomicBool,
     /// How often queries were handed over.
     handed_over: AtomicU64,
+    /// The CPU that the thread was last seen on while it worked.
+    runs_on: AtomicUsize,
     /// Wakes the thread.
     wake: Wake,
 }
@@ -170,6 +174,7 @@ impl Inbox {
             contents: Mutex::default(),
             is_at_rest: AtomicBool::new(false),
             handed_over: AtomicU64::new(0),
+            runs_on: AtomicUsize::new(usize::MAX),
             wake: Wake::new()?,
         }))
     }
@@ -185,11 +190,25 @@ impl Inbox {
         let work = self.work.get().filter(|_| queries.len() <= ADMIT_NOW_MAX);
         if let Some(work) = work.and_then(Weak::upgrade) {
             work.admit_now(queries);
+            if !queries.is_empty() && self.is_held_up_by_us() {
+                thread::yield_now();
+                work.admit_now(queries);
+            }
         }
         if !queries.is_empty() {
             self.put(|contents| queries.drain(..).for_each(|query| contents.push(query)));
         }
         self.handed_over.fetch_add(1, Relaxed); // at last; whoever rests after that has locked
+    }
+
+    /// The thread works now.
+    pub(super) fn works_here(&self) {
+        self.runs_on.store(current_cpu().unwrap_or(usize::MAX), Relaxed);
+    }
+
+    /// Whether the thread, which works, waits for the CPU on which the caller runs.
+    fn is_held_up_by_us(&self) -> bool {
+        current_cpu() == Some(self.runs_on.load(Relaxed))
     }
 
     /// What to wait for.

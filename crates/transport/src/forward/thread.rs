@@ -198,6 +198,7 @@ fn run<R: Responder, F: FnMut() -> R>(
         let set = lock(state).set_alarm();
         let ready = set.and_then(|()| Ok(poller.wait(None)?.collect::<Vec<_>>()));
         let mut forwarder = lock(state);
+        forwarder.config.inbox.works_here();
         match ready {
             Ok(ready) => forwarder.work(|it| it.turn(&ready)),
             Err(error) if forwarder.faults.is_spent() => return Err(Fault::Receive(error)),
