@@ -19,8 +19,8 @@ use crate::deferred::{Deferred, Way};
 /// Queries that are handed over at once: what a thread admits in some 20 ms. More come only when it
 /// cannot keep up.
 const QUERIES_MAX: usize = 4096;
-/// Queries with which somebody does the thread's work while it sleeps. More are worth waking it:
-/// what brings them has other queries to answer meanwhile.
+/// Queries with which somebody does the thread's work while it sleeps. More are worth waking it,
+/// unless it waits for the same CPU: what brings them has other queries to answer meanwhile.
 const ADMIT_NOW_MAX: usize = 16;
 /// Queries that gave way and are answered that there is no room: what a thread answers so in some
 /// 2 ms. Those beyond get no answer.
@@ -187,11 +187,12 @@ impl Inbox {
 
     /// Hands over queries and leaves `queries` empty.
     fn submit(&self, queries: &mut Vec<Deferred>) {
-        let work = self.work.get().filter(|_| queries.len() <= ADMIT_NOW_MAX);
+        let is_now = queries.len() <= ADMIT_NOW_MAX || self.shares_our_cpu();
+        let work = self.work.get().filter(|_| is_now);
         if let Some(work) = work.and_then(Weak::upgrade) {
             work.admit_now(queries);
-            if !queries.is_empty() && self.is_held_up_by_us() {
-                thread::yield_now();
+            if !queries.is_empty() && self.shares_our_cpu() {
+                thread::yield_now(); // it works, and was held up to bring these
                 work.admit_now(queries);
             }
         }
@@ -206,8 +207,8 @@ impl Inbox {
         self.runs_on.store(current_cpu().unwrap_or(usize::MAX), Relaxed);
     }
 
-    /// Whether the thread, which works, waits for the CPU on which the caller runs.
-    fn is_held_up_by_us(&self) -> bool {
+    /// Whether the thread has the CPU on which the caller runs, or waits for it.
+    fn shares_our_cpu(&self) -> bool {
         current_cpu() == Some(self.runs_on.load(Relaxed))
     }
 
