@@ -213,7 +213,7 @@ impl Core {
         let text: Arc<str> = text.into();
         py.detach(|| {
             check_text(&name, Arc::clone(&text)).map_err(PyValueError::new_err)?;
-            self.with_texts(|texts| texts.insert(name, text))?;
+            self.with_texts(|texts| texts.insert(name, text.into()))?;
             self.with_server(Server::reload)?.map_err(PyValueError::new_err)
         })
     }
@@ -349,10 +349,10 @@ fn own_zones(
     given: &[(String, String)],
     stores: Stores,
 ) -> PyResult<(OwnZones, Arc<Mutex<Texts>>)> {
-    let one = |(name, text): &(String, String)| Ok((zone_name(name)?, Arc::from(text.as_str())));
+    let one = |(name, text): &(String, String)| Ok((zone_name(name)?, text.as_str().into()));
     let mut texts = given.iter().map(one).collect::<PyResult<Texts>>()?;
     let followers: Vec<Name> = stores.iter().map(|(name, _)| name.clone()).collect();
-    texts.extend(followers.iter().map(|name| (name.clone(), Arc::from("")))); // until it is read
+    texts.extend(followers.iter().map(|name| (name.clone(), "".into()))); // until it is read
     let texts = Arc::new(Mutex::new(texts));
     let mirrors = Mirrors::start(stores, &texts)?;
     Ok((OwnZones { texts: Arc::clone(&texts), followers, mirrors }, texts))

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use zonda_config::Flags;
+use zonda_config::{Flags, Given};
 use zonda_engine::handlers::{
     Asked, Cache, Draft, Elsewhere, Handler, Pattern, Route, Source, Stage,
 };
@@ -102,7 +102,7 @@ impl App {
     /// [`Running::set_zone_text`] replaces it.
     pub fn zone_text(&mut self, name: &str, text: impl Into<Arc<str>>) -> &mut Self {
         match name.parse::<Name>() {
-            Ok(name) => _ = self.texts.insert(name.to_lowercase(), text.into()),
+            Ok(name) => _ = self.texts.insert(name.to_lowercase(), Given::Text(text.into())),
             Err(error) => self.mistakes.push(Error::Name(name.to_owned(), error)),
         }
         self
@@ -483,7 +483,7 @@ impl Running {
     pub fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
         let wrong = |error| Error::Name(name.to_owned(), error);
         let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
-        lock(&self.texts).insert(known, text.into());
+        lock(&self.texts).insert(known, Given::Text(text.into()));
         self.reload()
     }
 

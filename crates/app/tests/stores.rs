@@ -269,6 +269,26 @@ fn a_zone_file_of_the_same_name_is_served_instead_of_a_store() {
 }
 
 #[test]
+fn a_store_is_served_again_once_its_zone_is_in_no_file_any_more() {
+    let folder = zonda_testkit::process::Folder::new("stores");
+    let file = folder.write("a.zone", "@ 60 SOA ns a 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.53\n");
+    let zone = format!("[[zone]]\nname = \"example.org\"\nfile = \"{}\"\n", file.display());
+    let config = folder.write("zonda.toml", format!("version = 1\n{zone}"));
+    let store = Arc::new(MemoryStore::new());
+    let mut app = App::new();
+    app.config(&config).listen("127.0.0.1:0").workers(1).store("example.org", Arc::clone(&store));
+    let running = app.start().unwrap();
+    store.set(&www("192.0.2.1")).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    running.reload().unwrap();
+    assert_eq!(told(&running, "www.example.org", "A"), "NXDOMAIN");
+    folder.write("zonda.toml", "version = 1\n");
+    running.reload().unwrap();
+    assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.1");
+    running.stop().unwrap();
+}
+
+#[test]
 fn a_wrong_name_of_a_zone_is_told_at_the_start() {
     let mut app = App::new();
     app.listen("127.0.0.1:0").store("a..b", MemoryStore::new());

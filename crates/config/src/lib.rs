@@ -15,6 +15,7 @@ mod changes;
 mod document;
 mod effective;
 mod error;
+mod given;
 mod keys;
 mod load;
 mod mistake;
@@ -33,6 +34,7 @@ pub use effective::Effective;
 pub use error::{
     Advice, ConfigError, Contradiction, LocalMistake, Origin, Problem, Suggestion, Warning,
 };
+pub use given::Given;
 pub use keys::{
     Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, Log, Metrics, QueryLog, RateLimit,
     SECTIONS, Tcp,
@@ -179,14 +181,14 @@ pub enum Source {
         /// The file.
         path: PathBuf,
     },
-    /// One zone in the text of a master file, which a program gives; no file says so.
-    Text {
+    /// One zone that a program gives; no file says so.
+    Given {
         /// The zone's apex.
         name: Name,
         /// What messages call it.
         path: PathBuf,
-        /// The text.
-        text: Arc<str>,
+        /// Its data.
+        given: Given,
     },
 }
 
@@ -199,7 +201,7 @@ impl Source {
             | Self::Json { path, .. }
             | Self::Directory { path }
             | Self::Hosts { path, .. }
-            | Self::Text { path, .. } => path,
+            | Self::Given { path, .. } => path,
         }
     }
 }

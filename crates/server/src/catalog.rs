@@ -263,13 +263,14 @@ impl Catalog {
         Plan { units, gone, unreadable, ignored, is_asked }
     }
 
-    /// What has to be done to serve a zone from other text; nothing if it is served from that.
-    pub fn plan_text(&self, zone: &ZoneConfig) -> Option<Plan> {
+    /// What has to be done to serve a zone from other data that a program gives; nothing if it is
+    /// served from those.
+    pub fn plan_given(&self, zone: &ZoneConfig) -> Option<Plan> {
         let mut unit = survey(std::slice::from_ref(zone), |_| Vec::new()).units.pop()?;
         unit.is_restless = true;
         let name = unit.key.content.only_zone()?;
         let is_former =
-            |key: &&Arc<UnitKey>| matches!(&key.content, Content::Text(other, _) if other == name);
+            |key: &&Arc<UnitKey>| matches!(&key.content, Content::Given(other, _) if other == name);
         let served = self.zone(name).map(|known| &known.unit).filter(is_former);
         let gone = served.or_else(|| self.units.keys().find(is_former)).cloned();
         if gone.as_ref() == Some(&unit.key) {

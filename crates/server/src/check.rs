@@ -1,7 +1,7 @@
 //! `zonda check`: all that is wrong with the zones of a configuration.
 
 use crate::load::{read, unix_secs};
-use crate::running::text_zone;
+use crate::running::given_zone;
 use crate::units::{Unit, survey};
 use std::sync::Arc;
 use zonda_config::Config;
@@ -43,7 +43,7 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
 /// What keeps it from that, a line each: `example.org. (of the program):3:5: error: …`.
 pub fn check_text(name: &Name, text: Arc<str>) -> Result<(), String> {
     let mut wrong = Vec::new();
-    for unit in survey(&[text_zone(name, text)], |_| Vec::new()).units {
+    for unit in survey(&[given_zone(name, text.into())], |_| Vec::new()).units {
         let JsonFile { zones, diagnostics, .. } = read(&unit);
         let errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
         wrong.extend(errors.take(TOLD_MAX).map(ToString::to_string));

@@ -227,18 +227,18 @@ impl Control {
         outcome
     }
 
-    /// Serves a zone that is given as text; all others stay as they are. What is wrong with it is
+    /// Serves a zone that a program gives; all others stay as they are. What is wrong with it is
     /// logged. `zone` is asked for when it is its turn. Blocks.
-    pub fn set_text(&self, zone: impl FnOnce() -> zonda_config::Zone) {
+    pub fn set_zone(&self, zone: impl FnOnce() -> zonda_config::Zone) {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let zone = zone();
         let (plan, seed) = {
             let publisher = self.publisher();
-            (publisher.catalog().plan_text(&zone), publisher.seed())
+            (publisher.catalog().plan_given(&zone), publisher.seed())
         };
         let Some(plan) = plan else { return };
         let loaded = load::load_all(&plan.stale(), seed, 1);
-        self.publisher().apply_text(zone, plan, loaded);
+        self.publisher().apply_given(zone, plan, loaded);
     }
 
     /// Loads what changed and puts it into force.

@@ -36,7 +36,7 @@ pub use check::{CheckReport, check, check_text};
 pub use following::Following;
 pub use program::{Code, Logger, OwnReply, Program, RuntimeHandle, Texts, read_config};
 pub use run::{Options, ServeError, serve};
-pub use running::{Server, Zones, text_zone};
+pub use running::{Server, Zones, given_zone};
 
 /// The version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
+use zonda_config::Given;
 use zonda_wire::Name;
 use zonda_zone::{
     Diagnostics, Errors, HashSeed, JsonFile, JsonZone, Records, Zone, build, check, file, hosts,
@@ -97,6 +98,10 @@ pub fn load_all(units: &[&Unit], seed: HashSeed, threads: usize) -> Vec<LoadedUn
 
 /// Loads one unit.
 fn load(unit: &Unit, seed: HashSeed) -> LoadedUnit {
+    if let Content::Given(name, Given::Records(records)) = &unit.key.content {
+        let zones = vec![(name.clone(), make(name, records, unit.is_checked(), seed))];
+        return LoadedUnit { stamps: Vec::new(), zones, failure: None };
+    }
     let started = SystemTime::now();
     let path = &unit.key.path;
     let mut stamps = vec![Stamp::of(path, started)]; // before it is read: no change is missed
@@ -126,11 +131,15 @@ pub fn read(unit: &Unit) -> JsonFile {
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
         }
-        Content::Text(name, text) => {
+        Content::Given(name, Given::Text(text)) => {
             let options = file::Options::default(); // without a root, nothing can be included
             let (records, diagnostics) = file::read_text(text.as_bytes(), path, name, &options);
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
+        }
+        Content::Given(name, Given::Records(records)) => {
+            let (name, records) = (name.clone(), Records::clone(records));
+            (JsonZone { name, sha: None, records, errors: None }, Diagnostics::default())
         }
         Content::Hosts(name) => {
             let (records, diagnostics) = hosts::read(path, name);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use zonda_config::{Advice, Config, ConfigError, Flags};
+use zonda_config::{Advice, Config, ConfigError, Flags, Given};
 use zonda_engine::handlers::{
     Cache, Callee, Draft, Handler, Handlers, History, Route, Stage, Watch,
 };
@@ -18,7 +18,7 @@ use zonda_transport::{Clock, Deferrals, Deferred, Way};
 use zonda_wire::Name;
 use zonda_zone::HashSeed;
 
-use crate::running::text_zone;
+use crate::running::given_zone;
 
 /// The code that a server is started with; by default none.
 #[derive(Default)]
@@ -72,11 +72,11 @@ pub struct RuntimeHandle {
     pub answerer: Answerer<Engine>,
 }
 
-/// Zones that are given as text, by their names in lower case.
-pub type Texts = HashMap<Name, Arc<str>>;
+/// Zones that a program gives, mostly as text, by their names in lower case.
+pub type Texts = HashMap<Name, Given>;
 
 /// Reads the configuration of a program: of a file, if it has one, of what `flags` say instead,
-/// with metrics and the admin interface at an address, and with zones that it has as text.
+/// with metrics and the admin interface at an address, and with zones that it gives.
 ///
 /// # Errors
 /// All that is wrong with it, a line each.
@@ -98,7 +98,7 @@ pub fn read_config(
         config.admin.socket = None; // a program has its own ways; several apps may be in one
     }
     config.admin.address = metrics.or(config.admin.address.filter(|_| file.is_some()));
-    config.zones.extend(texts.iter().map(|(name, text)| text_zone(name, Arc::clone(text))));
+    config.zones.extend(texts.iter().map(|(name, given)| given_zone(name, given.clone())));
     Ok(config)
 }
 

@@ -106,10 +106,15 @@ impl Publisher {
         outcome
     }
 
-    /// Puts into force what was loaded for a zone that is given as text.
-    pub fn apply_text(&mut self, zone: ZoneConfig, plan: Plan, loaded: Vec<LoadedUnit>) -> Outcome {
+    /// Puts into force what was loaded for a zone that a program gives.
+    pub fn apply_given(
+        &mut self,
+        zone: ZoneConfig,
+        plan: Plan,
+        loaded: Vec<LoadedUnit>,
+    ) -> Outcome {
         let is_same = |other: &&mut ZoneConfig| match (&other.source, &zone.source) {
-            (Source::Text { name: other, .. }, Source::Text { name, .. }) => other == name,
+            (Source::Given { name: other, .. }, Source::Given { name, .. }) => other == name,
             _ => false,
         };
         match self.config.zones.iter_mut().find(is_same) {

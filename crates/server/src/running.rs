@@ -10,7 +10,7 @@ use crate::control::Control;
 use crate::following::Following;
 use crate::program::{Code, OwnReply};
 use crate::run::{Options, ServeError, Signals, run};
-use zonda_config::{Source, Zone};
+use zonda_config::{Given, Source, Zone};
 use zonda_engine::Peer;
 use zonda_wire::Name;
 
@@ -111,18 +111,17 @@ impl Server {
     }
 }
 
-/// Gives a running server zones as text; does not keep it running.
+/// Gives a running server zones; does not keep it running.
 #[derive(Clone)]
 pub struct Zones(Weak<Control>);
 
 impl Zones {
-    /// Serves a zone from the text of a master file, and nothing else otherwise than before: the
-    /// configuration is not read. `text` is asked for when it is this zone's turn. What is wrong
-    /// with it is logged, and leaves the former version in service. Blocks; whether the server
-    /// still runs.
-    pub fn set_text(&self, name: &Name, text: impl FnOnce() -> Arc<str>) -> bool {
+    /// Serves a zone from other data, and nothing else otherwise than before: the configuration is
+    /// not read. `given` is asked for when it is this zone's turn. What is wrong with it is logged,
+    /// and leaves the former version in service. Blocks; whether the server still runs.
+    pub fn set(&self, name: &Name, given: impl FnOnce() -> Given) -> bool {
         let Some(control) = self.0.upgrade() else { return false };
-        control.set_text(|| text_zone(name, text()));
+        control.set_zone(|| given_zone(name, given()));
         true
     }
 
@@ -134,10 +133,10 @@ impl Zones {
     }
 }
 
-/// A zone that a program gives as text.
+/// A zone that a program gives.
 #[must_use]
-pub fn text_zone(name: &Name, text: Arc<str>) -> Zone {
+pub fn given_zone(name: &Name, given: Given) -> Zone {
     let path = PathBuf::from(format!("{name} (of the program)"));
-    let source = Source::Text { name: name.clone(), path, text };
+    let source = Source::Given { name: name.clone(), path, given };
     Zone { source, root: Path::new("/").into(), access: None } // no text includes a file
 }

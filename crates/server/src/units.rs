@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use zonda_config::{Access, Source, Zone as ZoneConfig};
+use zonda_config::{Access, Given, Source, Zone as ZoneConfig};
 use zonda_wire::Name;
 
 /// What tells a unit from all others.
@@ -29,15 +29,15 @@ pub enum Content {
     Json(Option<Name>),
     /// Addresses and their names, of one zone.
     Hosts(Name),
-    /// Nothing, as the master file of one zone is here.
-    Text(Name, Arc<str>),
+    /// Nothing, as the data of one zone are here.
+    Given(Name, Given),
 }
 
 impl Content {
     /// The zone in the file, if there can be only one.
     pub fn only_zone(&self) -> Option<&Name> {
         match self {
-            Self::Master(name) | Self::Hosts(name) | Self::Text(name, _) => Some(name),
+            Self::Master(name) | Self::Hosts(name) | Self::Given(name, _) => Some(name),
             Self::Json(name) => name.as_ref(),
         }
     }
@@ -103,8 +103,8 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
             Source::Hosts { name, path } => {
                 survey.units.push(unit(path.clone(), Content::Hosts(name.clone()), false));
             }
-            Source::Text { name, path, text } => {
-                let content = Content::Text(name.clone(), Arc::clone(text));
+            Source::Given { name, path, given } => {
+                let content = Content::Given(name.clone(), given.clone());
                 survey.units.push(unit(path.clone(), content, false));
             }
             Source::Directory { path } => match directory(path, &mut survey.ignored) {

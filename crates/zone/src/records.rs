@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use zonda_wire::{Type, name};
 
 /// Records in the order in which they were read.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Records {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
@@ -24,6 +24,7 @@ pub struct Records {
 }
 
 /// Where a record lies in the arena, and where it stood in its file.
+#[derive(Clone, Copy)]
 struct Entry {
     offset: u32,
     line: u32,
@@ -92,6 +93,12 @@ impl Records {
     /// The files that were read or wanted, some of them several times.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(_, file)| file.as_path())
+    }
+
+    /// Whether the first of them are `others`, wherever they stood.
+    #[must_use]
+    pub fn starts_with(&self, others: &Self) -> bool {
+        self.bytes.starts_with(&others.bytes) // each record tells where it ends
     }
 
     /// How many records there are.

@@ -27,8 +27,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     // Names in the file are read as names, so that a wrong one is told with its line.
-    // The same holds for upstreams and their certificates.
-    ("zonda-config", &["zonda-streams", "zonda-upstream", "zonda-wire"]),
+    // The same holds for upstreams and their certificates. Programs give zones as records.
+    ("zonda-config", &["zonda-streams", "zonda-upstream", "zonda-wire", "zonda-zone"]),
     (
         "zonda-server",
         &[
@@ -57,8 +57,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-zone",
         ],
     ),
-    // Reads other servers' messages with its own eyes, so that it can judge ours.
-    ("zonda", &["zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"]),
+    // Makes zones of the records of stores.
+    (
+        "zonda",
+        &[
+            "zonda-config",
+            "zonda-engine",
+            "zonda-server",
+            "zonda-transport",
+            "zonda-wire",
+            "zonda-zone",
+        ],
+    ),
     // What Node.js's programs hold: the server, and queries and replies in batches.
     (
         "zonda-node",

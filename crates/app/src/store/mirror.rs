@@ -3,7 +3,7 @@
 //! A mirror watches its store, loads it, and then takes what changed, gathered for a moment, until
 //! something fails; then it begins anew, after a pause that grows. The zone keeps what it had.
 
-use super::zone_text::{ZoneText, log_outage};
+use super::zone_records::{ZoneRecords, log_outage};
 use super::{Changes, Store, StoreError};
 use std::any::Any;
 use std::io;
@@ -12,8 +12,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use zonda_config::Given;
 use zonda_server::{Following, Texts, Zones};
 use zonda_wire::Name;
+use zonda_zone::Records;
 
 /// How long a start waits for stores; one that is slower begins without data.
 const FIRST_LOAD: Duration = Duration::from_secs(3);
@@ -68,7 +70,7 @@ impl Mirrors {
         for (place, (apex, store)) in stores.into_iter().enumerate() {
             let mirror = Mirror {
                 following: Arc::clone(&mirrors.front.followings[place].1),
-                text: ZoneText::new(&apex),
+                records: ZoneRecords::new(&apex),
                 apex,
                 store,
                 front: Arc::clone(&mirrors.front),
@@ -90,8 +92,8 @@ impl Mirrors {
 
     /// From now on changes are put into force, in a server that was started with these texts.
     pub fn serve(&self, zones: Zones) {
-        // Set before the texts are read, so that a text is either read here or put into force by
-        // the mirror that wrote it.
+        // Set before the versions are read, so that one is either read here or put into force by
+        // the mirror that made it.
         for (apex, following) in &self.front.followings {
             zones.show_store(apex, Arc::clone(following));
         }
@@ -130,18 +132,18 @@ struct Front {
 }
 
 impl Front {
-    /// Brings the text of a zone.
-    fn put(&self, apex: &Name, text: String) {
-        lock(&self.texts).insert(apex.clone(), text.into());
+    /// Brings the records of a zone.
+    fn put(&self, apex: &Name, records: Arc<Records>) {
+        lock(&self.texts).insert(apex.clone(), Given::Records(records));
         self.publish(apex);
     }
 
-    /// Puts the text of a zone into force if the server runs.
+    /// Puts the last version of a zone into force if the server runs.
     fn publish(&self, apex: &Name) {
         let Some(zones) = self.zones.get() else { return };
-        // Read when it is this zone's turn, so that no older text comes last.
-        let text = || lock(&self.texts).get(apex).cloned().unwrap_or_default();
-        if !zones.set_text(apex, text) {
+        // Read when it is this zone's turn, so that no older version comes last.
+        let last = || lock(&self.texts).get(apex).cloned().unwrap_or_default();
+        if !zones.set(apex, last) {
             self.stop(); // the server has ended by itself
         }
     }
@@ -169,7 +171,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 struct Mirror {
     apex: Name,
     store: Arc<dyn Store>,
-    text: ZoneText,
+    records: ZoneRecords,
     /// How the zone follows the store, for who looks.
     following: Arc<Following>,
     front: Arc<Front>,
@@ -235,23 +237,23 @@ impl Mirror {
         match changes.owners() {
             Some(owners) => {
                 for owner in owners {
-                    if !self.text.concerns(owner) {
+                    if !self.records.concerns(owner) {
                         continue;
                     }
                     let sets = self.store.get(owner)?;
-                    self.text.set(owner.clone(), sets);
+                    self.records.set(owner.clone(), sets);
                     self.following.changes.fetch_add(1, Relaxed);
                 }
             }
             None => {
-                self.text.set_all(self.store.load(&self.apex)?);
+                self.records.set_all(self.store.load(&self.apex)?);
                 self.following.loads.fetch_add(1, Relaxed);
             }
         }
-        if let Some(text) = self.text.render(unix_secs()) {
-            self.front.put(&self.apex, text);
+        if let Some(records) = self.records.make(unix_secs()) {
+            self.front.put(&self.apex, records);
         }
-        self.following.left_out.store(self.text.left_out(), Relaxed);
+        self.following.left_out.store(self.records.left_out(), Relaxed);
         self.note_in_step();
         // A large zone that changes all the time keeps half of one CPU busy, not all of it.
         self.gathering = started.elapsed().clamp(GATHERING_MIN, GATHERING_MAX);

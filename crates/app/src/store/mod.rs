@@ -1,7 +1,7 @@
 //! Stores: records outside of the server, which a zone follows.
 //!
 //! ```text
-//!                    watch, load, get                     zone text
+//!                    watch, load, get                   zone records
 //! database ◄─► Store ◄──────────────── mirror (a thread) ──────────► zone ─► workers
 //!                ▲
 //!      set, remove (your program)
@@ -20,7 +20,7 @@ mod postgresql;
 mod record_set;
 #[cfg(feature = "redis")]
 mod redis;
-mod zone_text;
+mod zone_records;
 
 pub use changes::{Announcer, Changes};
 #[cfg(feature = "redb")]

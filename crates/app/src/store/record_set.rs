@@ -3,7 +3,6 @@
 use crate::record::Any;
 use std::fmt;
 use zonda_engine::handlers::Record as _;
-use zonda_wire::rdata::Presentation;
 use zonda_wire::{Name, Type};
 
 /// The greatest time to live, seconds (rfc2181#8).
@@ -35,8 +34,8 @@ pub(super) struct ReadSet {
     pub rtype: Type,
     /// Time to live, seconds.
     pub ttl_secs: u32,
-    /// The data of each, in presentation format, on one line.
-    pub data: Vec<String>,
+    /// The data of each, in wire form.
+    pub data: Vec<Vec<u8>>,
 }
 
 /// A record that cannot be served.
@@ -122,7 +121,7 @@ impl RecordSet {
                 Ok(any) => {
                     let mut rdata = Vec::new();
                     any.write_rdata(&mut rdata);
-                    data.push(Presentation { rtype, rdata: &rdata }.to_string());
+                    data.push(rdata);
                 }
                 Err(error) => errors.push(wrong(&format!("`{}`: {error}", shown(text)))),
             }
@@ -195,7 +194,7 @@ mod tests {
         let set = RecordSet::new("a", "TXT", 60, ["one\n\"two\nlines\" ; $INCLUDE x"]);
         let (read, wrong) = set.read().unwrap();
         assert!(wrong.is_empty() && read.data.len() == 1, "{wrong:?}");
-        assert!(!read.data[0].contains('\n'), "{}", read.data[0]);
+        assert!(read.data[0].starts_with(b"\x03one\x09two\nlines"), "{:?}", read.data[0]);
         let (read, wrong) =
             RecordSet::new("a", "A", 60, ["192.0.2.1\nb 300 A 192.0.2.2"]).read().unwrap();
         assert!(read.data.is_empty());

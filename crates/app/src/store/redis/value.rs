@@ -185,12 +185,16 @@ fn quoted(octets: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use zonda_wire::rdata::Presentation;
 
     /// What is served of a field, and what is wrong with it.
     fn read(field: &str, value: &str) -> (Vec<String>, String) {
         match records("a.example", field, value).read() {
             Ok((set, wrong)) => {
-                (set.data, wrong.iter().map(|it| it.to_string()).collect::<Vec<_>>().join("\n"))
+                let rtype = set.rtype;
+                let text = |rdata: &Vec<u8>| Presentation { rtype, rdata }.to_string();
+                let wrong: Vec<_> = wrong.iter().map(ToString::to_string).collect();
+                (set.data.iter().map(text).collect(), wrong.join("\n"))
             }
             Err(error) => (Vec::new(), error.to_string()),
         }

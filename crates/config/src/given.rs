@@ -1,0 +1,78 @@
+//! The data of a zone that a program gives; no file says so.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use zonda_zone::Records;
+
+/// The data of a zone.
+///
+/// Texts are equal where they are the same; records only where they are the same list, so that no
+/// comparison takes longer the more there are. A program gives another list for each version.
+#[derive(Clone)]
+pub enum Given {
+    /// The text of a master file.
+    Text(Arc<str>),
+    /// What has been read already.
+    Records(Arc<Records>),
+}
+
+impl PartialEq for Given {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Text(one), Self::Text(other)) => one == other,
+            (Self::Records(one), Self::Records(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Given {}
+
+impl Hash for Given {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Text(text) => text.hash(state),
+            Self::Records(records) => Arc::as_ptr(records).hash(state),
+        }
+    }
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => text.fmt(f),
+            Self::Records(records) => write!(f, "{} records", records.len()),
+        }
+    }
+}
+
+impl Default for Given {
+    /// No text, which is no zone.
+    fn default() -> Self {
+        "".into()
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for Given {
+    fn from(text: T) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_equal_by_what_they_say_and_records_by_which_list_they_are() {
+        assert_eq!(Given::from("a"), Given::from("a".to_owned()));
+        assert_ne!(Given::from("a"), Given::from("b"));
+        let records = Arc::new(Records::default());
+        let given = Given::Records(Arc::clone(&records));
+        assert_eq!(given, Given::Records(records));
+        assert_ne!(given, Given::Records(Arc::default()));
+        assert_ne!(given, Given::default());
+        assert_eq!(format!("{given:?}"), "0 records");
+    }
+}
