@@ -14,7 +14,9 @@ use zonda_config::{Flags, Given};
 use zonda_engine::handlers::{
     Asked, Cache, Draft, Elsewhere, Handler, Pattern, Route, Source, Stage,
 };
-use zonda_server::{Code, Logger, Options, OwnReply, Program, Server, Texts, read_config};
+use zonda_server::{
+    Code, Logger, Options, OwnReply, Program, Server, Texts, check_text, read_config,
+};
 use zonda_wire::{Message, Name, Type};
 
 /// How long asynchronous code has time, unless it is told otherwise: clients ask again, or another
@@ -475,15 +477,17 @@ impl Running {
         });
     }
 
-    /// Serves a zone from other text, or from text for the first time. What is wrong with it is
-    /// logged, and leaves the former version in service. Blocks until it is served.
+    /// Serves a zone from other text, or from text for the first time. Blocks until it is served.
     ///
     /// # Errors
-    /// When the name is none, or the configuration, which is read anew, is wrong.
+    /// When the name is none, or the text is wrong: then nothing is changed, and the former version
+    /// stays in service. When the configuration, which is read anew, is wrong.
     pub fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
         let wrong = |error| Error::Name(name.to_owned(), error);
         let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
-        lock(&self.texts).insert(known, Given::Text(text.into()));
+        let text = text.into();
+        check_text(&known, Arc::clone(&text)).map_err(Error::ZoneText)?;
+        lock(&self.texts).insert(known, Given::Text(text));
         self.reload()
     }
 

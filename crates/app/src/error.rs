@@ -12,6 +12,9 @@ pub enum Error {
     Pattern(String, PatternError),
     /// The name of a zone is none.
     Name(String, NameError),
+    /// The text of a zone is wrong; what is wrong with it, a line each, after its place:
+    /// `example.org. (of the program):3:5: error: …`.
+    ZoneText(String),
     /// There was no reply to a query.
     Silence,
     /// The configuration is wrong; all that is wrong with it, a line each.
@@ -28,7 +31,7 @@ impl fmt::Display for Error {
             Self::Pattern(pattern, error) => write!(f, "route `{pattern}`: {error}"),
             Self::Name(name, error) => write!(f, "zone `{name}`: {error}"),
             Self::Silence => f.write_str("there is no reply"),
-            Self::Config(errors) => f.write_str(errors),
+            Self::ZoneText(errors) | Self::Config(errors) => f.write_str(errors),
             Self::Serve(error) => error.fmt(f),
             Self::Thread(error) => write!(f, "cannot start: {error}"),
         }

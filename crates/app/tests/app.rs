@@ -361,8 +361,16 @@ fn a_zone_given_as_text_is_replaced_while_it_is_served_and_survives_a_mistake() 
     check(&running, &[("ns.example.org", Type::A, &answer(1))]);
     running.set_zone_text("example.org", text(2)).unwrap();
     check(&running, &[("ns.example.org", Type::A, &answer(2))]);
-    running.set_zone_text("example.org", "@ 300 SOA nonsense").unwrap();
+    let mistakes = format!("{}b 300 A 192.0.2\nc 300 AAAA ::x\n", text(3));
+    let error = running.set_zone_text("Example.org", mistakes).unwrap_err().to_string();
+    let lines: Vec<_> = error.lines().collect();
+    assert_eq!(lines.len(), 2, "{error}");
+    assert!(lines[0].starts_with("example.org. (of the program):4:"), "{error}");
+    assert!(lines[1].starts_with("example.org. (of the program):5:"), "{error}");
+    assert!(running.set_zone_text("example.net", "a 300 A 192.0.2.1\n").is_err(), "no SOA record");
+    running.reload().unwrap();
     check(&running, &[("ns.example.org", Type::A, &answer(2))]);
+    check(&running, &[("a.example.net", Type::A, "REFUSED")]);
     running.set_zone_text("example.net", text(3)).unwrap();
     check(&running, &[("ns.example.net", Type::A, "NOERROR ns.example.net. A [192, 0, 2, 3]")]);
     assert!(running.remove_zone_text("example.org").unwrap());
