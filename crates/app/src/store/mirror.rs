@@ -202,6 +202,9 @@ impl Mirror {
                 Ok(Err(error)) => error,
                 Err(panic) => StoreError::failed(format!("it panicked: {}", said(&*panic))),
             };
+            if self.front.pause(Duration::ZERO) {
+                return; // what fails while all ends is no outage
+            }
             if began.elapsed() > STEADY {
                 pause = PAUSE_MIN;
             }
