@@ -290,6 +290,95 @@ export type ZoneOptions =
   /** What a master file would hold. */
   | { text: string };
 
+/** All records of one name and type, as a store has them. */
+export interface RecordSet {
+  /** The name, which is always complete, with or without a final dot. */
+  owner: string;
+  type: RecordType;
+  /** Time to live, seconds; by default 300. */
+  ttl?: number;
+  /** The data of each record: text as in a zone file, also for TXT (`'"two words"'`), octets, or an
+   * object with fields; for TXT also an array of strings. Names in it are complete. */
+  data: Array<AnyData | FieldData | Array<string | Uint8Array>>;
+}
+
+/** A record set as the stores here give it. */
+export interface StoredRecordSet {
+  /** In lower case and without its final dot, unless others have written it. */
+  owner: string;
+  type: string;
+  ttl: number;
+  /** As in a zone file; none, if the store has something else there than records. */
+  data: string[];
+}
+
+/** What an object of yours has that is a store. Nothing need be inherited. Its methods may be
+ * `async`. When one throws, or takes too long, the zone keeps what it had; the log says so, and all
+ * is read again after a moment. */
+export interface OwnStore {
+  /** All record sets of a zone, whose name is in lower case and without its final dot. Those of
+   * others are passed over; those that are wrong are left out, and the log names them. */
+  load(zone: string): readonly RecordSet[] | Promise<readonly RecordSet[]>;
+  /** All record sets of an owner that was said to have changed, in lower case and without its final
+   * dot. By default all is loaded. */
+  get?(owner: string): readonly RecordSet[] | Promise<readonly RecordSet[]>;
+  /** Told once for each zone, and before `load`, what is to be called when records of an owner have
+   * changed (`changed(owner)`), or when any may have (`changed()`). By default, nothing changes. */
+  watch?(zone: string, changed: (owner?: string) => void): unknown;
+  /** How long each method has time, milliseconds; by default 30,000. */
+  deadline?: number;
+}
+
+/** What the stores here have in common. A thread does what is asked of one, in that order. Promises
+ * are rejected with what the store says. */
+export declare abstract class Store implements OwnStore {
+  protected constructor();
+  /** All record sets of a zone, and perhaps others. */
+  load(zone: string): Promise<StoredRecordSet[]>;
+  /** All record sets of an owner. */
+  get(owner: string): Promise<StoredRecordSet[]>;
+  /** Puts records in place of all that the owner has of that type, in one step; refuses what could
+   * not be served. Zones have them some 20 ms after the promise is settled. */
+  set(records: RecordSet): Promise<void>;
+  /** Takes the records of an owner and a type away; tells whether there were any. */
+  remove(owner: string, type: RecordType): Promise<boolean>;
+  /** Gives its file or its connections back, once no app that runs serves it. Nothing can be asked
+   * of it then. */
+  close(): Promise<void>;
+}
+
+/** A store that forgets all when the process ends. */
+export declare class MemoryStore extends Store {
+  constructor();
+}
+
+/** A store in a file, which belongs to one process at a time. What `set` has written is on the disk
+ * when its promise is settled. */
+export declare class RedbStore extends Store {
+  private constructor();
+  /** Opens a file, or makes it. */
+  static open(file: string | URL): Promise<RedbStore>;
+}
+
+/** A store in a Redis or Valkey server. The connection is not encrypted. */
+export declare class RedisStore extends Store {
+  /** In the server at `redis://user:password@host:port/database`, of which all but the host may be
+   * left out. It is connected to when it is needed.
+   *
+   * `prefix` stands before each key. All is compared after each `compareEvery` milliseconds, by
+   * default 30,000, for changes that nobody told. */
+  constructor(url: string, options?: { prefix?: string; compareEvery?: number });
+}
+
+/** A store in a PostgreSQL database, in the table `zonda_records`. The connection is not encrypted.
+ * */
+export declare class PostgresStore extends Store {
+  /** In the database that these parameters name, such as
+   * `postgresql://user:password@127.0.0.1/database`. It is connected to when it is needed, and the
+   * table is made if it is missing. */
+  constructor(parameters: string);
+}
+
 /** What an app is told when it is made. */
 export interface ZondaOptions {
   /** Addresses and ports, such as `127.0.0.1:5300` and `[::1]:5300`; port 0 is a free one. `udp://`
@@ -338,6 +427,9 @@ export declare class Zonda {
   unhandle(pattern: string): boolean;
   /** Serves a zone from a file, or from a text as a file has it. */
   zone(name: string, options: ZoneOptions): this;
+  /** Serves a zone that has what a store has, and follows its changes. One that cannot be reached
+   * within 3 seconds when the app starts is SERVFAIL until it can; later it keeps what it had. */
+  store(zone: string, store: Store | OwnStore): this;
   /** Asks servers for all names that neither handlers nor zones have. */
   forward(...servers: string[]): this;
   /** Starts the server, which then answers. */
@@ -346,6 +438,12 @@ export declare class Zonda {
   stop(): Promise<void>;
   /** Reads the configuration and changed zones anew. */
   reload(): Promise<void>;
+  /** Serves a zone from the text of a master file instead of a former text, or for the first time;
+   * comes back when it is served. What is wrong with it rejects the promise, a line each, and
+   * leaves the former one in service. */
+  setZoneText(name: string, text: string): Promise<void>;
+  /** Takes a zone that is given as text out of service; tells whether there was one. */
+  removeZoneText(name: string): Promise<boolean>;
   /** The addresses that are answered on, in the order in which they were given. */
   readonly addresses: string[];
   /** Asks the app itself, without sockets, as if a client at `client` had. `null` is silence. */

@@ -3,4 +3,5 @@
 import zonda from './index.js';
 
 export const { Zonda, Request, Response, decodeMessage, makeQuery } = zonda;
+export const { Store, MemoryStore, RedbStore, RedisStore, PostgresStore } = zonda;
 export default zonda;

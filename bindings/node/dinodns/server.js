@@ -163,7 +163,6 @@ class DefaultServer {
     const options = {
       listen,
       zones: [],
-      texts: [],
       forward: [],
       sharesAddresses: this.multithreaded,
     };

@@ -5,11 +5,14 @@
 
 const { ENDING, QueryBatches, ReplyBatch } = require('./batch.js');
 const native = require('./native.js');
+const { OwnStores } = require('./own-stores.js');
 const { Request } = require('./request.js');
+const { handleOf } = require('./store.js');
 
 /** One core, and what waits on either side of it. */
 class Bridge {
   #core;
+  #ownStores;
   #dispatch;
   #complain;
   #queries = new QueryBatches();
@@ -28,6 +31,7 @@ class Bridge {
    * requests that they are about. */
   constructor(options, dispatch, complain) {
     this.#core = new native.Core(options);
+    this.#ownStores = new OwnStores(this.#core);
     this.#dispatch = dispatch;
     this.#complain = complain;
   }
@@ -53,6 +57,24 @@ class Bridge {
   /** Reads the configuration and changed zones anew. */
   async reload() {
     await this.#ask((token) => this.#core.reload(token));
+  }
+
+  /** Serves a zone from a store: the core's, or one that is written in JavaScript. */
+  addStore(zone, store) {
+    const handle = handleOf(store);
+    if (handle === undefined) this.#ownStores.add(zone, store);
+    else this.#core.addStore(zone, handle);
+  }
+
+  /** Serves a zone from other text. */
+  async setZoneText(name, text) {
+    await this.#ask((token) => this.#core.setZoneText(name, text, token));
+  }
+
+  /** Takes a zone that is given as text out of service; tells whether there was one. */
+  async removeZoneText(name) {
+    const removed = await this.#ask((token) => this.#core.removeZoneText(name, token));
+    return removed !== null;
   }
 
   /** The reply to a message: octets, `null` for silence, or a promise of either. */
@@ -89,6 +111,7 @@ class Bridge {
         else asked?.reject(new Error(error));
       }
     }
+    this.#ownStores.answer();
     const batch = this.#queries.take(this.#core);
     const { words, start, end, hasMore } = batch;
     this.#inTurn = true;

@@ -73,6 +73,16 @@ function encode(type, data) {
   return fields.map((known) => field(known, value(type, known, data))).join(' ');
 }
 
+/** The data of a record as text, as stores keep them. Text is taken as that of a zone file. */
+function text(type, data) {
+  if (typeof data === 'string') return data;
+  if (data instanceof Uint8Array) {
+    return `\\# ${data.length} ${octetsText(data, 'hex')}`.trimEnd(); // rfc3597#5
+  }
+  if (Array.isArray(data) && onlyKind(type) === 'strings') return data.map(quoted).join(' ');
+  return encode(type, data);
+}
+
 /** An error that names what a record lacks. */
 function missing(type, what) {
   return new TypeError(`${typeWord(type)} record: ${what} is missing`);
@@ -174,4 +184,4 @@ function strings(values) {
   return parts.length ? Buffer.concat(parts) : Buffer.of(0);
 }
 
-module.exports = { encode, plain };
+module.exports = { encode, plain, text };

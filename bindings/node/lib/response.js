@@ -322,4 +322,4 @@ function isSame(name, asked) {
   );
 }
 
-module.exports = { Response, TTL, isSame, writeRecord, writeResponse };
+module.exports = { Response, TTL, TTL_MAX, isSame, writeRecord, writeResponse };

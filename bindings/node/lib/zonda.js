@@ -2,10 +2,10 @@
 
 // The app as programs see it.
 
-const { fileURLToPath } = require('node:url');
 const { Bridge } = require('./bridge.js');
 const { decodeMessage } = require('./message.js');
 const native = require('./native.js');
+const { pathOf } = require('./path.js');
 const { NO_HANDLER, splitLabels } = require('./request.js');
 const { Response, writeResponse } = require('./response.js');
 const { typeNumber } = require('./tables.js');
@@ -23,6 +23,8 @@ class Zonda {
   #numbered = new Map();
   #nextNumber = 0;
   #state = 'new';
+  /** Settled when all changes of zones that were asked for are made. */
+  #changes = Promise.resolve();
   #tell = (error, request) => this.#complain(error, request);
 
   constructor(options = {}) {
@@ -87,6 +89,13 @@ class Zonda {
     return this;
   }
 
+  /** Serves a zone that has what a store has, and follows its changes. */
+  store(zone, store) {
+    this.#beforeStart('store');
+    this.#bridge.addStore(String(zone), store);
+    return this;
+  }
+
   /** Asks servers for all names that neither handlers nor zones have. */
   forward(...servers) {
     this.#beforeStart('forward');
@@ -106,6 +115,7 @@ class Zonda {
       this.#setCode();
       await this.#bridge.start();
       this.#state = 'running';
+      this.#setCode(); // with what was added meanwhile
     } catch (error) {
       this.#state = 'new';
       throw error;
@@ -123,6 +133,23 @@ class Zonda {
   /** Reads the configuration and changed zones anew. */
   async reload() {
     await this.#bridge.reload();
+  }
+
+  /** Serves a zone from other text, or from text for the first time. */
+  async setZoneText(name, text) {
+    await this.#inTurn(() => this.#bridge.setZoneText(String(name), String(text)));
+  }
+
+  /** Takes a zone that is given as text out of service; tells whether there was one. */
+  async removeZoneText(name) {
+    return await this.#inTurn(() => this.#bridge.removeZoneText(String(name)));
+  }
+
+  /** Makes a change behind those that were asked for before, so that the last one holds. */
+  #inTurn(change) {
+    const changed = this.#changes.then(change);
+    this.#changes = changed.catch(() => {}); // who has asked for it is told
+    return changed;
   }
 
   /** The addresses that are answered on, in the order in which they were given. */
@@ -236,11 +263,6 @@ function logError(error, request) {
   console.error(`zonda: ${request.name} ${request.type}:`, error);
 }
 
-/** A path, which may be a URL of a file. */
-function pathOf(file) {
-  return file instanceof URL ? fileURLToPath(file) : String(file);
-}
-
 /** A function, or an error that says that it is none. */
 function checked(function_) {
   if (typeof function_ !== 'function') throw new TypeError(`${function_} is no function`);
@@ -255,7 +277,6 @@ function coreOptions(options) {
     listen: list(options.listen),
     config: text(options.config),
     zones: [],
-    texts: [],
     forward: list(options.forward),
     workers: options.workers,
     deadline: options.deadline,

@@ -1,9 +1,12 @@
 //! The server as JavaScript holds it.
 
+mod zones;
+
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -11,14 +14,17 @@ use napi::bindgen_prelude::{Buffer, BufferSlice, Either, Function};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 use tracing_subscriber::filter::LevelFilter;
+use zonda::store::Mirrors;
 use zonda_config::Flags;
 use zonda_engine::handlers::{Draft, Handler, Pattern, Route};
-use zonda_server::{Code, OwnReply, RuntimeHandle, Server};
+use zonda_server::{Code, OwnReply, RuntimeHandle, Server, Texts};
 use zonda_transport::handlers::RuntimeConfig;
 use zonda_wire::Name;
 
 use crate::batch;
-use crate::server::{self, Answered, Start};
+use crate::own_store::{Calls, OwnStore};
+use crate::server::{self, Answered, Running, Start, Stores};
+use crate::store::duration;
 use crate::table::Table;
 
 /// Queries that one call takes: replies to the first shall not wait for all others.
@@ -42,8 +48,6 @@ pub struct CoreOptions {
     pub config: Option<String>,
     /// Names of zones and their files.
     pub zones: Vec<Vec<String>>,
-    /// Names of zones and their text, as in a master file.
-    pub texts: Vec<Vec<String>>,
     /// Servers that are asked for all other names.
     pub forward: Vec<String>,
     /// Threads that answer UDP.
@@ -107,12 +111,16 @@ struct Shared {
     events: Mutex<Vec<Ended>>,
     /// Keeps the process alive, as long as it is there.
     wake: Mutex<Option<Wake>>,
+    /// Whether JavaScript has forgotten the app, perhaps while it starts.
+    is_gone: AtomicBool,
 }
 
 /// A server that runs.
 struct Started {
-    /// Nothing while it stops.
+    /// Nothing while it stops, as the next.
     running: Option<Arc<Server>>,
+    /// Keep zones as their stores have them.
+    mirrors: Option<Mirrors>,
     handle: RuntimeHandle,
     draft: Draft,
     /// Queries that were taken and that JavaScript has not got yet, and whether there are more.
@@ -128,17 +136,25 @@ pub struct Core {
     code: Code,
     /// What workers answer from.
     table: Arc<Table>,
+    /// Zones that are given as text, and those that follow stores.
+    texts: Arc<Mutex<Texts>>,
+    /// What the latter follow, until the app has stopped.
+    stores: Arc<Mutex<Stores>>,
+    /// Those that are written in JavaScript, by their numbers.
+    own_stores: Vec<Arc<OwnStore>>,
+    /// What these are asked.
+    calls: Arc<Calls>,
     /// Waits for replies to queries of the program itself.
     waiting: OnceLock<tokio::runtime::Runtime>,
 }
 
 /// Locks what is whole after every statement, so that a panic elsewhere does not matter.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An error for JavaScript.
-fn error(what: impl ToString) -> napi::Error {
+pub fn error(what: impl ToString) -> napi::Error {
     napi::Error::from_reason(what.to_string())
 }
 
@@ -158,7 +174,19 @@ impl Shared {
 
     /// Tells JavaScript that something without a reply has ended.
     fn tell_end(&self, token: u32, error: Option<String>) {
-        self.tell(Ended { token, error, reply: None });
+        self.tell_end_with(token, error, None);
+    }
+
+    /// Tells JavaScript that something has ended, and what came of it.
+    fn tell_end_with(&self, token: u32, error: Option<String>, reply: Option<Vec<u8>>) {
+        self.tell(Ended { token, error, reply });
+    }
+
+    /// The server, and what follows its stores, for whoever stops them.
+    fn take_running(&self) -> Option<(Arc<Server>, Option<Mirrors>)> {
+        let mut started = lock(&self.started);
+        let started = started.as_mut()?;
+        Some((started.running.take()?, started.mirrors.take()))
     }
 
     /// The server, unless it does not run.
@@ -175,8 +203,19 @@ impl Core {
     #[napi(constructor)]
     pub fn new(options: CoreOptions) -> napi::Result<Self> {
         log(options.log.as_deref().unwrap_or("warn"))?;
-        let (shared, table) = (Arc::default(), Arc::default());
-        Ok(Self { shared, options, code: Code::default(), table, waiting: OnceLock::new() })
+        let shared = Arc::<Shared>::default();
+        let of_stores = Arc::clone(&shared);
+        Ok(Self {
+            options,
+            code: Code::default(),
+            table: Arc::default(),
+            texts: Arc::default(),
+            stores: Arc::default(),
+            own_stores: Vec::new(),
+            calls: Arc::new(Calls::new(move || of_stores.wake())),
+            waiting: OnceLock::new(),
+            shared,
+        })
     }
 
     /// Says which handlers there are, and whether there is middleware; from now on if it runs.
@@ -234,12 +273,6 @@ impl Core {
         self.options.zones.push(vec![name, file]);
     }
 
-    /// Adds a zone by its text, as in a master file, before it starts.
-    #[napi]
-    pub fn add_zone_text(&mut self, name: String, text: String) {
-        self.options.texts.push(vec![name, text]);
-    }
-
     /// Adds a server that is asked for all other names, before it starts.
     #[napi]
     pub fn add_forward(&mut self, server: String) {
@@ -251,6 +284,8 @@ impl Core {
     #[napi(catch_unwind)]
     pub fn start(&self, wake: Function<'_, (), ()>, token: u32) -> napi::Result<()> {
         let mut start = start(&self.options)?;
+        start.texts = Arc::clone(&self.texts);
+        start.stores = lock(&self.stores).clone();
         let wake = wake.build_threadsafe_function().callee_handled::<false>().build()?;
         // A call fails only when the process ends.
         let wake = move || _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
@@ -258,17 +293,24 @@ impl Core {
         let of_workers = Arc::clone(&self.shared);
         start.runtime.wake = Box::new(move || of_workers.wake());
         start.code = self.code.clone();
-        let shared = Arc::clone(&self.shared);
+        let (shared, calls) = (Arc::clone(&self.shared), Arc::clone(&self.calls));
+        calls.open();
         in_thread(move || {
-            let started = server::start(start).map(|(running, handle)| {
-                let running = Some(Arc::new(running));
+            let started = server::start(start).map(|Running { server, handle, mirrors }| {
+                let (running, mirrors) = (Some(Arc::new(server)), Some(mirrors));
                 let (draft, taken) = (Draft::default(), (Vec::new(), false));
-                *lock(&shared.started) = Some(Started { running, handle, draft, taken });
+                *lock(&shared.started) = Some(Started { running, mirrors, handle, draft, taken });
             });
             let failed = started.is_err();
             shared.tell_end(token, started.err());
             if failed {
+                calls.close();
                 *lock(&shared.wake) = None;
+            }
+            if shared.is_gone.load(Ordering::SeqCst)
+                && let Some(taken) = shared.take_running()
+            {
+                let _ = stop(taken, &calls); // nobody is there to be told
             }
         })
     }
@@ -383,20 +425,15 @@ impl Core {
     /// When the server does not run.
     #[napi]
     pub fn stop(&self, token: u32) -> napi::Result<()> {
-        let shared = Arc::clone(&self.shared);
-        let running = lock(&shared.started).as_mut().and_then(|started| started.running.take());
-        let mut running =
-            running.ok_or_else(|| error("the app has not started, or has stopped"))?;
+        let (shared, calls) = (Arc::clone(&self.shared), Arc::clone(&self.calls));
+        let stores = Arc::clone(&self.stores);
+        let taken = shared.take_running();
+        let taken = taken.ok_or_else(|| error("the app has not started, or has stopped"))?;
         in_thread(move || {
-            let stopped = loop {
-                match Arc::try_unwrap(running) {
-                    Ok(running) => break running.stop(),
-                    Err(shared) => running = shared,
-                }
-                std::thread::sleep(RELOAD_WAIT);
-            };
+            let stopped = stop(taken, &calls);
+            lock(&stores).clear();
             *lock(&shared.started) = None;
-            shared.tell_end(token, stopped.err().map(|error| error.to_string()));
+            shared.tell_end(token, stopped.err());
             *lock(&shared.wake) = None;
         })
     }
@@ -420,7 +457,24 @@ impl Core {
 impl Drop for Core {
     /// A server whose JavaScript is gone, with the worker thread that it ran in, is of no use.
     fn drop(&mut self) {
+        self.shared.is_gone.store(true, Ordering::SeqCst); // before: a start may be under way
         let _ = self.stop(0); // it may have stopped before
+    }
+}
+
+/// Answers what was received, and stops.
+fn stop(taken: (Arc<Server>, Option<Mirrors>), calls: &Calls) -> Result<(), String> {
+    let (mut running, mirrors) = taken;
+    if let Some(mirrors) = mirrors {
+        mirrors.stop();
+    }
+    calls.close(); // a store that has not answered until now is waited for no longer
+    loop {
+        match Arc::try_unwrap(running) {
+            Ok(running) => return running.stop().map_err(|error| error.to_string()),
+            Err(shared) => running = shared,
+        }
+        std::thread::sleep(RELOAD_WAIT);
     }
 }
 
@@ -430,7 +484,8 @@ fn in_thread(function: impl FnOnce() + Send + 'static) -> napi::Result<()> {
     builder.spawn(function).map(drop).map_err(error)
 }
 
-/// What options say of a server; its code, and how JavaScript is reached, are still to be added.
+/// What options say of a server; its code, zones that are no files, and how JavaScript is reached,
+/// are still to be added.
 fn start(options: &CoreOptions) -> napi::Result<Start> {
     let zone = |zone: &Vec<String>| zone.join("=");
     let flags = Flags {
@@ -440,17 +495,8 @@ fn start(options: &CoreOptions) -> napi::Result<Start> {
         workers: options.workers.map(|workers| workers.to_string()),
         ..Flags::default()
     };
-    let text = |zone: &Vec<String>| match &zone[..] {
-        [name, text] => {
-            let wrong = |why| error(format!("zone {name}: {why}"));
-            let name = name.parse::<Name>().map_err(wrong)?.to_lowercase();
-            Ok((name, text.as_str().into()))
-        }
-        _ => Err(error("a zone has a name and a text")),
-    };
     let metrics = options.metrics.as_deref().map(|text| parsed(text, "address and port"));
-    let deadline = options.deadline.unwrap_or(DEADLINE_MILLIS);
-    let deadline = Duration::try_from_secs_f64(deadline / 1000.0).map_err(error)?;
+    let deadline = duration(options.deadline.unwrap_or(DEADLINE_MILLIS))?;
     let runtime = RuntimeConfig {
         waiting_max: options.waiting_max.map_or(WAITING_MAX, |queries| queries as usize),
         patience_nanos: u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX),
@@ -459,7 +505,8 @@ fn start(options: &CoreOptions) -> napi::Result<Start> {
     Ok(Start {
         file: options.config.as_ref().map(PathBuf::from),
         flags,
-        texts: options.texts.iter().map(text).collect::<napi::Result<_>>()?,
+        texts: Arc::default(),
+        stores: Stores::new(),
         answered: options.listen.iter().map(|text| listener(text).1).collect(),
         metrics: metrics.transpose()?,
         shares_addresses: options.shares_addresses,

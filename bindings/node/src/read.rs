@@ -134,7 +134,7 @@ fn strings(mut octets: &[u8]) -> Vec<String> {
 }
 
 /// A name's text without its final dot; the root is a dot.
-fn name_text(wire: &[u8]) -> String {
+pub fn name_text(wire: &[u8]) -> String {
     without_dot(&zonda_wire::name::Presentation(wire).to_string()).to_owned()
 }
 

@@ -3,13 +3,18 @@
 use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 
+use zonda::Store;
+use zonda::store::Mirrors;
 use zonda_config::Flags;
 use zonda_engine::handlers::{Elsewhere, Handler, Pattern, Route};
 use zonda_engine::{Peer, Transport};
 use zonda_server::{Code, Options, OwnReply, Program, RuntimeHandle, Server, Texts, read_config};
 use zonda_transport::handlers::RuntimeConfig;
+use zonda_wire::Name;
+
+use crate::core::lock;
 
 /// The number of JavaScript's runtime, the only one.
 const RUNTIME: u16 = 0;
@@ -20,8 +25,10 @@ pub struct Start {
     pub file: Option<PathBuf>,
     /// What takes the place of it, or comes beside it.
     pub flags: Flags,
-    /// Zones that are given as text.
-    pub texts: Texts,
+    /// Zones that are given as text, and those that follow stores.
+    pub texts: Arc<Mutex<Texts>>,
+    /// What the latter follow.
+    pub stores: Stores,
     /// What is answered on each address of the flags.
     pub answered: Vec<Answered>,
     /// The address of metrics and of the admin interface.
@@ -32,6 +39,19 @@ pub struct Start {
     pub code: Code,
     /// How JavaScript is reached.
     pub runtime: RuntimeConfig,
+}
+
+/// Zones, by their names in lower case, and the stores that they follow.
+pub type Stores = Vec<(Name, Arc<dyn Store>)>;
+
+/// A server that has started.
+pub struct Running {
+    /// The server.
+    pub server: Server,
+    /// What queries are taken from and answered with.
+    pub handle: RuntimeHandle,
+    /// Keep zones as their stores have them.
+    pub mirrors: Mirrors,
 }
 
 /// What is answered on an address.
@@ -60,14 +80,15 @@ pub fn code(routes: Vec<(String, u32)>, has_middleware: bool) -> Result<Code, St
     Ok(Code { routes, middleware_runtime, ..Code::default() })
 }
 
-/// Starts a server; also returns what queries are taken from and answered with.
+/// Starts a server. Waits for its stores, but not for long.
 ///
 /// # Errors
 /// What is wrong with the configuration, or why the server cannot start.
-pub fn start(start: Start) -> Result<(Server, RuntimeHandle), String> {
-    let Start { file, flags, texts, answered, metrics, shares_addresses, code, runtime } = start;
+pub fn start(start: Start) -> Result<Running, String> {
+    let Start { file, flags, texts, stores, answered, metrics, .. } = start;
+    let mirrors = Mirrors::start(stores, &texts).map_err(|error| error.to_string())?;
     let read_config = move || {
-        let mut config = read_config(file.as_deref(), &flags, metrics, &texts)?;
+        let mut config = read_config(file.as_deref(), &flags, metrics, &lock(&texts))?;
         for (listener, Answered { udp, tcp }) in config.listeners.iter_mut().zip(&answered) {
             (listener.udp, listener.tcp) = (*udp, *tcp);
         }
@@ -76,17 +97,19 @@ pub fn start(start: Start) -> Result<(Server, RuntimeHandle), String> {
     let config = read_config()?;
     let (sender, handles) = mpsc::channel();
     let program = Program {
-        code,
-        runtimes: vec![runtime],
+        code: start.code,
+        runtimes: vec![start.runtime],
         start: Some(Box::new(move |handles| _ = sender.send(handles))), // it is waited for below
-        shares_addresses,
+        shares_addresses: start.shares_addresses,
         ..Program::default()
     };
     let read_config = Box::new(read_config);
     let options = Options { config, read_config, take_over: false, program };
     let server = Server::start(options).map_err(|error| error.to_string())?;
+    mirrors.serve(server.zones());
     let handle = handles.recv().ok().and_then(|handles| handles.into_iter().next());
-    Ok((server, handle.expect("a server that has started has a handle for each runtime")))
+    let handle = handle.expect("a server that has started has a handle for each runtime");
+    Ok(Running { server, handle, mirrors })
 }
 
 /// Asks a server's own queries. `below` leaves the code of JavaScript out.

@@ -42,6 +42,26 @@ test('it is imported as a module and required as before', async () => {
   assert.deepEqual([esm.stdout.trim(), cjs.stdout.trim()], ['Hello', 'Hello']);
 });
 
+test('stores are imported and required, and PostgreSQL and Redis are built in', async () => {
+  const use = `
+    const stores = [new MemoryStore(), new RedisStore('redis://a.example'),
+      new PostgresStore('host=a.example')];
+    RedbStore.open('records.redb').then(async (store) => {
+      const app = new Zonda({ listen: '127.0.0.1:0', workers: 1 });
+      await app.store('example.org', store).start();
+      const records = { owner: 'www.example.org', type: 'A', ttl: 60, data: ['192.0.2.1'] };
+      await store.set(records);
+      const [{ owner, type, ttl, data }] = await store.get('www.example.org');
+      console.log(stores.length, owner, type, ttl, data.join());
+      await app.stop();
+    });`;
+  const names = '{ MemoryStore, PostgresStore, RedbStore, RedisStore, Zonda }';
+  const esm = await inFolder('stores.mjs', `import ${names} from 'zonda';\n${use}`);
+  const cjs = await inFolder('stores.cjs', `const ${names} = require('zonda');\n${use}`);
+  const said = '3 www.example.org A 60 192.0.2.1\n';
+  assert.deepEqual([esm.stdout, cjs.stdout], [said, said]);
+});
+
 test('programs for DinoDNS find all that they import', async () => {
   const { stdout } = await inFolder(
     'dino.mjs',

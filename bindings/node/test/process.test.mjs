@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
+import { postgres, redis } from './databases.mjs';
 import { query, udp } from './helpers.mjs';
 
 const folder = fileURLToPath(new URL('..', import.meta.url));
@@ -20,7 +21,7 @@ async function run(program, whileItRuns = async () => {}) {
   child.stdout.on('data', (octets) => (said.out += octets));
   child.stderr.on('data', (octets) => (said.err += octets));
   const exited = once(child, 'exit');
-  const timer = setTimeout(() => child.kill('SIGKILL'), 30_000);
+  const timer = setTimeout(() => child.kill('SIGKILL'), 60_000);
   await whileItRuns(said, child);
   const [code, signal] = await exited;
   clearTimeout(timer);
@@ -28,10 +29,10 @@ async function run(program, whileItRuns = async () => {}) {
   return { ...said, code, signal };
 }
 
-/** Waits until a program has said something. */
-async function heard(said, pattern) {
-  for (let count = 0; count < 500; count++) {
-    const found = pattern.exec(said.out);
+/** Waits until a program has said something, to its output or, with `err`, to its errors. */
+async function heard(said, pattern, where = 'out') {
+  for (let count = 0; count < 2500; count++) {
+    const found = pattern.exec(said[where]);
     if (found) return found;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
@@ -98,6 +99,180 @@ test('an app runs in a worker thread that ends before the process', async () => 
     });
   `);
   assert.deepEqual([code, out.trim(), err], [0, 'NOERROR\nalive', '']);
+});
+
+test('what goes wrong with a store is logged, and ends nothing', async () => {
+  const failures = [
+    /store of example\.org\.: bad\.example\.org A: `192\.0\.2`: /,
+    /store of example\.org\.: bad\.example\.org MX: the data are no array/,
+    /its last data are served: load\(\): Error: the database is away\n\s+at .*load/,
+    /its zone is SERVFAIL: load\(\) has not ended within 500ms/,
+    /its last data are served: get\(\) has not ended within 2s/,
+    /its zone is SERVFAIL: load\(\): 'no error, but a text'/,
+    /store of hidden\.example\.: .* load\(\): it threw what cannot be shown/,
+  ];
+  const { code, out } = await run(
+    `
+    const { Zonda } = require('./index.js');
+    const app = new Zonda({ listen: '127.0.0.1:0', workers: 1 });
+    const sets = [
+      { owner: 'www.example.org', type: 'A', data: ['192.0.2.1'] },
+      { owner: 'bad.example.org', type: 'A', data: ['192.0.2'] },
+      { owner: 'bad.example.org', type: 'MX' },
+    ];
+    let isAway = false;
+    let tell;
+    app.store('example.org', {
+      async load() {
+        if (isAway) throw new Error('the database is away');
+        return sets;
+      },
+      watch(zone, changed) { tell = changed; },
+    });
+    app.store('example.net', { load: () => new Promise(() => {}), deadline: 500 });
+    let tellSilent;
+    app.store('example.com', {
+      load: () => [{ owner: 'www.example.com', type: 'A', data: ['192.0.2.2'] }],
+      get: () => new Promise(() => {}),
+      watch(zone, changed) { tellSilent = changed; },
+      deadline: 2000,
+    });
+    app.store('example', { load: () => Promise.reject('no error, but a text') });
+    const hidden = { [require('node:util').inspect.custom]() { throw new Error('hidden'); } };
+    app.store('hidden.example', { async load() { throw hidden; } });
+    app.start().then(async () => {
+      isAway = true;
+      tell();
+      tellSilent('www.example.com');
+      await new Promise((resolve) => process.stdin.once('data', resolve));
+      for (const name of ['www.example.org', 'example.net', 'www.example.com', 'example']) {
+        console.log((await app.query({ name })).rcode);
+      }
+      await app.stop();
+      process.stdin.destroy();
+    });
+  `,
+    async (said, child) => {
+      for (const failure of failures) await heard(said, failure, 'err');
+      child.stdin.write('end');
+    },
+  );
+  assert.deepEqual([code, out.trim()], [0, 'NOERROR\nSERVFAIL\nNOERROR\nSERVFAIL']);
+});
+
+test('a store keeps its process alive for what it was asked, and no longer', async () => {
+  const { code, err, out } = await run(`
+    const { MemoryStore, RedbStore, RedisStore } = require('./index.js');
+    const { mkdtempSync, rmSync } = require('node:fs');
+    const folder = mkdtempSync(require('node:path').join(require('node:os').tmpdir(), 'zonda-'));
+    process.on('exit', () => rmSync(folder, { recursive: true }));
+    new RedisStore('redis://127.0.0.1:1');
+    const records = { owner: 'a.example', type: 'A', data: ['192.0.2.1'] };
+    (async () => {
+      for (const store of [new MemoryStore(), await RedbStore.open(folder + '/records.redb')]) {
+        await store.set(records);
+        console.log((await store.get('a.example')).length);
+      }
+    })();
+  `);
+  assert.deepEqual([code, out.trim(), err], [0, '1\n1', '']);
+});
+
+test('a process ends by itself once its app has stopped, whichever store it had', async (t) => {
+  const [redisServer, postgresServer] = [await redis(t), await postgres(t)];
+  const kinds = ['memory', 'redb', 'own'];
+  if (redisServer !== null) kinds.push('redis');
+  if (postgresServer !== null) kinds.push('postgres');
+  for (const kind of kinds) {
+    const { code, err, out } = await run(`
+      const { MemoryStore, PostgresStore, RedbStore, RedisStore, Zonda } = require('./index.js');
+      const sets = [
+        { owner: 'example.org', type: 'NS', ttl: 60, data: ['ns.example.net'] },
+        { owner: 'www.example.org', type: 'A', ttl: 60, data: ['192.0.2.1'] },
+      ];
+      const stores = {
+        memory: () => new MemoryStore(),
+        redb: () => RedbStore.open(__dirname + '/records.redb'),
+        redis: () => new RedisStore(${JSON.stringify(redisServer?.url)}),
+        postgres: () => new PostgresStore(${JSON.stringify(postgresServer?.parameters)}),
+        own: () => ({ load: () => sets, set() {}, watch() {} }),
+      };
+      (async () => {
+        const store = await stores.${kind}();
+        for (const set of sets) await store.set(set);
+        const app = new Zonda({ listen: '127.0.0.1:0', workers: 1, log: 'error' });
+        app.store('example.org', store);
+        await app.start();
+        console.log((await app.query({ name: 'www.example.org' })).answers[0].data);
+        await app.stop();
+      })();
+    `);
+    assert.deepEqual([kind, code, out.trim(), err], [kind, 0, '192.0.2.1', '']);
+  }
+});
+
+test('a worker thread that ends while its app starts leaves no server behind', async () => {
+  const { code, err, out } = await run(`
+    const { Worker } = require('node:worker_threads');
+    const socket = require('node:dgram').createSocket('udp4').bind(0, '127.0.0.1', () => {
+      const { port } = socket.address();
+      socket.close(() => begin(port));
+    });
+    function begin(port) {
+      const worker = new Worker(\`
+        const { Zonda } = require('./index.js');
+        const { parentPort, workerData } = require('node:worker_threads');
+        const app = new Zonda({ listen: '127.0.0.1:' + workerData, workers: 1, log: 'off' });
+        app.store('example.org', { load: () => {
+          parentPort.postMessage('asked');
+          return new Promise(() => {});
+        } });
+        app.start();
+      \`, { eval: true, workerData: port });
+      worker.on('message', async (said) => {
+        console.log(said);
+        await worker.terminate();
+        setTimeout(() => look(port), 4000); // a start waits for stores for 3 seconds
+      });
+    }
+    function look(port) {
+      const next = require('node:dgram').createSocket('udp4');
+      next.on('error', () => next.close(() => setTimeout(look, 100, port)));
+      next.bind(port, '127.0.0.1', () => next.close(() => console.log('free')));
+    }
+  `);
+  assert.deepEqual([code, out.trim(), err], [0, 'asked\nfree', '']);
+});
+
+test('a worker thread ends while its store is asked', async () => {
+  const { code, err, out } = await run(`
+    const { Worker } = require('node:worker_threads');
+    const worker = new Worker(\`
+      const { MemoryStore, RedisStore, Zonda } = require('./index.js');
+      const { parentPort } = require('node:worker_threads');
+      const app = new Zonda({ listen: '127.0.0.1:0', workers: 1, log: 'off' });
+      let tell;
+      const forever = new Promise(() => {});
+      app.store('example.org', {
+        load: () => (tell ? [] : forever),
+        get: () => forever,
+        watch: (zone, changed) => { tell = changed; },
+      });
+      app.start().then(() => {
+        tell('www.example.org');
+        new RedisStore('redis://127.0.0.1:1').get('a.example').catch(() => {});
+        const store = new MemoryStore();
+        for (let count = 0; count < 10000; count++) store.get('a.example');
+        setTimeout(() => parentPort.postMessage('asked'), 20);
+      });
+    \`, { eval: true });
+    worker.on('message', async (said) => {
+      console.log(said);
+      await worker.terminate();
+      setTimeout(() => console.log('alive'), 500);
+    });
+  `);
+  assert.deepEqual([code, out.trim(), err], [0, 'asked\nalive', '']);
 });
 
 test('several processes answer on one address, and one that dies is replaced', async () => {

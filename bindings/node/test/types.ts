@@ -1,7 +1,10 @@
 // Compiled, not run: what the types must allow, and what they must not.
 
+import { MemoryStore, PostgresStore, RedbStore, RedisStore } from 'zonda';
 import { Zonda, decodeMessage, makeQuery } from 'zonda';
 import type { Handler, Message, Middleware, Request, ResourceRecord, Response } from 'zonda';
+import type { OwnStore as OwnRecords, RecordSet, StoredRecordSet } from 'zonda';
+import { Store as CoreStore } from 'zonda';
 import { DefaultServer, DefaultStore, DinoDNS, DNSOverUDP, RCode, Store } from 'zonda/dinodns';
 import type { DNSRequest, DNSResponse, NextFunction } from 'zonda/dinodns/types';
 import { DefaultCache } from 'zonda/dinodns/plugins/cache';
@@ -34,6 +37,43 @@ app
     res.answers = res.answers.filter((record: ResourceRecord) => record.ttl !== prefix);
   });
 app.zone('example.org', { file: 'example.org.zone' }).forward('192.0.2.53');
+
+class Leases implements OwnRecords {
+  deadline = 1000;
+  async load(zone: string): Promise<RecordSet[]> {
+    return [{ owner: zone, type: 'MX', data: [{ preference: 1, exchange: 'mx.example' }] }];
+  }
+  get = (owner: string) => [{ owner, type: 'A', ttl: 60, data: ['192.0.2.1'] }];
+  watch(zone: string, changed: (owner?: string) => void) {
+    changed();
+    changed(`www.${zone}`);
+  }
+}
+app.store('own.example', new Leases()).store('few.example', { load: () => [] });
+app.store('redis.example', new RedisStore('redis://127.0.0.1', { prefix: 'a', compareEvery: 9 }));
+app.store('postgres.example', new PostgresStore('host=127.0.0.1'));
+
+async function stores(): Promise<void> {
+  const store: RedbStore = await RedbStore.open(new URL('file:///records.redb'));
+  app.store('redb.example', store).store('memory.example', new MemoryStore());
+  await store.set({ owner: 'a.example', type: 'TXT', data: ['"a"', ['b', Buffer.of(1)]] });
+  const [first]: StoredRecordSet[] = await store.get('a.example');
+  const was: boolean = await store.remove(first.owner, first.type);
+  await new MemoryStore().set(first);
+  await app.setZoneText('text.example', '@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns.example.net.\n');
+  const removed: boolean = await app.removeZoneText('text.example');
+  console.log(was || removed, (await store.load('example')).length);
+  await store.close();
+  const any: CoreStore | OwnRecords = was ? store : new Leases();
+  app.store('any.example', any);
+  if (any instanceof CoreStore) await any.remove('a.example', 'A');
+}
+void stores();
+
+// @ts-expect-error: a file is opened
+new RedbStore('records.redb');
+// @ts-expect-error: a store has load
+app.store('own.example', { get: () => [] });
 
 async function main(): Promise<void> {
   await app.start();

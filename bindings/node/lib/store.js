@@ -1,0 +1,123 @@
+'use strict';
+
+// Stores of the core, as programs hold them, and records as they cross the border.
+
+const { text } = require('./data.js');
+const native = require('./native.js');
+const { pathOf } = require('./path.js');
+const { TTL, TTL_MAX } = require('./response.js');
+const { typeNumber, typeWord } = require('./tables.js');
+
+/** The core's half of a store; nothing if that is all JavaScript. */
+let handleOf;
+
+/** What the stores of the core have in common. What is asked of one is done in that order, by a
+ * thread of its own. */
+class Store {
+  #handle;
+
+  static {
+    handleOf = (store) => (Object(store) === store && #handle in store ? store.#handle : undefined);
+  }
+
+  constructor(handle) {
+    if (!(handle instanceof native.StoreHandle)) {
+      throw new TypeError('await RedbStore.open(file) opens a store in a file');
+    }
+    this.#handle = handle;
+  }
+
+  /** All record sets of a zone, and perhaps others. */
+  async load(zone) {
+    return await result(this.#handle.load(String(zone)));
+  }
+
+  /** All record sets of an owner. */
+  async get(owner) {
+    return await result(this.#handle.get(String(owner)));
+  }
+
+  /** Puts records in place of all that the owner has of that type, in one step. */
+  async set(records) {
+    const { wrong, ...set } = portable(records);
+    if (wrong !== undefined) throw new TypeError(`${set.owner} ${set.type}: ${wrong}`);
+    await result(this.#handle.set(JSON.stringify([set])));
+  }
+
+  /** Takes the records of an owner and a type away; tells whether there were any. */
+  async remove(owner, type) {
+    return await result(this.#handle.remove(String(owner), typeNumber(type)));
+  }
+
+  /** Gives its file or its connections back, once no app that runs serves it. */
+  async close() {
+    await result(this.#handle.close());
+  }
+}
+
+/** A store that forgets all when the process ends. */
+class MemoryStore extends Store {
+  constructor() {
+    super(native.StoreHandle.memory());
+  }
+}
+
+/** A store in a file that belongs to one process at a time. */
+class RedbStore extends Store {
+  /** Opens a file, or makes it. */
+  static async open(file) {
+    const handle = native.StoreHandle.unopened();
+    await result(handle.openFile(pathOf(file)));
+    return new this(handle);
+  }
+}
+
+/** A store in a Redis or Valkey server. */
+class RedisStore extends Store {
+  constructor(url, { prefix = '', compareEvery } = {}) {
+    super(native.StoreHandle.redis(String(url), String(prefix), compareEvery));
+  }
+}
+
+/** A store in a PostgreSQL database. */
+class PostgresStore extends Store {
+  constructor(parameters) {
+    super(native.StoreHandle.postgres(String(parameters)));
+  }
+}
+
+/** What the core has done, from its JSON. An error gets the stack of the program that has asked. */
+async function result(promise) {
+  let json;
+  try {
+    json = await promise;
+  } catch (error) {
+    throw new Error(error.message);
+  }
+  return JSON.parse(json);
+}
+
+/** A record set as it crosses the border, or what is wrong with it, as far as that can be told. */
+function portable(set) {
+  try {
+    return checked(set);
+  } catch (error) {
+    const [owner, type] = [String(set?.owner ?? '?'), String(set?.type ?? '?')];
+    return { owner, type, wrong: error.message };
+  }
+}
+
+/** A record set with all that it may leave out; throws what is wrong with it. */
+function checked(set) {
+  if (Object(set) !== set) throw new TypeError(`${String(set)} is no record set`);
+  const { owner, type, ttl = TTL, data } = set;
+  if (typeof owner !== 'string') throw new TypeError('the owner is no text');
+  const number = typeNumber(type);
+  if (!Number.isInteger(ttl) || ttl < 0 || ttl > TTL_MAX) {
+    throw new TypeError(`the time to live is no number of seconds up to ${TTL_MAX}`);
+  }
+  if (!Array.isArray(data)) throw new TypeError('the data are no array, with all records');
+  return { owner, type: typeWord(number), ttl, data: data.map((data) => text(number, data)) };
+}
+
+module.exports = { MemoryStore, PostgresStore, RedbStore, RedisStore, Store, handleOf, portable };

@@ -1,0 +1,194 @@
+//! Stores that are written in JavaScript.
+//!
+//! The thread that follows such a store asks JavaScript, and waits for the answer:
+//!
+//! ```text
+//! mirror ─ ask ─► Calls ─ wake ─► JavaScript: load, get, watch
+//!    ▲              │                 │
+//!    └── receive ◄──┴──── answer ◄────┘
+//! ```
+//!
+//! # Invariants
+//! - Nobody waits longer than the store's patience, whatever JavaScript does, nor once it is gone.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use napi_derive::napi;
+use zonda::store::{Announcer, StoreError, Watch};
+use zonda::{RecordSet, Store, Type};
+use zonda_wire::Name;
+
+use crate::core::lock;
+use crate::read::name_text;
+use crate::records::{self, normal_owner};
+
+/// How long a method has time, unless the store says otherwise: to load a million records takes
+/// some seconds.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What is asked of a store.
+#[napi(object)]
+pub struct StoreCall {
+    /// What it is answered by.
+    pub token: u32,
+    /// The number of the store.
+    pub store: u32,
+    /// `load`, `get` or `watch`.
+    pub method: String,
+    /// A zone or an owner, without final dot.
+    pub argument: String,
+}
+
+/// What is asked of all stores of an app.
+pub struct Calls {
+    state: Mutex<State>,
+    /// Calls JavaScript.
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+/// Calls that have not ended: at most one of each store.
+#[derive(Default)]
+struct State {
+    /// Whether JavaScript answers.
+    is_open: bool,
+    last_token: u32,
+    /// Those that JavaScript has not got yet.
+    new: Vec<StoreCall>,
+    /// Where answers are waited for, by their tokens.
+    waiting: HashMap<u32, SyncSender<Result<String, String>>>,
+}
+
+impl Calls {
+    /// Calls of an app that does not run.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { state: Mutex::default(), wake: Box::new(wake) }
+    }
+
+    /// From now on JavaScript answers.
+    pub fn open(&self) {
+        lock(&self.state).is_open = true;
+    }
+
+    /// From now on nobody waits.
+    pub fn close(&self) {
+        let mut state = lock(&self.state);
+        *state = State { last_token: state.last_token, ..State::default() };
+    }
+
+    /// What JavaScript is asked.
+    pub fn take(&self) -> Vec<StoreCall> {
+        std::mem::take(&mut lock(&self.state).new)
+    }
+
+    /// Gives an answer to whom waits for it, if anybody still does.
+    pub fn answer(&self, token: u32, answer: Result<String, String>) {
+        if let Some(waiting) = lock(&self.state).waiting.remove(&token) {
+            let _ = waiting.try_send(answer); // it may have given up just now
+        }
+    }
+
+    /// Asks JavaScript.
+    fn ask(
+        &self,
+        store: u32,
+        (method, argument): (&str, &str),
+        patience: Duration,
+    ) -> Result<String, StoreError> {
+        let (sender, answer) = sync_channel(1);
+        let token = {
+            let mut state = lock(&self.state);
+            if !state.is_open {
+                return Err(StoreError::failed("the app does not run"));
+            }
+            state.last_token = state.last_token.wrapping_add(1);
+            let token = state.last_token;
+            let (method, argument) = (method.to_owned(), argument.to_owned());
+            state.new.push(StoreCall { token, store, method, argument });
+            state.waiting.insert(token, sender);
+            token
+        };
+        (self.wake)();
+        match answer.recv_timeout(patience) {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(why)) => Err(StoreError::failed(format!("{method}(): {why}"))),
+            Err(RecvTimeoutError::Disconnected) => Err(StoreError::failed("the app stops")),
+            Err(RecvTimeoutError::Timeout) => {
+                let mut state = lock(&self.state);
+                state.waiting.remove(&token);
+                state.new.retain(|call| call.token != token);
+                Err(StoreError::failed(format!("{method}() has not ended within {patience:?}")))
+            }
+        }
+    }
+}
+
+/// A store that is written in JavaScript, as a zone follows it.
+pub struct OwnStore {
+    number: u32,
+    calls: Arc<Calls>,
+    patience: Duration,
+    /// Whether it tells its changes.
+    is_watched: AtomicBool,
+    announcer: Announcer,
+}
+
+impl OwnStore {
+    /// The one that JavaScript knows by this number.
+    pub fn new(number: u32, calls: Arc<Calls>, patience: Duration) -> Self {
+        let (is_watched, announcer) = (AtomicBool::new(false), Announcer::default());
+        Self { number, calls, patience, is_watched, announcer }
+    }
+
+    /// Tells that records of an owner, or any, have changed.
+    pub fn announce(&self, owner: Option<&str>) {
+        match owner {
+            Some(owner) => self.announcer.announce(&normal_owner(owner)),
+            None => self.announcer.announce_all(),
+        }
+    }
+
+    /// Asks for records. Owners are in one form, whichever JavaScript prefers today, so that those
+    /// of `get` take the place of those of `load`.
+    fn records(&self, method: &str, argument: &str) -> Result<Vec<RecordSet>, StoreError> {
+        let answer = self.calls.ask(self.number, (method, argument), self.patience)?;
+        let mut sets = records::read(&answer)?;
+        for set in &mut sets {
+            set.owner = normal_owner(&set.owner);
+        }
+        Ok(sets)
+    }
+}
+
+impl Store for OwnStore {
+    fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError> {
+        self.records("load", &name_text(zone.as_wire()))
+    }
+
+    fn get(&self, owner: &str) -> Result<Vec<RecordSet>, StoreError> {
+        let mut sets = self.records("get", owner)?;
+        sets.retain(|set| set.owner == owner); // announced owners are in the same form
+        Ok(sets)
+    }
+
+    fn set(&self, _: &RecordSet) -> Result<(), StoreError> {
+        Err(StoreError::failed("JavaScript writes to it"))
+    }
+
+    fn remove(&self, _: &str, _: Type) -> Result<bool, StoreError> {
+        Err(StoreError::failed("JavaScript writes to it"))
+    }
+
+    fn watch(&self, zone: &Name) -> Result<Box<dyn Watch>, StoreError> {
+        let watch = self.announcer.watch(); // before, as it may tell changes at once
+        if !self.is_watched.load(Ordering::Relaxed) {
+            let zone = name_text(zone.as_wire());
+            self.calls.ask(self.number, ("watch", &zone), self.patience)?;
+            self.is_watched.store(true, Ordering::Relaxed);
+        }
+        Ok(watch)
+    }
+}
