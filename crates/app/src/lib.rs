@@ -34,7 +34,8 @@
 //! those with it, the one with most labels; one that spells a label out before one that captures
 //! it, where they differ first from the right; one that says for which types it is; the one that
 //! was added last. A name that no route has, or has for other types, is answered from the zones, as
-//! is one whose handler leaves the reply as it is.
+//! is one whose handler leaves the reply as it is. If they do not have it: a name that a route
+//! spells out or has for other types exists, without data of the type, and so do names above it.
 //!
 //! # Code in the workers, and asynchronous code
 //!

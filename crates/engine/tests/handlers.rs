@@ -6,18 +6,19 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use zonda_cache::{Answer, Kind, Lifetime};
 use zonda_engine::counters::Counter;
 use zonda_engine::handlers::{
     Asked, Cache, Draft, Elsewhere, Ending, Handler, Handlers, History, NO_HANDLER, Route, Stage,
     Vary,
 };
-use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
+use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    Engine, Now, Outcome, Peer, Reason, Settings, Snapshot, Supplied, To, Transport,
+    Engine, Fetched, Now, Outcome, Peer, Reason, Settings, Snapshot, Supplied, To, Transport,
 };
 use zonda_wire::message::Message;
-use zonda_wire::{Ede, Name, Rcode, Section, Type};
-use zonda_zone::{HashSeed, build, file};
+use zonda_wire::{Class, Ede, Name, Rcode, Section, Type};
+use zonda_zone::{HashSeed, LookupName, build, file};
 
 const SEED: HashSeed = HashSeed(1);
 const NOW: Now = Now { monotonic_nanos: 1, unix_secs: 1 };
@@ -35,13 +36,24 @@ fn engine(
 
 /// The same with all of this.
 fn engine_with(handlers: Handlers) -> Engine {
-    let apex: Name = "example".parse().unwrap();
-    let text = b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nb A 192.0.2.2\n";
-    let options = file::Options::default();
-    let (records, _) = file::read_text(text, Path::new("zone"), &apex, &options);
-    let source = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
-    let entry = Arc::new(ZoneEntry { apex, source, access: None, number: 0 });
-    let zones = ZoneTable::new(vec![entry], SEED);
+    let text = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nb A 192.0.2.2\n";
+    engine_over(vec![("example", data("example", text))], handlers)
+}
+
+/// The data of a zone.
+fn data(apex: &str, text: &str) -> Source {
+    let (apex, options) = (apex.parse().unwrap(), file::Options::default());
+    let (records, _) = file::read_text(text.as_bytes(), Path::new("zone"), &apex, &options);
+    Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()))
+}
+
+/// Holds these zones, with this code in front of them.
+fn engine_over(zones: Vec<(&str, Source)>, handlers: Handlers) -> Engine {
+    let entry = |(number, (apex, source)): (u32, (&str, Source))| {
+        let apex = apex.parse().unwrap();
+        Arc::new(ZoneEntry { apex, source, access: None, number })
+    };
+    let zones = ZoneTable::new((0..).zip(zones).map(entry).collect(), SEED);
     let handlers = Some(Arc::new(handlers));
     let snapshot = Snapshot { zones, handlers, settings: Settings::default(), generation: 1 };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
@@ -553,4 +565,174 @@ fn what_code_asks_to_see_what_becomes_of_a_query_is_neither_counted_nor_told() {
     assert_eq!(sums(&engine), (0, 0, 0, 0));
     supply_to(false, &mut engine);
     assert_eq!(sums(&engine), (1, 1, len as u64, 1));
+}
+
+/// What leaves a query as it is.
+fn leaves(_: &Asked<'_>, _: &mut Draft) {}
+
+#[test]
+fn a_name_that_code_has_is_not_denied_by_its_zone_for_another_type_nor_is_one_above() {
+    let mut routes = vec![here("z.example/A", leaves), here("*.open.x.example/A", leaves)];
+    routes.push(elsewhere("*.x.example/TXT", 5));
+    let mut engine = engine(routes, Vec::new(), None);
+    let nodata = "NOERROR aa Authority:example.SOA=";
+    for _ in 0..3 {
+        // Also when the answer is among those that are kept.
+        for name in ["z.example", "y.open.x.example", "open.x.example", "x.example"] {
+            let reply = ask(&mut engine, name, Type::AAAA);
+            assert!(reply.starts_with(nodata), "{name}: {reply}");
+        }
+        let left = ask(&mut engine, "z.example", Type::A);
+        assert!(left.starts_with(nodata), "its name is spelled out: {left}");
+        let other = ask(&mut engine, "y.example", Type::A);
+        assert!(other.starts_with("NXDOMAIN aa Authority:example.SOA="), "{other}");
+        assert!(ask(&mut engine, "a.example", Type::A).contains("Answer"), "the zone has it");
+    }
+    let nodata = engine.counters().reasons[Reason::NoData as usize].get();
+    assert_eq!(nodata, 3 * 5);
+}
+
+#[test]
+fn what_code_for_many_names_has_left_is_as_the_zone_says() {
+    let routes = vec![here("*.here.example", leaves), elsewhere("*.afar.example/TXT", 5)];
+    let mut engine = engine(routes, Vec::new(), None);
+    let denied = "NXDOMAIN aa Authority:example.SOA=";
+    let reply = ask(&mut engine, "a.here.example", Type::A);
+    assert!(reply.starts_with(denied), "{reply}");
+    let passed_on = Supplied::Draft(&Draft::default());
+    let reply = supply(&mut engine, "a.afar.example", Type::TXT, passed_on);
+    assert!(reply.starts_with(denied), "{reply}");
+}
+
+#[test]
+fn a_name_that_code_has_outside_of_all_zones_has_nothing_else_and_others_are_refused() {
+    let routes = vec![here("a.test/A", leaves), here("*.b.c.test", leaves), here("*", leaves)];
+    let mut engine = engine(routes, Vec::new(), None);
+    for (name, qtype, told) in [
+        ("a.test", Type::TXT, "NOERROR aa"),
+        ("a.test", Type::A, "NOERROR aa"),
+        ("x.b.c.test", Type::A, "NOERROR aa"),
+        ("b.c.test", Type::A, "NOERROR aa"),
+        ("c.test", Type::A, "REFUSED ()"),
+        ("test", Type::NS, "REFUSED ()"),
+        ("b.test", Type::A, "REFUSED ()"),
+        (".", Type::NS, "REFUSED ()"),
+    ] {
+        assert_eq!(ask(&mut engine, name, qtype), told, "{name} {qtype}");
+    }
+}
+
+#[test]
+fn an_alias_in_a_zone_of_a_name_that_code_has_is_answered_alone_and_not_denied() {
+    let text = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\nto-code CNAME code\nto-txt CNAME txt\n\
+                txt TXT zone\nto-nobody CNAME nobody\nto-above CNAME above\n";
+    let routes = vec![here("code.example/A", leaves), here("txt.example/A", leaves)];
+    let routes = [routes, vec![here("x.above.example/A", leaves)]].concat();
+    let handlers = Handlers::new(routes, Vec::new(), None, SEED);
+    let mut engine = engine_over(vec![("example", data("example", text))], handlers);
+    for (name, rcode, sections) in [
+        ("to-code.example", "NOERROR", "Answer"),
+        ("to-txt.example", "NOERROR", "Answer"),
+        ("to-above.example", "NOERROR", "Answer Authority"),
+        ("to-nobody.example", "NXDOMAIN", "Answer Authority"),
+    ] {
+        let reply = ask(&mut engine, name, Type::A);
+        assert!(reply.starts_with(&format!("{rcode} aa Answer:{name}.CNAME=")), "{reply}");
+        assert_eq!(reply.contains("Authority:example.SOA"), sections.contains("Auth"), "{reply}");
+    }
+}
+
+/// The types in the authority section of the reply to a query whose client wants DNSSEC records,
+/// behind the response code.
+fn proof(engine: &mut Engine, name: &str, qtype: Type) -> String {
+    let (mut query, mut buffer) = (query(name, qtype), vec![0; 4096]);
+    let flags = query.len() - 4;
+    query[flags] = 0x80; // DO
+    buffer[..query.len()].copy_from_slice(&query);
+    let outcome = engine.answer(NOW, &peer(Transport::Tcp), &mut buffer, query.len());
+    let Outcome::Reply(len) = outcome else { panic!("{outcome:?}") };
+    let reply = Message::parse(&buffer[..len]).unwrap();
+    let types: Vec<String> = reply.records.iter().map(|it| it.rtype.to_string()).collect();
+    format!("{} {}", reply.rcode(), types.join(" "))
+}
+
+#[test]
+fn a_signed_zone_proves_no_absence_of_a_name_that_code_has() {
+    let signed = |covered: &str| {
+        format!("RRSIG {covered} 15 1 60 20380101000000 20200101000000 1 example. AAAA\n")
+    };
+    let sets = [("SOA", "a a 1 2 3 4 5"), ("NS", "a"), ("NSEC", "example. NS SOA RRSIG NSEC")];
+    let sets = sets.map(|(rtype, rdata)| format!("@ {rtype} {rdata}\n@ {}", signed(rtype)));
+    let zone = data("example", &format!("$TTL 60\n{}", sets.concat()));
+    let handlers = Handlers::new(vec![here("z.example/A", leaves)], Vec::new(), None, SEED);
+    let mut engine = engine_over(vec![("example", zone)], handlers);
+    let denied = "NXDOMAIN SOA RRSIG NSEC RRSIG";
+    assert_eq!(proof(&mut engine, "y.example", Type::AAAA), denied);
+    assert_eq!(proof(&mut engine, "z.example", Type::AAAA), "NOERROR SOA RRSIG");
+}
+
+#[test]
+fn a_name_that_code_has_is_not_denied_by_other_servers_for_another_type() {
+    const SOA: &[u8] =
+        b"\0\0\x06\0\x01\0\0\0\x3c\0\x16\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05";
+    const TXT: &[u8] = b"\0\0\x10\0\x01\0\0\0\x3c\0\x02\x01x";
+    let routes = vec![here("*", leaves), here("*.corp.test/A", leaves)];
+    let cache = Arc::new(zonda_cache::Cache::new(1 << 20));
+    let forward =
+        Forward { number: 7, cache: Arc::clone(&cache), nxdomain_cut: true, overlays: Vec::new() };
+    let zones = vec![(".", Source::Forward(Arc::new(forward)))];
+    let mut engine = engine_over(zones, Handlers::new(routes, Vec::new(), None, SEED));
+    let soa_and_proof = [SOA, TXT].concat(); // of any type
+    let chain = [b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x03\x01x\0", SOA].concat();
+    let bodies = [([0, 1, 0], SOA), ([0, 2, 0], &soa_and_proof), ([1, 1, 0], &chain)];
+    let soa = "Authority:.SOA=0000010002000300040005";
+    for (name, expected) in [
+        ("y.corp.test", [format!("NOERROR {soa}"), "NOERROR".into()]),
+        ("corp.test", [format!("NOERROR {soa}"), "NOERROR".into()]),
+        ("nobody.test", [format!("NXDOMAIN {soa}"), format!("NXDOMAIN {soa} Authority:.TXT=1120")]),
+    ] {
+        for (expected, (counts, body)) in expected.iter().zip(bodies) {
+            let reply = resume(&mut engine, name, (counts, body));
+            assert_eq!(&reply, expected, "{name}");
+            keep_denial(&cache, name, (counts, body));
+            assert_eq!(&ask(&mut engine, name, Type::MX), expected, "{name}, kept");
+        }
+    }
+    let (counts, body) = bodies[2];
+    let reply = resume(&mut engine, "y.corp.test", (counts, body));
+    assert!(
+        reply.starts_with("NXDOMAIN Answer:"),
+        "it is the alias's target that is denied: {reply}"
+    );
+}
+
+/// What becomes of a query for MX to which other servers said that the name does not exist.
+fn resume(engine: &mut Engine, name: &str, (counts, body): ([u16; 3], &[u8])) -> String {
+    let (query, mut buffer) = (query(name, Type::MX), vec![0; 4096]);
+    buffer[..query.len()].copy_from_slice(&query);
+    let (rcode, reason, text) = (Rcode::NXDOMAIN, Reason::Forwarded, &[][..]);
+    let (name, is_authentic, goes_on) = (&[][..], true, false);
+    let fetched = Fetched { name, rcode, counts, body, is_authentic, goes_on, reason, text };
+    let (peer, history) = (peer(Transport::Udp), History::default());
+    let len = engine.resume(NOW, &peer, &mut buffer, query.len(), &history, &fetched);
+    told(Outcome::Reply(len), &buffer)
+}
+
+/// Keeps what other servers said, that a name does not exist.
+fn keep_denial(cache: &zonda_cache::Cache, name: &str, (counts, body): ([u16; 3], &[u8])) {
+    let name: Name = name.parse().unwrap();
+    let name = LookupName::new(name.as_wire(), SEED);
+    let key = zonda_cache::Key {
+        name: name.as_wire(),
+        hash: name.hash(0),
+        qtype: Type::MX,
+        qclass: Class::IN,
+        source: 7,
+        dnssec_ok: false,
+        checking_disabled: false,
+    };
+    let flags = Rcode::NXDOMAIN.0;
+    let answer = Answer { kind: Kind::NxDomain, flags, ede: None, counts, body };
+    let lifetime = Lifetime { now_secs: 0, ttl_secs: 60, stale_secs: 0 };
+    cache.insert(&key, &answer, lifetime).unwrap();
 }

@@ -30,7 +30,7 @@ pub use history::{History, Tags};
 pub use kept::{Keep, Vary};
 pub use pattern::{Pattern, PatternError};
 pub use record::Record;
-pub use routes::{Route, Routes};
+pub use routes::{Claim, Route, Routes};
 pub use watch::{Call, Watch};
 
 use crate::context::Context;

@@ -196,8 +196,23 @@ impl Pattern {
     pub fn matches(&self, name: &LookupName) -> bool {
         let (count, own) = (name.label_count(), self.labels.len());
         let fits = if self.is_open { count > own || own == 0 } else { count == own };
-        fits && self.labels.iter().enumerate().all(|(place, label)| match label {
-            Label::Literal(octets) => name.label(count - own + place) == &**octets,
+        fits && self.ends_as(name, own)
+    }
+
+    /// Whether it matches names below a name, and not this one.
+    #[must_use]
+    pub fn is_below(&self, name: &LookupName) -> bool {
+        let (count, own) = (name.label_count(), self.labels.len());
+        let fits = if self.is_open { count <= own } else { count < own };
+        fits && self.ends_as(name, count)
+    }
+
+    /// Whether its last labels fit the last ones of a name, which both have so many of.
+    fn ends_as(&self, name: &LookupName, labels: usize) -> bool {
+        let first = name.label_count() - labels;
+        let own = &self.labels[self.labels.len() - labels..];
+        own.iter().enumerate().all(|(place, label)| match label {
+            Label::Literal(octets) => name.label(first + place) == &**octets,
             Label::Capture(_) => true,
         })
     }

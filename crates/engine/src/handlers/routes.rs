@@ -16,7 +16,7 @@
 //!   has, and one comparison for each pattern that shares that part.
 
 use super::pattern::{Pattern, Rank};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use zonda_wire::{Name, Type};
 use zonda_zone::snapshot::Slots;
 use zonda_zone::{HashSeed, LookupName};
@@ -29,6 +29,8 @@ pub struct Routes<H> {
     suffixes: Vec<Suffix>,
     /// Bit *n*: there is a suffix of *n* labels.
     depths: u128,
+    /// The names above the suffixes.
+    above: Above,
 }
 
 /// A pattern and what answers for it.
@@ -83,7 +85,8 @@ impl<H> Routes<H> {
             hashes.push(name.hash(0));
         }
         let slots = Slots::with_all(suffixes.len(), hashes.into_iter().zip(0..));
-        Self { routes, slots, suffixes, depths }
+        let above = Above::new(&suffixes, seed);
+        Self { routes, slots, suffixes, depths, above }
     }
 
     /// How many there are.
@@ -129,6 +132,34 @@ impl<H> Routes<H> {
         best.map(|route| (route.place, &self.routes[route.place]))
     }
 
+    /// What the routes say about a name and type for which no code has answered.
+    #[cold]
+    #[must_use]
+    pub fn claim(&self, name: &LookupName, qtype: Type) -> Claim {
+        let count = name.label_count();
+        let mut depths = self.depths & (u128::MAX >> (127 - count));
+        let exists = self.above.has(&self.suffixes, name);
+        let mut claim = Claim { exists, ..Claim::default() };
+        while depths != 0 {
+            let labels = 127 - depths.leading_zeros() as usize;
+            depths &= !(1 << labels);
+            let Some(suffix) = self.suffix(name, count - labels) else { continue };
+            if labels == count && !suffix.exact.is_empty() {
+                return Claim { exists: true, is_own: true, label: 0 };
+            }
+            for route in suffix.open.iter().filter(|_| labels > 0) {
+                let pattern = &self.routes[route.place].pattern;
+                let is_matched = pattern.matches(name);
+                if is_matched || pattern.is_below(name) {
+                    claim.exists |= !is_matched || !pattern.takes(qtype);
+                    claim.is_own |= is_matched || labels == count;
+                    claim.label = claim.label.max(count - labels);
+                }
+            }
+        }
+        claim
+    }
+
     /// Whether a route is for a type.
     fn takes(&self, route: &Ranked, qtype: Type) -> bool {
         self.routes[route.place].pattern.takes(qtype)
@@ -140,6 +171,59 @@ impl<H> Routes<H> {
         let is_it = |place: u32| self.suffixes[place as usize].name.as_wire() == octets;
         let place = self.slots.find(name.hash(label), is_it)?;
         Some(&self.suffixes[place as usize])
+    }
+}
+
+/// What routes say about a name that no code answered for. Those for all names (`*`), and those
+/// with captures alone, say nothing: they are for looking at names, not for having them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    /// The name exists, if the zone does that it would be in: a route spells it out, has it for
+    /// other types, or has names below it (rfc8020#2). Code for many names that was asked and has
+    /// left this one does not have it.
+    pub exists: bool,
+    /// It is one of a route's names, or the one that all of them end in.
+    pub is_own: bool,
+    /// The label at which the part begins that the route's pattern spells out.
+    pub label: usize,
+}
+
+/// Names above suffixes: their ends. The root is none of them.
+struct Above {
+    /// Places of [`Above::ends`] by the hash of the name.
+    slots: Slots,
+    /// The place of a suffix, and how many of its octets stand before the name.
+    ends: Vec<(u32, u8)>,
+}
+
+impl Above {
+    /// The names above suffixes, for names that are hashed with `seed`.
+    fn new(suffixes: &[Suffix], seed: HashSeed) -> Self {
+        let mut known: HashSet<&[u8]> = HashSet::new();
+        let (mut ends, mut hashes) = (Vec::new(), Vec::new());
+        for (place, suffix) in (0..).zip(suffixes) {
+            let wire = suffix.name.as_wire();
+            let name = LookupName::new(wire, seed);
+            for label in 1..name.label_count() {
+                let skip = wire.len() - name.suffix(label).len();
+                if !known.insert(&wire[skip..]) {
+                    break; // so are those above it
+                }
+                ends.push((place, skip as u8)); // a name has at most 255 octets
+                hashes.push(name.hash(label));
+            }
+        }
+        let slots = Slots::with_all(ends.len(), hashes.into_iter().zip(0..));
+        Self { slots, ends }
+    }
+
+    /// Whether a name is above one of the suffixes.
+    fn has(&self, suffixes: &[Suffix], name: &LookupName) -> bool {
+        let is_it = |place: u32| {
+            let (suffix, skip) = self.ends[place as usize];
+            suffixes[suffix as usize].name.as_wire()[usize::from(skip)..] == *name.as_wire()
+        };
+        self.slots.find(name.hash(0), is_it).is_some()
     }
 }
 
@@ -328,5 +412,64 @@ mod tests {
         }
         let long = ":x.".to_owned() + &format!("{}.", "a".repeat(63)).repeat(4);
         assert_eq!(long.parse::<Pattern>(), Err(PatternError::Name(NameError::TooLong)));
+    }
+
+    /// What the routes of `patterns` say about a name and type that no code answered for.
+    fn claimed(patterns: &[&str], name: &str, qtype: Type) -> Claim {
+        let route = |text: &&str| Route { pattern: text.parse().unwrap(), handler: () };
+        let routes = Routes::new(patterns.iter().map(route).collect(), SEED);
+        routes.claim(&LookupName::new(name.parse::<Name>().unwrap().as_wire(), SEED), qtype)
+    }
+
+    #[test]
+    fn a_name_exists_that_a_route_has_for_another_type_and_so_do_those_above_it() {
+        let patterns = [
+            "www.a.example/A",
+            "*.open.b.example/A",
+            ":user.users.example",
+            "x.:y.deep.example",
+            "*.x.:y.low.example",
+        ];
+        let none = Claim::default();
+        let own = |label| Claim { exists: true, is_own: true, label };
+        let left = |label| Claim { exists: false, is_own: true, label };
+        let above = |label| Claim { exists: true, is_own: false, label };
+        for (name, qtype, claim) in [
+            ("www.a.example", Type::A, own(0)),
+            ("www.a.example", Type::TXT, own(0)),
+            ("a.example", Type::A, above(0)),
+            ("example", Type::A, above(0)),
+            (".", Type::A, none),
+            ("b.a.example", Type::A, none),
+            ("x.www.a.example", Type::A, none),
+            ("open.b.example", Type::A, own(0)),
+            ("y.x.open.b.example", Type::TXT, own(2)),
+            ("y.x.open.b.example", Type::A, left(2)),
+            ("b.example", Type::A, above(0)),
+            ("users.example", Type::A, own(0)),
+            ("ann.users.example", Type::A, left(1)),
+            ("x.ann.users.example", Type::A, none),
+            ("deep.example", Type::A, own(0)),
+            ("b.deep.example", Type::A, above(1)),
+            ("x.b.deep.example", Type::A, left(2)),
+            ("y.b.deep.example", Type::A, none),
+            ("x.b.low.example", Type::A, above(2)),
+            ("w.x.b.low.example", Type::A, left(3)),
+            ("w.y.b.low.example", Type::A, none),
+            ("other", Type::A, none),
+        ] {
+            assert_eq!(claimed(&patterns, name, qtype), claim, "{name} {qtype}");
+        }
+    }
+
+    #[test]
+    fn what_looks_at_all_names_has_none_of_them() {
+        for pattern in ["*", "*/A", ":name", "*.:name/MX", "a.:name"] {
+            for name in [".", "example", "a.example", "c.b.a.example"] {
+                let claim = claimed(&[pattern], name, Type::TXT);
+                assert_eq!(claim, Claim::default(), "{pattern} {name}");
+            }
+        }
+        assert!(claimed(&["."], ".", Type::TXT).exists);
     }
 }

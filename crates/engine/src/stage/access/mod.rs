@@ -19,7 +19,7 @@ pub fn by_listener(cx: &mut Context<'_>) -> Flow {
 /// Applies the access list of the zone that holds the name.
 #[inline]
 pub fn by_zone(cx: &mut Context<'_>) -> Flow {
-    let Some(found) = cx.zone else { return reply(Rcode::REFUSED, Reason::NoZone) };
+    let Some(found) = cx.zone else { return Continue(()) };
     match &cx.snapshot.zones.get(found.index).access {
         Some(list) => apply(list, cx),
         None => Continue(()),

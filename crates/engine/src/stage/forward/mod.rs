@@ -8,13 +8,16 @@ use crate::context::{Context, Flow, Verdict, Worker, reply};
 use crate::deferral::{Deferral, Fetched, GOES_ON, LEADS_OUT, To, write_message};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::reason::Reason;
-use crate::stage::{local, zone};
+use crate::stage::{handler, local, zone};
 use crate::zones::{Forward, Source};
 use std::ops::ControlFlow::Break;
 use zonda_cache::{Ancestor, Hit, Key, Kind};
 use zonda_wire::query::flag;
 use zonda_wire::response::Response;
 use zonda_wire::{Ede, Rcode};
+
+/// Records in the sections of a denial that nothing proves.
+const SOA_ALONE: [u16; 3] = [0, 1, 0];
 
 /// Where a flags word has the lower four bits of the response code.
 const RCODE: u16 = 0x000f;
@@ -108,9 +111,24 @@ fn give_again(cx: &mut Context<'_>, hit: &Hit) -> Flow {
         _ => Reason::Cached,
     };
     match hit.flags & GOES_ON {
-        0 => reply(rcode, reason),
+        0 => end(cx, rcode, reason),
         _ => zone::go_on(cx, reason),
     }
+}
+
+/// Ends the query with what others answered, which was written. A name that code has, or has names
+/// below, exists whatever they say; what they give to prove the contrary is left out.
+#[inline]
+fn end(cx: &mut Context<'_>, rcode: Rcode, reason: Reason) -> Flow {
+    let is_denied = rcode == Rcode::NXDOMAIN && cx.reply.counts()[0] == 0;
+    if !is_denied || !handler::claim(cx, cx.name).exists {
+        return reply(rcode, reason);
+    }
+    cx.flags &= !flag::AD;
+    if cx.reply.counts() != SOA_ALONE {
+        cx.reply.clear();
+    }
+    reply(Rcode::NOERROR, reason)
 }
 
 /// Tells a client that knows AD that what it gets was validated (rfc6840#5.8).
@@ -134,7 +152,7 @@ fn pass_on(cx: &mut Context<'_>, fetched: &Fetched<'_>) -> Flow {
     cx.text_bytes = fetched.text.len().min(TEXT_BYTES_MAX);
     cx.worker.body[..cx.text_bytes].copy_from_slice(&fetched.text[..cx.text_bytes]);
     match fetched.goes_on {
-        false => reply(fetched.rcode, fetched.reason),
+        false => end(cx, fetched.rcode, fetched.reason),
         true => zone::go_on(cx, fetched.reason),
     }
 }

@@ -4,7 +4,7 @@ use crate::context::{Context, Flow, Verdict, reply};
 use crate::deferral::{Deferral, Supplied, To};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::handlers::{
-    Asked, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Route, Vary, Watch,
+    Asked, Claim, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Route, Vary, Watch,
     give_again, keep, kept_under,
 };
 use crate::plan;
@@ -13,6 +13,7 @@ use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
+use zonda_zone::LookupName;
 
 /// The bits of the header that code decides on.
 const FLAGS: u16 = flag::AA | flag::RA | flag::AD | flag::TC;
@@ -25,6 +26,12 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
         None => Continue(()),
         Some(handlers) => pass(cx, handlers),
     }
+}
+
+/// What code says about a name that it did not answer for and that no zone has.
+pub fn claim(cx: &Context<'_>, name: &LookupName) -> Claim {
+    let handlers = cx.snapshot.handlers.as_ref();
+    handlers.map_or(Claim::default(), |it| it.routes.claim(name, cx.query.qtype))
 }
 
 /// Has middleware and the route's handler see the query, and middleware the reply.

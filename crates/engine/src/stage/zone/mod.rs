@@ -12,9 +12,10 @@ pub use alias::alias_of;
 
 use crate::context::{CHAIN_MAX, Context, Flow, Verdict, reply};
 use crate::deferral::{Deferral, Fetched, To};
+use crate::handlers::Claim;
 use crate::hot::Rotation;
 use crate::reason::Reason;
-use crate::stage::{forward, local};
+use crate::stage::{forward, handler, local};
 use crate::zones::{Source, ZoneEntry, ZoneMatch};
 use std::ops::ControlFlow::Break;
 use write::{Writer, owner};
@@ -24,15 +25,26 @@ use zonda_zone::{Found, LookupName, Node, Set, Zone};
 
 /// Answers the query from the zone's source; always ends or defers it.
 pub fn answer(cx: &mut Context<'_>) -> Flow {
-    let Some(found) = cx.zone else { return reply(Rcode::REFUSED, Reason::NoZone) };
+    let Some(found) = cx.zone else { return without_zone(cx) };
     let zone = match &cx.snapshot.zones.get(found.index).source {
         Source::Data(zone) => zone,
         Source::Forward(forward) => return forward::answer(cx, forward),
         Source::Local(local) => return local::answer(cx, local),
-        Source::Excepted => return reply(Rcode::REFUSED, Reason::NoZone),
+        Source::Excepted => return without_zone(cx),
         Source::Unavailable => return reply(Rcode::SERVFAIL, Reason::ZoneUnavailable),
     };
     from_data(cx, zone, usize::from(found.labels))
+}
+
+/// Refuses a name that no zone holds, unless it is one of code: then there is nothing of the type.
+fn without_zone(cx: &mut Context<'_>) -> Flow {
+    let claim = handler::claim(cx, cx.name);
+    if !claim.is_own {
+        return reply(Rcode::REFUSED, Reason::NoZone);
+    }
+    cx.flags |= flag::AA;
+    cx.answering_label = claim.label as u8; // a name has at most 127
+    reply(Rcode::NOERROR, Reason::NoData)
 }
 
 /// Answers the query from zone data, the apex of which has so many labels.
@@ -260,7 +272,14 @@ impl<'s> Walk<'s> {
                 self.answer_from(cx, node, Some(encloser))
             }
             Found::Missing { encloser } => {
+                let claim = handler::claim(cx, self.name(cx));
+                if claim.is_own && self.hop > 0 {
+                    return self.leave_to_code(cx);
+                }
                 cx.flags |= flag::AA;
+                if claim.exists {
+                    return self.end_at_code(cx, claim);
+                }
                 self.verdict = (Rcode::NXDOMAIN, Reason::NameError);
                 self.negative(cx, |walk, cx| proof::name_error(cx, walk.zone, walk.hop, encloser))?;
                 Ok(Step::Done(self.verdict.0, self.verdict.1))
@@ -328,6 +347,22 @@ impl<'s> Walk<'s> {
         Ok(Step::Done(Rcode::NOERROR, Reason::Answered))
     }
 
+    /// Ends with a name that the zone does not have, but code has, or names below it: it exists
+    /// (rfc2308#2.2, rfc8020#2). No record of the zone can prove that, as none proves what code
+    /// answers; those that it has would deny the name.
+    #[cold]
+    fn end_at_code(&mut self, cx: &mut Context<'s>, claim: Claim) -> Result<Step, Full> {
+        self.note_owner(cx, claim.label);
+        self.negative(cx, |_, _| Ok(()))?;
+        Ok(Step::Done(Rcode::NOERROR, Reason::NoData))
+    }
+
+    /// Ends a chain with the alias of a name of code, which the client asks for next.
+    fn leave_to_code(&self, cx: &mut Context<'s>) -> Result<Step, Full> {
+        self.finish_answer(cx)?;
+        Ok(Step::Done(Rcode::NOERROR, Reason::Answered))
+    }
+
     /// The name exists, the type does not (rfc2308#2.2).
     fn no_data(
         &mut self,
@@ -335,6 +370,9 @@ impl<'s> Walk<'s> {
         node: Node<'s>,
         encloser: Option<usize>,
     ) -> Result<Step, Full> {
+        if self.hop > 0 && handler::claim(cx, self.name(cx)).is_own {
+            return self.leave_to_code(cx);
+        }
         self.negative(cx, |walk, cx| match encloser {
             None => proof::no_data(cx, walk.zone, walk.hop, walk.labels, node),
             Some(encloser) => proof::wildcard_no_data(cx, walk.zone, walk.hop, encloser, node),
