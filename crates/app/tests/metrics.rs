@@ -3,12 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use zonda::store::{Announcer, Changes, StoreError, Watch};
-use zonda::{App, MemoryStore, Name, OwnedQuery, RecordSet, Reply, Store, Type};
+use zonda::{
+    App, Event, MemoryStore, Message, Name, OwnedQuery, Rcode, RecordSet, Reply, Store, Type,
+};
 use zonda_engine::Reason;
 use zonda_testkit::process::free_port;
 
@@ -162,5 +164,57 @@ fn all_metrics_and_reasons_are_documented() {
     for reason in Reason::ALL {
         assert!(DOCS.contains(&format!("\n| `{}` |", reason.name())), "{}", reason.name());
     }
+    running.stop().unwrap();
+}
+
+/// The value of the metric that a line of the page starts with; 0 if there is none.
+fn counted(admin: SocketAddr, metric: &str) -> u64 {
+    let page = get(admin, "/metrics");
+    let value = page.lines().find_map(|line| line.strip_prefix(metric)?.strip_prefix(' '));
+    value.map_or(0, |value| value.parse().unwrap())
+}
+
+#[test]
+fn a_query_for_which_code_has_no_room_is_told_so_counted_and_logged_as_any() {
+    let (sender, lines) = std::sync::mpsc::channel();
+    let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let mut app = App::new();
+    app.listen("127.0.0.1:0").workers(1).metrics(admin).waiting_max(1);
+    app.deadline(Duration::from_millis(500));
+    app.handle_async("*.example", |_: OwnedQuery| std::future::pending::<Reply>());
+    app.logger(move |event: &Event| {
+        let _ = sender.send((event.reason.name(), event.rcode, event.query.qtype));
+    });
+    let running = app.start().unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(running.addresses()[0]).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let header = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01".as_slice();
+    let name = b"\x01a\x07example\0".as_slice();
+    let opt = b"\0\x01\0\0\x29\x04\xd0\0\0\0\0\0\0".as_slice();
+    for qtype in [[0, 1], [0, 16]] {
+        socket.send(&[header, name, &qtype, opt].concat()).unwrap();
+    }
+    let mut replies = Vec::new();
+    for _ in 0..2 {
+        let mut buffer = [0; 512];
+        let len = socket.recv(&mut buffer).unwrap();
+        let reply = Message::parse(&buffer[..len]).unwrap();
+        assert_eq!(reply.rcode(), Rcode::SERVFAIL);
+        let [(15, error)] = &reply.opt.as_ref().unwrap().options[..] else { panic!("{reply:?}") };
+        assert_eq!(error[..2], [0, 0]);
+        replies.push((reply.questions[0].qtype, String::from_utf8_lossy(&error[2..]).into_owned()));
+    }
+    let busy = "too many queries wait for the code that answers for this name";
+    let late = "the code that answers for this name did not answer in time";
+    assert_eq!(replies, [(Type::TXT, busy.to_owned()), (Type::A, late.to_owned())]);
+    let logged = [(); 2].map(|()| lines.recv_timeout(Duration::from_secs(20)).unwrap());
+    let line = |reason, qtype| (reason, Some(Rcode::SERVFAIL), qtype);
+    assert_eq!(logged, [line("handler_busy", Type::TXT), line("handler_timeout", Type::A)]);
+    assert_eq!(counted(admin, "zonda_queries_total{reason=\"handler_busy\"}"), 1);
+    let page = get(admin, "/metrics");
+    let replies = page.lines().filter(|line| line.starts_with("zonda_replies_total{"));
+    let sum: u64 = replies.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum();
+    assert_eq!(sum, 2, "{page}");
     running.stop().unwrap();
 }

@@ -81,6 +81,8 @@ reasons! {
     HandlerFailed = "handler_failed",
     /// The user's code did not answer in time.
     HandlerTimeout = "handler_timeout",
+    /// Too many queries wait for the user's code.
+    HandlerBusy = "handler_busy",
     /// A transfer was asked for, which is not offered.
     TransferRefused = "transfer_refused",
     /// A class or type that nobody may ask us for.
@@ -116,7 +118,9 @@ impl Reason {
             Self::UpstreamTimeout | Self::UpstreamLoop => Some(Ede::NO_REACHABLE_AUTHORITY),
             Self::UpstreamFailed => Some(Ede::NETWORK_ERROR),
             Self::UpstreamInvalid => Some(Ede::INVALID_DATA),
-            Self::UpstreamBusy | Self::HandlerFailed | Self::HandlerTimeout => Some(Ede::OTHER),
+            Self::UpstreamBusy | Self::HandlerFailed | Self::HandlerTimeout | Self::HandlerBusy => {
+                Some(Ede::OTHER)
+            }
             Self::CachedFailure => Some(Ede::CACHED_ERROR),
             Self::TransferRefused | Self::NotServed => Some(Ede::NOT_SUPPORTED),
             _ => None,
@@ -136,6 +140,7 @@ impl Reason {
             Self::UpstreamBusy => "too many queries wait for an answer",
             Self::HandlerFailed => "the code that answers for this name failed",
             Self::HandlerTimeout => "the code that answers for this name did not answer in time",
+            Self::HandlerBusy => "too many queries wait for the code that answers for this name",
             _ => "",
         }
     }

@@ -237,8 +237,9 @@ struct Engines {
     handlers: usize,
 }
 
-/// Engines for queries of the process itself, and for what code does not answer in time.
-const HANDLER_ENGINES: usize = 2;
+/// Engines for what code has no room for, for queries of the process itself, and for what code does
+/// not answer in time.
+const HANDLER_ENGINES: usize = 3;
 
 impl Engines {
     /// All of them.
@@ -306,7 +307,9 @@ impl Running {
         )
         .map_err(ServeError::Start)?;
         let runtimes = runtimes.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock)));
-        let deferrals = Deferrals { forwarders: threads, runtimes: runtimes.collect() };
+        let (overflow, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
+        let make_overflow = || make_engine(overflow);
+        let deferrals = Deferrals::new(threads, runtimes.collect(), clock, make_overflow);
         let rim = Rim { clock, deferrals, failed };
         let workers =
             threads::start_workers(&sockets, udp, &make_engine, &rim).map_err(ServeError::Start)?;
@@ -516,7 +519,8 @@ impl Handlers {
     ) -> io::Result<Self> {
         let (clock, deferrals) = (rim.clock, &rim.deferrals);
         let mut engines = counters.iter().map(make_engine);
-        let mut engine = || engines.next().expect("HANDLER_ENGINES and one for each runtime");
+        let mut engine =
+            || engines.next().expect("those of HANDLER_ENGINES, and one for each runtime");
         let own_queries = OwnQueries::new(engine(), clock, deferrals.clone());
         let answerer = Answerer::new(engine(), clock, deferrals.clone());
         let mut seen = LongCalls::default();

@@ -1,14 +1,18 @@
 //! Queries that are answered later, and where they go.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::mpsc;
-use zonda_engine::{Deferral, Peer, To};
-use zonda_netio::{ReplyBatch, ReplyPath, UdpSocket};
+use zonda_engine::{Deferral, Peer, Reason, Supplied, To};
+use zonda_netio::{ReplyPath, UdpSocket};
 
+use crate::clock::Clock;
+use crate::faults::survives;
 use crate::forward::{Chain, Forwarders};
 use crate::handlers::Runtime;
-use crate::servfail;
+use crate::replies::Replies;
+use crate::responder::Responder;
 
 /// A query that is answered later.
 #[derive(Debug)]
@@ -41,15 +45,33 @@ pub struct Deferrals {
     pub forwarders: Forwarders,
     /// The user's code that runs elsewhere, by the numbers of the runtimes.
     pub runtimes: Arc<[Arc<Runtime>]>,
+    /// Answers what they have no room for; there if they are.
+    overflow: Option<Overflow>,
 }
 
 impl From<Forwarders> for Deferrals {
     fn from(forwarders: Forwarders) -> Self {
-        Self { forwarders, runtimes: Arc::default() }
+        Self { forwarders, ..Self::default() }
     }
 }
 
 impl Deferrals {
+    /// To forwarders and to runtimes; what these have no room for is answered by a responder that
+    /// `make` makes.
+    pub fn new<R: Responder>(
+        forwarders: Forwarders,
+        runtimes: Vec<Arc<Runtime>>,
+        clock: Clock,
+        make: impl FnOnce() -> R,
+    ) -> Self {
+        let is_needed = !runtimes.is_empty();
+        let overflow = is_needed.then(|| {
+            let replies = Replies::new(make());
+            Overflow(Arc::new(Mutex::new(Refusals { replies, clock })))
+        });
+        Self { forwarders, runtimes: runtimes.into(), overflow }
+    }
+
     /// Hands over queries and leaves `deferred` empty.
     pub fn submit(&self, deferred: &mut Vec<Deferred>) {
         if !self.runtimes.is_empty() {
@@ -71,25 +93,50 @@ impl Deferrals {
             };
             runtime.put(deferred.extract_if(.., is_for), &mut refused);
         }
-        for query in refused {
-            answer_servfail(query);
+        if let (false, Some(overflow)) = (refused.is_empty(), &self.overflow) {
+            overflow.refuse(refused);
         }
     }
 }
 
-/// Answers a query as one on which the engine has failed.
-#[cold]
-fn answer_servfail(Deferred { mut query, way, .. }: Deferred) {
-    let len = query.len();
-    let len = servfail::write(&mut query, len);
-    query.truncate(len);
-    match way {
-        Way::Tcp(sender) => _ = sender.try_send(query), // it is only gone when the connection is
-        Way::Udp(_, _) if query.is_empty() => {}
-        Way::Udp(socket, path) => {
-            let mut batch = ReplyBatch::default();
-            batch.push(path, &query);
-            batch.send(&socket);
+/// Answers queries for which a runtime has no room, for all threads that receive any.
+#[derive(Clone)]
+struct Overflow(Arc<Mutex<dyn Refuse>>);
+
+impl fmt::Debug for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Overflow")
+    }
+}
+
+impl Overflow {
+    /// Answers them. A panic leaves those without a reply that had none yet.
+    #[cold]
+    fn refuse(&self, queries: Vec<Deferred>) {
+        let mut refuse = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        survives(|| refuse.refuse(queries));
+    }
+}
+
+/// [`Refusals`] of any responder.
+trait Refuse: Send {
+    /// Answers queries at once.
+    fn refuse(&mut self, queries: Vec<Deferred>);
+}
+
+/// Writes and sends replies to queries for which a runtime has no room.
+struct Refusals<R> {
+    replies: Replies<R>,
+    clock: Clock,
+}
+
+impl<R: Responder> Refuse for Refusals<R> {
+    fn refuse(&mut self, queries: Vec<Deferred>) {
+        let (now, busy) = (self.clock.now(), Supplied::Failed(Reason::HandlerBusy));
+        for query in queries {
+            let deferred = self.replies.supply(query, busy, now);
+            debug_assert!(deferred.is_none(), "a failure is answered at once");
         }
+        self.replies.send();
     }
 }

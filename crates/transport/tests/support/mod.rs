@@ -71,7 +71,7 @@ impl Responder for Toy {
         unreachable!("what is fetched is played by the test")
     }
 
-    /// Appends the reason of a failure, or an octet for a draft.
+    /// Appends an octet for the reason of a failure, or for a draft.
     fn supply(
         &mut self,
         _: Now,
@@ -83,9 +83,10 @@ impl Responder for Toy {
     ) -> Outcome {
         buffer[2] |= 0x80;
         buffer[len] = match supplied {
+            Supplied::Failed(Reason::HandlerTimeout) => b'!',
             Supplied::Failed(reason) => {
-                assert_eq!(reason, Reason::HandlerTimeout);
-                b'!'
+                assert_eq!(reason, Reason::HandlerBusy);
+                b'?'
             }
             Supplied::Draft(_) => b'.',
         };
