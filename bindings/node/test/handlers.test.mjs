@@ -387,3 +387,16 @@ test('udp:// and tcp:// leave the other out', async (t) => {
   const [reply] = await tcp({ address, port: Number(port) }, [query('a.example')]);
   assert.deepEqual(decodeMessage(reply).answers[0].data, ['tcp']);
 });
+
+test('stopping waits for handlers that still answer', async (t) => {
+  const app = await started(t, {}, (app) => {
+    app.handle('slow.example', async (req, res) => {
+      await sleep(300);
+      res.answer({ type: 'A', data: '192.0.2.1' });
+    });
+  });
+  const asked = told(app, 'slow.example');
+  await sleep(100);
+  await app.stop();
+  assert.equal(await asked, 'NOERROR slow.example A 192.0.2.1');
+});

@@ -293,17 +293,56 @@ impl App {
         Ok(Running { server, texts, code: Mutex::new(code), tasks, mirrors })
     }
 
-    /// Runs the server until the process ends, or it must stop.
+    /// Runs the server until the process ends, or it must stop. Signals are left to the process:
+    /// [`run_until`](Self::run_until) stops at one.
+    ///
+    /// Dropping the future stops the server, as [`Running::stop`] does, in a thread of its own.
     ///
     /// # Errors
     /// As [`start`](Self::start), and when it must stop.
     pub async fn run(&mut self) -> Result<(), Error> {
-        let running = self.start()?;
-        while !running.server.is_finished() {
-            tokio::time::sleep(Duration::from_millis(100)).await;
+        self.run_until(std::future::pending()).await
+    }
+
+    /// Runs the server until `shutdown` has ended, or it must stop; then stops as
+    /// [`Running::stop`] does. Dropping the future does so, too, in a thread of its own.
+    ///
+    /// ```no_run
+    /// # async fn serve(mut app: zonda::App) -> Result<(), zonda::Error> {
+    /// app.run_until(async { _ = tokio::signal::ctrl_c().await }).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and when it had to stop before.
+    pub async fn run_until(&mut self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+        let mut stops = StopsWhenDropped(Some(self.start()?));
+        let ended = async {
+            while stops.0.as_ref().is_some_and(|running| !running.server.is_finished()) {
+                tokio::time::sleep(END_LOOK).await;
+            }
+        };
+        tokio::select! {
+            () = shutdown => {}
+            () = ended => {}
         }
-        running.mirrors.stop();
-        running.server.wait().map_err(Error::Serve)
+        let Some(running) = stops.0.take() else { return Ok(()) };
+        let stopped = tokio::task::spawn_blocking(|| running.stop()).await;
+        stopped.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+    }
+}
+
+/// How often it is looked whether a server had to stop.
+const END_LOOK: Duration = Duration::from_millis(100);
+
+/// Stops an app whose future is dropped.
+struct StopsWhenDropped(Option<Running>);
+
+impl Drop for StopsWhenDropped {
+    fn drop(&mut self) {
+        if let Some(running) = self.0.take() {
+            std::thread::spawn(|| running.stop());
+        }
     }
 }
 
@@ -512,7 +551,9 @@ impl Running {
         self.server.reload().map_err(Error::Config)
     }
 
-    /// Answers what was received, and stops.
+    /// Receives nothing more, answers what was received, and stops. Waits for asynchronous code
+    /// that still answers, for at most 10 seconds; queries that it has not answered by then are
+    /// SERVFAIL.
     ///
     /// # Errors
     /// When it had to stop before.

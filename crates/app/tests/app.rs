@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use zonda::{
     A, App, Cache, Ede, Event, Message, OwnedQuery, Query, Rcode, Reply, Running, Source, Txt,
     Type, Vary,
 };
+use zonda_testkit::process::free_port;
 
 /// A query for a name, with an OPT record.
 fn question(name: &str, qtype: Type) -> Vec<u8> {
@@ -151,7 +152,7 @@ fn asynchronous_code_answers_and_its_failures_are_servfail() {
 #[test]
 fn more_queries_than_may_wait_are_servfail() {
     let mut app = app();
-    app.waiting_max(2).deadline(Duration::from_secs(60));
+    app.waiting_max(2).deadline(Duration::from_secs(5));
     app.handle_async("*.example", |_| std::future::pending::<Reply>());
     let running = app.start().unwrap();
     check(&running, &[("a.example", Type::A, "silence"), ("b.example", Type::A, "silence")]);
@@ -512,4 +513,61 @@ fn apps_share_a_cache_in_front_of_handlers_sources_and_asynchronous_code() {
     assert_eq!((ttl(&one), ttl(&two)), (299, 299));
     one.stop().unwrap();
     two.stop().unwrap();
+}
+
+#[test]
+fn stopping_waits_for_asynchronous_code_and_answers_its_queries() {
+    let mut app = app();
+    app.handle_async("slow.example", |_: OwnedQuery| async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let mut reply = Reply::default();
+        reply.answer(A::new([192, 0, 2, 1]));
+        reply
+    });
+    let running = app.start().unwrap();
+    let (server, asked) = (running.addresses()[0], Instant::now());
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    socket.send_to(&question("slow.example", Type::A), server).unwrap();
+    std::thread::sleep(Duration::from_millis(100));
+    running.stop().unwrap();
+    assert!(asked.elapsed() >= Duration::from_millis(300));
+    let mut buffer = [0; 512];
+    let len = socket.recv(&mut buffer).unwrap();
+    let reply = Message::parse(&buffer[..len]).unwrap();
+    assert_eq!(told(Some(&reply)), "NOERROR slow.example. A [192, 0, 2, 1]");
+}
+
+/// Whether somebody answers at an address.
+fn is_up(server: SocketAddr) -> bool {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(server).unwrap();
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    socket.send(&question("a.example", Type::A)).is_ok() && socket.recv(&mut [0; 512]).is_ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_runs_until_it_is_told_to_stop_or_its_future_is_dropped() {
+    for is_dropped in [false, true] {
+        let server = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let mut app = App::new();
+        app.listen(server).workers(1);
+        app.handle("a.example", |_: &Query, reply: &mut Reply| reply.nxdomain());
+        let run = async move { app.run_until(async { _ = stopped.await }).await.unwrap() };
+        let running = tokio::spawn(run);
+        let becomes = async |is_up_then: bool| {
+            let since = Instant::now();
+            while tokio::task::spawn_blocking(move || is_up(server)).await.unwrap() != is_up_then {
+                assert!(since.elapsed() < Duration::from_secs(20), "up: {}", !is_up_then);
+            }
+        };
+        becomes(true).await;
+        match is_dropped {
+            true => running.abort(),
+            false => stop.send(()).unwrap(),
+        }
+        assert_eq!(running.await.is_ok(), !is_dropped);
+        becomes(false).await;
+    }
 }

@@ -37,6 +37,8 @@ use zonda_transport::{Clock, Deferrals};
 const STOP_MAX: Duration = Duration::from_secs(10);
 /// The same after a hand-over, when TCP connections are served on for a while.
 const HANDED_OVER_MAX: Duration = Duration::from_secs(20);
+/// How long forwarders have at least, also if code has taken all of that time.
+const FORWARDERS_MAX: Duration = Duration::from_secs(1);
 /// Threads of the rim, on which TCP and the admin interface run.
 const RIM_THREADS_MAX: usize = 4;
 
@@ -420,12 +422,16 @@ impl Running {
                 tracing::error!("a TCP connection did not end in time");
             }
         });
-        // Last, as connections wait for what they fetch.
-        if !stop_forwarders(self.forwarders, deadline) {
-            tracing::error!("a forwarder did not stop in time");
+        if !self.control.deferrals.await_code(deadline) {
+            tracing::error!("code did not answer all queries in time");
         }
         if let Some(deadlines) = self.deadlines {
             deadlines.stop();
+        }
+        // Last, as connections and code wait for what they fetch.
+        let deadline = deadline.max(Instant::now() + FORWARDERS_MAX);
+        if !stop_forwarders(self.forwarders, deadline) {
+            tracing::error!("a forwarder did not stop in time");
         }
         self.control.flush_query_log();
         cache_file.filter(|_| !is_handed_over).inspect(|file| file.write());

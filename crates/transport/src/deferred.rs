@@ -1,7 +1,10 @@
 //! Queries that are answered later, and where they go.
 
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 use zonda_engine::{Deferral, Peer, Reason, Supplied, To};
@@ -47,7 +50,21 @@ pub struct Deferrals {
     pub runtimes: Arc<[Arc<Runtime>]>,
     /// Answers what they have no room for; there if they are.
     overflow: Option<Overflow>,
+    /// How many answerers have taken out what has not left yet.
+    unsent: Arc<AtomicUsize>,
 }
+
+/// Replies of an answerer that have not left yet; dropped when they have.
+pub(crate) struct Unsent(Arc<AtomicUsize>);
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How often it is looked whether all queries for code were answered.
+const IDLE_LOOK: Duration = Duration::from_millis(2);
 
 impl From<Forwarders> for Deferrals {
     fn from(forwarders: Forwarders) -> Self {
@@ -69,7 +86,28 @@ impl Deferrals {
             let replies = Replies::new(make());
             Overflow(Arc::new(Mutex::new(Refusals { replies, clock })))
         });
-        Self { forwarders, runtimes: runtimes.into(), overflow }
+        Self { forwarders, runtimes: runtimes.into(), overflow, unsent: Arc::default() }
+    }
+
+    /// Notes that an answerer takes out queries.
+    pub(crate) fn unsent(&self) -> Unsent {
+        self.unsent.fetch_add(1, Ordering::SeqCst);
+        Unsent(Arc::clone(&self.unsent))
+    }
+
+    /// Waits until no query waits for code, and all replies have left; whether that was before
+    /// `deadline`. Whoever hands queries over must have stopped before.
+    #[must_use]
+    pub fn await_code(&self, deadline: Instant) -> bool {
+        let is_sent = || self.unsent.load(Ordering::SeqCst) == 0;
+        // Twice, as a query may be on its way from the list to an answerer between the two.
+        while !(is_sent() && self.runtimes.iter().all(|it| it.is_idle()) && is_sent()) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            thread::sleep(IDLE_LOOK);
+        }
+        true
     }
 
     /// Hands over queries and leaves `deferred` empty.

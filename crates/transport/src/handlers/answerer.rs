@@ -7,7 +7,7 @@ use zonda_engine::{Now, Supplied};
 use super::runtime::Runtime;
 use super::waiting::Ticket;
 use crate::clock::Clock;
-use crate::deferred::{Deferrals, Deferred};
+use crate::deferred::{Deferrals, Deferred, Unsent};
 use crate::replies::Replies;
 use crate::responder::Responder;
 
@@ -21,18 +21,21 @@ pub struct Answerer<R> {
     deferrals: Deferrals,
     /// Those of them that were not handed over yet.
     passed_on: Vec<Deferred>,
+    /// There while anything was taken out that has not left.
+    unsent: Option<Unsent>,
 }
 
 impl<R: Responder> Answerer<R> {
     /// One that has `responder` write replies.
     pub fn new(responder: R, clock: Clock, deferrals: Deferrals) -> Self {
         let (replies, passed_on) = (Replies::new(responder), Vec::new());
-        Self { replies, clock, now: None, deferrals, passed_on }
+        Self { replies, clock, now: None, deferrals, passed_on, unsent: None }
     }
 
     /// Answers a query of a runtime with what code supplied, unless it waits no longer. The reply
     /// leaves with the next [`send`](Self::send).
     pub fn answer(&mut self, runtime: &Arc<Runtime>, ticket: Ticket, supplied: Supplied<'_>) {
+        self.unsent.get_or_insert_with(|| self.deferrals.unsent());
         if let Some(query) = runtime.finish(ticket) {
             self.supply(query, supplied);
         }
@@ -51,5 +54,6 @@ impl<R: Responder> Answerer<R> {
         if !self.passed_on.is_empty() {
             self.deferrals.submit(&mut self.passed_on);
         }
+        self.unsent = None;
     }
 }

@@ -11,6 +11,7 @@ use zonda_engine::{Reason, Supplied};
 
 use super::answerer::Answerer;
 use super::runtime::Runtime;
+use crate::deferred::Deferred;
 use crate::responder::Responder;
 
 /// How often it looks. Deadlines are seconds, and a client waits as long as that.
@@ -37,20 +38,22 @@ impl Deadlines {
     ) -> io::Result<Self> {
         let (stop, stopped): (_, Receiver<()>) = channel();
         let thread = thread::Builder::new().name("deadlines".to_owned()).spawn(move || {
-            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                for runtime in &*runtimes {
-                    while let Some(query) = runtime.take_late() {
-                        answerer.supply(query, Supplied::Failed(Reason::HandlerTimeout));
-                    }
+            let mut fail = |take: fn(&Runtime) -> Option<Deferred>| {
+                for query in runtimes.iter().flat_map(|it| std::iter::from_fn(|| take(it))) {
+                    answerer.supply(query, Supplied::Failed(Reason::HandlerTimeout));
                 }
                 answerer.send();
+            };
+            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                fail(Runtime::take_late);
                 watchdog();
             }
+            fail(Runtime::take_any);
         })?;
         Ok(Self { stop, thread })
     }
 
-    /// Ends the thread.
+    /// Answers all that still waits, SERVFAIL, and ends the thread.
     pub fn stop(self) {
         drop(self.stop);
         let _ = self.thread.join(); // it only panics where a reply cannot be written

@@ -114,6 +114,18 @@ impl Runtime {
         query
     }
 
+    /// Whether no query waits for it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting().len() == 0
+    }
+
+    /// Takes out a query, however long it has waited.
+    pub(super) fn take_any(&self) -> Option<Deferred> {
+        let query = self.waiting().take_late(u64::MAX)?;
+        self.counters.late.add(1);
+        Some(query)
+    }
+
     /// Takes out a query that has waited too long.
     pub(super) fn take_late(&self) -> Option<Deferred> {
         let query = self.waiting().take_late(self.clock.monotonic_nanos())?;
