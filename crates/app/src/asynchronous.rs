@@ -2,17 +2,20 @@
 
 use crate::handler::AsyncAnswer;
 use crate::owned::OwnedQuery;
+use std::any::Any;
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
-use zonda_engine::handlers::{Draft, Ending, NO_HANDLER, Pattern};
+use zonda_engine::handlers::{Draft, Ending, NO_HANDLER, Pattern, panic_message};
 use zonda_engine::{Reason, Supplied};
-use zonda_server::RuntimeHandle;
+use zonda_server::{LogBudget, RuntimeHandle};
 use zonda_transport::handlers::{RuntimeConfig, Ticket};
 
 /// Queries that are taken at once, and replies that are sent at once.
@@ -206,11 +209,11 @@ async fn answer(
 ) {
     let mut answered = Answered { ticket, draft: None, sender: answered };
     if let Some((query, code)) = with_code {
-        answered.draft = Some(pass(query, code, middleware).await);
+        answered.draft = pass(query, code, middleware).await;
     }
 }
 
-/// A reply that is handed over when it is dropped, as it also is by a panic of its task.
+/// A reply that is handed over when it is dropped, as it also is when its task ends early.
 struct Answered {
     ticket: Ticket,
     /// Nothing as long as the code has not answered.
@@ -224,21 +227,42 @@ impl Drop for Answered {
     }
 }
 
-/// What middleware says to a query, or the handler, if there is one.
+/// What middleware says to a query, or the handler, if there is one; nothing if one of them panics.
 async fn pass(
     query: OwnedQuery,
     code: Option<Arc<AsyncCode>>,
     middleware: Arc<Vec<AsyncCode>>,
-) -> Draft {
+) -> Option<Draft> {
     let saw_client = query.saw_client();
     for code in &*middleware {
-        let draft = (code.function)(query.clone()).await;
+        let draft = call(code, query.clone(), "a middleware").await?;
         if draft.ending != Ending::PassOn {
-            return draft;
+            return Some(draft);
         }
     }
-    let Some(code) = code else { return Draft::default() };
-    let mut draft = (code.function)(query.on(&code.pattern)).await;
+    let Some(code) = code else { return Some(Draft::default()) };
+    let mut draft = call(&code, query.on(&code.pattern), "the handler").await?;
     draft.saw_client |= saw_client.load(Ordering::Relaxed);
-    draft
+    Some(draft)
+}
+
+/// What code says to a query; nothing if it panics, which is logged.
+async fn call(code: &AsyncCode, query: OwnedQuery, what: &str) -> Option<Draft> {
+    static BUDGET: LogBudget = LogBudget::new();
+    let mut answering = pin!(async { (code.function)(query).await });
+    poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(cx)));
+        let log = |payload: Box<dyn Any + Send>| {
+            let (pattern, message) = (code.pattern.as_str(), panic_message(&*payload));
+            BUDGET.spend(|more| tracing::error!("{what} of {pattern} panicked: {message}{more}"));
+        };
+        match polled {
+            Ok(polled) => polled.map(Some),
+            Err(payload) => {
+                log(payload);
+                Poll::Ready(None)
+            }
+        }
+    })
+    .await
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use zonda_engine::handlers::Draft;
+use zonda_server::LogBudget;
 
 /// What a handler may return: nothing, or a `Result` whose error becomes SERVFAIL and a line in the
 /// log.
@@ -47,6 +48,7 @@ impl<E: Display + Send> AsyncAnswer for Result<Draft, E> {
 /// Answers SERVFAIL, and logs why. The client is not told: the error may hold what is none of its
 /// business.
 fn fail(pattern: &str, error: &dyn Display, reply: &mut Draft) {
-    tracing::error!("the handler of {pattern} failed: {error}");
+    static BUDGET: LogBudget = LogBudget::new();
+    BUDGET.spend(|more| tracing::error!("the handler of {pattern} failed: {error}{more}"));
     reply.fail("the code that answers for this name failed");
 }

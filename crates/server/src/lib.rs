@@ -20,6 +20,7 @@ mod handover;
 mod listen;
 mod load;
 mod local;
+mod log_budget;
 mod numbers;
 mod overrides;
 mod program;
@@ -34,6 +35,7 @@ mod units;
 
 pub use check::{CheckReport, check, check_text};
 pub use following::Following;
+pub use log_budget::LogBudget;
 pub use program::{Code, Logger, OwnReply, Program, RuntimeHandle, Texts, read_config};
 pub use run::{Options, ServeError, serve};
 pub use running::{Server, Zones, given_zone};

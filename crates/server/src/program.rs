@@ -19,6 +19,7 @@ use zonda_wire::Name;
 use zonda_zone::HashSeed;
 
 use crate::running::given_zone;
+use crate::log_budget::LogBudget;
 
 /// The code that a server is started with; by default none.
 #[derive(Default)]
@@ -108,8 +109,23 @@ impl Code {
         let Self { routes, middleware, middleware_runtime, cache } = self;
         let is_empty = routes.is_empty() && middleware.is_empty() && middleware_runtime.is_none();
         let handlers = || Handlers::new(routes, middleware, middleware_runtime, seed);
-        (!is_empty).then(|| Arc::new(handlers().with_cache(cache)))
+        (!is_empty).then(|| Arc::new(handlers().with_cache(cache).with_panic_log(log_panic)))
     }
+}
+
+/// What code is called in the log.
+fn name_of(callee: Callee<'_>) -> String {
+    match callee {
+        Callee::Handler(pattern) => format!("the handler of {}", pattern.as_str()),
+        Callee::Cache => "the cache".to_owned(),
+        Callee::Middleware => "a middleware".to_owned(),
+    }
+}
+
+/// Logs a panic of code in a worker.
+fn log_panic(callee: Callee<'_>, message: &str) {
+    static BUDGET: LogBudget = LogBudget::new();
+    BUDGET.spend(|more| tracing::error!("{} panicked: {message}{more}", name_of(callee)));
 }
 
 /// Watches the code that runs in workers.
@@ -144,11 +160,7 @@ impl LongCallWatch {
             self.long_calls.fetch_add(1, Ordering::Relaxed);
             let snapshot = self.snapshot.load();
             let callee = snapshot.handlers.as_ref().map(|handlers| handlers.callee(route));
-            let what = match callee {
-                Some(Callee::Handler(pattern)) => format!("the handler of {}", pattern.as_str()),
-                Some(Callee::Cache) => "the cache".to_owned(),
-                Some(Callee::Middleware) | None => "a middleware".to_owned(),
-            };
+            let what = name_of(callee.unwrap_or(Callee::Middleware));
             tracing::warn!(
                 "{what} has been running for a second in a worker, whose other queries wait: make \
                  it shorter, or asynchronous"

@@ -35,6 +35,7 @@ pub use watch::{Call, Watch};
 
 use crate::context::Context;
 use crate::message::{Now, Peer};
+use std::any::Any;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -58,7 +59,12 @@ pub struct Handlers {
     cache: zonda_cache::Cache,
     /// What answers of each route were kept by: bit *n* for the [`Vary`] with that number.
     varies: Box<[AtomicU8]>,
+    /// Told of panics.
+    panic_log: Option<PanicLog>,
 }
+
+/// Is told what has panicked in a worker, and with which message. Called there: must not block.
+pub type PanicLog = fn(Callee<'_>, &str);
 
 /// Memory for answers of code that are given again, octets; none of it is used before there are
 /// any.
@@ -77,7 +83,14 @@ impl Handlers {
         let varies = routes.iter().map(|_| AtomicU8::new(0)).collect();
         let cache = zonda_cache::Cache::new(CACHE_BYTES);
         let (routes, users_cache) = (Routes::new(routes, seed), None);
-        Self { routes, middleware, middleware_runtime, users_cache, cache, varies }
+        let panic_log = None;
+        Self { routes, middleware, middleware_runtime, users_cache, cache, varies, panic_log }
+    }
+
+    /// The same with panics of the code told.
+    #[must_use]
+    pub fn with_panic_log(self, panic_log: PanicLog) -> Self {
+        Self { panic_log: Some(panic_log), ..self }
     }
 
     /// The same with a cache of the user's in front of the routes' code.
@@ -96,6 +109,14 @@ impl Handlers {
         }
     }
 
+    /// Tells of a panic of what a [`Call`] with this place calls.
+    #[cold]
+    pub(crate) fn tell_panic(&self, place: usize, payload: &(dyn Any + Send)) {
+        if let Some(tell) = self.panic_log {
+            tell(self.callee(place), panic_message(payload));
+        }
+    }
+
     /// The place of calls of a middleware.
     pub(crate) fn middleware_place(&self, index: usize) -> usize {
         self.routes.len() + index
@@ -105,6 +126,13 @@ impl Handlers {
     pub(crate) fn cache_place(&self) -> usize {
         self.middleware_place(self.middleware.len())
     }
+}
+
+/// What a panic says.
+#[must_use]
+pub fn panic_message(payload: &(dyn Any + Send)) -> &str {
+    let written = payload.downcast_ref::<String>().map(String::as_str);
+    written.or_else(|| payload.downcast_ref().copied()).unwrap_or("no message")
 }
 
 /// Code that a worker calls.

@@ -4,8 +4,8 @@ use crate::context::{Context, Flow, Verdict, reply};
 use crate::deferral::{Deferral, Supplied, To};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::handlers::{
-    Asked, Claim, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Route, Vary, Watch,
-    give_again, keep, kept_under,
+    Asked, Claim, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Route, Vary,
+    Watch, give_again, keep, kept_under,
 };
 use crate::plan;
 use crate::reason::Reason;
@@ -134,7 +134,7 @@ fn call(
     let mut draft = std::mem::take(&mut cx.worker.draft);
     draft.clear();
     let asked = Asked::new(cx, pattern);
-    let mut is_sound = run(&cx.worker.watch, place, || code(&asked, &mut draft));
+    let mut is_sound = run(&cx.worker.watch, handlers, place, || code(&asked, &mut draft));
     draft.saw_client |= asked.saw_client();
     if is_sound && may_keep {
         is_sound = tell_cache(&cx.worker.watch, handlers, &asked, &draft);
@@ -147,12 +147,12 @@ fn call(
     flow
 }
 
-/// Calls code while it is watched; whether it did not panic.
-fn run(watch: &Watch, place: usize, code: impl FnOnce()) -> bool {
+/// Calls code while it is watched; whether it did not panic, of which is told.
+fn run(watch: &Watch, handlers: &Handlers, place: usize, code: impl FnOnce()) -> bool {
     watch.begin(place);
     let ended = catch_unwind(AssertUnwindSafe(code));
     watch.end();
-    ended.is_ok()
+    ended.map_err(|payload| handlers.tell_panic(place, &*payload)).is_ok()
 }
 
 /// Answers with what the user's cache has for a query on a route, if there is such a cache.
@@ -171,7 +171,7 @@ fn look_up(cx: &mut Context<'_>, handlers: &Handlers, pattern: &Pattern) -> Flow
 fn tell_cache(watch: &Watch, handlers: &Handlers, asked: &Asked<'_>, draft: &Draft) -> bool {
     match &handlers.users_cache {
         Some(cache) if draft.is_for_all() => {
-            run(watch, handlers.cache_place(), || cache.keep(asked, draft))
+            run(watch, handlers, handlers.cache_place(), || cache.keep(asked, draft))
         }
         _ => true,
     }
@@ -247,7 +247,8 @@ fn show_reply(cx: &mut Context<'_>, handlers: &Handlers, verdict: Verdict) -> Ve
     let mut all_sound = true;
     for (index, middleware) in handlers.middleware.iter().enumerate().rev() {
         let after = || middleware.after(&asked, &mut draft);
-        all_sound &= run(&cx.worker.watch, handlers.middleware_place(index), after);
+        let place = handlers.middleware_place(index);
+        all_sound &= run(&cx.worker.watch, handlers, place, after);
     }
     let changed = draft.is_changed();
     if changed || !all_sound {
