@@ -122,6 +122,20 @@ fn queries_are_seen_in_the_order_in_which_they_came_and_answered_in_any() {
 }
 
 #[test]
+fn queries_that_come_together_wake_the_code_once() {
+    let socket = socket();
+    let client = Client::bind("127.0.0.1:0").unwrap();
+    client.connect(socket.address()).unwrap();
+    for id in 0..50 {
+        client.send(&query(id, "code")).unwrap(); // all of them wait for the worker
+    }
+    let server = Server::on(socket, 1000, Duration::from_secs(60), || {});
+    assert_eq!(server.take(50).len(), 50);
+    assert_eq!(server.woken.load(Ordering::Relaxed), 1);
+    server.stop();
+}
+
+#[test]
 fn replies_of_a_batch_leave_before_code_is_woken_for_others_of_it() {
     let socket = socket();
     let client = Client::bind("127.0.0.1:0").unwrap();
