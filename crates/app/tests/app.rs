@@ -571,3 +571,108 @@ async fn an_app_runs_until_it_is_told_to_stop_or_its_future_is_dropped() {
         becomes(false).await;
     }
 }
+
+#[test]
+fn code_extends_the_zones_of_a_configuration_file() {
+    let directory = std::env::temp_dir().join(format!("zonda-app-config-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let zone = "@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.53\n";
+    std::fs::write(directory.join("example.org.zone"), zone).unwrap();
+    let config = "version = 1\nworkers = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+                  [[zone]]\nname = \"example.org\"\nfile = \"example.org.zone\"\n\
+                  [admin]\naddress = \"off\"\nsocket = \"off\"\n";
+    std::fs::write(directory.join("zonda.toml"), config).unwrap();
+    let mut app = App::new();
+    app.config(directory.join("zonda.toml"));
+    app.handle("www.example.org/A", |_: &Query, reply: &mut Reply| {
+        reply.answer(A::new([192, 0, 2, 1]))
+    });
+    let running = app.start().unwrap();
+    check(
+        &running,
+        &[
+            ("www.example.org", Type::A, "NOERROR www.example.org. A [192, 0, 2, 1]"),
+            ("ns.example.org", Type::A, "NOERROR ns.example.org. A [192, 0, 2, 53]"),
+            ("example.com", Type::A, "REFUSED"),
+        ],
+    );
+    let other = ask(&running, "www.example.org", Type::AAAA).unwrap();
+    assert_eq!(
+        (other.rcode(), &*other.records[0].owner.to_string()),
+        (Rcode::NOERROR, "example.org.")
+    );
+    running.stop().unwrap();
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+#[test]
+fn what_neither_code_nor_zones_have_is_asked_of_other_servers() {
+    let mut upstream = app();
+    upstream.handle("*.example", |_: &Query, reply: &mut Reply| {
+        reply.answer(A::new([192, 0, 2, 7]).ttl(60));
+    });
+    upstream.handle("none.example", |_: &Query, reply: &mut Reply| reply.nxdomain());
+    let upstream = upstream.start().unwrap();
+    let mut app = app();
+    app.forward(upstream.addresses()[0]);
+    app.handle("blocked.example", |_: &Query, reply: &mut Reply| reply.nxdomain());
+    app.handle("plain.example", |_: &Query, reply: &mut Reply| {
+        reply.answer(A::new([192, 0, 2, 1]));
+        reply.authoritative(false);
+    });
+    app.handle("none.example/TXT", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("some")));
+    let running = app.start().unwrap();
+    check(
+        &running,
+        &[
+            ("blocked.example", Type::A, "NXDOMAIN"),
+            ("www.example", Type::A, "NOERROR www.example. A [192, 0, 2, 7]"),
+            ("www.example", Type::A, "NOERROR www.example. A [192, 0, 2, 7]"),
+            ("none.example", Type::TXT, "NOERROR none.example. TXT [4, 115, 111, 109, 101]"),
+            ("none.example", Type::A, "NOERROR"), // but other servers deny it
+        ],
+    );
+    /// Authoritative answer.
+    const AA: u16 = 0x0400;
+    assert!(ask(&running, "blocked.example", Type::A).unwrap().has(AA));
+    assert!(!ask(&running, "plain.example", Type::A).unwrap().has(AA));
+    assert!(!ask(&running, "www.example", Type::A).unwrap().has(AA));
+    running.stop().unwrap();
+    upstream.stop().unwrap();
+}
+
+#[test]
+fn an_answer_for_a_network_is_kept_for_the_one_that_the_client_tells() {
+    let calls = AtomicU32::new(0);
+    let mut app = app();
+    app.handle("subnet.example", move |_: &Query, reply: &mut Reply| {
+        reply.answer(Txt::new(calls.fetch_add(1, Ordering::Relaxed).to_string()));
+        reply.cache(60, Vary::Subnet);
+    });
+    let running = app.start().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    // Family, octets of the address, source and scope prefix length (rfc7871#6).
+    let asked_for = |option: &[u8]| {
+        let mut query = question("subnet.example", Type::TXT);
+        let rdata = [&[0, 8, 0, option.len() as u8], option].concat();
+        *query.last_mut().unwrap() = rdata.len() as u8;
+        query.extend_from_slice(&rdata);
+        let reply = runtime.block_on(running.query(&query)).unwrap();
+        text(Message::parse(&reply).ok())
+    };
+    for (option, call) in [
+        (&[0, 1, 24, 0, 192, 0, 2][..], "0"),
+        (&[0, 1, 24, 0, 192, 0, 2], "0"),
+        (&[0, 1, 24, 0, 192, 0, 3], "1"),
+        (&[0, 1, 16, 0, 192, 0], "2"),
+        (&[0, 1, 0, 0], "3"),
+        (&[0, 2, 48, 0, 0x20, 1, 0xd, 0xb8, 0, 1], "4"),
+        (&[0, 2, 48, 0, 0x20, 1, 0xd, 0xb8, 0, 1], "4"),
+        (&[0, 1, 24, 0, 192, 0, 2], "0"),
+        (&[0, 7, 24, 0, 192, 0, 2], "5"), // of no family that there is: not kept
+        (&[0, 7, 24, 0, 192, 0, 2], "6"),
+    ] {
+        assert_eq!(asked_for(option), call, "{option:?}");
+    }
+    running.stop().unwrap();
+}
