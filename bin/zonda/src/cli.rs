@@ -108,6 +108,7 @@ impl Configuration {
             forward: (!self.forward.is_empty()).then(|| self.forward.join(",")),
             workers: self.workers.clone(),
             print_config: self.print_config,
+            ..Flags::default()
         };
         zonda_config::Config::load(self.config.as_deref(), environment(), &flags)
             .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))

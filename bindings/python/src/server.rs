@@ -301,7 +301,7 @@ impl Core {
             zones: settings.zones.iter().map(|(name, file)| zone_flag(name, file)).collect(),
             forward: (!settings.forward.is_empty()).then(|| settings.forward.join(",")),
             workers: settings.workers.map(|count| count.to_string()),
-            print_config: false,
+            ..Flags::default()
         };
         let metrics = settings.metrics.as_deref().map(str::parse::<SocketAddr>).transpose();
         let metrics =

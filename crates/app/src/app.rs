@@ -88,6 +88,14 @@ impl App {
         self
     }
 
+    /// Answers on no address, whatever the configuration file says: only [`Running::ask`] and its
+    /// siblings ask it, as tests do. [`listen`](Self::listen) after that takes it back.
+    pub fn listen_nowhere(&mut self) -> &mut Self {
+        self.flags.listen.clear();
+        self.flags.listen_nowhere = true;
+        self
+    }
+
     /// How many threads answer UDP; 0, as is the default, is one for each CPU.
     pub fn workers(&mut self, count: u16) -> &mut Self {
         self.flags.workers = Some(count.to_string());

@@ -573,6 +573,21 @@ async fn an_app_runs_until_it_is_told_to_stop_or_its_future_is_dropped() {
 }
 
 #[test]
+fn an_app_that_listens_nowhere_is_asked_without_sockets() {
+    let mut app = App::new();
+    app.listen_nowhere();
+    app.handle("a.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));
+    app.handle_async("b.example", |_: OwnedQuery| async { Reply::default() });
+    let running = app.start().unwrap();
+    assert!(running.addresses().is_empty());
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let ask = |name| runtime.block_on(running.ask(name, Type::A)).unwrap();
+    assert_eq!(told(Some(&ask("a.example"))), "NOERROR a.example. A [192, 0, 2, 1]");
+    assert_eq!(told(Some(&ask("b.example"))), "NOERROR");
+    running.stop().unwrap();
+}
+
+#[test]
 fn code_extends_the_zones_of_a_configuration_file() {
     let directory = std::env::temp_dir().join(format!("zonda-app-config-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();

@@ -137,7 +137,7 @@ fn code_that_fails_or_takes_too_long_is_named_in_the_log_and_does_not_fill_it() 
     let (release, admin) = (Arc::<AtomicBool>::default(), free_port());
     let admin = SocketAddr::from(([127, 0, 0, 1], admin));
     let mut app = App::new();
-    app.listen("127.0.0.1:0").workers(1).metrics(admin);
+    app.listen_nowhere().metrics(admin);
     app.middleware(Troubles(Arc::clone(&release)));
     app.handle("here.example", |_: &Query, _: &mut Reply| -> () { panic!("a mistake here") });
     app.handle("error.example", |_: &Query, _: &mut Reply| Err::<(), _>("no database"));

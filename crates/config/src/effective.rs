@@ -36,6 +36,12 @@ impl Effective {
         self.blocks.push(Block { section, lines: Vec::new() });
     }
 
+    /// Notes that a section which repeats has no elements.
+    pub(crate) fn record_none(&mut self, section: &'static Section, origin: &Origin) {
+        let (name, value, origin) = (section.name.into(), Some("[]".into()), origin.clone());
+        self.blocks.push(Block { section, lines: vec![Line { name, value, origin }] });
+    }
+
     /// Notes the value of a key, given as the text form of its items; none if it is unset.
     pub(crate) fn record(&mut self, key: &Key, name: &str, items: &[&str], origin: &Origin) {
         let Some(block) = self.blocks.last_mut() else { return };
@@ -78,7 +84,8 @@ impl fmt::Display for Effective {
 
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.section.kind != Kind::Top {
+        let is_list = self.lines.first().is_some_and(|line| *line.name == *self.section.name);
+        if self.section.kind != Kind::Top && !is_list {
             writeln!(f, "\n{}", self.section.header())?;
         }
         self.lines.iter().try_for_each(|line| line.fmt(f))

@@ -61,7 +61,8 @@ section! {
 section! {
     /// An address on which queries are answered; repeat the section for more.
     /// `ZONDA_LISTEN="ADDRESS,ADDRESS"` and `--listen ADDRESS` take the place of all of them.
-    /// Without any, the server listens on 127.0.0.1:53.
+    /// Without any, the server listens on 127.0.0.1:53; `listen = []` at the top of the file lets
+    /// it listen nowhere, for programs that hold it and ask it themselves.
     pub struct ListenKeys: Array "listen", Restart;
 
     /// Address and port. A wildcard address costs each query some 2 % against a concrete one.

@@ -16,6 +16,8 @@ use toml::de::DeTable;
 pub struct Flags {
     /// `--listen ADDRESS`, any number; they take the place of the file's listeners.
     pub listen: Vec<String>,
+    /// Listen nowhere: for programs that ask themselves. Addresses in `listen` win over it.
+    pub listen_nowhere: bool,
     /// `--zone NAME=FILE`, any number; they come before the file's zones.
     pub zones: Vec<String>,
     /// `--forward ADDRESS`, any number, separated by commas; they answer for the zone `.`.
@@ -149,6 +151,18 @@ impl<'a> Layers<'a> {
             split_list(list).map(move |text| Given { text, origin: origin.clone() })
         })
         .collect()
+    }
+
+    /// Where it is said that a section which repeats has no elements: by the flag for that, or by
+    /// an empty list in the file. Its elements, if there are any, win over the flag.
+    pub fn none_of(&self, section: &'static Section) -> Option<Origin> {
+        if section.name == "listen" && self.flags.listen_nowhere {
+            return Some(Origin::Flag("listen_nowhere"));
+        }
+        let (source, table) = self.file?;
+        let value = table.get(section.name)?;
+        let is_empty = value.get_ref().as_array().is_some_and(|array| array.is_empty());
+        is_empty.then(|| source.origin(value.span().start))
     }
 
     /// The file's table of a section, and its place.

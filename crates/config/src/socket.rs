@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 /// The default socket of a server whose first listener is on `address`.
 ///
 /// Two servers listen on different addresses, so their sockets differ. A server that leaves its
-/// port to the kernel is told apart by its process instead.
+/// port to the kernel, or listens nowhere, is told apart by its process instead.
 pub(crate) fn default_socket(
     environment: &BTreeMap<String, String>,
-    address: SocketAddr,
+    address: Option<SocketAddr>,
 ) -> Option<PathBuf> {
     let directory = directories(environment).into_iter().next()?;
-    let server = match address.port() {
-        0 => std::process::id().to_string(),
-        _ => address.to_string(),
+    let server = match address.filter(|address| address.port() != 0) {
+        Some(address) => address.to_string(),
+        None => std::process::id().to_string(),
     };
     Some(directory.join(format!("zonda-{server}.sock")))
 }
@@ -71,7 +71,7 @@ mod tests {
         std::fs::create_dir_all(&directory).unwrap();
         let variable = ("RUNTIME_DIRECTORY".to_owned(), directory.to_str().unwrap().to_owned());
         let environment = BTreeMap::from([variable]);
-        let addresses = ["127.0.0.1:53", "[::1]:53"].map(|address| address.parse().unwrap());
+        let addresses = ["127.0.0.1:53", "[::1]:53"].map(|address| address.parse().ok());
         let sockets = addresses.map(|address| default_socket(&environment, address).unwrap());
         for socket in &sockets {
             std::fs::write(socket, "").unwrap();

@@ -196,6 +196,30 @@ fn zones_and_listeners_as_flags_are_a_complete_configuration() {
 }
 
 #[test]
+fn an_empty_list_of_listeners_is_none_and_a_missing_one_is_the_default() {
+    let addresses = |name: &str, text: &str, flags: Flags| {
+        load(name, text).unwrap();
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name).join("zonda.toml");
+        let loaded = Config::load(Some(&file), [], &flags).unwrap();
+        let listeners = loaded.config.listeners.into_iter();
+        listeners.map(|listener| listener.address.to_string()).collect::<Vec<_>>()
+    };
+    let none = "version = 1\nlisten = []\n";
+    let one = "version = 1\n[[listen]]\naddress = \"127.0.0.1:1\"\n";
+    let nowhere = || Flags { listen_nowhere: true, ..Flags::default() };
+    let somewhere = || vec!["127.0.0.1:2".to_owned()];
+    assert_eq!(addresses("listen-none", none, Flags::default()), [""; 0]);
+    assert_eq!(addresses("listen-default", "version = 1\n", Flags::default()), ["127.0.0.1:53"]);
+    assert_eq!(addresses("listen-one", one, nowhere()), [""; 0]);
+    let flags = Flags { listen: somewhere(), ..nowhere() };
+    assert_eq!(addresses("listen-flag", none, flags), ["127.0.0.1:2"]);
+    let printed = load("listen-printed", none).unwrap().effective.unwrap().to_string();
+    assert!(printed.contains("\nlisten = [] "), "{printed}");
+    let printed: String = printed.lines().filter(|line| !line.starts_with("socket")).collect();
+    assert!(!printed.contains("[[listen]]"), "{printed}");
+}
+
+#[test]
 fn flags_win_over_the_environment_and_both_over_the_file() {
     let text = "version = 1\nworkers = 1\n[tcp]\nidle-timeout = \"3s\"\n[[zone]]\nname = \"a\"\n\
                 file = \"file.zone\"\n[[listen]]\naddress = \"127.0.0.1:1\"\n";

@@ -12,7 +12,8 @@ use crate::value::{Toggle, Token, Value};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Reads `[admin]`; its socket is named after the first listener, which is on `first`.
+/// Reads `[admin]`; its socket is named after the first listener, which is on `first`, if
+/// there is one.
 pub(super) fn read<'a>(
     layers: &Layers<'a>,
     session: &mut Session<'a>,
@@ -38,7 +39,7 @@ pub(super) fn read<'a>(
     let socket = match keys.socket {
         Some(Toggle(socket)) => socket,
         None => {
-            let socket = default_socket(layers.environment, first?);
+            let socket = default_socket(layers.environment, first);
             reader.derive("socket", socket.as_deref());
             socket
         }

@@ -1,4 +1,5 @@
-//! Listeners: those of the flags or the variable, else of the file, else one on loopback.
+//! Listeners: those of the flags or the variable, else of the file, else one on loopback; none, if
+//! that is said.
 
 use super::access::Lists;
 use crate::Listener;
@@ -25,6 +26,10 @@ pub(super) fn read<'a>(
     for given in layers.elements(section) {
         let origin = given.origin.clone();
         elements.push((None, vec![("address", given)], origin));
+    }
+    if let (true, Some(origin)) = (elements.is_empty(), layers.none_of(section)) {
+        session.effective.iter_mut().for_each(|effective| effective.record_none(section, &origin));
+        return Vec::new();
     }
     if elements.is_empty() {
         let tables = layers.tables(section);
