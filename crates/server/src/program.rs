@@ -18,8 +18,8 @@ use zonda_transport::{Clock, Deferrals, Deferred, Way};
 use zonda_wire::Name;
 use zonda_zone::HashSeed;
 
-use crate::running::given_zone;
 use crate::log_budget::LogBudget;
+use crate::running::given_zone;
 
 /// The code that a server is started with; by default none.
 #[derive(Default)]
