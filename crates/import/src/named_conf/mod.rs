@@ -66,7 +66,7 @@ struct Importer<'s> {
     zones: Vec<Zone>,
     /// Where the zones of these names are.
     zone_places: HashMap<String, Place>,
-    /// Names that nobody is asked for, in lower case.
+    /// Names that nobody is asked for, in lower case; some perhaps twice.
     excepted: Vec<Name>,
     /// What certificates must be for, by the name of the `tls` statement that says so.
     certificate_names: HashMap<&'s str, Option<String>>,
@@ -103,7 +103,7 @@ impl<'s> Importer<'s> {
             self.only_view(view, &mut options, &mut zones)?;
         } else {
             for view in views {
-                self.leave(view, Effect::Lost, "there are no views: run a server for each");
+                self.lose_view(view)?;
             }
         }
         let mut options = Clauses::new(options);

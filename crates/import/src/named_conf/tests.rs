@@ -271,6 +271,51 @@ fn names_that_are_not_to_be_forwarded_are_excepted_from_all_zones_around_them() 
 }
 
 #[test]
+fn names_of_zones_that_are_lost_are_not_forwarded() {
+    for zone in [
+        "type secondary; primaries { 192.0.2.9; }; file \"s\";",
+        "type slave; masters { 192.0.2.9; };",
+        "type mirror;",
+        "type stub; primaries { 192.0.2.9; };",
+        "type static-stub; server-names { ns.example; };",
+        "type primary;",
+        "type primary; file \"raw.db\"; masterfile-format raw;",
+        "in-view other;",
+    ] {
+        let text = format!(
+            "options {{ forward only; forwarders {{ 192.0.2.1; }}; }};
+             zone Corp.example {{ {zone} }};
+             zone hq.corp.example {{ type forward; forward only; forwarders {{ 192.0.2.2; }}; }};"
+        );
+        has(&toml(&text), &["except = [\"corp.example\"]"]);
+        let left = left(&text);
+        let told = "its names are refused, and not forwarded";
+        assert!(left.iter().any(|line| line.contains("lost: zone Corp.example: ")), "{left:?}");
+        assert!(left.iter().any(|line| line.ends_with(told)), "{left:?}");
+    }
+    // Types that are for names which others hold.
+    let text = "options { forward only; forwarders { 192.0.2.1; }; };
+        zone com { type delegation-only; }; zone \".\" { type hint; file \"h\"; };";
+    assert!(!toml(text).contains("except"));
+}
+
+#[test]
+fn names_of_zones_in_views_that_are_lost_are_not_forwarded() {
+    let zone = |name: &str, kind: &str| format!("zone {name} IN {{ type {kind}; }};");
+    let text = format!(
+        "options {{ forward only; forwarders {{ 192.0.2.1; }}; }};
+         view v in {{ {} {} {} }}; view w {{ {} {} }};",
+        zone("a.example", "primary"),
+        zone("\".\"", "hint"),
+        zone("com", "delegation-only"),
+        zone("A.example", "primary"),
+        zone("b.example", "forward"),
+    );
+    has(&toml(&text), &["except = [\"a.example\", \"b.example\"]"]);
+    assert!(left(&text).iter().all(|line| line.ends_with("refused here, and not forwarded")));
+}
+
+#[test]
 fn options_become_keys_within_their_range() {
     let text = "
 options {

@@ -2,10 +2,11 @@
 
 use super::clauses::Clauses;
 use super::left;
-use super::statement::{Cursor, Statement};
+use super::statement::{Cursor, Element, Statement};
 use super::{Importer, value};
 use crate::document::Effect;
 use crate::error::{ImportError, Place, Problem};
+use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 use zonda_wire::{Name, name};
 
@@ -144,8 +145,7 @@ impl<'s> Importer<'s> {
             return Ok(());
         }
         let Some(mut kind) = clauses.take("type")? else {
-            let why = "a zone without a type: its data are elsewhere";
-            self.leave(zone, Effect::Lost, why);
+            self.lose_zone(zone, &name, "a zone without a type: its data are elsewhere");
             return Ok(());
         };
         let before = kind;
@@ -153,7 +153,7 @@ impl<'s> Importer<'s> {
             "primary" | "master" => self.primary(statement, &name, &mut clauses, defaults)?,
             "forward" => self.forwarded(statement, &name, &mut clauses, defaults)?,
             "static-stub" => self.static_stub(statement, &name, &mut clauses, defaults)?,
-            kind => return self.other_zone(zone, kind, before),
+            kind => return self.other_zone(zone, &name, kind, before),
         }
         kind.end()?;
         self.left.extend(clauses.rest().map(left::explain));
@@ -164,23 +164,59 @@ impl<'s> Importer<'s> {
     fn other_zone(
         &mut self,
         zone: Cursor<'s>,
+        name: &Name,
         kind: &str,
         at: Cursor<'s>,
     ) -> Result<(), ImportError> {
-        let (effect, why) = match kind {
+        const RESOLVING: &str = "zones of this type are a matter of resolving";
+        match kind {
             "hint" => {
-                (Effect::Differs, "Zonda does not resolve: names that no zone holds are refused")
+                let why = "Zonda does not resolve: names that no zone holds are refused";
+                self.leave(zone, Effect::Differs, why);
             }
             "secondary" | "slave" | "mirror" => {
-                (Effect::Lost, "there are no transfers: copy its file, and serve that")
+                let why = "there are no transfers: copy its file, and serve that";
+                self.lose_zone(zone, name, why);
             }
-            "stub" | "redirect" | "delegation-only" => {
-                (Effect::Lost, "zones of this type are a matter of resolving")
-            }
+            "stub" => self.lose_zone(zone, name, RESOLVING),
+            "redirect" | "delegation-only" => self.leave(zone, Effect::Lost, RESOLVING),
             _ => return Err(at.expected("the type of a zone, such as `primary` or `forward`")),
-        };
-        self.leave(zone, effect, why);
+        }
         Ok(())
+    }
+
+    /// Notes that a zone is lost. Its names may be nobody else's business, so the servers of zones
+    /// around it are not asked for them.
+    fn lose_zone(&mut self, zone: Cursor<'s>, name: &Name, why: &str) {
+        let why = format!("{why}; its names are refused, and not forwarded");
+        self.leave(zone, Effect::Lost, &why);
+        self.except(name);
+    }
+
+    /// Notes that nobody is asked for a name.
+    fn except(&mut self, name: &Name) {
+        self.excepted.push(name.to_lowercase());
+    }
+
+    /// Notes that nobody is asked for the names of zones in a view that is lost.
+    pub(super) fn lose_view(&mut self, mut view: Cursor<'s>) -> Result<(), ImportError> {
+        let why = "there are no views: run a server for each; \
+            names of its zones are refused here, and not forwarded";
+        self.leave(view, Effect::Lost, why);
+        while view.peek().is_some_and(|(element, _)| element.is_word()) {
+            view.word("the name of a view")?;
+        }
+        for mut zone in Clauses::new(view.block("`{`")?).take_all("zone") {
+            let name: Name = zone.parsed("the name of a zone")?;
+            let is_own = |(element, _): &(Element, Place)| match element {
+                Element::Block(clauses) => !clauses.iter().any(is_of_all_names),
+                _ => false,
+            };
+            if zone.statement().elements.iter().any(is_own) {
+                self.except(&name);
+            }
+        }
+        view.end()
     }
 
     /// A zone that is read from a file.
@@ -192,16 +228,16 @@ impl<'s> Importer<'s> {
         defaults: &Defaults<'s>,
     ) -> Result<(), ImportError> {
         let _ = clauses.take_all("forwarders"); // what they do matters below delegations only
-        if let Some(format) = clauses.take("masterfile-format")?
-            && format.clone().word("a format")? != "text"
+        if let Some(mut format) = clauses.take("masterfile-format")?
+            && format.word("a format")? != "text"
         {
             let why = "zones are read from text: use named-compilezone -F text";
-            self.leave(format, Effect::Lost, why);
+            self.lose_zone(statement.cursor(), name, why);
             return Ok(());
         }
         let Some(mut file) = clauses.take("file")? else {
             let why = "a zone without a file: its data are elsewhere";
-            self.left.push(left::because(statement, Effect::Lost, why));
+            self.lose_zone(statement.cursor(), name, why);
             return Ok(());
         };
         let path = clean(&self.base.join(file.word("the path of a file")?));
@@ -230,7 +266,7 @@ impl<'s> Importer<'s> {
             let why = "no servers are left to ask for it, and Zonda does not resolve; \
                 those of zones around it are not asked either";
             self.left.push(left::because(statement, Effect::Lost, why));
-            self.excepted.push(name.to_lowercase());
+            self.except(name);
             self.take_name(name, statement.place())?;
             return Ok(());
         }
@@ -254,7 +290,7 @@ impl<'s> Importer<'s> {
     ) -> Result<(), ImportError> {
         let Some(addresses) = clauses.take("server-addresses")? else {
             let why = "servers are given by address: write `server-addresses`";
-            self.left.push(left::because(statement, Effect::Lost, why));
+            self.lose_zone(statement.cursor(), name, why);
             return Ok(());
         };
         let servers = self.servers(addresses)?;
@@ -339,8 +375,17 @@ impl<'s> Importer<'s> {
         let Ok(apex) = zone.parse::<Name>() else { return Vec::new() };
         let is_in =
             |name: &&Name| **name != apex && name::is_at_or_below(name.as_wire(), apex.as_wire());
-        self.excepted.iter().filter(is_in).map(written).collect()
+        let mut seen = HashSet::new();
+        let all = self.excepted.iter().filter(|name| seen.insert(*name));
+        all.filter(is_in).map(written).collect()
     }
+}
+
+/// Whether a statement says that its zone has no names of its own, but is a matter of resolving.
+fn is_of_all_names(clause: &Statement) -> bool {
+    let says = |kind: &&str| clause.says(kind);
+    clause.keyword().eq_ignore_ascii_case("type")
+        && ["hint", "redirect", "delegation-only"].iter().any(says)
 }
 
 /// A name as the configuration has it.
