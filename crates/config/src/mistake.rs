@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use zonda_streams::TlsError;
+use zonda_upstream::Upstream;
 use zonda_upstream::pool::UPSTREAMS_MAX;
 use zonda_wire::Name;
 
@@ -14,6 +15,8 @@ pub enum Mistake {
     Nobody,
     /// There are so many.
     Many(usize),
+    /// One that is given a second time.
+    Twice(Upstream),
     /// One that is given by name, and nobody to look that up.
     NoBootstrap(Name),
     /// Somebody to look names up where there is none.
@@ -38,6 +41,9 @@ impl fmt::Display for Mistake {
             Self::Nobody => f.write_str("nobody to forward to; write `to = [\"192.0.2.1\"]`"),
             Self::Many(count) => {
                 write!(f, "{count} servers to forward to; keep at most {UPSTREAMS_MAX}")
+            }
+            Self::Twice(upstream) => {
+                write!(f, "{upstream} is given twice, but is one server; keep one of them")
             }
             Self::NoBootstrap(name) => write!(
                 f,

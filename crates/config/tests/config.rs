@@ -366,6 +366,14 @@ fn servers_to_forward_to_can_be_given_without_a_file() {
 }
 
 #[test]
+fn a_server_that_is_given_twice_is_an_error_also_in_a_flag() {
+    let forward = Some("192.0.2.1,192.0.2.1:53".to_owned());
+    let errors = Config::load(None, [], &Flags { forward, ..Flags::default() }).unwrap_err();
+    let told = "--forward: 192.0.2.1 is given twice, but is one server; keep one of them\n";
+    assert_eq!(lines(&errors), told);
+}
+
+#[test]
 fn what_is_nested_is_printed_behind_its_element() {
     let text = "version = 1\n[[zone]]\nname = \"a\"\nforward.to = \"192.0.2.1\"\n\
                 [[zone]]\nname = \"b\"\nforward.to = \"192.0.2.2\"\n";

@@ -11,8 +11,8 @@ use crate::reader::{Given, Reader, Session};
 use crate::section::Keys;
 use crate::value::ServerAddress;
 use crate::{ForwardZone, Listener, Source, Zone};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -137,6 +137,24 @@ fn refuse_outside(reader: &mut Reader<'_, '_>, zone: &Name, except: &[Name]) {
     }
 }
 
+/// Reports an upstream that is given a second time, perhaps in other words: it would be asked as if
+/// there were two, and counted twice under one name.
+fn refuse_twice(reader: &mut Reader<'_, '_>, upstreams: &[Upstream]) {
+    let mut seen = HashSet::new();
+    for upstream in upstreams {
+        let host = match &upstream.host {
+            Host::Address(address) => address.to_string(),
+            Host::Name(name) => name.to_lowercase().to_string(),
+        };
+        let Upstream { transport, port, path, .. } = upstream;
+        let subject = upstream.certificate_subject().to_ascii_lowercase();
+        if !seen.insert((transport, host, port, path, subject)) {
+            let mistake = Mistake::Twice(upstream.clone());
+            reader.contradict(Some("to"), Contradiction::Servers(mistake));
+        }
+    }
+}
+
 /// Reports a zone that was not given as NAME=FILE.
 fn refuse(session: &mut Session<'_>, given: &Given<'_>) {
     let problem = Problem::Value {
@@ -236,6 +254,7 @@ impl Zones<'_> {
             reader.contradict(None, Contradiction::Servers(Mistake::Nobody));
         }
         self.refuse_self(&mut reader, &forward.to);
+        refuse_twice(&mut reader, &forward.to);
         bounds::forward(&mut reader, &forward);
         if forward.to.len() > UPSTREAMS_MAX {
             reader.contradict(Some("to"), Contradiction::Servers(Mistake::Many(forward.to.len())));

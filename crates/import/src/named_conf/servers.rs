@@ -56,10 +56,6 @@ impl<'s> Importer<'s> {
             let (mut port, mut tls) = (port, tls.clone());
             self.port_and_tls(&mut server, &mut port, &mut tls)?;
             server.end()?;
-            if servers.len() == SERVERS_MAX {
-                self.leave(statement.cursor(), Effect::Lost, "a zone has at most 64 servers");
-                break;
-            }
             let (scheme, default) = if tls.is_some() { TLS } else { UDP };
             let port = port.unwrap_or(default);
             let place = match port == default {
@@ -75,7 +71,19 @@ impl<'s> Importer<'s> {
                 }
                 None => String::new(),
             };
-            servers.push(format!("{scheme}{place}{name}"));
+            let server = format!("{scheme}{place}{name}");
+            if servers.contains(&server) {
+                self.leave(
+                    statement.cursor(),
+                    Effect::Needless,
+                    "this server stands there already",
+                );
+            } else if servers.len() == SERVERS_MAX {
+                self.leave(statement.cursor(), Effect::Lost, "a zone has at most 64 servers");
+                break;
+            } else {
+                servers.push(server);
+            }
         }
         Ok(servers)
     }

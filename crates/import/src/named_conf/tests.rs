@@ -158,6 +158,16 @@ fn servers_are_asked_over_tls_where_they_were() {
 }
 
 #[test]
+fn a_server_that_stands_twice_in_a_list_is_written_once() {
+    let text = "zone a { type forward; forward only; forwarders {
+        192.0.2.1; 2001:db8::1; 192.0.2.1 port 53;\n2001:DB8:0::1; 192.0.2.1 port 54; }; };";
+    has(&toml(text), &["to = [\"192.0.2.1\", \"2001:db8::1\", \"192.0.2.1:54\"]"]);
+    let why = "this server stands there already";
+    let told = |line, what| format!("/etc/bind/named.conf:{line}: needless: {what}: {why}");
+    assert_eq!(left(text), [told(2, "192.0.2.1 port 53"), told(3, "2001:DB8:0::1")]);
+}
+
+#[test]
 fn access_lists_keep_their_names_and_their_order() {
     let text = "
 acl office { 192.0.2.0/24; 10/8; };
