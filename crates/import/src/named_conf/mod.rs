@@ -11,6 +11,7 @@ mod acl;
 mod clauses;
 mod left;
 mod lexer;
+mod logging;
 mod options;
 mod servers;
 mod sockets;

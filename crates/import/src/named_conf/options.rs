@@ -1,14 +1,13 @@
 //! Options that are a number, a name or a switch on both sides.
 
 use super::clauses::Clauses;
-use super::statement::{Cursor, Statement};
+use super::statement::Cursor;
 use super::value::{self, Size};
 use super::{Importer, left};
 use crate::document::{Effect, Value};
 use crate::error::ImportError;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
-use std::path::Path;
 
 /// A key: its section and its name.
 type Key = (&'static str, &'static str);
@@ -289,62 +288,4 @@ impl<'s> Importer<'s> {
         self.left.extend(rest);
         Ok(())
     }
-
-    /// Reads whether and where queries are logged.
-    pub(super) fn query_log(
-        &mut self,
-        options: &mut Clauses<'s>,
-        top: &mut Clauses<'s>,
-    ) -> Result<(), ImportError> {
-        let querylog = options.take("querylog")?;
-        let is_on = match querylog {
-            Some(mut cursor) => Some(cursor.value("`yes` or `no`", value::yes_or_no)?),
-            None => None,
-        };
-        let mut from = querylog;
-        let mut output = "stdout".to_owned();
-        for mut logging in top.take_all("logging") {
-            let mut clauses = Clauses::new(logging.block("`{`")?);
-            logging.end()?;
-            let mut channels = HashMap::new();
-            for mut channel in clauses.take_all("channel") {
-                let name = channel.word("the name of a channel")?;
-                channels.insert(name, channel.block("`{`")?);
-                channel.end()?;
-            }
-            for category in clauses.take_all("category") {
-                let mut words = category;
-                if words.word("a category")? != "queries" {
-                    let why = "the server's log goes to standard error, see [log]";
-                    self.leave(category, Effect::Differs, why);
-                    continue;
-                }
-                from = from.or(Some(category));
-                let names = words.block("`{`")?;
-                words.end()?;
-                output = log_output(names, &channels, &self.base);
-            }
-            self.left.extend(clauses.rest().map(left::explain));
-        }
-        if let Some(from) = from.filter(|_| is_on != Some(false)) {
-            self.set(("query-log", "output"), output.as_str(), from);
-        }
-        Ok(())
-    }
-}
-
-/// The file of the first channel that has one; else standard output, or nowhere for `null`.
-fn log_output(names: &[Statement], channels: &HashMap<&str, &[Statement]>, base: &Path) -> String {
-    for name in names {
-        if name.keyword() == "null" {
-            return "off".to_owned();
-        }
-        for clause in channels.get(name.keyword()).copied().unwrap_or_default() {
-            let file = clause.arguments().word("");
-            if let (true, Ok(file)) = (clause.keyword() == "file", file) {
-                return base.join(file).display().to_string();
-            }
-        }
-    }
-    "stdout".to_owned()
 }

@@ -394,8 +394,45 @@ logging {
     );
     assert_eq!(
         left(text),
-        ["/etc/bind/named.conf:5: differs: max-ncache-ttl 2d: Zonda takes 1 to 86400"]
+        [
+            "/etc/bind/named.conf:5: differs: max-ncache-ttl 2d: Zonda takes 1 to 86400",
+            "/etc/bind/named.conf:31: differs: file /var/log/q.log versions 3: the file grows \
+             until somebody moves it away, such as logrotate, and sends SIGHUP",
+            "/etc/bind/named.conf:31: needless: severity info: each query is logged",
+        ]
     );
+}
+
+#[test]
+fn of_a_log_of_queries_it_is_told_what_is_otherwise_and_where_it_goes() {
+    let channels = "channel plain { file \"q.log\"; };
+        channel sized { file \"big.log\" versions 3 size 20m; print-time yes; severity notice; };
+        channel system { syslog daemon; buffered no; }; channel screen { stderr; };
+        channel drop { null; };";
+    let log = |names: &str, querylog: &str| {
+        let text = format!(
+            "options {{ {querylog} }}; logging {{ {channels} category queries {{ {names} }}; }};"
+        );
+        let toml = toml(&text);
+        let output = toml.lines().find_map(|line| line.strip_prefix("output = "));
+        let told = left(&text).into_iter().map(|line| line.split(": ").nth(2).unwrap().to_owned());
+        (output.map(|output| output.replace('"', "")), told.collect::<Vec<_>>().join(", "))
+    };
+    for (names, output, told) in [
+        ("plain;", "/etc/bind/q.log", ""),
+        ("sized;", "/etc/bind/big.log", "file big.log versions 3, print-time yes, severity notice"),
+        ("system;", "stdout", "syslog daemon, buffered no"),
+        ("system; plain;", "/etc/bind/q.log", "system"),
+        ("null; plain; drop;", "/etc/bind/q.log", ""),
+        ("screen;", "stdout", ""),
+        ("default_stderr;", "stdout", ""),
+        ("default_syslog;", "stdout", "default_syslog"),
+        ("drop;", "off", ""),
+        ("null;", "off", ""),
+    ] {
+        assert_eq!(log(names, ""), (Some(output.to_owned()), told.to_owned()), "{names}");
+        assert_eq!(log(names, "querylog no;"), (None, String::new()), "{names}");
+    }
 }
 
 #[test]
