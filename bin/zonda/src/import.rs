@@ -3,10 +3,10 @@
 use crate::output;
 use clap::Args;
 use std::fs;
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use zonda_import::named_conf;
+use zonda_import::{Files, named_conf};
 
 /// Turn BIND's named.conf into a zonda.toml
 ///
@@ -35,7 +35,7 @@ impl Import {
         // Paths in the result start from elsewhere than those in the file, so all are whole.
         let path = std::path::absolute(&self.file)
             .map_err(|error| format!("{}: {error}", self.file.display()))?;
-        let import = named_conf::import(&path, &mut |path| fs::read(path));
+        let import = named_conf::import(&path, &mut Disk);
         let import = import.map_err(|error| error.to_string())?;
         match &self.output {
             Some(path) => fs::File::create_new(path)
@@ -45,5 +45,20 @@ impl Import {
         }
         import.left.iter().for_each(|left| eprintln!("{left}"));
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The files of this machine.
+struct Disk;
+
+impl Files for Disk {
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+
+    fn list(&mut self, folder: &Path) -> io::Result<Vec<String>> {
+        let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
+        let names: io::Result<Vec<_>> = names.collect();
+        Ok(names?.into_iter().filter_map(|name| name.into_string().ok()).collect())
     }
 }

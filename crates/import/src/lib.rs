@@ -21,8 +21,20 @@ pub use error::{ImportError, Place, Problem};
 use std::io;
 use std::path::Path;
 
-/// Reads a file that a configuration is made of.
-pub type ReadFile<'r> = &'r mut dyn FnMut(&Path) -> io::Result<Vec<u8>>;
+/// The files that a configuration is made of.
+pub trait Files {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
+
+    /// The names of what lies in a folder, in any order.
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    fn list(&mut self, folder: &Path) -> io::Result<Vec<String>>;
+}
 
 /// What came of a configuration.
 #[derive(Debug)]

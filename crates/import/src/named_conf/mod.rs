@@ -13,6 +13,7 @@ mod left;
 mod lexer;
 mod logging;
 mod options;
+mod pattern;
 mod servers;
 mod sockets;
 mod special;
@@ -23,7 +24,7 @@ mod zones;
 
 use crate::document::{Effect, Left, Value};
 use crate::error::{ImportError, Place};
-use crate::{Import, ReadFile};
+use crate::{Files, Import};
 use acl::Acls;
 use clauses::Clauses;
 use statement::{Cursor, Statement};
@@ -37,8 +38,8 @@ use zones::Zone;
 ///
 /// # Errors
 /// The first thing that is wrong with it.
-pub fn import(path: &Path, read_file: ReadFile<'_>) -> Result<Import, ImportError> {
-    let statements = statement::read(path, read_file)?;
+pub fn import(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError> {
+    let statements = statement::read(path, files)?;
     let mut top = Clauses::new(&statements);
     let acls = Acls::new(top.take_all("acl").into_iter())?;
     let mut importer = Importer {

@@ -1,11 +1,12 @@
 //! Statements of a named.conf, as far as they can be told without knowing what they mean.
 //!
 //! A statement is words and blocks up to a `;`; a block is statements between braces. Included
-//! files are read in place. How deep blocks and files lie within each other, and how much is read
-//! altogether, is bounded.
+//! files, which may be given by a pattern, are read in place. How deep blocks and files lie within
+//! each other, and how much is read altogether, is bounded.
 
 use super::lexer::{Lexer, Token};
-use crate::ReadFile;
+use super::pattern;
+use crate::Files;
 use crate::error::{ImportError, Place, Problem};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -199,22 +200,22 @@ impl<'s> Cursor<'s> {
 ///
 /// # Errors
 /// The first thing that is wrong.
-pub fn read(path: &Path, read_file: ReadFile<'_>) -> Result<Vec<Statement>, ImportError> {
-    let mut files = Files {
-        read_file,
+pub fn read(path: &Path, files: &mut dyn Files) -> Result<Vec<Statement>, ImportError> {
+    let mut reading = Reading {
+        files,
         base: path.parent().unwrap_or(Path::new("")).to_owned(),
         depth: 0,
         count: 0,
         bytes: 0,
     };
     let mut statements = Vec::new();
-    files.read(path, None, &mut statements)?;
+    reading.read(path, None, &mut statements)?;
     Ok(statements)
 }
 
-/// The files of a configuration.
-struct Files<'r> {
-    read_file: ReadFile<'r>,
+/// The files of a configuration, being read.
+struct Reading<'r> {
+    files: &'r mut dyn Files,
     /// Where relative paths start: the folder of the first file, until `directory` names another.
     base: PathBuf,
     /// Blocks and files that lie around what is being read.
@@ -225,7 +226,7 @@ struct Files<'r> {
     bytes: usize,
 }
 
-impl Files<'_> {
+impl Reading<'_> {
     /// Appends the statements of a file.
     fn read(
         &mut self,
@@ -238,7 +239,7 @@ impl Files<'_> {
         if self.count > FILES_MAX {
             return Err(fail(Problem::TooMuch("included files", FILES_MAX)));
         }
-        let octets = (self.read_file)(path);
+        let octets = self.files.read(path);
         let octets = octets.map_err(|error| fail(Problem::Unreadable(path.to_owned(), error)))?;
         self.bytes += octets.len();
         if self.bytes > BYTES_MAX {
@@ -246,7 +247,7 @@ impl Files<'_> {
         }
         // Old comments may be in any encoding; in a word, what is no text is an error.
         let text = String::from_utf8_lossy(&octets);
-        let mut parser = Parser { files: self, file: path.into(), lexer: Lexer::new(&text) };
+        let mut parser = Parser { reading: self, file: path.into(), lexer: Lexer::new(&text) };
         parser.statements(false, statements)
     }
 
@@ -263,7 +264,7 @@ impl Files<'_> {
 
 /// Reads one file.
 struct Parser<'p, 'r, 't> {
-    files: &'p mut Files<'r>,
+    reading: &'p mut Reading<'r>,
     file: Arc<Path>,
     lexer: Lexer<'t>,
 }
@@ -290,7 +291,7 @@ impl Parser<'_, '_, '_> {
                 // named changes to it as soon as it has read it.
                 "directory" => {
                     let directory = statement.arguments().word("a directory")?;
-                    self.files.base = self.files.base.join(directory);
+                    self.reading.base = self.reading.base.join(directory);
                 }
                 _ => {}
             }
@@ -308,9 +309,9 @@ impl Parser<'_, '_, '_> {
                 Token::Not => Element::Not,
                 Token::Open => {
                     let mut block = Vec::new();
-                    self.files.descend(&place)?;
+                    self.reading.descend(&place)?;
                     self.statements(true, &mut block)?;
-                    self.files.depth -= 1;
+                    self.reading.depth -= 1;
                     Element::Block(block)
                 }
                 Token::End => return Ok(Statement { elements, end: place }),
@@ -324,18 +325,26 @@ impl Parser<'_, '_, '_> {
         }
     }
 
-    /// Appends the statements of an included file.
+    /// Appends the statements of the files that a pattern stands for.
     fn include(
         &mut self,
         statement: &Statement,
         all: &mut Vec<Statement>,
     ) -> Result<(), ImportError> {
         let mut arguments = statement.arguments();
-        let path = self.files.base.join(arguments.word("the path of a file")?);
+        let pattern = arguments.word("the path of a file")?;
         arguments.end()?;
-        self.files.descend(statement.place())?;
-        self.files.read(&path, Some(statement.place()), all)?;
-        self.files.depth -= 1;
+        let place = statement.place();
+        let Reading { base, files, .. } = &mut *self.reading;
+        let paths = pattern::expand(base, pattern, *files, FILES_MAX).map_err(|error| {
+            let problem = Problem::Unreadable(base.join(pattern), error);
+            ImportError { place: Some(place.clone()), problem }
+        })?;
+        self.reading.descend(place)?;
+        for path in paths {
+            self.reading.read(&path, Some(place), all)?;
+        }
+        self.reading.depth -= 1;
         Ok(())
     }
 

@@ -2,21 +2,37 @@
 #![allow(clippy::unwrap_used)]
 
 use super::import;
-use crate::{Effect, Import, ImportError};
-use std::collections::HashMap;
+use crate::{Effect, Files, Import, ImportError};
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::Path;
 use zonda_config::{Config, Flags};
 
+/// Files that lie nowhere.
+struct Memory<'t>(HashMap<&'t Path, &'t str>);
+
+impl Files for Memory<'_> {
+    fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
+        let text = self.0.get(path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(text.as_bytes().to_vec())
+    }
+
+    fn list(&mut self, folder: &Path) -> io::Result<Vec<String>> {
+        let inside = self.0.keys().filter_map(|path| path.strip_prefix(folder).ok());
+        let names = inside.filter_map(|path| path.iter().next()?.to_str());
+        let names: BTreeSet<_> = names.map(str::to_owned).collect();
+        if names.is_empty() {
+            Err(io::ErrorKind::NotFound.into())
+        } else {
+            Ok(Vec::from_iter(names))
+        }
+    }
+}
+
 /// Imports `named.conf` of these files.
 fn imported(files: &[(&str, &str)]) -> Result<Import, ImportError> {
-    let files: HashMap<&Path, &str> =
-        files.iter().map(|(path, text)| (Path::new(*path), *text)).collect();
-    let mut read = |path: &Path| match files.get(path) {
-        Some(text) => Ok(text.as_bytes().to_vec()),
-        None => Err(io::ErrorKind::NotFound.into()),
-    };
-    import(Path::new("/etc/bind/named.conf"), &mut read)
+    let files = files.iter().map(|(path, text)| (Path::new(*path), *text)).collect();
+    import(Path::new("/etc/bind/named.conf"), &mut Memory(files))
 }
 
 /// Imports a configuration of one file; the result is loaded, and returned without comments.
@@ -122,6 +138,38 @@ fn each_key_names_the_line_it_comes_from() {
             "file = \"/srv/a.db\"  # /etc/bind/named.conf:2",
         ],
     );
+}
+
+#[test]
+fn files_to_include_can_be_given_by_a_pattern() {
+    let zone = |name| format!("zone {name} {{ type primary; file \"{name}\"; }};");
+    let [a, b, c] = ["a", "b", "c"].map(zone);
+    let files = |main| {
+        let files = [
+            ("/etc/bind/named.conf", main),
+            ("/etc/bind/zones/b.conf", &*b),
+            ("/etc/bind/zones/a.conf", &a),
+            ("/etc/bind/zones/.hidden.conf", "}"),
+            ("/etc/bind/zones/b.conf.old", "}"),
+            ("/etc/bind/more/deep/c.conf", &c),
+            ("/etc/bind/more/other/d.txt", "}"),
+        ];
+        imported(&files)
+    };
+    let import = files("include \"zones/*.conf\"; include \"/etc/bind/m?re/*/[a-c].conf\";");
+    let toml = import.unwrap().toml;
+    let names: Vec<_> = toml.lines().filter_map(|line| line.strip_prefix("name = ")).collect();
+    assert_eq!(
+        names,
+        [
+            "\"a\"  # /etc/bind/zones/a.conf:1",
+            "\"b\"  # /etc/bind/zones/b.conf:1",
+            "\"c\"  # /etc/bind/more/deep/c.conf:1",
+        ]
+    );
+    assert!(files("include \"more/*/c.conf\";").unwrap().toml.contains("deep/c.conf:1"));
+    let error = files("\ninclude \"zones/*.cont\";").unwrap_err().to_string();
+    assert_eq!(error, "/etc/bind/named.conf:2:1: /etc/bind/zones/*.cont: entity not found");
 }
 
 #[test]
