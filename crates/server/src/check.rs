@@ -4,7 +4,7 @@ use crate::load::{read, unix_secs};
 use crate::running::given_zone;
 use crate::units::{Unit, survey};
 use std::sync::Arc;
-use zonda_config::Config;
+use zonda_config::{Config, ForwardZone, Source};
 use zonda_wire::Name;
 use zonda_zone::{Diagnostics, HashSeed, JsonFile, JsonZone, Severity, build, check};
 
@@ -14,7 +14,7 @@ const TOLD_MAX: usize = 20;
 /// What [`check()`] found.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CheckReport {
-    /// Zones that were read.
+    /// Zones: those that were read, and those that other servers answer for.
     pub zones: u64,
     /// Errors: what keeps a zone from being served, or from being answered as it is meant.
     pub errors: u64,
@@ -34,6 +34,15 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
         (checker.print)(ignored);
     }
     survey.units.iter().for_each(|unit| checker.unit(unit));
+    // A hosts file in front of a forwarded zone was read as a zone of that name.
+    let is_read = |forward: &ForwardZone| {
+        config.zones.iter().any(|zone| match &zone.source {
+            Source::Hosts { name, .. } => name.to_lowercase() == forward.name,
+            _ => false,
+        })
+    };
+    let forwarded = config.forwards.iter().filter(|forward| !is_read(forward)).count();
+    checker.report.zones += forwarded as u64;
     checker.report
 }
 

@@ -124,6 +124,23 @@ fn a_check_tells_of_a_file_that_cannot_be_read_once_and_of_an_empty_one_by_its_n
 }
 
 #[test]
+fn a_check_counts_zones_that_are_forwarded_too() {
+    let folder = Folder::new("check");
+    let own = folder.write("example.org.zone", zone(1));
+    let hosts = folder.write("hosts", "192.0.2.1 printer.example.net\n");
+    let config = format!(
+        "version = 1\n[[zone]]\nname = \"example.org\"\nfile = {own:?}\n\
+         [[zone]]\nname = \"Example.net\"\nhosts = {hosts:?}\nforward.to = \"192.0.2.1\"\n\
+         [[zone]]\nname = \".\"\nforward.to = \"192.0.2.1\"\n"
+    );
+    let config = folder.write("zonda.toml", config);
+    let said = text(&run(&["check", "--config", config.to_str().unwrap()]).stdout);
+    assert_eq!(said, "3 zones, 0 errors, 0 warnings\n");
+    let said = text(&run(&["check", "--forward", "192.0.2.1"]).stdout);
+    assert_eq!(said, "1 zones, 0 errors, 0 warnings\n");
+}
+
+#[test]
 fn a_check_tells_of_files_that_are_left_out_and_directories_that_are_missing() {
     let folder = Folder::new("check");
     let file = folder.write("example.org.zone", zone(1));
