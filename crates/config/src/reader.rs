@@ -151,6 +151,12 @@ impl<'s, 'a> Reader<'s, 'a> {
         }
     }
 
+    /// Whether somebody set `key`.
+    pub fn is_set(&self, key: &str) -> bool {
+        self.given.iter().any(|(name, _)| *name == key)
+            || self.table.is_some_and(|table| table.get(key).is_some())
+    }
+
     /// What was given for a key, and where; the default if nothing was.
     fn find(&self, name: &str, key: &'static Key) -> (Vec<Item<'a>>, Origin) {
         if let Some((_, given)) = self.given.iter().find(|(given, _)| *given == name) {

@@ -9,7 +9,7 @@ mod zones;
 
 use crate::access::Action;
 use crate::error::{Advice, Origin, Warning};
-use crate::keys::{CacheKeys, SpecialNames, Top};
+use crate::keys::{CacheKeys, Forwarding, SpecialNames, Top};
 use crate::load::Layers;
 use crate::reader::{Reader, Session};
 use crate::section::Keys;
@@ -30,7 +30,7 @@ pub(crate) fn resolve<'a>(
     let (zones, forwards) = zones::read(layers, session, &mut lists, root, &listeners);
     let special_names = local::special_names(&mut open::<SpecialNames>(layers, session));
     let overrides = local::overrides(layers, session);
-    let forwarding = section(layers, session);
+    let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));
     let cache = bounds::cache(&mut open::<CacheKeys>(layers, session));
     let first = listeners.first().map(|(listener, _)| listener.address);
     let (tcp, answers, edns) =

@@ -118,9 +118,10 @@ fn the_sample_with_its_comments_removed_is_sound() {
             let others = ["json =", "directory =", "hosts =", "token =", "root ="];
             !others.iter().any(|key| line.starts_with(key))
         })
-        // these must be there, or need servers that are given by name
+        // these must be there, or need servers that are given by name, or another key
         .filter(|line| {
-            !["token-file =", "ca-file =", "bootstrap ="].iter().any(|key| line.starts_with(key))
+            let needy = ["token-file =", "ca-file =", "bootstrap =", "private-names ="];
+            !needy.iter().any(|key| line.starts_with(key))
         })
         .collect();
     let (before, forward_on) = uncommented.split_once("[zone.forward]").unwrap();
@@ -371,6 +372,17 @@ fn a_server_that_is_given_twice_is_an_error_also_in_a_flag() {
     let errors = Config::load(None, [], &Flags { forward, ..Flags::default() }).unwrap_err();
     let told = "--forward: 192.0.2.1 is given twice, but is one server; keep one of them\n";
     assert_eq!(lines(&errors), told);
+}
+
+#[test]
+fn a_bound_of_all_that_wait_may_be_below_the_default_of_those_for_one_answer() {
+    let text = "version = 1\n[forwarding]\nwaiting-max = 500\n";
+    let forwarding = load("waiting", text).unwrap().config.forwarding;
+    assert_eq!((forwarding.waiting_max, forwarding.waiting_per_answer_max), (500, 1024));
+    let errors = load("waiting", &format!("{text}waiting-per-answer-max = 501\n")).unwrap_err();
+    assert!(lines(&errors).contains("`waiting-per-answer-max` is above `waiting-max`"));
+    let given = [("ZONDA_FORWARDING_WAITING_PER_ANSWER_MAX", "9000")];
+    assert!(lines(&load_environment(&given).unwrap_err()).contains("is above `waiting-max`"));
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub enum LocalMistake {
     ExceptOutside(Name, Name),
     /// A `hosts` without `name`.
     HostsWithoutName,
+    /// Names that may have private addresses, where all may.
+    PrivateNamesForNothing,
     /// A name that is forwarded anyway.
     NotSpecial(Name),
     /// A key of `[override]` that is not a name.
@@ -36,6 +38,10 @@ impl fmt::Display for LocalMistake {
             }
             Self::HostsWithoutName => f.write_str(
                 "a hosts file needs the zone it is for; write `name = \".\"` for all its names",
+            ),
+            Self::PrivateNamesForNothing => f.write_str(
+                "all names may have private addresses; write `rebinding-protection = true`, or \
+                 remove the names that are left out of it",
             ),
             Self::NotSpecial(name) => write!(
                 f,

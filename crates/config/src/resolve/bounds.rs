@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::error::Contradiction;
-use crate::keys::{CacheKeys, ForwardKeys};
+use crate::error::{Contradiction, LocalMistake};
+use crate::keys::{CacheKeys, ForwardKeys, Forwarding};
 use crate::reader::Reader;
 use crate::section::Keys;
 
@@ -19,8 +19,23 @@ pub(super) fn cache(reader: &mut Reader<'_, '_>) -> Option<CacheKeys> {
     Some(keys)
 }
 
+/// Reads how much each thread that forwards takes on. What is said of one answer only must not be
+/// more than of all; unless said, it may be.
+pub(super) fn forwarding(reader: &mut Reader<'_, '_>) -> Option<Forwarding> {
+    const OF_ONE: &str = "waiting-per-answer-max";
+    let keys = Forwarding::read(reader)?;
+    if keys.waiting_per_answer_max > keys.waiting_max && reader.is_set(OF_ONE) {
+        reader.contradict(Some(OF_ONE), Contradiction::Above(OF_ONE, "waiting-max"));
+    }
+    Some(keys)
+}
+
 /// Looks at how servers are asked.
 pub(super) fn forward(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) {
+    if !keys.private_names.is_empty() && !keys.rebinding_protection {
+        let mistake = LocalMistake::PrivateNamesForNothing;
+        reader.contradict(Some("private-names"), Contradiction::Local(mistake));
+    }
     let interval = ("probe-interval", keys.probe_interval);
     refuse_above(reader, [interval, ("probe-interval-max", keys.probe_interval_max)]);
 }

@@ -18,6 +18,8 @@ const CACHE_BYTES: RangeInclusive<u64> = 1 << 20..=3 << 30;
 const UDP_BYTES: RangeInclusive<u64> = 512..=4096;
 /// Queries that may wait, or wait for the same answer.
 const WAITING: RangeInclusive<u64> = 1..=100_000;
+/// Queries that may wait unless somebody says how many.
+const WAITING_DEFAULT: u64 = 8192;
 /// Of `resolver-query-timeout`: up to here seconds, above milliseconds.
 const TIMEOUT_SECONDS_MAX: u64 = 300;
 
@@ -34,10 +36,9 @@ const TIMES: [(&str, Key, RangeInclusive<u64>); 7] = [
 ];
 
 /// Options that are whole numbers on both sides, the key, and its range.
-const NUMBERS: [(&str, Key, RangeInclusive<u64>); 4] = [
+const NUMBERS: [(&str, Key, RangeInclusive<u64>); 3] = [
     ("edns-udp-size", ("zone.forward", "buffer-size"), UDP_BYTES),
     ("max-udp-size", ("edns", "buffer-size"), UDP_BYTES),
-    ("recursive-clients", ("forwarding", "waiting-max"), WAITING),
     ("tcp-clients", ("tcp", "connections-max"), 1..=1_000_000),
 ];
 
@@ -56,6 +57,7 @@ impl<'s> Importer<'s> {
         self.stale(options)?;
         self.times(options)?;
         self.refetching(options)?;
+        self.waiting(options)?;
         for (keyword, key, range) in NUMBERS {
             self.number(options, keyword, key, &range)?;
         }
@@ -100,7 +102,7 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// Reads whether answers are fetched anew before they expire, and how many may wait for one.
+    /// Reads whether answers are fetched anew before they expire.
     fn refetching(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
         if let Some(mut cursor) = options.take("prefetch")? {
             if cursor.passes("0") {
@@ -111,10 +113,18 @@ impl<'s> Importer<'s> {
                 self.leave(cursor, Effect::Differs, why);
             }
         }
+        Ok(())
+    }
+
+    /// Reads how many may wait, and how many of them for the same answer.
+    fn waiting(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
+        let all =
+            self.number(options, "recursive-clients", ("forwarding", "waiting-max"), &WAITING)?;
+        let most = all.unwrap_or(WAITING_DEFAULT);
         if let Some(mut cursor) = options.take("max-clients-per-query")? {
             let number = match cursor.parsed("a number")? {
-                0 => *WAITING.end(), // no limit
-                number => self.within(cursor, number, &WAITING),
+                0 => most, // no limit
+                number => self.within(cursor, number, &(1..=most)),
             };
             self.set(("forwarding", "waiting-per-answer-max"), number, cursor);
         }
@@ -157,21 +167,20 @@ impl<'s> Importer<'s> {
         self.set(("zone.forward", key), value, from);
     }
 
-    /// Reads a whole number.
+    /// Reads a whole number; returns what was taken.
     fn number(
         &mut self,
         clauses: &mut Clauses<'s>,
         keyword: &str,
         key: Key,
         range: &RangeInclusive<u64>,
-    ) -> Result<(), ImportError> {
-        if let Some(mut cursor) = clauses.take(keyword)? {
-            let number = cursor.parsed("a number")?;
-            cursor.end()?;
-            let number = self.within(cursor, number, range);
-            self.set(key, number, cursor);
-        }
-        Ok(())
+    ) -> Result<Option<u64>, ImportError> {
+        let Some(mut cursor) = clauses.take(keyword)? else { return Ok(None) };
+        let number = cursor.parsed("a number")?;
+        cursor.end()?;
+        let number = self.within(cursor, number, range);
+        self.set(key, number, cursor);
+        Ok(Some(number))
     }
 
     /// The number, or the next one that Zonda takes.
