@@ -11,6 +11,7 @@ const ALWAYS_SO: &[(&str, &str)] = &[
     ("auth-nxdomain", "no"),
     ("check-names", "ignore"),
     ("dnssec-validation", "no"),
+    ("fetches-per-server", "0"),
     ("notify", "no"),
     ("stale-refresh-time", "0"),
     ("zone-statistics", "no"),
@@ -29,7 +30,7 @@ const GROUPS: &[Group] = &[
     ]),
     (Needless, "commands reach the server on the Unix socket admin.socket", &["controls", "key"]),
     (Needless, "a matter of resolving, which Zonda does not do", &[
-        "auth-nxdomain", "fetch-quota-params", "fetches-per-server", "fetches-per-zone",
+        "auth-nxdomain", "fetch-quota-params", "fetches-per-zone",
         "lame-ttl", "max-query-count", "max-query-restarts", "max-recursion-depth",
         "max-recursion-queries", "qname-minimization", "resolver-nonbackoff-tries",
         "resolver-retry-interval", "root-delegation-only", "root-key-sentinel",
@@ -83,6 +84,9 @@ const GROUPS: &[Group] = &[
     (Differs, "queries leave from random ports of the address that the system chooses", &[
         "avoid-v4-udp-ports", "avoid-v6-udp-ports", "query-source", "query-source-v6",
         "use-v4-udp-ports", "use-v6-udp-ports",
+    ]),
+    (Differs, "`outstanding-max` in [zone.forward] is such a limit, of each thread for itself", &[
+        "fetches-per-server",
     ]),
     (Differs, "[tcp] has other limits of time", &[
         "tcp-advertised-timeout", "tcp-initial-timeout", "tcp-keepalive-timeout",

@@ -27,6 +27,7 @@ use crate::error::{ImportError, Place};
 use crate::{Files, Import};
 use acl::Acls;
 use clauses::Clauses;
+use servers::Certificates;
 use statement::{Cursor, Statement};
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -51,7 +52,7 @@ pub fn import(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError>
         zones: Vec::new(),
         zone_places: HashMap::new(),
         excepted: Vec::new(),
-        certificate_names: HashMap::new(),
+        certificates: HashMap::new(),
     };
     importer.configuration(top)?;
     Ok(importer.finish(path))
@@ -70,8 +71,8 @@ struct Importer<'s> {
     zone_places: HashMap<String, Place>,
     /// Names that nobody is asked for, in lower case; some perhaps twice.
     excepted: Vec<Name>,
-    /// What certificates must be for, by the name of the `tls` statement that says so.
-    certificate_names: HashMap<&'s str, Option<String>>,
+    /// What is asked of certificates, by the name of the `tls` statement that says so.
+    certificates: HashMap<&'s str, Certificates<'s>>,
 }
 
 /// A key of a section that exists once.
@@ -104,14 +105,15 @@ impl<'s> Importer<'s> {
         if let [view] = views[..] {
             self.only_view(view, &mut options, &mut zones)?;
         } else {
-            for view in views {
-                self.lose_view(view)?;
+            for view in &views {
+                self.lose_view(*view)?;
             }
         }
         let mut options = Clauses::new(options);
         self.directory(&mut options)?;
         self.listeners(&mut options)?;
         self.statistics_channels(&mut top)?;
+        self.name_of_view(&views);
         self.tls(&mut top)?;
         let defaults = self.zone_defaults(&mut options)?;
         for zone in zones {
@@ -151,6 +153,17 @@ impl<'s> Importer<'s> {
         options.retain(|old| !replaced(old));
         options.extend(inner);
         Ok(())
+    }
+
+    /// Tells that statistics have another name for the only view.
+    fn name_of_view(&mut self, views: &[Cursor<'s>]) {
+        let has_statistics = self.settings.iter().any(|it| it.key == "bind-statistics");
+        if let ([view], true) = (views, has_statistics)
+            && !view.statement().elements.get(1).is_some_and(|(name, _)| name.is("_default"))
+        {
+            let why = "its statistics are those of the view `_default`";
+            self.leave(*view, Effect::Differs, why);
+        }
     }
 
     /// Sets where relative paths start.

@@ -3,8 +3,9 @@
 use super::clauses::Clauses;
 use super::statement::Cursor;
 use super::value::{self, Size};
+use super::zones::Source;
 use super::{Importer, left};
-use crate::document::{Effect, Value};
+use crate::document::{Effect, Left, Value};
 use crate::error::ImportError;
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
@@ -55,6 +56,7 @@ impl<'s> Importer<'s> {
     /// Reads all of them.
     pub(super) fn options(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
         self.stale(options)?;
+        self.waiting_times(options)?;
         self.times(options)?;
         self.refetching(options)?;
         self.waiting(options)?;
@@ -131,16 +133,23 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// Reads what decides whether expired answers are given, and when.
+    /// Reads what decides whether expired answers are given.
     fn stale(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
-        if let Some(mut cursor) = options.take("stale-answer-enable")?
-            && !cursor.value("`yes` or `no`", value::yes_or_no)?
-        {
+        let Some(mut cursor) = options.take("stale-answer-enable")? else {
+            self.stale_by_default();
+            return Ok(());
+        };
+        if !cursor.value("`yes` or `no`", value::yes_or_no)? {
             self.set(("cache", "stale"), "0s", cursor);
             for cursor in options.take_all("max-stale-ttl") {
                 self.leave(cursor, Effect::Needless, "`stale-answer-enable no`");
             }
         }
+        Ok(())
+    }
+
+    /// Reads after which times a client is answered all the same.
+    fn waiting_times(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
         if let Some(mut cursor) = options.take("stale-answer-client-timeout")? {
             let off = cursor.passes("off") || cursor.passes("disabled");
             if !off {
@@ -160,6 +169,17 @@ impl<'s> Importer<'s> {
             self.forward_set("timeout", format!("{millis} ms").as_str(), cursor);
         }
         Ok(())
+    }
+
+    /// Tells that expired answers are given although nobody asked for that, where they can be.
+    fn stale_by_default(&mut self) {
+        let mut zones = self.zones.iter();
+        let forwarded = zones.find(|zone| matches!(zone.source, Source::Servers(..)));
+        let Some(place) = forwarded.map(|zone| zone.origin.clone()) else { return };
+        let why = "`no` where it is not said; here, expired answers are given when no server \
+            answers, unless `stale = \"0s\"` in [cache]";
+        let (what, why) = ("stale-answer-enable".to_owned(), why.to_owned());
+        self.left.push(Left { place, effect: Effect::Differs, what, why });
     }
 
     /// Notes a key of all zones that are forwarded.

@@ -3,10 +3,11 @@
 use super::Importer;
 use super::clauses::Clauses;
 use super::left;
-use super::statement::Cursor;
+use super::statement::{Cursor, Statement};
 use crate::document::Effect;
-use crate::error::{ImportError, Problem};
+use crate::error::{ImportError, Place, Problem};
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use zonda_wire::Name;
 
 /// Servers that a zone can be forwarded to.
@@ -16,8 +17,26 @@ const UDP: (&str, u16) = ("", 53);
 /// The same with `tls`.
 const TLS: (&str, u16) = ("tls://", 853);
 
+/// Servers of a zone.
+#[derive(Default)]
+pub struct Servers {
+    /// As they are written; none twice.
+    pub to: Vec<String>,
+    /// The file of certificates that theirs must lead to, and where it is named.
+    pub ca_file: Option<(String, Place)>,
+}
+
+/// What a `tls` statement asks of certificates.
+#[derive(Clone, Default)]
+pub struct Certificates<'s> {
+    /// The name that they must be for.
+    name: Option<String>,
+    /// The file of those that they must lead to, and the clause that says so.
+    roots: Option<(PathBuf, &'s Statement)>,
+}
+
 impl<'s> Importer<'s> {
-    /// Reads `tls` statements: the names that certificates must be for.
+    /// Reads `tls` statements: what certificates must be for, and lead to.
     pub(super) fn tls(&mut self, top: &mut Clauses<'s>) -> Result<(), ImportError> {
         for mut cursor in top.take_all("tls") {
             let name = cursor.word("the name of a `tls` statement")?;
@@ -32,24 +51,24 @@ impl<'s> Importer<'s> {
                 })?),
                 None => None,
             };
-            if let Some(file) = clauses.take("ca-file")? {
-                let why = "write it into `ca-file` of the [zone.forward] that needs it";
-                self.leave(file, Effect::Lost, why);
-            }
+            let roots = match clauses.take("ca-file")? {
+                Some(mut file) => Some((self.base.join(file.word("a file")?), file.statement())),
+                None => None,
+            };
             let why = "Zonda has TLS 1.2 and 1.3, and no keys of its own";
             self.left.extend(clauses.rest().map(|it| left::because(it, Effect::Needless, why)));
-            self.certificate_names.insert(name, host);
+            self.certificates.insert(name, Certificates { name: host, roots });
         }
         Ok(())
     }
 
     /// Reads servers, their ports, and whether they are asked over TLS.
-    pub(super) fn servers(&mut self, mut cursor: Cursor<'s>) -> Result<Vec<String>, ImportError> {
+    pub(super) fn servers(&mut self, mut cursor: Cursor<'s>) -> Result<Servers, ImportError> {
         let (mut port, mut tls) = (None, None);
         self.port_and_tls(&mut cursor, &mut port, &mut tls)?;
         let list = cursor.block("`{`")?;
         cursor.end()?;
-        let mut servers = Vec::new();
+        let (mut servers, mut all_roots) = (Vec::new(), Vec::new());
         for statement in list {
             let mut server = statement.cursor();
             let address: IpAddr = server.parsed("the address of a server")?;
@@ -62,15 +81,18 @@ impl<'s> Importer<'s> {
                 true => address.to_string(),
                 false => SocketAddr::new(address, port).to_string(),
             };
-            let name = match tls {
-                Some(Some(name)) => format!("#{}", name.trim_end_matches('.')),
-                Some(None) => {
+            let name = match &tls {
+                Some(Certificates { name: Some(name), .. }) => {
+                    format!("#{}", name.trim_end_matches('.'))
+                }
+                Some(Certificates { roots: None, .. }) => {
                     let why = "its certificate must be valid for the address; BIND asks for none";
                     self.leave(statement.cursor(), Effect::Differs, why);
                     String::new()
                 }
-                None => String::new(),
+                _ => String::new(),
             };
+            all_roots.extend(tls.map(|tls| tls.roots));
             let server = format!("{scheme}{place}{name}");
             if servers.contains(&server) {
                 self.leave(
@@ -85,7 +107,22 @@ impl<'s> Importer<'s> {
                 servers.push(server);
             }
         }
-        Ok(servers)
+        Ok(Servers { to: servers, ca_file: self.ca_file(&all_roots) })
+    }
+
+    /// The file that the certificates of all these servers must lead to, which can be one only.
+    fn ca_file(&mut self, all: &[Option<(PathBuf, &'s Statement)>]) -> Option<(String, Place)> {
+        let path = |roots: &Option<(PathBuf, _)>| roots.as_ref().map(|(path, _)| path.clone());
+        if all.iter().any(|roots| path(roots) != path(&all[0])) {
+            for (_, clause) in all.iter().flatten() {
+                let why = "`ca-file` in [zone.forward] is for all servers of the zone that are \
+                    asked over TLS, of which some have another one or none here";
+                self.leave(clause.cursor(), Effect::Lost, why);
+            }
+            return None;
+        }
+        let (path, clause) = all.first()?.as_ref()?;
+        Some((path.display().to_string(), clause.place().clone()))
     }
 
     /// Reads `port` and `tls`, as far as they are there.
@@ -93,7 +130,7 @@ impl<'s> Importer<'s> {
         &self,
         cursor: &mut Cursor<'s>,
         port: &mut Option<u16>,
-        tls: &mut Option<Option<String>>,
+        tls: &mut Option<Certificates<'s>>,
     ) -> Result<(), ImportError> {
         if cursor.passes("port") {
             *port = Some(cursor.value("a port", |word| word.parse().ok().filter(|it| *it > 0))?);
@@ -101,9 +138,9 @@ impl<'s> Importer<'s> {
         if cursor.passes("tls") {
             let begin = *cursor;
             let name = cursor.word("the name of a `tls` statement")?;
-            *tls = Some(match (name, self.certificate_names.get(name)) {
-                ("ephemeral", _) => None,
-                (_, Some(host)) => host.clone(),
+            *tls = Some(match (name, self.certificates.get(name)) {
+                ("ephemeral", _) => Certificates::default(),
+                (_, Some(certificates)) => certificates.clone(),
                 (_, None) => return Err(begin.problem(Problem::UnknownTls(name.to_owned()))),
             });
         }

@@ -40,6 +40,11 @@ pub enum Element {
 }
 
 impl Element {
+    /// Whether it is this very word.
+    pub fn is(&self, wanted: &str) -> bool {
+        matches!(self, Self::Word(word) if word == wanted)
+    }
+
     /// Whether it is a word or a string.
     pub fn is_word(&self) -> bool {
         matches!(self, Self::Word(_))

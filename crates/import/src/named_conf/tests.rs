@@ -65,8 +65,15 @@ fn loads(toml: &str) -> Config {
     }
 }
 
-/// What stays behind, a line each.
+/// What stays behind, a line each, but for the one that all get who forward.
 fn left(text: &str) -> Vec<String> {
+    let mut left = all_left(text);
+    left.retain(|line| !line.contains(": differs: stale-answer-enable: `no` where"));
+    left
+}
+
+/// What stays behind, a line each.
+fn all_left(text: &str) -> Vec<String> {
     let import = imported(&[("/etc/bind/named.conf", text)]).unwrap();
     loads(&import.toml);
     import.left.iter().map(ToString::to_string).collect()
@@ -507,6 +514,81 @@ fn no_more_may_wait_for_one_answer_than_altogether() {
     assert_eq!(limits("recursive-clients 50; max-clients-per-query 60;"), ("50".to_owned(), 1));
     assert_eq!(limits("recursive-clients 50;"), (String::new(), 0));
     assert_eq!(limits("max-clients-per-query 9000;"), ("8192".to_owned(), 1));
+}
+
+#[test]
+fn that_expired_answers_are_given_is_told_unless_named_gave_them_too() {
+    let told = |options: &str| {
+        let text = format!("options {{\nforward only; forwarders {{ 192.0.2.1; }}; {options} }};");
+        all_left(&text).into_iter().any(|line| {
+            let start = "/etc/bind/named.conf:2: differs: stale-answer-enable: `no` where it is";
+            line.starts_with(start)
+        })
+    };
+    assert!(told(""));
+    assert!(told("max-stale-ttl 1h;"));
+    assert!(!told("stale-answer-enable yes;"));
+    assert!(!told("stale-answer-enable no;"));
+    assert!(!told("recursion no;"));
+}
+
+#[test]
+fn the_certificates_of_a_zones_servers_must_lead_to_one_file_if_they_did() {
+    let ca = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/tests/errors/ca.pem");
+    let zone = |servers: &str| {
+        format!(
+            "tls t {{ ca-file \"{ca}\"; }}; tls u {{ ca-file \"{ca}\"; remote-hostname \"a.b\"; }};
+             tls other {{ ca-file \"other.pem\"; }};
+             zone a {{ type forward; forward only; forwarders {{ {servers} }}; }};"
+        )
+    };
+    let one = zone("192.0.2.1 tls t; 192.0.2.2 tls u; 192.0.2.3;");
+    let to = "to = [\"tls://192.0.2.1\", \"tls://192.0.2.2#a.b\", \"192.0.2.3\"]";
+    has(&toml(&one), &[to, &format!("ca-file = \"{ca}\"")]);
+    assert_eq!(left(&one), [""; 0]);
+    for several in ["192.0.2.1 tls t; 192.0.2.2 tls ephemeral;", "::2 tls t; ::3 tls other;"] {
+        let several = zone(several);
+        assert!(!toml(&several).contains("ca-file"));
+        assert!(left(&several).iter().any(|line| line.contains("lost: ca-file ")), "{several}");
+    }
+    let none = zone("192.0.2.3;");
+    assert!(!toml(&none).contains("ca-file") && left(&none).is_empty());
+}
+
+#[test]
+fn a_zone_in_another_format_is_lost_whoever_says_so() {
+    let zones = "zone a { type primary; file \"a\"; };
+        zone b { type primary; file \"b\"; masterfile-format text; };
+        zone c { type primary; masterfile-format raw; file \"c\"; };";
+    let lost = |options: &str| {
+        let text = format!("options {{ {options} }}; {zones}");
+        let names = toml(&text).matches("name = ").count();
+        let left = left(&text);
+        assert!(left.iter().all(|line| line.contains("use named-compilezone")), "{left:?}");
+        assert_eq!(left.len() + names, 3);
+        names
+    };
+    assert_eq!(lost(""), 2);
+    assert_eq!(lost("masterfile-format text;"), 2);
+    assert_eq!(lost("masterfile-format raw;"), 1);
+}
+
+#[test]
+fn that_statistics_have_another_name_for_the_only_view_is_told() {
+    let statistics = "statistics-channels { inet 127.0.0.1; };";
+    let view = |name: &str| format!("view {name} {{ zone a {{ type primary; file \"a\"; }}; }};");
+    let told = "/etc/bind/named.conf:1: differs: view office: its statistics are those of the view \
+                `_default`";
+    assert_eq!(left(&format!("{} {statistics}", view("office"))), [told]);
+    assert!(left(&view("office")).is_empty());
+    assert!(left(&format!("{} {statistics}", view("_default"))).is_empty());
+}
+
+#[test]
+fn a_limit_of_queries_for_each_server_is_not_called_needless() {
+    let text = "options { fetches-per-server 200 drop; };";
+    assert!(left(text)[0].contains(": differs: fetches-per-server 200 drop: `outstanding-max` in"));
+    assert!(left("options { fetches-per-server 0; };")[0].contains(": needless: "));
 }
 
 #[test]

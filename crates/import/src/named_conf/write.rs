@@ -82,7 +82,10 @@ impl Importer<'_> {
                 Source::Servers(servers, origin) => {
                     write_access(document, zone.access.as_ref());
                     document.section("[zone.forward]", None);
-                    document.key("to", &servers[..], Some(origin));
+                    document.key("to", &servers.to[..], Some(origin));
+                    if let Some((file, origin)) = &servers.ca_file {
+                        document.key("ca-file", &**file, Some(origin));
+                    }
                     let excepted = self.excepted_from(&zone.name);
                     if !excepted.is_empty() {
                         document.key("except", &excepted[..], None);

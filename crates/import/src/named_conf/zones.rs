@@ -2,6 +2,7 @@
 
 use super::clauses::Clauses;
 use super::left;
+use super::servers::Servers;
 use super::statement::{Cursor, Element, Statement};
 use super::{Importer, value};
 use crate::document::Effect;
@@ -27,7 +28,7 @@ pub enum Source {
     /// A master file.
     File(PathBuf, Place),
     /// Other servers.
-    Servers(Vec<String>, Place),
+    Servers(Servers, Place),
 }
 
 /// What the options say about all zones.
@@ -44,6 +45,8 @@ pub struct Defaults<'s> {
     forwarders: Option<Cursor<'s>>,
     /// Whether only they are asked.
     only: Option<bool>,
+    /// The format of zone files.
+    format: Option<&'s str>,
 }
 
 /// Rules, and where they stand.
@@ -78,6 +81,7 @@ impl<'s> Importer<'s> {
             query,
             forwarders: options.take("forwarders")?,
             only: self.forward_only(options.take("forward")?)?,
+            format: format(options)?,
         })
     }
 
@@ -228,18 +232,17 @@ impl<'s> Importer<'s> {
         defaults: &Defaults<'s>,
     ) -> Result<(), ImportError> {
         let _ = clauses.take_all("forwarders"); // what they do matters below delegations only
-        if let Some(mut format) = clauses.take("masterfile-format")?
-            && format.word("a format")? != "text"
-        {
-            let why = "zones are read from text: use named-compilezone -F text";
-            self.lose_zone(statement.cursor(), name, why);
-            return Ok(());
-        }
+        let format = format(clauses)?.or(defaults.format);
         let Some(mut file) = clauses.take("file")? else {
             let why = "a zone without a file: its data are elsewhere";
             self.lose_zone(statement.cursor(), name, why);
             return Ok(());
         };
+        if format.is_some_and(|format| !format.eq_ignore_ascii_case("text")) {
+            let why = "zones are read from text: use named-compilezone -F text";
+            self.lose_zone(statement.cursor(), name, why);
+            return Ok(());
+        }
         let path = clean(&self.base.join(file.word("the path of a file")?));
         file.end()?;
         let access = self.access(clauses.take("allow-query")?)?.or_else(|| defaults.query.clone());
@@ -260,9 +263,9 @@ impl<'s> Importer<'s> {
         let forwarders = clauses.take("forwarders")?;
         let (servers, place) = match forwarders {
             Some(cursor) => (self.servers(cursor)?, cursor.statement().place().clone()),
-            None => (Vec::new(), statement.place().clone()),
+            None => (Servers::default(), statement.place().clone()),
         };
-        if servers.is_empty() {
+        if servers.to.is_empty() {
             let why = "no servers are left to ask for it, and Zonda does not resolve; \
                 those of zones around it are not asked either";
             self.left.push(left::because(statement, Effect::Lost, why));
@@ -307,9 +310,9 @@ impl<'s> Importer<'s> {
         }
         let servers = match defaults.forwarders {
             Some(cursor) => self.servers(cursor)?,
-            None => Vec::new(),
+            None => Servers::default(),
         };
-        let Some(cursor) = defaults.forwarders.filter(|_| !servers.is_empty()) else {
+        let Some(cursor) = defaults.forwarders.filter(|_| !servers.to.is_empty()) else {
             if let Some(cursor) = defaults.recursion.filter(|_| defaults.is_recursive) {
                 let why = "Zonda does not resolve: names that no zone holds are refused, \
                     unless you tell it whom to ask (docs/forwarding.md)";
@@ -386,6 +389,14 @@ fn is_of_all_names(clause: &Statement) -> bool {
     let says = |kind: &&str| clause.says(kind);
     clause.keyword().eq_ignore_ascii_case("type")
         && ["hint", "redirect", "delegation-only"].iter().any(says)
+}
+
+/// The format of zone files that is said.
+fn format<'s>(clauses: &mut Clauses<'s>) -> Result<Option<&'s str>, ImportError> {
+    let Some(mut cursor) = clauses.take("masterfile-format")? else { return Ok(None) };
+    let format = cursor.word("a format")?;
+    cursor.end()?;
+    Ok(Some(format))
 }
 
 /// A name as the configuration has it.
