@@ -347,6 +347,65 @@ fn a_zone_may_be_answered_by_other_servers() {
 }
 
 #[test]
+fn who_is_answered_from_forwarded_zones_by_default_is_on_a_private_network() {
+    let text = "version = 1\n[[zone]]\nname = \".\"\nforward.to = \"192.0.2.1\"\n";
+    let access = load("strangers", text).unwrap().config.forwards[0].access.clone();
+    let action = |client: &str| {
+        let client = client.parse().unwrap();
+        let rule = access.rules.iter().find(|rule| rule.network.contains(client));
+        rule.map_or(access.otherwise, |rule| rule.action)
+    };
+    // The first and the last address of each network.
+    for client in [
+        "10.0.0.0",
+        "10.255.255.255",
+        "127.0.0.0",
+        "127.255.255.255",
+        "169.254.0.0",
+        "169.254.255.255",
+        "172.16.0.0",
+        "172.31.255.255",
+        "192.168.0.0",
+        "192.168.255.255",
+        "::1",
+        "fc00::",
+        "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
+        "fe80::",
+        "febf:ffff::1",
+    ] {
+        assert_eq!(action(client), Action::Allow, "{client}");
+    }
+    // Their neighbours, and others.
+    for client in [
+        "9.255.255.255",
+        "11.0.0.0",
+        "126.255.255.255",
+        "128.0.0.0",
+        "169.253.255.255",
+        "169.255.0.0",
+        "172.15.255.255",
+        "172.32.0.1",
+        "192.167.255.255",
+        "192.169.0.0",
+        "0.0.0.0",
+        "8.8.8.8",
+        "100.64.0.1",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::",
+        "::2",
+        "fbff:ffff::1",
+        "fe00::",
+        "fe7f:ffff::1",
+        "fec0::",
+        "2001:db8::",
+        "ff02::1",
+    ] {
+        assert_eq!(action(client), Action::Refuse, "{client}");
+    }
+}
+
+#[test]
 fn no_server_of_a_list_is_left_out_in_silence() {
     let servers = |count: u8| {
         let forward = (1..=count).map(|octet| format!("192.0.2.{octet},")).collect::<String>();
