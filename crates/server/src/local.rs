@@ -195,6 +195,7 @@ fn special_zone(apex: &Name, seed: HashSeed) -> Option<Zone> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use zonda_config::Flags;
     use zonda_wire::Type;
     use zonda_zone::{Found, LookupName};
 
@@ -212,7 +213,11 @@ mod tests {
                 _ => false,
             }
         };
-        assert!(has("local", "local", Type::SOA));
+        let known = Config::load(None, [], &Flags::default()).unwrap().config.special_names;
+        assert!(known.len() > 100, "{known:?}");
+        for apex in known.iter().map(ToString::to_string) {
+            assert!(has(&apex, &apex, Type::SOA) && has(&apex, &apex, Type::NS), "{apex}");
+        }
         assert!(!has("local", "printer.local", Type::A));
         assert!(has("localhost", "localhost", Type::AAAA));
         assert!(has("localhost", "a.b.localhost", Type::A));

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use zonda_config::{Config, Flags};
 use zonda_testkit::client::name_bytes;
 use zonda_testkit::process::Folder;
-use zonda_testkit::{Message, Question, ask};
+use zonda_testkit::upstream::{Record, Reply, always, say};
+use zonda_testkit::{Message, Question, Upstream, ask};
 
 /// A server that does what the test says with each query, over UDP.
 struct Scripted {
@@ -117,6 +119,25 @@ fn special_names_are_answered_at_home_and_others_forwarded() {
         assert_eq!(data(&reply(&server, name, "A")), "192.0.2.7", "{name}");
     }
     assert_eq!(upstream.asked(), forwarded.len());
+}
+
+#[test]
+fn every_special_zone_is_answered_at_home_and_its_ds_record_asked_of_others() {
+    const DS: u16 = 43;
+    let nothing = Reply::empty().authority(Record::soa("example.net", 60).of("."));
+    let upstream = Upstream::start([always().then([say(nothing)])]);
+    let server = Server::start(&[], &forwarding(upstream.address, "", ""));
+    let special = Config::load(None, [], &Flags::default()).unwrap().config.special_names;
+    assert!(special.len() > 100, "{special:?}");
+    for name in special.iter().map(ToString::to_string) {
+        let soa = reply(&server, &name, "SOA");
+        assert_eq!((soa.rcode_text(), soa.answer.len()), ("NOERROR".to_owned(), 1), "{name}");
+        assert_eq!(ra_and_aa(&soa), (true, true), "{name}");
+        let ds = reply(&server, &name, "DS");
+        assert_eq!((ds.rcode_text(), ra_and_aa(&ds)), ("NOERROR".to_owned(), (true, false)));
+        assert_eq!(upstream.count(|asked| asked.name == name && asked.record_type == DS), 1);
+    }
+    assert_eq!(upstream.asked(), special.len());
 }
 
 #[test]
