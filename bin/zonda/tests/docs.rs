@@ -7,7 +7,8 @@
 //! |---|---|
 //! | `zone example.com.zone`, `toml zonda.toml` … | is written to that file |
 //! | `toml` | is read as configuration, as are those that are written to a file |
-//! | `sh serve` | is started; what follows waits until it serves |
+//! | `sh serve` | is started in place of the one before; what follows waits until it serves |
+//! | `sh beside` | the same, beside all others, with an admin socket of its own |
 //! | `sh test`, `sh fails` | is run, and must succeed or fail |
 //! | `text output` | is what the block before printed; `…` is any text, alone any lines |
 //!
@@ -25,6 +26,8 @@ use zonda_testkit::process::{Folder, Process, free_port, installed};
 
 const ZONDA: &str = env!("CARGO_BIN_EXE_zonda");
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+/// The socket by which commands reach the server of a page.
+const ADMIN_SOCKET: &str = "admin.sock";
 /// How long a server may take until it serves.
 const START_MAX: Duration = Duration::from_secs(20);
 
@@ -73,6 +76,8 @@ fn pages() -> Vec<PathBuf> {
 struct Reader {
     folder: Folder,
     server: Option<Process>,
+    /// Servers that run to the end of the page.
+    beside: Vec<Process>,
     /// What the last commands printed.
     output: String,
     dns: String,
@@ -89,7 +94,8 @@ impl Reader {
             fs::copy(entry.path(), zones.join(entry.file_name())).unwrap();
         }
         let (dns, admin) = (free_port().to_string(), free_port().to_string());
-        Self { folder, server: None, output: String::new(), dns, admin }
+        let (server, beside, output) = (None, Vec::new(), String::new());
+        Self { folder, server, beside, output, dns, admin }
     }
 
     /// Does what a block says; what is wrong otherwise.
@@ -98,7 +104,16 @@ impl Reader {
         match (block.language.as_str(), block.note.as_str()) {
             ("sh", "test") => self.run(&text, true),
             ("sh", "fails") => self.run(&text, false),
-            ("sh", "serve") => self.serve(&text),
+            ("sh", "serve") => {
+                self.server = None;
+                self.server = Some(self.start(&text, ADMIN_SOCKET)?);
+                Ok(())
+            }
+            ("sh", "beside") => {
+                let socket = format!("beside-{}.sock", self.beside.len());
+                self.beside.push(self.start(&text, &socket)?);
+                Ok(())
+            }
             ("text", "output") if matches(&text, &self.output) => Ok(()),
             ("text", "output") => Err(format!("the output is\n{}", self.output)),
             ("sh" | "text", note) if !note.is_empty() => Err(format!("what is \"{note}\"?")),
@@ -110,8 +125,8 @@ impl Reader {
         }
     }
 
-    /// A shell in the folder, which finds our own program and talks to our own server.
-    fn shell(&self, script: &str) -> Command {
+    /// A shell in the folder, which finds our own program and talks to the server of this socket.
+    fn shell(&self, script: &str, socket: &str) -> Command {
         let folder = self.folder.path().display();
         let path = std::env::var("PATH").unwrap_or_default();
         let program = Path::new(ZONDA).parent().unwrap().display();
@@ -119,12 +134,12 @@ impl Reader {
         shell.args(["-ec", &format!("cd '{folder}'\n{script}")]);
         shell.env("PATH", format!("{program}:{path}"));
         shell.env("ZONDA_ADMIN_ADDRESS", format!("127.0.0.1:{}", self.admin));
-        shell.env("ZONDA_ADMIN_SOCKET", self.folder.path().join("admin.sock"));
+        shell.env("ZONDA_ADMIN_SOCKET", self.folder.path().join(socket));
         shell
     }
 
     fn run(&mut self, script: &str, succeeds: bool) -> Result<(), String> {
-        let output = self.shell(script).output().unwrap();
+        let output = self.shell(script, ADMIN_SOCKET).output().unwrap();
         self.output = String::from_utf8_lossy(&output.stdout).into_owned();
         if output.status.success() == succeeds {
             return Ok(());
@@ -134,19 +149,19 @@ impl Reader {
         Err(format!("{}\n{}{errors}\nthe server's log:\n{log}", output.status, self.output))
     }
 
-    fn serve(&mut self, command: &str) -> Result<(), String> {
-        self.server = None;
-        let shell = self.shell(&format!("exec {command}"));
-        let mut server = Process::start(&shell, &self.folder.path().join("log")).unwrap();
+    /// Starts a server and waits until it serves.
+    fn start(&self, command: &str, socket: &str) -> Result<Process, String> {
+        let shell = self.shell(&format!("exec env {command}"), socket);
+        let log = self.folder.path().join(format!("{socket}.log"));
+        let mut server = Process::start(&shell, &log).unwrap();
         let limit = Instant::now() + START_MAX;
-        while !self.shell("zonda status").output().unwrap().status.success() {
+        while !self.shell("zonda status", socket).output().unwrap().status.success() {
             if server.ended() || Instant::now() > limit {
                 return Err(format!("it does not serve:\n{}", server.log("")));
             }
             thread::sleep(Duration::from_millis(20));
         }
-        self.server = Some(server);
-        Ok(())
+        Ok(server)
     }
 }
 
