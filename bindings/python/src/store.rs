@@ -19,9 +19,6 @@ use zonda_wire::Name;
 use crate::own_store;
 use crate::record::parse_type;
 
-/// How often a store in Redis is compared, unless told otherwise, seconds: the crate's own default.
-const COMPARE_EVERY_SECS: f64 = 30.0;
-
 /// What Python calls records of a store: owner, type, time to live and data.
 pub type RecordSet = (String, String, u32, Vec<String>);
 
@@ -114,7 +111,8 @@ pub struct RedisStore;
 impl RedisStore {
     /// In the server at a URL, which is connected to when it is needed.
     #[new]
-    #[pyo3(signature = (url, *, prefix="", compare_every=COMPARE_EVERY_SECS))]
+    // The number is the crate's own default. No constant: `help` would show `...`.
+    #[pyo3(signature = (url, *, prefix="", compare_every=30.0))]
     fn new(url: &str, prefix: &str, compare_every: f64) -> PyResult<PyClassInitializer<Self>> {
         let every = Duration::try_from_secs_f64(compare_every)
             .map_err(|error| PyValueError::new_err(format!("compare_every: {error}")))?;

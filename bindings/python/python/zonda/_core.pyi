@@ -37,9 +37,10 @@ class Record:
     def replace(self, *, ttl: int | None = None, owner: object | None = None) -> Record:
         """The same with another time to live or owner."""
     def _field(self, place: int) -> Any: ...
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
 
+@final
 class Query:
     """A query."""
 
@@ -103,11 +104,15 @@ class Query:
 # A record of ours, or what dnspython has for one: an rdata, a set of them, or a list of any.
 _Records: TypeAlias = Record | Sequence[Any] | Any
 
+@final
 class Reply:
     """A reply. Until something is put into it, the query is left to the zones."""
 
-    rcode: str
-    """The response code, such as `"NOERROR"`; may be set to a number, too."""
+    @property
+    def rcode(self) -> str:
+        """The response code, such as `"NOERROR"`; may be set by word or number."""
+    @rcode.setter
+    def rcode(self, rcode: str | int) -> None: ...
     aa: bool
     """Whether it is authoritative."""
     ad: bool
@@ -116,13 +121,21 @@ class Reply:
     """Whether any name may be asked for."""
     tc: bool
     """Whether the client is to ask again over TCP."""
-    answers: list[Record]
-    """The records of the answer, in a list of their own."""
-    authorities: list[Record]
-    """The records of the authority section, in a list of their own."""
-    additionals: list[Record]
-    """The records of the additional section without EDNS, in a list of their own."""
-
+    @property
+    def answers(self) -> list[Record]:
+        """The records of the answer, in a list of their own. What is set is as for `answer`."""
+    @answers.setter
+    def answers(self, records: Iterable[_Records]) -> None: ...
+    @property
+    def authorities(self) -> list[Record]:
+        """The records of the authority section, in a list of their own."""
+    @authorities.setter
+    def authorities(self, records: Iterable[_Records]) -> None: ...
+    @property
+    def additionals(self) -> list[Record]:
+        """The records of the additional section without EDNS, in a list of their own."""
+    @additionals.setter
+    def additionals(self, records: Iterable[_Records]) -> None: ...
     def answer(self, *records: _Records, ttl: int | None = None) -> None:
         """Adds records to the answer."""
     def authority(self, *records: _Records, ttl: int | None = None) -> None:
@@ -223,6 +236,7 @@ class PostgresStore(Store):
         name, `host=127.0.0.1 user=...`, which is connected to when it is needed. Raises
         `ValueError` for what is neither."""
 
+@final
 class Calls:
     """The calls of a store that is written in Python."""
 
@@ -245,6 +259,7 @@ class _Settings(TypedDict):
     deadline: float
     waiting_max: int
 
+@final
 class Core:
     """A server and its queries that wait for Python."""
 

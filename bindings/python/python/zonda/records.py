@@ -118,7 +118,12 @@ def _stub() -> str:
         "",
     ]
     for mnemonic, _, fields in _core.schema():
-        lines += [f"class {mnemonic.replace('-', '_')}(Record):", "    @overload"]
+        places = ", ".join(f'"{field}"' for field, _ in fields)
+        lines += [
+            f"class {mnemonic.replace('-', '_')}(Record):",
+            f"    __match_args__ = ({places}{',' if len(fields) == 1 else ''})",
+            "    @overload",
+        ]
         arguments = []
         for place, (field, kind) in enumerate(fields):
             takes, _ = _types(kind)

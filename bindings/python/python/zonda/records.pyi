@@ -98,6 +98,7 @@ class _Name(Protocol):
     def __str__(self) -> str: ...
 
 class A(Record):
+    __match_args__ = ("ip",)
     @overload
     def __new__(cls, ip: str | IPv4Address, *, ttl: int = 300, owner: _Name | bytes | None = None) -> A: ...
     @overload
@@ -106,6 +107,7 @@ class A(Record):
     def ip(self) -> str: ...
 
 class AAAA(Record):
+    __match_args__ = ("ip",)
     @overload
     def __new__(cls, ip: str | IPv6Address, *, ttl: int = 300, owner: _Name | bytes | None = None) -> AAAA: ...
     @overload
@@ -114,6 +116,7 @@ class AAAA(Record):
     def ip(self) -> str: ...
 
 class NS(Record):
+    __match_args__ = ("dname",)
     @overload
     def __new__(cls, dname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> NS: ...
     @overload
@@ -122,6 +125,7 @@ class NS(Record):
     def dname(self) -> str: ...
 
 class CNAME(Record):
+    __match_args__ = ("dname",)
     @overload
     def __new__(cls, dname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> CNAME: ...
     @overload
@@ -130,6 +134,7 @@ class CNAME(Record):
     def dname(self) -> str: ...
 
 class PTR(Record):
+    __match_args__ = ("dname",)
     @overload
     def __new__(cls, dname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> PTR: ...
     @overload
@@ -138,6 +143,7 @@ class PTR(Record):
     def dname(self) -> str: ...
 
 class DNAME(Record):
+    __match_args__ = ("dname",)
     @overload
     def __new__(cls, dname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> DNAME: ...
     @overload
@@ -146,6 +152,7 @@ class DNAME(Record):
     def dname(self) -> str: ...
 
 class NSAP_PTR(Record):
+    __match_args__ = ("dname",)
     @overload
     def __new__(cls, dname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> NSAP_PTR: ...
     @overload
@@ -154,6 +161,7 @@ class NSAP_PTR(Record):
     def dname(self) -> str: ...
 
 class MB(Record):
+    __match_args__ = ("madname",)
     @overload
     def __new__(cls, madname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> MB: ...
     @overload
@@ -162,6 +170,7 @@ class MB(Record):
     def madname(self) -> str: ...
 
 class MG(Record):
+    __match_args__ = ("madname",)
     @overload
     def __new__(cls, madname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> MG: ...
     @overload
@@ -170,6 +179,7 @@ class MG(Record):
     def madname(self) -> str: ...
 
 class MD(Record):
+    __match_args__ = ("madname",)
     @overload
     def __new__(cls, madname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> MD: ...
     @overload
@@ -178,6 +188,7 @@ class MD(Record):
     def madname(self) -> str: ...
 
 class MF(Record):
+    __match_args__ = ("madname",)
     @overload
     def __new__(cls, madname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> MF: ...
     @overload
@@ -186,6 +197,7 @@ class MF(Record):
     def madname(self) -> str: ...
 
 class MR(Record):
+    __match_args__ = ("newname",)
     @overload
     def __new__(cls, newname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> MR: ...
     @overload
@@ -194,6 +206,7 @@ class MR(Record):
     def newname(self) -> str: ...
 
 class SOA(Record):
+    __match_args__ = ("mname", "rname", "serial", "refresh", "retry", "expire", "minimum")
     @overload
     def __new__(cls, mname: _Name, rname: _Name, serial: int, refresh: int | str, retry: int | str, expire: int | str, minimum: int | str, *, ttl: int = 300, owner: _Name | bytes | None = None) -> SOA: ...
     @overload
@@ -214,6 +227,7 @@ class SOA(Record):
     def minimum(self) -> int: ...
 
 class WKS(Record):
+    __match_args__ = ("address", "services")
     @overload
     def __new__(cls, address: str | IPv4Address, services: str, *, ttl: int = 300, owner: _Name | bytes | None = None) -> WKS: ...
     @overload
@@ -224,6 +238,7 @@ class WKS(Record):
     def services(self) -> str: ...
 
 class HINFO(Record):
+    __match_args__ = ("cpu", "os")
     @overload
     def __new__(cls, cpu: str | bytes, os: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> HINFO: ...
     @overload
@@ -234,6 +249,7 @@ class HINFO(Record):
     def os(self) -> str: ...
 
 class MINFO(Record):
+    __match_args__ = ("rmailbx", "emailbx")
     @overload
     def __new__(cls, rmailbx: _Name, emailbx: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> MINFO: ...
     @overload
@@ -244,6 +260,7 @@ class MINFO(Record):
     def emailbx(self) -> str: ...
 
 class MX(Record):
+    __match_args__ = ("preference", "exchange")
     @overload
     def __new__(cls, preference: int, exchange: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> MX: ...
     @overload
@@ -254,6 +271,7 @@ class MX(Record):
     def exchange(self) -> str: ...
 
 class TXT(Record):
+    __match_args__ = ("txts",)
     @overload
     def __new__(cls, *txts: str | bytes | Sequence[str | bytes], ttl: int = 300, owner: _Name | bytes | None = None) -> TXT: ...
     @overload
@@ -262,6 +280,7 @@ class TXT(Record):
     def txts(self) -> tuple[str, ...]: ...
 
 class SPF(Record):
+    __match_args__ = ("txts",)
     @overload
     def __new__(cls, *txts: str | bytes | Sequence[str | bytes], ttl: int = 300, owner: _Name | bytes | None = None) -> SPF: ...
     @overload
@@ -270,6 +289,7 @@ class SPF(Record):
     def txts(self) -> tuple[str, ...]: ...
 
 class NINFO(Record):
+    __match_args__ = ("txts",)
     @overload
     def __new__(cls, *txts: str | bytes | Sequence[str | bytes], ttl: int = 300, owner: _Name | bytes | None = None) -> NINFO: ...
     @overload
@@ -278,6 +298,7 @@ class NINFO(Record):
     def txts(self) -> tuple[str, ...]: ...
 
 class AVC(Record):
+    __match_args__ = ("txts",)
     @overload
     def __new__(cls, *txts: str | bytes | Sequence[str | bytes], ttl: int = 300, owner: _Name | bytes | None = None) -> AVC: ...
     @overload
@@ -286,6 +307,7 @@ class AVC(Record):
     def txts(self) -> tuple[str, ...]: ...
 
 class CLA(Record):
+    __match_args__ = ("txts",)
     @overload
     def __new__(cls, *txts: str | bytes | Sequence[str | bytes], ttl: int = 300, owner: _Name | bytes | None = None) -> CLA: ...
     @overload
@@ -294,6 +316,7 @@ class CLA(Record):
     def txts(self) -> tuple[str, ...]: ...
 
 class RESINFO(Record):
+    __match_args__ = ("data",)
     @overload
     def __new__(cls, *data: str | bytes | Sequence[str | bytes], ttl: int = 300, owner: _Name | bytes | None = None) -> RESINFO: ...
     @overload
@@ -302,6 +325,7 @@ class RESINFO(Record):
     def data(self) -> tuple[str, ...]: ...
 
 class WALLET(Record):
+    __match_args__ = ("data",)
     @overload
     def __new__(cls, *data: str | bytes | Sequence[str | bytes], ttl: int = 300, owner: _Name | bytes | None = None) -> WALLET: ...
     @overload
@@ -310,6 +334,7 @@ class WALLET(Record):
     def data(self) -> tuple[str, ...]: ...
 
 class RP(Record):
+    __match_args__ = ("mbox", "txt")
     @overload
     def __new__(cls, mbox: _Name, txt: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> RP: ...
     @overload
@@ -320,6 +345,7 @@ class RP(Record):
     def txt(self) -> str: ...
 
 class AFSDB(Record):
+    __match_args__ = ("subtype", "hostname")
     @overload
     def __new__(cls, subtype: int, hostname: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> AFSDB: ...
     @overload
@@ -330,6 +356,7 @@ class AFSDB(Record):
     def hostname(self) -> str: ...
 
 class X25(Record):
+    __match_args__ = ("address",)
     @overload
     def __new__(cls, address: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> X25: ...
     @overload
@@ -338,6 +365,7 @@ class X25(Record):
     def address(self) -> str: ...
 
 class ISDN(Record):
+    __match_args__ = ("address", "subaddress")
     @overload
     def __new__(cls, address: str | bytes, subaddress: str | bytes | None = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> ISDN: ...
     @overload
@@ -348,6 +376,7 @@ class ISDN(Record):
     def subaddress(self) -> str | None: ...
 
 class RT(Record):
+    __match_args__ = ("preference", "host")
     @overload
     def __new__(cls, preference: int, host: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> RT: ...
     @overload
@@ -358,6 +387,7 @@ class RT(Record):
     def host(self) -> str: ...
 
 class NSAP(Record):
+    __match_args__ = ("address",)
     @overload
     def __new__(cls, address: str, *, ttl: int = 300, owner: _Name | bytes | None = None) -> NSAP: ...
     @overload
@@ -366,6 +396,7 @@ class NSAP(Record):
     def address(self) -> str: ...
 
 class KEY(Record):
+    __match_args__ = ("flags", "protocol", "alg", "public_key")
     @overload
     def __new__(cls, flags: int, protocol: int, alg: int | str, public_key: str | bytes = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> KEY: ...
     @overload
@@ -380,6 +411,7 @@ class KEY(Record):
     def public_key(self) -> bytes: ...
 
 class RKEY(Record):
+    __match_args__ = ("flags", "protocol", "alg", "public_key")
     @overload
     def __new__(cls, flags: int, protocol: int, alg: int | str, public_key: str | bytes = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> RKEY: ...
     @overload
@@ -394,6 +426,7 @@ class RKEY(Record):
     def public_key(self) -> bytes: ...
 
 class DNSKEY(Record):
+    __match_args__ = ("flags", "protocol", "alg", "public_key")
     @overload
     def __new__(cls, flags: int, protocol: int, alg: int | str, public_key: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> DNSKEY: ...
     @overload
@@ -408,6 +441,7 @@ class DNSKEY(Record):
     def public_key(self) -> bytes: ...
 
 class CDNSKEY(Record):
+    __match_args__ = ("flags", "protocol", "alg", "public_key")
     @overload
     def __new__(cls, flags: int, protocol: int, alg: int | str, public_key: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> CDNSKEY: ...
     @overload
@@ -422,6 +456,7 @@ class CDNSKEY(Record):
     def public_key(self) -> bytes: ...
 
 class SIG(Record):
+    __match_args__ = ("type_covered", "alg", "labels", "original_ttl", "expiration", "inception", "keytag", "signers_name", "signature")
     @overload
     def __new__(cls, type_covered: str | int, alg: int | str, labels: int, original_ttl: int | str, expiration: int | str, inception: int | str, keytag: int, signers_name: _Name, signature: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> SIG: ...
     @overload
@@ -446,6 +481,7 @@ class SIG(Record):
     def signature(self) -> bytes: ...
 
 class RRSIG(Record):
+    __match_args__ = ("type_covered", "alg", "labels", "original_ttl", "expiration", "inception", "keytag", "signers_name", "signature")
     @overload
     def __new__(cls, type_covered: str | int, alg: int | str, labels: int, original_ttl: int | str, expiration: int | str, inception: int | str, keytag: int, signers_name: _Name, signature: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> RRSIG: ...
     @overload
@@ -470,6 +506,7 @@ class RRSIG(Record):
     def signature(self) -> bytes: ...
 
 class PX(Record):
+    __match_args__ = ("preference", "map822", "mapx400")
     @overload
     def __new__(cls, preference: int, map822: _Name, mapx400: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> PX: ...
     @overload
@@ -482,6 +519,7 @@ class PX(Record):
     def mapx400(self) -> str: ...
 
 class GPOS(Record):
+    __match_args__ = ("longitude", "latitude", "altitude")
     @overload
     def __new__(cls, longitude: str | bytes, latitude: str | bytes, altitude: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> GPOS: ...
     @overload
@@ -494,6 +532,7 @@ class GPOS(Record):
     def altitude(self) -> str: ...
 
 class LOC(Record):
+    __match_args__ = ("location",)
     @overload
     def __new__(cls, location: str, *, ttl: int = 300, owner: _Name | bytes | None = None) -> LOC: ...
     @overload
@@ -502,6 +541,7 @@ class LOC(Record):
     def location(self) -> str: ...
 
 class NXT(Record):
+    __match_args__ = ("dname", "types")
     @overload
     def __new__(cls, dname: _Name, types: str | Sequence[str] = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> NXT: ...
     @overload
@@ -512,6 +552,7 @@ class NXT(Record):
     def types(self) -> str: ...
 
 class EID(Record):
+    __match_args__ = ("data",)
     @overload
     def __new__(cls, data: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> EID: ...
     @overload
@@ -520,6 +561,7 @@ class EID(Record):
     def data(self) -> bytes: ...
 
 class NIMLOC(Record):
+    __match_args__ = ("data",)
     @overload
     def __new__(cls, data: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> NIMLOC: ...
     @overload
@@ -528,6 +570,7 @@ class NIMLOC(Record):
     def data(self) -> bytes: ...
 
 class SRV(Record):
+    __match_args__ = ("priority", "weight", "port", "target")
     @overload
     def __new__(cls, priority: int, weight: int, port: int, target: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> SRV: ...
     @overload
@@ -542,6 +585,7 @@ class SRV(Record):
     def target(self) -> str: ...
 
 class ATMA(Record):
+    __match_args__ = ("address",)
     @overload
     def __new__(cls, address: str, *, ttl: int = 300, owner: _Name | bytes | None = None) -> ATMA: ...
     @overload
@@ -550,6 +594,7 @@ class ATMA(Record):
     def address(self) -> str: ...
 
 class NAPTR(Record):
+    __match_args__ = ("order", "preference", "flags", "services", "regexp", "replacement")
     @overload
     def __new__(cls, order: int, preference: int, flags: str | bytes, services: str | bytes, regexp: str | bytes, replacement: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> NAPTR: ...
     @overload
@@ -568,6 +613,7 @@ class NAPTR(Record):
     def replacement(self) -> str: ...
 
 class KX(Record):
+    __match_args__ = ("preference", "exchange")
     @overload
     def __new__(cls, preference: int, exchange: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> KX: ...
     @overload
@@ -578,6 +624,7 @@ class KX(Record):
     def exchange(self) -> str: ...
 
 class CERT(Record):
+    __match_args__ = ("type", "keytag", "alg", "cert")
     @overload
     def __new__(cls, type: int | str, keytag: int, alg: int | str, cert: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> CERT: ...
     @overload
@@ -592,6 +639,7 @@ class CERT(Record):
     def cert(self) -> bytes: ...
 
 class A6(Record):
+    __match_args__ = ("prefix",)
     @overload
     def __new__(cls, prefix: str, *, ttl: int = 300, owner: _Name | bytes | None = None) -> A6: ...
     @overload
@@ -600,6 +648,7 @@ class A6(Record):
     def prefix(self) -> str: ...
 
 class SINK(Record):
+    __match_args__ = ("meaning", "coding", "subcoding", "data")
     @overload
     def __new__(cls, meaning: int, coding: int, subcoding: int, data: str | bytes = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> SINK: ...
     @overload
@@ -614,6 +663,7 @@ class SINK(Record):
     def data(self) -> bytes: ...
 
 class APL(Record):
+    __match_args__ = ("prefixes",)
     @overload
     def __new__(cls, *prefixes: str | Sequence[str], ttl: int = 300, owner: _Name | bytes | None = None) -> APL: ...
     @overload
@@ -622,6 +672,7 @@ class APL(Record):
     def prefixes(self) -> str: ...
 
 class DS(Record):
+    __match_args__ = ("keytag", "alg", "digest_type", "digest")
     @overload
     def __new__(cls, keytag: int, alg: int | str, digest_type: int, digest: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> DS: ...
     @overload
@@ -636,6 +687,7 @@ class DS(Record):
     def digest(self) -> bytes: ...
 
 class CDS(Record):
+    __match_args__ = ("keytag", "alg", "digest_type", "digest")
     @overload
     def __new__(cls, keytag: int, alg: int | str, digest_type: int, digest: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> CDS: ...
     @overload
@@ -650,6 +702,7 @@ class CDS(Record):
     def digest(self) -> bytes: ...
 
 class DLV(Record):
+    __match_args__ = ("keytag", "alg", "digest_type", "digest")
     @overload
     def __new__(cls, keytag: int, alg: int | str, digest_type: int, digest: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> DLV: ...
     @overload
@@ -664,6 +717,7 @@ class DLV(Record):
     def digest(self) -> bytes: ...
 
 class TA(Record):
+    __match_args__ = ("keytag", "alg", "digest_type", "digest")
     @overload
     def __new__(cls, keytag: int, alg: int | str, digest_type: int, digest: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> TA: ...
     @overload
@@ -678,6 +732,7 @@ class TA(Record):
     def digest(self) -> bytes: ...
 
 class SSHFP(Record):
+    __match_args__ = ("alg", "fptype", "fp")
     @overload
     def __new__(cls, alg: int, fptype: int, fp: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> SSHFP: ...
     @overload
@@ -690,6 +745,7 @@ class SSHFP(Record):
     def fp(self) -> bytes: ...
 
 class IPSECKEY(Record):
+    __match_args__ = ("precedence", "gateway_type", "alg", "gateway", "public_key")
     @overload
     def __new__(cls, precedence: int, gateway_type: int, alg: int, gateway: str, public_key: str | bytes = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> IPSECKEY: ...
     @overload
@@ -706,6 +762,7 @@ class IPSECKEY(Record):
     def public_key(self) -> bytes: ...
 
 class NSEC(Record):
+    __match_args__ = ("next_dname", "types")
     @overload
     def __new__(cls, next_dname: _Name, types: str | Sequence[str] = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> NSEC: ...
     @overload
@@ -716,6 +773,7 @@ class NSEC(Record):
     def types(self) -> tuple[str, ...]: ...
 
 class DHCID(Record):
+    __match_args__ = ("data",)
     @overload
     def __new__(cls, data: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> DHCID: ...
     @overload
@@ -724,6 +782,7 @@ class DHCID(Record):
     def data(self) -> bytes: ...
 
 class OPENPGPKEY(Record):
+    __match_args__ = ("data",)
     @overload
     def __new__(cls, data: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> OPENPGPKEY: ...
     @overload
@@ -732,6 +791,7 @@ class OPENPGPKEY(Record):
     def data(self) -> bytes: ...
 
 class HHIT(Record):
+    __match_args__ = ("data",)
     @overload
     def __new__(cls, data: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> HHIT: ...
     @overload
@@ -740,6 +800,7 @@ class HHIT(Record):
     def data(self) -> bytes: ...
 
 class BRID(Record):
+    __match_args__ = ("data",)
     @overload
     def __new__(cls, data: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> BRID: ...
     @overload
@@ -748,6 +809,7 @@ class BRID(Record):
     def data(self) -> bytes: ...
 
 class NSEC3(Record):
+    __match_args__ = ("hash_alg", "flags", "iterations", "salt", "hash", "types")
     @overload
     def __new__(cls, hash_alg: int, flags: int, iterations: int, salt: str | bytes, hash: str | bytes, types: str | Sequence[str] = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> NSEC3: ...
     @overload
@@ -766,6 +828,7 @@ class NSEC3(Record):
     def types(self) -> tuple[str, ...]: ...
 
 class NSEC3PARAM(Record):
+    __match_args__ = ("hash_alg", "flags", "iterations", "salt")
     @overload
     def __new__(cls, hash_alg: int, flags: int, iterations: int, salt: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> NSEC3PARAM: ...
     @overload
@@ -780,6 +843,7 @@ class NSEC3PARAM(Record):
     def salt(self) -> bytes: ...
 
 class TLSA(Record):
+    __match_args__ = ("usage", "selector", "matching_type", "certificate")
     @overload
     def __new__(cls, usage: int, selector: int, matching_type: int, certificate: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> TLSA: ...
     @overload
@@ -794,6 +858,7 @@ class TLSA(Record):
     def certificate(self) -> bytes: ...
 
 class SMIMEA(Record):
+    __match_args__ = ("usage", "selector", "matching_type", "certificate")
     @overload
     def __new__(cls, usage: int, selector: int, matching_type: int, certificate: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> SMIMEA: ...
     @overload
@@ -808,6 +873,7 @@ class SMIMEA(Record):
     def certificate(self) -> bytes: ...
 
 class HIP(Record):
+    __match_args__ = ("identity", "rendezvous_servers")
     @overload
     def __new__(cls, identity: str, rendezvous_servers: str | Sequence[str] = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> HIP: ...
     @overload
@@ -818,6 +884,7 @@ class HIP(Record):
     def rendezvous_servers(self) -> tuple[str, ...]: ...
 
 class TALINK(Record):
+    __match_args__ = ("previous", "next")
     @overload
     def __new__(cls, previous: _Name, next: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> TALINK: ...
     @overload
@@ -828,6 +895,7 @@ class TALINK(Record):
     def next(self) -> str: ...
 
 class CSYNC(Record):
+    __match_args__ = ("soa_serial", "flags", "types")
     @overload
     def __new__(cls, soa_serial: int, flags: int, types: str | Sequence[str] = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> CSYNC: ...
     @overload
@@ -840,6 +908,7 @@ class CSYNC(Record):
     def types(self) -> tuple[str, ...]: ...
 
 class ZONEMD(Record):
+    __match_args__ = ("serial", "scheme", "algorithm", "hash")
     @overload
     def __new__(cls, serial: int, scheme: int, algorithm: int, hash: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> ZONEMD: ...
     @overload
@@ -854,6 +923,7 @@ class ZONEMD(Record):
     def hash(self) -> bytes: ...
 
 class SVCB(Record):
+    __match_args__ = ("svc_priority", "target_name", "svc_params")
     @overload
     def __new__(cls, svc_priority: int, target_name: _Name, svc_params: str | Mapping[str, object] = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> SVCB: ...
     @overload
@@ -866,6 +936,7 @@ class SVCB(Record):
     def svc_params(self) -> str: ...
 
 class HTTPS(Record):
+    __match_args__ = ("svc_priority", "target_name", "svc_params")
     @overload
     def __new__(cls, svc_priority: int, target_name: _Name, svc_params: str | Mapping[str, object] = ..., *, ttl: int = 300, owner: _Name | bytes | None = None) -> HTTPS: ...
     @overload
@@ -878,6 +949,7 @@ class HTTPS(Record):
     def svc_params(self) -> str: ...
 
 class DSYNC(Record):
+    __match_args__ = ("rrtype", "scheme", "port", "target")
     @overload
     def __new__(cls, rrtype: str | int, scheme: int | str, port: int, target: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> DSYNC: ...
     @overload
@@ -892,6 +964,7 @@ class DSYNC(Record):
     def target(self) -> str: ...
 
 class NID(Record):
+    __match_args__ = ("preference", "node_id")
     @overload
     def __new__(cls, preference: int, node_id: str, *, ttl: int = 300, owner: _Name | bytes | None = None) -> NID: ...
     @overload
@@ -902,6 +975,7 @@ class NID(Record):
     def node_id(self) -> str: ...
 
 class L64(Record):
+    __match_args__ = ("preference", "locator64")
     @overload
     def __new__(cls, preference: int, locator64: str, *, ttl: int = 300, owner: _Name | bytes | None = None) -> L64: ...
     @overload
@@ -912,6 +986,7 @@ class L64(Record):
     def locator64(self) -> str: ...
 
 class L32(Record):
+    __match_args__ = ("preference", "locator32")
     @overload
     def __new__(cls, preference: int, locator32: str | IPv4Address, *, ttl: int = 300, owner: _Name | bytes | None = None) -> L32: ...
     @overload
@@ -922,6 +997,7 @@ class L32(Record):
     def locator32(self) -> str: ...
 
 class LP(Record):
+    __match_args__ = ("preference", "fqdn")
     @overload
     def __new__(cls, preference: int, fqdn: _Name, *, ttl: int = 300, owner: _Name | bytes | None = None) -> LP: ...
     @overload
@@ -932,6 +1008,7 @@ class LP(Record):
     def fqdn(self) -> str: ...
 
 class EUI48(Record):
+    __match_args__ = ("address",)
     @overload
     def __new__(cls, address: str, *, ttl: int = 300, owner: _Name | bytes | None = None) -> EUI48: ...
     @overload
@@ -940,6 +1017,7 @@ class EUI48(Record):
     def address(self) -> str: ...
 
 class EUI64(Record):
+    __match_args__ = ("address",)
     @overload
     def __new__(cls, address: str, *, ttl: int = 300, owner: _Name | bytes | None = None) -> EUI64: ...
     @overload
@@ -948,6 +1026,7 @@ class EUI64(Record):
     def address(self) -> str: ...
 
 class URI(Record):
+    __match_args__ = ("priority", "weight", "target")
     @overload
     def __new__(cls, priority: int, weight: int, target: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> URI: ...
     @overload
@@ -960,6 +1039,7 @@ class URI(Record):
     def target(self) -> str: ...
 
 class CAA(Record):
+    __match_args__ = ("flags", "tag", "value")
     @overload
     def __new__(cls, flags: int, tag: str | bytes, value: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> CAA: ...
     @overload
@@ -972,6 +1052,7 @@ class CAA(Record):
     def value(self) -> str: ...
 
 class DOA(Record):
+    __match_args__ = ("enterprise", "type", "location", "media_type", "data")
     @overload
     def __new__(cls, enterprise: int, type: int, location: int, media_type: str | bytes, data: str | bytes, *, ttl: int = 300, owner: _Name | bytes | None = None) -> DOA: ...
     @overload
@@ -988,6 +1069,7 @@ class DOA(Record):
     def data(self) -> bytes: ...
 
 class AMTRELAY(Record):
+    __match_args__ = ("precedence", "relay_type", "relay")
     @overload
     def __new__(cls, precedence: int, relay_type: str, relay: str, *, ttl: int = 300, owner: _Name | bytes | None = None) -> AMTRELAY: ...
     @overload
@@ -1000,6 +1082,7 @@ class AMTRELAY(Record):
     def relay(self) -> str: ...
 
 class IPN(Record):
+    __match_args__ = ("number",)
     @overload
     def __new__(cls, number: int, *, ttl: int = 300, owner: _Name | bytes | None = None) -> IPN: ...
     @overload
