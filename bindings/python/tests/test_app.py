@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import signal
 import subprocess
 import threading
@@ -116,31 +117,52 @@ def test_the_log_of_the_core_goes_to_logging(tmp_path, caplog, serve):
     assert any("none.zone" in record.message for record in errors)
 
 
-def test_metrics_count_what_handlers_answer(serve):
+def metrics(caplog):
+    """The page of metrics of the app that runs."""
+    lines = [record.getMessage() for record in caplog.records]
+    (url,) = [line.split()[-1] for line in lines if line.startswith("metrics: ")]
+    with urllib.request.urlopen(url) as page:
+        return page.read().decode()
+
+
+def counted(text, name):
+    """The values of a metric, by their labels, but those that are 0."""
+    found = re.findall(rf"^{name}{{(.*)}} (\S+)$", text, re.MULTILINE)
+    return {labels: int(value) for labels, value in found if value != "0"}
+
+
+def test_metrics_count_what_handlers_answer(serve, caplog):
     app = zonda.App(listen=["127.0.0.1:0"], workers=1, metrics="127.0.0.1:0")
     app.add_handler("*", lambda query, reply: zonda.A("192.0.2.1"))
-    lines = []
-
-    class Keep(logging.Handler):
-        def emit(self, record):
-            lines.append(record.getMessage())
-
-    logger = logging.getLogger("zonda")
-    handler = Keep()
-    logger.addHandler(handler)
-    logger.setLevel(logging.INFO)
 
     async def scenario(client):
         await client.told("a.example")
-        await asyncio.sleep(0.05)
-        (url,) = [line.split()[-1] for line in lines if line.startswith("metrics: ")]
-        text = await asyncio.to_thread(lambda: urllib.request.urlopen(url).read().decode())
-        assert 'zonda_queries_total{reason="handled"} 1' in text
+        text = await asyncio.to_thread(metrics, caplog)
+        assert counted(text, "zonda_queries_total") == {'reason="handled"': 1}
 
-    try:
+    with caplog.at_level(logging.INFO, logger="zonda"):
         serve(app, scenario)
-    finally:
-        logger.removeHandler(handler)
+
+
+def test_metrics_count_a_query_once_that_middleware_asks_the_core_about(serve, caplog, zone_file):
+    app = zonda.App(listen=["127.0.0.1:0"], workers=1, metrics="127.0.0.1:0")
+    app.zone("example.org", zone_file)
+    app.add_handler("handled.example", lambda query, reply: zonda.A("192.0.2.1"))
+
+    @app.middleware
+    async def looks(query, reply, call_next):
+        await call_next()
+
+    async def scenario(client):
+        for name in ("a.example.org", "none.example.org", "handled.example", "nobody.example"):
+            await client.told(name)
+        text = await asyncio.to_thread(metrics, caplog)
+        assert sum(counted(text, "zonda_queries_total").values()) == 4
+        assert sum(counted(text, "zonda_replies_total").values()) == 4
+        assert counted(text, "zonda_zone_queries_total") == {'zone="example.org."': 2}
+
+    with caplog.at_level(logging.INFO, logger="zonda"):
+        serve(app, scenario)
 
 
 def test_an_app_starts_again_after_it_was_stopped(app):
