@@ -236,6 +236,9 @@ def test_an_app_runs_in_a_thread_and_two_run_in_one_process():
 
 PROGRAM = """
 import asyncio, logging, sys, zonda
+loop = sys.argv[1]
+if loop.endswith("3.10"):
+    sys.version_info = (3, 10)
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
 app = zonda.App(listen=["127.0.0.1:0"], workers=1)
 
@@ -243,9 +246,16 @@ app = zonda.App(listen=["127.0.0.1:0"], workers=1)
 async def a(query, reply):
     await asyncio.sleep(0.01)
     reply.answer(zonda.A("192.0.2.1"))
+    tasks.append(asyncio.create_task(goes_on()))
 
-loop = sys.argv[1]
-if loop == "uvloop":
+async def goes_on():
+    try:
+        await asyncio.Event().wait()
+    finally:
+        print("cancelled")
+
+tasks = []
+if loop.startswith("uvloop"):
     import uvloop
     app.run(loop_factory=uvloop.new_event_loop)
 else:
@@ -254,7 +264,7 @@ print("stopped")
 """
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop", "uvloop as in 3.10"])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_and_sigterm_stop_a_program(loop, number):
     with subprocess.Popen(
@@ -270,6 +280,6 @@ def test_ctrl_c_and_sigterm_stop_a_program(loop, number):
             assert str(reply.answer[0][0]) == "192.0.2.1"
             child.send_signal(number)
             rest, _ = child.communicate(timeout=15)
-            assert rest.endswith("stopped\n") and child.returncode == 0
+            assert rest.endswith("cancelled\nstopped\n") and child.returncode == 0
         finally:
             child.kill()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
+import subprocess
 import time
+from pathlib import Path
 
 import dns.exception
 import dns.rcode
 import pytest
+from conftest import environment, python
 
 import zonda
 
@@ -393,3 +396,24 @@ def test_a_pattern_that_is_none_is_told_where_it_is_written(app):
     for pattern, types in [("a.*.example", None), ("example", ["BOGUS"]), ("", None)]:
         with pytest.raises(ValueError, match="route"):
             app.handle(pattern, types=types)
+
+
+# What a Python would be like that has no way for others to make a task the current one.
+WITHOUT_STEPS = """
+import asyncio.tasks, sys
+del asyncio.tasks._enter_task, asyncio.tasks._leave_task
+import pytest
+from zonda import serving
+assert not serving._TAKES_STEPS
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
+"""
+
+
+def test_where_coroutines_take_no_step_outside_of_a_task_they_answer_all_the_same():
+    files = [str(Path(__file__)), str(Path(__file__).with_name("test_middleware.py"))]
+    chosen = "asyncio and (middleware or sync_and or exception or cut_off or groups or context)"
+    command = [*python(), "-c", WITHOUT_STEPS, *files, "-k", chosen]
+    ended = subprocess.run(
+        command, capture_output=True, text=True, timeout=300, env=environment()
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr

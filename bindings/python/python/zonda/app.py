@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Optional, TypeVar
 
 from ._core import Core, Query, Reply, Store, check_pattern, question, read_reply
@@ -218,13 +218,7 @@ class App:
             with asyncio.Runner(loop_factory=loop_factory) as runner:
                 runner.run(self.serve())
         else:
-            loop = loop_factory()
-            try:
-                loop.run_until_complete(self.serve())
-                loop.run_until_complete(loop.shutdown_asyncgens())
-                loop.run_until_complete(loop.shutdown_default_executor())
-            finally:
-                loop.close()
+            _run(self.serve(), loop_factory())
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
@@ -358,6 +352,25 @@ class App:
             "deadline": self._deadline,
             "waiting_max": self._waiting_max,
         }
+
+
+def _run(coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> None:
+    """What ``asyncio.Runner`` does, which Python 3.10 lacks."""
+    try:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(coroutine)
+    finally:
+        try:
+            left = asyncio.all_tasks(loop)
+            for task in left:
+                task.cancel()
+            if left:
+                loop.run_until_complete(asyncio.wait(left))
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.run_until_complete(loop.shutdown_default_executor())
+        finally:
+            asyncio.set_event_loop(None)
+            loop.close()
 
 
 def _plain(name: str) -> str:
