@@ -6,7 +6,7 @@ BUILD_PACKAGES := build-essential ca-certificates curl
 TEST_PACKAGES := knot nsd bind9 pdns-server pdns-backend-bind unbound dnsmasq-base dnsdist gdnsd \
 	dnsperf knot-dnsutils knot-dnssecutils \
 	ldnsutils bind9-dnsutils valgrind python3 python3-venv procps chromium \
-	redis-server postgresql openssl
+	redis-server postgresql openssl lego pebble
 
 # What programs may leave out of the library, and tests must not.
 FEATURES := --features zonda/redis,zonda/postgres

@@ -2,8 +2,8 @@
 
 The blocks below one heading are one program, but one that is for dnslib is a program of its own.
 What a program does not say itself is there: `zonda`, `asyncio`, and an `app`. `app.run()` starts and
-stops the app. Port 5300 is a free one. Lines keep their numbers, so that a traceback names that of
-the page.
+stops the app. Ports 5300 and 8053 are free ones. Lines keep their numbers, so that a traceback names
+that of the page. Where a block names a file, as `sh hook.sh` does, that file is there.
 """
 
 from __future__ import annotations
@@ -72,9 +72,15 @@ def programs(page: str) -> list[Program]:
 ALL = [program for page in PAGES for program in programs(page)]
 
 
-def free_port() -> int:
-    """A port that is free for UDP now."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+def files(page: str) -> dict[str, str]:
+    """The files that blocks of a page are, by their names."""
+    found = re.findall(r"^```\w+ (\S+)\n(.*?)^```$", (ROOT / page).read_text(), re.M | re.S)
+    return {name: text for name, text in found}
+
+
+def free_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> int:
+    """A port that is free for UDP now, or for TCP."""
+    with socket.socket(socket.AF_INET, kind) as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
 
@@ -97,7 +103,11 @@ def test_the_pages_say_what_happens(program, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(zonda.App, "run", run_for_a_moment)
     port = free_port() if program.is_for_dnslib else 0
-    code = compile(program.text.replace("5300", str(port)), program.page, "exec")
+    http_port = str(free_port(socket.SOCK_STREAM))
+    for name, text in files(program.page).items():
+        (tmp_path / name).write_text(text.replace("8053", http_port))
+    text = program.text.replace("5300", str(port)).replace("8053", http_port)
+    code = compile(text, program.page, "exec")
     app = zonda.App("127.0.0.1:0", workers=1)
     names = {"__name__": "__main__", "asyncio": asyncio, "zonda": zonda, "app": app}
     exec(code, names)
