@@ -186,7 +186,8 @@ def required(program: str) -> str:
     found = shutil.which(program, path=path)
     if found is not None:
         return found
-    if program in os.environ.get("ZONDA_TEST_WITHOUT", "").split(","):
+    without = os.environ.get("ZONDA_TEST_WITHOUT", "").split(",")
+    if program in [name.strip() for name in without]:
         pytest.skip(f"{program} is not installed")
     pytest.fail(f"{program} is not installed: `make packages` installs what the tests need")
 

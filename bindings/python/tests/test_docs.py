@@ -97,8 +97,6 @@ def run_for_a_moment(app: zonda.App, **_: Any) -> None:
 
 @pytest.mark.parametrize("program", ALL, ids=lambda program: f"{program.page}:{program.line}")
 def test_the_pages_say_what_happens(program, tmp_path, monkeypatch):
-    if program.is_for_dnslib:
-        pytest.importorskip("dnslib")
     shutil.copytree(ROOT / "examples" / "zones", tmp_path / "zones")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(zonda.App, "run", run_for_a_moment)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from conftest import environment, python
-from databases import Postgres, Redis, free_port, running
+from databases import Postgres, Redis, free_port, required, running
 
 import zonda
 
@@ -195,6 +195,15 @@ def test_stores_of_postgresql_follow_changes_of_others_and_a_restart(app, serve)
             await becomes(client, "www.example.org", "A", now("192.0.2.2"), AGAIN)
 
         serve(app, scenario)
+
+
+def test_a_missing_program_fails_a_test_unless_tests_are_told_to_do_without(monkeypatch):
+    monkeypatch.delenv("ZONDA_TEST_WITHOUT", raising=False)
+    with pytest.raises(pytest.fail.Exception, match="no-such-server is not installed: `make pack"):
+        required("no-such-server")
+    monkeypatch.setenv("ZONDA_TEST_WITHOUT", "psql, no-such-server")
+    with pytest.raises(pytest.skip.Exception, match="no-such-server"):
+        required("no-such-server")
 
 
 class Own:
@@ -499,8 +508,8 @@ async def main() -> bool:
 """
 
 
+@pytest.mark.once
 def test_types_know_stores_of_both_kinds_and_their_mistakes(tmp_path):
-    pytest.importorskip("mypy")
     (tmp_path / "right.py").write_text(TYPED)
     (tmp_path / "wrong.py").write_text("import zonda\nzonda.App().store('example.org', object())\n")
 
