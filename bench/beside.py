@@ -2,8 +2,8 @@
 """Latency of names that the core answers, while the program's code has as much to do as it can.
 
     cargo build --release && cargo build --release -p zonda --example measured && make node wheel
-    ZONDA_RUST=target/release/examples/measured ZONDA_NODE=bindings/node \\
-        ZONDA_PYTHON=…/site-packages/zonda python3 bench/beside.py --zonda target/release/zonda
+    pip install --target target/pip --upgrade target/python/wheels/zonda-*.whl
+    ZONDA_PYTHON=target/pip/zonda python3 bench/beside.py
 
 Each server answers `*.example.com` by code that runs in a thread of its own, and `example.org` from
 a zone. `zonda bench load` asks for names of the zone on a schedule, so that a query that has to
@@ -17,32 +17,34 @@ generator's own lateness is printed beside it, and so is how busy the server was
 import argparse
 import json
 import os
-import signal
 import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
-ZONE = "@ 300 SOA ns h 1 2 3 4 5\\n@ 300 NS ns\\nns 300 A 192.0.2.53\\n* 300 A 192.0.2.2\\n"
+ZONE = "@ 300 SOA ns h 1 3600 600 86400 60\n@ 300 NS ns\nns 300 A 192.0.2.53\n* 300 A 192.0.2.2\n"
 
+# Both are told where the package is, the port, the number of threads, the niceness of the code's
+# thread, and the zone.
 NODE = """
 const os = require('node:os');
-const { Zonda } = require('PACKAGE');
-const app = new Zonda({ listen: '127.0.0.1:PORT', workers: THREADS });
+const [place, port, threads, nice, zone] = process.argv.slice(1);
+const { Zonda } = require(place);
+const app = new Zonda({ listen: `127.0.0.1:${port}`, workers: Number(threads) });
 app.handle('*.example.com/A', (req, res) => res.answer({ type: 'A', ttl: 300, data: '192.0.2.1' }));
-app.zone('example.org', { text: 'ZONE' });
-app.start().then(() => os.setPriority(NICE));
+app.zone('example.org', { text: zone });
+app.start().then(() => os.setPriority(Number(nice)));
 """
 
 PYTHON = """
 import asyncio, os, sys, threading
-sys.path.insert(0, "PACKAGE/..")
+place, port, threads, nice, zone = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(place))
 import zonda
-app = zonda.App(listen=["127.0.0.1:PORT"], workers=THREADS)
-app.zone("example.org", text="ZONE")
+app = zonda.App(listen=[f"127.0.0.1:{port}"], workers=int(threads))
+app.zone("example.org", text=zone)
 
 @app.handle("*.example.com", types=["A"])
 def built(query, reply):
@@ -50,11 +52,16 @@ def built(query, reply):
 
 async def main():
     async with app:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), int(nice))
         await asyncio.Event().wait()
 
 asyncio.run(main())
 """
+
+# How long a server has to come up, and to end, seconds.
+START_LIMIT = 20
+# How much longer code is kept busy than the measurement takes, which it has to outlast, seconds.
+MARGIN = 4
 
 # The variable that names each, and where it is without that.
 PLACES = {
@@ -64,23 +71,38 @@ PLACES = {
 }
 
 
-def command(kind: str, port: int, folder: Path, options: argparse.Namespace) -> list[str] | None:
+def command(kind: str, port: int, options: argparse.Namespace) -> list[str] | None:
     """How a server is started; nothing if it is not there."""
     variable, usual = PLACES[kind]
     place = Path(os.environ.get(variable, usual)).expanduser().absolute()
     if not place.exists():
         print(f"skipped: {kind}: {variable} names nothing that is there", file=sys.stderr)
         return None
-    threads = len(options.server_cpus.split(","))
+    threads = str(len(options.server_cpus.split(",")))
     if kind == "rust":
-        return [str(place), f"127.0.0.1:{port}", str(threads), "beside"]
-    program, text = ("node", NODE) if kind == "node" else (sys.executable, PYTHON)
-    values = {"PACKAGE": place, "PORT": port, "THREADS": threads, "NICE": options.nice}
-    for word, value in {**values, "ZONE": ZONE}.items():
-        text = text.replace(word, str(value))
-    file = folder / f"{kind}.js"
-    file.write_text(text)
-    return [program, str(file)]
+        return [str(place), f"127.0.0.1:{port}", threads, "beside"]
+    program = ["node", "-e", NODE] if kind == "node" else [sys.executable, "-c", PYTHON]
+    return [*program, str(place), str(port), threads, str(options.nice), ZONE]
+
+
+def wait_for(server: subprocess.Popen, port: int) -> None:
+    """Comes back when a server answers for the zone, and for a name of the code."""
+    limit = time.monotonic() + START_LIMIT
+    for name in ("ns.example.org", "h1.example.com"):
+        labels = b"".join(bytes([len(it)]) + it.encode() for it in name.split("."))
+        query = b"\0\1\0\0\0\1\0\0\0\0\0\0" + labels + b"\0\0\1\0\1"
+        reply = b""
+        while reply[7:8] != b"\1":  # an answer of one record
+            if server.poll() is not None or time.monotonic() > limit:
+                sys.exit(f"the server does not answer {name}: {server.args}")
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+                client.settimeout(0.2)
+                client.connect(("127.0.0.1", port))
+                try:
+                    client.send(query)
+                    reply = client.recv(512)
+                except OSError:
+                    time.sleep(0.05)
 
 
 def load(port: int, zone: str, more: list[str], options: argparse.Namespace) -> list[str]:
@@ -104,19 +126,26 @@ def measure(process: int, port: int, is_busy: bool, options: argparse.Namespace)
     """One round."""
     beside = None
     if is_busy:
-        seconds = str(options.seconds + 2)
+        seconds = str(options.seconds + MARGIN)
         closed = ["-c", "4", "-q", str(options.outstanding), "-l", seconds]
         idle = ["chrt", "--idle", "0"]
         beside = subprocess.Popen(
             idle + load(port, "example.com", closed, options), stdout=subprocess.PIPE, text=True
         )
         time.sleep(1)
-    before, began = cpu_seconds(process), time.monotonic()
-    on_schedule = ["-c", "4", "--rate", str(options.rate), "-l", str(options.seconds)]
-    output = subprocess.run(
-        load(port, "example.org", on_schedule, options), check=True, capture_output=True, text=True
-    ).stdout
-    busy = (cpu_seconds(process) - before) / (time.monotonic() - began)
+    try:
+        before, began = cpu_seconds(process), time.monotonic()
+        on_schedule = ["-c", "4", "--rate", str(options.rate), "-l", str(options.seconds)]
+        measured = load(port, "example.org", on_schedule, options)
+        output = subprocess.run(measured, check=True, stdout=subprocess.PIPE, text=True).stdout
+        busy = (cpu_seconds(process) - before) / (time.monotonic() - began)
+        if beside and beside.poll() is not None:
+            sys.exit("the code was not kept busy until the end")
+        handled = whole(beside.communicate()[0]) if beside else {"rate": 0.0}
+    finally:
+        if beside:
+            beside.kill()
+            beside.wait()
     told = whole(output)
     percentiles = dict(told["latency_micros"]["percentiles"])
     late = dict(told["lateness_micros"]["percentiles"])
@@ -128,27 +157,30 @@ def measure(process: int, port: int, is_busy: bool, options: argparse.Namespace)
         "late_p99": late[99.0],
         "lost": told["traffic"]["lost"],
         "server_cpus": busy,
-        "handled_per_sec": whole(beside.communicate()[0])["rate"] if beside else 0,
+        "handled_per_sec": handled["rate"],
     }
 
 
 def rounds(kind: str, options: argparse.Namespace) -> list[dict]:
     """All rounds of a server, idle and busy in turns."""
-    with tempfile.TemporaryDirectory() as folder, socket.socket() as free:
+    with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-        free.close()
-        arguments = command(kind, port, Path(folder), options)
-        if arguments is None:
-            return []
-        server = subprocess.Popen(["taskset", "-c", options.server_cpus, *arguments])
+    arguments = command(kind, port, options)
+    if arguments is None:
+        return []
+    server = subprocess.Popen(["taskset", "-c", options.server_cpus, *arguments])
+    try:
+        wait_for(server, port)
+        measure(server.pid, port, True, options)  # warms up
+        states = [False, True] * options.rounds
+        return [measure(server.pid, port, is_busy, options) for is_busy in states]
+    finally:
+        server.terminate()
         try:
-            time.sleep(2)
-            measure(server.pid, port, True, options)  # warms up
-            states = [False, True] * options.rounds
-            return [measure(server.pid, port, is_busy, options) for is_busy in states]
-        finally:
-            server.send_signal(signal.SIGTERM)
+            server.wait(START_LIMIT)
+        except subprocess.TimeoutExpired:
+            server.kill()
             server.wait()
 
 
