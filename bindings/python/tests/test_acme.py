@@ -78,6 +78,7 @@ def authority(folder: Path, dns_port: int) -> Iterator[tuple[str, Path]]:
         yield f"https://127.0.0.1:{port}/dir", certificate
 
 
+@pytest.mark.once
 def test_a_client_of_acme_gets_a_certificate_by_the_helper_of_the_cookbook(tmp_path):
     lego = required("lego")
     with recipe(tmp_path) as (dns_port, http_port):
@@ -113,6 +114,7 @@ def test_a_client_of_acme_gets_a_certificate_by_the_helper_of_the_cookbook(tmp_p
         ("acme:s3cret", "/other", "_acme-challenge.example.org.", 404),
     ],
 )
+@pytest.mark.once
 def test_the_helper_heeds_those_only_who_know_its_password(login, path, told, status, tmp_path):
     with recipe(tmp_path) as (_, port):
         command = ["curl", "-s", "-o", os.devnull, "-w", "%{http_code}", "--user", login]

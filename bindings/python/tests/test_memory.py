@@ -11,6 +11,7 @@ from pathlib import Path
 
 import dns.message
 import dns.rcode
+import pytest
 
 # Queries in all.
 QUERIES = 1_000_000
@@ -109,6 +110,7 @@ def resident_kib(process: int) -> int:
     return int(found[1])
 
 
+@pytest.mark.once
 def test_a_million_handled_queries_leave_nothing_behind() -> None:
     command = [sys.executable, "-c", SERVER]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

@@ -82,6 +82,7 @@ def test_the_wheel_runs_the_example_in_an_empty_environment(tmp_path):
     run_example([interpreter])
 
 
+@pytest.mark.once
 def test_mypy_finds_nothing_in_the_package_and_the_example():
     package = Path(__file__).parents[1] / "python" / "zonda"
     checked = subprocess.run(
@@ -91,6 +92,7 @@ def test_mypy_finds_nothing_in_the_package_and_the_example():
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.once
 def test_the_types_of_the_package_are_what_the_module_has(tmp_path):
     (tmp_path / "unminded").write_text(UNMINDED)
     stubtest = [sys.executable, "-m", "mypy.stubtest", "zonda", "--ignore-disjoint-bases"]
@@ -126,6 +128,7 @@ def wrong(reply: zonda.Reply) -> None:
 """
 
 
+@pytest.mark.once
 def test_types_know_what_may_be_set_in_a_reply_and_matched_in_a_record(tmp_path):
     (tmp_path / "sets.py").write_text(SETS)
     checked = subprocess.run(
