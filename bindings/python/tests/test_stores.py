@@ -105,7 +105,7 @@ def test_a_store_refuses_what_could_not_be_served(store):
         store.set("www.example.org", "A", 60, [])
     with pytest.raises(ValueError, match="NONSENSE is no record type"):
         store.remove("www.example.org", "NONSENSE")
-    with pytest.raises(TypeError, match="data"):
+    with pytest.raises(TypeError, match="str"):  # 3.10 has no room for which argument it is
         store.set("www.example.org", "A", 60, "192.0.2.1")
     with pytest.raises(ValueError, match=r'zone "a..b"'):
         store.load("a..b")
