@@ -128,11 +128,14 @@ class Response {
 
   /** Has the same answer given to the same question for so many seconds, without asking JavaScript
    * again: to all clients or, with `vary`, to the same client, or to its network. Without that, an
-   * answer is not kept if who asks was looked at. */
-  cache({ ttl, vary = [] }) {
-    const number = Math.max(0, ...[vary].flat().map((word) => VARY[word] ?? Number.NaN));
-    if (!Number.isInteger(ttl) || ttl < 0 || Number.isNaN(number)) {
-      throw new TypeError("cache() takes a ttl in seconds, and a vary of 'client' or 'subnet'");
+   * answer is not kept if who asks was looked at.
+   *
+   * There is no `vary` for both: a client may tell the network of another one (rfc7871), so that
+   * neither is the finer of the two. */
+  cache({ ttl, vary }) {
+    const number = vary === undefined ? 0 : VARY[vary];
+    if (!Number.isInteger(ttl) || ttl < 0 || number === undefined) {
+      throw new TypeError("cache() takes a ttl in seconds, and one vary: 'client' or 'subnet'");
     }
     if (this.#change()) this.#kept = { ttl: Math.min(ttl, TTL_MAX), vary: number };
     return this;

@@ -307,9 +307,10 @@ test('an answer that may be kept is given again without JavaScript, unless who a
     };
     handle('kept.example', { ttl: 60 });
     handle('looks.example', { ttl: 60 }, (req) => req.client.address);
-    handle('varies.example', { ttl: 60, vary: ['client'] }, (req) => req.client.address);
+    handle('varies.example', { ttl: 60, vary: 'client' }, (req) => req.client.address);
     app.handle('wrong.example', (req, res) => {
       assert.throws(() => res.cache({ ttl: 60, vary: 'moon' }), /'client' or 'subnet'/);
+      assert.throws(() => res.cache({ ttl: 60, vary: ['client', 'subnet'] }), /one vary/);
       assert.throws(() => res.cache({ ttl: 1.5 }), /ttl/);
       res.nodata();
     });

@@ -91,6 +91,8 @@ void main();
 app.handle('a.example', (req, res) => res.answer({ type: 'A', ttl: 60 }));
 // @ts-expect-error: seconds are a number
 app.handle('a.example', (req, res) => res.answer({ type: 'A', ttl: '60', data: '192.0.2.1' }));
+// @ts-expect-error: one of the two
+app.handle('a.example', (req, res) => res.nodata().cache({ ttl: 1, vary: ['client', 'subnet'] }));
 // @ts-expect-error: there is no such option
 new Zonda({ listening: '127.0.0.1:53' });
 
