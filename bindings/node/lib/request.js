@@ -66,6 +66,7 @@ class Request {
 
   /** The name as it was asked for, capitals included. */
   get originalName() {
+    this.sawClient = true;
     const octets = this.#octets;
     let text = '';
     for (let at = 12; octets[at]; at += octets[at] + 1) text += `.${labelText(octets, at)}`;
@@ -84,6 +85,7 @@ class Request {
 
   /** How it came. */
   get transport() {
+    this.sawClient = true;
     return (this.#batch.words[this.#at + 4] >>> 16) & 1 ? 'tcp' : 'udp';
   }
 
@@ -143,11 +145,13 @@ class Request {
 
   /** The number that the client gave it. */
   get id() {
+    this.sawClient = true;
     return this.#header(0);
   }
 
   /** The flags of its header. */
   get flags() {
+    this.sawClient = true;
     return this.#header(2);
   }
 

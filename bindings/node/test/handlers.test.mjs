@@ -326,6 +326,26 @@ test('an answer that may be kept is given again without JavaScript, unless who a
   assert.equal((await app.query({ name: 'wrong.example' })).rcode, 'NOERROR');
 });
 
+test('an answer for which anything was read that other queries have otherwise is not kept', async (t) => {
+  const looks = ['originalName', 'transport', 'id', 'flags', 'recursionDesired', 'message'];
+  const app = await started(t, {}, (app) => {
+    for (const look of looks) {
+      app.handle(`${look}.example`, (req, res) => {
+        const data = String(look === 'message' ? req.message.readUInt16BE(0) : req[look]);
+        res.answer({ type: 'TXT', data }).cache({ ttl: 60 });
+      });
+    }
+  });
+  for (const look of looks) {
+    const other = query(look.toUpperCase() + '.example', 'TXT', { id: 7 });
+    other[2] = 0; // no recursion is desired
+    const reply = await udp(placeOf(app), query(`${look}.example`, 'TXT'));
+    const [again] = await tcp(placeOf(app), [other]);
+    const [first, second] = [reply, again].map((octets) => decodeMessage(octets).answers[0].data);
+    assert.notDeepEqual(second, first, look);
+  }
+});
+
 test('handlers are replaced, added and removed while the app runs', async (t) => {
   const app = await started(t, {}, (app) => {
     app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
