@@ -1,4 +1,6 @@
 import { EventEmitter } from 'node:events';
+import type { Http2SecureServer, Http2Server } from 'node:http2';
+import type { Server as TlsServer } from 'node:tls';
 
 export type Awaitable<T> = T | Promise<T>;
 
@@ -32,6 +34,23 @@ export declare function overrideId(buffer: Buffer, id: number): Buffer;
 export declare function overrideFlags(buffer: Buffer, flags: number): Buffer;
 export declare function resolveWildcards(label: string, pattern: string): string;
 
+export interface HandlerMatch {
+  regexp: RegExp;
+}
+/** The names of a pattern, in which `*` stands for any characters. */
+export declare function domainToRegexp(pattern: string): HandlerMatch;
+export declare function match(domain: string, handler: HandlerMatch): boolean;
+
+/** An emitter whose events have types. */
+export declare class TypedEventEmitter<T> extends EventEmitter {
+  on<K extends keyof T & string>(event: K, listener: (arg: T[K]) => void): this;
+  emit<K extends keyof T & string>(event: K, arg: T[K]): boolean;
+  off<K extends keyof T & string>(event: K, listener: (arg: T[K]) => void): this;
+  once<K extends keyof T & string>(event: K, listener: (arg: T[K]) => void): this;
+  addListener<K extends keyof T & string>(event: K, listener: (arg: T[K]) => void): this;
+  removeListener<K extends keyof T & string>(event: K, listener: (arg: T[K]) => void): this;
+}
+
 export type SupportedRecordType = string;
 
 export interface SupportedQuestion {
@@ -58,6 +77,17 @@ export interface Packet {
   id?: number;
   type?: 'query' | 'response';
   flags?: number;
+  /** The flags by their names, `opcode` and `rcode`: of messages that were read. */
+  flag_qr?: boolean;
+  flag_aa?: boolean;
+  flag_tc?: boolean;
+  flag_rd?: boolean;
+  flag_ra?: boolean;
+  flag_z?: boolean;
+  flag_ad?: boolean;
+  flag_cd?: boolean;
+  opcode?: string;
+  rcode?: string;
   questions?: SupportedQuestion[];
   answers?: SupportedAnswer[];
   authorities?: SupportedAnswer[];
@@ -138,7 +168,12 @@ export declare class DNSRequest implements CanAnswer<DNSResponse> {
   data(): MessageData;
 }
 
-export declare class DNSResponse extends EventEmitter {
+export interface DNSResponseEvents {
+  answer: DNSResponse;
+  done: DNSResponse;
+}
+
+export declare class DNSResponse extends TypedEventEmitter<DNSResponseEvents> {
   constructor(packet: Packet, connection: Connection, metadata?: MessageMetadata);
   packet: PacketWrapper;
   readonly connection: Connection;
@@ -161,9 +196,6 @@ export declare class DNSResponse extends EventEmitter {
     notZone(): void;
   };
   data(): MessageData;
-  on(event: 'answer' | 'done', listener: (res: DNSResponse) => void): this;
-  once(event: 'answer' | 'done', listener: (res: DNSResponse) => void): this;
-  off(event: 'answer' | 'done', listener: (res: DNSResponse) => void): this;
 }
 
 export interface NetworkHandler {
@@ -188,6 +220,16 @@ export interface Serializer<T> {
   decode(buffer: Buffer): T;
 }
 
+/** Messages as they are. */
+export declare class DNSPacketSerializer implements Serializer<Packet> {
+  encode(packet: Packet): Buffer;
+  decode(buffer: Buffer): Packet;
+}
+/** Messages of at most 512 octets: one that is longer is cut, and says so. */
+export declare class UDPSerializer extends DNSPacketSerializer {}
+/** Messages behind their lengths. */
+export declare class TCPSerializer extends DNSPacketSerializer {}
+
 export interface SSLConfig {
   key: Buffer | string;
   cert: Buffer | string;
@@ -197,11 +239,16 @@ declare class CoreNetwork extends EventEmitter implements Network {
   networkType: SupportedNetworkType;
   address: string;
   port: number;
-  serializer?: Serializer<Packet>;
+  serializer: Serializer<Packet>;
+  /** Has the server of this network answer a request. */
   handler?: NetworkHandler;
   /** Throws: the server's `start()` opens it. */
   listen(): never;
   close(): Promise<void>;
+  /** `listening`, `error` and `close`; over TLS and HTTP all that the server of Node.js emits. */
+  on(event: string, listener: (...args: any[]) => void): this;
+  once(event: string, listener: (...args: any[]) => void): this;
+  off(event: string, listener: (...args: any[]) => void): this;
 }
 
 export interface DNSOverUDPProps {
@@ -213,34 +260,56 @@ export interface DNSOverUDPProps {
 export declare class DNSOverUDP extends CoreNetwork {
   constructor(options: DNSOverUDPProps);
   constructor(address: string, port: number);
+  /** The socket is the core's. */
+  readonly server: undefined;
 }
 
-export interface DNSOverTCPProps {
+/** Of connections over TLS and HTTP, which are Node.js's; TCP has the limits of the core. */
+export interface ConnectionProps {
+  /** By default any number. */
+  maxConnections?: number;
+  /** Whether TCP looks from time to time whether the other side is still there; by default `true`.
+   * */
+  keepAlive?: boolean;
+  /** How long a connection may be idle, milliseconds; by default 10,000. */
+  timeout?: number;
+}
+
+export interface DNSOverTCPProps extends ConnectionProps {
   address: string;
   port: number;
   /** Key and certificate: DNS over TLS, in Node.js. */
   ssl?: SSLConfig;
   serializer?: Serializer<Packet>;
-  /** These three are for TLS; the core has bounds of its own for TCP. */
-  maxConnections?: number;
-  keepAlive?: boolean;
-  timeout?: number;
 }
 
 export declare class DNSOverTCP extends CoreNetwork {
   constructor(options: DNSOverTCPProps);
   constructor(address: string, port: number);
+  maxConnections: number;
+  keepAlive: boolean;
+  timeout: number;
+  /** For TLS; without, the sockets are the core's. */
+  readonly server: TlsServer | undefined;
 }
 
-export interface DoHProps {
+export interface DoHProps extends ConnectionProps {
   address: string;
   port: number;
   ssl?: SSLConfig;
-  maxConnections?: number;
 }
 
 export declare class DNSOverHTTP extends CoreNetwork {
   constructor(options: DoHProps);
+  maxConnections: number;
+  keepAlive: boolean;
+  timeout: number;
+  readonly server: Http2Server | Http2SecureServer;
+}
+
+export interface MatchedHandlers {
+  handlers: Handler[];
+  match: HandlerMatch;
 }
 
 export interface Router {
@@ -262,7 +331,17 @@ export interface DefaultServerProps<T = Packet> {
   multithreaded?: boolean;
 }
 
-export declare class DefaultServer {
+/** What a server is at least. */
+export interface DNSServer<T = Packet> {
+  networks: Network<T>[];
+  default(req: DNSRequest, res: DNSResponse, next: NextFunction): void;
+  handle(domain: string, handler: Handler): void;
+  use(handler: Handler): void;
+  start(callback: () => void): void;
+  stop(): void;
+}
+
+export declare class DefaultServer implements DNSServer {
   constructor(props: DefaultServerProps);
   networks: Network[];
   multithreaded: boolean;
@@ -310,6 +389,22 @@ export declare class DefaultStore extends EventEmitter implements Store {
   emitCacheRequest(zone: string, type: SupportedRecordType, records: any[]): Promise<void>;
   toString(): string;
   static fromString(text: string): DefaultStore;
+}
+
+/** A tree of records by name and type, whose `*` has what names below have not. */
+export declare class Trie<T = any> {
+  add<K extends keyof T>(domain: string, type: K, data: T[K] | T[K][]): void;
+  get<K extends keyof T>(
+    domain: string,
+    type?: K,
+    wildcards?: boolean,
+  ): T[keyof T][] | T[K][] | null;
+  delete<K extends keyof T>(domain: string, type?: K, data?: T[K]): void;
+  append<K extends keyof T>(domain: string, type: K, data: T[K]): void;
+  /** The name under which the records of a name are kept. */
+  resolve(domain: string): string | null;
+  toString(): string;
+  static fromString<T>(text: string): Trie<T>;
 }
 
 export declare abstract class Cache {
@@ -394,9 +489,12 @@ declare namespace parts {
     DNSOverHTTP,
     DNSOverTCP,
     DNSOverUDP,
+    DNSPacketSerializer,
     DefaultRouter,
     DefaultServer,
     SupportedNetworkType,
+    TCPSerializer,
+    UDPSerializer,
   };
 }
 declare namespace caches {
@@ -419,6 +517,9 @@ declare namespace shapes {
 }
 export import common = parts;
 export import types = shapes;
+export import cache = caches;
+export import storage = stores;
+export import logging = loggers;
 export declare namespace plugins {
   export import cache = caches;
   export import storage = stores;

@@ -4,6 +4,7 @@
 
 const { EventEmitter } = require('node:events');
 const { FLAGS } = require('../lib/message.js');
+const { headerOf, optionOf } = require('./codec.js');
 const { CombineFlags, HasFlag, RCode, SupportedNetworkType } = require('./utils.js');
 
 /** Flags of a query that its response has, too. */
@@ -160,7 +161,8 @@ class PacketWrapper {
   }
 
   copy() {
-    return new PacketWrapper({ ...this.raw });
+    const { additionals } = this.raw; // which may not have been read
+    return new PacketWrapper({ ...this.raw, ...(additionals && { additionals }) });
   }
 
   freeze() {
@@ -340,6 +342,16 @@ function fromCore(request, received, type) {
   return new DNSRequest(undefined, connection, received, request);
 }
 
+/** What headers say, by their flags: most queries have one of a few. */
+const headers = new Map();
+
+/** What a header says. */
+function header(flags) {
+  let known = headers.get(flags);
+  if (known === undefined) headers.set(flags, (known = headerOf(flags))); // at most 65,536
+  return known;
+}
+
 /** A query as dns-packet reads it; its OPT record is read when it is asked for. */
 class RawQuery {
   #request;
@@ -347,10 +359,21 @@ class RawQuery {
 
   constructor(request) {
     this.#request = request;
+    const { flags } = request;
+    const says = header(flags);
     this.id = request.id;
     this.type = 'query';
-    this.flags = request.flags & 0x7fff;
-    this.opcode = 'QUERY';
+    this.flags = flags & 0x7fff;
+    this.flag_qr = false; // responses do not come here
+    this.opcode = says.opcode;
+    this.flag_aa = says.flag_aa;
+    this.flag_tc = says.flag_tc;
+    this.flag_rd = says.flag_rd;
+    this.flag_ra = says.flag_ra;
+    this.flag_z = says.flag_z;
+    this.flag_ad = says.flag_ad;
+    this.flag_cd = says.flag_cd;
+    this.rcode = says.rcode;
     this.questions = [{ name: request.name, type: request.type, class: 'IN' }];
     this.answers = [];
     this.authorities = [];
@@ -370,7 +393,8 @@ function opt(edns) {
   if (edns === null) return [];
   const { dnssecOk, options, udpSize } = edns;
   const flags = dnssecOk ? 0x8000 : 0;
-  const rest = { extendedRcode: 0, ednsVersion: 0, flags, flag_do: dnssecOk, options };
+  const read = options.map(({ code, data }) => optionOf(code, data));
+  const rest = { extendedRcode: 0, ednsVersion: 0, flags, flag_do: dnssecOk, options: read };
   return [{ name: '.', type: 'OPT', udpPayloadSize: udpSize, ...rest }];
 }
 

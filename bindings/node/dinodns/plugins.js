@@ -79,15 +79,24 @@ class DefaultStore extends Store {
 
   /** The records of a name, or of the `*` that is closest to it. */
   #find(name, wildcards = true) {
-    const exact = this.#data.get(name);
-    if (exact?.size > 0) return exact;
+    return this.#data.get(this.#nameOf(name, wildcards));
+  }
+
+  /** The name that has the records of a name: itself, or the `*` that is closest to it. */
+  #nameOf(name, wildcards = true) {
+    const has = (candidate) => this.#data.get(candidate)?.size > 0;
+    if (has(name)) return name;
     if (!wildcards) return undefined;
     for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
-      const records = this.#data.get(`*${name.slice(dot)}`);
-      if (records?.size > 0) return records;
+      const star = `*${name.slice(dot)}`;
+      if (has(star)) return star;
     }
-    const all = this.#data.get('*');
-    return all?.size > 0 ? all : undefined;
+    return has('*') ? '*' : undefined;
+  }
+
+  /** The name under which the records of a name are kept; `null` if there are none. */
+  resolve(domain) {
+    return this.#nameOf(plainName(domain)) ?? null;
   }
 
   delete(domain, type, data) {
@@ -144,6 +153,41 @@ class DefaultStore extends Store {
       for (const [type, data] of Object.entries(records)) store.set(name, type, data);
     }
     return store;
+  }
+}
+
+/** A tree of records by name and type: a store, whose `add` sets. */
+class Trie {
+  #store = new DefaultStore();
+
+  add(domain, type, data) {
+    this.#store.set(domain, type, data);
+  }
+
+  append(domain, type, data) {
+    this.#store.append(domain, type, data);
+  }
+
+  get(domain, type, wildcards = true) {
+    return this.#store.get(domain, type, wildcards);
+  }
+
+  delete(domain, type, data) {
+    this.#store.delete(domain, type, data);
+  }
+
+  resolve(domain) {
+    return this.#store.resolve(domain);
+  }
+
+  toString() {
+    return this.#store.toString();
+  }
+
+  static fromString(text) {
+    const trie = new Trie();
+    trie.#store = DefaultStore.fromString(text);
+    return trie;
   }
 }
 
@@ -350,5 +394,6 @@ module.exports = {
   LogLevel,
   STORE,
   Store,
+  Trie,
   registerCache,
 };

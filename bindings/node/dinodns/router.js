@@ -70,8 +70,19 @@ class DefaultRouter {
 function matcher(pattern) {
   const [before, suffix, ...more] = pattern.split('*');
   if (before === '' && more.length === 0) return (name) => name.endsWith(suffix);
-  const regexp = new RegExp(`^${pattern.split('*').map(escaped).join('.*')}$`);
-  return (name) => regexp.test(name);
+  const names = domainToRegexp(pattern);
+  return (name) => match(name, names);
+}
+
+/** The names of a pattern, in which `*` stands for any characters, as a regular expression. */
+function domainToRegexp(pattern) {
+  const [names] = pattern.split('/');
+  return { regexp: new RegExp(`^${names.split('*').map(escaped).join('.*')}$`) };
+}
+
+/** Whether a name is one of those. */
+function match(name, { regexp }) {
+  return regexp.test(name);
 }
 
 /** A text in which nothing has a meaning for a regular expression. */
@@ -118,4 +129,4 @@ function failure(res, thrown) {
   return thrown instanceof Error ? thrown : new Error(String(thrown));
 }
 
-module.exports = { DefaultRouter };
+module.exports = { DefaultRouter, domainToRegexp, match };

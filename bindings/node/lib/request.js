@@ -283,4 +283,4 @@ function ipv6Text(octets) {
   return `${text.slice(0, longest.index)}::${text.slice(end)}`.replace(/:{3,}/, '::');
 }
 
-module.exports = { NO_HANDLER, Request, splitLabels };
+module.exports = { NO_HANDLER, Request, ipv6Text, labelText, splitLabels };

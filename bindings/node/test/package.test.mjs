@@ -80,6 +80,51 @@ test('programs for DinoDNS find all that they import', async () => {
   assert.equal(stdout.trim(), 'true true');
 });
 
+/** All that the files of dinodns 0.0.13 export, but types. */
+const DINODNS_EXPORTS = {
+  '': 'common plugins types DinoDNS',
+  '/DinoDNS': 'DinoDNS',
+  '/common':
+    'SupportedNetworkType DNSOverUDP UDPSerializer DNSOverTCP TCPSerializer DNSOverHTTP ' +
+    'DefaultRouter DNSPacketSerializer DefaultServer',
+  '/common/network':
+    'SupportedNetworkType DNSOverUDP UDPSerializer DNSOverTCP TCPSerializer DNSOverHTTP',
+  '/common/router': 'DefaultRouter',
+  '/common/serializer': 'DNSPacketSerializer',
+  '/common/server': 'DefaultServer',
+  '/common/core/domainToRegexp': 'domainToRegexp match resolveWildcards',
+  '/common/core/events': 'TypedEventEmitter',
+  '/common/core/trie': 'Trie',
+  '/common/core/utils':
+    'RCode registerCache CombineFlags HasFlag getPacketFlags overrideId overrideFlags',
+  '/plugins': 'cache storage logging',
+  '/plugins/cache': 'DefaultCache Cache',
+  '/plugins/loggers': 'LogLevel ConsoleLogger DEFAULT_LOG_FORMAT DefaultReplacer',
+  '/plugins/storage': 'Store DefaultStore',
+  '/types':
+    'DNSRequest DNSResponse DuplicateAnswerForRequest ModifiedAfterSentError PacketWrapper',
+};
+
+test('all that DinoDNS exports is imported from the same path, and required', async () => {
+  const places = Object.entries(DINODNS_EXPORTS).map(([path, names], place) => {
+    const list = names.split(' ').map((name) => `${name} as n${place}${name}`);
+    return { path: `zonda/dinodns${path}`, list, names: names.split(' ') };
+  });
+  const imports = places.map(({ list, path }) => `import { ${list.join(', ')} } from '${path}';`);
+  const esm = await inFolder('all.mjs', `${imports.join('\n')}\nconsole.log('linked');`);
+  const requires = places.map(({ names, path }) => {
+    return `for (const name of ${JSON.stringify(names)})
+      if (require('${path}')[name] === undefined) throw new Error(name);`;
+  });
+  for (const part of ['common', 'plugins', 'types']) {
+    const names = JSON.stringify(DINODNS_EXPORTS[`/${part}`].split(' '));
+    requires.push(`for (const name of ${names})
+      if (require('zonda/dinodns').${part}[name] === undefined) throw new Error(name);`);
+  }
+  const cjs = await inFolder('all.cjs', `${requires.join('\n')}\nconsole.log('there');`);
+  assert.deepEqual([esm.stdout.trim(), cjs.stdout.trim()], ['linked', 'there']);
+});
+
 test('the types are those of a program that uses all of it', async (t) => {
   const tsc = join(here, 'node_modules', '.bin', 'tsc');
   if (!existsSync(tsc)) return t.skip('npm ci installs typescript');

@@ -8,6 +8,11 @@ import { Store as CoreStore } from 'zonda';
 import { DefaultServer, DefaultStore, DinoDNS, DNSOverUDP, RCode, Store } from 'zonda/dinodns';
 import type { DNSRequest, DNSResponse, NextFunction } from 'zonda/dinodns/types';
 import { DefaultCache } from 'zonda/dinodns/plugins/cache';
+import { DNSOverHTTP, TCPSerializer, UDPSerializer } from 'zonda/dinodns/common/network';
+import { DNSPacketSerializer } from 'zonda/dinodns/common';
+import type { DNSServer, Packet, Serializer } from 'zonda/dinodns/common';
+import { storage } from 'zonda/dinodns/plugins';
+import { Trie } from 'zonda/dinodns/common/core/trie';
 
 const app = new Zonda({
   listen: ['127.0.0.1:5300'],
@@ -120,3 +125,15 @@ server.handle('example.com/A', (req, res) =>
 server.start(() => console.log('started'));
 new DinoDNS({ networks: [], storage: new OwnStore(), cache: new DefaultCache({ maxEntries: 1 }) });
 new DefaultStore().set('example.com', 'A', '192.0.2.1');
+
+const same: DNSServer<Packet> = server;
+same.networks[0].on('error', () => same.stop());
+const serializers: Serializer<Packet>[] = [new UDPSerializer(), new TCPSerializer()];
+const packet: Packet = new DNSPacketSerializer().decode(serializers[0].encode({ id: 1 }));
+console.log(packet.flag_rd && packet.rcode, new storage.DefaultStore().get('a.example'));
+const http = new DNSOverHTTP({ address: '127.0.0.1', port: 443, timeout: 1000 });
+http.server.on('session', (session) => session.destroy());
+const trie = new Trie<{ A: string }>();
+trie.add('a.example', 'A', '192.0.2.1');
+// @ts-expect-error: an address is a text
+trie.add('a.example', 'A', 7);
