@@ -4,6 +4,7 @@
 
 const cluster = require('node:cluster');
 const os = require('node:os');
+const { getSystemErrorName } = require('node:util');
 const { Bridge } = require('../lib/bridge.js');
 const { ENDING, ReplyBatch } = require('../lib/batch.js');
 const { FLAGS } = require('../lib/message.js');
@@ -36,12 +37,7 @@ class DefaultServer {
     this.multithreaded = multithreaded;
     this.#router = router;
     if (defaultHandler) this.default = defaultHandler;
-    for (const network of this.#others) network.handler = (req) => this.#answerOther(req);
-  }
-
-  /** Networks that are not ours. */
-  get #others() {
-    return this.networks.filter((network) => !(network instanceof CoreNetwork));
+    for (const network of this.networks) network.handler = (req) => this.#answerOther(req);
   }
 
   use(handler) {
@@ -144,7 +140,27 @@ class DefaultServer {
       this.#fork();
       return Promise.resolve();
     }
-    return this.#start(callback);
+    const started = this.#start().then(callback, async (error) => {
+      const isTold = this.#tellError(error);
+      if (isTold) started.catch(() => {}); // who listens need not wait, too
+      for (const network of this.networks) if (network.server?.listening) await network.close();
+      await this.#endCore();
+      throw error;
+    });
+    return started;
+  }
+
+  /** Tells networks of an error that kept them from being listened on; whether one was listened to.
+   * */
+  #tellError(error) {
+    const ours = this.networks.filter((network) => network instanceof CoreNetwork);
+    if (ours.some((network) => network.hasTold(error))) return true;
+    const ofCore = error.syscall ? [] : ours.filter((network) => !network.isOfNode);
+    const named = ofCore.filter((network) => network.isNamedIn(error));
+    const about = named.length > 0 ? named : ofCore;
+    const heard = about.filter((network) => network.listenerCount('error') > 0);
+    for (const network of heard) network.emit('error', error);
+    return heard.length > 0;
   }
 
   #fork() {
@@ -158,7 +174,7 @@ class DefaultServer {
     });
   }
 
-  async #start(callback) {
+  async #start() {
     const listen = listeners(this.networks);
     const options = {
       listen,
@@ -173,12 +189,16 @@ class DefaultServer {
     const dispatch = (request, batch) => this.#dispatch(request, batch);
     this.#bridge = new Bridge(options, dispatch, complain);
     this.#publish();
-    await this.#bridge.start();
+    await this.#bridge.start().catch((error) => {
+      this.#endMirror();
+      this.#bridge = undefined;
+      throw withCode(error);
+    });
     for (const network of this.networks) {
       if (network instanceof CoreNetwork) await network.open(this.#ask);
       else network.listen();
     }
-    callback?.();
+    for (const network of this.networks) network.tellListening?.();
   }
 
   /** Ends; what was received is answered. */
@@ -188,6 +208,10 @@ class DefaultServer {
       for (const worker of Object.values(cluster.workers)) worker.kill();
     }
     for (const network of this.networks) await network.close();
+    await this.#endCore();
+  }
+
+  async #endCore() {
     const bridge = this.#bridge;
     if (bridge !== undefined) this.#endMirror();
     this.#bridge = undefined;
@@ -261,6 +285,12 @@ function listeners(networks) {
   return [...places].map(([listener, types]) => {
     return new Set(types).size === 2 ? listener : `${types[0].toLowerCase()}://${listener}`;
   });
+}
+
+/** An error of the core with the code that Node.js has for it, such as `EADDRINUSE`. */
+function withCode(error) {
+  const number = Number(/\(os error (\d+)\)/.exec(error.message)?.[1]);
+  return number > 0 ? Object.assign(error, { code: getSystemErrorName(-number) }) : error;
 }
 
 /** Tells the listeners of a response that it was sent. */

@@ -1,47 +1,16 @@
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
-import http2 from 'node:http2';
 import { test } from 'node:test';
-import tls from 'node:tls';
 import { Worker } from 'node:worker_threads';
 import zonda from '../index.js';
 import dinodns from '../dinodns/index.js';
-import { certificate } from './certificate.mjs';
+import { address, ask, serve, told } from './dino.mjs';
 import { placeOf, query, queryWithOptions, sleep, tcp, udp } from './helpers.mjs';
 
-const { decodeMessage, makeQuery } = zonda;
-const { DefaultCache, DefaultServer, DefaultStore, DinoDNS, DNSOverHTTP, DNSOverTCP, DNSOverUDP } =
-  dinodns;
+const { decodeMessage } = zonda;
+const { DefaultCache, DefaultServer, DefaultStore, DinoDNS, DNSOverTCP, DNSOverUDP } = dinodns;
 const { ConsoleLogger, DNSRequest, DuplicateAnswerForRequest, ModifiedAfterSentError, RCode } =
   dinodns;
-
-const address = '127.0.0.1';
-
-/** A server on a free port that a function prepares; it stops when its test ends. */
-async function serve(test, prepare, { Server = DefaultServer, networks, ...rest } = {}) {
-  const server = new Server({
-    networks: networks ?? [new DNSOverUDP({ address, port: 0 })],
-    ...rest,
-  });
-  prepare(server);
-  await new Promise((resolve, reject) => server.start(resolve).catch(reject));
-  test.after(() => server.stop());
-  return server;
-}
-
-/** The reply over UDP, read. */
-async function ask(server, name, type = 'A') {
-  return decodeMessage(await udp(placeOf(server), query(name, type)));
-}
-
-/** A reply in a few words. */
-async function told(server, name, type = 'A') {
-  const reply = await ask(server, name, type);
-  const data = reply.answers.map(({ data }) =>
-    typeof data === 'string' ? data : JSON.stringify(data),
-  );
-  return [reply.rcode, ...data].join(' ');
-}
 
 test('the hello world of DinoDNS answers', async (t) => {
   const server = await serve(t, (server) => {
@@ -386,71 +355,6 @@ test('TCP answers several queries of one segment, and long answers whole', async
   const replies = (await tcp(placeOf(server), messages)).map((reply) => decodeMessage(reply));
   assert.deepEqual(replies.map(({ id }) => id).sort(), [1, 2, 3]);
   assert.ok(replies.every(({ answers, tc }) => !tc && answers[0].data.join('').length === 2000));
-});
-
-test('HTTP answers GET, GET by name, and POST', async (t) => {
-  const http = new DNSOverHTTP({ address, port: 0 });
-  const types = [];
-  await serve(
-    t,
-    (server) => {
-      server.handle('a.example', (req, res) => {
-        types.push(req.connection.type);
-        res.answer({ type: 'A', ttl: 60, data: '192.0.2.1' });
-      });
-    },
-    { networks: [http] },
-  );
-  const client = http2.connect(`http://${address}:${http.boundPort}`);
-  t.after(() => client.close());
-  const request = async (headers, body) => {
-    const stream = client.request(headers);
-    stream.end(body);
-    const [head] = await once(stream, 'response');
-    const parts = [];
-    for await (const part of stream) parts.push(part);
-    return { status: head[':status'], head, body: Buffer.concat(parts) };
-  };
-  const message = makeQuery({ name: 'a.example' });
-  const get = await request({ ':path': `/dns-query?dns=${message.toString('base64url')}` });
-  assert.equal(get.head['content-type'], 'application/dns-message');
-  assert.equal(get.head['cache-control'], 'max-age=60');
-  const post = await request({ ':path': '/dns-query', ':method': 'POST' }, message);
-  const byName = await request({ ':path': '/dns-query?name=a.example&type=A' });
-  for (const { body, status } of [get, post, byName]) {
-    assert.deepEqual([status, decodeMessage(body).answers[0].data], [200, '192.0.2.1']);
-  }
-  assert.deepEqual(types, ['HTTP', 'HTTP', 'HTTP']);
-  assert.equal((await request({ ':path': '/other' })).status, 404);
-  assert.equal((await request({ ':path': '/dns-query' })).status, 400);
-  assert.equal((await request({ ':path': '/dns-query', ':method': 'PUT' })).status, 405);
-  assert.equal(
-    (await request({ ':path': '/dns-query', ':method': 'POST' }, Buffer.from([1]))).status,
-    400,
-  );
-});
-
-test('TLS answers, next to UDP', async (t) => {
-  const ssl = certificate();
-  if (ssl === null) return t.skip('openssl is not there to make a certificate');
-  const secure = new DNSOverTCP({ address, port: 0, ssl });
-  const server = await serve(
-    t,
-    (server) =>
-      server.handle('*', (req, res) => res.answer({ type: 'TXT', data: req.connection.type })),
-    { networks: [secure, new DNSOverUDP({ address, port: 0 })] },
-  );
-  const place = { address, port: secure.boundPort };
-  const replies = await tcp(
-    place,
-    [query('a.example', 'TXT'), query('b.example', 'TXT')],
-    tls.connect,
-  );
-  assert.deepEqual(
-    replies.map((reply) => decodeMessage(reply).answers[0].data[0]),
-    ['TLS', 'TLS'],
-  );
-  assert.equal(await told(server, 'a.example', 'TXT'), 'NOERROR ["UDP"]');
 });
 
 test('the console logger writes queries and replies', async (t) => {
