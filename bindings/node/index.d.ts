@@ -1,50 +1,9 @@
+import type { KnownType, SvcParams, TypedData } from './records.js';
+
+export type { KnownType, SvcParams, TypedData };
+
 /** A record type: a mnemonic, `TYPE` and a number, or the number. */
-export type RecordType =
-  | 'A'
-  | 'AAAA'
-  | 'AFSDB'
-  | 'APL'
-  | 'CAA'
-  | 'CDNSKEY'
-  | 'CDS'
-  | 'CERT'
-  | 'CNAME'
-  | 'CSYNC'
-  | 'DHCID'
-  | 'DNAME'
-  | 'DNSKEY'
-  | 'DS'
-  | 'EUI48'
-  | 'EUI64'
-  | 'HINFO'
-  | 'HIP'
-  | 'HTTPS'
-  | 'IPSECKEY'
-  | 'KEY'
-  | 'KX'
-  | 'LOC'
-  | 'MX'
-  | 'NAPTR'
-  | 'NS'
-  | 'NSEC'
-  | 'NSEC3'
-  | 'NSEC3PARAM'
-  | 'OPENPGPKEY'
-  | 'PTR'
-  | 'RP'
-  | 'RRSIG'
-  | 'SMIMEA'
-  | 'SOA'
-  | 'SPF'
-  | 'SRV'
-  | 'SSHFP'
-  | 'SVCB'
-  | 'TLSA'
-  | 'TXT'
-  | 'URI'
-  | 'ZONEMD'
-  | (string & {})
-  | number;
+export type RecordType = KnownType | (string & {}) | number;
 
 /** A response code: a mnemonic such as `NXDOMAIN`, or its number. */
 export type ResponseCode =
@@ -65,84 +24,11 @@ export type ResponseCode =
 /** Data that any type takes: text as in a zone file, or octets as on the wire. */
 export type AnyData = string | Uint8Array;
 
-/** Data of the types that have fields of their own, beside text and octets. */
-export interface TypedData {
-  /** A text of any length, or several strings of at most 255 octets. */
-  TXT: string | Uint8Array | Array<string | Uint8Array>;
-  SPF: string | Uint8Array | Array<string | Uint8Array>;
-  MX: AnyData | { preference?: number; exchange: string };
-  KX: AnyData | { preference?: number; exchange: string };
-  AFSDB: AnyData | { subtype: number; hostname: string };
-  SOA:
-    | AnyData
-    | {
-        mname: string;
-        rname: string;
-        serial: number;
-        refresh: number | string;
-        retry: number | string;
-        expire: number | string;
-        minimum: number | string;
-      };
-  SRV: AnyData | { priority?: number; weight?: number; port: number; target: string };
-  CAA: AnyData | { flags?: number; issuerCritical?: boolean; tag: string; value: string };
-  URI: AnyData | { priority?: number; weight?: number; target: string };
-  NAPTR:
-    | AnyData
-    | {
-        order: number;
-        preference?: number;
-        flags: string;
-        services: string;
-        regexp: string;
-        replacement: string;
-      };
-  HINFO: AnyData | { cpu: string; os: string };
-  RP: AnyData | { mbox: string; txt: string };
-  DS: AnyData | DsData;
-  CDS: AnyData | DsData;
-  DNSKEY: AnyData | DnskeyData;
-  CDNSKEY: AnyData | DnskeyData;
-  SSHFP:
-    | AnyData
-    | { algorithm: number; fptype?: number; hash?: number; fingerprint: string | Uint8Array };
-  TLSA: AnyData | TlsaData;
-  SMIMEA: AnyData | TlsaData;
-  SVCB: AnyData | SvcbData;
-  HTTPS: AnyData | SvcbData;
-  NSEC: AnyData | { nextDomain: string; types: string[] };
-}
-
-export interface DsData {
-  keyTag: number;
-  algorithm: number;
-  digestType: number;
-  digest: string | Uint8Array;
-}
-
-export interface DnskeyData {
-  flags: number;
-  protocol?: number;
-  algorithm: number;
-  publicKey: string | Uint8Array;
-}
-
-export interface TlsaData {
-  usage: number;
-  selector: number;
-  matchingType: number;
-  certificate: string | Uint8Array;
-}
-
-export interface SvcbData {
-  priority: number;
-  target: string;
-  /** `{ alpn: ['h2', 'h3'], port: 443 }`, or words as in a zone file. */
-  params?: string | string[] | Record<string, string | number | true | string[]>;
-}
-
-/** Data of types that are read from messages by their fields. */
-export type FieldData = Record<string, string | number | string[]>;
+/** Data of any type by their fields. */
+export type FieldData = Record<
+  string,
+  string | number | boolean | Uint8Array | string[] | SvcParams
+>;
 
 interface RecordBase {
   /** Whose it is; by default the name asked for. */
@@ -153,10 +39,10 @@ interface RecordBase {
   ttl?: number;
 }
 
-/** A record. */
+/** A record: with fields for a type that is spelled out, with text or octets for any. */
 export type ResourceRecord =
   | { [T in keyof TypedData]: RecordBase & { type: T; data: TypedData[T] } }[keyof TypedData]
-  | (RecordBase & { type: RecordType; data: AnyData | FieldData | string[] });
+  | (RecordBase & { type: RecordType; data: AnyData });
 
 /** An EDNS option. */
 export interface EdnsOption {

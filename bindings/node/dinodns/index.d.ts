@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import type { Http2SecureServer, Http2Server } from 'node:http2';
 import type { Server as TlsServer } from 'node:tls';
+import type { KnownType } from '../index.js';
 
 export type Awaitable<T> = T | Promise<T>;
 
@@ -51,7 +52,81 @@ export declare class TypedEventEmitter<T> extends EventEmitter {
   removeListener<K extends keyof T & string>(event: K, listener: (arg: T[K]) => void): this;
 }
 
-export type SupportedRecordType = string;
+/** Types of records that a text says. */
+type StringType = 'A' | 'AAAA' | 'CNAME' | 'DNAME' | 'NS' | 'PTR';
+
+/** The data of records by their types, as dns-packet has them: octets for types without fields. */
+export type ZoneData = { [T in StringType]: string } & {
+  CAA: { issuerCritical?: boolean; flags?: number; tag: string; value: string };
+  DNSKEY: { flags: number; algorithm: number; key: Buffer };
+  DS: { keyTag: number; algorithm: number; digestType: number; digest: Buffer };
+  HINFO: { cpu: string; os: string };
+  MX: { preference?: number; exchange: string };
+  NAPTR: {
+    order: number;
+    preference: number;
+    flags: string;
+    services: string;
+    regexp: string;
+    replacement: string;
+  };
+  NSEC: { nextDomain: string; rrtypes: string[] };
+  NSEC3: {
+    algorithm: number;
+    flags: number;
+    iterations: number;
+    salt: Buffer;
+    nextDomain: Buffer;
+    rrtypes: string[];
+  };
+  RP: { mbox: string; txt: string };
+  RRSIG: {
+    typeCovered: string;
+    algorithm: number;
+    labels: number;
+    originalTTL: number;
+    expiration: number;
+    inception: number;
+    keyTag: number;
+    signersName: string;
+    signature: Buffer;
+  };
+  SOA: {
+    mname: string;
+    rname: string;
+    serial?: number;
+    refresh?: number;
+    retry?: number;
+    expire?: number;
+    minimum?: number;
+  };
+  SRV: { port: number; target: string; priority?: number; weight?: number };
+  SSHFP: { algorithm: number; hash: number; fingerprint: string };
+  TLSA: { usage: number; selector: number; matchingType: number; certificate: Buffer };
+  TXT: string | Buffer | Array<string | Buffer>;
+  SPF: string | Buffer | Array<string | Buffer>;
+} & { [T in Exclude<KnownType, StringType | FieldType | 'OPT'>]: Buffer };
+
+/** Types of records that have fields of their own. */
+type FieldType =
+  | 'CAA'
+  | 'DNSKEY'
+  | 'DS'
+  | 'HINFO'
+  | 'MX'
+  | 'NAPTR'
+  | 'NSEC'
+  | 'NSEC3'
+  | 'RP'
+  | 'RRSIG'
+  | 'SOA'
+  | 'SPF'
+  | 'SRV'
+  | 'SSHFP'
+  | 'TLSA'
+  | 'TXT';
+
+export type SupportedRecordType = keyof ZoneData;
 
 export interface SupportedQuestion {
   name: string;
@@ -60,17 +135,28 @@ export interface SupportedQuestion {
 }
 
 /** A record as dns-packet writes it. */
-export interface SupportedAnswer {
-  name?: string;
-  type: SupportedRecordType;
-  class?: string;
-  ttl?: number;
-  data?: any;
-  [field: string]: any;
-}
+export type SupportedAnswer = {
+  [T in SupportedRecordType]: {
+    name?: string;
+    type: T;
+    class?: string;
+    ttl?: number;
+    flush?: boolean;
+    data: ZoneData[T];
+  };
+}[SupportedRecordType];
 
-/** The data of records by their types. */
-export type ZoneData = Record<SupportedRecordType, any>;
+/** What tells of EDNS. */
+export interface OptAnswer {
+  name: string;
+  type: 'OPT';
+  udpPayloadSize?: number;
+  extendedRcode?: number;
+  ednsVersion?: number;
+  flags?: number;
+  flag_do?: boolean;
+  options?: Array<{ code: number | string; data?: Buffer; [field: string]: any }>;
+}
 
 /** A message as dns-packet reads it. */
 export interface Packet {
@@ -91,7 +177,7 @@ export interface Packet {
   questions?: SupportedQuestion[];
   answers?: SupportedAnswer[];
   authorities?: SupportedAnswer[];
-  additionals?: SupportedAnswer[];
+  additionals?: Array<SupportedAnswer | OptAnswer>;
   [field: string]: any;
 }
 
@@ -141,8 +227,8 @@ export declare class PacketWrapper {
   set answers(answers: SupportedAnswer[]);
   get authorities(): ReadonlyArray<SupportedAnswer>;
   set authorities(authorities: SupportedAnswer[]);
-  get additionals(): ReadonlyArray<SupportedAnswer>;
-  set additionals(additionals: SupportedAnswer[]);
+  get additionals(): ReadonlyArray<SupportedAnswer | OptAnswer>;
+  set additionals(additionals: Array<SupportedAnswer | OptAnswer>);
   copy(): PacketWrapper;
   freeze(): PacketWrapper;
 }
@@ -369,11 +455,21 @@ export declare class DinoDNS extends DefaultServer {
   logger?: Logger;
 }
 
+/** Data of a type, or of all. */
+type Found<T extends SupportedRecordType> = ZoneData[T][] | ZoneData[SupportedRecordType][];
+
 export declare abstract class Store extends EventEmitter {
-  abstract get(zone: string, type?: SupportedRecordType): Awaitable<any[] | null>;
-  abstract set(zone: string, type: SupportedRecordType, data: any): Awaitable<void>;
-  abstract append(zone: string, type: SupportedRecordType, data: any): Awaitable<void>;
-  abstract delete(zone: string, type?: SupportedRecordType, data?: any): Awaitable<void>;
+  abstract get<T extends SupportedRecordType>(
+    zone: string,
+    type?: T,
+  ): Awaitable<Found<T> | null>;
+  abstract set<T extends SupportedRecordType>(
+    zone: string,
+    type: T,
+    data: ZoneData[T] | ZoneData[T][],
+  ): Awaitable<void>;
+  abstract append<T extends SupportedRecordType>(zone: string, type: T, data: ZoneData[T]): Awaitable<void>;
+  abstract delete<T extends SupportedRecordType>(zone: string, type?: T, data?: ZoneData[T]): Awaitable<void>;
   abstract handler: Handler;
 }
 
@@ -381,12 +477,24 @@ export declare class DefaultStore extends EventEmitter implements Store {
   constructor(options?: { shouldCache?: boolean });
   shouldCache: boolean;
   data: Map<string, Map<SupportedRecordType, any[]>>;
-  get(zone: string, type?: SupportedRecordType, wildcards?: boolean): any[] | null;
-  set(zone: string, type: SupportedRecordType, data: any): void;
-  append(zone: string, type: SupportedRecordType, data: any): void;
-  delete(zone: string, type?: SupportedRecordType, data?: any): void;
+  get<T extends SupportedRecordType>(
+    zone: string,
+    type?: T,
+    wildcards?: boolean,
+  ): Found<T> | null;
+  set<T extends SupportedRecordType>(
+    zone: string,
+    type: T,
+    data: ZoneData[T] | ZoneData[T][],
+  ): void;
+  append<T extends SupportedRecordType>(zone: string, type: T, data: ZoneData[T]): void;
+  delete<T extends SupportedRecordType>(zone: string, type?: T, data?: ZoneData[T]): void;
   handler: Handler;
-  emitCacheRequest(zone: string, type: SupportedRecordType, records: any[]): Promise<void>;
+  emitCacheRequest<T extends SupportedRecordType>(
+    zone: string,
+    type: T,
+    records: ZoneData[T][],
+  ): Promise<void>;
   toString(): string;
   static fromString(text: string): DefaultStore;
 }
@@ -408,11 +516,19 @@ export declare class Trie<T = any> {
 }
 
 export declare abstract class Cache {
-  abstract get(zone: string, type: SupportedRecordType): Awaitable<any[] | null>;
+  abstract get<T extends SupportedRecordType>(
+    zone: string,
+    type: T,
+  ): Awaitable<Found<T> | null>;
   /** `ttl` is how long the data may be kept, seconds. */
-  abstract set(zone: string, type: SupportedRecordType, data: any, ttl?: number): Awaitable<void>;
-  abstract append(zone: string, type: SupportedRecordType, data: any): Awaitable<void>;
-  abstract delete(zone: string, type: SupportedRecordType, data?: any): Awaitable<void>;
+  abstract set<T extends SupportedRecordType>(
+    zone: string,
+    type: T,
+    data: ZoneData[T] | ZoneData[T][],
+    ttl?: number,
+  ): Awaitable<void>;
+  abstract append<T extends SupportedRecordType>(zone: string, type: T, data: ZoneData[T]): Awaitable<void>;
+  abstract delete<T extends SupportedRecordType>(zone: string, type: T, data?: ZoneData[T]): Awaitable<void>;
   abstract clear(): Awaitable<void>;
   abstract handler: Handler;
 }
@@ -426,10 +542,15 @@ export declare class DefaultCache extends Cache {
   cache: Map<string, { data: any[]; until: number }>;
   maxEntries: number | undefined;
   get size(): number;
-  get(zone: string, type: SupportedRecordType): any[] | null;
-  set(zone: string, type: SupportedRecordType, data: any, ttl?: number): void;
-  append(zone: string, type: SupportedRecordType, data: any): void;
-  delete(zone: string, type: SupportedRecordType, data?: any): void;
+  get<T extends SupportedRecordType>(zone: string, type: T): Found<T> | null;
+  set<T extends SupportedRecordType>(
+    zone: string,
+    type: T,
+    data: ZoneData[T] | ZoneData[T][],
+    ttl?: number,
+  ): void;
+  append<T extends SupportedRecordType>(zone: string, type: T, data: ZoneData[T]): void;
+  delete<T extends SupportedRecordType>(zone: string, type: T, data?: ZoneData[T]): void;
   clear(): void;
   handler: Handler;
   evictRandomMember(): void;

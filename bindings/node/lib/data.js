@@ -88,6 +88,11 @@ function missing(type, what) {
   return new TypeError(`${typeWord(type)} record: ${what} is missing`);
 }
 
+/** Whether a field of some name and kind may be left out. */
+function mayBeMissing(name, kind) {
+  return DEFAULTS[name] !== undefined || name === 'flags' || OPTIONAL.has(kind);
+}
+
 /** A field's value in an object. */
 function value(type, { name, kind, names }, data) {
   for (const known of names) {
@@ -184,4 +189,4 @@ function strings(values) {
   return parts.length ? Buffer.concat(parts) : Buffer.of(0);
 }
 
-module.exports = { encode, plain, text };
+module.exports = { encode, known, mayBeMissing, plain, text };

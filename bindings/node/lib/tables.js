@@ -81,4 +81,7 @@ function plain(text) {
     .replace(/[^a-z0-9]/g, '');
 }
 
-module.exports = { fieldsOf, typeWord, typeNumber, rcodeWord, rcodeNumber, errorNumber, plain };
+/** The words of all types. */
+const words = [...byType.numbers.keys()];
+
+module.exports = { words, fieldsOf, typeWord, typeNumber, rcodeWord, rcodeNumber, errorNumber, plain };

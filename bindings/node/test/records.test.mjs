@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import zonda from '../index.js';
+import message from '../lib/message.js';
+import tables from '../lib/tables.js';
+import { recordTypes } from '../scripts/types.mjs';
 import { started } from './helpers.mjs';
 
 const { decodeMessage } = zonda;
@@ -107,9 +111,68 @@ const RECORDS = [
   ['NULL', Buffer.from([7]), '\\# 1 07'],
 ];
 
+/** Whether text for a type is the text of its strings, not words of a zone file. */
+function isText(type) {
+  const fields = tables.fieldsOf.get(tables.typeNumber(type));
+  return fields?.length === 1 && fields[0][1] === 'strings';
+}
+
+/** A zone that has a record in the text of a zone file. */
+function zoneWith(type, text) {
+  return `@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns.example.net.\nw 60 ${type} ${text}\n`;
+}
+
+/** One sample of each type: its text in a zone file, by the type. */
+const SAMPLES = new Map(
+  readFileSync(new URL('../../../tests/records.txt', import.meta.url), 'utf8')
+    .split('\n')
+    .filter((line) => line !== '' && !line.startsWith(';'))
+    .map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]),
+);
+
+test('each type that has fields has a sample', () => {
+  const types = [...tables.fieldsOf.keys()].map(tables.typeWord);
+  assert.deepEqual([...SAMPLES.keys()].sort(), types.sort());
+});
+
+test('each type is read with its fields, which are the same record when they are given', async (t) => {
+  const texts = [...SAMPLES].filter(([type]) => isText(type));
+  const app = await started(t, {}, (app) => {
+    for (const [type, text] of texts) {
+      app.zone(`${type.toLowerCase()}.zone`, { text: zoneWith(type, text) });
+    }
+    for (const [type, text] of SAMPLES) {
+      app.handle(`text.${type}.example`, (req, res) => res.answer({ type, data: text }));
+      app.handle(`typed.${type}.example`, async (req, res) => {
+        const data = structuredClone((await sample(type)).data);
+        res.answer({ type, data });
+      });
+    }
+  });
+  const sample = async (type) => {
+    const name = isText(type) ? `w.${type}.zone` : `text.${type}.example`;
+    return (await app.query({ name, type })).answers[0];
+  };
+  for (const type of SAMPLES.keys()) {
+    const first = await sample(type);
+    const [again] = (await app.query({ name: `typed.${type}.example`, type })).answers;
+    const [expected, given] = [first, again].map(message.wireOf);
+    assert.ok(given.length > 0, type);
+    assert.equal(given.toString('hex'), expected.toString('hex'), type);
+    const fields = tables.fieldsOf.get(tables.typeNumber(type)).map(([name]) => name);
+    if (fields.length > 1) assert.deepEqual(Object.keys(first.data).sort(), fields.sort(), type);
+  }
+});
+
+test('the types of TypeScript are those of the core', () => {
+  const written = readFileSync(new URL('../records.d.ts', import.meta.url), 'utf8');
+  assert.equal(written, recordTypes(), 'npm run types writes them anew');
+});
+
 test('typed records are what their text says, and read back as such', async (t) => {
   const app = await started(t, {}, (app) => {
     RECORDS.forEach(([type, data, text], place) => {
+      if (isText(type)) app.zone(`${place}.zone`, { text: zoneWith(type, text) });
       app.handle(`typed.${place}.example`, (req, res) =>
         res.answer({ name: 'o.example', type, data }),
       );
@@ -118,12 +181,14 @@ test('typed records are what their text says, and read back as such', async (t) 
       );
     });
   });
-  const wire = async (name) => (await app.query({ name })).answers[0];
+  const wire = async (name, type) => (await app.query({ name, type })).answers[0];
   for (const [place, [type, data, text]] of RECORDS.entries()) {
-    const typed = await wire(`typed.${place}.example`);
-    if (type === 'TXT') continue; // its text is text, not words of a zone file
-    assert.deepEqual({ ...typed }, { ...(await wire(`text.${place}.example`)) }, `${type} ${text}`);
-    assert.ok(data);
+    const [typed, written] = isText(type)
+      ? [await wire(`typed.${place}.example`), await wire(`w.${place}.zone`, type)]
+      : [await wire(`typed.${place}.example`), await wire(`text.${place}.example`)];
+    assert.deepEqual(typed.data, written.data, `${type} ${text}`);
+    assert.deepEqual(message.wireOf(typed), message.wireOf(written), `${type} ${text}`);
+    assert.ok(data !== undefined);
   }
 });
 

@@ -12,6 +12,7 @@ import { DNSOverHTTP, TCPSerializer, UDPSerializer } from 'zonda/dinodns/common/
 import { DNSPacketSerializer } from 'zonda/dinodns/common';
 import type { DNSServer, Packet, Serializer } from 'zonda/dinodns/common';
 import { storage } from 'zonda/dinodns/plugins';
+import type { SupportedRecordType, ZoneData } from 'zonda/dinodns/types';
 import { Trie } from 'zonda/dinodns/common/core/trie';
 
 const app = new Zonda({
@@ -96,14 +97,34 @@ void main();
 app.handle('a.example', (req, res) => res.answer({ type: 'A', ttl: 60 }));
 // @ts-expect-error: seconds are a number
 app.handle('a.example', (req, res) => res.answer({ type: 'A', ttl: '60', data: '192.0.2.1' }));
+const octets = Buffer.of(1);
+app.handle('typed.example', (req, res) => {
+  const signature = { signersName: 'a.example', signature: octets, typeCovered: 'A' };
+  const times = { originalTTL: 60, inception: 1, expiration: 2, labels: 2, keyTag: 7 };
+  res.answer(
+    { type: 'RRSIG', data: { ...signature, ...times, algorithm: 13 } },
+    { type: 'NSEC3', data: { algorithm: 1, flags: 0, iterations: 0, salt: octets, rrtypes: [] } },
+    { type: 'CERT', data: '1 2 3 AA==' },
+    { type: 'HTTPS', data: { priority: 1, target: '.', params: { alpn: ['h2'], port: 443 } } },
+    { type: 'CAA', data: { issuerCritical: true, tag: 'issue', value: '' } },
+    { type: 'TXT', data: ['a', octets] },
+    { type: req.type, data: '192.0.2.1' },
+  );
+  // @ts-expect-error: a field that there is not
+  res.answer({ type: 'MX', data: { exchnge: 'mx.example' } });
+  // @ts-expect-error: a field that is missing
+  res.answer({ type: 'SRV', data: { port: 53 } });
+  // @ts-expect-error: addresses have no fields
+  res.answer({ type: 'A', data: { address: '192.0.2.1' } });
+});
 // @ts-expect-error: one of the two
 app.handle('a.example', (req, res) => res.nodata().cache({ ttl: 1, vary: ['client', 'subnet'] }));
 // @ts-expect-error: there is no such option
 new Zonda({ listening: '127.0.0.1:53' });
 
 class OwnStore extends Store {
-  async get(zone: string) {
-    return [zone];
+  async get<T extends SupportedRecordType>(zone: string, type?: T): Promise<ZoneData[T][] | null> {
+    return type === 'A' ? (['192.0.2.1'] as ZoneData[T][]) : null;
   }
   set() {}
   append() {}
@@ -119,12 +140,24 @@ server.use((req, res, next) => {
   res.packet.rcode = RCode.REFUSED;
   next();
 });
-server.handle('example.com/A', (req, res) =>
-  res.answer({ type: req.packet.questions[0].type, data: '192.0.2.1' }),
-);
+server.handle('example.com/A', (req, res) => {
+  if (req.packet.questions[0].type !== 'A') return res.errors.notImplemented();
+  return res.answer([
+    { name: 'example.com', type: 'A', class: 'IN', ttl: 300, data: '192.0.2.1' },
+    { type: 'MX', data: { preference: 10, exchange: 'mx.example' } },
+    { type: 'CERT', data: Buffer.of(1) },
+  ]);
+});
+// @ts-expect-error: a field that there is not
+server.handle('a', (req, res) => res.answer({ type: 'MX', data: { exchnge: 'a' } }));
 server.start(() => console.log('started'));
 new DinoDNS({ networks: [], storage: new OwnStore(), cache: new DefaultCache({ maxEntries: 1 }) });
 new DefaultStore().set('example.com', 'A', '192.0.2.1');
+new DefaultStore().set('example.com', 'MX', [{ exchange: 'mx.example' }]);
+// @ts-expect-error: there is no such type
+new DefaultStore().set('example.com', 'AAAAA', '::1');
+// @ts-expect-error: an exchange is missing
+new DefaultStore().append('example.com', 'MX', { preference: 1 });
 
 const same: DNSServer<Packet> = server;
 same.networks[0].on('error', () => same.stop());

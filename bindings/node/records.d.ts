@@ -1,0 +1,502 @@
+// Written by scripts/types.mjs, of the table of fields that the core has.
+
+import type { AnyData } from './index.js';
+
+/** Types that have a word. */
+export type KnownType =
+  | 'A'
+  | 'NS'
+  | 'MD'
+  | 'MF'
+  | 'CNAME'
+  | 'SOA'
+  | 'MB'
+  | 'MG'
+  | 'MR'
+  | 'NULL'
+  | 'WKS'
+  | 'PTR'
+  | 'HINFO'
+  | 'MINFO'
+  | 'MX'
+  | 'TXT'
+  | 'RP'
+  | 'AFSDB'
+  | 'X25'
+  | 'ISDN'
+  | 'RT'
+  | 'NSAP'
+  | 'NSAP-PTR'
+  | 'SIG'
+  | 'KEY'
+  | 'PX'
+  | 'GPOS'
+  | 'AAAA'
+  | 'LOC'
+  | 'NXT'
+  | 'EID'
+  | 'NIMLOC'
+  | 'SRV'
+  | 'ATMA'
+  | 'NAPTR'
+  | 'KX'
+  | 'CERT'
+  | 'A6'
+  | 'DNAME'
+  | 'SINK'
+  | 'OPT'
+  | 'APL'
+  | 'DS'
+  | 'SSHFP'
+  | 'IPSECKEY'
+  | 'RRSIG'
+  | 'NSEC'
+  | 'DNSKEY'
+  | 'DHCID'
+  | 'NSEC3'
+  | 'NSEC3PARAM'
+  | 'TLSA'
+  | 'SMIMEA'
+  | 'HIP'
+  | 'NINFO'
+  | 'RKEY'
+  | 'TALINK'
+  | 'CDS'
+  | 'CDNSKEY'
+  | 'OPENPGPKEY'
+  | 'CSYNC'
+  | 'ZONEMD'
+  | 'SVCB'
+  | 'HTTPS'
+  | 'DSYNC'
+  | 'HHIT'
+  | 'BRID'
+  | 'SPF'
+  | 'UINFO'
+  | 'UID'
+  | 'GID'
+  | 'UNSPEC'
+  | 'NID'
+  | 'L32'
+  | 'L64'
+  | 'LP'
+  | 'EUI48'
+  | 'EUI64'
+  | 'NXNAME'
+  | 'TKEY'
+  | 'TSIG'
+  | 'IXFR'
+  | 'AXFR'
+  | 'MAILB'
+  | 'MAILA'
+  | 'ANY'
+  | 'URI'
+  | 'CAA'
+  | 'AVC'
+  | 'DOA'
+  | 'AMTRELAY'
+  | 'RESINFO'
+  | 'WALLET'
+  | 'CLA'
+  | 'IPN'
+  | 'TA'
+  | 'DLV';
+
+/** Parameters of SVCB and HTTPS: `{ alpn: ["h2", "h3"], port: 443 }`. */
+export type SvcParams = Record<string, string | number | true | string[]>;
+
+/** Data of the types that have fields, which may be called as in the table, in camel case, or
+ * as dns-packet calls them. A field is optional that may be left out, or has several names. */
+export interface TypedData {
+  A: AnyData;
+  NS: AnyData;
+  MD: AnyData;
+  MF: AnyData;
+  CNAME: AnyData;
+  SOA: AnyData | {
+    mname?: string;
+    primary?: string;
+    rname?: string;
+    mailbox?: string;
+    serial: number | string;
+    refresh: number | string;
+    retry: number | string;
+    expire: number | string;
+    minimum: number | string;
+  };
+  MB: AnyData;
+  MG: AnyData;
+  MR: AnyData;
+  WKS: AnyData | {
+    address: number | string;
+    services: number | string;
+  };
+  PTR: AnyData;
+  HINFO: AnyData | {
+    cpu: string | Uint8Array;
+    os: string | Uint8Array;
+  };
+  MINFO: AnyData | {
+    rmailbx: string;
+    emailbx: string;
+  };
+  MX: AnyData | {
+    preference?: number | string;
+    exchange: string;
+  };
+  TXT: AnyData | Array<string | Uint8Array>;
+  RP: AnyData | {
+    mbox: string;
+    txt: string;
+  };
+  AFSDB: AnyData | {
+    subtype: number | string;
+    hostname: string;
+  };
+  X25: AnyData | Array<string | Uint8Array>;
+  ISDN: AnyData | {
+    address: string | Uint8Array;
+    subaddress: string | Uint8Array;
+  };
+  RT: AnyData | {
+    preference?: number | string;
+    host: string;
+  };
+  NSAP: AnyData;
+  'NSAP-PTR': AnyData;
+  SIG: AnyData | {
+    type_covered?: number | string;
+    typeCovered?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    labels: number | string;
+    original_ttl?: number | string;
+    originalTtl?: number | string;
+    originalTTL?: number | string;
+    expiration: number | string;
+    inception: number | string;
+    keytag?: number | string;
+    keyTag?: number | string;
+    signers_name?: string;
+    signersName?: string;
+    signerName?: string;
+    signature?: string | Uint8Array;
+  };
+  KEY: AnyData | {
+    flags?: number | string;
+    protocol?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    public_key?: string | Uint8Array;
+    publicKey?: string | Uint8Array;
+    key?: string | Uint8Array;
+  };
+  PX: AnyData | {
+    preference?: number | string;
+    map822: string;
+    mapx400: string;
+  };
+  GPOS: AnyData | {
+    longitude: string | Uint8Array;
+    latitude: string | Uint8Array;
+    altitude: string | Uint8Array;
+  };
+  AAAA: AnyData;
+  LOC: AnyData;
+  NXT: AnyData | {
+    dname: string;
+    types?: string | string[];
+    rrtypes?: string | string[];
+  };
+  EID: AnyData | Array<string | Uint8Array>;
+  NIMLOC: AnyData | Array<string | Uint8Array>;
+  SRV: AnyData | {
+    priority?: number | string;
+    weight?: number | string;
+    port: number | string;
+    target: string;
+  };
+  ATMA: AnyData;
+  NAPTR: AnyData | {
+    order: number | string;
+    preference?: number | string;
+    flags?: string | Uint8Array;
+    services: string | Uint8Array;
+    regexp: string | Uint8Array;
+    replacement: string;
+  };
+  KX: AnyData | {
+    preference?: number | string;
+    exchange: string;
+  };
+  CERT: AnyData | {
+    type: number | string;
+    keytag?: number | string;
+    keyTag?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    cert?: string | Uint8Array;
+  };
+  A6: AnyData;
+  DNAME: AnyData;
+  SINK: AnyData | {
+    meaning: number | string;
+    coding: number | string;
+    subcoding: number | string;
+    data?: string | Uint8Array;
+  };
+  APL: AnyData | Array<string | Uint8Array>;
+  DS: AnyData | {
+    keytag?: number | string;
+    keyTag?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    digest_type?: number | string;
+    digestType?: number | string;
+    digest: string | Uint8Array;
+  };
+  SSHFP: AnyData | {
+    alg?: number | string;
+    algorithm?: number | string;
+    fptype?: number | string;
+    hash?: number | string;
+    fingerprintType?: number | string;
+    fp?: string | Uint8Array;
+    fingerprint?: string | Uint8Array;
+  };
+  IPSECKEY: AnyData | {
+    precedence: number | string;
+    gateway_type?: number | string;
+    gatewayType?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    gateway: number | string;
+    public_key?: string | Uint8Array;
+    publicKey?: string | Uint8Array;
+    key?: string | Uint8Array;
+  };
+  RRSIG: AnyData | {
+    type_covered?: number | string;
+    typeCovered?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    labels: number | string;
+    original_ttl?: number | string;
+    originalTtl?: number | string;
+    originalTTL?: number | string;
+    expiration: number | string;
+    inception: number | string;
+    keytag?: number | string;
+    keyTag?: number | string;
+    signers_name?: string;
+    signersName?: string;
+    signerName?: string;
+    signature?: string | Uint8Array;
+  };
+  NSEC: AnyData | {
+    next_dname?: string;
+    nextDname?: string;
+    nextDomain?: string;
+    nextName?: string;
+    types?: string | string[];
+    rrtypes?: string | string[];
+  };
+  DNSKEY: AnyData | {
+    flags?: number | string;
+    protocol?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    public_key?: string | Uint8Array;
+    publicKey?: string | Uint8Array;
+    key?: string | Uint8Array;
+  };
+  DHCID: AnyData | Array<string | Uint8Array>;
+  NSEC3: AnyData | {
+    hash_alg?: number | string;
+    hashAlg?: number | string;
+    algorithm?: number | string;
+    hashAlgorithm?: number | string;
+    flags?: number | string;
+    iterations: number | string;
+    salt: string | Uint8Array;
+    hash?: string | Uint8Array;
+    nextDomain?: string | Uint8Array;
+    digest?: string | Uint8Array;
+    types?: string | string[];
+    rrtypes?: string | string[];
+  };
+  NSEC3PARAM: AnyData | {
+    hash_alg?: number | string;
+    hashAlg?: number | string;
+    algorithm?: number | string;
+    hashAlgorithm?: number | string;
+    flags?: number | string;
+    iterations: number | string;
+    salt: string | Uint8Array;
+  };
+  TLSA: AnyData | {
+    usage: number | string;
+    selector: number | string;
+    matching_type?: number | string;
+    matchingType?: number | string;
+    certificate: string | Uint8Array;
+  };
+  SMIMEA: AnyData | {
+    usage: number | string;
+    selector: number | string;
+    matching_type?: number | string;
+    matchingType?: number | string;
+    certificate: string | Uint8Array;
+  };
+  HIP: AnyData | {
+    identity: number | string;
+    rendezvous_servers?: string | string[];
+    rendezvousServers?: string | string[];
+  };
+  NINFO: AnyData | Array<string | Uint8Array>;
+  RKEY: AnyData | {
+    flags?: number | string;
+    protocol?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    public_key?: string | Uint8Array;
+    publicKey?: string | Uint8Array;
+    key?: string | Uint8Array;
+  };
+  TALINK: AnyData | {
+    previous: string;
+    next: string;
+  };
+  CDS: AnyData | {
+    keytag?: number | string;
+    keyTag?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    digest_type?: number | string;
+    digestType?: number | string;
+    digest: string | Uint8Array;
+  };
+  CDNSKEY: AnyData | {
+    flags?: number | string;
+    protocol?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    public_key?: string | Uint8Array;
+    publicKey?: string | Uint8Array;
+    key?: string | Uint8Array;
+  };
+  OPENPGPKEY: AnyData | Array<string | Uint8Array>;
+  CSYNC: AnyData | {
+    soa_serial?: number | string;
+    soaSerial?: number | string;
+    flags?: number | string;
+    types?: string | string[];
+    rrtypes?: string | string[];
+  };
+  ZONEMD: AnyData | {
+    serial: number | string;
+    scheme: number | string;
+    algorithm: number | string;
+    hash?: string | Uint8Array;
+    nextDomain?: string | Uint8Array;
+    digest?: string | Uint8Array;
+  };
+  SVCB: AnyData | {
+    svc_priority?: number | string;
+    svcPriority?: number | string;
+    priority?: number | string;
+    target_name?: string;
+    targetName?: string;
+    target?: string;
+    svc_params?: string | string[] | SvcParams;
+    svcParams?: string | string[] | SvcParams;
+    params?: string | string[] | SvcParams;
+  };
+  HTTPS: AnyData | {
+    svc_priority?: number | string;
+    svcPriority?: number | string;
+    priority?: number | string;
+    target_name?: string;
+    targetName?: string;
+    target?: string;
+    svc_params?: string | string[] | SvcParams;
+    svcParams?: string | string[] | SvcParams;
+    params?: string | string[] | SvcParams;
+  };
+  DSYNC: AnyData | {
+    rrtype: number | string;
+    scheme: number | string;
+    port: number | string;
+    target: string;
+  };
+  HHIT: AnyData | Array<string | Uint8Array>;
+  BRID: AnyData | Array<string | Uint8Array>;
+  SPF: AnyData | Array<string | Uint8Array>;
+  NID: AnyData | {
+    preference?: number | string;
+    node_id?: number | string;
+    nodeId?: number | string;
+  };
+  L32: AnyData | {
+    preference?: number | string;
+    locator32: number | string;
+  };
+  L64: AnyData | {
+    preference?: number | string;
+    locator64: number | string;
+  };
+  LP: AnyData | {
+    preference?: number | string;
+    fqdn: string;
+  };
+  EUI48: AnyData;
+  EUI64: AnyData;
+  URI: AnyData | {
+    priority?: number | string;
+    weight?: number | string;
+    target: string | Uint8Array;
+  };
+  CAA: AnyData | {
+    flags?: number | string;
+    tag: number | string;
+    issuerCritical?: boolean;
+    value: string | Uint8Array;
+  };
+  AVC: AnyData | Array<string | Uint8Array>;
+  DOA: AnyData | {
+    enterprise: number | string;
+    type: number | string;
+    location: number | string;
+    media_type?: string | Uint8Array;
+    mediaType?: string | Uint8Array;
+    data?: string | Uint8Array;
+  };
+  AMTRELAY: AnyData | {
+    precedence: number | string;
+    relay_type?: number | string;
+    relayType?: number | string;
+    relay: number | string;
+  };
+  RESINFO: AnyData | Array<string | Uint8Array>;
+  WALLET: AnyData | Array<string | Uint8Array>;
+  CLA: AnyData | Array<string | Uint8Array>;
+  IPN: AnyData;
+  TA: AnyData | {
+    keytag?: number | string;
+    keyTag?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    digest_type?: number | string;
+    digestType?: number | string;
+    digest: string | Uint8Array;
+  };
+  DLV: AnyData | {
+    keytag?: number | string;
+    keyTag?: number | string;
+    alg?: number | string;
+    algorithm?: number | string;
+    digest_type?: number | string;
+    digestType?: number | string;
+    digest: string | Uint8Array;
+  };
+}
