@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import net from 'node:net';
 import { test } from 'node:test';
 import zonda from '../index.js';
 import {
@@ -344,6 +346,22 @@ test('an answer for which anything was read that other queries have otherwise is
     const [first, second] = [reply, again].map((octets) => decodeMessage(octets).answers[0].data);
     assert.notDeepEqual(second, first, look);
   }
+});
+
+test('metrics count what handlers answer', async (t) => {
+  const taken = net.createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const metrics = `127.0.0.1:${taken.address().port}`;
+  taken.close();
+  await once(taken, 'close');
+  const app = await started(t, { metrics }, (app) => {
+    app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
+  });
+  await told(app, 'a.example');
+  await told(app, 'b.example');
+  await sleep(50);
+  const text = await (await fetch(`http://${metrics}/metrics`)).text();
+  assert.match(text, /^zonda_queries_total\{reason="handled"\} 1$/m);
 });
 
 test('handlers are replaced, added and removed while the app runs', async (t) => {
