@@ -2,8 +2,8 @@
 //
 // The blocks below one heading are one program. What it does not say itself stands before it: the
 // imports of zonda and of assert, and an app. An app that it neither starts nor stops is started and
-// stopped. Port 5300 is a free one. Lines keep their numbers, so that an error names that of the
-// page.
+// stopped. Ports 5300 and 8053 are free ones. Lines keep their numbers, so that an error names that
+// of the page.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -67,7 +67,7 @@ function whole({ lines }) {
   const after = [];
   if (!hasServer && !text.includes('app.start(')) after.push('await app.start();');
   if (!hasServer && !text.includes('app.stop(')) after.push('await app.stop();');
-  return [before.join(' ') + text, ...after, ''].join('\n').replaceAll('5300', '0');
+  return [before.join(' ') + text, ...after, ''].join('\n').replace(/\b(5300|8053)\b/g, '0');
 }
 
 /** A folder in which programs find the package, and the zones that they name. */
