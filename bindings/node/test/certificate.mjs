@@ -4,9 +4,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { isSpared } from './helpers.mjs';
 
-/** Key and certificate; `null` without openssl. */
-export function certificate() {
+/** Key and certificate; `null` if tests may do without openssl. */
+export function certificate(test) {
+  if (isSpared(test, 'openssl')) return null;
   const folder = mkdtempSync(join(tmpdir(), 'zonda-node-'));
   const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
   const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1'];
@@ -20,8 +22,6 @@ export function certificate() {
       },
     );
     return { key: readFileSync(key), cert: readFileSync(cert) };
-  } catch {
-    return null;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }

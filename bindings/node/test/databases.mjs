@@ -6,7 +6,7 @@ import { existsSync, openSync, readFileSync, readdirSync, writeFileSync } from '
 import net from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { folder, sleep } from './helpers.mjs';
+import { folder, isSpared, sleep } from './helpers.mjs';
 
 const run = promisify(execFile);
 /** What the databases let nobody in without. */
@@ -19,18 +19,6 @@ const START_TRIES = 4;
 const POSTGRES_VERSIONS = '/usr/lib/postgresql';
 /** Who runs PostgreSQL, which refuses to be run by root. */
 const POSTGRES_USER = 'postgres';
-
-/** Whether a test does without a program, because `ZONDA_TEST_WITHOUT` names it. One that is missing
- * otherwise is an error: a test that looks at nothing must not look passed. */
-function isSpared(test, program) {
-  const found = (process.env.PATH ?? '').split(':').some((at) => existsSync(join(at, program)));
-  const without = (process.env.ZONDA_TEST_WITHOUT ?? '').split(',').map((name) => name.trim());
-  if (!found && !without.includes(program)) {
-    throw new Error(`${program} is not installed: \`make packages\` installs what the tests need`);
-  }
-  if (!found) test.skip(`${program} is not installed`);
-  return !found;
-}
 
 /** A port that is free now. */
 async function freePort() {

@@ -60,8 +60,8 @@ test('HTTP answers GET, GET by name, and POST', async (t) => {
 });
 
 test('TLS answers, next to UDP', async (t) => {
-  const ssl = certificate();
-  if (ssl === null) return t.skip('openssl is not there to make a certificate');
+  const ssl = certificate(t);
+  if (ssl === null) return;
   const secure = new DNSOverTCP({ address, port: 0, ssl });
   const server = await serve(
     t,
@@ -100,8 +100,8 @@ async function overSession(session, name) {
 }
 
 test('HTTPS answers over HTTP/2 and HTTP/1.1', async (t) => {
-  const ssl = certificate();
-  if (ssl === null) return t.skip('openssl is not there to make a certificate');
+  const ssl = certificate(t);
+  if (ssl === null) return;
   const secure = new DNSOverHTTP({ address, port: 0, ssl });
   await serve(t, way, { networks: [secure] });
   const place = `https://${address}:${secure.boundPort}`;
@@ -118,8 +118,8 @@ test('HTTPS answers over HTTP/2 and HTTP/1.1', async (t) => {
 });
 
 test('a server that stops answers what it has received, and closes what is open', async (t) => {
-  const ssl = certificate();
-  if (ssl === null) return t.skip('openssl is not there to make a certificate');
+  const ssl = certificate(t);
+  if (ssl === null) return;
   const networks = [
     new DNSOverHTTP({ address, port: 0 }),
     new DNSOverHTTP({ address, port: 0, ssl }),
@@ -158,8 +158,8 @@ test('a server that stops answers what it has received, and closes what is open'
 });
 
 test('networks tell that they are listened on, and closed', async (t) => {
-  const ssl = certificate();
-  if (ssl === null) return t.skip('openssl is not there to make a certificate');
+  const ssl = certificate(t);
+  if (ssl === null) return;
   const told = [];
   const networks = [
     new DNSOverUDP({ address, port: 0 }),
@@ -216,8 +216,8 @@ test('a network that cannot be listened on tells it, and the server can be start
 });
 
 test('connections over TLS and HTTP are limited, end when they are idle, and are looked after', async (t) => {
-  const ssl = certificate();
-  if (ssl === null) return t.skip('openssl is not there to make a certificate');
+  const ssl = certificate(t);
+  if (ssl === null) return;
   const kept = t.mock.method(net.Socket.prototype, 'setKeepAlive');
   const limits = { maxConnections: 1, timeout: 100, keepAlive: false };
   const overTls = new DNSOverTCP({ address, port: 0, ssl, ...limits });

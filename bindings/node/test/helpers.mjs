@@ -1,7 +1,7 @@
 // What tests share: clients over real sockets, and apps that stop when their test ends.
 
 import dgram from 'node:dgram';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -116,6 +116,18 @@ export function zoneFile(test) {
   const records = ['@ 300 SOA ns hostmaster 1 2 3 4 5', '@ 300 NS ns', 'ns 300 A 192.0.2.53'];
   writeFileSync(file, [...records, 'www 300 A 192.0.2.80', 'www 300 TXT zone', ''].join('\n'));
   return file;
+}
+
+/** Whether a test does without a program, because `ZONDA_TEST_WITHOUT` names it. One that is missing
+ * otherwise is an error: a test that looks at nothing must not look passed. */
+export function isSpared(test, program) {
+  const found = (process.env.PATH ?? '').split(':').some((at) => existsSync(join(at, program)));
+  const without = (process.env.ZONDA_TEST_WITHOUT ?? '').split(',').map((name) => name.trim());
+  if (!found && !without.includes(program)) {
+    throw new Error(`${program} is not installed: \`make packages\` installs what the tests need`);
+  }
+  if (!found) test.skip(`${program} is not installed`);
+  return !found;
 }
 
 /** Waits. */
