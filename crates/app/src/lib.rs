@@ -51,14 +51,18 @@ mod asynchronous;
 mod error;
 mod handler;
 mod owned;
-mod record;
+pub mod record;
 pub mod store;
 
 pub use app::{App, Running};
 pub use error::Error;
 pub use handler::{AsyncAnswer, Ended};
 pub use owned::OwnedQuery;
-pub use record::{A, Aaaa, Any, Cname, Mx, Ns, Ptr, Srv, TextError, Txt};
+pub use record::DataError as TextError;
+pub use record::{
+    A, Aaaa, Any, Caa, Cname, DataError, Dname, Dnskey, Ds, Https, Mx, Naptr, Ns, Ptr, Soa, Srv,
+    Sshfp, SvcParam, Svcb, Tlsa, Txt, Uri,
+};
 #[cfg(feature = "postgres")]
 pub use store::PostgresStore;
 #[cfg(feature = "redb")]
