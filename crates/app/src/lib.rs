@@ -78,7 +78,7 @@ pub use zonda_engine::handlers::Draft as Reply;
 pub use zonda_engine::handlers::{Cache, PatternError, Record, Source, Stage, Vary};
 pub use zonda_engine::{Event, Now, Reason, Transport};
 pub use zonda_server::Logger;
-pub use zonda_wire::{Ede, Message, Name, NameError, Rcode, Section, Type};
+pub use zonda_wire::{ClientSubnet, Cookie, Ede, Message, Name, NameError, Rcode, Section, Type};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]

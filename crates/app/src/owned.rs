@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use zonda_engine::Transport;
 use zonda_engine::handlers::Pattern;
 use zonda_transport::Deferred;
-use zonda_wire::{Name, Query, Type};
+use zonda_wire::{ClientSubnet, Cookie, Name, Query, Type};
 
 /// A query that asynchronous code keeps for as long as it needs.
 #[derive(Clone, Debug)]
@@ -92,6 +92,19 @@ impl OwnedQuery {
     pub fn options(&self) -> impl Iterator<Item = (u16, &[u8])> {
         self.note_client();
         self.query.options(&self.message)
+    }
+
+    /// The network for which a resolver asks (rfc7871); as [`client`](Self::client).
+    #[must_use]
+    pub fn client_subnet(&self) -> Option<ClientSubnet> {
+        self.query.client_subnet(self.message())
+    }
+
+    /// The DNS cookies of the client and, from a former reply, of the server (rfc7873); as
+    /// [`client`](Self::client).
+    #[must_use]
+    pub fn cookie(&self) -> Option<Cookie<'_>> {
+        self.query.cookie(self.message())
     }
 
     /// The message as it came; as [`client`](Self::client).

@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: sockets, clocks, allocation on the answer path, and any policy.
 
+pub mod client;
 pub mod code;
 pub mod message;
 pub mod name;
@@ -10,6 +11,7 @@ pub mod rdata;
 pub mod reply;
 pub mod response;
 
+pub use client::{ClientSubnet, Cookie};
 pub use code::{Class, Ede, Opcode, Rcode, Type};
 pub use message::Message;
 pub use name::{Name, NameError};

@@ -14,6 +14,7 @@
 //! Deliberately absent: how code elsewhere is reached, and in which language it is written.
 
 mod cache;
+mod client;
 mod draft;
 mod history;
 mod kept;

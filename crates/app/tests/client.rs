@@ -1,0 +1,79 @@
+//! What code learns of a query's client, and what then becomes of its answers.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Debug;
+use zonda::{App, Message, OwnedQuery, Query, Reply, Running, Txt, Vary};
+
+/// A query for TXT of a name, with a client's network and cookie.
+fn question(name: &str, subnet: &[u8], cookie: &[u8]) -> Vec<u8> {
+    let name: zonda::Name = name.parse().unwrap();
+    let option = |code: u16, data: &[u8]| {
+        [&code.to_be_bytes(), &(data.len() as u16).to_be_bytes(), data].concat()
+    };
+    let options = [option(8, subnet), option(10, cookie)].concat();
+    let mut message = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01".to_vec();
+    message.extend_from_slice(name.as_wire());
+    message.extend_from_slice(b"\0\x10\0\x01\0\0\x29\x04\xd0\0\0\0\0");
+    message.extend_from_slice(&(options.len() as u16).to_be_bytes());
+    message.extend_from_slice(&options);
+    message
+}
+
+/// An answer that says what code has seen, and is good for everybody, says the code.
+fn saying(seen: Option<impl Debug>) -> Reply {
+    let mut reply = Reply::default();
+    reply.answer(Txt::new(format!("{seen:?}")).ttl(60));
+    reply.cache(60, Vary::Nothing);
+    reply
+}
+
+/// The text of the answer to a query.
+async fn text(running: &Running, query: &[u8]) -> String {
+    let reply = running.query(query).await.unwrap();
+    let reply = Message::parse(&reply).unwrap();
+    String::from_utf8(reply.records[0].rdata[1..].to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn code_sees_network_and_cookie_and_such_answers_are_not_kept_for_all() {
+    let mut app = App::new();
+    app.listen("127.0.0.1:0").workers(1);
+    app.handle("subnet.example", |query: &Query, reply: &mut Reply| {
+        *reply = saying(query.client_subnet().map(|it| it.to_string()))
+    });
+    app.handle("cookie.example", |query: &Query, reply: &mut Reply| {
+        *reply = saying(query.cookie().map(|it| (it.client, it.server.len())))
+    });
+    app.handle_async("subnet.async.example", |query: OwnedQuery| async move {
+        saying(query.client_subnet().map(|it| it.to_string()))
+    });
+    app.handle_async("cookie.async.example", |query: OwnedQuery| async move {
+        saying(query.cookie().map(|it| (it.client, it.server.len())))
+    });
+    let running = app.start().unwrap();
+    let clients: [(&[u8], &[u8], [&str; 2]); 3] = [
+        (
+            &[0, 1, 24, 0, 192, 0, 2],
+            b"aaaaaaaa",
+            [r#"Some("192.0.2.0/24")"#, "Some(([97, 97, 97, 97, 97, 97, 97, 97], 0))"],
+        ),
+        (
+            &[0, 2, 32, 0, 0x20, 1, 0xd, 0xb8],
+            b"bbbbbbbbserverxx",
+            [r#"Some("2001:db8::/32")"#, "Some(([98, 98, 98, 98, 98, 98, 98, 98], 8))"],
+        ),
+        (&[0, 9], b"cccccccc", ["None", "Some(([99, 99, 99, 99, 99, 99, 99, 99], 0))"]),
+    ];
+    for (subnet, cookie, [seen_subnet, seen_cookie]) in clients {
+        for (name, seen) in [
+            ("subnet.example", seen_subnet),
+            ("subnet.async.example", seen_subnet),
+            ("cookie.example", seen_cookie),
+            ("cookie.async.example", seen_cookie),
+        ] {
+            assert_eq!(text(&running, &question(name, subnet, cookie)).await, seen, "{name}");
+        }
+    }
+    running.stop().unwrap();
+}
