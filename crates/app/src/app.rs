@@ -102,7 +102,8 @@ impl App {
         self
     }
 
-    /// Serves a zone from a master file, or from JSON if the file's name ends in `.json`.
+    /// Serves a zone from a master file, or from JSON if the file's name ends in `.json`: give it
+    /// the file's path, or what [`zone_from_file`](crate::zone_from_file) makes of that.
     pub fn zone(&mut self, name: &str, file: impl AsRef<Path>) -> &mut Self {
         self.flags.zones.push(format!("{name}={}", file.as_ref().display()));
         self

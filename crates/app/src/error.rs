@@ -1,6 +1,7 @@
 //! Why an app cannot run.
 
 use std::fmt;
+use std::path::PathBuf;
 use zonda_engine::handlers::PatternError;
 use zonda_server::ServeError;
 use zonda_wire::NameError;
@@ -15,6 +16,8 @@ pub enum Error {
     /// The text of a zone is wrong; what is wrong with it, a line each, after its place:
     /// `example.org. (of the program):3:5: error: …`.
     ZoneText(String),
+    /// The file of a zone cannot be read.
+    ZoneFile(PathBuf, std::io::Error),
     /// There was no reply to a query.
     Silence,
     /// The configuration is wrong; all that is wrong with it, a line each.
@@ -30,6 +33,7 @@ impl fmt::Display for Error {
         match self {
             Self::Pattern(pattern, error) => write!(f, "route `{pattern}`: {error}"),
             Self::Name(name, error) => write!(f, "zone `{name}`: {error}"),
+            Self::ZoneFile(file, error) => write!(f, "zone file {}: {error}", file.display()),
             Self::Silence => f.write_str("there is no reply"),
             Self::ZoneText(errors) | Self::Config(errors) => f.write_str(errors),
             Self::Serve(error) => error.fmt(f),

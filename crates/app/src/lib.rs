@@ -53,6 +53,7 @@ mod handler;
 mod owned;
 pub mod record;
 pub mod store;
+mod zone_file;
 
 pub use app::{App, Running};
 pub use error::Error;
@@ -79,6 +80,7 @@ pub use zonda_engine::handlers::{Cache, PatternError, Record, Source, Stage, Var
 pub use zonda_engine::{Event, Now, Reason, Transport};
 pub use zonda_server::Logger;
 pub use zonda_wire::{ClientSubnet, Cookie, Ede, Message, Name, NameError, Rcode, Section, Type};
+pub use zone_file::{ZoneFile, zone_from_file};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use zonda::{
     A, App, Cache, Ede, Event, Message, OwnedQuery, Query, Rcode, Reply, Running, Source, Txt,
-    Type, Vary,
+    Type, Vary, zone_from_file,
 };
 use zonda_testkit::process::free_port;
 
@@ -93,6 +93,24 @@ fn a_handler_answers_its_names_and_leaves_others_to_the_zones() {
             ("example.com", Type::TXT, "REFUSED"),
         ],
     );
+    running.stop().unwrap();
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn a_zone_is_served_from_a_file_that_is_there() {
+    let file = std::env::temp_dir().join(format!("zonda-file-{}.zone", std::process::id()));
+    let missing = zone_from_file(&file).unwrap_err().to_string();
+    assert!(missing.contains("No such file") && missing.contains("zonda-file-"), "{missing}");
+    let directory = zone_from_file(std::env::temp_dir()).unwrap_err().to_string();
+    assert!(directory.contains("directory"), "{directory}");
+
+    std::fs::write(&file, "@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.53\n").unwrap();
+    let mut app = app();
+    app.zone("example.org", zone_from_file(&file).unwrap());
+    let running = app.start().unwrap();
+    let expected = "NOERROR ns.example.org. A [192, 0, 2, 53]";
+    check(&running, &[("ns.example.org", Type::A, expected)]);
     running.stop().unwrap();
     std::fs::remove_file(file).unwrap();
 }
