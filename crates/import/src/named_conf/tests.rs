@@ -380,9 +380,8 @@ fn names_of_zones_in_views_that_are_lost_are_not_forwarded() {
     assert!(left(&text).iter().all(|line| line.ends_with("refused here, and not forwarded")));
 }
 
-#[test]
-fn options_become_keys_within_their_range() {
-    let text = "
+/// Options that have a key, or are told of.
+const OPTIONS: &str = "
 options {
     max-cache-size 512m;
     max-cache-ttl 86400;
@@ -416,8 +415,11 @@ logging {
     category queries { q; };
 };
 ";
+
+#[test]
+fn options_become_keys_within_their_range() {
     has(
-        &toml(text),
+        &toml(OPTIONS),
         &[
             "access = [\"drop 203.0.113.0/24\", \"allow any\"]",
             "bytes = \"536870912 B\"",
@@ -448,7 +450,7 @@ logging {
         ],
     );
     assert_eq!(
-        left(text),
+        left(OPTIONS),
         [
             "/etc/bind/named.conf:5: differs: max-ncache-ttl 2d: Zonda takes 1 to 86400",
             "/etc/bind/named.conf:31: differs: file /var/log/q.log versions 3: the file grows \
