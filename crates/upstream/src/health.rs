@@ -3,7 +3,7 @@
 //! | state | means | is asked |
 //! |---|---|---|
 //! | [`State::Up`] | it answers | as the policy says |
-//! | [`State::Suspect`] | it is silent, loses much, or fails often | when no other is up; probed |
+//! | [`State::Suspect`] | it is silent, loses, fails, or is not trusted | if none is up; probed |
 //! | [`State::Down`] | it has been silent for seconds | by probes only |
 //!
 //! An upstream is suspect as soon as some queries, three by default, are overdue and nothing at all
@@ -81,6 +81,8 @@ pub enum Trouble {
     Lossy(u8),
     /// It answers this share of the queries with a failure, percent.
     Failing(u8),
+    /// Its certificate is not trusted, so that it is not asked.
+    Untrusted,
 }
 
 impl fmt::Display for Trouble {
@@ -90,6 +92,7 @@ impl fmt::Display for Trouble {
             Self::Unreachable => f.write_str("it cannot be reached"),
             Self::Lossy(percent) => write!(f, "{percent} % of the queries got no answer"),
             Self::Failing(percent) => write!(f, "{percent} % of the answers were failures"),
+            Self::Untrusted => f.write_str("its certificate is not trusted"),
         }
     }
 }
@@ -198,6 +201,14 @@ impl Health {
         if self.state == State::Up && self.lost.exceeds(LOST_MAX) {
             self.suspect(now, Trouble::Lossy(self.lost.percent()));
         }
+    }
+
+    /// Somebody was there, but with a certificate that is not trusted: not before that changes is
+    /// it of any use. It is neither silent nor did it fail to answer.
+    pub fn untrusted(&mut self, now: u64) {
+        self.heard_at = now;
+        (self.silent, self.good) = (0, 0);
+        self.suspect(now, Trouble::Untrusted);
     }
 
     /// Whether its answers are failures, so that another one is no sign that it is back.
@@ -355,6 +366,19 @@ mod tests {
         assert_eq!([false, true, true].map(interval), [100, 1000, 2000]);
         assert_eq!(health.state(), State::Suspect);
         assert!(health.is_failing());
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_makes_a_suspect_at_once_until_it_answers_well() {
+        let mut health = Health::default();
+        health.untrusted(1);
+        assert_eq!((health.state(), health.trouble()), (State::Suspect, Some(Trouble::Untrusted)));
+        for at in 1..100 {
+            health.untrusted(at * SECOND_NANOS);
+        }
+        assert_eq!(health.state(), State::Suspect, "it was not silent");
+        (0..5).for_each(|_| health.heard(200 * SECOND_NANOS, false));
+        assert_eq!((health.state(), health.trouble()), (State::Up, None));
     }
 
     #[test]

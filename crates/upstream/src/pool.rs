@@ -324,6 +324,12 @@ impl Pool {
         Some(index)
     }
 
+    /// A probe could not be sent to an upstream whose certificate is not trusted.
+    pub fn probe_untrusted(&mut self, now: u64, index: usize) {
+        let member = self.members.get_mut(index);
+        member.into_iter().for_each(|member| member.health.untrusted(now));
+    }
+
     /// A probe sent at `sent_at` was answered, by a failure if `failure`, or was not (`None`).
     pub fn probe_ended(&mut self, now: u64, index: usize, sent_at: u64, failure: Option<bool>) {
         let Some(member) = self.members.get_mut(index) else { return };

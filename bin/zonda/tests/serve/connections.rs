@@ -340,5 +340,7 @@ fn a_server_that_does_not_prove_who_it_is_is_not_asked_and_it_is_told_why() {
         assert!(options.iter().any(says_why), "{options:?}");
         let list = server.get("/v1/upstreams").1;
         assert!(list.contains(&format!("its certificate {why}")), "no {why} in {list}");
+        let trouble = "\"trouble\": \"its certificate is not trusted\"";
+        assert!(list.contains(trouble), "no {trouble} in {list}");
     }
 }

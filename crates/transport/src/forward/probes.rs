@@ -145,6 +145,13 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
     }
 
+    /// Takes note that the certificate was not trusted with which a probe was to be sent.
+    pub(super) fn probe_untrusted(&mut self, probe: Probe, now: Now) {
+        let Some(known) = self.groups.get_mut(&probe.group) else { return };
+        known.pool.probe_untrusted(now.monotonic_nanos, probe.upstream);
+        self.await_probes(probe.group);
+    }
+
     /// Takes note of what came of a probe: nothing, an answer, or a failure in place of one.
     pub(super) fn probe_ended(&mut self, probe: Probe, failure: Option<bool>, now: Now) {
         let Some(known) = self.groups.get_mut(&probe.group) else { return };

@@ -47,6 +47,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 self.conclude(attempt, outcome, now);
             }
             Cause::Probe(probe) => {
+                if let Some(Err(Fault::Certificate(_))) = message {
+                    return self.probe_untrusted(probe, now);
+                }
                 let is_answered = matches!(message, Some(Ok(message))
                     if self.hear_probe(probe, form, &query, &message, now));
                 if !is_answered {

@@ -69,7 +69,11 @@ pub(super) fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome
         let heard_at = ended.doubt.map_or(now, |(heard_at, _)| heard_at);
         member.rtt.sample(now, heard_at.saturating_sub(ended.sent_at));
     }
-    member.health.heard(now, matches!(outcome, Outcome::Failed(_)));
+    match outcome {
+        Outcome::Failed(Failure::Untrusted) => member.health.untrusted(now),
+        Outcome::Failed(_) => member.health.heard(now, true),
+        _ => member.health.heard(now, false),
+    }
     let counters = &mut member.counters;
     match outcome {
         Outcome::Answered => {
