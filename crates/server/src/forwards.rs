@@ -16,7 +16,9 @@ use zonda_config::{
 };
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
 use zonda_streams::{self as streams, Connections, Protocol, Tls, Url};
-use zonda_transport::forward::{self, Bootstrap, Bounds, Group, Groups, Loops, Manner, Server};
+use zonda_transport::forward::{
+    self, Bootstrap, Bounds, Group, Groups, Loops, Manner, Notices, Server,
+};
 use zonda_upstream::{Settings, Thresholds};
 use zonda_wire::Name;
 
@@ -114,11 +116,15 @@ impl Forwards {
                 Some(known) if known.config == *config => known,
                 Some(known) => {
                     let servers = servers(config, Some(&known));
-                    self.make(config.clone(), known.group_number(), known.number, servers)
+                    let notices = Arc::clone(&known.group.1.notices);
+                    let numbers = (known.group_number(), known.number);
+                    self.make(config.clone(), numbers, servers, notices)
                 }
                 None => {
                     let number = group_number(config, self.known.iter().chain(&former));
-                    self.make(config.clone(), number, numbers.take(), servers(config, None))
+                    let notices = Arc::new(Notices::new(config.forward.to.len()));
+                    let numbers = (number, numbers.take());
+                    self.make(config.clone(), numbers, servers(config, None), notices)
                 }
             };
             self.known.push(known);
@@ -130,18 +136,20 @@ impl Forwards {
         true
     }
 
-    /// Makes a zone of its configuration and its servers.
+    /// Makes a zone of its configuration, the numbers of its servers and its own, its servers, and
+    /// what the log has said of them.
     fn make(
         &self,
         config: ForwardZone,
-        group_number: u32,
-        number: Number,
+        (group_number, number): (u32, Number),
         servers: Vec<Server>,
+        notices: Arc<Notices>,
     ) -> KnownForward {
         let (keys, settings) = (&config.forward, settings(&config.forward));
         let group = Group {
             apex: config.name.clone(),
             loops: Loops::new(keys.to.len(), settings.thresholds.probe_nanos_max),
+            notices,
             servers,
             settings,
             manner: Manner { udp_bytes: keys.buffer_size, ports_max: keys.ports },
@@ -286,5 +294,5 @@ fn server(upstream: &Upstream, config: &ForwardZone) -> Server {
         }
     };
     let is_trusted = config.forward.trust_ad && upstream.transport.is_encrypted();
-    Server { over_udp, is_trusted, connections }
+    Server { name: upstream.to_string().into(), over_udp, is_trusted, connections }
 }

@@ -338,9 +338,13 @@ fn a_server_that_does_not_prove_who_it_is_is_not_asked_and_it_is_told_why() {
             *code == 15 && data[..2] == [0, 23] && data.ends_with(b"the certificate is not trusted")
         };
         assert!(options.iter().any(says_why), "{options:?}");
+        (1..20).for_each(|number| _ = question(&server, number));
         let list = server.get("/v1/upstreams").1;
         assert!(list.contains(&format!("its certificate {why}")), "no {why} in {list}");
         let trouble = "\"trouble\": \"its certificate is not trusted\"";
         assert!(list.contains(trouble), "no {trouble} in {list}");
+        let said = server.zonda.process.log_soon(&format!("its certificate {why}"));
+        assert!(said.contains("WARN") && said.contains("tls://127.0.0.1"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
     }
 }

@@ -241,6 +241,14 @@ fn upstreams_that_were_all_dead_are_found_to_be_back() {
     let start = Instant::now();
     wait_until("an answer", || forwarder.ask("dead0.example.net", "A").rcode_text() == "NOERROR");
     assert!(start.elapsed() < Duration::from_secs(7), "{:?}", start.elapsed());
+    for upstream in [&first, &second] {
+        let lines = |what: &str| {
+            let about = format!("upstream {} of zone . {what}", upstream.address);
+            forwarder.zonda.process.log(&about).lines().count()
+        };
+        wait_until("the log says that it is back", || lines("is up again") == 1);
+        assert_eq!((lines("is suspect: "), lines("is down: ")), (1, 1));
+    }
 }
 
 #[test]

@@ -339,7 +339,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 self.end(id);
             }
         }
-        self.await_probes(number);
+        self.await_probes(number, now);
     }
 
     /// Sends a query; false when that is not possible.

@@ -13,6 +13,7 @@ use zonda_wire::{Name, Rcode, Type, name};
 use super::dice::Dice;
 use super::fetch::FetchId;
 use super::loops::Loops;
+use super::notices::{Notices, View};
 
 /// The servers that answer for a zone.
 pub struct Group {
@@ -30,6 +31,8 @@ pub struct Group {
     pub cache: Arc<Cache>,
     /// Which of them lead back to this server.
     pub loops: Loops,
+    /// What the log has said of them.
+    pub notices: Arc<Notices>,
     /// If their answers must not hold private addresses: the names that may have some.
     pub private_names: Option<Vec<Name>>,
 }
@@ -55,6 +58,8 @@ impl Group {
 /// A server, as all threads see it.
 #[derive(Clone)]
 pub struct Server {
+    /// As the configuration writes it.
+    pub name: Arc<str>,
     /// It is asked over UDP, and over connections only what was truncated.
     pub over_udp: bool,
     /// It is believed when it says that it has validated an answer.
@@ -131,6 +136,8 @@ pub struct KnownGroup {
     pub pool: Pool,
     /// How many of the answers of each upstream had which response code.
     pub rcodes: Vec<BTreeMap<u16, u64>>,
+    /// How each upstream was when the log was last told.
+    pub(super) views: Vec<View>,
     /// What each upstream has answered.
     proofs: Vec<Option<Proof>>,
     /// For whom its upstreams are asked.
@@ -150,8 +157,9 @@ impl KnownGroup {
         let pool = Pool::new(members.collect(), group.settings);
         let rcodes = vec![BTreeMap::new(); pool.members.len()];
         let proofs = vec![None; pool.members.len()];
+        let views = vec![View::UP; pool.members.len()];
         let (line, in_line) = (Admission::new(u32::MAX), Vec::new());
-        Self { group, pool, rcodes, proofs, line, in_line, probe_at: None }
+        Self { group, pool, rcodes, views, proofs, line, in_line, probe_at: None }
     }
 
     /// Takes note of what an upstream has answered, so that it can be asked that to see whether it

@@ -17,6 +17,7 @@
 //! | `hear` | what is made of what upstreams say |
 //! | `probes` | how it is found that an upstream is back |
 //! | `loops` | how it is found that questions come back |
+//! | `notices` | what the log says of upstreams |
 //! | `fetch`, `wanted`, `group` | what is fetched, for whom, from whom |
 //! | `ports`, `stream` | how upstreams are asked |
 //! | `bootstrap` | where upstreams are that are given by name |
@@ -38,6 +39,7 @@ mod group;
 mod hear;
 mod inbox;
 mod loops;
+mod notices;
 mod ports;
 mod probes;
 mod stream;
@@ -51,4 +53,5 @@ pub use counters::ForwarderCounters;
 pub use group::{Bounds, Group, Groups, Manner, Report, Server};
 pub use inbox::{Forwarders, Inbox};
 pub use loops::Loops;
+pub use notices::Notices;
 pub use thread::{ForwarderConfig, ForwarderThread, stop_forwarders};

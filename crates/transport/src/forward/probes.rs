@@ -23,9 +23,11 @@ const PROBE_NANOS: u64 = 1_000_000_000;
 const PROBE_STREAM: Duration = Duration::from_secs(3);
 
 impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
-    /// Sets a timer for the next probe to an upstream of a group.
-    pub(super) fn await_probes(&mut self, group: u32) {
+    /// Sets a timer for the next probe to an upstream of a group, and tells the log what is new of
+    /// them: those that are not up are probed.
+    pub(super) fn await_probes(&mut self, group: u32, now: Now) {
         let Some(known) = self.groups.get_mut(&group) else { return };
+        known.tell_changes(now.monotonic_nanos);
         let at = known.pool.probe_at();
         if at != known.probe_at {
             known.probe_at = at;
@@ -51,7 +53,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             }
             self.send_check(probe);
         }
-        self.await_probes(group);
+        self.await_probes(group, now);
     }
 
     /// Sends a probe; false when that is not possible.
@@ -145,18 +147,20 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
     }
 
-    /// Takes note that the certificate was not trusted with which a probe was to be sent.
-    pub(super) fn probe_untrusted(&mut self, probe: Probe, now: Now) {
-        let Some(known) = self.groups.get_mut(&probe.group) else { return };
-        known.pool.probe_untrusted(now.monotonic_nanos, probe.upstream);
-        self.await_probes(probe.group);
-    }
-
     /// Takes note of what came of a probe: nothing, an answer, or a failure in place of one.
     pub(super) fn probe_ended(&mut self, probe: Probe, failure: Option<bool>, now: Now) {
         let Some(known) = self.groups.get_mut(&probe.group) else { return };
         known.pool.probe_ended(now.monotonic_nanos, probe.upstream, probe.sent_at, failure);
-        self.await_probes(probe.group);
+        known.tell(probe.upstream, now.monotonic_nanos);
+        self.await_probes(probe.group, now);
+    }
+
+    /// Takes note that the certificate was not trusted with which a probe was to be sent.
+    pub(super) fn probe_untrusted(&mut self, probe: Probe, now: Now) {
+        let Some(known) = self.groups.get_mut(&probe.group) else { return };
+        known.pool.probe_untrusted(now.monotonic_nanos, probe.upstream);
+        known.tell(probe.upstream, now.monotonic_nanos);
+        self.await_probes(probe.group, now);
     }
 }
 

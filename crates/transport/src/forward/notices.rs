@@ -1,0 +1,209 @@
+//! What the log says of upstreams: that one is not relied on any more, and why, and that it is
+//! back.
+//!
+//! Each thread judges upstreams for itself; here they find out together what is news, so that the
+//! log has one line for all of them. An upstream that comes and goes has its say once a minute.
+//!
+//! Deliberately absent: what becomes of single queries, which metrics count.
+
+use std::sync::{Mutex, PoisonError};
+
+use zonda_upstream::health::{State, Trouble};
+
+use super::group::KnownGroup;
+
+/// How long nothing is said of an upstream that is in trouble again, nanoseconds.
+const QUIET_NANOS: u64 = 60_000_000_000;
+
+/// What the log has said of the upstreams of a group; all threads share it.
+pub struct Notices {
+    /// By the place of the upstream. Locked when a state changes and after probes, not for queries.
+    upstreams: Box<[Mutex<Notice>]>,
+}
+
+/// What is known and was said of an upstream.
+#[derive(Debug)]
+struct Notice {
+    /// Threads that see it suspect.
+    suspect: u32,
+    /// Threads that see it down.
+    down: u32,
+    /// What the log said last.
+    told: View,
+    /// When the log last said that it was up no more; nanoseconds of the monotonic clock.
+    told_at: Option<u64>,
+}
+
+/// What of a state is worth a line when it changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct View {
+    /// The state.
+    state: State,
+    /// Its certificate is not trusted.
+    is_untrusted: bool,
+}
+
+impl View {
+    /// How upstreams are at first.
+    pub(super) const UP: Self = Self { state: State::Up, is_untrusted: false };
+}
+
+/// What the log is to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum News {
+    /// It is in this state now.
+    Worse(State),
+    /// It is up again.
+    Back,
+}
+
+impl Notices {
+    /// Of so many upstreams, which are up.
+    #[must_use]
+    pub fn new(upstreams: usize) -> Self {
+        let notice = Notice { suspect: 0, down: 0, told: View::UP, told_at: None };
+        let notices = (0..upstreams).map(|_| Mutex::new(Notice { ..notice }));
+        Self { upstreams: notices.collect() }
+    }
+
+    /// A thread that saw the upstream at a place as `from` sees it as `to`; what is news.
+    fn note(&self, place: usize, from: View, to: View, now: u64) -> Option<News> {
+        let mut notice = self.upstreams.get(place)?.lock().unwrap_or_else(PoisonError::into_inner);
+        notice.count(from.state, |threads| threads.saturating_sub(1));
+        notice.count(to.state, |threads| threads + 1);
+        let told = notice.told;
+        let state = match *notice {
+            Notice { suspect: 0, down: 0, .. } => State::Up,
+            Notice { down: 0, .. } => State::Suspect,
+            _ => State::Down,
+        };
+        if state == State::Up {
+            notice.told = View::UP;
+            return (told != View::UP).then_some(News::Back);
+        }
+        let is_new = told.state == State::Up;
+        let is_worse = is_new || told.state == State::Suspect && state == State::Down;
+        let is_quiet = notice.told_at.is_some_and(|at| now.saturating_sub(at) < QUIET_NANOS);
+        let is_distrust = to.is_untrusted && !told.is_untrusted;
+        if !(is_worse || is_distrust) || is_new && is_quiet {
+            return None;
+        }
+        if is_new {
+            notice.told_at = Some(now);
+        }
+        notice.told = View { state, is_untrusted: told.is_untrusted || to.is_untrusted };
+        Some(News::Worse(state))
+    }
+}
+
+impl Notice {
+    /// Changes how many threads see it in a state.
+    fn count(&mut self, state: State, change: impl FnOnce(u32) -> u32) {
+        match state {
+            State::Up => {}
+            State::Suspect => self.suspect = change(self.suspect),
+            State::Down => self.down = change(self.down),
+        }
+    }
+}
+
+impl KnownGroup {
+    /// Tells the log of upstreams that are in another state than when this was last called.
+    pub(super) fn tell_changes(&mut self, now: u64) {
+        for place in 0..self.pool.members.len() {
+            if self.view(place) != self.views[place] {
+                self.tell(place, now);
+            }
+        }
+    }
+
+    /// Tells the log how an upstream is, unless it knows that.
+    pub(super) fn tell(&mut self, place: usize, now: u64) {
+        let view = self.view(place);
+        let Some(before) = self.views.get_mut(place) else { return };
+        let before = std::mem::replace(before, view);
+        let Some(news) = self.group.notices.note(place, before, view, now) else { return };
+        let (zone, upstream) = (&self.group.apex, &self.group.servers[place].name);
+        let why = self.why(place);
+        match news {
+            News::Back => tracing::info!("upstream {upstream} of zone {zone} is up again"),
+            News::Worse(State::Down) => tracing::warn!(
+                "upstream {upstream} of zone {zone} is down: {why}; it is not asked until a probe \
+                 is answered"
+            ),
+            News::Worse(_) => tracing::warn!(
+                "upstream {upstream} of zone {zone} is suspect: {why}; it is asked only when no \
+                 other is up"
+            ),
+        }
+    }
+
+    /// How this thread sees an upstream.
+    fn view(&self, place: usize) -> View {
+        let health = &self.pool.members[place].health;
+        let is_untrusted = health.trouble() == Some(Trouble::Untrusted);
+        View { state: health.state(), is_untrusted }
+    }
+
+    /// What is held against an upstream, in words. Of connections that cannot be made, more is
+    /// known than of what is sent over UDP.
+    fn why(&self, place: usize) -> String {
+        let trouble = self.pool.members[place].health.trouble();
+        let fault = match trouble {
+            Some(Trouble::Untrusted | Trouble::Unreachable) => {
+                self.group.servers[place].connections.counts().fault
+            }
+            _ => None,
+        };
+        let trouble = || trouble.map(|trouble| trouble.to_string());
+        fault.map(|fault| fault.to_string()).or_else(trouble).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUSPECT: View = View { state: State::Suspect, is_untrusted: false };
+    const DOWN: View = View { state: State::Down, is_untrusted: false };
+    const UNTRUSTED: View = View { state: State::Suspect, is_untrusted: true };
+    const UP: View = View::UP;
+
+    #[test]
+    fn threads_that_see_the_same_are_told_of_once() {
+        let notices = Notices::new(2);
+        assert_eq!(notices.note(1, UP, SUSPECT, 1), Some(News::Worse(State::Suspect)));
+        assert_eq!(notices.note(1, UP, SUSPECT, 2), None, "another thread");
+        assert_eq!(notices.note(1, SUSPECT, DOWN, 3), Some(News::Worse(State::Down)));
+        assert_eq!(notices.note(1, SUSPECT, DOWN, 4), None);
+        assert_eq!(notices.note(1, DOWN, SUSPECT, 5), None, "better is no news");
+        assert_eq!(notices.note(1, SUSPECT, DOWN, 6), None, "nor is the same once more");
+        assert_eq!(notices.note(1, DOWN, UP, 7), None, "one thread does not see it up yet");
+        assert_eq!(notices.note(1, DOWN, UP, 8), Some(News::Back));
+        assert_eq!(notices.note(0, UP, DOWN, 9), Some(News::Worse(State::Down)), "another");
+    }
+
+    #[test]
+    fn one_that_comes_and_goes_is_told_of_once_a_minute() {
+        let notices = Notices::new(1);
+        let mut news = Vec::new();
+        for second in 0..600 {
+            let now = second * 1_000_000_000;
+            news.extend(notices.note(0, UP, SUSPECT, now));
+            news.extend(notices.note(0, SUSPECT, UP, now + 1));
+        }
+        assert_eq!(news, [News::Worse(State::Suspect), News::Back].repeat(10));
+        assert_eq!(notices.note(0, UP, SUSPECT, QUIET_NANOS * 9 + 5), None);
+        let later = notices.note(0, SUSPECT, SUSPECT, QUIET_NANOS * 11);
+        assert_eq!(later, Some(News::Worse(State::Suspect)), "what stays is told of later");
+    }
+
+    #[test]
+    fn a_certificate_that_is_not_trusted_is_news_of_what_is_suspect_already() {
+        let notices = Notices::new(1);
+        assert_eq!(notices.note(0, UP, SUSPECT, 1), Some(News::Worse(State::Suspect)));
+        assert_eq!(notices.note(0, SUSPECT, UNTRUSTED, 2), Some(News::Worse(State::Suspect)));
+        assert_eq!(notices.note(0, UNTRUSTED, SUSPECT, 3), None);
+        assert_eq!(notices.note(0, SUSPECT, UNTRUSTED, 4), None, "that was told");
+    }
+}
