@@ -414,3 +414,56 @@ fn an_outstanding_query_too_many_goes_to_nobody() {
         |it: &&zonda_testkit::paced::Asked| it.answer.unwrap().0 < Duration::from_millis(500);
     assert_eq!(seen.0.iter().filter(soon).count(), 20 - forwarder.threads());
 }
+
+#[test]
+fn a_query_without_a_place_gets_an_expired_answer_where_there_is_one() {
+    let briefly = Reply::empty().answer(Record::address(7).ttl(1));
+    let keys = "timeout = \"5s\"\nstale-after = \"1s\"\ndown-after = \"5m\"\n";
+    // How many questions, for so many names, and what is scarce for them.
+    for (count, names, scarce) in [
+        (60, 60, "[forwarding]\nwaiting-max = 2"),
+        (30, 1, "[forwarding]\nwaiting-per-answer-max = 2"),
+        (20, 20, "outstanding-max = 1"),
+    ] {
+        let upstream = Upstream::start([always().then([say(briefly.clone())])]);
+        let forwarder = Forwarder::start(&[upstream.address], &format!("{keys}{scarce}"));
+        let name = |number: usize| format!("name{}.example.net", number % names);
+        for number in 0..names {
+            assert_eq!(forwarder.ask(&name(number)).rcode_text(), "NOERROR");
+        }
+        thread::sleep(Duration::from_millis(2100));
+        upstream.now_does([]);
+        let questions = (0..count).map(|number| recursive(&name(number), "A"));
+        let address = forwarder.server.zonda.address;
+        let seen = ask_at_pace(address, Ipv4Addr::LOCALHOST, 400, questions);
+        assert_eq!(seen.lost(), 0, "{scarce}: {seen:?}");
+        let soon = seen.0.iter().filter(|it| it.answer.unwrap().0 < Duration::from_millis(500));
+        assert!(soon.count() > 0, "{scarce}: some had no place");
+        assert!(forwarder.dropped() > 0.0, "{scarce}");
+        let given = forwarder.server.metric("zonda_cache_queries_total{found=\"stale\"}");
+        assert_eq!(given, count as f64, "{scarce}");
+    }
+}
+
+#[test]
+fn a_fetch_too_many_is_not_begun_and_an_expired_answer_given_where_there_is_one() {
+    let briefly = Reply::empty().answer(Record::address(7).ttl(1));
+    let upstream = Upstream::start([always().then([say(briefly)])]);
+    let keys = "timeout = \"5s\"\nstale-after = \"50 ms\"\ndown-after = \"5m\"\n\
+                [forwarding]\nwaiting-max = 1";
+    let forwarder = Forwarder::start(&[upstream.address], keys);
+    let name = |number: usize| format!("name{number}.example.net");
+    let held = 16 * forwarder.threads();
+    (0..held).for_each(|number| assert_eq!(forwarder.ask(&name(number)).rcode_text(), "NOERROR"));
+    thread::sleep(Duration::from_millis(2100));
+    upstream.now_does([]);
+    // Nobody waits any longer for those that were given what had expired; they go on.
+    for number in 0..held {
+        let reply = forwarder.ask(&name(number));
+        assert_eq!((reply.rcode_text(), extended_error(&reply)), ("NOERROR".to_owned(), Some(3)));
+    }
+    let turned_away = forwarder.server.metric("zonda_forward_queries_total{led_to=\"busy\"}");
+    assert!(turned_away > 0.0);
+    let reply = forwarder.ask("new.example.net");
+    assert_eq!((reply.rcode_text(), extended_error(&reply)), ("SERVFAIL".to_owned(), Some(0)));
+}

@@ -60,7 +60,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let bounds = self.bounds();
         if fetch.is_none() && self.fetches.len() >= bounds.fetches_max() {
             self.counters.turned_away.add(1);
-            return self.reply_failure(query, Reason::UpstreamBusy, now);
+            return self.reply_without_place(query, &wanted, now);
         }
         if let Some(id) = fetch.filter(|_| waiting >= bounds.waiting_per_answer_max as usize) {
             self.make_room(id, client(query.peer.address.ip()), now);
@@ -162,8 +162,11 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let place = gives_way(waiters.len(), random, client_at);
         let is_own = client_at(place) == newcomer;
         let waiter = waiters.swap_remove(place);
+        let wanted = fetch.wanted.clone();
         self.count_dropped(is_own);
-        self.fail(vec![waiter], Reason::UpstreamBusy, "", now);
+        self.admission.release(waiter.ticket);
+        self.take_place(waiter.ticket);
+        self.reply_without_place(waiter.deferred, &wanted, now);
     }
 
     /// Counts a query that gave its place to a newer one, of the same client or of another.
@@ -182,10 +185,36 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             return;
         };
         let waiter = fetch.waiters.swap_remove(at);
+        let wanted = fetch.wanted.clone();
         if fetch.waiters.is_empty() {
             self.end(id);
         }
-        self.reply_failure(waiter.deferred, Reason::UpstreamBusy, now);
+        self.reply_without_place(waiter.deferred, &wanted, now);
+    }
+
+    /// Answers a query that has lost its place before it was looked at.
+    pub(super) fn turn_away(&mut self, query: Deferred, now: Now) {
+        match self.wanted(&query) {
+            Some(wanted) => self.reply_without_place(query, &wanted, now),
+            None => self.reply_failure(query, Reason::UpstreamBusy, now),
+        }
+    }
+
+    /// Answers a query for which there is no place: with an answer that has expired, if there is
+    /// one, or else that too much is being asked.
+    fn reply_without_place(&mut self, query: Deferred, wanted: &Wanted, now: Now) {
+        let Some(known) = self.groups.get(&wanted.group) else {
+            return self.reply_failure(query, Reason::UpstreamBusy, now);
+        };
+        let key = wanted.cache_key(query.deferral.name_hash);
+        let hit = known.group.cache.find(&key, now.monotonic_secs(), &mut self.body);
+        let Some(hit) = hit.filter(|hit| hit.kind != Kind::Failure) else {
+            return self.reply_failure(query, Reason::UpstreamBusy, now);
+        };
+        self.counters.stale.add(u64::from(hit.is_stale));
+        let body = std::mem::take(&mut self.body);
+        self.deliver(query, &kept(&hit, &body, &wanted.name), now);
+        self.body = body;
     }
 
     /// Has a query wait for what is being fetched already, and tells it what others were told.
@@ -255,11 +284,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     fn make_room_for(&mut self, client: u64, group: u32, now: Now) -> bool {
         let room = self.groups.get_mut(&group).and_then(|known| known.make_room(client));
         let Some((id, is_own)) = room else { return false };
+        let waiting = self.fetches.get(id).map_or(0, |fetch| fetch.waiters.len());
+        (0..waiting).for_each(|_| self.count_dropped(is_own));
+        self.give_stale(id, now);
         let waiters = self.fetches.get(id).map(|fetch| std::mem::take(&mut fetch.waiters));
-        let waiters = waiters.unwrap_or_default();
-        waiters.iter().for_each(|_| self.count_dropped(is_own));
         self.end(id);
-        self.fail(waiters, Reason::UpstreamBusy, "", now);
+        self.fail(waiters.unwrap_or_default(), Reason::UpstreamBusy, "", now);
         true
     }
 

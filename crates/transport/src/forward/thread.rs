@@ -387,7 +387,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.counters.dropped_own.add(dropped_own);
         self.counters.dropped_other.add(dropped_other);
         for query in dropped {
-            self.reply_failure(query, Reason::UpstreamBusy, now);
+            self.turn_away(query, now);
         }
         self.taken.extend(queries.into_iter().rev());
         self.admit_taken(now);
