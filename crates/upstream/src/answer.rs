@@ -26,9 +26,10 @@ use zonda_wire::{Class, Rcode, Section, Type};
 
 /// Most CNAME and DNAME links that are followed. Real chains have up to about 8; BIND stops at 16.
 pub const LINKS_MAX: usize = 16;
-/// Most records that an answer may have. Unbounded, a message of 64 KiB could hold 4,000, and each
-/// would be compared with each link.
-pub const RECORDS_MAX: usize = 1024;
+/// Most records that an answer may have: what a message of 64 KiB holds of addresses, the shortest
+/// that anybody asks for. Of nothing but a root name, it could hold half as many again; each is
+/// compared with each link.
+pub const RECORDS_MAX: usize = 4096;
 /// Most octets of kept names and data: twice the largest message.
 pub const OCTETS_MAX: usize = 128 * 1024;
 
