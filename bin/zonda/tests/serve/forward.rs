@@ -1,6 +1,7 @@
 //! Names that other servers answer for.
 
 use super::server::{Server, ask_once, wait_until, zone};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::net::{SocketAddr, UdpSocket};
 use std::thread;
@@ -274,8 +275,8 @@ fn a_failure_is_remembered_for_a_while() {
 
 #[test]
 fn what_is_known_of_upstreams_is_told() {
-    let upstream = Upstream::start(answers(7));
-    let address = upstream.address;
+    let script = Upstream::start(answers(7));
+    let address = script.address;
     let keys = format!("[[zone]]\nname = \".\"\nforward.to = \"{address}\"");
     let server = Server::start(&[], &keys);
     for number in 0..10 {
@@ -295,6 +296,28 @@ fn what_is_known_of_upstreams_is_told() {
     for part in [&*upstream, "\"answered\": 10", "\"trouble\": null"] {
         assert!(list.contains(part), "no {part} in {list}");
     }
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let times = list["upstreams"][0]["rtt"].as_object().unwrap();
+    assert_eq!(times["count"], 10);
+    let counts: Vec<u64> = times["buckets"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["count"].as_u64().unwrap())
+        .collect();
+    assert!(counts.is_sorted() && counts.last() == Some(&10), "{times:?}");
+    let seconds = times["sum_seconds"].as_f64().unwrap();
+    assert!(seconds > 0.0 && seconds < 10.0, "{times:?}");
+    let trouble = |reason: &str| metric("zonda_upstream_trouble", &format!(",reason=\"{reason}\""));
+    let reasons = ["silent", "unreachable", "lossy", "failing", "untrusted", "loop"];
+    assert_eq!(reasons.map(trouble), [0.0; 6]);
+    script.now_does(fails(5));
+    for number in 0..100 {
+        let question = recursive(&format!("failing{number}.example.net"), "A");
+        assert_eq!(ask(server.zonda.address, &question).unwrap().rcode_text(), "SERVFAIL");
+    }
+    wait_until("the page tells that it fails", || trouble("failing") == 1.0);
+    assert_eq!(reasons.map(trouble).iter().sum::<f64>(), 1.0);
 }
 
 #[test]

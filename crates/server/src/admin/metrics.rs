@@ -3,7 +3,7 @@
 //! Every worker counts for itself; the sums are made here, when somebody asks. How the counters add
 //! up is told in `docs/metrics.md` and tested.
 
-use super::upstreams::{KnownUpstream, STATES, survey};
+use super::upstreams::{KnownUpstream, STATES, TROUBLES, survey};
 use crate::catalog::Catalog;
 use crate::control::Control;
 use crate::following::Following;
@@ -419,6 +419,14 @@ fn upstream_gauges(page: &mut Page, all: &[KnownUpstream]) {
             page.value(name, &labels, threads);
         }
     }
+    let name = "zonda_upstream_trouble";
+    page.metric(name, "gauge", "1 for the worst that any thread holds against the upstream.");
+    for one in all {
+        for reason in TROUBLES {
+            let labels = [("zone", &*one.zone), ("upstream", &*one.upstream), ("reason", reason)];
+            page.value(name, &labels, u8::from(one.reason() == Some(reason)));
+        }
+    }
 }
 
 /// How long answers took.
@@ -426,18 +434,15 @@ fn upstream_times(page: &mut Page, all: &[KnownUpstream]) {
     let name = "zonda_upstream_rtt_seconds";
     page.metric(name, "histogram", "Time from sending a query to its answer.");
     for one in all {
-        let mut count = 0;
         let labels = [("zone", &*one.zone), ("upstream", &*one.upstream)];
         let mut bucket = |bound: &str, count: u64| {
             let labels = [labels[0], labels[1], ("le", bound)];
             page.value("zonda_upstream_rtt_seconds_bucket", &labels, count);
         };
-        for (bound, more) in &one.times {
-            count += more;
-            if bound.is_power_of_two() {
-                bucket(&(*bound as f64 / 1e9).to_string(), count);
-            }
+        for (bound, count) in one.buckets() {
+            bucket(&(bound as f64 / 1e9).to_string(), count);
         }
+        let count = one.answers_timed();
         bucket("+Inf", count);
         let seconds = one.times_nanos as f64 / 1e9;
         page.value("zonda_upstream_rtt_seconds_sum", &labels, seconds);

@@ -18,6 +18,9 @@ pub const STATES: [(State, &str); 3] =
 /// What is held against an upstream that leads back here.
 const LOOP: &str = "questions that it is asked come back to this server";
 
+/// All reasons why an upstream is not up, as metrics name them.
+pub const TROUBLES: [&str; 6] = ["silent", "unreachable", "lossy", "failing", "untrusted", "loop"];
+
 /// What is known of an upstream of a zone.
 #[derive(Default)]
 pub struct KnownUpstream {
@@ -121,6 +124,47 @@ impl KnownUpstream {
         is_looping.or_else(|| self.trouble.map(in_words))
     }
 
+    /// The worst that is held against it, one of [`TROUBLES`].
+    pub fn reason(&self) -> Option<&'static str> {
+        let reason = |(_, trouble)| match trouble {
+            Trouble::Silent => "silent",
+            Trouble::Unreachable => "unreachable",
+            Trouble::Lossy(_) => "lossy",
+            Trouble::Failing(_) => "failing",
+            Trouble::Untrusted => "untrusted",
+        };
+        let is_looping = self.is_looping.then_some("loop");
+        is_looping.or_else(|| self.trouble.map(reason))
+    }
+
+    /// How many answers took at most so many nanoseconds, for each power of two in turn.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        let sums = self.times.iter().scan(0, |sum, (bound, count)| {
+            *sum += count;
+            Some((*bound, *sum))
+        });
+        sums.filter(|(bound, _)| bound.is_power_of_two())
+    }
+
+    /// How many answers there were whose time is known.
+    pub fn answers_timed(&self) -> u64 {
+        self.times.values().sum()
+    }
+
+    /// How long answers took, as metrics tell it.
+    fn describe_times(&self) -> Value {
+        let answers = self.answers_timed();
+        let last = json!({ "le_seconds": Value::Null, "count": answers });
+        let buckets = self
+            .buckets()
+            .map(|(bound, count)| json!({ "le_seconds": bound as f64 / 1e9, "count": count }));
+        json!({
+            "count": answers,
+            "sum_seconds": self.times_nanos as f64 / 1e9,
+            "buckets": buckets.chain([last]).collect::<Vec<_>>(),
+        })
+    }
+
     /// As `/v1/upstreams` shows it.
     fn describe(&self) -> Value {
         let threads = STATES.iter().zip(self.threads);
@@ -134,6 +178,7 @@ impl KnownUpstream {
             "threads": Value::Object(threads.collect()),
             "trouble": self.trouble(),
             "rtt_ms": self.rtt_nanos.map(|nanos| nanos as f64 / 1e6),
+            "rtt": self.describe_times(),
             "outstanding": self.outstanding,
             "sent": self.counters.sent,
             "answered": self.counters.answered,
