@@ -1,5 +1,6 @@
 //! `zonda check`: all that is wrong with the zones of a configuration.
 
+use crate::delegations::KnownZones;
 use crate::load::{read, unix_secs};
 use crate::running::given_zone;
 use crate::units::{Unit, survey};
@@ -24,8 +25,10 @@ pub struct CheckReport {
 
 /// Reads all zones of a configuration and tells `print` of everything that is wrong, a line each.
 pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
-    let mut checker = Checker { report: CheckReport::default(), print };
     let survey = survey(&config.zones, |_| Vec::new());
+    let names = survey.units.iter().filter_map(|unit| unit.key.content.only_zone());
+    let known = KnownZones::new(config, names);
+    let mut checker = Checker { report: CheckReport::default(), known, print };
     for (_, error) in &survey.unreadable {
         checker.error(&error.first);
     }
@@ -72,6 +75,8 @@ pub fn check_text(name: &Name, text: Arc<str>) -> Result<(), String> {
 /// A check under way.
 struct Checker<'p> {
     report: CheckReport,
+    /// All zones so far.
+    known: KnownZones,
     print: &'p mut dyn FnMut(&str),
 }
 
@@ -81,6 +86,7 @@ impl Checker<'_> {
         let JsonFile { zones, diagnostics, .. } = read(unit);
         self.diagnostics(&diagnostics);
         self.report.zones += zones.len() as u64;
+        zones.iter().for_each(|zone| self.known.add(&zone.name));
         for JsonZone { name, records, .. } in zones.into_iter().filter(|zone| !zone.is_lost()) {
             if unit.is_checked() {
                 let found = check::check(&name, &records, unix_secs());
@@ -88,6 +94,10 @@ impl Checker<'_> {
                 if found.has_errors() {
                     continue;
                 }
+            }
+            if let Some(warning) = self.known.warning(&name, &records) {
+                self.report.warnings += 1;
+                (self.print)(&warning);
             }
             if let Err(error) = build(&name, &records, HashSeed::random()) {
                 let path = unit.key.path.display();

@@ -14,6 +14,7 @@ mod catalog;
 mod check;
 pub mod client;
 mod control;
+mod delegations;
 mod following;
 mod forwards;
 mod handover;
