@@ -74,6 +74,14 @@ const ACCEPTED: &[Accepted] = &[
     },
 ];
 
+#[test]
+fn every_accepted_difference_is_explained_in_the_docs() {
+    let page = include_str!("../../../docs/differences.md");
+    for Accepted { name, .. } in ACCEPTED {
+        assert!(page.contains(&format!("| `{name}` |")), "docs/differences.md lacks {name}");
+    }
+}
+
 /// Whether an answer leads over a DNAME.
 fn has_dname(reply: &Message) -> bool {
     reply.answer.iter().any(|record| record.record_type == type_number("DNAME"))
