@@ -10,7 +10,7 @@ const LOOKED_AT: usize = 16;
 
 /// A client, among which places are shared out: an address, or with IPv6 the network of a host.
 pub fn client(address: IpAddr) -> u64 {
-    match address {
+    match address.to_canonical() {
         IpAddr::V4(address) => u32::from(address).into(),
         IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
     }
@@ -35,6 +35,23 @@ pub fn gives_way(count: usize, random: u64, client_at: impl Fn(usize) -> u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clients_are_told_apart_by_address_or_by_the_first_64_bits_of_it() {
+        let of = |address: &str| address.parse().map(client);
+        for (one, other, are_same) in [
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.2", false),
+            ("192.0.2.1", "::ffff:192.0.2.1", true),
+            ("::ffff:192.0.2.1", "::ffff:192.0.2.2", false),
+            ("2001:db8:0:1::1", "2001:db8:0:1:ffff:ffff:ffff:ffff", true),
+            ("2001:db8:0:1::1", "2001:db8:0:2::1", false),
+            ("2001:db8:0:1::1", "2001:db8:1:1::1", false),
+            ("fe80::1", "::1", false),
+        ] {
+            assert_eq!(of(one) == of(other), are_same, "{one} and {other}");
+        }
+    }
 
     #[test]
     fn who_floods_drives_out_itself_and_makes_room_for_others() {
