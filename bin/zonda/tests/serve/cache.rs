@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 use zonda_testkit::process::{Folder, Process};
 use zonda_testkit::{Message, Question, ask};
 
@@ -153,6 +153,11 @@ fn a_restarted_server_answers_from_its_cache_without_any_upstream() {
     names.iter().for_each(|name| assert_eq!(server.address_of(name), "192.0.2.7"));
     upstream.is_on.store(false, SeqCst);
     let asked = upstream.asked();
+    let written = "zonda_cache_file_writes_total{result=\"written\"}";
+    wait_until("the file is written", || server.metric(written) >= 1.0);
+    let now = UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
+    let age = now - server.metric("zonda_cache_file_timestamp_seconds");
+    assert!((-1.0..60.0).contains(&age), "{age} s");
     server.restart();
     names.iter().for_each(|name| assert_eq!(server.address_of(name), "192.0.2.7"));
     assert_eq!(upstream.asked(), asked);
@@ -549,6 +554,7 @@ fn what_the_cache_had_is_counted() {
         |what: &str| server.metric(&format!("zonda_cache_queries_total{{found=\"{what}\"}}"));
     let counts = || ["answer", "stale", "failure", "nothing"].map(found);
     assert_eq!(counts(), [0.0; 4]);
+    assert_eq!(server.metric("zonda_cache_bytes_max"), f64::from(1 << 20));
     server.address_of("www.example.net");
     assert_eq!(counts(), [0.0, 0.0, 0.0, 1.0]);
     (0..3).for_each(|_| drop(server.address_of("www.example.net")));
@@ -573,5 +579,23 @@ fn what_the_cache_had_is_counted() {
         (server.metric("zonda_cache_entries"), server.metric("zonda_cache_evictions_total"));
     assert!(entries > 3000.0 && evicted > 1000.0, "{entries} kept, {evicted} evicted");
     assert_eq!(server.metric("zonda_cache_inserts_total"), entries + evicted);
+    assert_eq!(server.metric("zonda_cache_expired_total"), 0.0);
     assert!(server.metric("zonda_cache_bytes") <= f64::from(1 << 20));
+}
+
+#[test]
+fn answers_that_have_had_their_time_are_counted_apart_from_those_that_make_room() {
+    let upstream = Upstream::start(|query| answer(query, 0x8180, &[A]));
+    let keys = "bytes = \"1 MiB\"\nttl-max = \"1s\"\nstale = \"0s\"";
+    let server = Server::start(&[], &upstream.keys(keys));
+    let long = "x".repeat(60);
+    let ask_all = |first: &str, count: usize| {
+        let name = |number| format!("{long}.{long}.{first}{number}.example.net");
+        (0..count).for_each(|number| drop(server.address_of(&name(number))));
+    };
+    ask_all("early", 1500);
+    thread::sleep(Duration::from_millis(2100));
+    ask_all("late", 4500);
+    let expired = server.metric("zonda_cache_expired_total");
+    assert!(expired > 100.0, "{expired}");
 }

@@ -348,3 +348,34 @@ fn a_server_that_does_not_prove_who_it_is_is_not_asked_and_it_is_told_why() {
         assert_eq!(said.lines().count(), 1, "{said}");
     }
 }
+
+#[test]
+fn servers_that_are_given_by_name_are_asked_over_tls_https_and_quic_where_that_is() {
+    let lines = "local-zone: dns.example.net static\n local-data: 'dns.example.net 60 A 127.0.0.1'";
+    let unbound = Unbound::start(&SOUND, lines);
+    let quic_server = QuicServer::start(unbound.folder.path());
+    let quic_port = quic_server.address.port();
+    let Unbound { address, tls_port, https_port, .. } = unbound;
+    let ca = unbound.file("ca.pem");
+    for to in [
+        format!("tls://dns.example.net:{tls_port}"),
+        format!("https://dns.example.net:{https_port}/dns-query"),
+        format!("quic://dns.example.net:{quic_port}"),
+    ] {
+        let keys = format!("to = \"{to}\"\nbootstrap = \"{address}\"\nca-file = {ca}");
+        let server = forwarder(&keys);
+        (0..10).for_each(|number| expect(&server, number));
+        let list = server.get("/v1/upstreams").1;
+        let at = format!(
+            "\"127.0.0.1:{}\"",
+            to.trim_end_matches("/dns-query").rsplit(':').next().unwrap()
+        );
+        for part in [&*at, "\"answered\": 10", "\"failure\": null"] {
+            assert!(list.contains(part), "no {part} in {list}");
+        }
+        let page = server.get("/metrics").1;
+        let reused = page.lines().find(|line| line.starts_with("zonda_upstream_reused_total{"));
+        let count = reused.and_then(|line| line.rsplit(' ').next()?.parse::<u32>().ok());
+        assert!(count.is_some_and(|count| count >= 9), "{reused:?} with {to}");
+    }
+}

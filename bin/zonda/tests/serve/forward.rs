@@ -7,7 +7,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_testkit::process::Folder;
-use zonda_testkit::upstream::{Record, Reply, Rule, always, say, wait, when};
+use zonda_testkit::upstream::{Asked, Gate, Record, Reply, Rule, always, say, until, wait, when};
 use zonda_testkit::{Message, Peer, PeerKind, Question, Upstream, Zonda, ask};
 
 /// A server for `.` with these keys of `[zone.forward]`, and a zone of its own.
@@ -374,4 +374,93 @@ fn queries_leave_from_many_ports_with_ids_and_letters_that_nobody_can_foresee() 
     }
     let (ports, cases) = seen.join().unwrap();
     assert!(ports >= 16 && cases > 100, "{ports} ports, {cases} ways to write the name");
+}
+
+#[test]
+fn upstreams_are_asked_over_ipv6_too() {
+    let long = when(|asked| !asked.tcp && asked.name.starts_with("long"));
+    let upstream = Upstream::start_over_ipv6([
+        long.then([say(Reply::empty().truncated())]),
+        always().then([say(Reply::address(7))]),
+    ]);
+    assert!(upstream.address.is_ipv6());
+    let forwarder = Forwarder::start(&[upstream.address], "");
+    for name in ["www.example.net", "long.example.net"] {
+        assert_eq!(data(&forwarder.ask(name, "A")), "192.0.2.7");
+    }
+    assert_eq!(upstream.count(|asked| asked.tcp), 1);
+}
+
+/// Which of two upstreams was asked for `name0.example.net` and so on, A and then AAAA, one at a
+/// time.
+fn asked_by_policy(policy: &str) -> Vec<[usize; 2]> {
+    let upstreams = [Upstream::start(answers(1)), Upstream::start(answers(2))];
+    let addresses = upstreams.each_ref().map(|it| it.address);
+    let keys = format!("policy = \"{policy}\"\nextra-queries = \"0 %\"");
+    let forwarder = Forwarder::start(&addresses, &keys);
+    let mut asked = Vec::new();
+    for number in 0..60 {
+        let before = upstreams.each_ref().map(Upstream::asked);
+        for rtype in ["A", "AAAA"] {
+            forwarder.ask(&format!("name{number}.example.net"), rtype);
+        }
+        let after = upstreams.each_ref().map(Upstream::asked);
+        asked.push([after[0] - before[0], after[1] - before[1]]);
+    }
+    asked
+}
+
+#[test]
+fn who_is_asked_first_is_as_the_policy_says() {
+    let share = |asked: &[[usize; 2]]| asked.iter().map(|it| it[0]).sum::<usize>();
+    // Each thread has a turn of its own, and a machine that does much else may need a repeat.
+    let in_turn = asked_by_policy("round-robin");
+    assert!((54..=66).contains(&share(&in_turn)), "{in_turn:?}");
+    let random = asked_by_policy("random");
+    assert!((25..=95).contains(&share(&random)), "{random:?}");
+    let split = random.iter().filter(|it| it[0] > 0 && it[1] > 0).count();
+    assert!(split > 10, "the same name leads anywhere: {random:?}");
+    let by_name = asked_by_policy("hash");
+    assert!((25..=95).contains(&share(&by_name)), "{by_name:?}");
+    let split = by_name.iter().filter(|it| it[0] > 0 && it[1] > 0).count();
+    assert!(split <= 3, "a name has one upstream: {by_name:?}");
+    let in_order = asked_by_policy("in-order");
+    assert!(share(&in_order) >= 115, "{in_order:?}");
+}
+
+#[test]
+fn what_waits_and_what_fails_is_counted() {
+    let gate = Gate::default();
+    let held = |asked: &Asked| asked.name.starts_with("held");
+    let upstream = Upstream::start([
+        when(held).then([until(&gate), say(Reply::address(7))]),
+        when(|asked| asked.name.starts_with("lost")).then([]),
+        always().then([say(Reply::rcode(5))]),
+    ]);
+    let keys = format!(
+        "[[zone]]\nname = \".\"\n[zone.forward]\nto = \"{}\"\ntimeout = \"3s\"\n\
+         down-after = \"5m\"",
+        upstream.address
+    );
+    let server = Server::start(&[], &keys);
+    let counts = || {
+        let names = ["waiting", "fetches", "failures_total{why=\"timeout\"}"];
+        let names = names.into_iter().chain(["failures_total{why=\"failed\"}"]);
+        names.map(|name| server.metric(&format!("zonda_forward_{name}"))).collect::<Vec<_>>()
+    };
+    assert_eq!(counts(), [0.0; 4]);
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for (id, name) in (0..).zip(["held0", "held0", "held1", "held2"]) {
+        let question = recursive(&format!("{name}.example.net"), "A");
+        client.send_to(&question.to_bytes(id), server.zonda.address).unwrap();
+    }
+    wait_until("all wait", || counts()[..2] == [4.0, 3.0]);
+    gate.open();
+    wait_until("nobody waits", || counts()[..2] == [0.0, 0.0]);
+    let refused = ask(server.zonda.address, &recursive("refused.example.net", "A")).unwrap();
+    assert_eq!(refused.rcode_text(), "SERVFAIL");
+    assert_eq!(counts(), [0.0, 0.0, 0.0, 1.0]);
+    let lost = ask_once(server.zonda.address, &recursive("lost.example.net", "A"));
+    wait_until("it is given up", || counts()[2] == 1.0);
+    drop(lost); // whoever asks may not be as patient
 }

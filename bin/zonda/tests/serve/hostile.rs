@@ -4,6 +4,7 @@
 use super::server::{Server, wait_until};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
+use zonda_testkit::client::exchange;
 use zonda_testkit::paced::{Seen, ask_at_pace};
 use zonda_testkit::upstream::{
     Record, Reply, Step, always, forge, hang_up, say, tell, trickle, wait, when,
@@ -676,4 +677,39 @@ fn upstreams_that_were_all_gone_are_asked_again_when_they_are_back() {
         forwarder.ask(&format!("back{}.example.net", back[0].asked()), "A");
         back.iter().all(|it| forwarder.threads_that_see(it, "up") >= 1.0)
     });
+}
+
+#[test]
+fn an_answer_that_comes_after_the_client_was_told_of_a_failure_is_for_the_next() {
+    let late = always().then([wait(1500..1501), say(Reply::address(7))]);
+    let upstream = Upstream::start([late]);
+    let forwarder = Forwarder::start(&[&upstream], "timeout = \"1s\"\ndown-after = \"1m\"");
+    let told = forwarder.ask("www.example.net", "A");
+    assert_eq!(told.failed(Duration::from_millis(1450)), Some(22));
+    wait_until("the answer has come", || {
+        let told = forwarder.ask("www.example.net", "A");
+        assert!(told.took < AT_ONCE, "{:?}", told.took);
+        told.reply.rcode_text() == "NOERROR"
+    });
+    assert_eq!(forwarder.server.metric("zonda_forward_queries_total{led_to=\"fetch\"}"), 1.0);
+    assert!(forwarder.server.metric("zonda_cache_queries_total{found=\"answer\"}") >= 1.0);
+}
+
+#[test]
+fn who_wants_no_validation_has_the_upstream_told_so_and_an_answer_of_his_own() {
+    let checked = when(|asked| asked.checking_disabled).then([say(Reply::address(8))]);
+    let upstream = Upstream::start([checked, always().then([say(Reply::address(7))])]);
+    let forwarder = Forwarder::start(&[&upstream], "");
+    let data = |checking_disabled: bool| {
+        let mut query = recursive("www.example.net", "A").to_bytes(7);
+        query[3] |= if checking_disabled { 0x10 } else { 0 };
+        let reply = exchange(forwarder.server.zonda.address, &query, false).unwrap();
+        assert_eq!(reply[3] & 0x10 != 0, checking_disabled, "CD is copied (rfc4035#3.2.2)");
+        Message::parse(&reply).unwrap().answer[0].data.text.clone()
+    };
+    for _ in ["asked", "kept"] {
+        assert_eq!((data(true), data(false)), ("192.0.2.8".to_owned(), "192.0.2.7".to_owned()));
+    }
+    let asked = |checking_disabled| upstream.count(|it| it.checking_disabled == checking_disabled);
+    assert_eq!((asked(true), asked(false)), (1, 1));
 }

@@ -174,12 +174,18 @@ fn without_extra_queries_no_second_server_is_asked_only_because_the_first_is_slo
         let keys = format!("extra-queries = \"{share}\"");
         let forwarder = Forwarder::start(&[first.address, second.address], &keys);
         assert_eq!(forwarder.ask_many("name", 600, 300).lost(), 0);
-        forwarder.sum("zonda_upstream_queries_total{", "for=\"hedge\"")
+        let hedges = forwarder.sum("zonda_upstream_queries_total{", "for=\"hedge\"");
+        (hedges, forwarder.sum("zonda_upstream_hedges_won_total{", ""))
     };
     thread::scope(|scope| {
         let none = scope.spawn(|| hedges("0 %"));
-        assert!(hedges("5 %") > 0.0);
-        assert_eq!(none.join().unwrap(), 0.0);
+        // A machine that does much else may answer none of them first.
+        let wins = |(hedges, won): (f64, f64)| {
+            assert!(won <= hedges, "{won} of {hedges}");
+            won > 0.0
+        };
+        assert!((0..5).any(|_| wins(hedges("5 %"))));
+        assert_eq!(none.join().unwrap(), (0.0, 0.0));
     });
 }
 

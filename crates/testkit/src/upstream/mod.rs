@@ -23,7 +23,7 @@ pub use script::{
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -66,6 +66,20 @@ impl Upstream {
         let script = script.into();
         let free = (0..100).find_map(|_| Self::bind(0, &script).ok());
         free.expect("one of a hundred ports is free over UDP and TCP")
+    }
+
+    /// Starts one at ::1, which forges nothing.
+    ///
+    /// # Panics
+    /// When there is no port to be had, or no IPv6.
+    pub fn start_over_ipv6(script: impl Into<Vec<Rule>>) -> Self {
+        let script = script.into();
+        let bind = |_| {
+            let tcp = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok()?;
+            let udp = UdpSocket::bind(tcp.local_addr().ok()?).ok()?;
+            Self::run(udp, Some(tcp), script.clone()).ok()
+        };
+        (0..100).find_map(bind).expect("one of a hundred ports of ::1 is free")
     }
 
     /// Starts one where another was before.
@@ -149,7 +163,7 @@ impl Drop for Upstream {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
         // Whoever waits for queries is woken, and sees that it shall end.
-        if let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)) {
+        if let Ok(socket) = UdpSocket::bind((self.address.ip(), 0)) {
             let _ = socket.send_to(b"end", self.address);
         }
         drop(TcpStream::connect(self.address));
@@ -241,8 +255,11 @@ struct Datagrams {
 
 impl Datagrams {
     fn new(own: Arc<UdpSocket>, later: Sender<Due>) -> io::Result<Self> {
-        let port = own.local_addr()?.port();
-        let strangers = [(Ipv4Addr::LOCALHOST, 0), (STRANGER, port)];
+        let address = own.local_addr()?;
+        let strangers = match address.ip() {
+            IpAddr::V4(own) => vec![(own, 0), (STRANGER, address.port())],
+            IpAddr::V6(_) => Vec::new(),
+        };
         let bound = strangers.into_iter().map(|address| Ok(Arc::new(UdpSocket::bind(address)?)));
         Ok(Self { own, strangers: bound.collect::<io::Result<_>>()?, later })
     }

@@ -25,6 +25,8 @@ pub struct Asked {
     pub edns: bool,
     /// The DO bit.
     pub dnssec_ok: bool,
+    /// The CD bit.
+    pub checking_disabled: bool,
     /// What its COOKIE option holds; nothing without.
     pub cookie: Vec<u8>,
     /// Letters of its name are in upper case.
@@ -47,6 +49,7 @@ impl Asked {
             tcp,
             edns: message.edns.is_some(),
             dnssec_ok: message.edns.as_ref().is_some_and(|edns| edns.dnssec_ok),
+            checking_disabled: octets[3] & 0x10 != 0, // it was parsed, so that there is a header
             cookie: message.edns.as_ref().and_then(cookie).unwrap_or_default(),
             mixed_case: name.iter().any(u8::is_ascii_uppercase),
             chance,
