@@ -7,6 +7,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::time::{Duration, Instant};
 use zonda_testkit::process::{Folder, free_port};
+use zonda_testkit::upstream::{Record, Reply, always, say, when};
 use zonda_testkit::{Peer, PeerKind, Question, Upstream, ask};
 
 /// What both count alike, of what the questions below lead to.
@@ -289,4 +290,80 @@ fn queries_that_wait_are_counted_as_those_of_recursive_clients() {
     while waiting() != Some(3.into()) {
         assert!(Instant::now() < limit, "{:?}", waiting());
     }
+}
+
+/// What both count of upstreams that are wrong, though not alike: each tries again as it thinks
+/// fit.
+const OF_FAILURES: &[&str] = &[
+    "/nsstats/TruncatedResp",
+    "/nsstats/QrySERVFAIL",
+    "/views/_default/resolver/stats/SERVFAIL",
+    "/views/_default/resolver/stats/FORMERR",
+    "/views/_default/resolver/stats/OtherError",
+    "/views/_default/resolver/stats/EDNS0Fail",
+    "/views/_default/resolver/stats/QueryTimeout",
+    "/views/_default/resolver/stats/NumFetch",
+];
+
+#[test]
+fn real_peers_count_what_is_wrong_with_upstreams_under_the_same_names() {
+    let texts =
+        (0..4).map(|number| Record::new("TXT", [&[250, number][..], &[b'x'; 249]].concat()));
+    let forged = Reply::address(66).edited(|message| message[0] ^= 1);
+    let upstream = Upstream::start([
+        when(|asked| asked.name.starts_with("lost")).then([]),
+        when(|asked| asked.name.starts_with("broken")).then([say(Reply::rcode(2))]),
+        when(|asked| asked.name.starts_with("unknown")).then([say(Reply::rcode(4))]),
+        when(|asked| asked.name.starts_with("wrong")).then([say(Reply::rcode(1))]),
+        when(|asked| asked.edns && asked.name.starts_with("plain")).then([say(Reply::rcode(1))]),
+        when(|asked| asked.name.starts_with("forged")).then([say(forged), say(Reply::address(7))]),
+        when(|asked| asked.record_type == 16)
+            .then([say(texts.fold(Reply::empty(), Reply::answer))]),
+        always().then([say(Reply::address(7))]),
+    ]);
+    let theirs = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let ours = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let files = |folder: &Path, port: u16| {
+        let own = folder.display();
+        let text = format!(
+            "options {{ listen-on port {port} {{ 127.0.0.1; }}; listen-on-v6 {{ none; }};\n\
+             dnssec-validation no; directory \"{own}\"; pid-file \"{own}/named.pid\";\n\
+             session-keyfile \"{own}/session.key\"; forward only;\n\
+             forwarders {{ 127.0.0.1 port {}; }}; }};\ncontrols {{}};\n\
+             statistics-channels {{ inet 127.0.0.1 port {} allow {{ 127.0.0.1; }}; }};\n\
+             zone \"localhost\" {{ type primary; file \"/etc/bind/db.local\"; }};\n",
+            upstream.address.port(),
+            theirs.port()
+        );
+        vec![("named.conf".to_owned(), text)]
+    };
+    let named = start_named(&["localhost"], files);
+    let conf = named.folder.path().join("named.conf");
+    let zonda = start_imported(&conf, &["localhost"], &ours.to_string());
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for server in [named.address, zonda.address] {
+        let names = ["broken", "unknown", "wrong", "plain", "forged", "lost"];
+        let names = names.map(|name| Question::new(&format!("{name}.example.net"), "A"));
+        let questions = names.map(|question| question.edns(1232));
+        let long = Question::new("long.example.net", "TXT");
+        for (id, question) in (0..).zip(questions.into_iter().chain([long])) {
+            socket.send_to(&question.recursive().to_bytes(id), server).unwrap();
+        }
+    }
+    let mut seen = [0, 1].map(|_| Vec::new());
+    let limit = Instant::now() + Duration::from_secs(15);
+    while seen.iter().any(|seen: &Vec<&str>| seen.len() < OF_FAILURES.len()) {
+        for (address, seen) in [theirs, ours].into_iter().zip(&mut seen) {
+            let page = page(address, "/json/v1");
+            let counts = |it: &&&str| page.pointer(it).and_then(Value::as_u64).unwrap_or(0) > 0;
+            let new = OF_FAILURES.iter().filter(|it| !seen.contains(*it)).filter(counts);
+            let new: Vec<&str> = new.copied().collect();
+            seen.extend(new);
+        }
+        assert!(Instant::now() < limit, "named counts {:?}, Zonda {:?}", seen[0], seen[1]);
+    }
+    // named drops what has another id without counting it.
+    let mismatch = "/views/_default/resolver/stats/Mismatch";
+    let page = page(ours, "/json/v1");
+    assert!(page.pointer(mismatch).and_then(Value::as_u64) >= Some(1), "{page:#}");
 }
