@@ -268,7 +268,8 @@ export declare class PostgresStore extends Store {
 /** What an app is told when it is made. */
 export interface ZondaOptions {
   /** Addresses and ports, such as `127.0.0.1:5300` and `[::1]:5300`; port 0 is a free one. `udp://`
-   * or `tcp://` before one leaves the other out. By default those of the configuration file. */
+   * or `tcp://` before one leaves the other out. By default those of the configuration file; with
+   * none, `[]`, nothing is listened on, and queries come by `query` alone. */
   listen?: string | string[];
   /** A configuration file, as `zonda serve --config` reads it. */
   config?: string;

@@ -178,12 +178,11 @@ class DefaultServer {
     const listen = listeners(this.networks);
     const options = {
       listen,
+      listensNowhere: listen.length === 0, // what Node.js receives comes by `query`
       zones: [],
       forward: [],
       sharesAddresses: this.multithreaded,
     };
-    // Queries that Node.js receives need a core, too, with an address of its own that nobody knows.
-    if (listen.length === 0) options.listen.push('udp://127.0.0.1:0');
     if (this.multithreaded) options.workers = 1;
     const complain = (error) => console.error(error);
     const dispatch = (request, batch) => this.#dispatch(request, batch);

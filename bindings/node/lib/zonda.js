@@ -275,6 +275,7 @@ function coreOptions(options) {
   const text = (value) => (value === undefined ? undefined : String(value));
   return {
     listen: list(options.listen),
+    listensNowhere: Array.isArray(options.listen) && options.listen.length === 0,
     config: text(options.config),
     zones: [],
     forward: list(options.forward),

@@ -44,6 +44,8 @@ const RELOAD_WAIT: Duration = Duration::from_millis(5);
 pub struct CoreOptions {
     /// Addresses and ports; `udp://` or `tcp://` before one leaves the other out.
     pub listen: Vec<String>,
+    /// There are no addresses, and none by default.
+    pub listens_nowhere: bool,
     /// The configuration file.
     pub config: Option<String>,
     /// Names of zones and their files.
@@ -490,6 +492,7 @@ fn start(options: &CoreOptions) -> napi::Result<Start> {
     let zone = |zone: &Vec<String>| zone.join("=");
     let flags = Flags {
         listen: options.listen.iter().map(|text| listener(text).0.to_owned()).collect(),
+        listen_nowhere: options.listens_nowhere,
         zones: options.zones.iter().map(zone).collect(),
         forward: (!options.forward.is_empty()).then(|| options.forward.join(",")),
         workers: options.workers.map(|workers| workers.to_string()),

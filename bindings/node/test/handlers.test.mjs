@@ -18,6 +18,14 @@ import {
 
 const { Zonda, decodeMessage } = zonda;
 
+test('an app that listens nowhere is asked without sockets', async (t) => {
+  const app = await started(t, { listen: [] }, (app) => {
+    app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
+  });
+  assert.deepEqual(app.addresses, []);
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.1');
+});
+
 test('a handler answers its names and leaves others to the zones', async (t) => {
   const file = zoneFile(t);
   const seen = [];

@@ -39,6 +39,7 @@ const STOP_INTERVAL: Duration = Duration::from_millis(5);
 #[pyo3(from_item_all)]
 struct Settings {
     listen: Vec<String>,
+    listens_nowhere: bool,
     config: Option<PathBuf>,
     zones: Vec<(String, PathBuf)>,
     texts: Vec<(String, String)>,
@@ -298,6 +299,7 @@ impl Core {
     fn run(&self, settings: &Settings, code: Code, stores: Stores) -> PyResult<()> {
         let flags = Flags {
             listen: settings.listen.clone(),
+            listen_nowhere: settings.listens_nowhere,
             zones: settings.zones.iter().map(|(name, file)| zone_flag(name, file)).collect(),
             forward: (!settings.forward.is_empty()).then(|| settings.forward.join(",")),
             workers: settings.workers.map(|count| count.to_string()),

@@ -19,6 +19,21 @@ from conftest import environment, python
 import zonda
 
 
+def test_an_app_that_listens_nowhere_is_asked_without_sockets():
+    app = zonda.App(listen=[])
+
+    @app.handle("a.example", ["A"])
+    def a(query, reply):
+        reply.answer(zonda.A("192.0.2.1"))
+
+    async def scenario():
+        async with app:
+            assert list(app.addresses) == []
+            assert (await app.query("a.example")).answers[0] == zonda.A("192.0.2.1", owner="a.example")
+
+    asyncio.run(scenario())
+
+
 def test_an_app_is_asked_without_sockets(app, serve):
     @app.handle("whoami.example")
     async def whoami(query, reply):

@@ -249,6 +249,7 @@ class Calls:
 
 class _Settings(TypedDict):
     listen: list[str]
+    listens_nowhere: bool
     config: str | None
     zones: list[tuple[str, str]]
     texts: list[tuple[str, str]]

@@ -29,12 +29,13 @@ class App:
     """A DNS server that answers names with functions, zones, and other servers.
 
     Addresses to answer on are texts such as ``"127.0.0.1:5300"`` or ``"[::1]:5300"``; port 0 is a
-    free one. They take the place of those in the configuration file.
+    free one. They take the place of those in the configuration file; with none, ``[]``, nothing is
+    listened on, and queries come by `query` alone.
     """
 
     def __init__(
         self,
-        listen: str | Sequence[str] = (),
+        listen: str | Sequence[str] | None = None,
         config: _Path | None = None,
         *,
         workers: int | None = None,
@@ -50,7 +51,8 @@ class App:
         deadline: seconds after which a query that no handler has answered is answered SERVFAIL.
         waiting_max: queries that may wait for handlers; more are answered SERVFAIL.
         """
-        self._listen = [listen] if isinstance(listen, str) else list(listen)
+        self._listen = [listen] if isinstance(listen, str) else list(listen or ())
+        self._listens_nowhere = listen is not None and not self._listen
         self._config = None if config is None else os.fspath(config)
         self._workers = workers
         self._metrics = metrics
@@ -342,6 +344,7 @@ class App:
         """What the core is started with."""
         return {
             "listen": self._listen,
+            "listens_nowhere": self._listens_nowhere,
             "config": self._config,
             "zones": self._zones,
             "texts": list(self._texts.values()),
