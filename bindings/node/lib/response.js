@@ -130,8 +130,7 @@ class Response {
    * again: to all clients or, with `vary`, to the same client, or to its network. Without that, an
    * answer is not kept if who asks was looked at.
    *
-   * There is no `vary` for both: a client may tell the network of another one (rfc7871), so that
-   * neither is the finer of the two. */
+   * There is no `vary` for both: `'client'` is the finer of the two. */
   cache({ ttl, vary }) {
     const number = vary === undefined ? 0 : VARY[vary];
     if (!Number.isInteger(ttl) || ttl < 0 || number === undefined) {

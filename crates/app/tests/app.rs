@@ -298,6 +298,24 @@ fn a_logger_is_told_of_each_query_with_its_tags_and_how_long_it_waited() {
 }
 
 #[test]
+fn a_logger_that_panics_costs_no_query() {
+    let mut app = app();
+    app.handle("now.example", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("1")));
+    app.handle_async("later.example", |_: OwnedQuery| async {
+        let mut reply = Reply::default();
+        reply.answer(Txt::new("2"));
+        reply
+    });
+    app.logger(|_: &Event| panic!("a mistake of the logger's"));
+    let running = app.start().unwrap();
+    for _ in 0..30 {
+        assert_eq!(text(ask(&running, "now.example", Type::TXT)), "1");
+        assert_eq!(text(ask(&running, "later.example", Type::TXT)), "2");
+    }
+    running.stop().unwrap();
+}
+
+#[test]
 fn mistakes_are_told_when_the_app_starts() {
     let error = |app: &mut App| app.start().err().unwrap().to_string();
     let nothing = |_: &Query, _: &mut Reply| {};
@@ -674,6 +692,69 @@ fn what_neither_code_nor_zones_have_is_asked_of_other_servers() {
     upstream.stop().unwrap();
 }
 
+/// A question for TXT with an option that tells a network: family, source and scope prefix length,
+/// octets of the address (rfc7871#6).
+fn question_for(name: &str, option: &[u8]) -> Vec<u8> {
+    let mut query = question(name, Type::TXT);
+    let rdata = [&[0, 8, 0, option.len() as u8], option].concat();
+    *query.last_mut().unwrap() = rdata.len() as u8;
+    query.extend_from_slice(&rdata);
+    query
+}
+
+#[test]
+fn nobody_is_given_an_answer_that_is_kept_for_others_whatever_is_told_or_asked_for() {
+    let calls = Arc::new(AtomicU32::new(0));
+    let mut app = app();
+    for (name, vary) in [("client.example", Vary::Client), ("subnet.example", Vary::Subnet)] {
+        let calls = Arc::clone(&calls);
+        app.handle(name, move |query: &Query, reply: &mut Reply| {
+            calls.fetch_add(1, Ordering::Relaxed);
+            let told = query.client_subnet().map(|told| told.to_string());
+            reply.answer(Txt::new(format!("{} {told:?}", query.client().ip())));
+            reply.cache(60, vary);
+        });
+    }
+    app.handle("*.example", |_: &Query, reply: &mut Reply| {
+        reply.answer(Txt::new("another name"));
+        reply.cache(60, Vary::Nothing);
+    });
+    let running = app.start().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let asked = |name: &str, client: &str, option: &[u8]| {
+        let query = match option {
+            [] => question(name, Type::TXT),
+            option => question_for(name, option),
+        };
+        let client = format!("{client}:53").parse().unwrap();
+        let reply = runtime.block_on(running.query_from(&query, Some(client))).unwrap();
+        text(Message::parse(&reply).ok())
+    };
+    let clients = [
+        ("10.0.0.7", &[][..], "10.0.0.7 None"),
+        ("198.51.100.1", &[0, 1, 24, 0, 10, 0, 0], "198.51.100.1 Some(\"10.0.0.0/24\")"),
+        ("198.51.100.1", &[0, 1, 24, 0, 10, 0, 1], "198.51.100.1 Some(\"10.0.1.0/24\")"),
+        ("198.51.100.1", &[], "198.51.100.1 None"),
+        ("203.0.113.1", &[0, 1, 24, 0, 10, 0, 0], "203.0.113.1 Some(\"10.0.0.0/24\")"),
+    ];
+    for name in ["client.example", "subnet.example"] {
+        calls.store(0, Ordering::Relaxed);
+        for (client, option, expected) in clients.iter().chain(&clients) {
+            assert_eq!(asked(name, client, option), *expected, "{name}");
+        }
+        assert_eq!(calls.load(Ordering::Relaxed), 5, "{name}: each once, then kept");
+        for labels in ["4-24-0a000000", "4-128-0a000007", "4-32-0a000007"] {
+            asked(&format!("{labels}.{name}"), "10.0.0.9", &[]);
+        }
+        assert_eq!(asked(name, "10.0.0.7", &[]), "10.0.0.7 None", "{name}");
+        for _ in 0..2 {
+            asked(name, "10.0.0.7", &[0, 1, 24, 0]); // is no network: not kept
+        }
+        assert_eq!(calls.load(Ordering::Relaxed), 7, "{name}");
+    }
+    running.stop().unwrap();
+}
+
 #[test]
 fn an_answer_for_a_network_is_kept_for_the_one_that_the_client_tells() {
     let calls = AtomicU32::new(0);
@@ -684,12 +765,8 @@ fn an_answer_for_a_network_is_kept_for_the_one_that_the_client_tells() {
     });
     let running = app.start().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    // Family, octets of the address, source and scope prefix length (rfc7871#6).
     let asked_for = |option: &[u8]| {
-        let mut query = question("subnet.example", Type::TXT);
-        let rdata = [&[0, 8, 0, option.len() as u8], option].concat();
-        *query.last_mut().unwrap() = rdata.len() as u8;
-        query.extend_from_slice(&rdata);
+        let query = question_for("subnet.example", option);
         let reply = runtime.block_on(running.query(&query)).unwrap();
         text(Message::parse(&reply).ok())
     };

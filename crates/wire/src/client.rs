@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The network for which a resolver asks (rfc7871#6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientSubnet {
-    /// The first address; bits that do not count are as they were sent, which must be zero.
+    /// The first address; bits that do not count are zero.
     pub address: IpAddr,
     /// How many of its bits count: at most 32 or 128.
     pub prefix_len: u8,
@@ -25,7 +25,12 @@ impl ClientSubnet {
             2 => (IpAddr::from(Ipv6Addr::from(filled(octets)?)), 128),
             _ => return None,
         };
-        let is_sound = prefix_len <= bits && octets.len() == usize::from(prefix_len.div_ceil(8));
+        let behind = octets.last().map_or(0, |last| match prefix_len % 8 {
+            0 => 0,
+            used => last << used,
+        });
+        let len = usize::from(prefix_len.div_ceil(8));
+        let is_sound = prefix_len <= bits && octets.len() == len && behind == 0;
         is_sound.then_some(Self { address, prefix_len, scope_len })
     }
 }
@@ -88,6 +93,7 @@ mod tests {
             &[0, 1, 33, 0, 192, 0, 2, 1, 1],
             &[0, 1, 24, 0, 192, 0],
             &[0, 1, 24, 0, 192, 0, 2, 1],
+            &[0, 1, 20, 0, 192, 0, 2],
         ] {
             assert_eq!(text(wrong), None, "{wrong:?}");
         }

@@ -1,17 +1,18 @@
 //! Answers of code that are given again without it.
 //!
 //! Kept in a cache of the code's own, so that other code, put into force later, begins anew. What
-//! depends on the client is kept under a name of its own: that of the question behind a label made
-//! of the client's address.
+//! depends on the client is kept under a name of its own: that of the question behind labels made
+//! of the client's address and of the network that it tells.
 
 use super::{Asked, Handlers};
 use crate::context::Context;
+use std::iter;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use zonda_cache::{Answer, Key, Kind, Lifetime};
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::query::{flag, option};
-use zonda_wire::{Query, Rcode};
+use zonda_wire::{ClientSubnet, Query, Rcode};
 use zonda_zone::{HashSeed, LookupName};
 
 /// How long an answer may be given again, and to whom.
@@ -28,10 +29,10 @@ pub struct Keep {
 pub enum Vary {
     /// Nothing: it is for everybody.
     Nothing = 0,
-    /// The client's address.
+    /// The client's address, and the network that it tells (rfc7871), if it tells one.
     Client = 1,
-    /// The client's network: what it says itself (rfc7871), or the first 24 bits of an IPv4, 56
-    /// bits of an IPv6 address.
+    /// The client's network, which are the first 24 bits of an IPv4, 56 bits of an IPv6 address,
+    /// and the one that it tells.
     Subnet = 2,
 }
 
@@ -44,9 +45,6 @@ impl Vary {
 const RCODE: u16 = 0x000f;
 /// The bits of a kept answer's flags.
 const FLAGS: u16 = flag::AA | flag::AD;
-
-/// Octets of the data of a client-subnet option in front of the address (rfc7871#6).
-const SUBNET_HEADER: usize = 4;
 
 /// Writes the answer that is kept for a query, if there is one.
 pub(crate) fn give_again(cx: &mut Context<'_>, handlers: &Handlers, place: usize) -> Option<Rcode> {
@@ -102,32 +100,51 @@ pub(crate) fn kept_under(cx: &Context<'_>, vary: Vary) -> Option<Named> {
 }
 
 /// The name that an answer is kept under, if it is not the question's.
-pub(crate) struct Named(Option<Box<LookupName>>);
+pub(crate) struct Named {
+    /// That name.
+    name: Option<Box<LookupName>>,
+    /// Tells it from names that are asked for, which anybody may give labels in front.
+    source: u32,
+}
 
 impl Named {
-    /// See [`kept_under`].
+    /// See [`kept_under`]. Code may have looked at the address of the client and at the network
+    /// that it tells: whoever differs in either has an answer of his own, so that nobody gets one
+    /// for others, or has others get his, by what he tells.
     fn new(asked: &Asked<'_>, vary: Vary, seed: HashSeed) -> Option<Self> {
-        let label = match vary {
-            Vary::Nothing => return Some(Self(None)),
-            Vary::Client => label_of(asked.peer.address.ip(), 128),
-            Vary::Subnet => subnet_label(asked)?,
+        let address = asked.peer.address.ip();
+        let bits = match (vary, address) {
+            (Vary::Nothing, _) => return Some(Self { name: None, source: 0 }),
+            (Vary::Client, _) => 128,
+            (Vary::Subnet, IpAddr::V4(_)) => 24,
+            (Vary::Subnet, IpAddr::V6(_)) => 56,
         };
+        let mut options = asked.query.options(asked.message);
+        let told = match options.find(|(code, _)| *code == option::CLIENT_SUBNET) {
+            Some((_, data)) => Some(ClientSubnet::parse(data)?),
+            None => None,
+        };
+        let source = vary as u32 | u32::from(told.is_some()) << 2;
+        let told = told.map(|told| label_of(told.address, told.prefix_len));
         let mut wire = Vec::with_capacity(NAME_BYTES_MAX);
-        wire.push(label.len() as u8); // at most 38
-        wire.extend_from_slice(label.as_bytes());
+        for label in iter::once(label_of(address, bits)).chain(told) {
+            wire.push(label.len() as u8); // at most 38
+            wire.extend_from_slice(label.as_bytes());
+        }
         wire.extend_from_slice(asked.name.as_wire());
-        (wire.len() <= NAME_BYTES_MAX).then(|| Self(Some(Box::new(LookupName::new(&wire, seed)))))
+        let name = (wire.len() <= NAME_BYTES_MAX).then(|| LookupName::new(&wire, seed))?;
+        Some(Self { name: Some(Box::new(name)), source })
     }
 
     /// The key of a question.
     fn key<'n>(&'n self, query: &Query, name: &'n LookupName) -> Key<'n> {
-        let name = self.0.as_deref().unwrap_or(name);
+        let name = self.name.as_deref().unwrap_or(name);
         Key {
             name: name.as_wire(),
             hash: name.hash(0),
             qtype: query.qtype,
             qclass: query.qclass,
-            source: 0,
+            source: self.source,
             dnssec_ok: query.dnssec_ok(),
             checking_disabled: query.flags & flag::CD != 0,
         }
@@ -144,27 +161,6 @@ fn label_of(address: IpAddr, bits: u8) -> String {
     match address {
         IpAddr::V4(address) => format!("4-{bits}-{:08x}", kept(address.to_bits().into(), 32)),
         IpAddr::V6(address) => format!("6-{bits}-{:032x}", kept(address.to_bits(), 128)),
-    }
-}
-
-/// The label for the network that the client tells, or that it is in; nothing if what it tells is
-/// none.
-fn subnet_label(asked: &Asked<'_>) -> Option<String> {
-    let told = asked.query.options(asked.message).find(|(code, _)| *code == option::CLIENT_SUBNET);
-    let Some((_, data)) = told else {
-        let address = asked.peer.address.ip();
-        return Some(label_of(address, if address.is_ipv4() { 24 } else { 56 }));
-    };
-    let (header, octets) = data.split_at_checked(SUBNET_HEADER)?;
-    let mut address = [0; 16];
-    address.get_mut(..octets.len())?.copy_from_slice(octets);
-    match *header {
-        [0, 1, bits @ 0..=32, _] => {
-            let [a, b, c, d, ..] = address;
-            Some(label_of(IpAddr::from([a, b, c, d]), bits))
-        }
-        [0, 2, bits @ 0..=128, _] => Some(label_of(IpAddr::from(address), bits)),
-        _ => None,
     }
 }
 
