@@ -116,6 +116,8 @@ impl Reader {
             }
             ("text", "output") if matches(&text, &self.output) => Ok(()),
             ("text", "output") => Err(format!("the output is\n{}", self.output)),
+            // A file, which the tests of the page's language write and run.
+            ("sh", file) if file.ends_with(".sh") => Ok(()),
             ("sh" | "text", note) if !note.is_empty() => Err(format!("what is \"{note}\"?")),
             (_, "") => Ok(()),
             (_, file) => {
