@@ -358,6 +358,10 @@ fn names_of_zones_that_are_lost_are_not_forwarded() {
         assert!(left.iter().any(|line| line.contains("lost: zone Corp.example: ")), "{left:?}");
         assert!(left.iter().any(|line| line.ends_with(told)), "{left:?}");
     }
+    // All names are asked of whom the options say.
+    let text = "options { forward only; forwarders { 192.0.2.1; }; }; zone \".\" { type mirror; };";
+    assert!(!toml(text).contains("except"));
+    assert!(left(text).iter().all(|line| line.ends_with("copy its file, and serve that")));
     // Types that are for names which others hold.
     let text = "options { forward only; forwarders { 192.0.2.1; }; };
         zone com { type delegation-only; }; zone \".\" { type hint; file \"h\"; };";
@@ -378,6 +382,16 @@ fn names_of_zones_in_views_that_are_lost_are_not_forwarded() {
     );
     has(&toml(&text), &["except = [\"a.example\", \"b.example\"]"]);
     assert!(left(&text).iter().all(|line| line.ends_with("refused here, and not forwarded")));
+}
+
+#[test]
+fn servers_for_names_below_the_delegations_of_a_primary_zone_are_told_of() {
+    let zone = |servers| {
+        format!("zone a.example {{ type primary; file \"a\"; forwarders {{ {servers} }}; }};")
+    };
+    let told = left(&zone("192.0.2.1;")).join("\n");
+    assert!(told.contains("differs: forwarders") && told.contains("get referrals"), "{told}");
+    assert_eq!(left(&zone("")), [""; 0], "nobody is asked there either");
 }
 
 /// Options that have a key, or are told of.

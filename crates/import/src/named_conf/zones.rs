@@ -192,6 +192,9 @@ impl<'s> Importer<'s> {
     /// Notes that a zone is lost. Its names may be nobody else's business, so the servers of zones
     /// around it are not asked for them.
     fn lose_zone(&mut self, zone: Cursor<'s>, name: &Name, why: &str) {
+        if *name == Name::root() {
+            return self.leave(zone, Effect::Lost, why); // the options say whom to ask for all
+        }
         let why = format!("{why}; its names are refused, and not forwarded");
         self.leave(zone, Effect::Lost, &why);
         self.except(name);
@@ -231,7 +234,17 @@ impl<'s> Importer<'s> {
         clauses: &mut Clauses<'s>,
         defaults: &Defaults<'s>,
     ) -> Result<(), ImportError> {
-        let _ = clauses.take_all("forwarders"); // what they do matters below delegations only
+        for cursor in clauses.take_all("forwarders") {
+            let asks = |(element, _): &(Element, Place)| match element {
+                Element::Block(servers) => !servers.is_empty(),
+                _ => false,
+            };
+            if cursor.statement().elements.iter().any(asks) {
+                let why = "below delegations clients get referrals: write a zone of that name with \
+                    forward";
+                self.leave(cursor, Effect::Differs, why);
+            }
+        }
         let format = format(clauses)?.or(defaults.format);
         let Some(mut file) = clauses.take("file")? else {
             let why = "a zone without a file: its data are elsewhere";
