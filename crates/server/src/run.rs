@@ -6,6 +6,7 @@ use crate::control::{Control, ControlParts, ReadConfig, Stop};
 use crate::forwards::KnownForward;
 use crate::handover::{self, HandOverError};
 use crate::listen::{self, Found, ListenError, Sockets};
+use crate::log_budget::LogBudget;
 use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
@@ -14,6 +15,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
@@ -21,6 +23,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
 use zonda_engine::counters::Counters;
+use zonda_engine::handlers::panic_message;
 use zonda_engine::{Engine, Event};
 use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
@@ -499,10 +502,19 @@ fn engine_maker(
         }
         for logger in &loggers {
             let logger = Arc::clone(logger);
-            engine.add_observer(Box::new(move |event: &Event<'_>| logger.log(event)));
+            engine.add_observer(Box::new(move |event: &Event<'_>| log(&*logger, event)));
         }
         long_calls.add(&engine);
         engine
+    }
+}
+
+/// Tells a logger of the user's of a query. Its panic costs no query, and no worker.
+fn log(logger: &dyn Logger, event: &Event<'_>) {
+    static PANICS: LogBudget = LogBudget::new();
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| logger.log(event))) {
+        let what = panic_message(&*payload);
+        PANICS.spend(|more| tracing::error!("a logger panicked: {what}{more}"));
     }
 }
 

@@ -132,7 +132,7 @@ impl Deferrals {
             runtime.put(deferred.extract_if(.., is_for), &mut refused);
         }
         if let (false, Some(overflow)) = (refused.is_empty(), &self.overflow) {
-            overflow.refuse(refused);
+            overflow.refuse(refused, deferred);
         }
     }
 }
@@ -150,16 +150,17 @@ impl fmt::Debug for Overflow {
 impl Overflow {
     /// Answers them. A panic leaves those without a reply that had none yet.
     #[cold]
-    fn refuse(&self, queries: Vec<Deferred>) {
+    fn refuse(&self, queries: Vec<Deferred>, passed_on: &mut Vec<Deferred>) {
         let mut refuse = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        survives(|| refuse.refuse(queries));
+        survives(|| refuse.refuse(queries, passed_on));
     }
 }
 
 /// [`Refusals`] of any responder.
 trait Refuse: Send {
-    /// Answers queries at once.
-    fn refuse(&mut self, queries: Vec<Deferred>);
+    /// Answers queries at once, but for those for which there is no code any more, and which others
+    /// are to be asked for.
+    fn refuse(&mut self, queries: Vec<Deferred>, passed_on: &mut Vec<Deferred>);
 }
 
 /// Writes and sends replies to queries for which a runtime has no room.
@@ -169,11 +170,10 @@ struct Refusals<R> {
 }
 
 impl<R: Responder> Refuse for Refusals<R> {
-    fn refuse(&mut self, queries: Vec<Deferred>) {
+    fn refuse(&mut self, queries: Vec<Deferred>, passed_on: &mut Vec<Deferred>) {
         let (now, busy) = (self.clock.now(), Supplied::Failed(Reason::HandlerBusy));
         for query in queries {
-            let deferred = self.replies.supply(query, busy, now);
-            debug_assert!(deferred.is_none(), "a failure is answered at once");
+            passed_on.extend(self.replies.supply(query, busy, now));
         }
         self.replies.send();
     }

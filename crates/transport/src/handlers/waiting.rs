@@ -94,15 +94,43 @@ impl Waiting {
         self.take(*ticket)
     }
 
-    /// Drops the deadlines of queries that are gone.
+    /// Drops the deadlines of queries that are gone, and the tickets of those that code, which may
+    /// never ask again, has not seen.
     fn forget_answered(&mut self) {
-        while let Some((_, ticket)) = self.deadlines.front() {
+        let Self { slots, fresh, deadlines, .. } = self;
+        let waits = |ticket: &Ticket| {
             let (place, uses) = ticket.parts();
-            let slot = &self.slots[place];
-            if slot.uses == uses && slot.query.is_some() {
-                return;
-            }
-            self.deadlines.pop_front();
+            slots[place].uses == uses && slots[place].query.is_some()
+        };
+        while deadlines.front().is_some_and(|(_, ticket)| !waits(ticket)) {
+            deadlines.pop_front();
         }
+        while fresh.front().is_some_and(|ticket| !waits(ticket)) {
+            fresh.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::deferred::Way;
+    use tokio::sync::mpsc;
+    use zonda_engine::{Deferral, Peer, To, Transport};
+
+    #[test]
+    fn nothing_is_left_of_queries_that_code_never_asked_for() {
+        let mut waiting = Waiting::default();
+        for at in 0..1000 {
+            let address = ([192, 0, 2, 1], 53).into();
+            let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
+            let (deferral, way) = (Deferral::new(To::Forward(0), 0), Way::Tcp(mpsc::channel(1).0));
+            let query = Deferred { query: Vec::new(), peer, deferral, way, chain: None };
+            waiting.add(query, at);
+            assert!(waiting.take_late(at).is_some());
+        }
+        assert_eq!((waiting.len(), waiting.fresh.len(), waiting.deadlines.len()), (0, 0, 0));
+        assert!(!waiting.has_fresh());
     }
 }
