@@ -328,6 +328,11 @@ impl ReceiveBatch {
         self.buffers.chunks_exact(self.stride).zip(lens).map(|(buffer, len)| &buffer[..len])
     }
 
+    /// Forgets them.
+    pub fn clear(&mut self) {
+        self.received = 0;
+    }
+
     /// The datagram at a place, if there are so many.
     #[must_use]
     pub fn get(&self, place: usize) -> Option<&[u8]> {

@@ -64,7 +64,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 let mut legs = query.chain.take().map(|chain| chain.legs).unwrap_or_default();
                 legs.push(leg);
                 (query.deferral, query.chain) = (deferral, Some(Box::new(Chain { legs, next })));
-                self.config.forwarders.submit(&mut vec![query]);
+                self.config.forwarders.pass_on(query);
             }
             Ok(Step::End) => match query.chain.take() {
                 Some(chain) if !fetched.name.is_empty() => {

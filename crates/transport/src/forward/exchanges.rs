@@ -9,7 +9,7 @@ use std::time::Duration;
 use zonda_cache::policy::Limits;
 use zonda_cache::{Flushes, Kind};
 use zonda_engine::counters::type_place;
-use zonda_engine::{Deferral, Fetched, Now, Reason, To, alias_of};
+use zonda_engine::{Deferral, Fetched, LEADS_OUT, Now, Reason, To, alias_of};
 use zonda_upstream::Ticket;
 use zonda_upstream::check::Failure;
 use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome};
@@ -208,12 +208,20 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         };
         let key = wanted.cache_key(query.deferral.name_hash);
         let hit = known.group.cache.find(&key, now.monotonic_secs(), &mut self.body);
-        let Some(hit) = hit.filter(|hit| hit.kind != Kind::Failure) else {
+        // One that leads to names that are forwarded elsewhere would have to wait there.
+        let is_whole = |flags| flags & LEADS_OUT == 0;
+        let hit = hit.filter(|hit| hit.kind != Kind::Failure && is_whole(hit.flags));
+        let Some(hit) = hit else {
             return self.reply_failure(query, Reason::UpstreamBusy, now);
         };
-        self.counters.stale.add(u64::from(hit.is_stale));
         let body = std::mem::take(&mut self.body);
-        self.deliver(query, &kept(&hit, &body, &wanted.name), now);
+        let fetched = kept(&hit, &body, &wanted.name);
+        if self.leads_on(wanted, hit.flags, &fetched) {
+            self.counters.stale.add(u64::from(hit.is_stale));
+            self.deliver(query, &fetched, now);
+        } else {
+            self.reply_failure(query, Reason::UpstreamBusy, now);
+        }
         self.body = body;
     }
 

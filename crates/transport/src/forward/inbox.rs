@@ -45,9 +45,20 @@ impl Forwarders {
 
     /// Hands over queries and leaves `deferred` empty.
     pub fn submit(&self, deferred: &mut Vec<Deferred>) {
+        self.hand_over(deferred, true);
+    }
+
+    /// Hands over a query from within a thread's work, which others wait for: the CPU is left to
+    /// nobody.
+    pub(super) fn pass_on(&self, query: Deferred) {
+        self.hand_over(&mut vec![query], false);
+    }
+
+    /// Hands over queries and leaves `deferred` empty.
+    fn hand_over(&self, deferred: &mut Vec<Deferred>, may_yield: bool) {
         debug_assert!(!self.inboxes.is_empty(), "nobody fetches, so nothing is deferred");
         if let [only] = &*self.inboxes {
-            return only.submit(deferred);
+            return only.submit(deferred, may_yield);
         }
         for (place, inbox) in self.inboxes.iter().enumerate() {
             // The upper half, as tables take the lower one.
@@ -55,7 +66,7 @@ impl Forwarders {
             let is_for = |query: &mut Deferred| place_of(query.deferral.name_hash) == place;
             let mut queries: Vec<Deferred> = deferred.extract_if(.., is_for).collect();
             if !queries.is_empty() {
-                inbox.submit(&mut queries);
+                inbox.submit(&mut queries, may_yield);
             }
         }
     }
@@ -186,13 +197,13 @@ impl Inbox {
     }
 
     /// Hands over queries and leaves `queries` empty.
-    fn submit(&self, queries: &mut Vec<Deferred>) {
+    fn submit(&self, queries: &mut Vec<Deferred>, may_yield: bool) {
         let is_now = queries.len() <= ADMIT_NOW_MAX || self.shares_our_cpu();
         let work = self.work.get().filter(|_| is_now);
         if let Some(work) = work.and_then(Weak::upgrade) {
             work.admit_now(queries);
-            if !queries.is_empty() && self.shares_our_cpu() {
-                thread::yield_now(); // it works, and was held up to bring these
+            if may_yield && !queries.is_empty() && self.shares_our_cpu() {
+                thread::yield_now(); // most likely it works, and was held up to bring these
                 work.admit_now(queries);
             }
         }

@@ -85,7 +85,9 @@ impl Notices {
         let is_worse = is_new || told.state == State::Suspect && state == State::Down;
         let is_quiet = notice.told_at.is_some_and(|at| now.saturating_sub(at) < QUIET_NANOS);
         let is_distrust = to.is_untrusted && !told.is_untrusted;
-        if !(is_worse || is_distrust) || is_new && is_quiet {
+        // Who sees it up knows no reason; those who do not tell of it after their next probe.
+        let knows_why = to.state != State::Up;
+        if !(knows_why && (is_worse || is_distrust)) || is_new && is_quiet {
             return None;
         }
         if is_new {
@@ -196,6 +198,18 @@ mod tests {
         assert_eq!(notices.note(0, UP, SUSPECT, QUIET_NANOS * 9 + 5), None);
         let later = notices.note(0, SUSPECT, SUSPECT, QUIET_NANOS * 11);
         assert_eq!(later, Some(News::Worse(State::Suspect)), "what stays is told of later");
+    }
+
+    #[test]
+    fn a_thread_that_sees_it_up_does_not_tell_of_the_trouble_of_another() {
+        let notices = Notices::new(1);
+        assert_eq!(notices.note(0, UP, SUSPECT, 1), Some(News::Worse(State::Suspect)));
+        assert_eq!(notices.note(0, SUSPECT, UP, 2), Some(News::Back));
+        assert_eq!(notices.note(0, UP, SUSPECT, 3), None, "one thread, too soon");
+        assert_eq!(notices.note(0, UP, SUSPECT, 3), None, "and another");
+        assert_eq!(notices.note(0, SUSPECT, UP, QUIET_NANOS * 2), None, "it knows no reason");
+        let later = notices.note(0, SUSPECT, SUSPECT, QUIET_NANOS * 2);
+        assert_eq!(later, Some(News::Worse(State::Suspect)));
     }
 
     #[test]

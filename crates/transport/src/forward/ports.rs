@@ -314,7 +314,10 @@ impl Ports {
     pub fn receive(&mut self, number: usize) -> io::Result<bool> {
         match self.ports.get(number) {
             Some(Some(port)) => self.receiving.receive(&port.socket),
-            _ => Ok(false),
+            _ => {
+                self.receiving.clear();
+                Ok(false)
+            }
         }
     }
 
