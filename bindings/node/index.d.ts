@@ -142,7 +142,7 @@ export declare class Response {
   /** Has the same answer given to the same question for so many seconds, without asking JavaScript
    * again: to all clients or, with `vary`, to the same client, or to its network. Without that, an
    * answer is not kept if who asks was looked at. Has no effect beside middleware. */
-  cache(options: { ttl: number; vary?: 'client' | 'subnet' }): this;
+  cache(options: { ttl: number; vary?: 'client' | 'subnet' | ('client' | 'subnet')[] }): this;
   /** Whether there is an answer: from a handler or, behind the last `next()`, from the core. */
   readonly answered: boolean;
   /** Whether it was sent, so that nothing can be changed any more. */

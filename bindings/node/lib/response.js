@@ -130,12 +130,13 @@ class Response {
    * again: to all clients or, with `vary`, to the same client, or to its network. Without that, an
    * answer is not kept if who asks was looked at.
    *
-   * There is no `vary` for both: `'client'` is the finer of the two. */
+   * Of both, in an array, `'client'` counts, which is the finer of the two. */
   cache({ ttl, vary }) {
-    const number = vary === undefined ? 0 : VARY[vary];
-    if (!Number.isInteger(ttl) || ttl < 0 || number === undefined) {
-      throw new TypeError("cache() takes a ttl in seconds, and one vary: 'client' or 'subnet'");
+    const varies = vary === undefined ? [] : [vary].flat();
+    if (!Number.isInteger(ttl) || ttl < 0 || !varies.every((it) => it in VARY)) {
+      throw new TypeError("cache() takes a ttl in seconds, and vary: 'client' or 'subnet'");
     }
+    const number = varies.includes('client') ? VARY.client : varies.length && VARY.subnet;
     if (this.#change()) this.#kept = { ttl: Math.min(ttl, TTL_MAX), vary: number };
     return this;
   }

@@ -117,8 +117,9 @@ app.handle('typed.example', (req, res) => {
   // @ts-expect-error: addresses have no fields
   res.answer({ type: 'A', data: { address: '192.0.2.1' } });
 });
-// @ts-expect-error: one of the two
 app.handle('a.example', (req, res) => res.nodata().cache({ ttl: 1, vary: ['client', 'subnet'] }));
+// @ts-expect-error: there is no such kind
+app.handle('a.example', (req, res) => res.nodata().cache({ ttl: 1, vary: ['moon'] }));
 // @ts-expect-error: there is no such option
 new Zonda({ listening: '127.0.0.1:53' });
 
