@@ -7,6 +7,7 @@ use std::io::Read;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+use zonda_testkit::process::free_port;
 
 use zonda_testkit::process::Folder;
 
@@ -99,7 +100,7 @@ fn a_leak_is_found_and_breaks_its_limits() {
 fn zonda_itself_does_not_drift() {
     let folder = Folder::new("soak-zonda");
     let zone = format!("a.test={}", folder.write("a.test.zone", ZONE).display());
-    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port(); // for TCP, too
     let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
     command.args(["serve", "--zone", &zone, "--listen", &format!("127.0.0.1:{port}")]);
     // The default port for metrics may be another server's.
