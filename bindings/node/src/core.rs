@@ -36,8 +36,8 @@ const TAKEN_OCTETS_KEPT: usize = 1 << 20;
 const DEADLINE_MILLIS: f64 = 5000.0;
 /// Queries that wait for handlers at most, unless it is said otherwise: some 10 MB of queries.
 const WAITING_MAX: usize = 65_536;
-/// How long stopping waits for a reload that is under way to end, before it looks again.
-const RELOAD_WAIT: Duration = Duration::from_millis(5);
+/// How long stopping waits before it looks again whether the server, or a reload, has ended.
+const STOP_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What an app is told when it is made.
 #[napi(object)]
@@ -119,9 +119,9 @@ struct Shared {
 
 /// A server that runs.
 struct Started {
-    /// Nothing while it stops, as the next.
-    running: Option<Arc<Server>>,
-    /// Keep zones as their stores have them.
+    /// There while it stops, too: handlers that are waited for ask it what is below them.
+    running: Arc<Server>,
+    /// Keep zones as their stores have them; nothing from when it is to stop.
     mirrors: Option<Mirrors>,
     handle: RuntimeHandle,
     draft: Draft,
@@ -184,17 +184,38 @@ impl Shared {
         self.tell(Ended { token, error, reply });
     }
 
-    /// The server, and what follows its stores, for whoever stops them.
-    fn take_running(&self) -> Option<(Arc<Server>, Option<Mirrors>)> {
+    /// The server, and what follows its stores, for the first who wants to stop them.
+    fn to_stop(&self) -> Option<(Arc<Server>, Mirrors)> {
         let mut started = lock(&self.started);
         let started = started.as_mut()?;
-        Some((started.running.take()?, started.mirrors.take()))
+        let mirrors = started.mirrors.take()?;
+        Some((Arc::clone(&started.running), mirrors))
+    }
+
+    /// Answers what was received, and stops: what handlers ask for is answered until the server has
+    /// ended.
+    fn stop(&self, server: Arc<Server>, mirrors: Mirrors, calls: &Calls) -> Result<(), String> {
+        mirrors.stop();
+        calls.close(); // a store that has not answered until now is waited for no longer
+        server.request_stop();
+        while !server.is_finished() {
+            std::thread::sleep(STOP_INTERVAL);
+        }
+        *lock(&self.started) = None;
+        let mut server = server;
+        loop {
+            match Arc::try_unwrap(server) {
+                Ok(server) => return server.wait().map_err(|error| error.to_string()),
+                Err(shared) => server = shared, // a reload is under way
+            }
+            std::thread::sleep(STOP_INTERVAL);
+        }
     }
 
     /// The server, unless it does not run.
     fn running(&self) -> napi::Result<Arc<Server>> {
         let started = lock(&self.started);
-        let running = started.as_ref().and_then(|started| started.running.clone());
+        let running = started.as_ref().map(|started| Arc::clone(&started.running));
         running.ok_or_else(|| error("the app has not started, or has stopped"))
     }
 }
@@ -299,7 +320,7 @@ impl Core {
         calls.open();
         in_thread(move || {
             let started = server::start(start).map(|Running { server, handle, mirrors }| {
-                let (running, mirrors) = (Some(Arc::new(server)), Some(mirrors));
+                let (running, mirrors) = (Arc::new(server), Some(mirrors));
                 let (draft, taken) = (Draft::default(), (Vec::new(), false));
                 *lock(&shared.started) = Some(Started { running, mirrors, handle, draft, taken });
             });
@@ -310,9 +331,9 @@ impl Core {
                 *lock(&shared.wake) = None;
             }
             if shared.is_gone.load(Ordering::SeqCst)
-                && let Some(taken) = shared.take_running()
+                && let Some((server, mirrors)) = shared.to_stop()
             {
-                let _ = stop(taken, &calls); // nobody is there to be told
+                let _ = shared.stop(server, mirrors, &calls); // nobody is there to be told
             }
         })
     }
@@ -424,17 +445,17 @@ impl Core {
     /// keeps the process alive then.
     ///
     /// # Errors
-    /// When the server does not run.
+    /// When the server does not run, or stops already.
     #[napi]
     pub fn stop(&self, token: u32) -> napi::Result<()> {
         let (shared, calls) = (Arc::clone(&self.shared), Arc::clone(&self.calls));
         let stores = Arc::clone(&self.stores);
-        let taken = shared.take_running();
-        let taken = taken.ok_or_else(|| error("the app has not started, or has stopped"))?;
+        let to_stop = shared.to_stop();
+        let (server, mirrors) =
+            to_stop.ok_or_else(|| error("the app has not started, or has stopped"))?;
         in_thread(move || {
-            let stopped = stop(taken, &calls);
+            let stopped = shared.stop(server, mirrors, &calls);
             lock(&stores).clear();
-            *lock(&shared.started) = None;
             shared.tell_end(token, stopped.err());
             *lock(&shared.wake) = None;
         })
@@ -461,22 +482,6 @@ impl Drop for Core {
     fn drop(&mut self) {
         self.shared.is_gone.store(true, Ordering::SeqCst); // before: a start may be under way
         let _ = self.stop(0); // it may have stopped before
-    }
-}
-
-/// Answers what was received, and stops.
-fn stop(taken: (Arc<Server>, Option<Mirrors>), calls: &Calls) -> Result<(), String> {
-    let (mut running, mirrors) = taken;
-    if let Some(mirrors) = mirrors {
-        mirrors.stop();
-    }
-    calls.close(); // a store that has not answered until now is waited for no longer
-    loop {
-        match Arc::try_unwrap(running) {
-            Ok(running) => return running.stop().map_err(|error| error.to_string()),
-            Err(shared) => running = shared,
-        }
-        std::thread::sleep(RELOAD_WAIT);
     }
 }
 

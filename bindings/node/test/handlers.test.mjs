@@ -450,3 +450,28 @@ test('stopping waits for handlers that still answer', async (t) => {
   await app.stop();
   assert.equal(await asked, 'NOERROR slow.example A 192.0.2.1');
 });
+
+test('stopping waits for middleware that still passes on, and for what handlers ask the app', async (t) => {
+  const file = zoneFile(t);
+  const app = await started(t, {}, (app) => {
+    app.zone('example.org', { file });
+    app.use(async (req, res, next) => {
+      await sleep(300);
+      await next();
+    });
+    app.handle('own.example', async (req, res) => {
+      const { answers } = await app.query({ name: 'ns.example.org' });
+      res.answer({ type: 'A', data: answers[0].data });
+    });
+  });
+  const asked = ['www.example.org', 'own.example'].map((name) => told(app, name));
+  await sleep(100);
+  const stopping = app.stop();
+  await app.stop(); // the second time says nothing
+  await stopping;
+  assert.deepEqual(await Promise.all(asked), [
+    'NOERROR www.example.org A 192.0.2.80',
+    'NOERROR own.example A 192.0.2.53',
+  ]);
+  await assert.rejects(app.query({ name: 'www.example.org' }), /has stopped/);
+});
