@@ -176,15 +176,10 @@ class Request {
     return this.#ednsRecord?.dnssecOk ?? false;
   }
 
-  /** For whom the client asks (rfc7871); `null` if it does not say. */
+  /** For whom the client asks (rfc7871#6); `null` if it does not say, or says what is no network. */
   get subnet() {
     const data = this.#option(OPTION_SUBNET);
-    if (!data || data.length < 4) return null;
-    const family = data.readUInt16BE(0) === 2 ? 6 : 4;
-    const octets = Buffer.alloc(family === 6 ? 16 : 4);
-    data.copy(octets, 0, 4);
-    const address = family === 6 ? ipv6Text(octets) : [...octets].join('.');
-    return { family, address, prefix: data[2], scope: data[3] };
+    return data === undefined ? null : subnetOf(data);
   }
 
   /** The cookies of client and server (rfc7873); `null` if there are none. */
@@ -224,6 +219,20 @@ class Request {
   set extra(extra) {
     this.#extra = extra;
   }
+}
+
+/** The network of an option's data; `null` if they are none. */
+function subnetOf(data) {
+  if (data.length < 4) return null;
+  const family = { 1: 4, 2: 6 }[data.readUInt16BE(0)];
+  if (family === undefined) return null;
+  const [prefix, scope] = data.subarray(2);
+  const octets = Buffer.alloc(family === 6 ? 16 : 4);
+  if (prefix > octets.length * 8 || data.length !== 4 + Math.ceil(prefix / 8)) return null;
+  data.copy(octets, 0, 4);
+  if (prefix % 8 !== 0 && ((data[data.length - 1] << prefix % 8) & 255) !== 0) return null;
+  const address = family === 6 ? ipv6Text(octets) : [...octets].join('.');
+  return { family, address, prefix, scope };
 }
 
 /** Names that were read last: most names are asked for again, and to compare a text with octets

@@ -258,6 +258,40 @@ test('a request tells all that the query says', async (t) => {
   });
 });
 
+test('a network is read and what is none is not', async (t) => {
+  const app = await started(t, { listen: [] }, (app) => {
+    app.handle('a.example', (req, res) => {
+      const { address, prefix } = req.subnet ?? {};
+      const data = req.subnet === null ? 'none' : `${address}/${prefix}`;
+      res.answer({ type: 'TXT', data }).cache({ ttl: 60, vary: 'subnet' });
+    });
+  });
+  const long = [0, 2, 56, 0, 0x20, 1, 0xd, 0xb8, 0, 0, 1];
+  for (const [data, expected] of [
+    [[0, 1, 24, 0, 192, 0, 2], '192.0.2.0/24'],
+    [[0, 1, 23, 0, 192, 0, 2], '192.0.2.0/23'],
+    [[0, 1, 32, 0, 192, 0, 2, 1], '192.0.2.1/32'],
+    [[0, 1, 0, 0], '0.0.0.0/0'],
+    [[0, 2, 0, 0], '::/0'],
+    [long, '2001:db8:0:100::/56'],
+    [[], 'none'],
+    [[0, 1, 24], 'none'],
+    [[0, 0, 0, 0], 'none'],
+    [[0, 7, 24, 0, 192, 0, 2], 'none'],
+    [[0, 1, 33, 0, 192, 0, 2, 1, 1], 'none'],
+    [[0, 1, 99, 0, 192, 0, 2, 1], 'none'],
+    [[0, 2, 129, 0, ...new Array(17).fill(0)], 'none'],
+    [[0, 1, 24, 0, 192, 0], 'none'],
+    [[0, 1, 24, 0, 192, 0, 2, 0], 'none'],
+    [[0, 1, 23, 0, 192, 0, 3], 'none'],
+    [[0, 2, 57, 0, ...long.slice(4), 0x40], 'none'],
+  ]) {
+    const message = queryWithOptions('a.example', 'TXT', [{ code: 8, data: Buffer.from(data) }]);
+    const { answers } = decodeMessage(await app.query(message));
+    assert.deepEqual(answers[0].data, [expected], String(data));
+  }
+});
+
 test('addresses of clients are written as usual', async (t) => {
   const app = await started(t, {}, (app) => {
     app.handle('who.example', (req, res) => res.answer({ type: 'TXT', data: req.clientText }));
