@@ -124,6 +124,7 @@ impl Query {
     /// What the client numbered it with.
     #[getter]
     fn id(&self) -> u16 {
+        self.see_client();
         self.message.first_chunk().map_or(0, |octets| u16::from_be_bytes(*octets))
     }
 
@@ -137,6 +138,7 @@ impl Query {
     /// Whether the client wants its question answered for any name.
     #[getter]
     fn recursion_desired(&self) -> bool {
+        self.see_client();
         self.has(flag::RD)
     }
 

@@ -361,11 +361,15 @@ def test_kept_replies_are_given_again_without_the_handler(app, serve):
         kind = query.name.split(".")[0]
         if kind in ("looks", "varies"):
             assert query.client
+        getattr(query, kind, None)
         reply.cache(60, vary="client" if kind == "varies" else None)
         reply.answer(zonda.TXT(str(len(calls))))
 
     async def scenario(client):
-        for kind, count in [("kept", 1), ("looks", 3), ("varies", 1)]:
+        looks = ["original_name", "client_port", "transport", "id", "message", "recursion_desired"]
+        looks += ["udp_size", "options", "client_subnet", "cookie"]
+        counts = [("kept", 1), ("looks", 3), ("varies", 1), ("name", 1), ("type", 1)]
+        for kind, count in counts + [(look, 3) for look in looks]:
             calls.clear()
             for _ in range(3):
                 await client.told(f"{kind}.example", "TXT")
