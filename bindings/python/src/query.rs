@@ -1,6 +1,5 @@
 //! A query as Python's code sees it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,9 +13,6 @@ use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Query as Parsed, Type};
 
 use crate::batch::Taken;
-
-/// The option that tells of a client's network (rfc7871#6).
-const CLIENT_SUBNET: u16 = 8;
 
 /// A query; what it says is read when it is asked for.
 #[pyclass(frozen, module = "zonda")]
@@ -64,12 +60,6 @@ impl Query {
     /// Whether a bit of the header's flags is set.
     fn has(&self, flag: u16) -> bool {
         self.parsed.flags & flag != 0
-    }
-
-    /// The data of an option of the EDNS record.
-    fn option(&self, wanted: u16) -> Option<&[u8]> {
-        let mut options = self.parsed.options(&self.message);
-        options.find(|(code, _)| *code == wanted).map(|(_, data)| data)
     }
 }
 
@@ -173,7 +163,7 @@ impl Query {
     #[getter]
     fn client_subnet(&self) -> Option<String> {
         self.see_client();
-        subnet(self.option(CLIENT_SUBNET)?)
+        self.parsed.client_subnet(&self.message).map(|subnet| subnet.to_string())
     }
 
     /// The DNS cookie: 8 octets of the client's, and as many of ours as it sent back.
@@ -226,25 +216,4 @@ pub fn type_text(py: Python<'_>, rtype: Type) -> Bound<'_, PyString> {
         Some(known) => PyString::intern(py, known),
         None => PyString::new(py, &rtype.to_string()),
     }
-}
-
-/// The text of an option's network; nothing if it is none (rfc7871#6).
-fn subnet(data: &[u8]) -> Option<String> {
-    let (family, rest) = data.split_first_chunk()?;
-    let [bits, _scope, octets @ ..] = rest else { return None };
-    let address = match u16::from_be_bytes(*family) {
-        1 => IpAddr::from(Ipv4Addr::from(filled(octets)?)),
-        2 => IpAddr::from(Ipv6Addr::from(filled(octets)?)),
-        _ => return None,
-    };
-    let bits_max = if address.is_ipv4() { 32 } else { 128 };
-    (*bits <= bits_max && octets.len() == usize::from(bits.div_ceil(8)))
-        .then(|| format!("{address}/{bits}"))
-}
-
-/// Octets with as many zeros behind them as are missing.
-fn filled<const N: usize>(octets: &[u8]) -> Option<[u8; N]> {
-    let mut all = [0; N];
-    all.get_mut(..octets.len())?.copy_from_slice(octets);
-    Some(all)
 }
