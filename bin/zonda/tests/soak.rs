@@ -7,9 +7,8 @@ use std::io::Read;
 use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_testkit::process::free_port;
 
-use zonda_testkit::process::Folder;
+use zonda_testkit::process::{Folder, free_port};
 
 /// Answers everything; keeps 16 KiB of each query and opens a file for each tenth.
 const LEAKING: &str = r#"
