@@ -176,7 +176,7 @@ class Request {
     return this.#ednsRecord?.dnssecOk ?? false;
   }
 
-  /** For whom the client asks (rfc7871#6); `null` if it does not say, or says what is no network. */
+  /** For whom the client asks (rfc7871#6); `null` if it says nothing, or no network. */
   get subnet() {
     const data = this.#option(OPTION_SUBNET);
     return data === undefined ? null : subnetOf(data);
