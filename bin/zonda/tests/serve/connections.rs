@@ -1,6 +1,6 @@
 //! Names that servers answer for which are asked over connections, with Unbound as the server.
 
-use super::https_server::{Head, HttpsServer};
+use super::https_server::{ELSEWHERE, Head, HttpsServer};
 use super::quic_server::QuicServer;
 use super::server::Server;
 use rcgen::{
@@ -169,10 +169,11 @@ fn a_status_of_http_that_is_no_answer_is_made_good_by_another_server_and_else_to
     let folder = Folder::new("https");
     SOUND.write(&folder);
     let sound = Upstream::start([always().then([say(Reply::address(7))])]);
-    let heads: [Head; 3] = [
+    let heads: [Head; 4] = [
         (500, &[]),
         (429, &[("retry-after", "60")]),
-        (302, &[("location", "https://dns.example.net/elsewhere")]),
+        (302, &[("location", ELSEWHERE)]),
+        (307, &[("location", ELSEWHERE)]),
     ];
     for head in heads {
         let https = HttpsServer::start(folder.path(), head);
@@ -188,6 +189,7 @@ fn a_status_of_http_that_is_no_answer_is_made_good_by_another_server_and_else_to
         assert_eq!(reply.rcode_text(), "SERVFAIL", "{head:?}");
         let told = extended_errors(&reply);
         assert!(told.contains(&format!("HTTP status {}", head.0)), "{told}");
+        assert_eq!(https.strayed(), 0, "{head:?}: a redirection is not followed");
     }
 }
 

@@ -16,6 +16,9 @@ use super::quic_server::answer;
 /// A status of HTTP and headers beside the content's type.
 pub type Head = (u16, &'static [(&'static str, &'static str)]);
 
+/// A path that nobody is configured to ask for, to which a response may redirect.
+pub const ELSEWHERE: &str = "/elsewhere";
+
 /// A running server, which answers each question with 192.0.2.7 where the status is 200.
 pub struct HttpsServer {
     /// Where it listens.
@@ -30,6 +33,8 @@ struct State {
     head: Mutex<Head>,
     /// Requests read.
     requests: AtomicUsize,
+    /// Those of them for [`ELSEWHERE`].
+    strayed: AtomicUsize,
 }
 
 impl HttpsServer {
@@ -46,7 +51,8 @@ impl HttpsServer {
             .unwrap();
         tls.alpn_protocols = vec![b"h2".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(tls));
-        let state = Arc::new(State { head: Mutex::new(head), requests: AtomicUsize::new(0) });
+        let (requests, strayed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let state = Arc::new(State { head: Mutex::new(head), requests, strayed });
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
         let address = listener.local_addr().unwrap();
@@ -69,6 +75,11 @@ impl HttpsServer {
     pub fn requests(&self) -> usize {
         self.state.requests.load(Ordering::Relaxed)
     }
+
+    /// How many of them followed a redirection to [`ELSEWHERE`].
+    pub fn strayed(&self) -> usize {
+        self.state.strayed.load(Ordering::Relaxed)
+    }
 }
 
 /// Responds to all requests of a connection.
@@ -78,6 +89,8 @@ async fn converse(acceptor: TlsAcceptor, stream: TcpStream, state: Arc<State>) -
     while let Some(Ok((request, mut respond))) = connection.accept().await {
         let state = Arc::clone(&state);
         tokio::spawn(async move {
+            let has_strayed = request.uri().path() == ELSEWHERE;
+            state.strayed.fetch_add(usize::from(has_strayed), Ordering::Relaxed);
             let mut body = request.into_body();
             let mut query = Vec::new();
             while let Some(Ok(part)) = body.data().await {
