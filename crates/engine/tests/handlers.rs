@@ -642,6 +642,25 @@ fn an_alias_in_a_zone_of_a_name_that_code_has_is_answered_alone_and_not_denied()
     }
 }
 
+#[test]
+fn other_servers_are_not_asked_for_the_target_of_an_alias_that_code_has() {
+    let text = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\nto-code CNAME a.corp.test.\n\
+                to-open CNAME x.open.test.\nto-others CNAME www.test.\n";
+    let cache = Arc::new(zonda_cache::Cache::new(1 << 20));
+    let forward = Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() };
+    let others = Source::Forward(Arc::new(forward));
+    let routes = vec![here("*", leaves), here("a.corp.test/A", leaves)];
+    let routes = [routes, vec![elsewhere("*.open.test", 5)]].concat();
+    let handlers = Handlers::new(routes, Vec::new(), None, SEED);
+    let mut engine = engine_over(vec![("example", data("example", text)), (".", others)], handlers);
+    for name in ["to-code.example", "to-open.example"] {
+        let reply = ask(&mut engine, name, Type::A);
+        assert!(reply.starts_with(&format!("NOERROR aa Answer:{name}.CNAME=")), "{reply}");
+        assert_eq!(reply.matches(':').count(), 1, "nothing else: {reply}");
+    }
+    assert_eq!(ask(&mut engine, "to-others.example", Type::A), "deferred to a forwarder");
+}
+
 /// The types in the authority section of the reply to a query whose client wants DNSSEC records,
 /// behind the response code.
 fn proof(engine: &mut Engine, name: &str, qtype: Type) -> String {

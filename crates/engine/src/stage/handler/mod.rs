@@ -9,10 +9,11 @@ use crate::handlers::{
 };
 use crate::plan;
 use crate::reason::Reason;
+use crate::snapshot::Snapshot;
 use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use zonda_wire::Rcode;
 use zonda_wire::query::flag;
+use zonda_wire::{Rcode, Type};
 use zonda_zone::LookupName;
 
 /// The bits of the header that code decides on.
@@ -30,8 +31,13 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
 
 /// What code says about a name that it did not answer for and that no zone has.
 pub fn claim(cx: &Context<'_>, name: &LookupName) -> Claim {
-    let handlers = cx.snapshot.handlers.as_ref();
-    handlers.map_or(Claim::default(), |it| it.routes.claim(name, cx.query.qtype))
+    claim_in(cx.snapshot, name, cx.query.qtype)
+}
+
+/// The same of a snapshot.
+pub fn claim_in(snapshot: &Snapshot, name: &LookupName, qtype: Type) -> Claim {
+    let handlers = snapshot.handlers.as_ref();
+    handlers.map_or(Claim::default(), |it| it.routes.claim(name, qtype))
 }
 
 /// Has middleware and the route's handler see the query, and middleware the reply.

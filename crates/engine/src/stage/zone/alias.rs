@@ -7,6 +7,7 @@ use super::data_of;
 use crate::context::{CHAIN_MAX, Context};
 use crate::deferral::Fetched;
 use crate::snapshot::Snapshot;
+use crate::stage::handler;
 use crate::zones::{Source, ZoneMatch};
 use zonda_wire::query::flag;
 use zonda_wire::response::Response;
@@ -26,7 +27,8 @@ pub fn alias_of(snapshot: &Snapshot, name: &[u8], qtype: Type) -> Option<(u32, L
 }
 
 /// The zone that others answer for into which the aliases from a name lead, and the name that they
-/// lead to; none if there are no aliases, or they end elsewhere.
+/// lead to; none if there are no aliases, or they end elsewhere, also at code, which the client then
+/// asks.
 pub(super) fn way_out(
     snapshot: &Snapshot,
     name: &LookupName,
@@ -51,6 +53,7 @@ pub(super) fn way_out(
         }
         found = snapshot.zones.find_answering(&name, qtype)?;
         match &snapshot.zones.get(found.index).source {
+            Source::Forward(_) if handler::claim_in(snapshot, &name, qtype).is_own => return None,
             Source::Forward(_) => return Some((found, name)),
             _ if snapshot.settings.cross_zone => {}
             _ => return None,
