@@ -6,6 +6,7 @@
 
 use super::{Asked, Handlers};
 use crate::context::Context;
+use std::fmt::{self, Write};
 use std::iter;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -102,7 +103,7 @@ pub(crate) fn kept_under(cx: &Context<'_>, vary: Vary) -> Option<Named> {
 /// The name that an answer is kept under, if it is not the question's.
 pub(crate) struct Named {
     /// That name.
-    name: Option<Box<LookupName>>,
+    name: Option<LookupName>,
     /// Tells it from names that are asked for, which anybody may give labels in front.
     source: u32,
 }
@@ -125,20 +126,19 @@ impl Named {
             None => None,
         };
         let source = vary as u32 | u32::from(told.is_some()) << 2;
-        let told = told.map(|told| label_of(told.address, told.prefix_len));
-        let mut wire = Vec::with_capacity(NAME_BYTES_MAX);
-        for label in iter::once(label_of(address, bits)).chain(told) {
-            wire.push(label.len() as u8); // at most 38
-            wire.extend_from_slice(label.as_bytes());
+        let told = told.map(|told| (told.address, told.prefix_len));
+        let mut wire = Wire { octets: [0; NAME_BYTES_MAX], len: 0 };
+        for (address, bits) in iter::once((address, bits)).chain(told) {
+            wire.push_label(address, bits).ok()?;
         }
-        wire.extend_from_slice(asked.name.as_wire());
-        let name = (wire.len() <= NAME_BYTES_MAX).then(|| LookupName::new(&wire, seed))?;
-        Some(Self { name: Some(Box::new(name)), source })
+        wire.push(asked.name.as_wire()).ok()?;
+        let name = LookupName::new(&wire.octets[..wire.len], seed);
+        Some(Self { name: Some(name), source })
     }
 
     /// The key of a question.
     fn key<'n>(&'n self, query: &Query, name: &'n LookupName) -> Key<'n> {
-        let name = self.name.as_deref().unwrap_or(name);
+        let name = self.name.as_ref().unwrap_or(name);
         Key {
             name: name.as_wire(),
             hash: name.hash(0),
@@ -151,16 +151,44 @@ impl Named {
     }
 }
 
-/// The label for the first `bits` bits of an address: in hexadecimal digits, as names are looked up
-/// in lower case, in which octets would not differ that are letters.
-fn label_of(address: IpAddr, bits: u8) -> String {
-    let kept = |number: u128, width: u32| {
-        let gone = width.saturating_sub(bits.into());
-        number.checked_shr(gone).map_or(0, |number| number << gone)
-    };
-    match address {
-        IpAddr::V4(address) => format!("4-{bits}-{:08x}", kept(address.to_bits().into(), 32)),
-        IpAddr::V6(address) => format!("6-{bits}-{:032x}", kept(address.to_bits(), 128)),
+/// A name in wire form that is being written.
+struct Wire {
+    octets: [u8; NAME_BYTES_MAX],
+    len: usize,
+}
+
+impl Wire {
+    /// Appends octets, if there is room for them.
+    fn push(&mut self, octets: &[u8]) -> fmt::Result {
+        let end = self.len + octets.len();
+        self.octets.get_mut(self.len..end).ok_or(fmt::Error)?.copy_from_slice(octets);
+        self.len = end;
+        Ok(())
+    }
+
+    /// Appends the label for the first `bits` bits of an address: in hexadecimal digits, as names
+    /// are looked up in lower case, in which octets would not differ that are letters.
+    fn push_label(&mut self, address: IpAddr, bits: u8) -> fmt::Result {
+        let kept = |number: u128, width: u32| {
+            let gone = width.saturating_sub(bits.into());
+            number.checked_shr(gone).map_or(0, |number| number << gone)
+        };
+        let start = self.len;
+        self.push(&[0])?;
+        match address {
+            IpAddr::V4(address) => {
+                write!(self, "4-{bits}-{:08x}", kept(address.to_bits().into(), 32))?;
+            }
+            IpAddr::V6(address) => write!(self, "6-{bits}-{:032x}", kept(address.to_bits(), 128))?,
+        }
+        self.octets[start] = (self.len - start - 1) as u8; // at most 38
+        Ok(())
+    }
+}
+
+impl Write for Wire {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text.as_bytes())
     }
 }
 
@@ -171,7 +199,12 @@ mod tests {
 
     #[test]
     fn a_label_holds_the_first_bits_of_an_address_alone() {
-        let label = |address: &str, bits| label_of(address.parse().unwrap(), bits);
+        let label = |address: &str, bits| {
+            let mut wire = Wire { octets: [0; NAME_BYTES_MAX], len: 0 };
+            wire.push_label(address.parse().unwrap(), bits).unwrap();
+            assert_eq!(usize::from(wire.octets[0]), wire.len - 1);
+            String::from_utf8(wire.octets[1..wire.len].to_vec()).unwrap()
+        };
         assert_eq!(label("192.0.2.65", 32), "4-32-c0000241");
         assert_eq!(label("192.0.2.255", 24), label("192.0.2.1", 24));
         assert_ne!(label("192.0.3.1", 24), label("192.0.2.1", 24));
