@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::faults::survives;
 use crate::forward::{Chain, Forwarders};
 use crate::handlers::Runtime;
-use crate::replies::Replies;
+use crate::replies::{Replies, SocketReplies};
 use crate::responder::Responder;
 
 /// A query that is answered later.
@@ -148,33 +148,45 @@ impl fmt::Debug for Overflow {
 }
 
 impl Overflow {
-    /// Answers them. A panic leaves those without a reply that had none yet.
+    /// Answers them. Replies are written by one thread at a time, and sent by all at once.
     #[cold]
     fn refuse(&self, queries: Vec<Deferred>, passed_on: &mut Vec<Deferred>) {
         let mut refuse = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        survives(|| refuse.refuse(queries, passed_on));
+        let written = refuse.refuse(queries, passed_on);
+        drop(refuse);
+        for (socket, mut batch) in written {
+            batch.send(&socket);
+        }
     }
 }
 
 /// [`Refusals`] of any responder.
 trait Refuse: Send {
-    /// Answers queries at once, but for those for which there is no code any more, and which others
-    /// are to be asked for.
-    fn refuse(&mut self, queries: Vec<Deferred>, passed_on: &mut Vec<Deferred>);
+    /// Writes replies to queries, but for those for which there is no code any more, and which
+    /// others are to be asked for. A panic costs the query at hand its reply.
+    fn refuse(
+        &mut self,
+        queries: Vec<Deferred>,
+        passed_on: &mut Vec<Deferred>,
+    ) -> Vec<SocketReplies>;
 }
 
-/// Writes and sends replies to queries for which a runtime has no room.
+/// Writes replies to queries for which a runtime has no room.
 struct Refusals<R> {
     replies: Replies<R>,
     clock: Clock,
 }
 
 impl<R: Responder> Refuse for Refusals<R> {
-    fn refuse(&mut self, queries: Vec<Deferred>, passed_on: &mut Vec<Deferred>) {
+    fn refuse(
+        &mut self,
+        queries: Vec<Deferred>,
+        passed_on: &mut Vec<Deferred>,
+    ) -> Vec<SocketReplies> {
         let (now, busy) = (self.clock.now(), Supplied::Failed(Reason::HandlerBusy));
         for query in queries {
-            passed_on.extend(self.replies.supply(query, busy, now));
+            survives(|| passed_on.extend(self.replies.supply(query, busy, now)));
         }
-        self.replies.send();
+        self.replies.take_batches()
     }
 }

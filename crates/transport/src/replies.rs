@@ -14,6 +14,9 @@ use crate::responder::Responder;
 /// Octets of the longest reply.
 const MESSAGE_MAX: usize = u16::MAX as usize;
 
+/// Replies that leave from a socket.
+pub type SocketReplies = (Arc<UdpSocket>, ReplyBatch);
+
 /// Writes replies, and gathers those that leave over UDP.
 pub struct Replies<R> {
     /// Writes them.
@@ -21,7 +24,7 @@ pub struct Replies<R> {
     /// A query, then its reply.
     buffer: Box<[u8]>,
     /// Those over UDP, by the socket that they leave from.
-    batches: Vec<(Arc<UdpSocket>, ReplyBatch)>,
+    batches: Vec<SocketReplies>,
 }
 
 impl<R: Responder> Replies<R> {
@@ -76,6 +79,11 @@ impl<R: Responder> Replies<R> {
                 self.batches[place].1.push(path, reply);
             }
         }
+    }
+
+    /// Takes out what was gathered, for others to send.
+    pub fn take_batches(&mut self) -> Vec<SocketReplies> {
+        std::mem::take(&mut self.batches)
     }
 
     /// Sends what was gathered.
