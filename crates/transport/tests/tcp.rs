@@ -475,17 +475,33 @@ async fn a_connection_reads_no_more_while_too_many_of_its_queries_wait() {
 
 #[tokio::test]
 async fn a_server_that_stops_answers_deferred_queries_first() {
+    // Longer than an idle client is waited for, and longer than one that goes on asking.
+    for patience in [Duration::from_millis(300), Duration::from_secs(4)] {
+        let (deferrals, mut fetcher) = Fetcher::start();
+        let running = Running::start_with(TcpConfig::default(), deferrals);
+        let mut client = running.connect().await;
+        client.write_all(&framed(&query(1, "later"))).await.unwrap();
+        until_deferred(&mut fetcher, 1).await;
+        let client = tokio::spawn(async move { receive(&mut client).await });
+        let answer = tokio::spawn(async move {
+            sleep(patience).await;
+            fetcher.answer();
+        });
+        running.stop().await;
+        answer.await.unwrap();
+        assert_eq!(id(&client.await.unwrap().expect("a reply")), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stops_does_not_wait_for_replies_for_ever() {
     let (deferrals, mut fetcher) = Fetcher::start();
     let running = Running::start_with(TcpConfig::default(), deferrals);
     let mut client = running.connect().await;
     client.write_all(&framed(&query(1, "later"))).await.unwrap();
     until_deferred(&mut fetcher, 1).await;
-    let client = tokio::spawn(async move { receive(&mut client).await.unwrap() });
-    let answer = tokio::spawn(async move {
-        sleep(Duration::from_millis(300)).await; // longer than an idle client is waited for
-        fetcher.answer();
-    });
+    let stopping = Instant::now();
     running.stop().await;
-    answer.await.unwrap();
-    assert_eq!(id(&client.await.unwrap()), 1);
+    assert!((7..12).contains(&stopping.elapsed().as_secs()));
+    assert!(is_closed(&mut client).await);
 }

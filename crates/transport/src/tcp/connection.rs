@@ -28,6 +28,9 @@ const HANDED_OVER_GRACE: Duration = Duration::from_secs(1);
 const HANDED_OVER_MAX: Duration = Duration::from_secs(10);
 /// How long a connection is given to come to a point between two queries after that.
 const LAST_QUERIES_MAX: Duration = Duration::from_secs(1);
+/// How long it is given instead while queries wait that were read before: as long as code and other
+/// servers take at most, unless their limits were raised.
+const LAST_REPLIES_MAX: Duration = Duration::from_secs(7);
 /// Queries of one connection that wait for other servers at once. More are not read until one of
 /// these is answered.
 const WAITING_MAX: usize = 128;
@@ -159,10 +162,10 @@ impl<R: Responder> Connection<R> {
     async fn step(&mut self, stop: &mut watch::Receiver<Stop>) -> Result<(), End> {
         let how = *stop.borrow();
         self.begin_ending(how);
-        if self.is_late_by(LAST_QUERIES_MAX) {
+        self.deliver().await?;
+        if self.is_late_by(self.patience()) {
             return Err(End::Stopped);
         }
-        self.deliver().await?;
         if self.answer()? {
             return Ok(());
         }
@@ -183,6 +186,11 @@ impl<R: Responder> Connection<R> {
         };
         let ending = || Ending { pause_max, last_queries: Instant::now() + patience };
         self.ending.get_or_insert_with(ending);
+    }
+
+    /// How long it may last when the time in which it may end by itself is over.
+    fn patience(&self) -> Duration {
+        if self.waiting > 0 { LAST_REPLIES_MAX } else { LAST_QUERIES_MAX }
     }
 
     /// Whether the time in which it may end by itself is over, for as long as `more`.
@@ -272,11 +280,13 @@ impl<R: Responder> Connection<R> {
     /// last; returns whether to read.
     async fn wait(&mut self, stop: &mut watch::Receiver<Stop>) -> Result<bool, End> {
         let is_ending = self.ending.is_some();
-        if self.waiting == 0 && self.is_late_by(Duration::ZERO) {
+        let is_late = self.is_late_by(Duration::ZERO);
+        if self.waiting == 0 && is_late {
             return Ok(true); // what there is to read is read, no more is waited for
         }
         let (deadline, end) = self.deadline();
-        let reads = !self.is_half_closed && self.waiting < WAITING_MAX && self.queries_left() > 0;
+        let may_read = self.waiting < WAITING_MAX && self.queries_left() > 0;
+        let reads = may_read && !self.is_half_closed && !is_late;
         let is_idle = self.input.is_empty() && self.waiting == 0 && !is_ending;
         if is_idle {
             self.ticket.set_idle(self.server.clock.monotonic_nanos());
@@ -314,7 +324,7 @@ impl<R: Responder> Connection<R> {
         if let Some(Ending { pause_max, last_queries }) = self.ending {
             return match self.waiting {
                 0 => (last_queries.min(Instant::now() + pause_max), End::Stopped),
-                _ => (last_queries + LAST_QUERIES_MAX, End::Stopped),
+                _ => (last_queries + LAST_REPLIES_MAX, End::Stopped),
             };
         }
         if self.waiting > 0 {

@@ -170,7 +170,7 @@ impl<R: Responder> TcpServer<R> {
     ///
     /// A stopped connection answers what has arrived and closes; that takes at most `write_max` and
     /// three seconds, ten seconds more after a hand-over, which only a client needs that does not
-    /// read or goes on asking.
+    /// read or goes on asking. Queries that wait for code or other servers are given eight seconds.
     ///
     /// # Errors
     /// When the listener, which must not block, cannot join the runtime.
