@@ -22,8 +22,8 @@ const QUERIES_MAX: usize = 4096;
 /// Queries with which somebody does the thread's work while it sleeps. More are worth waking it,
 /// unless it waits for the same CPU: what brings them has other queries to answer meanwhile.
 const ADMIT_NOW_MAX: usize = 16;
-/// Queries that gave way and are answered that there is no room: what a thread answers so in some
-/// 2 ms. Those beyond get no answer.
+/// Queries that gave way and are answered all the same, that there is no room or by what is kept:
+/// what a thread writes in a few milliseconds. Those beyond get no answer.
 const DROPPED_MAX: usize = 1024;
 /// How long a thread has time to tell what it knows.
 const REPORT_MAX: Duration = Duration::from_secs(1);
