@@ -1,6 +1,7 @@
 //! `zonda serve` and `zonda check`.
 
 use crate::cli::Configuration;
+use crate::zone::count;
 use clap::Args;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -119,11 +120,12 @@ impl Check {
         }
         loaded.warnings.iter().for_each(|warning| println!("{warning}"));
         let report = zonda_server::check(&loaded.config, &mut |line| println!("{line}"));
+        let warnings = report.warnings + loaded.warnings.len() as u64;
         println!(
-            "{} zones, {} errors, {} warnings",
-            report.zones,
-            report.errors,
-            report.warnings + loaded.warnings.len() as u64
+            "{}, {}, {}",
+            count(report.zones, "zone"),
+            count(report.errors, "error"),
+            count(warnings, "warning")
         );
         if report.errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }

@@ -53,6 +53,11 @@ fn zone_commands_say_what_they_find_and_what_is_wrong() {
 }
 
 #[test]
+fn a_check_warns_of_delegations_that_nobody_is_asked_for() {
+    check("check.txt");
+}
+
+#[test]
 fn a_wrong_question_is_told_in_a_line() {
     check("query.txt");
 }

@@ -1,6 +1,6 @@
 //! `zonda check`: all that is wrong with the zones of a configuration.
 
-use crate::delegations::KnownZones;
+use crate::delegations::Delegations;
 use crate::load::{read, unix_secs};
 use crate::running::given_zone;
 use crate::units::{Unit, survey};
@@ -26,9 +26,10 @@ pub struct CheckReport {
 /// Reads all zones of a configuration and tells `print` of everything that is wrong, a line each.
 pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
     let survey = survey(&config.zones, |_| Vec::new());
+    let mut delegations = Delegations::new(config);
     let names = survey.units.iter().filter_map(|unit| unit.key.content.only_zone());
-    let known = KnownZones::new(config, names);
-    let mut checker = Checker { report: CheckReport::default(), known, print };
+    names.for_each(|name| delegations.add_zone(name));
+    let mut checker = Checker { report: CheckReport::default(), delegations, print };
     for (_, error) in &survey.unreadable {
         checker.error(&error.first);
     }
@@ -37,6 +38,10 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
         (checker.print)(ignored);
     }
     survey.units.iter().for_each(|unit| checker.unit(unit));
+    for warning in checker.delegations.warnings() {
+        checker.report.warnings += 1;
+        (checker.print)(&warning);
+    }
     // A hosts file in front of a forwarded zone was read as a zone of that name.
     let is_read = |forward: &ForwardZone| {
         config.zones.iter().any(|zone| match &zone.source {
@@ -75,8 +80,7 @@ pub fn check_text(name: &Name, text: Arc<str>) -> Result<(), String> {
 /// A check under way.
 struct Checker<'p> {
     report: CheckReport,
-    /// All zones so far.
-    known: KnownZones,
+    delegations: Delegations,
     print: &'p mut dyn FnMut(&str),
 }
 
@@ -86,7 +90,7 @@ impl Checker<'_> {
         let JsonFile { zones, diagnostics, .. } = read(unit);
         self.diagnostics(&diagnostics);
         self.report.zones += zones.len() as u64;
-        zones.iter().for_each(|zone| self.known.add(&zone.name));
+        zones.iter().for_each(|zone| self.delegations.add_zone(&zone.name));
         for JsonZone { name, records, .. } in zones.into_iter().filter(|zone| !zone.is_lost()) {
             if unit.is_checked() {
                 let found = check::check(&name, &records, unix_secs());
@@ -95,10 +99,7 @@ impl Checker<'_> {
                     continue;
                 }
             }
-            if let Some(warning) = self.known.warning(&name, &records) {
-                self.report.warnings += 1;
-                (self.print)(&warning);
-            }
+            self.delegations.add(&name, &records);
             if let Err(error) = build(&name, &records, HashSeed::random()) {
                 let path = unit.key.path.display();
                 self.error(&format!("{path}:0:0: error: zone {name}: {error}"));

@@ -2,67 +2,96 @@
 //! recursion get a referral there, where they may expect that others are asked.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use zonda_config::Config;
 use zonda_wire::{Name, Type, name};
 use zonda_zone::Records;
 
-/// All zones of a configuration that are known before files are read.
-pub struct KnownZones {
-    /// Those that are forwarded.
+/// Looks for such delegations while zones are read. Which of them are zones here is only known when
+/// all were.
+pub struct Delegations {
+    /// Zones that are forwarded.
     forwarded: Vec<Name>,
     /// These and all others, in lower case and wire form.
-    all: HashSet<Vec<u8>>,
+    zones: HashSet<Vec<u8>>,
+    /// The zones that have delegations inside what is forwarded.
+    found: Vec<Found>,
 }
 
-impl KnownZones {
-    /// Those of a configuration, and these.
-    pub fn new<'n>(config: &Config, others: impl Iterator<Item = &'n Name>) -> Self {
-        let forwarded: Vec<Name> = config.forwards.iter().map(|zone| zone.name.clone()).collect();
-        let mut known = Self { forwarded, all: HashSet::new() };
-        config.forwards.iter().for_each(|zone| known.add(&zone.name));
-        others.for_each(|name| known.add(name));
-        known
+/// The delegations of a zone.
+struct Found {
+    zone: Name,
+    /// The forwarded zone that it lies in.
+    around: Name,
+    /// Their owners, each once, and where the first record of each stands.
+    cuts: Vec<(Name, PathBuf, u32)>,
+}
+
+impl Delegations {
+    /// None yet, of a configuration.
+    pub fn new(config: &Config) -> Self {
+        Self::inside(config.forwards.iter().map(|zone| zone.name.clone()).collect())
     }
 
-    /// Adds a zone that was found in a file.
-    pub fn add(&mut self, name: &Name) {
-        self.all.insert(name.as_wire().to_ascii_lowercase());
+    /// None yet, with these zones forwarded.
+    fn inside(forwarded: Vec<Name>) -> Self {
+        let mut new = Self { forwarded: Vec::new(), zones: HashSet::new(), found: Vec::new() };
+        forwarded.iter().for_each(|name| new.add_zone(name));
+        Self { forwarded, ..new }
     }
 
-    /// What is to be said of the delegations of a zone: a line that begins with where the first
-    /// stands. Nothing if there are none, or all of them are zones here.
-    pub fn warning(&self, zone: &Name, records: &Records) -> Option<String> {
+    /// Notes a zone that is served here.
+    pub fn add_zone(&mut self, name: &Name) {
+        self.zones.insert(name.as_wire().to_ascii_lowercase());
+    }
+
+    /// Notes the delegations in a zone, if it lies in one that is forwarded.
+    pub fn add(&mut self, zone: &Name, records: &Records) {
         let apex = zone.as_wire();
         let encloses = |it: &&Name| name::is_at_or_below(apex, it.as_wire());
-        let around = self.forwarded.iter().filter(encloses).max_by_key(|it| it.label_count())?;
-        let is_untold = |index: &usize| {
-            let record = records.get(*index);
-            record.rtype == Type::NS && !self.has_zone(record.owner, apex)
-        };
-        let mut untold = (0..records.len()).filter(is_untold);
-        let first = untold.next()?;
-        let (cut, position) =
-            (Name::from_wire(records.get(first).owner).ok()?, records.position(first));
-        let owners = untold.map(|index| records.get(index).owner.to_ascii_lowercase());
-        let others = owners.filter(|owner| owner != &cut.as_wire().to_ascii_lowercase());
-        let more = match others.collect::<HashSet<_>>().len() {
-            0 => String::new(),
-            more => format!(", and {more} more,"),
-        };
-        Some(format!(
-            "{}:{}:1: warning: {cut}{more} is delegated, and zone {zone} lies inside {around}, \
-             which is forwarded: clients get a referral unless the name is a [[zone]] with forward",
-            position.file.display(),
-            position.line,
-        ))
+        let around = self.forwarded.iter().filter(encloses).max_by_key(|it| it.label_count());
+        let Some(around) = around.cloned() else { return };
+        let (mut seen, mut cuts) = (HashSet::new(), Vec::new());
+        for index in 0..records.len() {
+            let record = records.get(index);
+            let is_cut = record.rtype == Type::NS && record.owner.len() > apex.len();
+            if is_cut && seen.insert(record.owner.to_ascii_lowercase()) {
+                let position = records.position(index);
+                let cut = Name::from_wire(record.owner);
+                cuts.extend(cut.map(|cut| (cut, position.file.to_owned(), position.line)));
+            }
+        }
+        if !cuts.is_empty() {
+            self.found.push(Found { zone: zone.clone(), around, cuts });
+        }
     }
 
-    /// Whether a name is an apex, or is a zone here, or one between the two is.
+    /// What is to be said, a line for each zone that has delegations which are no zones here; it
+    /// begins with where the first stands.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        self.found.iter().filter_map(|Found { zone, around, cuts }| {
+            let apex = zone.as_wire();
+            let mut untold = cuts.iter().filter(|(cut, _, _)| !self.has_zone(cut.as_wire(), apex));
+            let (cut, file, line) = untold.next()?;
+            let more = match untold.count() {
+                0 => String::new(),
+                more => format!(", and {more} more,"),
+            };
+            Some(format!(
+                "{}:{line}:1: warning: {cut}{more} is delegated, and zone {zone} lies inside \
+                 {around}, which is forwarded: clients get a referral unless the name is a \
+                 [[zone]] with forward",
+                file.display(),
+            ))
+        })
+    }
+
+    /// Whether a name is a zone here, or one between it and the apex is.
     fn has_zone(&self, owner: &[u8], apex: &[u8]) -> bool {
         let owner = owner.to_ascii_lowercase();
         let above = std::iter::successors(Some(&*owner), |name| name::parent(name));
         let mut below_apex = above.take_while(|name| name.len() > apex.len());
-        owner.len() <= apex.len() || below_apex.any(|name| self.all.contains(name))
+        below_apex.any(|name| self.zones.contains(name))
     }
 }
 
@@ -77,17 +106,18 @@ mod tests {
     const ZONE: &str = "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n\
                         sub NS ns.sub\nsub NS ns2.sub\nOther NS ns.example.net.\n";
 
-    /// What is said of the zone above, if these are forwarded.
+    /// What is said of the zone above, if these are forwarded, and these others served.
     fn said(forwarded: &[&str], others: &[&str]) -> Option<String> {
         let names = |names: &[&str]| names.iter().map(|it| it.parse().unwrap()).collect();
-        let forwarded: Vec<Name> = names(forwarded);
-        let others: Vec<Name> = names(others);
-        let mut known = KnownZones { forwarded: forwarded.clone(), all: HashSet::new() };
-        forwarded.iter().chain(&others).for_each(|name| known.add(name));
+        let mut delegations = Delegations::inside(names(forwarded));
         let apex = "example.org".parse().unwrap();
         let path = Path::new("org.zone");
         let (records, _) = file::read_text(ZONE.as_bytes(), path, &apex, &file::Options::default());
-        known.warning(&apex, &records)
+        delegations.add_zone(&apex);
+        delegations.add(&apex, &records);
+        let others: Vec<Name> = names(others);
+        others.iter().for_each(|name| delegations.add_zone(name)); // read later
+        delegations.warnings().next()
     }
 
     #[test]

@@ -6,6 +6,8 @@ mod input;
 mod print;
 mod stats;
 
+pub use check::count;
+
 use crate::output;
 use clap::{Args, Subcommand};
 use std::process::ExitCode;

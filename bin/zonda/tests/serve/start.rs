@@ -137,7 +137,7 @@ fn a_check_counts_zones_that_are_forwarded_too() {
     let said = text(&run(&["check", "--config", config.to_str().unwrap()]).stdout);
     assert_eq!(said, "3 zones, 0 errors, 0 warnings\n");
     let said = text(&run(&["check", "--forward", "192.0.2.1"]).stdout);
-    assert_eq!(said, "1 zones, 0 errors, 0 warnings\n");
+    assert_eq!(said, "1 zone, 0 errors, 0 warnings\n");
 }
 
 #[test]
