@@ -286,6 +286,8 @@ pub enum Advice {
     Unlimited(SocketAddr),
     /// No zone.
     NoZones,
+    /// No address.
+    NoListeners,
 }
 
 impl fmt::Display for Advice {
@@ -295,6 +297,10 @@ impl fmt::Display for Advice {
                 f,
                 "{address} can be reached from the Internet and used to flood others; write \
                  `responses-per-second = 20` in [rate-limit]"
+            ),
+            Self::NoListeners => f.write_str(
+                "`listen = []` lets nobody ask; write a [[listen]] with \
+                 `address = \"127.0.0.1:53\"`",
             ),
             Self::NoZones => {
                 f.write_str("there is no zone, so every query is refused; write a [[zone]]")

@@ -92,8 +92,10 @@ fn warnings(
             advice: Advice::Unlimited(listener.address),
         })
     };
-    let no_zones = no_zones.then_some(Warning { origin: Origin::Default, advice: Advice::NoZones });
-    listeners.iter().filter_map(unlimited).chain(no_zones).collect()
+    let of_all = |advice| Warning { origin: Origin::Default, advice };
+    let no_listeners = listeners.is_empty().then(|| of_all(Advice::NoListeners));
+    let no_zones = no_zones.then(|| of_all(Advice::NoZones));
+    listeners.iter().filter_map(unlimited).chain(no_listeners).chain(no_zones).collect()
 }
 
 /// Whether strangers may reach an address: it is a wildcard, or of none of the private kinds

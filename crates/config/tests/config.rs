@@ -286,6 +286,14 @@ fn a_public_listener_without_rate_limit_is_advised_to_set_one() {
 }
 
 #[test]
+fn a_server_that_listens_nowhere_is_told_of() {
+    let loaded = load("nowhere", "version = 1\nlisten = []\n").unwrap();
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    let nobody = "default: `listen = []` lets nobody ask; write a [[listen]] with";
+    assert!(warnings[0].starts_with(nobody), "{warnings:?}");
+}
+
+#[test]
 fn the_effective_configuration_names_each_origin_and_hides_secrets() {
     let text = r#"
 version = 1

@@ -27,8 +27,8 @@ pub fn alias_of(snapshot: &Snapshot, name: &[u8], qtype: Type) -> Option<(u32, L
 }
 
 /// The zone that others answer for into which the aliases from a name lead, and the name that they
-/// lead to; none if there are no aliases, or they end elsewhere, also at code, which the client then
-/// asks.
+/// lead to; none if there are no aliases, or they end elsewhere, also at code, which the client
+/// then asks.
 pub(super) fn way_out(
     snapshot: &Snapshot,
     name: &LookupName,
