@@ -12,10 +12,11 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use zonda::store::Mirrors;
-use zonda_config::Flags;
+use zonda_config::{Flags, Given};
 use zonda_engine::handlers::{Elsewhere, Handler, NO_HANDLER, Pattern, Route};
 use zonda_server::{
     Code, Options, OwnReply, Program, ServeError, Server, Texts, check_text, read_config,
+    replace_text,
 };
 use zonda_transport::handlers::RuntimeConfig;
 use zonda_wire::Name;
@@ -61,9 +62,7 @@ type Stores = Vec<(Name, Arc<dyn zonda::Store>)>;
 struct OwnZones {
     /// Zones that are given as text, and those that follow stores.
     texts: Arc<Mutex<Texts>>,
-    /// The names of the latter.
-    followers: Vec<Name>,
-    /// Keep these as their stores have them.
+    /// Keep the latter as their stores have them.
     mirrors: Mirrors,
 }
 
@@ -214,19 +213,14 @@ impl Core {
         let text: Arc<str> = text.into();
         py.detach(|| {
             check_text(&name, Arc::clone(&text)).map_err(PyValueError::new_err)?;
-            self.with_texts(|texts| texts.insert(name, text.into()))?;
-            self.with_server(Server::reload)?.map_err(PyValueError::new_err)
+            self.replace_text(&name, Some(text.into())).map(drop)
         })
     }
 
     /// Takes a zone that is given as text out of service; whether there was one.
     fn remove_zone_text(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         let name = self.own_zone_name(name)?;
-        py.detach(|| {
-            let was_there = self.with_texts(|texts| texts.remove(&name))?.is_some();
-            self.with_server(Server::reload)?.map_err(PyValueError::new_err)?;
-            Ok(was_there)
-        })
+        py.detach(|| Ok(self.replace_text(&name, None)?.is_some()))
     }
 
     /// Whether the server has ended, or was never started.
@@ -263,18 +257,19 @@ impl Core {
     /// The name of a zone that may be given as text.
     fn own_zone_name(&self, name: &str) -> PyResult<Name> {
         let parsed = zone_name(name)?;
-        let follows = |zones: &OwnZones| zones.followers.contains(&parsed);
+        let follows = |zones: &OwnZones| zones.mirrors.has(&parsed);
         match self.own_zones.get().is_some_and(follows) {
             true => Err(PyValueError::new_err(format!("zone {name:?} has what a store has"))),
             false => Ok(parsed),
         }
     }
 
-    /// What becomes of the texts of the running server's zones.
-    fn with_texts<T>(&self, change: impl FnOnce(&mut Texts) -> T) -> PyResult<T> {
+    /// Serves a zone of the running server from other data, or not at all without any; what it had.
+    fn replace_text(&self, name: &Name, given: Option<Given>) -> PyResult<Option<Given>> {
         let zones = self.own_zones.get();
         let zones = zones.ok_or_else(|| PyRuntimeError::new_err("the app is not running"))?;
-        Ok(change(&mut lock(&zones.texts)))
+        self.with_server(|server| replace_text(&zones.texts, name, given, || server.reload()))?
+            .map_err(PyValueError::new_err)
     }
 
     /// Routes as the server takes them; their patterns are kept for queries.
@@ -353,11 +348,10 @@ fn own_zones(
 ) -> PyResult<(OwnZones, Arc<Mutex<Texts>>)> {
     let one = |(name, text): &(String, String)| Ok((zone_name(name)?, text.as_str().into()));
     let mut texts = given.iter().map(one).collect::<PyResult<Texts>>()?;
-    let followers: Vec<Name> = stores.iter().map(|(name, _)| name.clone()).collect();
-    texts.extend(followers.iter().map(|name| (name.clone(), "".into()))); // until it is read
+    texts.extend(stores.iter().map(|(name, _)| (name.clone(), "".into()))); // until it is read
     let texts = Arc::new(Mutex::new(texts));
     let mirrors = Mirrors::start(stores, &texts)?;
-    Ok((OwnZones { texts: Arc::clone(&texts), followers, mirrors }, texts))
+    Ok((OwnZones { texts: Arc::clone(&texts), mirrors }, texts))
 }
 
 /// The texts of zones, for a moment.

@@ -15,7 +15,7 @@ use zonda_engine::handlers::{
     Asked, Cache, Draft, Elsewhere, Handler, Pattern, Route, Source, Stage,
 };
 use zonda_server::{
-    Code, Logger, Options, OwnReply, Program, Server, Texts, check_text, read_config,
+    Code, Logger, Options, OwnReply, Program, Server, Texts, check_text, read_config, replace_text,
 };
 use zonda_wire::{Message, Name, Type};
 
@@ -337,7 +337,10 @@ impl App {
         }
         let Some(running) = stops.0.take() else { return Ok(()) };
         let stopped = tokio::task::spawn_blocking(|| running.stop()).await;
-        stopped.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+        stopped.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Ok(()), // the caller's runtime ends, and so does the process
+        })
     }
 }
 
@@ -350,7 +353,8 @@ struct StopsWhenDropped(Option<Running>);
 impl Drop for StopsWhenDropped {
     fn drop(&mut self) {
         if let Some(running) = self.0.take() {
-            std::thread::spawn(|| running.stop());
+            // Without a thread left for it, it stops with the process.
+            let _ = std::thread::Builder::new().name("stop".into()).spawn(|| running.stop());
         }
     }
 }
@@ -528,15 +532,13 @@ impl Running {
     /// Serves a zone from other text, or from text for the first time. Blocks until it is served.
     ///
     /// # Errors
-    /// When the name is none, or the text is wrong: then nothing is changed, and the former version
-    /// stays in service. When the configuration, which is read anew, is wrong.
+    /// When the name is none or that of a zone that follows a store, or the text is wrong, or the
+    /// configuration, which is read anew: then nothing is changed, and the former version stays in
+    /// service.
     pub fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
-        let wrong = |error| Error::Name(name.to_owned(), error);
-        let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
-        let text = text.into();
+        let (known, text) = (self.text_name(name)?, text.into());
         check_text(&known, Arc::clone(&text)).map_err(Error::ZoneText)?;
-        lock(&self.texts).insert(known, Given::Text(text));
-        self.reload()
+        self.replace_text(&known, Some(Given::Text(text))).map(drop)
     }
 
     /// Takes a zone that is given as text out of service; whether there was one. Blocks as
@@ -545,11 +547,22 @@ impl Running {
     /// # Errors
     /// As there.
     pub fn remove_zone_text(&self, name: &str) -> Result<bool, Error> {
+        Ok(self.replace_text(&self.text_name(name)?, None)?.is_some())
+    }
+
+    /// The name of a zone that may be given as text.
+    fn text_name(&self, name: &str) -> Result<Name, Error> {
         let wrong = |error| Error::Name(name.to_owned(), error);
         let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
-        let was_there = lock(&self.texts).remove(&known).is_some();
-        self.reload()?;
-        Ok(was_there)
+        match self.mirrors.has(&known) {
+            true => Err(Error::ZoneText(format!("zone {name}: it has what a store has"))),
+            false => Ok(known),
+        }
+    }
+
+    /// Serves a zone from other data, or not at all without any; what it had.
+    fn replace_text(&self, name: &Name, given: Option<Given>) -> Result<Option<Given>, Error> {
+        replace_text(&self.texts, name, given, || self.server.reload()).map_err(Error::Config)
     }
 
     /// Reads the configuration and changed zones anew.

@@ -390,6 +390,52 @@ fn an_answer_is_given_again_without_the_code_for_as_long_as_that_lets_it() {
 }
 
 #[test]
+fn code_that_computes_for_long_keeps_no_other_code_waiting() {
+    let mut app = app();
+    app.handle_async("long.example", |_: OwnedQuery| async {
+        std::thread::sleep(Duration::from_secs(2)); // as if it computed
+        Reply::default()
+    });
+    app.handle_async("short.example", |_: OwnedQuery| async { Reply::default() });
+    let running = app.start().unwrap();
+    let first = Instant::now();
+    assert!(ask(&running, "long.example", Type::A).is_some());
+    assert!(first.elapsed() >= Duration::from_secs(2));
+    std::thread::scope(|scope| {
+        let long = scope.spawn(|| ask(&running, "long.example", Type::A).unwrap());
+        std::thread::sleep(Duration::from_millis(200));
+        let asked = Instant::now();
+        assert!(ask(&running, "short.example", Type::A).is_some());
+        assert!(asked.elapsed() < Duration::from_millis(1500), "{:?}", asked.elapsed());
+        assert!(!long.is_finished());
+        long.join().unwrap();
+    });
+    running.stop().unwrap();
+}
+
+#[test]
+fn a_text_that_could_not_be_put_into_force_is_not_served_later() {
+    let text =
+        |last: u8| format!("@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.{last}\n");
+    let folder = zonda_testkit::process::Folder::new("texts");
+    let file = folder.write("zonda.toml", "version = 1\n");
+    let mut app = app();
+    app.config(&file).zone_text("example.org", text(1));
+    let running = app.start().unwrap();
+    folder.write("zonda.toml", "version = 1\nwrong = 1\n");
+    for name in ["example.org", "example.net"] {
+        let error = running.set_zone_text(name, text(2)).unwrap_err().to_string();
+        assert!(error.contains("wrong"), "{error}");
+    }
+    running.remove_zone_text("example.org").unwrap_err();
+    folder.write("zonda.toml", "version = 1\n");
+    running.reload().unwrap();
+    let first = "NOERROR ns.example.org. A [192, 0, 2, 1]";
+    check(&running, &[("ns.example.org", Type::A, first), ("example.net", Type::NS, "REFUSED")]);
+    running.stop().unwrap();
+}
+
+#[test]
 fn a_zone_given_as_text_is_replaced_while_it_is_served_and_survives_a_mistake() {
     let text = |last: u8| {
         format!("@ 300 SOA ns hostmaster 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.{last}\n")

@@ -37,7 +37,9 @@ mod units;
 pub use check::{CheckReport, check, check_text};
 pub use following::Following;
 pub use log_budget::LogBudget;
-pub use program::{Code, Logger, OwnReply, Program, RuntimeHandle, Texts, read_config};
+pub use program::{
+    Code, Logger, OwnReply, Program, RuntimeHandle, Texts, read_config, replace_text,
+};
 pub use run::{Options, ServeError, serve};
 pub use running::{Server, Zones, given_zone};
 

@@ -76,6 +76,31 @@ pub struct RuntimeHandle {
 /// Zones that a program gives, mostly as text, by their names in lower case.
 pub type Texts = HashMap<Name, Given>;
 
+/// Gives a zone other data, or none, which takes it out of service, and has `reload` put that into
+/// force; returns what it had. If that fails, the zone has what it had.
+///
+/// # Errors
+/// Those of `reload`.
+pub fn replace_text(
+    texts: &Mutex<Texts>,
+    name: &Name,
+    given: Option<Given>,
+    reload: impl FnOnce() -> Result<(), String>,
+) -> Result<Option<Given>, String> {
+    let put = |texts: &mut Texts, given| match given {
+        Some(given) => texts.insert(name.clone(), given),
+        None => texts.remove(name),
+    };
+    let lock = || texts.lock().unwrap_or_else(PoisonError::into_inner);
+    let former = put(&mut lock(), given.clone());
+    let Err(error) = reload() else { return Ok(former) };
+    let mut texts = lock();
+    if texts.get(name) == given.as_ref() {
+        put(&mut texts, former);
+    }
+    Err(error)
+}
+
 /// Reads the configuration of a program: of a file, if it has one, of what `flags` say instead,
 /// with metrics and the admin interface at an address, and with zones that it gives.
 ///
@@ -91,8 +116,9 @@ pub fn read_config(
         errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     let loaded = Config::load(file, [], flags).map_err(lines)?;
-    // Code answers where there is no zone.
-    let warnings = loaded.warnings.iter().filter(|it| !matches!(it.advice, Advice::NoZones));
+    // Code answers where there is no zone, and asks where nobody else can.
+    let is_meant = |advice: &Advice| matches!(advice, Advice::NoZones | Advice::NoListeners);
+    let warnings = loaded.warnings.iter().filter(|warning| !is_meant(&warning.advice));
     warnings.for_each(|warning| tracing::warn!("{warning}"));
     let mut config = loaded.config;
     if file.is_none() {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use napi_derive::napi;
 use zonda::Store;
-use zonda_server::check_text;
+use zonda_server::{check_text, replace_text};
 use zonda_wire::Name;
 
 use super::{Core, error, in_thread, lock};
@@ -79,10 +79,8 @@ impl Core {
         let (name, texts) = (self.text_name(&name)?, Arc::clone(&self.texts));
         in_thread(move || {
             let text: Arc<str> = text.into();
-            let served = check_text(&name, Arc::clone(&text)).and_then(|()| {
-                lock(&texts).insert(name, text.into());
-                running.reload()
-            });
+            let served = check_text(&name, Arc::clone(&text))
+                .and_then(|()| replace_text(&texts, &name, Some(text.into()), || running.reload()));
             drop(running);
             shared.tell_end(token, served.err());
         })
@@ -98,10 +96,10 @@ impl Core {
         let (running, shared) = (self.shared.running()?, Arc::clone(&self.shared));
         let (name, texts) = (self.text_name(&name)?, Arc::clone(&self.texts));
         in_thread(move || {
-            let was_there = lock(&texts).remove(&name).is_some();
-            let error = running.reload().err();
+            let removed = replace_text(&texts, &name, None, || running.reload());
             drop(running);
-            shared.tell_end_with(token, error, was_there.then(Vec::new));
+            let was_there = removed.as_ref().is_ok_and(Option::is_some);
+            shared.tell_end_with(token, removed.err(), was_there.then(Vec::new));
         })
     }
 }

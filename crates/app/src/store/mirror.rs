@@ -90,6 +90,12 @@ impl Mirrors {
         Ok(mirrors)
     }
 
+    /// Whether a zone, whose name is in lower case, follows a store.
+    #[must_use]
+    pub fn has(&self, apex: &Name) -> bool {
+        self.front.followings.iter().any(|(other, _)| other == apex)
+    }
+
     /// From now on changes are put into force, in a server that was started with these texts.
     pub fn serve(&self, zones: Zones) {
         // Set before the versions are read, so that one is either read here or put into force by
