@@ -1,4 +1,7 @@
 //! Runs asynchronous code in a runtime of its own.
+//!
+//! Code is begun where its query was taken, as most of it has an answer at once; only what has to
+//! wait gets a task. Code that computes for long is begun in tasks, so that others need not wait.
 
 use crate::handler::AsyncAnswer;
 use crate::owned::OwnedQuery;
@@ -8,9 +11,9 @@ use std::future::{Future, poll_fn};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 use zonda_engine::handlers::{Draft, Ending, NO_HANDLER, Pattern, panic_message};
@@ -21,6 +24,11 @@ use zonda_transport::handlers::{RuntimeConfig, Ticket};
 /// Queries that are taken at once, and replies that are sent at once.
 const BATCH_MAX: usize = 256;
 
+/// Code that takes longer than this until it answers or waits is begun in tasks from then on.
+const BEGIN_MAX: Duration = Duration::from_micros(20);
+/// For so many queries: it may have been the machine that took long.
+const LONG_FOR: u32 = 256;
+
 /// A reply under way.
 type Answering = Pin<Box<dyn Future<Output = Draft> + Send>>;
 
@@ -28,6 +36,8 @@ type Answering = Pin<Box<dyn Future<Output = Draft> + Send>>;
 pub(crate) struct AsyncCode {
     pattern: Arc<Pattern>,
     function: Box<dyn Fn(OwnedQuery) -> Answering + Send + Sync>,
+    /// How many queries it is still to begin in tasks, as it took too long, or middleware did.
+    in_tasks: AtomicU32,
 }
 
 impl AsyncCode {
@@ -47,7 +57,7 @@ impl AsyncCode {
             let answering = async move { answering.await.into_reply(pattern.as_str()) };
             Box::pin(answering) as Answering
         };
-        Self { pattern, function: Box::new(function) }
+        Self { pattern, function: Box::new(function), in_tasks: AtomicU32::new(0) }
     }
 }
 
@@ -178,9 +188,16 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
                     })
                 };
                 for (ticket, with_query) in queries {
-                    let (middleware, answered) = (Arc::clone(&middleware), answered.clone());
-                    tokio::spawn(answer(ticket, with_query, middleware, answered));
+                    let begun = with_query.map(|it| begin(it, &middleware));
+                    match begun.unwrap_or(Begun::Ended(None)) {
+                        Begun::Ended(draft) => answerer.answer(&runtime, ticket, supplied(&draft)),
+                        Begun::Waits(answering) => {
+                            let answered = answered.clone();
+                            tokio::spawn(Answered { ticket, draft: None, answered }.by(answering));
+                        }
+                    }
                 }
+                answerer.send();
                 if more {
                     fresh.notify_one();
                 }
@@ -188,11 +205,7 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
             count = answers.recv_many(&mut batch, BATCH_MAX) => {
                 debug_assert!(count > 0, "this task has a sender too");
                 for (ticket, draft) in batch.drain(..) {
-                    let supplied = match &draft {
-                        Some(draft) => Supplied::Draft(draft),
-                        None => Supplied::Failed(Reason::HandlerFailed),
-                    };
-                    answerer.answer(&runtime, ticket, supplied);
+                    answerer.answer(&runtime, ticket, supplied(&draft));
                 }
                 answerer.send();
             }
@@ -200,16 +213,44 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
     }
 }
 
-/// Has code answer a query, and hands its reply over; a panic is none.
-async fn answer(
-    ticket: Ticket,
-    with_code: Option<(OwnedQuery, Option<Arc<AsyncCode>>)>,
-    middleware: Arc<Vec<AsyncCode>>,
-    answered: mpsc::UnboundedSender<(Ticket, Option<Draft>)>,
-) {
-    let mut answered = Answered { ticket, draft: None, sender: answered };
-    if let Some((query, code)) = with_code {
-        answered.draft = pass(query, code, middleware).await;
+/// What is made of code's reply; without one, it has failed.
+fn supplied(draft: &Option<Draft>) -> Supplied<'_> {
+    match draft {
+        Some(draft) => Supplied::Draft(draft),
+        None => Supplied::Failed(Reason::HandlerFailed),
+    }
+}
+
+/// A query, and the code of its name, if there is any.
+type WithCode = (OwnedQuery, Option<Arc<AsyncCode>>);
+
+/// How far code has come with a query.
+enum Begun {
+    /// It has answered, or panicked.
+    Ended(Option<Draft>),
+    /// It is to go on in a task.
+    Waits(Pin<Box<dyn Future<Output = Option<Draft>> + Send>>),
+}
+
+/// Has code begin to answer a query, unless that is known to take long.
+fn begin((query, code): WithCode, middleware: &Arc<Vec<AsyncCode>>) -> Begun {
+    let mut answering = Box::pin(pass(query, code.clone(), Arc::clone(middleware)));
+    let in_tasks = code.as_deref().or(middleware.last()).map(|code| &code.in_tasks);
+    let left = in_tasks.map_or(0, |left| left.load(Ordering::Relaxed));
+    let set = |left| in_tasks.inspect(|it| it.store(left, Ordering::Relaxed));
+    if left > 0 {
+        set(left - 1); // nobody else does this
+        return Begun::Waits(answering);
+    }
+    let start = Instant::now();
+    // The task that it goes on in polls it at once.
+    let polled = answering.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    if start.elapsed() > BEGIN_MAX {
+        set(LONG_FOR);
+    }
+    match polled {
+        Poll::Ready(draft) => Begun::Ended(draft),
+        Poll::Pending => Begun::Waits(answering),
     }
 }
 
@@ -218,12 +259,19 @@ struct Answered {
     ticket: Ticket,
     /// Nothing as long as the code has not answered.
     draft: Option<Draft>,
-    sender: mpsc::UnboundedSender<(Ticket, Option<Draft>)>,
+    answered: mpsc::UnboundedSender<(Ticket, Option<Draft>)>,
+}
+
+impl Answered {
+    /// Waits for the reply.
+    async fn by(mut self, answering: impl Future<Output = Option<Draft>>) {
+        self.draft = answering.await;
+    }
 }
 
 impl Drop for Answered {
     fn drop(&mut self) {
-        let _ = self.sender.send((self.ticket, self.draft.take())); // gone when the runtime ends
+        let _ = self.answered.send((self.ticket, self.draft.take())); // gone when the runtime ends
     }
 }
 
