@@ -529,6 +529,9 @@ fn stale_answers_and_refusals_say_what_they_are() {
     assert_eq!(extended_error(&reply), Some(refused));
 }
 
+/// Where BIND tells what its cache has done.
+const OF_THE_CACHE: &str = "/views/_default/resolver/cachestats";
+
 /// The SOA record of the root, good for a second.
 fn soa_of_a_second() -> Vec<u8> {
     let mut soa = SOA.to_vec();
@@ -580,6 +583,8 @@ fn what_the_cache_had_is_counted() {
     assert!(entries > 3000.0 && evicted > 1000.0, "{entries} kept, {evicted} evicted");
     assert_eq!(server.metric("zonda_cache_inserts_total"), entries + evicted);
     assert_eq!(server.metric("zonda_cache_expired_total"), 0.0);
+    let deleted = |why: &str| server.bind_count(&format!("{OF_THE_CACHE}/Delete{why}"));
+    assert_eq!((deleted("LRU") as f64, deleted("TTL")), (evicted, 0));
     assert!(server.metric("zonda_cache_bytes") <= f64::from(1 << 20));
 }
 
@@ -598,4 +603,5 @@ fn answers_that_have_had_their_time_are_counted_apart_from_those_that_make_room(
     ask_all("late", 4500);
     let expired = server.metric("zonda_cache_expired_total");
     assert!(expired > 100.0, "{expired}");
+    assert_eq!(server.bind_count(&format!("{OF_THE_CACHE}/DeleteTTL")) as f64, expired);
 }

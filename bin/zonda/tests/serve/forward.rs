@@ -3,10 +3,10 @@
 use super::server::{Server, ask_once, wait_until, zone};
 use serde_json::Value;
 use std::collections::HashSet;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_testkit::process::Folder;
+use zonda_testkit::process::{Folder, free_port};
 use zonda_testkit::upstream::{Asked, Gate, Record, Reply, Rule, always, say, until, wait, when};
 use zonda_testkit::{Message, Peer, PeerKind, Question, Upstream, Zonda, ask};
 
@@ -384,11 +384,28 @@ fn upstreams_are_asked_over_ipv6_too() {
         always().then([say(Reply::address(7))]),
     ]);
     assert!(upstream.address.is_ipv6());
-    let forwarder = Forwarder::start(&[upstream.address], "");
+    let keys = format!("[[zone]]\nname = \".\"\nforward.to = \"{}\"\n", upstream.address);
+    let server = Server::start(&[], &keys);
     for name in ["www.example.net", "long.example.net"] {
-        assert_eq!(data(&forwarder.ask(name, "A")), "192.0.2.7");
+        assert_eq!(data(&ask(server.zonda.address, &recursive(name, "A")).unwrap()), "192.0.2.7");
     }
     assert_eq!(upstream.count(|asked| asked.tcp), 1);
+    let counted = |what: &str| server.bind_count(&format!("/views/_default/resolver/stats/{what}"));
+    let counts = ["Queryv6", "Responsev6", "Queryv4", "Responsev4"].map(counted);
+    assert_eq!(counts, [upstream.asked() as u64, upstream.asked() as u64, 0, 0]);
+}
+
+#[test]
+fn clients_over_ipv6_are_counted_apart_where_bind_does_so() {
+    let address = SocketAddr::from((Ipv6Addr::LOCALHOST, free_port()));
+    let server = Server::start_with(&[], "", &["--listen", &address.to_string()]);
+    let before = server.bind_count("/nsstats/Requestv4");
+    for tcp in [false, true] {
+        let question = Question { tcp, ..Question::new("www.example.org", "TXT") };
+        assert_eq!(ask(address, &question).unwrap().rcode_text(), "NOERROR");
+    }
+    let counts = ["Requestv6", "Requestv4"].map(|it| server.bind_count(&format!("/nsstats/{it}")));
+    assert_eq!(counts, [2, before]);
 }
 
 /// Which of two upstreams was asked for `name0.example.net` and so on, A and then AAAA, one at a

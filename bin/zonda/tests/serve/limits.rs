@@ -387,7 +387,9 @@ fn refreshed_after(keys: &str) -> Option<Duration> {
     while start.elapsed() < Duration::from_millis(7500) {
         forwarder.ask("www.example.net");
         if forwarder.server.metric("zonda_forward_prefetches_total") > 0.0 {
-            return Some(start.elapsed());
+            let refreshed = Some(start.elapsed());
+            assert!(forwarder.server.bind_count("/nsstats/Prefetch") > 0);
+            return refreshed;
         }
         thread::sleep(Duration::from_millis(20));
     }
@@ -448,6 +450,9 @@ fn a_query_without_a_place_gets_an_expired_answer_where_there_is_one() {
         assert!(forwarder.dropped() > 0.0, "{scarce}");
         let given = forwarder.server.metric("zonda_cache_queries_total{found=\"stale\"}");
         assert_eq!(given, count as f64, "{scarce}");
+        let counted = |what: &str| forwarder.server.bind_count(&format!("/nsstats/{what}"));
+        assert_eq!(counted("QryUsedStale"), count as u64, "{scarce}");
+        assert_eq!(counted("RecLimitDropped") as f64, forwarder.dropped(), "{scarce}");
     }
 }
 

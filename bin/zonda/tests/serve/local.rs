@@ -444,3 +444,25 @@ fn an_alias_in_our_zone_of_a_name_that_is_forwarded_is_followed_for_who_wants_re
     assert_eq!((failed.rcode_text(), failed.answer.len()), ("SERVFAIL".to_owned(), 1));
     assert_eq!(reply(&server, "one.example.net", "CNAME").answer.len(), 1);
 }
+
+#[test]
+fn below_a_delegation_of_ours_others_are_asked_if_the_name_is_a_forwarded_zone() {
+    let upstream = upstream(7);
+    let zone = "$TTL 60\n@ SOA ns host 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n\
+                sub NS ns.sub\nns.sub A 192.0.2.2\nasked NS ns.asked\nns.asked A 192.0.2.3\n";
+    let asked = format!(
+        "{}\n[[zone]]\nname = \"asked.example.net\"\nforward.to = \"{}\"\n",
+        forwarding(upstream.address, "", ""),
+        upstream.address
+    );
+    let server = Server::start(&[("example.net", zone)], &asked);
+    for name in ["sub.example.net", "www.sub.example.net"] {
+        let referral = reply(&server, name, "A");
+        assert_eq!((referral.rcode_text(), referral.answer.len()), ("NOERROR".to_owned(), 0));
+        assert_eq!(referral.authority[0].owner, b"\x03sub\x07example\x03net\0");
+        assert_eq!(ra_and_aa(&referral), (true, false));
+    }
+    assert_eq!(upstream.asked(), 0);
+    assert_eq!(data(&reply(&server, "www.asked.example.net", "A")), "192.0.2.7");
+    assert_eq!(upstream.asked(), 1);
+}

@@ -1,5 +1,6 @@
 //! A running server and those who ask it.
 
+use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -23,28 +24,36 @@ pub fn zone(version: u32) -> String {
     )
 }
 
-/// A server with one zone, its admin interface on a port of its own.
+/// A server with one zone, its admin interface and its statistics on ports of their own.
 pub struct Server {
     pub zonda: Zonda,
     pub admin: SocketAddr,
+    /// Where it tells what BIND tells.
+    pub statistics: SocketAddr,
     /// Holds the configuration file, which is read again at a reload, and the admin socket.
     pub folder: Folder,
 }
 
 impl Server {
     pub fn start(more: &[(&str, &str)], keys: &str) -> Self {
-        let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        Self::start_with(more, keys, &[])
+    }
+
+    /// The same with more arguments.
+    pub fn start_with(more: &[(&str, &str)], keys: &str, arguments: &[&str]) -> Self {
+        let [admin, statistics] = [(); 2].map(|()| SocketAddr::from(([127, 0, 0, 1], free_port())));
         let folder = Folder::new("config");
-        let config = write_config(&folder, admin, keys);
+        let config = write_config(&folder, admin, statistics, keys);
         let first = zone(1);
         let zones = [&[("example.org", &*first)], more].concat();
-        let zonda = Zonda::start(BINARY, &zones, &["--config", config.to_str().unwrap()]);
-        Self { zonda, admin, folder }
+        let arguments = [&["--config", config.to_str().unwrap()], arguments].concat();
+        let zonda = Zonda::start(BINARY, &zones, &arguments);
+        Self { zonda, admin, statistics, folder }
     }
 
     /// Changes the configuration file.
     pub fn configure(&self, keys: &str) {
-        write_config(&self.folder, self.admin, keys);
+        write_config(&self.folder, self.admin, self.statistics, keys);
     }
 
     /// The admin socket.
@@ -93,6 +102,14 @@ impl Server {
         line.unwrap_or_else(|| panic!("no {name} in\n{page}")).parse().unwrap()
     }
 
+    /// A number among BIND's statistics, 0 if it is not there, as BIND leaves out what is 0.
+    pub fn bind_count(&self, place: &str) -> u64 {
+        let (status, page) = http(self.statistics, "GET /json/v1 HTTP/1.1\r\n");
+        assert_eq!(status, 200, "{page}");
+        let page: Value = serde_json::from_str(&page).unwrap();
+        page.pointer(place).map_or(0, |count| count.as_u64().unwrap())
+    }
+
     /// A line of what the system says about the process, such as `VmRSS`, as a number.
     pub fn process_status(&self, line: &str) -> u64 {
         let status = self.get("/v1/status").1;
@@ -111,10 +128,12 @@ impl Server {
 }
 
 /// Writes the configuration file of a server; `keys` come before the section `[admin]`.
-fn write_config(folder: &Folder, admin: SocketAddr, keys: &str) -> PathBuf {
+fn write_config(folder: &Folder, admin: SocketAddr, statistics: SocketAddr, keys: &str) -> PathBuf {
     let socket = folder.path().join("admin.sock");
-    let text =
-        format!("version = 1\n{keys}\n[admin]\naddress = \"{admin}\"\nsocket = {socket:?}\n");
+    let text = format!(
+        "version = 1\n{keys}\n[admin]\naddress = \"{admin}\"\nsocket = {socket:?}\n\
+         bind-statistics = \"{statistics}\"\n"
+    );
     folder.write("zonda.toml", text)
 }
 
