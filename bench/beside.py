@@ -12,6 +12,9 @@ names of the code in a closed loop, as fast as they are answered. The server is 
 and both generators on others, where the second one runs only when the first has nothing to do
 (SCHED_IDLE), so that what is measured waits for the server alone. What of the latency is the
 generator's own lateness is printed beside it, and so is how busy the server was.
+
+Code has as much to do as it can with few outstanding queries already. More of them wait in front of
+the workers, whoever answers them: `--beside example.org` puts the same load on the zone instead.
 """
 
 import argparse
@@ -27,20 +30,25 @@ from pathlib import Path
 ZONE = "@ 300 SOA ns h 1 3600 600 86400 60\n@ 300 NS ns\nns 300 A 192.0.2.53\n* 300 A 192.0.2.2\n"
 
 # Both are told where the package is, the port, the number of threads, the niceness of the code's
-# thread, and the zone.
+# thread, for how many microseconds it computes, and the zone.
 NODE = """
 const os = require('node:os');
-const [place, port, threads, nice, zone] = process.argv.slice(1);
+const [place, port, threads, nice, work, zone] = process.argv.slice(1);
 const { Zonda } = require(place);
 const app = new Zonda({ listen: `127.0.0.1:${port}`, workers: Number(threads) });
-app.handle('*.example.com/A', (req, res) => res.answer({ type: 'A', ttl: 300, data: '192.0.2.1' }));
+app.handle('*.example.com/A', (req, res) => {
+  const end = performance.now() + Number(work) / 1000;
+  while (performance.now() < end);
+  return res.answer({ type: 'A', ttl: 300, data: '192.0.2.1' });
+});
 app.zone('example.org', { text: zone });
 app.start().then(() => os.setPriority(Number(nice)));
 """
 
 PYTHON = """
-import asyncio, os, sys, threading
-place, port, threads, nice, zone = sys.argv[1:]
+import asyncio, os, sys, threading, time
+place, port, threads, nice, work, zone = sys.argv[1:]
+work = float(work) / 1e6
 sys.path.insert(0, os.path.dirname(place))
 import zonda
 app = zonda.App(listen=[f"127.0.0.1:{port}"], workers=int(threads))
@@ -48,6 +56,9 @@ app.zone("example.org", text=zone)
 
 @app.handle("*.example.com", types=["A"])
 def built(query, reply):
+    end = time.perf_counter() + work
+    while time.perf_counter() < end:
+        pass
     reply.answer(zonda.A("192.0.2.1", ttl=300))
 
 async def main():
@@ -80,9 +91,9 @@ def command(kind: str, port: int, options: argparse.Namespace) -> list[str] | No
         return None
     threads = str(len(options.server_cpus.split(",")))
     if kind == "rust":
-        return [str(place), f"127.0.0.1:{port}", threads, "beside"]
+        return [str(place), f"127.0.0.1:{port}", threads, f"beside:{options.work}"]
     program = ["node", "-e", NODE] if kind == "node" else [sys.executable, "-c", PYTHON]
-    return [*program, str(place), str(port), threads, str(options.nice), ZONE]
+    return [*program, str(place), str(port), threads, str(options.nice), str(options.work), ZONE]
 
 
 def wait_for(server: subprocess.Popen, port: int) -> None:
@@ -130,7 +141,7 @@ def measure(process: int, port: int, is_busy: bool, options: argparse.Namespace)
         closed = ["-c", "4", "-q", str(options.outstanding), "-l", seconds]
         idle = ["chrt", "--idle", "0"]
         beside = subprocess.Popen(
-            idle + load(port, "example.com", closed, options), stdout=subprocess.PIPE, text=True
+            idle + load(port, options.beside, closed, options), stdout=subprocess.PIPE, text=True
         )
         time.sleep(1)
     try:
@@ -212,7 +223,9 @@ def main() -> None:
     parser.add_argument("--zonda", default="target/release/zonda", help="the zonda program")
     parser.add_argument("--kinds", default="rust,node,python")
     parser.add_argument("--rate", type=int, default=2000, help="queries a second for the zone")
-    parser.add_argument("--outstanding", type=int, default=100, help="queries for code that wait")
+    parser.add_argument("--outstanding", type=int, default=20, help="queries for code that wait")
+    parser.add_argument("--work", type=int, default=0, help="for how long code computes, µs")
+    parser.add_argument("--beside", default="example.com", help="what the second generator asks for")
     parser.add_argument("--nice", type=int, default=0, help="niceness of the code's thread")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=5)

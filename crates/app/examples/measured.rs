@@ -7,8 +7,10 @@
 //! | `kept` | by a function, whose answers are kept for a minute |
 //! | `zone` | by a wildcard in a zone |
 //!
-//! `beside`, for `bench/beside.py`, is `waiting` beside a zone `example.org`.
+//! `beside:MICROS`, for `bench/beside.py`, is `waiting`, but that it computes for so long first,
+//! beside a zone `example.org`.
 
+use std::time::{Duration, Instant};
 use zonda::{A, App, OwnedQuery, Query, Reply, Vary};
 
 /// The zone of the kind that has one.
@@ -19,7 +21,7 @@ const ZONE: &str =
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, address, threads, kind] = &arguments[..] else {
-        return Err("measured ADDRESS:PORT THREADS handler|waiting|kept|zone|beside".into());
+        return Err("measured ADDRESS:PORT THREADS handler|waiting|kept|zone|beside:MICROS".into());
     };
     let mut app = App::new();
     app.listen(address).workers(threads.parse()?);
@@ -29,7 +31,15 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             reply.answer(A::new([192, 0, 2, 1]).ttl(300))
         }),
         "waiting" => app.handle_async(names, waiting),
-        "beside" => app.handle_async(names, waiting).zone_text("example.org", ZONE),
+        beside if beside.starts_with("beside:") => {
+            let work = Duration::from_micros(beside[7..].parse()?);
+            let computing = move |query| async move {
+                let start = Instant::now();
+                while start.elapsed() < work {}
+                waiting(query).await
+            };
+            app.handle_async(names, computing).zone_text("example.org", ZONE)
+        }
         "kept" => app.handle(names, |_: &Query, reply: &mut Reply| {
             reply.answer(A::new([192, 0, 2, 1]).ttl(300));
             reply.cache(60, Vary::Nothing);
