@@ -324,7 +324,7 @@ impl Reply {
 
     fn __repr__(&self) -> String {
         match self.draft.ending {
-            Ending::PassOn => "<zonda.Reply left to the zones>".to_owned(),
+            Ending::PassOn | Ending::Defer(_) => "<zonda.Reply left to the zones>".to_owned(),
             Ending::Drop => "<zonda.Reply dropped>".to_owned(),
             Ending::Reply => {
                 let count = self.draft.records().count();

@@ -4,9 +4,10 @@ use crate::asynchronous::{AsyncCode, AsyncTable, Tasks};
 use crate::error::Error;
 use crate::handler::{AsyncAnswer, Ended};
 use crate::owned::OwnedQuery;
+use crate::running::Running;
 use crate::store::{Mirrors, Store};
 use std::future::Future;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,10 +15,8 @@ use zonda_config::{Flags, Given};
 use zonda_engine::handlers::{
     Asked, Cache, Draft, Elsewhere, Handler, Pattern, Route, Source, Stage,
 };
-use zonda_server::{
-    Code, Logger, Options, OwnReply, Program, Server, Texts, check_text, read_config, replace_text,
-};
-use zonda_wire::{Message, Name, Type};
+use zonda_server::{Code, Logger, Options, Program, Server, Texts, read_config};
+use zonda_wire::Name;
 
 /// How long asynchronous code has time, unless it is told otherwise: clients ask again, or another
 /// server, after some 2 to 5 seconds.
@@ -243,6 +242,37 @@ impl App {
         self
     }
 
+    /// Takes a function that may wait and has no names of its own: handlers and middleware that
+    /// cannot answer at once have it called with [`Reply::defer_to`](crate::Reply::defer_to).
+    ///
+    /// ```
+    /// # use zonda::{App, OwnedQuery, Query, Reply, Txt};
+    /// # let mut app = App::new();
+    /// let look_up = app.deferred(|query: OwnedQuery| async move {
+    ///     let mut reply = Reply::default();
+    ///     reply.answer(Txt::new(format!("all about {}", query.name()))); // from a database
+    ///     reply
+    /// });
+    /// app.handle("*.example.com/TXT", move |query: &Query, reply: &mut Reply| {
+    ///     match query.name.label(0) {
+    ///         b"www" => reply.answer(Txt::new("known")),
+    ///         _ => reply.defer_to(look_up),
+    ///     }
+    /// });
+    /// ```
+    pub fn deferred<F, A>(
+        &mut self,
+        function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
+    ) -> Elsewhere
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: AsyncAnswer + 'static,
+    {
+        let all = parse("*").expect("`*` is a pattern");
+        let handler = self.asynchronous.add(AsyncCode::new(all, function).deferred());
+        Elsewhere { runtime: 0, handler }
+    }
+
     /// How long asynchronous code has time for a query; after that the answer is SERVFAIL. By
     /// default 5 seconds.
     pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
@@ -335,11 +365,12 @@ impl App {
             () = shutdown => {}
             () = ended => {}
         }
-        let Some(running) = stops.0.take() else { return Ok(()) };
-        let stopped = tokio::task::spawn_blocking(|| running.stop()).await;
-        stopped.unwrap_or_else(|error| match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_) => Ok(()), // the caller's runtime ends, and so does the process
+        let stop = move || stops.0.take().map_or(Ok(()), Running::stop);
+        tokio::task::spawn_blocking(stop).await.unwrap_or_else(|error| {
+            match error.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Ok(()), // the caller's runtime ends; what it dropped stops by itself
+            }
         })
     }
 }
@@ -365,12 +396,12 @@ fn lock(texts: &Mutex<Texts>) -> MutexGuard<'_, Texts> {
 }
 
 /// A pattern.
-fn parse(text: &str) -> Result<Pattern, Error> {
+pub(crate) fn parse(text: &str) -> Result<Pattern, Error> {
     text.parse().map_err(|error| Error::Pattern(text.to_owned(), error))
 }
 
 /// The route to a function that runs in the workers.
-fn in_workers<E: Ended>(
+pub(crate) fn in_workers<E: Ended>(
     pattern: Pattern,
     function: impl Fn(&Asked<'_>, &mut Draft) -> E + Send + Sync + 'static,
 ) -> Route<Handler> {
@@ -383,7 +414,7 @@ fn in_workers<E: Ended>(
 }
 
 /// The route to asynchronous code with this number.
-fn in_runtime(pattern: Pattern, handler: u32) -> Route<Handler> {
+pub(crate) fn in_runtime(pattern: Pattern, handler: u32) -> Route<Handler> {
     Route { pattern, handler: Handler::Elsewhere(Elsewhere { runtime: 0, handler }) }
 }
 
@@ -393,194 +424,5 @@ struct After<F>(F);
 impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Stage for After<F> {
     fn after(&self, asked: &Asked<'_>, draft: &mut Draft) {
         (self.0)(asked, draft);
-    }
-}
-
-/// A running app. Dropping it leaves the server running until the process ends.
-pub struct Running {
-    server: Server,
-    /// Zones that are given as text.
-    texts: Arc<Mutex<Texts>>,
-    /// What is called for which names.
-    code: Mutex<Code>,
-    /// Runs asynchronous code.
-    tasks: Tasks,
-    /// Keep zones as stores have them.
-    mirrors: Mirrors,
-}
-
-impl Running {
-    /// The addresses that are answered on, in the order in which they were given.
-    #[must_use]
-    pub fn addresses(&self) -> Vec<SocketAddr> {
-        self.server.addresses()
-    }
-
-    /// Asks for a name and type, without sockets, as a client on this machine would over TCP.
-    ///
-    /// # Errors
-    /// When the name is none, or there is no reply.
-    pub async fn ask(&self, name: &str, qtype: Type) -> Result<Message, Error> {
-        self.ask_from((Ipv4Addr::LOCALHOST, 0).into(), name, qtype).await
-    }
-
-    /// As [`ask`](Self::ask), as a client at `address` would.
-    ///
-    /// # Errors
-    /// As there.
-    pub async fn ask_from(
-        &self,
-        address: SocketAddr,
-        name: &str,
-        qtype: Type,
-    ) -> Result<Message, Error> {
-        /// Recursion is desired; one question, and an OPT record behind it.
-        const HEADER: &[u8] = b"\0\0\x01\0\0\x01\0\0\0\0\0\x01";
-        /// EDNS with room for 1232 octets.
-        const OPT: &[u8] = b"\0\0\x29\x04\xd0\0\0\0\0\0\0";
-        let wrong = |error| Error::Name(name.to_owned(), error);
-        let wire: Name = name.parse().map_err(wrong)?;
-        let question = [wire.as_wire(), &qtype.0.to_be_bytes(), &[0, 1]].concat();
-        let query = [HEADER, &question, OPT].concat();
-        let reply = self.query_from(&query, Some(address)).await.ok_or(Error::Silence)?;
-        Message::parse(&reply).map_err(|_| Error::Silence) // the core writes messages
-    }
-
-    /// Answers a query in wire form, without sockets, as if a client on this machine had asked over
-    /// TCP. `None` is silence.
-    pub async fn query(&self, query: &[u8]) -> Option<Vec<u8>> {
-        self.query_from(query, None).await
-    }
-
-    /// As [`query`](Self::query), as if a client at `address` had asked.
-    pub async fn query_from(&self, query: &[u8], address: Option<SocketAddr>) -> Option<Vec<u8>> {
-        match self.server.query(query, address) {
-            OwnReply::Now(reply) => reply,
-            OwnReply::Later(mut reply) => reply.recv().await.filter(|reply| !reply.is_empty()),
-        }
-    }
-
-    /// Answers names with a function, as [`App::handle`] does, from now on and instead of what was
-    /// added for the same pattern before. Queries under way are answered by what they found.
-    ///
-    /// # Errors
-    /// When the pattern is none.
-    pub fn handle<E: Ended>(
-        &self,
-        pattern: &str,
-        function: impl Fn(&Asked<'_>, &mut Draft) -> E + Send + Sync + 'static,
-    ) -> Result<(), Error> {
-        self.replace(in_workers(parse(pattern)?, function));
-        Ok(())
-    }
-
-    /// Answers names with a function that may wait, as [`App::handle_async`] does; else as
-    /// [`handle`](Self::handle).
-    ///
-    /// # Errors
-    /// When the pattern is none.
-    pub fn handle_async<F, A>(
-        &self,
-        pattern: &str,
-        function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
-    ) -> Result<(), Error>
-    where
-        F: Future<Output = A> + Send + 'static,
-        A: AsyncAnswer + 'static,
-    {
-        let pattern = parse(pattern)?;
-        let number = self.tasks.add(AsyncCode::new(pattern.clone(), function));
-        self.replace(in_runtime(pattern, number));
-        Ok(())
-    }
-
-    /// Takes what was added for a pattern away; whether there was anything.
-    ///
-    /// # Errors
-    /// When the pattern is none.
-    pub fn remove_handler(&self, pattern: &str) -> Result<bool, Error> {
-        let pattern = parse(pattern)?;
-        let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = code.routes.len();
-        code.routes.retain(|route| route.pattern != pattern);
-        let was_there = code.routes.len() < before;
-        if was_there {
-            self.put_into_force(&code);
-        }
-        Ok(was_there)
-    }
-
-    /// Adds a route instead of that for the same pattern.
-    fn replace(&self, route: Route<Handler>) {
-        let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
-        code.routes.retain(|other| other.pattern != route.pattern);
-        code.routes.push(route);
-        self.put_into_force(&code);
-    }
-
-    /// Has the server call this code, and forgets what is no more called.
-    fn put_into_force(&self, code: &Code) {
-        self.server.set_code(code.clone());
-        self.tasks.keep(|number| {
-            code.routes.iter().any(|route| match route.handler {
-                Handler::Elsewhere(elsewhere) => elsewhere.handler == number,
-                Handler::Here(_) => false,
-            })
-        });
-    }
-
-    /// Serves a zone from other text, or from text for the first time. Blocks until it is served.
-    ///
-    /// # Errors
-    /// When the name is none or that of a zone that follows a store, or the text is wrong, or the
-    /// configuration, which is read anew: then nothing is changed, and the former version stays in
-    /// service.
-    pub fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
-        let (known, text) = (self.text_name(name)?, text.into());
-        check_text(&known, Arc::clone(&text)).map_err(Error::ZoneText)?;
-        self.replace_text(&known, Some(Given::Text(text))).map(drop)
-    }
-
-    /// Takes a zone that is given as text out of service; whether there was one. Blocks as
-    /// [`set_zone_text`](Self::set_zone_text).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn remove_zone_text(&self, name: &str) -> Result<bool, Error> {
-        Ok(self.replace_text(&self.text_name(name)?, None)?.is_some())
-    }
-
-    /// The name of a zone that may be given as text.
-    fn text_name(&self, name: &str) -> Result<Name, Error> {
-        let wrong = |error| Error::Name(name.to_owned(), error);
-        let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
-        match self.mirrors.has(&known) {
-            true => Err(Error::ZoneText(format!("zone {name}: it has what a store has"))),
-            false => Ok(known),
-        }
-    }
-
-    /// Serves a zone from other data, or not at all without any; what it had.
-    fn replace_text(&self, name: &Name, given: Option<Given>) -> Result<Option<Given>, Error> {
-        replace_text(&self.texts, name, given, || self.server.reload()).map_err(Error::Config)
-    }
-
-    /// Reads the configuration and changed zones anew.
-    ///
-    /// # Errors
-    /// What is wrong with them; the former ones stay in force.
-    pub fn reload(&self) -> Result<(), Error> {
-        self.server.reload().map_err(Error::Config)
-    }
-
-    /// Receives nothing more, answers what was received, and stops. Waits for asynchronous code
-    /// that still answers, for at most 10 seconds; queries that it has not answered by then are
-    /// SERVFAIL.
-    ///
-    /// # Errors
-    /// When it had to stop before.
-    pub fn stop(self) -> Result<(), Error> {
-        self.mirrors.stop();
-        self.server.stop().map_err(Error::Serve)
     }
 }

@@ -1,7 +1,7 @@
 //! Runs asynchronous code in a runtime of its own.
 //!
 //! Code is begun where its query was taken, as most of it has an answer at once; only what has to
-//! wait gets a task. Code that computes for long is begun in tasks, so that others need not wait.
+//! wait gets a task. Code that computes for long is begun in tasks, each of which renews that.
 
 use crate::handler::AsyncAnswer;
 use crate::owned::OwnedQuery;
@@ -24,10 +24,13 @@ use zonda_transport::handlers::{RuntimeConfig, Ticket};
 /// Queries that are taken at once, and replies that are sent at once.
 const BATCH_MAX: usize = 256;
 
-/// Code that takes longer than this until it answers or waits is begun in tasks from then on.
-const BEGIN_MAX: Duration = Duration::from_micros(20);
+/// Code that takes longer than this until it answers or waits is begun in tasks: more than a task
+/// costs, and two threads have tasks.
+const BEGIN_MAX: Duration = Duration::from_micros(5);
 /// For so many queries: it may have been the machine that took long.
 const LONG_FOR: u32 = 256;
+/// How long queries that were taken together are begun one after the other; others get tasks.
+const BATCH_TIME_MAX: Duration = Duration::from_micros(200);
 
 /// A reply under way.
 type Answering = Pin<Box<dyn Future<Output = Draft> + Send>>;
@@ -36,6 +39,8 @@ type Answering = Pin<Box<dyn Future<Output = Draft> + Send>>;
 pub(crate) struct AsyncCode {
     pattern: Arc<Pattern>,
     function: Box<dyn Fn(OwnedQuery) -> Answering + Send + Sync>,
+    /// It is called by other code alone, which came after middleware or is middleware itself.
+    is_deferred: bool,
     /// How many queries it is still to begin in tasks, as it took too long, or middleware did.
     in_tasks: AtomicU32,
 }
@@ -57,7 +62,16 @@ impl AsyncCode {
             let answering = async move { answering.await.into_reply(pattern.as_str()) };
             Box::pin(answering) as Answering
         };
-        Self { pattern, function: Box::new(function), in_tasks: AtomicU32::new(0) }
+        let function = Box::new(function);
+        // The first tells how long it takes.
+        Self { pattern, function, is_deferred: false, in_tasks: AtomicU32::new(1) }
+    }
+}
+
+impl AsyncCode {
+    /// The same, for queries that other code defers to it.
+    pub(crate) fn deferred(self) -> Self {
+        Self { is_deferred: true, ..self }
     }
 }
 
@@ -91,7 +105,8 @@ impl AsyncTable {
             }
             stays
         });
-        for number in known.keys().filter(|number| !is_called(**number)) {
+        let is_unused = |code: &AsyncCode, number| !code.is_deferred && !is_called(number);
+        for (number, _) in known.iter().filter(|(number, code)| is_unused(code, **number)) {
             leaving.entry(*number).or_insert_with(Instant::now);
         }
     }
@@ -172,6 +187,7 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
     // Bounded by what may wait.
     let (answered, mut answers) = mpsc::unbounded_channel::<(Ticket, Option<Draft>)>();
     let mut batch = Vec::with_capacity(BATCH_MAX);
+    let mut ended = Vec::with_capacity(BATCH_MAX);
     let middleware = Arc::new(std::mem::take(&mut lock(&table).middleware));
     loop {
         tokio::select! {
@@ -187,20 +203,26 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
                         queries.push((ticket, query.map(|query| (query, code))));
                     })
                 };
+                let until = Instant::now() + BATCH_TIME_MAX;
                 for (ticket, with_query) in queries {
-                    let begun = with_query.map(|it| begin(it, &middleware));
+                    let begun = with_query.map(|it| begin(it, &middleware, until));
                     match begun.unwrap_or(Begun::Ended(None)) {
-                        Begun::Ended(draft) => answerer.answer(&runtime, ticket, supplied(&draft)),
+                        // Taken out when all are sent: until then, each may still be late.
+                        Begun::Ended(draft) => ended.push((ticket, draft)),
                         Begun::Waits(answering) => {
                             let answered = answered.clone();
                             tokio::spawn(Answered { ticket, draft: None, answered }.by(answering));
                         }
                     }
                 }
+                for (ticket, draft) in ended.drain(..) {
+                    answerer.answer(&runtime, ticket, supplied(&draft));
+                }
                 answerer.send();
                 if more {
                     fresh.notify_one();
                 }
+                give_way().await; // to tasks, also when there always is more
             }
             count = answers.recv_many(&mut batch, BATCH_MAX) => {
                 debug_assert!(count > 0, "this task has a sender too");
@@ -211,6 +233,20 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
             }
         }
     }
+}
+
+/// Lets tasks run that are ready. Tokio's own `yield_now` would have this one wait until its thread
+/// has nothing else to do, which code may keep for long; so, another thread can take it over.
+async fn give_way() {
+    let mut has_waited = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// What is made of code's reply; without one, it has failed.
@@ -232,25 +268,56 @@ enum Begun {
     Waits(Pin<Box<dyn Future<Output = Option<Draft>> + Send>>),
 }
 
-/// Has code begin to answer a query, unless that is known to take long.
-fn begin((query, code): WithCode, middleware: &Arc<Vec<AsyncCode>>) -> Begun {
+/// Has code begin to answer a query, unless that is known to take long, or `until` has passed.
+fn begin((query, code): WithCode, middleware: &Arc<Vec<AsyncCode>>, until: Instant) -> Begun {
     let mut answering = Box::pin(pass(query, code.clone(), Arc::clone(middleware)));
-    let in_tasks = code.as_deref().or(middleware.last()).map(|code| &code.in_tasks);
-    let left = in_tasks.map_or(0, |left| left.load(Ordering::Relaxed));
-    let set = |left| in_tasks.inspect(|it| it.store(left, Ordering::Relaxed));
-    if left > 0 {
-        set(left - 1); // nobody else does this
-        return Begun::Waits(answering);
-    }
+    let pace = Pace { code, middleware: Arc::clone(middleware) };
     let start = Instant::now();
-    // The task that it goes on in polls it at once.
-    let polled = answering.as_mut().poll(&mut Context::from_waker(Waker::noop()));
-    if start.elapsed() > BEGIN_MAX {
-        set(LONG_FOR);
+    if start > until || pace.takes_task() {
+        return Begun::Waits(Box::pin(async move {
+            let mut is_first = true;
+            poll_fn(|cx| {
+                let start = std::mem::take(&mut is_first).then(Instant::now);
+                let polled = answering.as_mut().poll(cx);
+                start.inspect(|start| pace.note(start.elapsed()));
+                polled
+            })
+            .await
+        }));
     }
+    // If it waits, the task that it goes on in polls it anew.
+    let polled = answering.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    pace.note(start.elapsed());
     match polled {
         Poll::Ready(draft) => Begun::Ended(draft),
         Poll::Pending => Begun::Waits(answering),
+    }
+}
+
+/// How long code takes to begin, of a query.
+struct Pace {
+    code: Option<Arc<AsyncCode>>,
+    middleware: Arc<Vec<AsyncCode>>,
+}
+
+impl Pace {
+    /// How many queries the code is still to begin in tasks; of middleware where there is no other.
+    fn in_tasks(&self) -> Option<&AtomicU32> {
+        self.code.as_deref().or(self.middleware.last()).map(|code| &code.in_tasks)
+    }
+
+    /// Whether this one is to be begun in a task.
+    fn takes_task(&self) -> bool {
+        let Some(left) = self.in_tasks() else { return false };
+        let less = |left: u32| left.checked_sub(1);
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// Notes how long it took.
+    fn note(&self, taken: Duration) {
+        if taken > BEGIN_MAX {
+            self.in_tasks().inspect(|left| left.store(LONG_FOR, Ordering::Relaxed));
+        }
     }
 }
 
@@ -282,7 +349,8 @@ async fn pass(
     middleware: Arc<Vec<AsyncCode>>,
 ) -> Option<Draft> {
     let saw_client = query.saw_client();
-    for code in &*middleware {
+    let has_passed = code.as_ref().is_some_and(|code| code.is_deferred);
+    for code in middleware.iter().filter(|_| !has_passed) {
         let draft = call(code, query.clone(), "a middleware").await?;
         if draft.ending != Ending::PassOn {
             return Some(draft);

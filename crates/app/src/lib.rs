@@ -52,10 +52,11 @@ mod error;
 mod handler;
 mod owned;
 pub mod record;
+mod running;
 pub mod store;
 mod zone_file;
 
-pub use app::{App, Running};
+pub use app::App;
 pub use error::Error;
 pub use handler::{AsyncAnswer, Ended};
 pub use owned::OwnedQuery;
@@ -64,6 +65,7 @@ pub use record::{
     A, Aaaa, Any, Caa, Cname, DataError, Dname, Dnskey, Ds, Https, Mx, Naptr, Ns, Ptr, Soa, Srv,
     Sshfp, SvcParam, Svcb, Tlsa, Txt, Uri,
 };
+pub use running::Running;
 #[cfg(feature = "postgres")]
 pub use store::PostgresStore;
 #[cfg(feature = "redb")]
@@ -76,7 +78,7 @@ pub use zonda_engine::handlers::Asked as Query;
 #[doc(inline)]
 pub use zonda_engine::handlers::Draft as Reply;
 #[doc(inline)]
-pub use zonda_engine::handlers::{Cache, PatternError, Record, Source, Stage, Vary};
+pub use zonda_engine::handlers::{Cache, Elsewhere, PatternError, Record, Source, Stage, Vary};
 pub use zonda_engine::{Event, Now, Reason, Transport};
 pub use zonda_server::Logger;
 pub use zonda_wire::{ClientSubnet, Cookie, Ede, Message, Name, NameError, Rcode, Section, Type};

@@ -390,6 +390,35 @@ fn an_answer_is_given_again_without_the_code_for_as_long_as_that_lets_it() {
 }
 
 #[test]
+fn code_that_is_deferred_to_stays_when_handlers_come_and_go_and_passes_no_middleware_again() {
+    let mut app = app();
+    let passed = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&passed);
+    app.deadline(Duration::from_millis(200));
+    app.middleware_async(move |_: OwnedQuery| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { Reply::default() }
+    });
+    let afar = app.deferred(|_: OwnedQuery| async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let mut reply = Reply::default();
+        reply.answer(A::new([192, 0, 2, 7]));
+        reply
+    });
+    app.handle("a.example", move |_: &Query, reply: &mut Reply| reply.defer_to(afar));
+    let running = app.start().unwrap();
+    let answer = [("a.example", Type::A, "NOERROR a.example. A [192, 0, 2, 7]")];
+    for round in 1..=3 {
+        check(&running, &answer);
+        assert_eq!(passed.load(Ordering::SeqCst), round);
+        running.handle("b.example", |_: &Query, reply: &mut Reply| reply.no_data()).unwrap();
+        running.remove_handler("b.example").unwrap();
+        std::thread::sleep(Duration::from_millis(250)); // longer than code that is gone is kept
+    }
+    running.stop().unwrap();
+}
+
+#[test]
 fn code_that_computes_for_long_keeps_no_other_code_waiting() {
     let mut app = app();
     app.handle_async("long.example", |_: OwnedQuery| async {

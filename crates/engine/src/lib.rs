@@ -452,7 +452,8 @@ fn deferral(cx: &mut Context<'_>) -> Deferral {
         To::Code(elsewhere) => Some(elsewhere),
         To::Forward(_) => None,
     };
-    let history = History { received_nanos: cx.received_nanos, tags, code, asked_by_code };
+    let (received_nanos, then) = (cx.received_nanos, cx.worker.deferral.history.then);
+    let history = History { received_nanos, tags, code, then, asked_by_code };
     Deferral { history, ..cx.worker.deferral.clone() }
 }
 

@@ -645,20 +645,87 @@ fn an_alias_in_a_zone_of_a_name_that_code_has_is_answered_alone_and_not_denied()
 #[test]
 fn other_servers_are_not_asked_for_the_target_of_an_alias_that_code_has() {
     let text = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\nto-code CNAME a.corp.test.\n\
-                to-open CNAME x.open.test.\nto-others CNAME www.test.\n";
+                to-open CNAME x.open.test.\nto-others CNAME www.test.\nto-txt CNAME txt.test.\n";
     let cache = Arc::new(zonda_cache::Cache::new(1 << 20));
     let forward = Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() };
     let others = Source::Forward(Arc::new(forward));
     let routes = vec![here("*", leaves), here("a.corp.test/A", leaves)];
-    let routes = [routes, vec![elsewhere("*.open.test", 5)]].concat();
+    let routes = [routes, vec![elsewhere("*.open.test", 5), here("txt.test/TXT", leaves)]].concat();
     let handlers = Handlers::new(routes, Vec::new(), None, SEED);
     let mut engine = engine_over(vec![("example", data("example", text)), (".", others)], handlers);
-    for name in ["to-code.example", "to-open.example"] {
-        let reply = ask(&mut engine, name, Type::A);
-        assert!(reply.starts_with(&format!("NOERROR aa Answer:{name}.CNAME=")), "{reply}");
-        assert_eq!(reply.matches(':').count(), 1, "nothing else: {reply}");
+    let reply = ask(&mut engine, "to-code.example", Type::A);
+    assert!(reply.starts_with("NOERROR aa Answer:to-code.example.CNAME="), "{reply}");
+    assert_eq!(reply.matches(':').count(), 1, "nothing else: {reply}");
+    // Code for many names, or for another type, may leave them to others.
+    for name in ["to-others.example", "to-open.example", "to-txt.example"] {
+        assert_eq!(ask(&mut engine, name, Type::A), "deferred to a forwarder", "{name}");
     }
-    assert_eq!(ask(&mut engine, "to-others.example", Type::A), "deferred to a forwarder");
+}
+
+/// What becomes of a query that was deferred, when that left it as it is.
+fn left(engine: &mut Engine, name: &str) -> String {
+    let (query, mut buffer) = (query(name, Type::A), vec![0; 65_535]);
+    buffer[..query.len()].copy_from_slice(&query);
+    let peer = peer(Transport::Udp);
+    let Outcome::Deferred(deferral) = engine.answer(NOW, &peer, &mut buffer, query.len()) else {
+        panic!("it is not deferred");
+    };
+    let (len, nothing) = (query.len(), Draft::default());
+    let supplied = Supplied::Draft(&nothing);
+    let outcome = engine.supply(NOW, &peer, &mut buffer, len, &deferral.history, supplied);
+    told(outcome, &buffer)
+}
+
+/// Middleware that defers queries for names that begin so to code of this number, and tells all.
+struct Defers(&'static [u8], u32);
+
+impl Stage for Defers {
+    fn before(&self, asked: &Asked<'_>, draft: &mut Draft) {
+        draft.tag(format!("seen by {}", self.1), "");
+        if asked.name.label(0) == self.0 {
+            draft.defer_to(Elsewhere { runtime: 3, handler: self.1 });
+        }
+    }
+
+    fn after(&self, _: &Asked<'_>, draft: &mut Draft) {
+        let tags: Vec<&str> = draft.tags().map(|(key, _)| key).collect();
+        let tags = tags.join(", ");
+        draft.set_error(Ede::OTHER, &tags);
+    }
+}
+
+#[test]
+fn what_middleware_defers_goes_on_behind_it_when_that_leaves_it() {
+    let middleware: Vec<Arc<dyn Stage>> =
+        vec![Arc::new(Defers(b"a", 1)), Arc::new(Defers(b"b", 2))];
+    let answers = |_: &Asked<'_>, draft: &mut Draft| push(draft, Section::Answer, 9);
+    let mut engine = engine(vec![here("*.example", answers)], middleware, None);
+    assert_eq!(ask(&mut engine, "a.example", Type::A), "deferred to 1 of 3");
+    assert_eq!(ask(&mut engine, "b.example", Type::A), "deferred to 2 of 3");
+    for name in ["a.example", "b.example"] {
+        let answer = format!("NOERROR aa Answer:{name}.A=192029 (seen by 1, seen by 2)");
+        assert_eq!(left(&mut engine, name), answer, "each has seen it once");
+    }
+    let mut draft = Draft::default();
+    push(&mut draft, Section::Answer, 7);
+    let answered = supply(&mut engine, "a.example", Type::A, Supplied::Draft(&draft));
+    assert!(answered.starts_with("NOERROR aa Answer:a.example.A=192027"), "{answered}");
+}
+
+#[test]
+fn what_a_handler_defers_goes_to_the_zones_when_that_leaves_it_and_no_further() {
+    let afar = Elsewhere { runtime: 3, handler: 5 };
+    let defers = move |_: &Asked<'_>, draft: &mut Draft| {
+        push(draft, Section::Answer, 9); // which is not sent
+        draft.defer_to(afar);
+    };
+    let mut engine = engine(vec![here("a.example", defers)], Vec::new(), None);
+    assert_eq!(ask(&mut engine, "a.example", Type::A), "deferred to 5 of 3");
+    assert_eq!(left(&mut engine, "a.example"), "NOERROR aa Answer:a.example.A=192021");
+    let mut draft = Draft::default();
+    draft.defer_to(afar);
+    let once_more = supply(&mut engine, "a.example", Type::A, Supplied::Draft(&draft));
+    assert!(once_more.starts_with("SERVFAIL"), "{once_more}");
 }
 
 /// The types in the authority section of the reply to a query whose client wants DNSSEC records,

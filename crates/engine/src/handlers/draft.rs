@@ -3,6 +3,7 @@
 //! Kept by who calls the code and reused, so that a reply allocates nothing once its predecessors
 //! have grown the buffers.
 
+use super::Elsewhere;
 use super::history::Tags;
 use super::kept::Keep;
 use std::borrow::Cow;
@@ -55,6 +56,8 @@ pub enum Ending {
     Reply,
     /// There is no reply.
     Drop,
+    /// Code elsewhere is to answer.
+    Defer(Elsewhere),
 }
 
 /// A record of a draft.

@@ -13,9 +13,23 @@ pub struct History {
     pub tags: Tags,
     /// The code elsewhere that it was deferred to, if it was.
     pub code: Option<Elsewhere>,
+    /// Where it goes on if that leaves it as it is.
+    pub then: Then,
     /// Whether code has asked it, to see what would become of a query that it has to answer: that
     /// one is counted and told to observers, when its reply leaves.
     pub asked_by_code: bool,
+}
+
+/// Where a query goes on that code elsewhere has left as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Then {
+    /// At its handler, if that is one in the worker: all middleware has seen it.
+    #[default]
+    Handler,
+    /// At the middleware of this number.
+    Middleware(usize),
+    /// At the zones: its handler has seen it.
+    Zones,
 }
 
 /// What code notes about a query, for whoever logs it: keys and values in the order in which they

@@ -27,7 +27,7 @@ pub(crate) use kept::{give_again, keep, kept_under};
 
 pub use cache::Cache;
 pub use draft::{Draft, Ending, Overfull};
-pub use history::{History, Tags};
+pub use history::{History, Tags, Then};
 pub use kept::{Keep, Vary};
 pub use pattern::{Pattern, PatternError};
 pub use record::Record;

@@ -1,5 +1,6 @@
 //! Records as code gives them, and what replies are made of them.
 
+use super::Elsewhere;
 use super::draft::{Draft, Ending};
 use super::kept::{Keep, Vary};
 use zonda_wire::query::flag;
@@ -117,6 +118,13 @@ impl Draft {
     /// Leaves the query to the zones, as if there were no handler.
     pub fn pass_on(&mut self) {
         self.ending = Ending::PassOn;
+    }
+
+    /// Has code elsewhere answer, which may wait. What that leaves as it is, goes on from here: a
+    /// middleware's query at what follows it, a handler's at the zones. What is in this reply is
+    /// not sent. Code that has waited itself cannot say so: its answer is SERVFAIL then.
+    pub fn defer_to(&mut self, code: Elsewhere) {
+        self.ending = Ending::Defer(code);
     }
 
     /// Whether the reply has AA: it has unless this was set otherwise, and REFUSED and SERVFAIL

@@ -4,8 +4,8 @@ use crate::context::{Context, Flow, Verdict, reply};
 use crate::deferral::{Deferral, Supplied, To};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::handlers::{
-    Asked, Claim, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Route, Vary,
-    Watch, give_again, keep, kept_under,
+    Asked, Claim, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Route, Then,
+    Vary, Watch, give_again, keep, kept_under,
 };
 use crate::plan;
 use crate::reason::Reason;
@@ -31,13 +31,14 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
 
 /// What code says about a name that it did not answer for and that no zone has.
 pub fn claim(cx: &Context<'_>, name: &LookupName) -> Claim {
-    claim_in(cx.snapshot, name, cx.query.qtype)
+    let handlers = cx.snapshot.handlers.as_ref();
+    handlers.map_or(Claim::default(), |it| it.routes.claim(name, cx.query.qtype))
 }
 
-/// The same of a snapshot.
-pub fn claim_in(snapshot: &Snapshot, name: &LookupName, qtype: Type) -> Claim {
-    let handlers = snapshot.handlers.as_ref();
-    handlers.map_or(Claim::default(), |it| it.routes.claim(name, qtype))
+/// Whether a route spells a name out, and is for the type: nobody else is asked for that.
+pub fn spells_out(snapshot: &Snapshot, name: &LookupName, qtype: Type) -> bool {
+    let found = snapshot.handlers.as_ref().and_then(|it| it.routes.find(name, qtype));
+    found.is_some_and(|(_, route)| route.pattern.is_exact())
 }
 
 /// Has middleware and the route's handler see the query, and middleware the reply.
@@ -47,11 +48,11 @@ fn pass(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
     let ended = match (cx.fetched, cx.supplied) {
         (Some(_), _) => Continue(()), // code has passed it on before
         (None, Some(Supplied::Draft(draft))) if draft.ending == Ending::PassOn => {
-            call_here(cx, handlers) // which middleware elsewhere came before
+            go_on(cx, handlers)
         }
         (None, Some(Supplied::Draft(draft))) => write_supplied(cx, handlers, draft),
         (None, Some(Supplied::Failed(reason))) => reply(Rcode::SERVFAIL, reason),
-        (None, None) => begin(cx, handlers),
+        (None, None) => begin(cx, handlers, 0),
     };
     if handlers.middleware.is_empty() {
         return ended;
@@ -73,10 +74,20 @@ fn recall_tags(cx: &mut Context<'_>) {
     }
 }
 
-/// Calls, or defers to, what the query must pass first.
-fn begin(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
-    for (index, middleware) in handlers.middleware.iter().enumerate() {
-        let called = Called { place: handlers.middleware_place(index), ..Called::default() };
+/// Goes on with a query that code elsewhere has left as it is.
+fn go_on(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
+    match cx.history.map_or(Then::Handler, |history| history.then) {
+        Then::Handler => call_here(cx, handlers),
+        Then::Middleware(number) => begin(cx, handlers, number),
+        Then::Zones => Continue(()),
+    }
+}
+
+/// Calls, or defers to, what the query must pass first, from the middleware of this number on.
+fn begin(cx: &mut Context<'_>, handlers: &Handlers, from: usize) -> Flow {
+    for (index, middleware) in handlers.middleware.iter().enumerate().skip(from) {
+        let (place, then) = (handlers.middleware_place(index), Then::Middleware(index + 1));
+        let called = Called { place, then, ..Called::default() };
         call(cx, handlers, called, |asked, draft| middleware.before(asked, draft))?;
     }
     let found = handlers.routes.find(cx.name, cx.query.qtype);
@@ -105,7 +116,7 @@ fn call_here(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
     match handlers.routes.find(cx.name, cx.query.qtype) {
         Some((place, Route { pattern, handler: Handler::Here(code) })) => {
             let may_keep = handlers.middleware_runtime.is_none();
-            let called = Called { place, pattern: Some(pattern), may_keep };
+            let called = Called { place, pattern: Some(pattern), may_keep, then: Then::Zones };
             call(cx, handlers, called, |asked, draft| code.answer(asked, draft))
         }
         _ => Continue(()),
@@ -128,13 +139,15 @@ struct Called<'h> {
     pattern: Option<&'h Pattern>,
     /// Whether what it answers may be kept.
     may_keep: bool,
+    /// Where the query goes on if code leaves it as it is that this defers it to.
+    then: Then,
 }
 
 /// Calls code that runs here, and answers with what it drafts.
 fn call(
     cx: &mut Context<'_>,
     handlers: &Handlers,
-    Called { place, pattern, may_keep }: Called<'_>,
+    Called { place, pattern, may_keep, then }: Called<'_>,
     code: impl FnOnce(&Asked<'_>, &mut Draft),
 ) -> Flow {
     let mut draft = std::mem::take(&mut cx.worker.draft);
@@ -145,9 +158,14 @@ fn call(
     if is_sound && may_keep {
         is_sound = tell_cache(&cx.worker.watch, handlers, &asked, &draft);
     }
-    let flow = match is_sound {
-        true => write(cx, handlers, &draft, may_keep),
-        false => reply(Rcode::SERVFAIL, Reason::HandlerFailed),
+    let flow = match draft.ending {
+        _ if !is_sound => reply(Rcode::SERVFAIL, Reason::HandlerFailed),
+        Ending::Defer(elsewhere) => {
+            let flow = defer(cx, elsewhere);
+            cx.worker.deferral.history.then = then;
+            flow
+        }
+        _ => write(cx, handlers, &draft, may_keep),
     };
     cx.worker.draft = draft;
     flow
@@ -165,7 +183,7 @@ fn run(watch: &Watch, handlers: &Handlers, place: usize, code: impl FnOnce()) ->
 fn look_up(cx: &mut Context<'_>, handlers: &Handlers, pattern: &Pattern) -> Flow {
     let Some(cache) = &handlers.users_cache else { return Continue(()) };
     let (place, pattern) = (handlers.cache_place(), Some(pattern));
-    let called = Called { place, pattern, may_keep: false };
+    let called = Called { place, pattern, ..Called::default() };
     let flow = call(cx, handlers, called, |asked, draft| cache.look_up(asked, draft));
     flow.map_break(|verdict| match verdict {
         Verdict::Reply(rcode, Reason::Handled) => Verdict::Reply(rcode, Reason::HandlerCached),
@@ -218,6 +236,7 @@ fn write(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft, may_keep: boo
     match draft.ending {
         Ending::PassOn => return Continue(()),
         Ending::Drop => return Break(Verdict::Drop(Reason::HandlerDropped)),
+        Ending::Defer(_) => return reply(Rcode::SERVFAIL, Reason::HandlerFailed), // once is enough
         Ending::Reply => {}
     }
     let is_believed = |vary| may_keep && (!draft.saw_client || vary != Vary::Nothing);

@@ -53,7 +53,7 @@ pub(super) fn way_out(
         }
         found = snapshot.zones.find_answering(&name, qtype)?;
         match &snapshot.zones.get(found.index).source {
-            Source::Forward(_) if handler::claim_in(snapshot, &name, qtype).is_own => return None,
+            Source::Forward(_) if handler::spells_out(snapshot, &name, qtype) => return None,
             Source::Forward(_) => return Some((found, name)),
             _ if snapshot.settings.cross_zone => {}
             _ => return None,

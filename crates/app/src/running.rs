@@ -1,0 +1,204 @@
+//! An app that runs: what can be asked of it, and changed.
+
+use crate::app::{in_runtime, in_workers, parse};
+use crate::asynchronous::{AsyncCode, Tasks};
+use crate::error::Error;
+use crate::handler::{AsyncAnswer, Ended};
+use crate::owned::OwnedQuery;
+use crate::store::Mirrors;
+use std::future::Future;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use zonda_config::Given;
+use zonda_engine::handlers::{Asked, Draft, Handler, Route};
+use zonda_server::{Code, OwnReply, Server, Texts, check_text, replace_text};
+use zonda_wire::{Message, Name, Type};
+
+/// A running app. Dropping it leaves the server running until the process ends.
+pub struct Running {
+    pub(crate) server: Server,
+    /// Zones that are given as text.
+    pub(crate) texts: Arc<Mutex<Texts>>,
+    /// What is called for which names.
+    pub(crate) code: Mutex<Code>,
+    /// Runs asynchronous code.
+    pub(crate) tasks: Tasks,
+    /// Keep zones as stores have them.
+    pub(crate) mirrors: Mirrors,
+}
+
+impl Running {
+    /// The addresses that are answered on, in the order in which they were given.
+    #[must_use]
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.server.addresses()
+    }
+
+    /// Asks for a name and type, without sockets, as a client on this machine would over TCP.
+    ///
+    /// # Errors
+    /// When the name is none, or there is no reply.
+    pub async fn ask(&self, name: &str, qtype: Type) -> Result<Message, Error> {
+        self.ask_from((Ipv4Addr::LOCALHOST, 0).into(), name, qtype).await
+    }
+
+    /// As [`ask`](Self::ask), as a client at `address` would.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn ask_from(
+        &self,
+        address: SocketAddr,
+        name: &str,
+        qtype: Type,
+    ) -> Result<Message, Error> {
+        /// Recursion is desired; one question, and an OPT record behind it.
+        const HEADER: &[u8] = b"\0\0\x01\0\0\x01\0\0\0\0\0\x01";
+        /// EDNS with room for 1232 octets.
+        const OPT: &[u8] = b"\0\0\x29\x04\xd0\0\0\0\0\0\0";
+        let wrong = |error| Error::Name(name.to_owned(), error);
+        let wire: Name = name.parse().map_err(wrong)?;
+        let question = [wire.as_wire(), &qtype.0.to_be_bytes(), &[0, 1]].concat();
+        let query = [HEADER, &question, OPT].concat();
+        let reply = self.query_from(&query, Some(address)).await.ok_or(Error::Silence)?;
+        Message::parse(&reply).map_err(|_| Error::Silence) // the core writes messages
+    }
+
+    /// Answers a query in wire form, without sockets, as if a client on this machine had asked over
+    /// TCP. `None` is silence.
+    pub async fn query(&self, query: &[u8]) -> Option<Vec<u8>> {
+        self.query_from(query, None).await
+    }
+
+    /// As [`query`](Self::query), as if a client at `address` had asked.
+    pub async fn query_from(&self, query: &[u8], address: Option<SocketAddr>) -> Option<Vec<u8>> {
+        match self.server.query(query, address) {
+            OwnReply::Now(reply) => reply,
+            OwnReply::Later(mut reply) => reply.recv().await.filter(|reply| !reply.is_empty()),
+        }
+    }
+
+    /// Answers names with a function, as [`App::handle`] does, from now on and instead of what was
+    /// added for the same pattern before. Queries under way are answered by what they found.
+    ///
+    /// # Errors
+    /// When the pattern is none.
+    pub fn handle<E: Ended>(
+        &self,
+        pattern: &str,
+        function: impl Fn(&Asked<'_>, &mut Draft) -> E + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        self.replace(in_workers(parse(pattern)?, function));
+        Ok(())
+    }
+
+    /// Answers names with a function that may wait, as [`App::handle_async`] does; else as
+    /// [`handle`](Self::handle).
+    ///
+    /// # Errors
+    /// When the pattern is none.
+    pub fn handle_async<F, A>(
+        &self,
+        pattern: &str,
+        function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
+    ) -> Result<(), Error>
+    where
+        F: Future<Output = A> + Send + 'static,
+        A: AsyncAnswer + 'static,
+    {
+        let pattern = parse(pattern)?;
+        let number = self.tasks.add(AsyncCode::new(pattern.clone(), function));
+        self.replace(in_runtime(pattern, number));
+        Ok(())
+    }
+
+    /// Takes what was added for a pattern away; whether there was anything.
+    ///
+    /// # Errors
+    /// When the pattern is none.
+    pub fn remove_handler(&self, pattern: &str) -> Result<bool, Error> {
+        let pattern = parse(pattern)?;
+        let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = code.routes.len();
+        code.routes.retain(|route| route.pattern != pattern);
+        let was_there = code.routes.len() < before;
+        if was_there {
+            self.put_into_force(&code);
+        }
+        Ok(was_there)
+    }
+
+    /// Adds a route instead of that for the same pattern.
+    fn replace(&self, route: Route<Handler>) {
+        let mut code = self.code.lock().unwrap_or_else(PoisonError::into_inner);
+        code.routes.retain(|other| other.pattern != route.pattern);
+        code.routes.push(route);
+        self.put_into_force(&code);
+    }
+
+    /// Has the server call this code, and forgets what is no more called.
+    fn put_into_force(&self, code: &Code) {
+        self.server.set_code(code.clone());
+        self.tasks.keep(|number| {
+            code.routes.iter().any(|route| match route.handler {
+                Handler::Elsewhere(elsewhere) => elsewhere.handler == number,
+                Handler::Here(_) => false,
+            })
+        });
+    }
+
+    /// Serves a zone from other text, or from text for the first time. Blocks until it is served.
+    ///
+    /// # Errors
+    /// When the name is none or that of a zone that follows a store, or the text is wrong, or the
+    /// configuration, which is read anew: then nothing is changed, and the former version stays in
+    /// service.
+    pub fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
+        let (known, text) = (self.text_name(name)?, text.into());
+        check_text(&known, Arc::clone(&text)).map_err(Error::ZoneText)?;
+        self.replace_text(&known, Some(Given::Text(text))).map(drop)
+    }
+
+    /// Takes a zone that is given as text out of service; whether there was one. Blocks as
+    /// [`set_zone_text`](Self::set_zone_text).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn remove_zone_text(&self, name: &str) -> Result<bool, Error> {
+        Ok(self.replace_text(&self.text_name(name)?, None)?.is_some())
+    }
+
+    /// The name of a zone that may be given as text.
+    fn text_name(&self, name: &str) -> Result<Name, Error> {
+        let wrong = |error| Error::Name(name.to_owned(), error);
+        let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
+        match self.mirrors.has(&known) {
+            true => Err(Error::ZoneText(format!("zone {name}: it has what a store has"))),
+            false => Ok(known),
+        }
+    }
+
+    /// Serves a zone from other data, or not at all without any; what it had.
+    fn replace_text(&self, name: &Name, given: Option<Given>) -> Result<Option<Given>, Error> {
+        replace_text(&self.texts, name, given, || self.server.reload()).map_err(Error::Config)
+    }
+
+    /// Reads the configuration and changed zones anew.
+    ///
+    /// # Errors
+    /// What is wrong with them; the former ones stay in force.
+    pub fn reload(&self) -> Result<(), Error> {
+        self.server.reload().map_err(Error::Config)
+    }
+
+    /// Receives nothing more, answers what was received, and stops. Waits for asynchronous code
+    /// that still answers, for at most 10 seconds; queries that it has not answered by then are
+    /// SERVFAIL.
+    ///
+    /// # Errors
+    /// When it had to stop before.
+    pub fn stop(self) -> Result<(), Error> {
+        self.mirrors.stop();
+        self.server.stop().map_err(Error::Serve)
+    }
+}
