@@ -125,8 +125,9 @@ impl Deferrals {
     fn submit_to_runtimes(&self, deferred: &mut Vec<Deferred>) {
         let mut refused = Vec::new();
         for (number, runtime) in self.runtimes.iter().enumerate() {
+            let last = self.runtimes.len() - 1; // which says of what is nowhere that it fails
             let is_for = |query: &mut Deferred| match query.deferral.to {
-                To::Code(elsewhere) => usize::from(elsewhere.runtime) == number,
+                To::Code(elsewhere) => usize::from(elsewhere.runtime).min(last) == number,
                 To::Forward(_) => false,
             };
             runtime.put(deferred.extract_if(.., is_for), &mut refused);
@@ -185,7 +186,14 @@ impl<R: Responder> Refuse for Refusals<R> {
     ) -> Vec<SocketReplies> {
         let (now, busy) = (self.clock.now(), Supplied::Failed(Reason::HandlerBusy));
         for query in queries {
-            survives(|| passed_on.extend(self.replies.supply(query, busy, now)));
+            let connection = match &query.way {
+                Way::Tcp(connection) => Some(connection.clone()),
+                Way::Udp(..) => None,
+            };
+            if !survives(|| passed_on.extend(self.replies.supply(query, busy, now))) {
+                // It waits for something; it is only gone when the connection is.
+                connection.inspect(|it| _ = it.try_send(Vec::new()));
+            }
         }
         self.replies.take_batches()
     }
