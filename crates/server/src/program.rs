@@ -87,17 +87,17 @@ pub fn replace_text(
     given: Option<Given>,
     reload: impl FnOnce() -> Result<(), String>,
 ) -> Result<Option<Given>, String> {
+    /// One change at a time, so that what a change puts back is what was in force before it.
+    static CHANGE: Mutex<()> = Mutex::new(());
+    let _one = CHANGE.lock().unwrap_or_else(PoisonError::into_inner);
     let put = |texts: &mut Texts, given| match given {
         Some(given) => texts.insert(name.clone(), given),
         None => texts.remove(name),
     };
     let lock = || texts.lock().unwrap_or_else(PoisonError::into_inner);
-    let former = put(&mut lock(), given.clone());
+    let former = put(&mut lock(), given);
     let Err(error) = reload() else { return Ok(former) };
-    let mut texts = lock();
-    if texts.get(name) == given.as_ref() {
-        put(&mut texts, former);
-    }
+    put(&mut lock(), former);
     Err(error)
 }
 
