@@ -2,7 +2,8 @@
 //! recursion get a referral there, where they may expect that others are asked.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 use zonda_config::Config;
 use zonda_wire::{Name, Type, name};
 use zonda_zone::Records;
@@ -24,7 +25,7 @@ struct Found {
     /// The forwarded zone that it lies in.
     around: Name,
     /// Their owners, each once, and where the first record of each stands.
-    cuts: Vec<(Name, PathBuf, u32)>,
+    cuts: Vec<(Name, Arc<Path>, u32)>,
 }
 
 impl Delegations {
@@ -51,14 +52,17 @@ impl Delegations {
         let encloses = |it: &&Name| name::is_at_or_below(apex, it.as_wire());
         let around = self.forwarded.iter().filter(encloses).max_by_key(|it| it.label_count());
         let Some(around) = around.cloned() else { return };
-        let (mut seen, mut cuts) = (HashSet::new(), Vec::new());
+        let (mut seen, mut cuts) = (HashSet::new(), Vec::<(Name, Arc<Path>, u32)>::new());
         for index in 0..records.len() {
             let record = records.get(index);
             let is_cut = record.rtype == Type::NS && record.owner.len() > apex.len();
             if is_cut && seen.insert(record.owner.to_ascii_lowercase()) {
                 let position = records.position(index);
+                let same = cuts.last().filter(|(_, file, _)| **file == *position.file);
+                let file =
+                    same.map_or_else(|| position.file.into(), |(_, file, _)| Arc::clone(file));
                 let cut = Name::from_wire(record.owner);
-                cuts.extend(cut.map(|cut| (cut, position.file.to_owned(), position.line)));
+                cuts.extend(cut.map(|cut| (cut, file, position.line)));
             }
         }
         if !cuts.is_empty() {
