@@ -107,6 +107,8 @@ impl Server {
         let (status, page) = http(self.statistics, "GET /json/v1 HTTP/1.1\r\n");
         assert_eq!(status, 200, "{page}");
         let page: Value = serde_json::from_str(&page).unwrap();
+        let (above, _) = place.rsplit_once('/').unwrap();
+        assert!(page.pointer(above).is_some(), "there is no {above} in {page:#}");
         page.pointer(place).map_or(0, |count| count.as_u64().unwrap())
     }
 
