@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use crate::message::Message;
@@ -149,7 +149,11 @@ pub fn exchange(server: SocketAddr, query: &[u8], tcp: bool) -> io::Result<Vec<u
     if tcp {
         return exchange_tcp(server, query);
     }
-    let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let own: IpAddr = match server {
+        SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    let socket = UdpSocket::bind((own, 0))?;
     socket.connect(server)?;
     socket.set_read_timeout(Some(TIMEOUT))?;
     let mut buffer = vec![0; 65_535];

@@ -113,7 +113,7 @@ fn a_check_tells_of_a_file_that_cannot_be_read_once_and_of_an_empty_one_by_its_n
     let config = config.to_str().unwrap();
     let said = text(&run(&["check", "--config", config]).stdout);
     assert!(said.contains("missing.zone: error: cannot be read"), "{said}");
-    assert!(said.ends_with("1 zones, 1 errors, 0 warnings\n"), "{said}");
+    assert!(said.ends_with("1 zone, 1 error, 0 warnings\n"), "{said}");
     folder.write("missing.zone", "");
     let of_zone = ["zone", "check", "--origin", "example.org", path];
     for arguments in [&of_zone[..], &["check", "--config", config]] {
@@ -159,5 +159,5 @@ fn a_check_tells_of_files_that_are_left_out_and_directories_that_are_missing() {
     assert!(said.contains("no..name is not the name of a zone"), "{said}");
     assert!(said.contains("missing: cannot read the directory"), "{said}");
     assert!(said.contains("zone EXAMPLE.org. is already served from"), "{said}");
-    assert!(said.ends_with("1 zones, 1 errors, 2 warnings\n"), "{said}");
+    assert!(said.ends_with("1 zone, 1 error, 2 warnings\n"), "{said}");
 }
