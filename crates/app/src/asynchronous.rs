@@ -286,11 +286,13 @@ fn begin((query, code): WithCode, middleware: &Arc<Vec<AsyncCode>>, until: Insta
         }));
     }
     // If it waits, the task that it goes on in polls it anew.
-    let polled = answering.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let mut cx = Context::from_waker(Waker::noop());
+    let polled = catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(&mut cx)));
     pace.note(start.elapsed());
     match polled {
-        Poll::Ready(draft) => Begun::Ended(draft),
-        Poll::Pending => Begun::Waits(answering),
+        Ok(Poll::Ready(draft)) => Begun::Ended(draft),
+        Ok(Poll::Pending) => Begun::Waits(answering),
+        Err(_) => Begun::Ended(None), // what code leaves behind panicked when it was dropped
     }
 }
 

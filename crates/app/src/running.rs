@@ -78,7 +78,7 @@ impl Running {
         }
     }
 
-    /// Answers names with a function, as [`App::handle`] does, from now on and instead of what was
+    /// Answers names with a function, as [`App::handle`](crate::App::handle) does, from now on and instead of what was
     /// added for the same pattern before. Queries under way are answered by what they found.
     ///
     /// # Errors
@@ -92,7 +92,7 @@ impl Running {
         Ok(())
     }
 
-    /// Answers names with a function that may wait, as [`App::handle_async`] does; else as
+    /// Answers names with a function that may wait, as [`App::handle_async`](crate::App::handle_async) does; else as
     /// [`handle`](Self::handle).
     ///
     /// # Errors

@@ -150,6 +150,19 @@ fn asynchronous_code_answers_and_its_failures_are_servfail() {
         Reply::default()
     });
     app.handle_async("passes.example", |_| async { Reply::default() });
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("when it is dropped");
+        }
+    }
+    app.handle_async("bomb.example", |_| {
+        let bomb = Bomb;
+        std::future::poll_fn(move |_| {
+            let _ = &bomb;
+            std::task::Poll::Ready(Reply::default())
+        })
+    });
     let running = app.start().unwrap();
     let asked = Instant::now();
     check(
@@ -158,6 +171,8 @@ fn asynchronous_code_answers_and_its_failures_are_servfail() {
             ("slow.example", Type::TXT, "NOERROR slow.example. TXT [3, 84, 88, 84]"),
             ("panics.example", Type::A, "SERVFAIL"),
             ("fails.example", Type::A, "SERVFAIL"),
+            ("bomb.example", Type::A, "SERVFAIL"),
+            ("bomb.example", Type::A, "SERVFAIL"), // in a task first, then without
             ("late.example", Type::A, "SERVFAIL"),
             ("passes.example", Type::A, "NOERROR"),
             ("example", Type::A, "REFUSED"),
