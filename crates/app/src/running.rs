@@ -78,8 +78,9 @@ impl Running {
         }
     }
 
-    /// Answers names with a function, as [`App::handle`](crate::App::handle) does, from now on and instead of what was
-    /// added for the same pattern before. Queries under way are answered by what they found.
+    /// Answers names with a function, as [`App::handle`](crate::App::handle) does, from now on and
+    /// instead of what was added for the same pattern before. Queries under way are answered by
+    /// what they found.
     ///
     /// # Errors
     /// When the pattern is none.
@@ -92,8 +93,8 @@ impl Running {
         Ok(())
     }
 
-    /// Answers names with a function that may wait, as [`App::handle_async`](crate::App::handle_async) does; else as
-    /// [`handle`](Self::handle).
+    /// Answers names with a function that may wait, as
+    /// [`App::handle_async`](crate::App::handle_async) does; else as [`handle`](Self::handle).
     ///
     /// # Errors
     /// When the pattern is none.
