@@ -3,10 +3,9 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, openSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
-import net from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { folder, isSpared, sleep } from './helpers.mjs';
+import { folder, freePort, isSpared, sleep } from './helpers.mjs';
 
 const run = promisify(execFile);
 /** What the databases let nobody in without. */
@@ -19,15 +18,6 @@ const START_TRIES = 4;
 const POSTGRES_VERSIONS = '/usr/lib/postgresql';
 /** Who runs PostgreSQL, which refuses to be run by root. */
 const POSTGRES_USER = 'postgres';
-
-/** A port that is free now. */
-async function freePort() {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  return port;
-}
 
 /** A server that is started, stopped and started again on one port. */
 class Database {

@@ -6,14 +6,13 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import http2 from 'node:http2';
-import net from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import tls from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import zonda from '../index.js';
 import { certificate } from './certificate.mjs';
-import { folder, query, sleep, tcp, udp } from './helpers.mjs';
+import { folder, freePort, query, sleep, tcp, udp } from './helpers.mjs';
 
 const { decodeMessage } = zonda;
 const here = fileURLToPath(new URL('..', import.meta.url));
@@ -102,23 +101,13 @@ const CLUSTER = `
   server.start(() => console.log('started in ' + process.pid));
 `;
 
-/** Ports that are free now. */
-async function freePorts(count) {
-  const servers = Array.from({ length: count }, () => net.createServer().listen(0, address));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => server.address().port);
-  for (const server of servers) server.close();
-  await Promise.all(servers.map((server) => once(server, 'close')));
-  return ports;
-}
-
 /** Starts a program, which ends with its test; what it says, and its ports. */
 async function begin(t, program, file, count, ssl) {
   const place = folder(t);
   mkdirSync(join(place, 'node_modules'));
   symlinkSync(here, join(place, 'node_modules', 'zonda'));
   if (ssl) for (const part of ['cert', 'key']) writeFileSync(join(place, `${part}.pem`), ssl[part]);
-  const ports = await freePorts(count);
+  const ports = await Promise.all(Array.from({ length: count }, freePort));
   const text = program.replace(/PORT(\d)/g, (_, n) => ports[n]);
   writeFileSync(join(place, file), text.replaceAll("'dinodns", "'zonda/dinodns"));
   const { NODE_TEST_CONTEXT, ...env } = process.env;

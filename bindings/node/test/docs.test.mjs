@@ -7,14 +7,13 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import dgram from 'node:dgram';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import zonda from '../index.js';
-import { folder, query, sleep, udp } from './helpers.mjs';
+import { folder, freePort, query, sleep, udp } from './helpers.mjs';
 
 const { decodeMessage } = zonda;
 const here = fileURLToPath(new URL('..', import.meta.url));
@@ -104,15 +103,6 @@ for (const page of PAGES) {
       assert.deepEqual([code, signal], [0, null], child.said);
     });
   }
-}
-
-/** A port that is free for UDP now. */
-async function freePort() {
-  const socket = dgram.createSocket('udp4').bind(0, '127.0.0.1');
-  await once(socket, 'listening');
-  const { port } = socket.address();
-  socket.close();
-  return port;
 }
 
 test('the hello world of the README is the example, and answers', async (t) => {

@@ -1,6 +1,7 @@
 // What tests share: clients over real sockets, and apps that stop when their test ends.
 
 import dgram from 'node:dgram';
+import { once } from 'node:events';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -101,6 +102,27 @@ export async function told(app, name, type = 'A') {
     return `${name} ${type} ${typeof data === 'string' ? data : JSON.stringify(data)}`;
   });
   return [reply.rcode, ...records].join(' ');
+}
+
+/** Below the ports that Linux gives to whoever asks for any: no client takes one of these. */
+const [FIRST_PORT, PORTS] = [10_000, 22_000];
+let nextPort = process.pid * 7919; // a prime: other processes begin far from here
+
+/** A port of 127.0.0.1 that is free now, over UDP and TCP. */
+export async function freePort() {
+  for (;;) {
+    const port = FIRST_PORT + (nextPort++ % PORTS);
+    const tcp = net.createServer().listen(port, '127.0.0.1');
+    const udp = dgram.createSocket('udp4').bind(port, '127.0.0.1');
+    const sockets = [tcp, udp];
+    const opened = await Promise.allSettled(sockets.map((socket) => once(socket, 'listening')));
+    const isOpen = ({ status }) => status === 'fulfilled';
+    for (const socket of sockets.filter((_, place) => isOpen(opened[place]))) {
+      socket.close();
+      await once(socket, 'close');
+    }
+    if (opened.every(isOpen)) return port;
+  }
 }
 
 /** A folder that is gone when the test ends. */

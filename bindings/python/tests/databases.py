@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -192,8 +193,20 @@ def required(program: str) -> str:
     pytest.fail(f"{program} is not installed: `make packages` installs what the tests need")
 
 
+# Below the ports that Linux gives to whoever asks for any: no client takes one of these.
+FIRST_PORT, PORTS = 10_000, 22_000
+# The places of the ports to try; other processes begin elsewhere: it is a prime.
+places = itertools.count(os.getpid() * 7919)
+
+
 def free_port() -> int:
-    """A port that is free for TCP now."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
+    """A port of 127.0.0.1 that is free now, over UDP and TCP."""
+    while True:
+        port = FIRST_PORT + next(places) % PORTS
+        with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+            try:
+                tcp.bind(("127.0.0.1", port))
+                udp.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port

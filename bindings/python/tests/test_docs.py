@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import re
 import shutil
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -22,6 +21,7 @@ import dns.message
 import dns.query
 import pytest
 from conftest import EXAMPLES, environment, python
+from databases import free_port
 
 import zonda
 
@@ -78,13 +78,6 @@ def files(page: str) -> dict[str, str]:
     return {name: text for name, text in found}
 
 
-def free_port(kind: socket.SocketKind = socket.SOCK_DGRAM) -> int:
-    """A port that is free for UDP now, or for TCP."""
-    with socket.socket(socket.AF_INET, kind) as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
 def run_for_a_moment(app: zonda.App, **_: Any) -> None:
     """What `app.run()` does here."""
 
@@ -101,7 +94,7 @@ def test_the_pages_say_what_happens(program, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(zonda.App, "run", run_for_a_moment)
     port = free_port() if program.is_for_dnslib else 0
-    http_port = str(free_port(socket.SOCK_STREAM))
+    http_port = str(free_port())
     for name, text in files(program.page).items():
         (tmp_path / name).write_text(text.replace("8053", http_port))
     text = program.text.replace("5300", str(port)).replace("8053", http_port)

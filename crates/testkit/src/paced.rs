@@ -1,5 +1,6 @@
 //! Clients that ask at a pace and do not wait for answers: one that is listened to, and a flood.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -7,6 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::client::Question;
+use crate::message::Message;
 
 /// How long the last answers are waited for: longer than servers take to give up.
 const PATIENCE: Duration = Duration::from_secs(25);
@@ -17,12 +19,33 @@ const BEHIND_MAX: Duration = Duration::from_millis(10);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What became of a question.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Asked {
     /// When it was sent, since the first.
     pub at: Duration,
     /// How long the answer took, and its response code; none came without.
     pub answer: Option<(Duration, u8)>,
+    /// The answer, where its response code is not NOERROR.
+    pub failure: Option<Message>,
+}
+
+impl Asked {
+    /// Whether it had an answer, and that was NOERROR.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        matches!(self.answer, Some((_, 0)))
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "asked at {:?}, ", self.at)?;
+        match (&self.answer, &self.failure) {
+            (Some((took, _)), Some(failure)) => write!(f, "told after {took:?}:\n{failure}"),
+            (Some((took, rcode)), None) => write!(f, "told {rcode} after {took:?}"),
+            (None, _) => f.write_str("nothing came"),
+        }
+    }
 }
 
 /// What became of many.
@@ -33,13 +56,32 @@ impl Seen {
     /// Those that were sent within a span of time.
     #[must_use]
     pub fn between(&self, from: Duration, to: Duration) -> Self {
-        Self(self.0.iter().filter(|asked| (from..to).contains(&asked.at)).copied().collect())
+        Self(self.0.iter().filter(|asked| (from..to).contains(&asked.at)).cloned().collect())
     }
 
     /// How many had no answer, or another than NOERROR.
     #[must_use]
     pub fn lost(&self) -> usize {
-        self.0.iter().filter(|asked| !matches!(asked.answer, Some((_, 0)))).count()
+        self.0.iter().filter(|asked| !asked.is_answered()).count()
+    }
+
+    /// Insists that every question had its answer.
+    ///
+    /// # Panics
+    /// When some had not, with what was told in its place.
+    pub fn check_all_answered(&self) {
+        self.check_lost(0);
+    }
+
+    /// Insists that at most so many questions had no answer.
+    ///
+    /// # Panics
+    /// When there were more, with what was told in its place.
+    pub fn check_lost(&self, lost_max: usize) {
+        let lost: Vec<_> = self.0.iter().filter(|asked| !asked.is_answered()).collect();
+        let told = || lost.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        let (count, all) = (lost.len(), self.0.len());
+        assert!(count <= lost_max, "{count} of {all} without answer:\n{}", told());
     }
 
     /// The time that this share of the answers, in percent, stayed within.
@@ -82,21 +124,22 @@ pub fn ask_at_pace(
     }
     total.store(sent.len(), Ordering::Relaxed);
     let received = receiver.join().expect("the receiver does not panic");
-    let answer = |id: usize, at: Duration| {
-        let (came, rcode) = (*received.get(id)?)?;
-        Some((came.saturating_sub(at), rcode))
-    };
-    let asked = sent.iter().enumerate().map(|(id, &at)| Asked { at, answer: answer(id, at) });
+    let asked = sent.into_iter().zip(received).map(|(at, answer)| {
+        let Some((came, octets)) = answer else { return Asked { at, answer: None, failure: None } };
+        let rcode = octets[3] & 0x0f;
+        let failure = Message::parse(&octets).ok().filter(|_| rcode != 0);
+        Asked { at, answer: Some((came.saturating_sub(at), rcode)), failure }
+    });
     Seen(asked.collect())
 }
 
-/// When the first answer to each id came, and its response code. Ends when all are there, or when
+/// When the first answer to each id came, and what it was. Ends when all are there, or when
 /// nothing has come for a while after the last question.
 fn receive_all(
     socket: &UdpSocket,
     start: Instant,
     total: &AtomicUsize,
-) -> Vec<Option<(Duration, u8)>> {
+) -> Vec<Option<(Duration, Vec<u8>)>> {
     let mut received = vec![None; 1 << 16];
     let (mut buffer, mut count, mut heard) = ([0; 4096], 0, Instant::now());
     loop {
@@ -107,7 +150,7 @@ fn receive_all(
         let Ok(length) = socket.recv(&mut buffer) else { continue };
         let slot = &mut received[usize::from(u16::from_be_bytes([buffer[0], buffer[1]]))];
         if length >= 12 && slot.is_none() {
-            *slot = Some((start.elapsed(), buffer[3] & 0x0f));
+            *slot = Some((start.elapsed(), buffer[..length].to_vec()));
             (count, heard) = (count + 1, Instant::now());
         }
     }

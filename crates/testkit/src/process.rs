@@ -4,6 +4,7 @@ use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::ops::Range;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -138,19 +139,25 @@ impl Drop for Process {
     }
 }
 
-/// A port of 127.0.0.1 that nobody uses at the moment, over UDP or TCP.
+/// Ports that [`free_port`] picks from: below those that Linux gives to whoever asks for any, so
+/// that no client takes one between its choice and its use.
+const PORTS: Range<u32> = 10_000..32_000;
+
+/// A port of 127.0.0.1 that nobody uses at the moment, over UDP or TCP. Another process has its
+/// turn of the ports begin elsewhere.
 ///
 /// # Panics
 /// When there is none.
 pub fn free_port() -> u16 {
-    for _ in 0..100 {
-        let Ok(tcp) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) else { continue };
-        let Ok(address) = tcp.local_addr() else { continue };
-        if UdpSocket::bind(address).is_ok() {
-            return address.port();
-        }
-    }
-    panic!("no free port on 127.0.0.1");
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let is_free = |port: &u16| {
+        let address = (Ipv4Addr::LOCALHOST, *port);
+        TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
+    };
+    let begin = std::process::id().wrapping_mul(7919); // a prime: neighbours are far apart
+    let next = || begin.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
+    let mut ports = PORTS.map(|_| (PORTS.start + next() % PORTS.len() as u32) as u16);
+    ports.find(is_free).expect("one of many ports of 127.0.0.1 is free")
 }
 
 /// Where a program is; servers are in folders that are not in everybody's PATH.

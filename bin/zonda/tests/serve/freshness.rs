@@ -61,24 +61,17 @@ fn measure((name, lines): Way, dies: bool) -> (Seen, usize) {
     (seen, upstream.asked())
 }
 
-/// Insists that every question had its answer.
-fn all_answered(seen: &Seen) {
-    let lost = seen.0.iter().filter(|asked| !matches!(asked.answer, Some((_, 0))));
-    let lost: Vec<_> = lost.collect();
-    assert!(lost.is_empty(), "{} were not answered: {lost:?}", lost.len());
-}
-
 #[test]
 fn prefetch_and_expired_answers_spare_clients_the_wait_for_a_slow_upstream() {
     thread::scope(|scope| {
         let [neither, prefetch, stale] =
             [NEITHER, PREFETCH, STALE_AT_ONCE].map(|way| scope.spawn(move || measure(way, false)));
         let (neither, asked) = neither.join().unwrap();
-        all_answered(&neither);
+        neither.check_all_answered();
         assert!(neither.within(98) > AT_ONCE, "a tenth of the clients wait: {:?}", neither.0);
         for way in [prefetch, stale] {
             let (seen, asked_here) = way.join().unwrap();
-            all_answered(&seen);
+            seen.check_all_answered();
             assert!(seen.within(99) < AT_ONCE, "{:?}", seen.within(99));
             assert!(asked_here <= 3 * asked, "{asked_here} queries, and {asked} with neither");
         }
@@ -92,10 +85,10 @@ fn expired_answers_are_given_when_an_upstream_dies() {
             [NEITHER, STALE, STALE_AT_ONCE].map(|way| scope.spawn(move || measure(way, true)));
         assert!(neither.join().unwrap().0.lost() > PACE.1 / 4);
         let stale = stale.join().unwrap().0;
-        all_answered(&stale);
+        stale.check_all_answered();
         assert!(stale.within(100) < Duration::from_millis(2500), "{:?}", stale.within(100));
         let at_once = at_once.join().unwrap().0;
-        all_answered(&at_once);
+        at_once.check_all_answered();
         assert!(at_once.within(99) < AT_ONCE, "{:?}", at_once.within(99));
     });
 }

@@ -173,7 +173,7 @@ fn without_extra_queries_no_second_server_is_asked_only_because_the_first_is_slo
         let [first, second] = [0, 1].map(|_| Upstream::start(slow_at_times()));
         let keys = format!("extra-queries = \"{share}\"");
         let forwarder = Forwarder::start(&[first.address, second.address], &keys);
-        assert_eq!(forwarder.ask_many("name", 600, 300).lost(), 0);
+        forwarder.ask_many("name", 600, 300).check_all_answered();
         let hedges = forwarder.sum("zonda_upstream_queries_total{", "for=\"hedge\"");
         (hedges, forwarder.sum("zonda_upstream_hedges_won_total{", ""))
     };
@@ -304,7 +304,7 @@ fn so_many_connections_are_opened_as_the_configuration_says() {
         let upstream = Upstream::start([slow]);
         let to = format!("\"tcp://{}\"", upstream.address);
         let forwarder = Forwarder::start_to(&to, keys);
-        assert_eq!(forwarder.ask_many("name", 20, 400).lost(), 0, "{keys}");
+        forwarder.ask_many("name", 20, 400).check_all_answered();
         let list = forwarder.server.get("/v1/upstreams").1;
         assert!(list.contains(&format!("\"opened\": {opened},")), "{keys}: {list}");
     }
@@ -444,7 +444,7 @@ fn a_query_without_a_place_gets_an_expired_answer_where_there_is_one() {
         let questions = (0..count).map(|number| recursive(&name(number), "A"));
         let address = forwarder.server.zonda.address;
         let seen = ask_at_pace(address, Ipv4Addr::LOCALHOST, 400, questions);
-        assert_eq!(seen.lost(), 0, "{scarce}: {seen:?}");
+        seen.check_all_answered();
         let soon = seen.0.iter().filter(|it| it.answer.unwrap().0 < Duration::from_millis(500));
         assert!(soon.count() > 0, "{scarce}: some had no place");
         assert!(forwarder.dropped() > 0.0, "{scarce}");

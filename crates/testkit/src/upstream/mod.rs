@@ -31,6 +31,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::generate::Random;
+use crate::process::free_port;
 
 /// Another address, from which answers are forged.
 const STRANGER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 66);
@@ -64,7 +65,7 @@ impl Upstream {
     /// When there is no port to be had.
     pub fn start(script: impl Into<Vec<Rule>>) -> Self {
         let script = script.into();
-        let free = (0..100).find_map(|_| Self::bind(0, &script).ok());
+        let free = (0..100).find_map(|_| Self::bind(free_port(), &script).ok());
         free.expect("one of a hundred ports is free over UDP and TCP")
     }
 
@@ -102,7 +103,7 @@ impl Upstream {
         (0..100).find_map(run).expect("one of a hundred ports is free")
     }
 
-    /// One at a port of 127.0.0.1; 0 is any.
+    /// One at a port of 127.0.0.1.
     fn bind(port: u16, script: &[Rule]) -> io::Result<Self> {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let udp = UdpSocket::bind(tcp.local_addr()?)?;
@@ -146,6 +147,11 @@ impl Upstream {
     pub fn count(&self, so: impl Fn(&Asked) -> bool) -> usize {
         let log = self.shared.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.iter().filter(|asked| so(asked)).count()
+    }
+
+    /// The queries that came, the first one first.
+    pub fn log(&self) -> Vec<Asked> {
+        self.shared.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// How many messages were sent from another address or port.
