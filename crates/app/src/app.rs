@@ -1,6 +1,6 @@
 //! An app: what it answers from, and the server that it becomes.
 
-use crate::asynchronous::{AsyncCode, AsyncTable, Tasks};
+use crate::asynchronous::{AsyncCode, AsyncLimits, AsyncTable, Tasks};
 use crate::error::Error;
 use crate::handler::{AsyncAnswer, Ended};
 use crate::owned::OwnedQuery;
@@ -8,6 +8,7 @@ use crate::running::Running;
 use crate::store::{Mirrors, Store};
 use std::future::Future;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,15 +19,10 @@ use zonda_engine::handlers::{
 use zonda_server::{Code, Logger, Options, Program, Server, Texts, read_config};
 use zonda_wire::Name;
 
-/// How long asynchronous code has time, unless it is told otherwise: clients ask again, or another
-/// server, after some 2 to 5 seconds.
-const DEADLINE: Duration = Duration::from_secs(5);
-/// Queries that wait for asynchronous code at most, unless told otherwise: some 10 MB of queries.
-const WAITING_MAX: usize = 65_536;
-
 /// A DNS server under construction.
 ///
 /// Methods that take text which may be wrong tell that when the app starts, all mistakes at once.
+#[derive(Default)]
 pub struct App {
     config: Option<PathBuf>,
     flags: Flags,
@@ -40,31 +36,9 @@ pub struct App {
     middleware: Vec<Arc<dyn Stage>>,
     cache: Option<Arc<dyn Cache>>,
     asynchronous: AsyncTable,
-    deadline: Duration,
-    waiting_max: usize,
+    limits: AsyncLimits,
     loggers: Vec<Arc<dyn Logger>>,
     mistakes: Vec<Error>,
-}
-
-impl Default for App {
-    fn default() -> Self {
-        Self {
-            config: None,
-            flags: Flags::default(),
-            forward: Vec::new(),
-            metrics: None,
-            texts: Texts::new(),
-            stores: Vec::new(),
-            routes: Vec::new(),
-            middleware: Vec::new(),
-            cache: None,
-            asynchronous: AsyncTable::default(),
-            deadline: DEADLINE,
-            waiting_max: WAITING_MAX,
-            loggers: Vec::new(),
-            mistakes: Vec::new(),
-        }
-    }
 }
 
 impl App {
@@ -276,14 +250,37 @@ impl App {
     /// How long asynchronous code has time for a query; after that the answer is SERVFAIL. By
     /// default 5 seconds.
     pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
-        self.deadline = deadline;
+        self.limits.deadline = deadline;
         self
     }
 
     /// How many queries may wait for asynchronous code; more are answered SERVFAIL. By default
     /// 65,536.
     pub fn waiting_max(&mut self, queries: usize) -> &mut Self {
-        self.waiting_max = queries;
+        self.limits.waiting_max = queries;
+        self
+    }
+
+    /// How many threads asynchronous code has, on whatever CPUs the system gives them.
+    ///
+    /// 0, as is the default, is one less than there are CPUs, but at least two, which stay away
+    /// from the first CPU if there is another: code that computes for long neither keeps other code
+    /// waiting, nor those that answer from zones.
+    pub fn async_threads(&mut self, count: u16) -> &mut Self {
+        self.limits.threads = NonZero::new(count);
+        self
+    }
+
+    /// How far the threads of asynchronous code go behind others that want their CPU: 0, as is the
+    /// default, to 19.
+    ///
+    /// Where there is only one CPU, code that computes for long has queries that are answered from
+    /// zones wait for milliseconds; not so if it has one thread ([`async_threads`]) of niceness 19.
+    /// But then it has next to nothing of a CPU that others keep busy.
+    ///
+    /// [`async_threads`]: Self::async_threads
+    pub fn async_niceness(&mut self, niceness: u8) -> &mut Self {
+        self.limits.niceness = niceness.min(19) as i8;
         self
     }
 
@@ -316,7 +313,7 @@ impl App {
             cache: app.cache,
         };
         let (tasks, runtime, start) =
-            Tasks::start(app.asynchronous, app.deadline, app.waiting_max).map_err(Error::Thread)?;
+            Tasks::start(app.asynchronous, &app.limits).map_err(Error::Thread)?;
         let (runtimes, start) = (vec![runtime], Some(start));
         let program = Program {
             code: code.clone(),

@@ -9,6 +9,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,14 +19,20 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 use zonda_engine::handlers::{Draft, Ending, NO_HANDLER, Pattern, panic_message};
 use zonda_engine::{Reason, Supplied};
+use zonda_netio::process::{allowed_cpus, available_cpus, be_nice, pin_thread};
 use zonda_server::{LogBudget, RuntimeHandle};
 use zonda_transport::handlers::{RuntimeConfig, Ticket};
 
+/// How long asynchronous code has time, unless it is told otherwise: clients ask again, or another
+/// server, after some 2 to 5 seconds.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Queries that wait for asynchronous code at most, unless told otherwise: some 10 MB of queries.
+const WAITING_MAX: usize = 65_536;
 /// Queries that are taken at once, and replies that are sent at once.
 const BATCH_MAX: usize = 256;
 
 /// Code that takes longer than this until it answers or waits is begun in tasks: more than a task
-/// costs, and two threads have tasks.
+/// costs, and other threads may have those.
 const BEGIN_MAX: Duration = Duration::from_micros(5);
 /// For so many queries: it may have been the machine that took long.
 const LONG_FOR: u32 = 256;
@@ -112,6 +119,44 @@ impl AsyncTable {
     }
 }
 
+/// How much asynchronous code may have.
+#[derive(Debug)]
+pub(crate) struct AsyncLimits {
+    /// How long for a query.
+    pub(crate) deadline: Duration,
+    /// How many queries may wait for it.
+    pub(crate) waiting_max: usize,
+    /// How many threads; nothing for as many as leave a CPU to those that answer, and at least two,
+    /// so that code that computes for long keeps no other code waiting.
+    pub(crate) threads: Option<NonZero<u16>>,
+    /// That of its threads, 0 to 19.
+    pub(crate) niceness: i8,
+}
+
+impl Default for AsyncLimits {
+    fn default() -> Self {
+        Self { deadline: DEADLINE, waiting_max: WAITING_MAX, threads: None, niceness: 0 }
+    }
+}
+
+/// The number of threads, and what each does first.
+fn threads(limits: &AsyncLimits) -> (usize, impl Fn() + Send + Sync + 'static) {
+    let cpus = allowed_cpus().unwrap_or_default();
+    // Fewer, where the system shares CPUs out by time.
+    let number = limits.threads.map_or((available_cpus() - 1).max(2), |it| usize::from(it.get()));
+    let is_left = limits.threads.is_none() && cpus.len() > 1;
+    let used = if is_left { cpus[1..].to_vec() } else { Vec::new() };
+    let niceness = limits.niceness;
+    let begin = move || {
+        let is_used = if is_left { pin_thread(&used) } else { Ok(()) };
+        let is_nice = if niceness > 0 { be_nice(niceness) } else { Ok(()) };
+        if let Err(error) = is_used.and(is_nice) {
+            tracing::warn!(%error, "asynchronous code may keep other threads from a CPU");
+        }
+    };
+    (number, begin)
+}
+
 /// The runtime that asynchronous code runs in; ends when it is dropped.
 pub(crate) struct Tasks {
     table: Arc<Mutex<AsyncTable>>,
@@ -138,12 +183,14 @@ impl Tasks {
     /// when the server runs.
     pub(crate) fn start(
         table: AsyncTable,
-        deadline: Duration,
-        waiting_max: usize,
+        limits: &AsyncLimits,
     ) -> io::Result<(Self, RuntimeConfig, Start)> {
+        let &AsyncLimits { deadline, waiting_max, .. } = limits;
+        let (threads, begin) = threads(limits);
         let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
+            .worker_threads(threads)
             .thread_name("handlers")
+            .on_thread_start(begin)
             .enable_all()
             .build()?;
         let fresh = Arc::new(Notify::new());

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::{Duration, Instant};
 use zonda::{
     A, App, Cache, Ede, Event, Message, OwnedQuery, Query, Rcode, Reply, Running, Source, Txt,
@@ -180,6 +181,63 @@ fn asynchronous_code_answers_and_its_failures_are_servfail() {
     );
     assert!(asked.elapsed() < Duration::from_secs(15));
     running.stop().unwrap();
+}
+
+/// What the system says of each thread that code has run on which holds up its thread: the
+/// niceness, and the first CPU that it may use.
+fn threads_of_code(prepare: impl FnOnce(&mut App)) -> Vec<(i64, usize)> {
+    let mut app = app();
+    prepare(&mut app);
+    let seen = Arc::new(Mutex::new(HashMap::new()));
+    let own = Arc::clone(&seen);
+    app.handle_async("*.example", move |_| {
+        let seen = Arc::clone(&own);
+        async move {
+            thread::sleep(Duration::from_millis(2));
+            seen.lock().unwrap().insert(thread::current().id(), of_this_thread());
+            Reply::default()
+        }
+    });
+    let running = app.start().unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    socket.connect(running.addresses()[0]).unwrap();
+    let query = |number| question(&format!("name{number}.example"), Type::A);
+    (0..200).for_each(|number| _ = socket.send(&query(number)).unwrap());
+    (0..200).for_each(|_| _ = socket.recv(&mut [0; 512]).unwrap());
+    running.stop().unwrap();
+    seen.lock().unwrap().values().copied().collect()
+}
+
+/// The niceness of the calling thread, and the first CPU that it may use.
+fn of_this_thread() -> (i64, usize) {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/thread-self/{file}")).unwrap();
+    // The 19th field; the second one is a name, in parentheses (proc_pid_stat(5)).
+    let stat = read("stat");
+    let niceness = stat.rsplit(')').next().unwrap().split_whitespace().nth(16).unwrap();
+    let status = read("status");
+    let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let first = cpus.trim().split(['-', ',']).next().unwrap();
+    (niceness.parse().unwrap(), first.parse().unwrap())
+}
+
+#[test]
+fn asynchronous_code_has_as_many_threads_as_the_program_says_and_as_nice_ones() {
+    let seen = threads_of_code(|app| _ = app.async_threads(3).async_niceness(7));
+    let (niceness, first_cpu) = of_this_thread();
+    assert_eq!(seen, [(niceness.max(7), first_cpu); 3]);
+}
+
+#[test]
+fn asynchronous_code_leaves_the_first_cpu_to_others_unless_told_otherwise() {
+    let cpus = thread::available_parallelism().unwrap().get();
+    let (niceness, first_cpu) = of_this_thread();
+    for prepare in [|_: &mut App| {}, |app: &mut App| _ = app.async_threads(0)] {
+        let seen = threads_of_code(prepare);
+        assert_eq!(seen.len(), (cpus - 1).max(2), "of {cpus} CPUs");
+        let stays_away = |it: &(i64, usize)| it.0 == niceness && it.1 > first_cpu;
+        assert!(seen.iter().all(stays_away) || cpus == 1, "{seen:?}");
+    }
 }
 
 #[test]
@@ -428,7 +486,7 @@ fn code_that_is_deferred_to_stays_when_handlers_come_and_go_and_passes_no_middle
         assert_eq!(passed.load(Ordering::SeqCst), round);
         running.handle("b.example", |_: &Query, reply: &mut Reply| reply.no_data()).unwrap();
         running.remove_handler("b.example").unwrap();
-        std::thread::sleep(Duration::from_millis(250)); // longer than code that is gone is kept
+        thread::sleep(Duration::from_millis(250)); // longer than code that is gone is kept
     }
     running.stop().unwrap();
 }
@@ -437,7 +495,7 @@ fn code_that_is_deferred_to_stays_when_handlers_come_and_go_and_passes_no_middle
 fn code_that_computes_for_long_keeps_no_other_code_waiting() {
     let mut app = app();
     app.handle_async("long.example", |_: OwnedQuery| async {
-        std::thread::sleep(Duration::from_secs(2)); // as if it computed
+        thread::sleep(Duration::from_secs(2)); // as if it computed
         Reply::default()
     });
     app.handle_async("short.example", |_: OwnedQuery| async { Reply::default() });
@@ -445,9 +503,9 @@ fn code_that_computes_for_long_keeps_no_other_code_waiting() {
     let first = Instant::now();
     assert!(ask(&running, "long.example", Type::A).is_some());
     assert!(first.elapsed() >= Duration::from_secs(2));
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let long = scope.spawn(|| ask(&running, "long.example", Type::A).unwrap());
-        std::thread::sleep(Duration::from_millis(200));
+        thread::sleep(Duration::from_millis(200));
         let asked = Instant::now();
         assert!(ask(&running, "short.example", Type::A).is_some());
         assert!(asked.elapsed() < Duration::from_millis(1500), "{:?}", asked.elapsed());
@@ -514,7 +572,7 @@ fn handlers_are_replaced_while_they_are_called_without_a_query_lost() {
     app.handle("name.example", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("0")));
     let running = app.start().unwrap();
     let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
+    thread::scope(|scope| {
         let asking = scope.spawn(|| {
             let mut asked = 0;
             while !stop.load(Ordering::Relaxed) {
@@ -655,7 +713,7 @@ fn stopping_waits_for_asynchronous_code_and_answers_its_queries() {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     socket.send_to(&question("slow.example", Type::A), server).unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    thread::sleep(Duration::from_millis(100));
     running.stop().unwrap();
     assert!(asked.elapsed() >= Duration::from_millis(300));
     let mut buffer = [0; 512];

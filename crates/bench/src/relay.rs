@@ -94,7 +94,7 @@ impl Drop for Relay {
 fn spawn(cpu: Option<usize>, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
-        let pinned = cpu.map_or(Ok(()), pin_thread);
+        let pinned = cpu.map_or(Ok(()), |cpu| pin_thread(&[cpu]));
         let is_pinned = pinned.is_ok();
         let _ = sender.send(pinned); // who asks waits for it
         if is_pinned {

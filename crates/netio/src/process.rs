@@ -37,9 +37,9 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     }
 }
 
-/// Keeps the calling thread on one CPU.
-pub fn pin_thread(cpu: usize) -> io::Result<()> {
-    let set = cpu_set(&[cpu])?;
+/// Keeps the calling thread on these CPUs.
+pub fn pin_thread(cpus: &[usize]) -> io::Result<()> {
+    let set = cpu_set(cpus)?;
     // SAFETY: the call reads one set.
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }).map(drop)
 }
@@ -86,6 +86,18 @@ pub fn use_short_slices(slice: Duration) -> io::Result<()> {
     let place = ptr::from_ref(&attributes);
     // SAFETY: the call reads as many octets as the value says that it has.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, place, 0) } as c_int).map(drop)
+}
+
+/// Has the calling thread go behind others that want its CPU: its niceness, -20 to 19, is at least
+/// this from now on.
+pub fn be_nice(niceness: i8) -> io::Result<()> {
+    // SAFETY: both take integers; 0 is the calling thread. The first one cannot fail for a
+    // thread that runs.
+    check(unsafe {
+        let before = libc::getpriority(libc::PRIO_PROCESS, 0);
+        libc::setpriority(libc::PRIO_PROCESS, 0, before.max(niceness.into()))
+    })
+    .map(drop)
 }
 
 /// Raises the limit of open descriptors to `wanted`, or as far as this process may; returns the
@@ -251,12 +263,29 @@ mod tests {
     fn a_pinned_thread_may_run_on_its_cpu_only() {
         thread::spawn(|| {
             let cpu = *allowed_cpus().unwrap().last().unwrap();
-            pin_thread(cpu).unwrap();
+            pin_thread(&[cpu]).unwrap();
             assert_eq!(allowed_cpus().unwrap(), [cpu]);
         })
         .join()
         .unwrap();
-        assert!(pin_thread(1 << 20).is_err());
+        assert!(pin_thread(&[1 << 20]).is_err());
+    }
+
+    #[test]
+    fn a_thread_only_ever_becomes_nicer() {
+        let niceness = || {
+            let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
+            let fields = stat.rsplit(')').next().unwrap().split_whitespace();
+            fields.clone().nth(16).unwrap().parse::<i8>().unwrap()
+        };
+        let told = thread::spawn(move || {
+            be_nice(15).unwrap();
+            let first = niceness();
+            be_nice(3).unwrap();
+            (first, niceness())
+        });
+        let (first, second) = told.join().unwrap();
+        assert!(first >= 15 && second == first, "{first}, {second}");
     }
 
     #[test]

@@ -164,7 +164,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         counters: Arc<UdpCounters>,
     ) -> Self {
         if let Some(cpu) = config.cpu
-            && let Err(error) = process::pin_thread(cpu)
+            && let Err(error) = process::pin_thread(&[cpu])
         {
             tracing::warn!(worker = config.name, cpu, %error, "cannot keep the worker on its CPU");
         }

@@ -63,6 +63,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "zonda-config",
             "zonda-engine",
+            "zonda-netio",
             "zonda-server",
             "zonda-transport",
             "zonda-wire",

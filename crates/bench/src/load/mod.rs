@@ -354,7 +354,7 @@ pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outc
 /// Refuses CPUs that there are not, before anything is sent.
 fn check_cpus(plan: &Plan) -> Result<(), LoadError> {
     let pin = |cpu: &usize| {
-        zonda_netio::process::pin_thread(*cpu).map_err(|error| LoadError::Pin(*cpu, error))
+        zonda_netio::process::pin_thread(&[*cpu]).map_err(|error| LoadError::Pin(*cpu, error))
     };
     let pin_all = || plan.cpus.iter().try_for_each(pin);
     // On a thread of its own, as it stays where it was put last.
@@ -365,7 +365,7 @@ fn check_cpus(plan: &Plan) -> Result<(), LoadError> {
 fn prepare_thread(plan: &Plan, index: usize) -> Result<(), LoadError> {
     if !plan.cpus.is_empty() {
         let cpu = plan.cpus[index % plan.cpus.len()];
-        zonda_netio::process::pin_thread(cpu).map_err(|error| LoadError::Pin(cpu, error))?;
+        zonda_netio::process::pin_thread(&[cpu]).map_err(|error| LoadError::Pin(cpu, error))?;
     }
     zonda_netio::process::use_exact_timers().map_err(LoadError::System)
 }
