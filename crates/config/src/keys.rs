@@ -148,8 +148,9 @@ section! {
     rebinding_protection: bool = "false";
     /// Names that may have such addresses nevertheless, and all below them.
     private_names: Vec<Name>, like "plex.direct, home.example.com";
-    /// Queries that may wait for one server at a time, for each thread that asks.
-    outstanding_max: u32 = "100000", from "1" to "100000";
+    /// Queries that may wait for one server at a time. The threads that ask have equal shares, and
+    /// at least one each.
+    outstanding_max: u32 = "1000000", from "1" to "1000000";
     /// After how long without answer a client gets SERVFAIL. An answer is waited for twice as long,
     /// to be kept for the next.
     timeout: Duration = "5s", from "100 ms" to "1m";
@@ -187,15 +188,16 @@ section! {
 }
 
 section! {
-    /// How much each thread that forwards takes on, all zones together.
+    /// How much is taken on for all zones together.
     pub struct Forwarding: Table "forwarding", Reload;
 
-    /// Queries that wait at once. When one more comes, the oldest of a client that has more than
-    /// its share is answered SERVFAIL. Up to four times as many answers are fetched at a time,
-    /// since a fetch goes on when nobody waits any more.
-    waiting_max: u32 = "8192", from "1" to "100000";
+    /// Queries that wait at once. The threads that forward have equal shares, and at least one
+    /// each. When one more comes, the oldest of a client that has more than its share is answered
+    /// SERVFAIL. Up to four times as many answers are fetched at a time, since a fetch goes on when
+    /// nobody waits any more.
+    waiting_max: u32 = "16384", from "1" to "1000000";
     /// Those of them that wait for the same answer.
-    waiting_per_answer_max: u32 = "1024", from "1" to "100000";
+    waiting_per_answer_max: u32 = "1024", from "1" to "1000000";
     /// Answers of servers that one answer is put together of, where aliases lead from a zone that
     /// is forwarded into another. A longer chain is SERVFAIL.
     chain_max: u8 = "8", from "1" to "16";

@@ -66,7 +66,7 @@ pub struct Config {
     pub zones: Vec<Zone>,
     /// Zones that other servers answer for; none has the name of another zone.
     pub forwards: Vec<ForwardZone>,
-    /// How much each thread that forwards takes on.
+    /// How much is taken on by those that forward.
     pub forwarding: Forwarding,
     /// Zones that are answered at home where `.` is forwarded, in lower case; none twice.
     pub special_names: Vec<Name>,

@@ -448,7 +448,7 @@ fn a_bound_of_all_that_wait_may_be_below_the_default_of_those_for_one_answer() {
     assert_eq!((forwarding.waiting_max, forwarding.waiting_per_answer_max), (500, 1024));
     let errors = load("waiting", &format!("{text}waiting-per-answer-max = 501\n")).unwrap_err();
     assert!(lines(&errors).contains("`waiting-per-answer-max` is above `waiting-max`"));
-    let given = [("ZONDA_FORWARDING_WAITING_PER_ANSWER_MAX", "9000")];
+    let given = [("ZONDA_FORWARDING_WAITING_PER_ANSWER_MAX", "20000")];
     assert!(lines(&load_environment(&given).unwrap_err()).contains("is above `waiting-max`"));
 }
 

@@ -213,7 +213,7 @@ fn settings(keys: &ForwardKeys) -> Settings {
     }
 }
 
-/// How much each thread takes on.
+/// How much is taken on.
 fn bounds(keys: &Forwarding) -> Bounds {
     let Forwarding { waiting_max, waiting_per_answer_max, chain_max } = *keys;
     Bounds { waiting_max, waiting_per_answer_max, chain_max }

@@ -106,6 +106,14 @@ pub struct Settings {
     pub thresholds: Thresholds,
 }
 
+impl Settings {
+    /// Those of one of so many pools that ask the same upstreams, at least one.
+    #[must_use]
+    pub fn shared_by(self, pools: u32) -> Self {
+        Self { outstanding_max: self.outstanding_max.div_ceil(pools), ..self }
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {

@@ -64,15 +64,6 @@ impl Forwarder {
         all - self.server.metric(&in_time)
     }
 
-    /// How many threads forward.
-    pub fn threads(&self) -> f64 {
-        let page = self.server.get("/metrics").1;
-        let states = page.lines().filter(|line| line.starts_with("zonda_upstream_state{"));
-        let upstreams = page.lines().filter(|line| line.starts_with("zonda_upstream_outstanding{"));
-        let threads = states.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-        threads.sum::<f64>() / upstreams.count() as f64
-    }
-
     /// How many threads see an upstream in a state.
     fn threads_that_see(&self, upstream: &Upstream, state: &str) -> f64 {
         let labels = format!("zone=\".\",upstream=\"{}\",state=\"{state}\"", upstream.address);

@@ -137,8 +137,9 @@ fn so_many_queries_wait_as_the_configuration_says_and_the_oldest_gives_way() {
     let upstream = silent();
     let keys =
         |max| format!("timeout = \"2s\"\ndown-after = \"5m\"\n[forwarding]\nwaiting-max = {max}");
-    let forwarder = Forwarder::start(&[upstream.address], &keys(10));
-    let most = 10 * forwarder.threads();
+    let forwarder = Forwarder::start(&[upstream.address], &keys(20));
+    let threads = forwarder.threads();
+    let most = threads * 20_usize.div_ceil(threads);
     let seen = forwarder.ask_many("few", 200, 500);
     let waited = |seen: &Seen| {
         let times = seen.0.iter().map(|asked| asked.answer.unwrap().0);
@@ -415,12 +416,13 @@ fn popular_answers_are_fetched_anew_as_early_as_the_configuration_says() {
 #[test]
 fn an_outstanding_query_too_many_goes_to_nobody() {
     let upstream = silent();
-    let keys = "timeout = \"1s\"\ndown-after = \"5m\"\noutstanding-max = 1";
+    let keys = "timeout = \"1s\"\ndown-after = \"5m\"\noutstanding-max = 8";
     let forwarder = Forwarder::start(&[upstream.address], keys);
-    let seen = forwarder.ask_many("name", 20, 400);
+    let seen = forwarder.ask_many("name", 60, 400);
     let soon =
         |it: &&zonda_testkit::paced::Asked| it.answer.unwrap().0 < Duration::from_millis(500);
-    assert_eq!(seen.0.iter().filter(soon).count(), 20 - forwarder.threads());
+    let threads = forwarder.threads();
+    assert_eq!(seen.0.iter().filter(soon).count(), 60 - threads * 8_usize.div_ceil(threads));
 }
 
 #[test]

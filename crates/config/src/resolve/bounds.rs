@@ -19,7 +19,7 @@ pub(super) fn cache(reader: &mut Reader<'_, '_>) -> Option<CacheKeys> {
     Some(keys)
 }
 
-/// Reads how much each thread that forwards takes on. What is said of one answer only must not be
+/// Reads how much is taken on by those that forward. What is said of one answer only must not be
 /// more than of all; unless said, it may be.
 pub(super) fn forwarding(reader: &mut Reader<'_, '_>) -> Option<Forwarding> {
     const OF_ONE: &str = "waiting-per-answer-max";

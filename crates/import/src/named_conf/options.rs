@@ -18,9 +18,9 @@ const CACHE_BYTES: RangeInclusive<u64> = 1 << 20..=3 << 30;
 /// Octets that a UDP reply may have.
 const UDP_BYTES: RangeInclusive<u64> = 512..=4096;
 /// Queries that may wait, or wait for the same answer.
-const WAITING: RangeInclusive<u64> = 1..=100_000;
+const WAITING: RangeInclusive<u64> = 1..=1_000_000;
 /// Queries that may wait unless somebody says how many.
-const WAITING_DEFAULT: u64 = 8192;
+const WAITING_DEFAULT: u64 = 16_384;
 /// Of `resolver-query-timeout`: up to here seconds, above milliseconds.
 const TIMEOUT_SECONDS_MAX: u64 = 300;
 

@@ -510,7 +510,7 @@ fn of_a_log_of_queries_it_is_told_what_is_otherwise_and_where_it_goes() {
 fn a_least_time_above_the_greatest_is_lowered_and_no_limit_is_the_highest() {
     let text = "options { forward only; forwarders { 192.0.2.1; };
         min-cache-ttl 60; max-cache-ttl 30; max-clients-per-query 0; prefetch 2 9; };";
-    let expected = ["ttl-max = \"30s\"", "ttl-min = \"30s\"", "waiting-per-answer-max = 8192"];
+    let expected = ["ttl-max = \"30s\"", "ttl-min = \"30s\"", "waiting-per-answer-max = 16384"];
     has(&toml(text), &expected);
     let left = left(text);
     assert_eq!(left[0], "/etc/bind/named.conf:2: differs: min-cache-ttl 60: Zonda takes 0 to 30");
@@ -529,7 +529,7 @@ fn no_more_may_wait_for_one_answer_than_altogether() {
     assert_eq!(limits("recursive-clients 50; max-clients-per-query 0;"), ("50".to_owned(), 0));
     assert_eq!(limits("recursive-clients 50; max-clients-per-query 60;"), ("50".to_owned(), 1));
     assert_eq!(limits("recursive-clients 50;"), (String::new(), 0));
-    assert_eq!(limits("max-clients-per-query 9000;"), ("8192".to_owned(), 1));
+    assert_eq!(limits("max-clients-per-query 20000;"), ("16384".to_owned(), 1));
 }
 
 #[test]

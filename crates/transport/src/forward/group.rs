@@ -81,11 +81,11 @@ pub struct Groups {
     /// By the number of their [`Forward`](zonda_engine::zones::Forward). Groups that have the same
     /// number, one after the other, have the same upstreams.
     pub by_number: HashMap<u32, Arc<Group>>,
-    /// How much each thread takes on for all of them.
+    /// How much is taken on for all of them.
     pub bounds: Bounds,
 }
 
-/// How much a thread takes on.
+/// How much is taken on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Queries that wait at once, at least 1. Even if each of the default is asked as often as can
@@ -102,11 +102,16 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { waiting_max: 8192, waiting_per_answer_max: 1024, chain_max: 8 }
+        Self { waiting_max: 16_384, waiting_per_answer_max: 1024, chain_max: 8 }
     }
 }
 
 impl Bounds {
+    /// What one of so many threads takes on: names are shared out among them equally.
+    pub(super) fn shared_by(self, threads: u32) -> Self {
+        Self { waiting_max: self.waiting_max.div_ceil(threads), ..self }
+    }
+
     /// Fetches at once. Those that nobody waits for any more go on for a while, so that they can be
     /// more than the queries that wait.
     pub(super) fn fetches_max(self) -> usize {
@@ -149,12 +154,12 @@ pub struct KnownGroup {
 }
 
 impl KnownGroup {
-    /// One of which nothing is known yet.
-    pub fn new(group: Arc<Group>, dice: &mut Dice) -> Self {
+    /// One of which nothing is known yet, for one of so many threads.
+    pub fn new(group: Arc<Group>, threads: u32, dice: &mut Dice) -> Self {
         let members = group.servers.iter().map(|server| {
             Member::new(!server.over_udp, dice.roll().to_be_bytes()) // rfc7873#4.1
         });
-        let pool = Pool::new(members.collect(), group.settings);
+        let pool = Pool::new(members.collect(), group.settings.shared_by(threads));
         let rcodes = vec![BTreeMap::new(); pool.members.len()];
         let proofs = vec![None; pool.members.len()];
         let views = vec![View::UP; pool.members.len()];
@@ -178,10 +183,10 @@ impl KnownGroup {
 
     /// Follows a group with the same upstreams that is configured otherwise; what is known of them
     /// stays.
-    pub fn follow(&mut self, group: &Arc<Group>) {
+    pub fn follow(&mut self, group: &Arc<Group>, threads: u32) {
         if !Arc::ptr_eq(&self.group, group) {
             debug_assert_eq!(self.group.servers.len(), group.servers.len());
-            self.pool.follow(group.settings);
+            self.pool.follow(group.settings.shared_by(threads));
             self.group = Arc::clone(group);
         }
     }

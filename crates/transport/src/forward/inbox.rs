@@ -43,6 +43,11 @@ impl Forwarders {
         Self { inboxes: inboxes.into() }
     }
 
+    /// How many threads there are, at least 1.
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.inboxes.len()).unwrap_or(u32::MAX).max(1)
+    }
+
     /// Hands over queries and leaves `deferred` empty.
     pub fn submit(&self, deferred: &mut Vec<Deferred>) {
         self.hand_over(deferred, true);

@@ -154,6 +154,8 @@ pub(super) struct Forwarder<R, F> {
     pub(super) actions: Vec<Action>,
     /// The groups as they were when they were last looked at.
     seen: Arc<Groups>,
+    /// How much this thread may take on.
+    pub(super) bounds: Bounds,
     /// What is known of them.
     pub(super) groups: NumberMap<u32, KnownGroup>,
     /// How many loops had been found when that was last heeded.
@@ -247,7 +249,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             alarm,
             ports: Ports::new(),
             fetches: Fetches::default(),
-            admission: Admission::new(Bounds::default().waiting_max), // until the groups are seen
+            admission: Admission::new(Bounds::default().waiting_max),
             places: Vec::new(),
             taken: Vec::new(),
             timers: BinaryHeap::new(),
@@ -257,6 +259,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             message: Vec::new(),
             actions: Vec::new(),
             seen: Arc::default(),
+            bounds: Bounds::default(), // until the groups are seen
             groups: NumberMap::default(),
             loops_heeded: 0,
             faults: FaultBudget::new(),
@@ -413,19 +416,16 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if Arc::ptr_eq(&groups, &self.seen) {
             return;
         }
+        let threads = self.config.forwarders.count();
         self.groups.retain(|number, _| groups.by_number.contains_key(number));
         for (number, group) in &groups.by_number {
-            let new = || KnownGroup::new(Arc::clone(group), &mut self.dice);
-            self.groups.entry(*number).or_insert_with(new).follow(group);
+            let new = || KnownGroup::new(Arc::clone(group), threads, &mut self.dice);
+            self.groups.entry(*number).or_insert_with(new).follow(group, threads);
         }
-        self.admission.resize(groups.bounds.waiting_max);
+        self.bounds = groups.bounds.shared_by(threads);
+        self.admission.resize(self.bounds.waiting_max);
         self.seen = groups;
         self.close_ports();
-    }
-
-    /// How much may be taken on.
-    pub(super) fn bounds(&self) -> Bounds {
-        self.seen.bounds
     }
 
     /// Closes the ports to where no upstream is any more.
