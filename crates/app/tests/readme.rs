@@ -1,13 +1,16 @@
-//! The program that the README shows is one that answers.
+//! The program that the README shows is one that answers, also where there is nothing but packages.
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::net::{TcpListener, UdpSocket};
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda::Message;
+use zonda_testkit::process::{Folder, free_port};
 
 const README: &str = include_str!("../../../README.md");
 const EXAMPLE: &str = include_str!("../examples/hello.rs");
@@ -45,17 +48,13 @@ fn wait_for_the_address() {
     }
 }
 
-#[test]
-fn the_hello_world_answers() {
-    wait_for_the_address();
-    let tests = std::env::current_exe().unwrap();
-    let program: PathBuf = tests.ancestors().nth(2).unwrap().join("examples/hello");
-    assert!(program.exists(), "`cargo build -p zonda --examples` makes {}", program.display());
+/// Starts a program and asks it for `hello.example TXT` until it answers.
+fn check_that_it_answers(program: &Path, address: &str) {
     let started = Command::new(program).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let mut running = Running(started.unwrap());
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
-    socket.connect(ADDRESS).unwrap();
+    socket.connect(address).unwrap();
     let limit = Instant::now() + Duration::from_secs(20);
     let mut buffer = [0; 512];
     let len = loop {
@@ -68,4 +67,68 @@ fn the_hello_world_answers() {
     };
     let reply = Message::parse(&buffer[..len]).unwrap();
     assert_eq!(reply.records[0].rdata, b"\x0dHello, world!");
+}
+
+#[test]
+fn the_hello_world_answers() {
+    wait_for_the_address();
+    let tests = std::env::current_exe().unwrap();
+    let program = tests.ancestors().nth(2).unwrap().join("examples/hello");
+    assert!(program.exists(), "`cargo build -p zonda --examples` makes {}", program.display());
+    check_that_it_answers(&program, ADDRESS);
+}
+
+/// Runs a program; returns what it has written.
+fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
+    let mut command = Command::new(program);
+    let output = command.current_dir(folder).args(arguments).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}:\n{told}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Packs the crate and those of ours that it needs, as they would be published, and unpacks them
+/// into a folder; returns the name of each.
+fn unpack_packages(folder: &Path) -> Vec<String> {
+    let cargo = env!("CARGO");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tree = "tree --edges normal --prefix none --locked --all-features --format {p}";
+    let tree = run(here, cargo, &tree.split(' ').collect::<Vec<_>>());
+    let ours = tree.lines().filter(|line| line.starts_with("zonda"));
+    let ours: BTreeSet<_> = ours.map(|line| line.split(' ').next().unwrap()).collect();
+    let packed = folder.join("packed");
+    let package = "package --no-verify --allow-dirty --offline --exclude-lockfile --target-dir";
+    let mut arguments = package.split(' ').collect::<Vec<_>>();
+    arguments.push(packed.to_str().unwrap());
+    ours.iter().for_each(|name| arguments.extend(["--package", name]));
+    run(here, cargo, &arguments);
+    for name in &ours {
+        let file = format!("packed/package/{name}-{}.crate", env!("CARGO_PKG_VERSION"));
+        run(folder, "tar", &["--extract", "--gzip", "--file", &file]);
+    }
+    ours.into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_hello_world_builds_in_an_empty_folder_from_the_packages_alone_and_answers() {
+    let folder = Folder::new("package");
+    let version = env!("CARGO_PKG_VERSION");
+    let names = unpack_packages(folder.path());
+    let places = names.iter().map(|name| format!("{name} = {{ path = \"{name}-{version}\" }}\n"));
+    let manifest = format!(
+        "[package]\nname = \"hello\"\nedition = \"2024\"\n[workspace]\n[profile.dev]\ndebug = 0\n\
+         [dependencies]\nzonda = \"{version}\"\n\
+         tokio = {{ version = \"1\", features = [\"macros\", \"rt-multi-thread\"] }}\n\
+         [patch.crates-io]\n{}",
+        places.collect::<String>()
+    );
+    folder.write("Cargo.toml", manifest);
+    // The versions of others that this one is tested with, which are there already.
+    let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
+    folder.write("Cargo.lock", fs::read(lock).unwrap());
+    let address = format!("127.0.0.1:{}", free_port());
+    fs::create_dir(folder.path().join("src")).unwrap();
+    folder.write("src/main.rs", EXAMPLE.replace(ADDRESS, &address));
+    run(folder.path(), env!("CARGO"), &["build", "--offline", "--target-dir", "target"]);
+    check_that_it_answers(&folder.path().join("target/debug/hello"), &address);
 }
