@@ -91,7 +91,7 @@ def command(kind: str, port: int, options: argparse.Namespace) -> list[str] | No
         return None
     threads = str(len(options.server_cpus.split(",")))
     if kind == "rust":
-        return [str(place), f"127.0.0.1:{port}", threads, f"beside:{options.work}:{options.nice}"]
+        return [str(place), f"127.0.0.1:{port}", threads, f"beside:{options.work}:{options.nice}:{options.threads}"]
     program = ["node", "-e", NODE] if kind == "node" else [sys.executable, "-c", PYTHON]
     return [*program, str(place), str(port), threads, str(options.nice), str(options.work), ZONE]
 
@@ -227,6 +227,7 @@ def main() -> None:
     parser.add_argument("--work", type=int, default=0, help="for how long code computes, µs")
     parser.add_argument("--beside", default="example.com", help="what the second generator asks for")
     parser.add_argument("--nice", type=int, default=0, help="niceness of the code's thread")
+    parser.add_argument("--threads", type=int, default=0, help="those of code in Rust; 0: its own")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--server-cpus", default="0")

@@ -7,8 +7,8 @@
 //! | `kept` | by a function, whose answers are kept for a minute |
 //! | `zone` | by a wildcard in a zone |
 //!
-//! `beside:MICROS:NICENESS`, for `bench/beside.py`, is `waiting`, but that it computes for so long
-//! first, in one thread of that niceness if it is not 0, beside a zone `example.org`.
+//! `beside:MICROS:NICENESS:THREADS`, for `bench/beside.py`, is `waiting`, but that it computes for
+//! so long first, in so many threads of that niceness, beside a zone `example.org`.
 
 use std::time::{Duration, Instant};
 use zonda::{A, App, OwnedQuery, Query, Reply, Vary};
@@ -21,9 +21,9 @@ const ZONE: &str =
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, address, threads, kind] = &arguments[..] else {
-        return Err(
-            "measured ADDRESS:PORT THREADS handler|waiting|kept|zone|beside:MICROS:NICENESS".into(),
-        );
+        return Err("measured ADDRESS:PORT THREADS KIND: handler, waiting, kept, zone, or \
+                    beside:MICROS:NICENESS:THREADS"
+            .into());
     };
     let mut app = App::new();
     app.listen(address).workers(threads.parse()?);
@@ -34,11 +34,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }),
         "waiting" => app.handle_async(names, waiting),
         beside if beside.starts_with("beside:") => {
-            let (micros, niceness) = beside[7..].split_once(':').unwrap_or((&beside[7..], "0"));
-            let work = Duration::from_micros(micros.parse()?);
-            if niceness != "0" {
-                app.async_threads(1).async_niceness(niceness.parse()?);
-            }
+            let mut numbers = beside[7..].split(':').map(str::parse::<u16>);
+            let mut next = || numbers.next().unwrap_or(Ok(0));
+            let (work, niceness, threads) = (next()?, next()?, next()?);
+            app.async_niceness(niceness.try_into()?).async_threads(threads);
+            let work = Duration::from_micros(work.into());
             let computing = move |query| async move {
                 let start = Instant::now();
                 while start.elapsed() < work {}

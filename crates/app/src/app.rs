@@ -265,18 +265,20 @@ impl App {
     ///
     /// 0, as is the default, is one less than there are CPUs, but at least two, which stay away
     /// from the first CPU if there is another: code that computes for long neither keeps other code
-    /// waiting, nor those that answer from zones.
+    /// waiting, nor those that answer from zones. Under a quota of CPU time (cgroups), which all
+    /// threads share, it is one less than that has CPUs, but at least one.
     pub fn async_threads(&mut self, count: u16) -> &mut Self {
         self.limits.threads = NonZero::new(count);
         self
     }
 
     /// How far the threads of asynchronous code go behind others that want their CPU: 0, as is the
-    /// default, to 19.
+    /// default, to 19; more is 19.
     ///
-    /// Where there is only one CPU, code that computes for long has queries that are answered from
-    /// zones wait for milliseconds; not so if it has one thread ([`async_threads`]) of niceness 19.
-    /// But then it has next to nothing of a CPU that others keep busy.
+    /// Where there is only one CPU, but no quota of its time, code that computes for long has
+    /// queries that are answered from zones wait for milliseconds; not so if it has one thread
+    /// ([`async_threads`]) of niceness 19. But then it has next to nothing of a CPU that others
+    /// keep busy.
     ///
     /// [`async_threads`]: Self::async_threads
     pub fn async_niceness(&mut self, niceness: u8) -> &mut Self {

@@ -141,9 +141,11 @@ impl Default for AsyncLimits {
 
 /// The number of threads, and what each does first.
 fn threads(limits: &AsyncLimits) -> (usize, impl Fn() + Send + Sync + 'static) {
-    let cpus = allowed_cpus().unwrap_or_default();
-    // Fewer, where the system shares CPUs out by time.
-    let number = limits.threads.map_or((available_cpus() - 1).max(2), |it| usize::from(it.get()));
+    let (cpus, available) = (allowed_cpus().unwrap_or_default(), available_cpus());
+    // What threads use of a quota, others lack, whichever CPUs they run on.
+    let has_quota = available < cpus.len();
+    let usual = (available - 1).max(if has_quota { 1 } else { 2 });
+    let number = limits.threads.map_or(usual, |it| it.get().into());
     let is_left = limits.threads.is_none() && cpus.len() > 1;
     let used = if is_left { cpus[1..].to_vec() } else { Vec::new() };
     let niceness = limits.niceness;

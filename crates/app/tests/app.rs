@@ -183,27 +183,30 @@ fn asynchronous_code_answers_and_its_failures_are_servfail() {
     running.stop().unwrap();
 }
 
-/// What the system says of each thread that code has run on which holds up its thread: the
-/// niceness, and the first CPU that it may use.
-fn threads_of_code(prepare: impl FnOnce(&mut App)) -> Vec<(i64, usize)> {
+/// What the system says of each of so many threads that asynchronous code runs on: the niceness,
+/// and the first CPU that it may use. Each query holds up its thread until others have run on all.
+fn threads_of_code(count: usize, prepare: impl FnOnce(&mut App)) -> Vec<(i64, usize)> {
     let mut app = app();
-    prepare(&mut app);
+    prepare(app.deadline(Duration::from_secs(20)));
     let seen = Arc::new(Mutex::new(HashMap::new()));
     let own = Arc::clone(&seen);
     app.handle_async("*.example", move |_| {
         let seen = Arc::clone(&own);
         async move {
-            thread::sleep(Duration::from_millis(2));
             seen.lock().unwrap().insert(thread::current().id(), of_this_thread());
+            let limit = Instant::now() + Duration::from_secs(5);
+            while seen.lock().unwrap().len() < count && Instant::now() < limit {
+                thread::sleep(Duration::from_millis(1));
+            }
             Reply::default()
         }
     });
     let running = app.start().unwrap();
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
     socket.connect(running.addresses()[0]).unwrap();
-    let query = |number| question(&format!("name{number}.example"), Type::A);
-    (0..200).for_each(|number| _ = socket.send(&query(number)).unwrap());
+    let queries = (0..200).map(|number| question(&format!("name{number}.example"), Type::A));
+    queries.for_each(|query| _ = socket.send(&query).unwrap());
     (0..200).for_each(|_| _ = socket.recv(&mut [0; 512]).unwrap());
     running.stop().unwrap();
     seen.lock().unwrap().values().copied().collect()
@@ -223,7 +226,7 @@ fn of_this_thread() -> (i64, usize) {
 
 #[test]
 fn asynchronous_code_has_as_many_threads_as_the_program_says_and_as_nice_ones() {
-    let seen = threads_of_code(|app| _ = app.async_threads(3).async_niceness(7));
+    let seen = threads_of_code(3, |app| _ = app.async_threads(3).async_niceness(7));
     let (niceness, first_cpu) = of_this_thread();
     assert_eq!(seen, [(niceness.max(7), first_cpu); 3]);
 }
@@ -232,9 +235,10 @@ fn asynchronous_code_has_as_many_threads_as_the_program_says_and_as_nice_ones() 
 fn asynchronous_code_leaves_the_first_cpu_to_others_unless_told_otherwise() {
     let cpus = thread::available_parallelism().unwrap().get();
     let (niceness, first_cpu) = of_this_thread();
+    let count = (cpus - 1).max(2);
     for prepare in [|_: &mut App| {}, |app: &mut App| _ = app.async_threads(0)] {
-        let seen = threads_of_code(prepare);
-        assert_eq!(seen.len(), (cpus - 1).max(2), "of {cpus} CPUs");
+        let seen = threads_of_code(count, prepare);
+        assert_eq!(seen.len(), count, "of {cpus} CPUs");
         let stays_away = |it: &(i64, usize)| it.0 == niceness && it.1 > first_cpu;
         assert!(seen.iter().all(stays_away) || cpus == 1, "{seen:?}");
     }

@@ -81,14 +81,15 @@ fn the_hello_world_answers() {
 /// Runs a program; returns what it has written.
 fn run(folder: &Path, program: &str, arguments: &[&str]) -> String {
     let mut command = Command::new(program);
+    command.env_remove("CARGO_BUILD_TARGET"); // it would have a folder of its own
     let output = command.current_dir(folder).args(arguments).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}:\n{told}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Packs the crate and those of ours that it needs, as they would be published, and unpacks them
-/// into a folder; returns the name of each.
+/// Packs the crate and those of ours that it needs, and unpacks them into a folder; returns the
+/// name of each.
 fn unpack_packages(folder: &Path) -> Vec<String> {
     let cargo = env!("CARGO");
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
