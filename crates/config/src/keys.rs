@@ -196,8 +196,9 @@ section! {
     /// SERVFAIL. Up to four times as many answers are fetched at a time, since a fetch goes on when
     /// nobody waits any more.
     waiting_max: u32 = "16384", from "1" to "1000000";
-    /// Those of them that wait for the same answer.
-    waiting_per_answer_max: u32 = "1024", from "1" to "1000000";
+    /// Those of them that wait for the same answer, and so for the same thread, which bears no more
+    /// than its share.
+    waiting_per_answer_max: u32 = "1024", from "1" to "100000";
     /// Answers of servers that one answer is put together of, where aliases lead from a zone that
     /// is forwarded into another. A longer chain is SERVFAIL.
     chain_max: u8 = "8", from "1" to "16";

@@ -107,9 +107,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Those of one of so many pools that ask the same upstreams, at least one.
+    /// Those of each of so many pools, at least one, that together ask the same upstreams.
     #[must_use]
-    pub fn shared_by(self, pools: u32) -> Self {
+    pub fn share(self, pools: u32) -> Self {
         Self { outstanding_max: self.outstanding_max.div_ceil(pools), ..self }
     }
 }
@@ -388,6 +388,17 @@ mod tests {
     /// Makes an upstream suspect.
     fn silence(pool: &mut Pool, index: usize) {
         (1..4).for_each(|at| pool.members[index].health.overdue(9, at));
+    }
+
+    #[test]
+    fn shares_are_equal_and_rounded_up_to_one_at_least() {
+        let share = |outstanding_max: u32, pools| {
+            Settings { outstanding_max, ..Settings::default() }.share(pools).outstanding_max
+        };
+        assert_eq!(
+            [share(20, 3), share(1, 4), share(8, 1), share(u32::MAX, 2)],
+            [7, 1, 8, 1 << 31]
+        );
     }
 
     #[test]

@@ -137,9 +137,9 @@ fn so_many_queries_wait_as_the_configuration_says_and_the_oldest_gives_way() {
     let upstream = silent();
     let keys =
         |max| format!("timeout = \"2s\"\ndown-after = \"5m\"\n[forwarding]\nwaiting-max = {max}");
-    let forwarder = Forwarder::start(&[upstream.address], &keys(20));
+    let forwarder = Forwarder::start(&[upstream.address], &keys(40));
     let threads = forwarder.threads();
-    let most = threads * 20_usize.div_ceil(threads);
+    let most = threads * 40_usize.div_ceil(threads);
     let seen = forwarder.ask_many("few", 200, 500);
     let waited = |seen: &Seen| {
         let times = seen.0.iter().map(|asked| asked.answer.unwrap().0);
@@ -416,13 +416,16 @@ fn popular_answers_are_fetched_anew_as_early_as_the_configuration_says() {
 #[test]
 fn an_outstanding_query_too_many_goes_to_nobody() {
     let upstream = silent();
-    let keys = "timeout = \"1s\"\ndown-after = \"5m\"\noutstanding-max = 8";
-    let forwarder = Forwarder::start(&[upstream.address], keys);
-    let seen = forwarder.ask_many("name", 60, 400);
-    let soon =
-        |it: &&zonda_testkit::paced::Asked| it.answer.unwrap().0 < Duration::from_millis(500);
+    let keys = |max| format!("timeout = \"1s\"\ndown-after = \"5m\"\noutstanding-max = {max}");
+    let forwarder = Forwarder::start(&[upstream.address], &keys(8));
     let threads = forwarder.threads();
-    assert_eq!(seen.0.iter().filter(soon).count(), 60 - threads * 8_usize.div_ceil(threads));
+    let told_soon = |first: &str| {
+        let seen = forwarder.ask_many(first, 60, 400).0;
+        seen.iter().filter(|it| it.answer.unwrap().0 < Duration::from_millis(500)).count()
+    };
+    assert_eq!(told_soon("first"), 60 - threads * 8_usize.div_ceil(threads));
+    forwarder.reload(&keys(1000));
+    assert_eq!(told_soon("second"), 0, "after a reload there is room for all");
 }
 
 #[test]

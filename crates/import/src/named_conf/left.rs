@@ -85,7 +85,7 @@ const GROUPS: &[Group] = &[
         "avoid-v4-udp-ports", "avoid-v6-udp-ports", "query-source", "query-source-v6",
         "use-v4-udp-ports", "use-v6-udp-ports",
     ]),
-    (Differs, "`outstanding-max` in [zone.forward] is such a limit, of each thread for itself", &[
+    (Differs, "`outstanding-max` in [zone.forward] is such a limit", &[
         "fetches-per-server",
     ]),
     (Differs, "[tcp] has other limits of time", &[

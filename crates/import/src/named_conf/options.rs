@@ -17,10 +17,12 @@ type Key = (&'static str, &'static str);
 const CACHE_BYTES: RangeInclusive<u64> = 1 << 20..=3 << 30;
 /// Octets that a UDP reply may have.
 const UDP_BYTES: RangeInclusive<u64> = 512..=4096;
-/// Queries that may wait, or wait for the same answer.
+/// Queries that may wait.
 const WAITING: RangeInclusive<u64> = 1..=1_000_000;
+/// Most queries that may wait for the same answer.
+const WAITING_PER_ANSWER_MAX: u64 = 100_000;
 /// Queries that may wait unless somebody says how many.
-const WAITING_DEFAULT: u64 = 16_384;
+pub(super) const WAITING_DEFAULT: u64 = 16_384;
 /// Of `resolver-query-timeout`: up to here seconds, above milliseconds.
 const TIMEOUT_SECONDS_MAX: u64 = 300;
 
@@ -122,7 +124,7 @@ impl<'s> Importer<'s> {
     fn waiting(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
         let all =
             self.number(options, "recursive-clients", ("forwarding", "waiting-max"), &WAITING)?;
-        let most = all.unwrap_or(WAITING_DEFAULT);
+        let most = all.unwrap_or(WAITING_DEFAULT).min(WAITING_PER_ANSWER_MAX);
         if let Some(mut cursor) = options.take("max-clients-per-query")? {
             let number = match cursor.parsed("a number")? {
                 0 => most, // no limit

@@ -530,6 +530,10 @@ fn no_more_may_wait_for_one_answer_than_altogether() {
     assert_eq!(limits("recursive-clients 50; max-clients-per-query 60;"), ("50".to_owned(), 1));
     assert_eq!(limits("recursive-clients 50;"), (String::new(), 0));
     assert_eq!(limits("max-clients-per-query 20000;"), ("16384".to_owned(), 1));
+    let most = limits("recursive-clients 200000; max-clients-per-query 0;");
+    assert_eq!(most, ("100000".to_owned(), 0));
+    let usual = loads("version = 1\n").forwarding.waiting_max;
+    assert_eq!(super::options::WAITING_DEFAULT, u64::from(usual));
 }
 
 #[test]
@@ -603,7 +607,9 @@ fn that_statistics_have_another_name_for_the_only_view_is_told() {
 #[test]
 fn a_limit_of_queries_for_each_server_is_not_called_needless() {
     let text = "options { fetches-per-server 200 drop; };";
-    assert!(left(text)[0].contains(": differs: fetches-per-server 200 drop: `outstanding-max` in"));
+    let told =
+        ": differs: fetches-per-server 200 drop: `outstanding-max` in [zone.forward] is such a";
+    assert!(left(text)[0].ends_with(&format!("{told} limit")), "{:?}", left(text));
     assert!(left("options { fetches-per-server 0; };")[0].contains(": needless: "));
 }
 

@@ -146,7 +146,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if *target == *fetched.name || legs.iter().any(|leg| *leg.name == *target) {
             return Err(Unfit::Loop);
         }
-        if legs.len() + 1 >= usize::from(self.bounds.chain_max) {
+        if legs.len() + 1 >= usize::from(self.share.chain_max) {
             return Err(Unfit::LongChain);
         }
         let to = To::Forward(forward.number);

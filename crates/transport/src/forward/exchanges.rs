@@ -57,12 +57,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let name_hash = query.deferral.name_hash;
         let fetch = self.fetches.find(&wanted, name_hash);
         let waiting = fetch.and_then(|id| self.fetches.get(id)).map_or(0, |it| it.waiters.len());
-        let bounds = self.bounds;
-        if fetch.is_none() && self.fetches.len() >= bounds.fetches_max() {
+        let share = self.share;
+        if fetch.is_none() && self.fetches.len() >= share.fetches_max() {
             self.counters.turned_away.add(1);
             return self.reply_without_place(query, &wanted, now);
         }
-        if let Some(id) = fetch.filter(|_| waiting >= bounds.waiting_per_answer_max as usize) {
+        if let Some(id) = fetch.filter(|_| waiting >= share.waiting_per_answer_max as usize) {
             self.make_room(id, client(query.peer.address.ip()), now);
         }
         // Last, since the oldest of all who wait may have to leave for it.
@@ -118,7 +118,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         };
         self.body = body;
         let may_fetch = self.fetches.find(wanted, hash).is_none()
-            && self.fetches.len() < self.bounds.fetches_max();
+            && self.fetches.len() < self.share.fetches_max();
         let is_due = is_of_use && hit.refresh_due && may_fetch;
         if is_due && cache.claim_refresh(&key, &hit, secs) {
             self.counters.prefetched.add(1);

@@ -107,9 +107,12 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// What one of so many threads takes on: names are shared out among them equally.
-    pub(super) fn shared_by(self, threads: u32) -> Self {
-        Self { waiting_max: self.waiting_max.div_ceil(threads), ..self }
+    /// What one of so many threads takes on: names are shared out among them equally, but all who
+    /// want the same answer wait for the same thread.
+    pub(super) fn share(self, threads: u32) -> Self {
+        let waiting_max = self.waiting_max.div_ceil(threads);
+        let waiting_per_answer_max = self.waiting_per_answer_max.min(waiting_max);
+        Self { waiting_max, waiting_per_answer_max, ..self }
     }
 
     /// Fetches at once. Those that nobody waits for any more go on for a while, so that they can be
@@ -159,7 +162,7 @@ impl KnownGroup {
         let members = group.servers.iter().map(|server| {
             Member::new(!server.over_udp, dice.roll().to_be_bytes()) // rfc7873#4.1
         });
-        let pool = Pool::new(members.collect(), group.settings.shared_by(threads));
+        let pool = Pool::new(members.collect(), group.settings.share(threads));
         let rcodes = vec![BTreeMap::new(); pool.members.len()];
         let proofs = vec![None; pool.members.len()];
         let views = vec![View::UP; pool.members.len()];
@@ -186,7 +189,7 @@ impl KnownGroup {
     pub fn follow(&mut self, group: &Arc<Group>, threads: u32) {
         if !Arc::ptr_eq(&self.group, group) {
             debug_assert_eq!(self.group.servers.len(), group.servers.len());
-            self.pool.follow(group.settings.shared_by(threads));
+            self.pool.follow(group.settings.share(threads));
             self.group = Arc::clone(group);
         }
     }

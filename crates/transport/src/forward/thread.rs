@@ -154,8 +154,8 @@ pub(super) struct Forwarder<R, F> {
     pub(super) actions: Vec<Action>,
     /// The groups as they were when they were last looked at.
     seen: Arc<Groups>,
-    /// How much this thread may take on.
-    pub(super) bounds: Bounds,
+    /// How much of all this thread may take on.
+    pub(super) share: Bounds,
     /// What is known of them.
     pub(super) groups: NumberMap<u32, KnownGroup>,
     /// How many loops had been found when that was last heeded.
@@ -259,7 +259,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             message: Vec::new(),
             actions: Vec::new(),
             seen: Arc::default(),
-            bounds: Bounds::default(), // until the groups are seen
+            share: Bounds::default(), // until the groups are seen
             groups: NumberMap::default(),
             loops_heeded: 0,
             faults: FaultBudget::new(),
@@ -422,8 +422,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             let new = || KnownGroup::new(Arc::clone(group), threads, &mut self.dice);
             self.groups.entry(*number).or_insert_with(new).follow(group, threads);
         }
-        self.bounds = groups.bounds.shared_by(threads);
-        self.admission.resize(self.bounds.waiting_max);
+        self.share = groups.bounds.share(threads);
+        self.admission.resize(self.share.waiting_max);
         self.seen = groups;
         self.close_ports();
     }
