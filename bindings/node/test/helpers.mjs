@@ -104,13 +104,13 @@ export async function told(app, name, type = 'A') {
   return [reply.rcode, ...records].join(' ');
 }
 
-/** Below the ports that Linux gives to whoever asks for any: no client takes one of these. */
+/** Below the ports that Linux gives, by default, to whoever asks for any: no client has these. */
 const [FIRST_PORT, PORTS] = [10_000, 22_000];
-let nextPort = process.pid * 7919; // a prime: other processes begin far from here
+let nextPort = process.pid * 13_841; // other processes begin far from here
 
 /** A port of 127.0.0.1 that is free now, over UDP and TCP. */
 export async function freePort() {
-  for (;;) {
+  for (let tries = 0; tries < PORTS; tries++) {
     const port = FIRST_PORT + (nextPort++ % PORTS);
     const tcp = net.createServer().listen(port, '127.0.0.1');
     const udp = dgram.createSocket('udp4').bind(port, '127.0.0.1');
@@ -123,6 +123,7 @@ export async function freePort() {
     }
     if (opened.every(isOpen)) return port;
   }
+  throw new Error('no port of 127.0.0.1 is free');
 }
 
 /** A folder that is gone when the test ends. */

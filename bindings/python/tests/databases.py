@@ -193,15 +193,15 @@ def required(program: str) -> str:
     pytest.fail(f"{program} is not installed: `make packages` installs what the tests need")
 
 
-# Below the ports that Linux gives to whoever asks for any: no client takes one of these.
+# Below the ports that Linux gives, by default, to whoever asks for any: no client has these.
 FIRST_PORT, PORTS = 10_000, 22_000
-# The places of the ports to try; other processes begin elsewhere: it is a prime.
-places = itertools.count(os.getpid() * 7919)
+# The places of the ports to try; other processes begin elsewhere.
+places = itertools.count(os.getpid() * 13_841)
 
 
 def free_port() -> int:
     """A port of 127.0.0.1 that is free now, over UDP and TCP."""
-    while True:
+    for _ in range(PORTS):
         port = FIRST_PORT + next(places) % PORTS
         with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
             try:
@@ -210,3 +210,4 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
+    pytest.fail("no port of 127.0.0.1 is free")

@@ -70,18 +70,10 @@ impl Seen {
     /// # Panics
     /// When some had not, with what was told in its place.
     pub fn check_all_answered(&self) {
-        self.check_lost(0);
-    }
-
-    /// Insists that at most so many questions had no answer.
-    ///
-    /// # Panics
-    /// When there were more, with what was told in its place.
-    pub fn check_lost(&self, lost_max: usize) {
         let lost: Vec<_> = self.0.iter().filter(|asked| !asked.is_answered()).collect();
         let told = || lost.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         let (count, all) = (lost.len(), self.0.len());
-        assert!(count <= lost_max, "{count} of {all} without answer:\n{}", told());
+        assert!(count == 0, "{count} of {all} without answer:\n{}", told());
     }
 
     /// The time that this share of the answers, in percent, stayed within.

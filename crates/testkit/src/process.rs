@@ -139,8 +139,8 @@ impl Drop for Process {
     }
 }
 
-/// Ports that [`free_port`] picks from: below those that Linux gives to whoever asks for any, so
-/// that no client takes one between its choice and its use.
+/// Ports that [`free_port`] picks from: below those that Linux gives, by default, to whoever asks
+/// for any, so that no client takes one between its choice and its use.
 const PORTS: Range<u32> = 10_000..32_000;
 
 /// A port of 127.0.0.1 that nobody uses at the moment, over UDP or TCP. Another process has its
@@ -154,7 +154,7 @@ pub fn free_port() -> u16 {
         let address = (Ipv4Addr::LOCALHOST, *port);
         TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
     };
-    let begin = std::process::id().wrapping_mul(7919); // a prime: neighbours are far apart
+    let begin = std::process::id().wrapping_mul(13_841); // neighbours are far apart
     let next = || begin.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
     let mut ports = PORTS.map(|_| (PORTS.start + next() % PORTS.len() as u32) as u16);
     ports.find(is_free).expect("one of many ports of 127.0.0.1 is free")

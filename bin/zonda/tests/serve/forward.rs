@@ -3,7 +3,7 @@
 use super::server::{Server, ask_once, wait_until, zone};
 use serde_json::Value;
 use std::collections::HashSet;
-use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_testkit::process::{Folder, free_port};
@@ -336,7 +336,7 @@ fn a_popular_answer_is_fetched_anew_before_it_expires() {
 
 #[test]
 fn where_nobody_listens_the_next_upstream_is_asked_at_once() {
-    let closed = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let closed = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
     let sound = Upstream::start(answers(7));
     let forwarder = Forwarder::start(&[closed, sound.address], "policy = \"in-order\"");
     let mut times = forwarder.times(0..100);

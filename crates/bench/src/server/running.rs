@@ -207,8 +207,8 @@ impl fmt::Display for QuestionError {
     }
 }
 
-/// Ports that [`free_port`] picks from: below those that Linux gives to whoever asks for any, of
-/// which a generator with many clients takes thousands.
+/// Ports that [`free_port`] picks from: below those that Linux gives, by default, to whoever asks
+/// for any, of which a generator with many clients takes thousands.
 const PORTS: Range<u32> = 10_000..32_000;
 
 /// A port of 127.0.0.1 that nobody uses at the moment, over UDP or TCP. Another process has its
@@ -219,7 +219,7 @@ pub fn free_port() -> io::Result<u16> {
         let address = (Ipv4Addr::LOCALHOST, *port);
         TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
     };
-    let begin = std::process::id().wrapping_mul(7919); // a prime: neighbours are far apart
+    let begin = std::process::id().wrapping_mul(13_841); // neighbours are far apart
     let next = || begin.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed));
     let mut ports = PORTS.map(|_| (PORTS.start + next() % PORTS.len() as u32) as u16);
     ports.find(is_free).ok_or_else(|| io::ErrorKind::AddrInUse.into())
