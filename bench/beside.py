@@ -91,7 +91,8 @@ def command(kind: str, port: int, options: argparse.Namespace) -> list[str] | No
         return None
     threads = str(len(options.server_cpus.split(",")))
     if kind == "rust":
-        return [str(place), f"127.0.0.1:{port}", threads, f"beside:{options.work}:{options.nice}:{options.threads}"]
+        code = f"beside:{options.work}:{options.nice}:{options.threads}"
+        return [str(place), f"127.0.0.1:{port}", threads, code]
     program = ["node", "-e", NODE] if kind == "node" else [sys.executable, "-c", PYTHON]
     return [*program, str(place), str(port), threads, str(options.nice), str(options.work), ZONE]
 
