@@ -1,7 +1,8 @@
 //! Links in Markdown lead somewhere, and its TOML and JSON can be read.
 //!
-//! Checked: relative links and images (the file or folder exists), their `#anchors` (a heading of
-//! the Markdown file has it), and every block marked `toml` or `json` parses. Not checked: links to
+//! Checked: relative links and images (the file or folder exists; from a page of `docs/`, which is
+//! published as a book, it lies there), their `#anchors` (a heading of the Markdown file has it), and
+//! every block marked `toml` or `json` parses. Not checked: links to
 //! other sites. Shell blocks that say so are run by `bin/zonda/tests/docs.rs`.
 
 use toml::de::DeTable;
@@ -124,6 +125,9 @@ fn resolve(tree: &Tree, from: &str, link: &str) -> Result<(), String> {
     }
     let (path, wanted) = link.split_once('#').unwrap_or((link, ""));
     let target = if path.is_empty() { from.to_owned() } else { join(from, path) };
+    if from.starts_with("docs/") && !target.starts_with("docs/") {
+        return Err(format!("links to {link}, which no book of docs/ has: write `{target}`"));
+    }
     if !tree.has(&target) {
         return Err(format!("links to {link}, but there is no {target}"));
     }
@@ -162,9 +166,17 @@ mod tests {
 
     #[test]
     fn a_link_that_leads_somewhere_is_fine() {
-        assert_eq!(complaints("[b](b.md) [up](../README.md) [web](https://example.org)"), [""; 0]);
+        assert_eq!(complaints("[b](b.md) [web](https://example.org)"), [""; 0]);
         assert_eq!(complaints("[b](b.md#two-words-code--more) `[x](none.md)`"), [""; 0]);
         assert_eq!(complaints("# Here\n[h](#here) [folder](../docs)"), [""; 0]);
+    }
+
+    #[test]
+    fn a_link_out_of_the_book_is_found() {
+        assert_eq!(
+            complaints("[up](../README.md)"),
+            ["docs/a.md:1: links to ../README.md, which no book of docs/ has: write `README.md`"]
+        );
     }
 
     #[test]
