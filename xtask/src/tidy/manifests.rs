@@ -1,4 +1,4 @@
-//! What stands in the Cargo.toml files and beside the code.
+//! What stands in the Cargo.toml files, in Dockerfiles and beside the code.
 
 use super::{Finding, Tree};
 
@@ -10,7 +10,20 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = unexplained_dependencies(tree.text("Cargo.toml").unwrap_or_default());
     findings.extend(crates_without_lints(tree));
     findings.extend(stages_without_readme(tree));
+    for (path, text) in tree.ending("Dockerfile") {
+        findings.extend(images_without_digest(path, text));
+    }
     findings
+}
+
+/// A tag may name another image tomorrow, a digest never does.
+fn images_without_digest(path: &str, text: &str) -> Vec<Finding> {
+    let what = "name the image by its digest, too: IMAGE:TAG@sha256:…";
+    (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| line.starts_with("FROM ") && !line.contains("@sha256:"))
+        .map(|(number, _)| Finding::new(path, number, what))
+        .collect()
 }
 
 /// A dependency from outside needs a comment on its own line or on the line above.
@@ -85,6 +98,14 @@ mod tests {
             debug = 1\n";
         let lines: Vec<usize> = unexplained_dependencies(manifest).iter().map(|f| f.line).collect();
         assert_eq!(lines, [6]);
+    }
+
+    #[test]
+    fn an_image_that_is_named_by_its_tag_alone_is_found() {
+        let text = "FROM rust:1@sha256:00 AS build\nRUN cargo build\nFROM debian:12\n";
+        let lines: Vec<usize> =
+            images_without_digest("Dockerfile", text).iter().map(|f| f.line).collect();
+        assert_eq!(lines, [3]);
     }
 
     #[test]
