@@ -5,10 +5,14 @@
 //! under a flood of random names, costs one word of the table and evicts nothing.
 //!
 //! ```text
-//! tags     u32 per slot: hash of the question last met there | lowest bit: its answer is kept
-//! entries  what the answer is besides its octets
-//! octets   512 per slot: name asked for in lower case | body
+//! tags     u32 per slot: 19 bits of the hash of the question last met there
+//!          | 1 bit: its answer is kept | 12 bits: the slot's place, 0 before it has one
+//! entries  per place: what the answer is besides its octets
+//! octets   512 per place: name asked for in lower case | body
 //! ```
+//!
+//! A slot gets the next free place when it first keeps an answer. So the memory that is touched
+//! grows with the answers that are kept, not with where their hashes fall.
 //!
 //! # Invariants
 //! - An entry is used for the snapshot alone that it was made from.
@@ -24,13 +28,18 @@ use zonda_zone::LookupName;
 
 /// Slots. The tags of all fill half a first-level cache.
 const SLOTS: usize = 4096;
-/// Octets of a slot, for the name and the body. Larger answers are made anew each time.
-const SLOT_BYTES: usize = 512;
+/// Octets of a place, for the name and the body. Larger answers are made anew each time.
+const PLACE_BYTES: usize = 512;
+/// The bits of a tag that are the slot's place.
+const PLACE: u32 = SLOTS as u32 - 1;
+/// The bit of a tag that says that the answer is kept.
+const KEPT: u32 = SLOTS as u32;
 
 /// The table.
 pub struct HotAnswers {
     tags: Box<[u32]>,
-    entries: Box<[Entry]>,
+    /// The entries of the places in use, never more than [`SLOTS`]; the first is no answer's.
+    entries: Vec<Entry>,
     octets: Box<[u8]>,
     /// Raised when an entry changes, so that a place found before is known to be stale.
     changes: u64,
@@ -99,10 +108,10 @@ impl Key {
         self.hash as usize & (SLOTS - 1)
     }
 
-    /// The tag of a slot that keeps this key's answer.
+    /// The tag of a slot that keeps this key's answer, without its place.
     #[inline]
     fn tag(self) -> u32 {
-        (self.hash >> 32) as u32 | 1
+        ((self.hash >> 32) as u32 & !PLACE) | KEPT
     }
 }
 
@@ -118,7 +127,7 @@ pub struct Rotation {
 /// A kept answer that was found, valid as long as no other is kept.
 #[derive(Clone, Copy)]
 pub struct Hit {
-    slot: u16,
+    place: u16,
     changes: u64,
     /// The zone that the answer is from.
     pub zone: ZoneMatch,
@@ -138,10 +147,12 @@ impl Default for HotAnswers {
         };
         let key = Key { hash: 0, qtype: Type(0), dnssec_ok: false };
         let nothing = Entry { key, name_len: 0, body_len: 0, meta };
+        let mut entries = Vec::with_capacity(SLOTS); // the system hands out what is touched
+        entries.push(nothing);
         Self {
             tags: vec![0; SLOTS].into(),
-            entries: vec![nothing; SLOTS].into(),
-            octets: vec![0; SLOTS * SLOT_BYTES].into(),
+            entries,
+            octets: vec![0; SLOTS * PLACE_BYTES].into(),
             changes: 0,
         }
     }
@@ -151,15 +162,16 @@ impl HotAnswers {
     /// The kept answer to a question.
     #[inline]
     pub fn find(&self, key: Key, name: &LookupName, generation: u64) -> Option<Hit> {
-        let slot = key.slot();
-        if self.tags[slot] != key.tag() {
+        let tag = self.tags[key.slot()];
+        if (tag ^ key.tag()) & !PLACE != 0 {
             return None;
         }
-        let entry = &self.entries[slot];
+        let place = (tag & PLACE) as usize;
+        let entry = &self.entries[place];
         let valid = entry.key == key && entry.meta.generation == generation;
-        let kept_name = &self.octets[slot * SLOT_BYTES..][..usize::from(entry.name_len)];
+        let kept_name = &self.octets[place * PLACE_BYTES..][..usize::from(entry.name_len)];
         (valid && kept_name == name.as_wire()).then_some(Hit {
-            slot: slot as u16, // below SLOTS
+            place: place as u16, // below SLOTS
             changes: self.changes,
             zone: entry.meta.zone,
         })
@@ -169,31 +181,42 @@ impl HotAnswers {
     #[inline]
     pub fn offer(&mut self, key: Key, answer: Answer<'_>) {
         let tag = &mut self.tags[key.slot()];
-        if *tag | 1 == key.tag() {
+        if (*tag | KEPT) & !PLACE == key.tag() {
             self.keep(key, answer);
         } else {
-            *tag = key.tag() & !1;
+            *tag = key.tag() & !KEPT | *tag & PLACE;
         }
     }
 
     #[inline(never)]
     fn keep(&mut self, key: Key, answer: Answer<'_>) {
         let (name, body) = (answer.name.as_wire(), answer.body);
-        let slot = key.slot();
-        let octets = &mut self.octets[slot * SLOT_BYTES..][..SLOT_BYTES];
-        if name.len() + body.len() > octets.len() {
+        if name.len() + body.len() > PLACE_BYTES {
             return;
         }
-        octets[..name.len()].copy_from_slice(name);
-        octets[name.len()..name.len() + body.len()].copy_from_slice(body);
-        self.tags[slot] = key.tag();
-        self.changes += 1;
-        self.entries[slot] = Entry {
+        let entry = Entry {
             key,
             name_len: name.len() as u8,  // a name has at most 255 octets
-            body_len: body.len() as u16, // at most SLOT_BYTES
+            body_len: body.len() as u16, // at most PLACE_BYTES
             meta: answer.meta,
         };
+        let tag = &mut self.tags[key.slot()];
+        let place = match (*tag & PLACE) as usize {
+            0 if self.entries.len() == SLOTS => return, // of 4,096 slots, one has no place
+            0 => {
+                self.entries.push(entry); // within the capacity
+                self.entries.len() - 1
+            }
+            place => {
+                self.entries[place] = entry;
+                place
+            }
+        };
+        let octets = &mut self.octets[place * PLACE_BYTES..][..PLACE_BYTES];
+        octets[..name.len()].copy_from_slice(name);
+        octets[name.len()..name.len() + body.len()].copy_from_slice(body);
+        *tag = key.tag() | place as u32; // below SLOTS
+        self.changes += 1;
     }
 }
 
@@ -203,9 +226,9 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
     let Some(hit) = cx.hit.filter(|hit| hit.changes == cx.hot.changes) else {
         return Continue(());
     };
-    let slot = usize::from(hit.slot);
-    let entry = &cx.hot.entries[slot];
-    let body = &cx.hot.octets[slot * SLOT_BYTES + usize::from(entry.name_len)..];
+    let place = usize::from(hit.place);
+    let entry = &cx.hot.entries[place];
+    let body = &cx.hot.octets[place * PLACE_BYTES + usize::from(entry.name_len)..];
     let body = &body[..usize::from(entry.body_len)];
     let meta = &entry.meta;
     let mut pieces = [body, &[], &[]];

@@ -26,6 +26,27 @@ pub fn use_huge_pages<T>(memory: &[T]) -> io::Result<()> {
     }
 }
 
+/// Octets from which an allocation gets pages of its own.
+const OWN_PAGES_MIN: libc::c_int = 16 << 10;
+/// Allocations that may have pages of their own at a time. The kernel allows a process 65,530
+/// mappings, and threads need some.
+const OWN_PAGES_COUNT_MAX: libc::c_int = 1024;
+
+/// Has the allocator take pages of their own for large allocations, which the system hands out
+/// zeroed and only as they are touched. For programs; a library leaves the allocator as it is.
+///
+/// Buffers for the largest message, and tables that fill as queries come, are asked for zeroed. From
+/// a heap that was used before, the allocator would have to clear them, and they would take up
+/// memory before their first use. glibc's own limit is 128 KiB, and grows.
+pub fn map_large_allocations() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: sets two parameters of the allocator, under its own locks; unknown ones are refused.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, OWN_PAGES_MIN);
+        libc::mallopt(libc::M_MMAP_MAX, OWN_PAGES_COUNT_MAX);
+    }
+}
+
 /// Gives memory that was freed back to the system, wherever it lies in the heap.
 ///
 /// glibc returns by itself what lies at the end of a heap and keeps the rest for later. What a
@@ -39,6 +60,48 @@ pub fn give_back() {
     }
 }
 
+/// Drops the pages of the program's and its libraries' files from the process's memory, code above
+/// all, so that those that only the start needed do not count as used for as long as it lives.
+/// Returns how many octets are mapped from files that way; 0 where `/proc` is not mounted.
+///
+/// The kernel maps 64 KiB around each page that is touched. What is needed again is mapped again
+/// from the page cache, where the files' pages stay.
+pub fn drop_file_pages() -> usize {
+    let Ok(smaps) = std::fs::read_to_string("/proc/self/smaps") else { return 0 };
+    let mut dropped = 0;
+    for (start, end) in unchanged_file_mappings(&smaps) {
+        // SAFETY: the range is a private mapping of a file that no part of the process can write
+        // to and that has no page of its own (`Anonymous` is 0): all its contents are the file's,
+        // from which the kernel maps them again.
+        if unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) } == 0 {
+            dropped += end - start;
+        }
+    }
+    dropped
+}
+
+/// The mappings in `smaps` of files that are private, read-only, and as they are in the file: from
+/// where to where.
+fn unchanged_file_mappings(smaps: &str) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    let mut mapping = None;
+    for line in smaps.lines() {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        if let [range, rights, _, _, _, path @ ..] = &fields[..]
+            && let Some((start, end)) = range.split_once('-')
+            && let (Ok(start), Ok(end)) =
+                (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
+        {
+            let is_file = path.first().is_some_and(|path| path.starts_with('/'));
+            let is_candidate = is_file && matches!(*rights, "r--p" | "r-xp");
+            mapping = is_candidate.then_some((start, end));
+        } else if fields[..] == ["Anonymous:", "0", "kB"] {
+            found.extend(mapping.take());
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,6 +111,34 @@ mod tests {
         let memory: Vec<u32> = (0..4 << 20).collect();
         let result = use_huge_pages(&memory);
         assert!(memory.iter().copied().eq(0..4 << 20), "{result:?}");
+    }
+
+    #[test]
+    fn a_program_runs_on_after_the_pages_of_its_files_were_dropped() {
+        let resident = || {
+            let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+            let line = status.lines().find(|line| line.starts_with("RssFile:")).expect("a line");
+            let kib = line.split_ascii_whitespace().nth(1).expect("a number");
+            kib.parse::<usize>().expect("a number")
+        };
+        let before = resident();
+        assert!(drop_file_pages() > 0, "nothing was dropped");
+        let after = resident();
+        assert!(after < before, "{before} KiB before, {after} KiB after");
+    }
+
+    #[test]
+    fn only_mappings_of_files_without_pages_of_their_own_are_dropped() {
+        let smaps = "\
+            1000-2000 r--p 00000000 fe:00 99 /usr/bin/my zonda\nRss: 4 kB\nAnonymous: 0 kB\n\
+            2000-5000 r-xp 00001000 fe:00 99 /usr/bin/my zonda\nAnonymous:        0 kB\n\
+            5000-6000 r--p 00004000 fe:00 99 /usr/bin/my zonda\nAnonymous:        4 kB\n\
+            6000-7000 rw-p 00005000 fe:00 99 /usr/bin/my zonda\nAnonymous:        0 kB\n\
+            8000-9000 r-xp 00000000 fe:00 98 /usr/lib/libc.so.6\nAnonymous:        0 kB\n\
+            9000-a000 r-xp 00000000 00:00 0 [vdso]\nAnonymous:        0 kB\n\
+            a000-b000 r--p 00000000 00:00 0\nAnonymous:        0 kB\n";
+        let expected = vec![(0x1000, 0x2000), (0x2000, 0x5000), (0x8000, 0x9000)];
+        assert_eq!(unchanged_file_mappings(smaps), expected);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use zonda_config::Config;
 use zonda_engine::counters::Counters;
 use zonda_engine::handlers::panic_message;
 use zonda_engine::{Engine, Event};
-use zonda_netio::process;
+use zonda_netio::{memory, process};
 use zonda_netio::supervisor::{self, State};
 use zonda_transport::faults::Failure;
 use zonda_transport::forward::{ForwarderConfig, ForwarderThread, stop_forwarders};
@@ -36,6 +36,8 @@ use zonda_transport::tcp::{self, TcpConfig, TcpServer};
 use zonda_transport::udp::{UdpWorker, stop_workers};
 use zonda_transport::{Clock, Deferrals};
 
+/// How long after it has begun to answer a process gives back the memory that its start needed.
+const SETTLED: Duration = Duration::from_secs(1);
 /// How long stopping may take before what is left is abandoned.
 const STOP_MAX: Duration = Duration::from_secs(10);
 /// The same after a hand-over, when TCP connections are served on for a while.
@@ -100,12 +102,20 @@ pub(crate) enum Signals {
     Ignored,
 }
 
-/// Runs the server until it is told to stop.
+/// Runs the server until it is told to stop, as a process of its own: settings of the allocator
+/// and what is given back once it answers are the process's.
 ///
 /// # Errors
 /// When it cannot start, or must end because workers fail.
 pub fn serve(options: Options) -> Result<(), ServeError> {
-    run(options, Signals::Heeded, |_| {})
+    memory::map_large_allocations();
+    run(options, Signals::Heeded, |_| {
+        tokio::spawn(async {
+            tokio::time::sleep(SETTLED).await;
+            memory::give_back();
+            memory::drop_file_pages();
+        });
+    })
 }
 
 /// Runs the server until it is told to stop; tells `ready` when it answers.
