@@ -31,7 +31,8 @@ fn engine_with(cache: Arc<Cache>) -> Engine {
     let forward = Arc::new(Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() });
     let apex: Name = "example".parse().unwrap();
     let (records, _) = file::read_text(
-        b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nsub NS ns.sub\nns.sub A 192.0.2.2\n",
+        b"$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\na A 192.0.2.1\nsub NS ns.sub\nns.sub A 192.0.2.2\n\
+          $GENERATE 1-14 c$ CNAME c${1}\nc15 CNAME www.example.net.\nalias CNAME a\n",
         Path::new("zone"),
         &apex,
         &file::Options::default(),
@@ -326,6 +327,18 @@ fn an_answer_that_was_fetched_before_a_zone_of_ours_went_is_a_failure() {
         let fetched = Fetched { goes_on: true, ..fetched };
         let reply = resume(&mut engine(), &query, &fetched);
         assert_eq!((reply.rcode(), reply.records.len()), expected);
+    }
+}
+
+#[test]
+fn a_chain_through_other_servers_and_back_ends_where_any_chain_does() {
+    let query = query(1, RECURSION_DESIRED, "c1.example", Type::A);
+    for (target, records) in [(&b"\x05alias\x07example\0"[..], 16), (b"\x01a\x07example\0", 16)] {
+        let body = alias(target);
+        let fetched = fetched(Rcode::NOERROR, ([1, 0, 0], &body), Reason::Forwarded);
+        let name = b"\x03www\x07example\x03net\0";
+        let reply = resume(&mut engine(), &query, &Fetched { name, goes_on: true, ..fetched });
+        assert_eq!((reply.rcode(), reply.records.len()), (Rcode::NOERROR, records));
     }
 }
 

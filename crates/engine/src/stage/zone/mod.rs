@@ -235,7 +235,9 @@ impl<'s> Walk<'s> {
         fetched: &Fetched<'_>,
     ) -> Option<(Rcode, Reason)> {
         let (link, end) = (self.hop, (fetched.rcode, fetched.reason));
-        if !fetched.goes_on || link == CHAIN_MAX || !cx.reply.last_alias(&mut cx.worker.target) {
+        // The name that follows is one more to look up, and the chain then has CHAIN_MAX.
+        let is_full = link + 1 >= CHAIN_MAX;
+        if !fetched.goes_on || is_full || !cx.reply.last_alias(&mut cx.worker.target) {
             return Some(end);
         }
         cx.worker.chain[link].set(&cx.worker.target, cx.snapshot.zones.seed());
