@@ -198,6 +198,13 @@ impl<'a> Reply<'a> {
         self.counts = mark.counts;
     }
 
+    /// Octets that may still be written.
+    #[inline]
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.limit.saturating_sub(self.len)
+    }
+
     /// Lets the rest of the reply grow to `limit` octets.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit.min(self.buffer.len());

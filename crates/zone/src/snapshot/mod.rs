@@ -127,6 +127,16 @@ impl Zone {
     }
 
     /// Some octet at a [`probable_place`](Self::probable_place); asking early brings the node,
+    /// The node at a place that [`Node::place`] gave.
+    ///
+    /// # Panics
+    /// When it is a place of another zone.
+    #[inline]
+    #[must_use]
+    pub fn node_at(&self, place: u32) -> Node<'_> {
+        Node::at(&self.arena, place)
+    }
+
     /// which rarely spans more than two cache lines, into the cache.
     #[inline]
     #[must_use]

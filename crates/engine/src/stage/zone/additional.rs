@@ -1,64 +1,134 @@
-//! Addresses that the client would ask for next (rfc1034#4.3.2 step 6).
+//! Records that the client would ask for next: addresses of the names in an answer or a referral
+//! (rfc1034#4.3.2 step 6).
+//!
+//! Addresses of IP version 4 come before those of version 6, and a set that does not fit is passed
+//! over: where room is short, most names get one address that every client can reach.
 
-use super::write::Writer;
+use super::write::{Writer, owner};
 use crate::context::Context;
 use zonda_wire::query::flag;
 use zonda_wire::{Full, Owner, Section, Type, name};
-use zonda_zone::{LookupName, Node, Set, Zone, snapshot::node_flag};
+use zonda_zone::snapshot::node_flag;
+use zonda_zone::{Found, LookupName, Node, Set, Zone};
 
-/// Most targets whose addresses are added; what a set has beyond is left out.
+/// Most targets of MX, SRV, SVCB and HTTPS records whose addresses are added; what a set has beyond
+/// is left out. Servers of a zone have no such bound: glue is sent whole (rfc9471#2.1).
 const TARGETS_MAX: usize = 32;
+/// Octets of the shortest record that is added: an address of IP version 4 behind a pointer.
+const RECORD_BYTES_MIN: usize = 2 + 10 + 4;
 
-/// Adds the addresses of the targets of an answer, as far as they fit.
-pub fn of_answer(cx: &mut Context<'_>, zone: &Zone, set: Set<'_>) {
-    if !matches!(set.rtype, Type::NS | Type::MX | Type::SRV) {
-        return;
-    }
-    let mut targets = Targets::default();
-    for target in set.rdatas().filter_map(|rdata| target(set.rtype, rdata)) {
-        let Some(node) = targets.find(cx, zone, target) else { continue };
-        let below_cut = node.flags() & (node_flag::BELOW_CUT | node_flag::CUT) != 0;
-        if !below_cut && addresses(cx, target, node).is_err() {
-            cx.keep = false; // a client with a larger buffer gets more
-            return;
+/// Nodes where the zone is not asked: what lies there is not its own.
+const NOT_OURS: u8 = node_flag::CUT | node_flag::BELOW_CUT | node_flag::BELOW_DNAME;
+
+/// Whether records of a type lead to names whose addresses are added.
+#[inline]
+pub fn has_targets(rtype: Type) -> bool {
+    matches!(rtype, Type::NS | Type::MX | Type::SRV | Type::SVCB | Type::HTTPS)
+}
+
+/// Adds the addresses of the targets of an answer, as far as they fit. The answer is the set of
+/// `node` and belongs to the name at a hop.
+pub fn of_answer<'s>(
+    cx: &mut Context<'s>,
+    zone: &'s Zone,
+    (hop, node): (usize, Node<'s>),
+    set: Set<'s>,
+) {
+    let is_service = matches!(set.rtype, Type::SVCB | Type::HTTPS);
+    let is_servers = set.rtype == Type::NS;
+    // A zone's own servers may lie below its delegations: the root's do (rfc9609#4.2).
+    let hidden = if is_servers { node_flag::BELOW_DNAME } else { NOT_OURS };
+    let count_max = if is_servers { usize::MAX } else { TARGETS_MAX };
+    let mut nodes = Nodes { zone, hidden, places: [UNKNOWN; TARGETS_MAX] };
+    // A service leads to others of its kind as well (rfc9460#4.1).
+    let types = [Type::A, Type::AAAA, set.rtype];
+    for rtype in &types[..2 + usize::from(is_service)] {
+        for (number, rdata) in set.rdatas().enumerate().take(count_max) {
+            let Some(target) = target(set.rtype, rdata) else { continue };
+            if is_service && target == [0] {
+                // The owner itself, unless it says that there is no service (rfc9460#2.5).
+                if !rdata.starts_with(&[0, 0]) && *rtype != set.rtype {
+                    of_owner(cx, (hop, node), *rtype);
+                }
+                continue;
+            }
+            if number > 0 && !is_servers && is_repeated(set, number, target) {
+                continue;
+            }
+            let Some(found) = nodes.node(cx, number, target) else { continue };
+            if *rtype == set.rtype && found.place() == node.place() {
+                continue; // stands in the answer
+            }
+            if write(cx, target, found, *rtype).is_err() {
+                cx.keep = false; // a client with a larger buffer gets more
+            }
         }
     }
 }
 
+/// Adds the addresses that the owner of an answer has itself.
+#[cold]
+fn of_owner(cx: &mut Context<'_>, (hop, node): (usize, Node<'_>), rtype: Type) {
+    let Some((set, signatures)) = node.signed_set(rtype) else { return };
+    let name = if hop == 0 { cx.name } else { &cx.worker.chain[hop - 1] };
+    let owner = owner(hop, name, name.as_wire().len());
+    let dnssec_ok = cx.query.dnssec_ok();
+    let mut writer = Writer { reply: &mut cx.reply, dnssec_ok, turn: None };
+    if writer.set(Section::Additional, owner, set, signatures).is_err() {
+        cx.keep = false; // a client with a larger buffer gets more
+    }
+}
+
+/// Whether a target stands in an earlier record of its set, too.
+fn is_repeated(set: Set<'_>, number: usize, wanted: &[u8]) -> bool {
+    let mut earlier = set.rdatas().take(number).filter_map(|rdata| target(set.rtype, rdata));
+    earlier.any(|earlier| earlier.eq_ignore_ascii_case(wanted))
+}
+
 /// Adds the addresses of the servers of a delegation, whose owner is the last `cut_len` octets of
-/// the name at a hop.
-///
-/// # Errors
-/// When the addresses of servers at or below the cut do not fit: the client could not go on without
-/// them (rfc9471#3).
-pub fn glue(
-    cx: &mut Context<'_>,
-    zone: &Zone,
-    hop: usize,
-    cut_len: usize,
-    servers: Set<'_>,
-) -> Result<(), Full> {
-    let is_in_domain = |cx: &Context<'_>, target| {
-        let name = if hop == 0 { cx.name } else { &cx.worker.chain[hop - 1] }.as_wire();
-        name::is_at_or_below(target, &name[name.len() - cut_len..])
-    };
-    let mut targets = Targets::default();
-    for in_domain in [true, false] {
-        for target in servers.rdatas() {
-            if is_in_domain(cx, target) != in_domain {
-                continue;
-            }
-            let Some(node) = targets.find(cx, zone, target) else { continue };
-            if addresses(cx, target, node).is_err() {
-                if in_domain {
-                    cx.flags |= flag::TC;
-                }
-                cx.keep = false; // a client with a larger buffer gets more
-                return Ok(());
+/// the name at a hop. The reply is truncated if those of servers at or below the cut do not fit:
+/// the client could not go on without them (rfc9471#3).
+pub fn glue(cx: &mut Context<'_>, zone: &Zone, hop: usize, cut_len: usize, servers: Set<'_>) {
+    let mut nodes = Nodes { zone, hidden: node_flag::BELOW_DNAME, places: [UNKNOWN; TARGETS_MAX] };
+    let mut in_domain = InDomain { hop, cut_len, known: 0 };
+    let counted = || servers.rdatas().enumerate();
+    let mut count = 0;
+    for (number, target) in counted() {
+        if in_domain.learn(cx, number, target) {
+            count += 1;
+            glue_of(cx, &mut nodes, (number, target), Type::A, flag::TC);
+        }
+    }
+    for (number, target) in counted().filter(|_| count > 0) {
+        if in_domain.has(cx, number, target) {
+            glue_of(cx, &mut nodes, (number, target), Type::AAAA, flag::TC);
+        }
+    }
+    if count == usize::from(servers.count) {
+        return;
+    }
+    for rtype in [Type::A, Type::AAAA] {
+        for (number, target) in counted() {
+            if !in_domain.has(cx, number, target) {
+                glue_of(cx, &mut nodes, (number, target), rtype, 0);
             }
         }
     }
-    Ok(())
+}
+
+/// Adds the addresses of one server; the reply gets `flags` if they do not fit.
+fn glue_of(
+    cx: &mut Context<'_>,
+    nodes: &mut Nodes<'_>,
+    (number, target): (usize, &[u8]),
+    rtype: Type,
+    flags: u16,
+) {
+    let Some(node) = nodes.node(cx, number, target) else { return };
+    if write(cx, target, node, rtype).is_err() {
+        cx.flags |= flags;
+        cx.keep = false; // a client with a larger buffer gets more
+    }
 }
 
 /// The name whose addresses help with a record.
@@ -67,46 +137,101 @@ fn target(rtype: Type, rdata: &[u8]) -> Option<&[u8]> {
         Type::NS => Some(rdata),
         Type::MX => rdata.get(2..),
         Type::SRV => rdata.get(6..), // rfc2782: priority, weight, port
+        Type::SVCB | Type::HTTPS => {
+            let behind = rdata.get(2..)?; // rfc9460#2.2: priority, target, parameters
+            behind.get(..name::wire_len(behind)?)
+        }
         _ => None,
     }
 }
 
-/// Writes the addresses that a node has.
-fn addresses(cx: &mut Context<'_>, owner: &[u8], node: Node<'_>) -> Result<(), Full> {
-    for rtype in [Type::A, Type::AAAA] {
-        if let Some((set, signatures)) = node.signed_set(rtype) {
-            Writer::of(cx).set(Section::Additional, Owner::Name(owner), set, signatures)?;
-        }
+/// Writes the set of a type that a node has.
+#[inline]
+fn write(cx: &mut Context<'_>, owner: &[u8], node: Node<'_>, rtype: Type) -> Result<(), Full> {
+    let Some((set, signatures)) = node.signed_set(rtype) else { return Ok(()) };
+    if cx.reply.room() < RECORD_BYTES_MIN {
+        return Err(Full);
     }
-    Ok(())
+    Writer::of(cx).set(Section::Additional, Owner::Name(owner), set, signatures)
 }
 
-/// Targets that were looked up, so that none is written twice.
-#[derive(Default)]
-struct Targets {
+/// Which servers of a delegation lie at or below it.
+struct InDomain {
+    hop: usize,
+    cut_len: usize,
+    /// A bit for each of the first servers.
+    known: u32,
+}
+
+impl InDomain {
+    /// Whether a server does, which is remembered.
+    fn learn(&mut self, cx: &Context<'_>, number: usize, target: &[u8]) -> bool {
+        let is_in_domain = self.is(cx, target);
+        if is_in_domain && number < TARGETS_MAX {
+            self.known |= 1 << number;
+        }
+        is_in_domain
+    }
+
+    /// Whether a server does that was asked about before.
+    fn has(&self, cx: &Context<'_>, number: usize, target: &[u8]) -> bool {
+        if number < TARGETS_MAX { self.known & 1 << number != 0 } else { self.is(cx, target) }
+    }
+
+    /// Compares the names.
+    fn is(&self, cx: &Context<'_>, target: &[u8]) -> bool {
+        let name = if self.hop == 0 { cx.name } else { &cx.worker.chain[self.hop - 1] }.as_wire();
+        name::is_at_or_below(target, &name[name.len() - self.cut_len..])
+    }
+}
+
+/// The target was not looked up yet.
+const UNKNOWN: u32 = u32::MAX;
+/// The zone has nothing for the target.
+const NOTHING: u32 = u32::MAX - 1;
+
+/// Nodes of targets, each looked up once, but for those behind the first [`TARGETS_MAX`].
+struct Nodes<'z> {
+    zone: &'z Zone,
+    /// Flags of nodes that do not count.
+    hidden: u8,
     places: [u32; TARGETS_MAX],
-    count: usize,
 }
 
-impl Targets {
-    /// The node of a target within the zone, the first time that it is met.
-    fn find<'z>(
-        &mut self,
-        cx: &mut Context<'_>,
-        zone: &'z Zone,
-        target: &[u8],
-    ) -> Option<Node<'z>> {
-        if self.count == TARGETS_MAX || !name::is_at_or_below(target, zone.apex()) {
+impl<'z> Nodes<'z> {
+    /// The node that the zone answers from for target number `number`.
+    fn node(&mut self, cx: &mut Context<'_>, number: usize, target: &[u8]) -> Option<Node<'z>> {
+        match self.places.get(number) {
+            Some(&NOTHING) => return None,
+            Some(&place) if place != UNKNOWN => return Some(self.zone.node_at(place)),
+            _ => {}
+        }
+        let found = self.find(cx, target);
+        if let Some(place) = self.places.get_mut(number) {
+            *place = found.map_or(NOTHING, |node| node.place());
+        }
+        found
+    }
+
+    /// Looks a target up.
+    fn find(&self, cx: &mut Context<'_>, target: &[u8]) -> Option<Node<'z>> {
+        if !name::is_at_or_below(target, self.zone.apex()) {
             return None;
         }
         let lookup: &mut LookupName = &mut cx.worker.scratch;
         lookup.set(target, cx.snapshot.zones.seed());
-        let node = zone.node(lookup, 0)?;
-        if self.places[..self.count].contains(&node.place()) {
-            return None;
+        match self.zone.node(lookup, 0) {
+            Some(node) => (node.flags() & self.hidden == 0).then_some(node),
+            None => by_wildcard(self.zone, lookup),
         }
-        self.places[self.count] = node.place();
-        self.count += 1;
-        Some(node)
+    }
+}
+
+/// The node of the wildcard that stands for a name without a node of its own (rfc4592#3.3.1).
+#[cold]
+fn by_wildcard<'z>(zone: &'z Zone, name: &LookupName) -> Option<Node<'z>> {
+    match zone.find(name, name::labels(zone.apex()).count(), false) {
+        Found::Wildcard { node, .. } => Some(node),
+        _ => None,
     }
 }

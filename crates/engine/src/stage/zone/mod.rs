@@ -307,7 +307,9 @@ impl<'s> Walk<'s> {
             self.write(cx, set, signatures)?;
             self.remember_expansion(encloser);
             self.finish_answer(cx)?;
-            additional::of_answer(cx, self.zone, set);
+            if additional::has_targets(qtype) {
+                additional::of_answer(cx, self.zone, (self.hop, node), set);
+            }
             return Ok(Step::Done(Rcode::NOERROR, Reason::Answered));
         }
         // NSEC stands beside a CNAME (rfc4034#4), so a name without it has none to be led to.
@@ -397,7 +399,7 @@ impl<'s> Walk<'s> {
         if cx.query.dnssec_ok() {
             proof::delegation(cx, self.zone, self.hop, owner_len, cut)?;
         }
-        additional::glue(cx, self.zone, self.hop, owner_len, servers)?;
+        additional::glue(cx, self.zone, self.hop, owner_len, servers);
         let reason = if self.hop == 0 { Reason::Referral } else { Reason::Answered };
         Ok(Step::Done(Rcode::NOERROR, reason))
     }
