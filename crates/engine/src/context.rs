@@ -103,9 +103,8 @@ pub struct Worker {
     pub watch: Arc<Watch>,
     /// An OPT record under way.
     pub opt: [u8; OPT_BYTES_MAX],
-    /// The nodes whose proofs the reply has, by their address, as zones number theirs alike; 0 for
-    /// none. A proof has at most three, so that none is written twice.
-    pub proven: [usize; 8],
+    /// The nodes whose proofs the reply has, so that none is written twice.
+    pub proven: Proven,
     /// The body of a kept answer, before it is known to be whole and fresh: a reply must not be
     /// written over a query that may still have to be deferred.
     pub body: Box<[u8]>,
@@ -126,11 +125,40 @@ impl Default for Worker {
             draft: Draft::default(),
             watch: Arc::default(),
             opt: [0; OPT_BYTES_MAX],
-            proven: [0; 8],
+            proven: Proven::default(),
             body: vec![0; BODY_BYTES_MAX].into(), // not touched before it is used
             turn: Turn::default(),
             slip: 0,
         }
+    }
+}
+
+/// Most records that prove what is not there, in one reply: one for each wildcard of a chain, and
+/// three for its end.
+const PROOFS_MAX: usize = CHAIN_MAX + 3;
+
+/// Nodes that the proofs of a reply are from, by their address, as zones number theirs alike.
+#[derive(Default)]
+pub struct Proven {
+    nodes: [usize; PROOFS_MAX],
+    count: usize,
+}
+
+impl Proven {
+    /// Forgets all nodes.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Adds a node; whether it was not there yet.
+    pub fn insert(&mut self, node: usize) -> bool {
+        let is_new = !self.nodes[..self.count].contains(&node);
+        if is_new && self.count < PROOFS_MAX {
+            self.nodes[self.count] = node;
+            self.count += 1;
+        }
+        is_new
     }
 }
 

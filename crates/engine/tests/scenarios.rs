@@ -367,6 +367,7 @@ scenarios! {
     chains_are_followed_within_the_server "chains.txt",
     zones_are_joined_when_told "cross-zone.txt",
     delegations_are_referred_to "delegation.txt",
+    chains_of_wildcards_are_proven_link_by_link "dnssec-chains.txt",
     signed_zones_prove_what_they_say_by_nsec "dnssec-nsec.txt",
     signed_zones_prove_what_they_say_by_nsec3 "dnssec-nsec3.txt",
     extensions_are_answered_as_asked "edns.txt",

@@ -50,7 +50,7 @@ fn without_zone(cx: &mut Context<'_>) -> Flow {
 /// Answers the query from zone data, the apex of which has so many labels.
 #[inline]
 pub fn from_data<'s>(cx: &mut Context<'s>, zone: &'s Zone, labels: usize) -> Flow {
-    cx.worker.proven = [0; 8];
+    cx.worker.proven.clear();
     cx.keep = cx.query.qtype != Type::ANY; // whose answer depends on the transport
     let mut walk = Walk::new(zone, labels);
     match walk.run(cx) {
@@ -67,7 +67,7 @@ pub fn from_data<'s>(cx: &mut Context<'s>, zone: &'s Zone, labels: usize) -> Flo
 /// ends with an alias of a name of ours: our data win over theirs.
 #[inline(never)] // it would only make the path of zone data longer
 pub fn go_on(cx: &mut Context<'_>, reason: Reason) -> Flow {
-    cx.worker.proven = [0; 8];
+    cx.worker.proven.clear();
     let flags = cx.flags;
     if !cx.reply.last_alias(&mut cx.worker.target) {
         return reply(Rcode::NOERROR, reason);
@@ -162,11 +162,22 @@ fn end_of_chain(cx: &Context<'_>, link: usize, end: (Rcode, Reason)) -> (Rcode, 
 }
 
 /// Whether the client may ask for what a zone holds.
+/// The name at a hop of the chain.
+fn name_at<'n>(cx: &'n Context<'_>, hop: usize) -> &'n LookupName {
+    if hop == 0 { cx.name } else { &cx.worker.chain[hop - 1] }
+}
+
 fn is_allowed(cx: &Context<'_>, entry: &ZoneEntry) -> bool {
     entry.allows(cx.peer.address.ip())
 }
 
 /// The way of a query through the zones.
+/// No trace, or the name itself answered.
+const EXACT: u8 = 0;
+/// Beside the label at which its owner begins: a DNAME was followed. A name has at most 127 labels,
+/// and neither a wildcard nor a DNAME stands for the name whose first label is its own.
+const BY_DNAME: u8 = 0x80;
+
 struct Walk<'s> {
     /// The zone that holds the present name.
     zone: &'s Zone,
@@ -174,12 +185,10 @@ struct Walk<'s> {
     labels: usize,
     /// How many CNAME or DNAME records led here.
     hop: usize,
-    /// Names of the chain that a wildcard stood for: its zone, the hop, and the label of the
-    /// closest encloser. What the proofs of more would need is left out.
-    expanded: [Option<(&'s Zone, u8, u8)>; 4],
-    /// The DNAME record that was followed at each hop, by the first octet of its target: one that
-    /// is met again stands in the answer already.
-    dnames: [Option<&'s u8>; CHAIN_MAX],
+    /// What answered at each hop, as [`Self::remember`] has it.
+    traces: [u8; CHAIN_MAX],
+    /// The zone of each hop that left a trace.
+    zones: [&'s Zone; CHAIN_MAX],
     /// What a reply that is cut off here says: NXDOMAIN stays NXDOMAIN without its SOA record.
     verdict: (Rcode, Reason),
     /// It is behind what others answered, which is not written again.
@@ -193,8 +202,8 @@ impl<'s> Walk<'s> {
             zone,
             labels,
             hop: 0,
-            expanded: [None; 4],
-            dnames: [None; CHAIN_MAX],
+            traces: [EXACT; CHAIN_MAX],
+            zones: [zone; CHAIN_MAX],
             verdict,
             is_behind_answer: false,
         }
@@ -261,7 +270,7 @@ impl<'s> Walk<'s> {
 
     /// The present name of the chain.
     fn name<'n>(&self, cx: &'n Context<'_>) -> &'n LookupName {
-        if self.hop == 0 { cx.name } else { &cx.worker.chain[self.hop - 1] }
+        name_at(cx, self.hop)
     }
 
     /// Looks up the present name and writes what it gives.
@@ -415,8 +424,11 @@ impl<'s> Walk<'s> {
         let wire = name.as_wire();
         let owner_len = node.relative_owner().len() + self.zone.apex().len();
         let (kept, owner) = wire.split_at(wire.len() - owner_len);
-        self.note_owner(cx, name.label_count() - name::labels(owner).count());
-        if !self.has_met(target) {
+        let label = name.label_count() - name::labels(owner).count();
+        self.note_owner(cx, label);
+        let has_met = self.has_met(cx, owner);
+        self.remember(label as u8 | BY_DNAME); // a name has at most 127
+        if !has_met {
             Writer::of(cx).set(Section::Answer, Owner::Name(owner), dname, signatures)?;
         }
         if kept.len() + target.len() > name::NAME_BYTES_MAX {
@@ -435,12 +447,22 @@ impl<'s> Walk<'s> {
         Ok(self.go_to(cx, cname))
     }
 
-    /// Notes the DNAME record with this target at the present hop; whether an earlier one met it.
-    fn has_met(&mut self, target: &'s [u8]) -> bool {
-        let record = target.first();
-        self.dnames[self.hop] = record; // the walk ends at CHAIN_MAX before it looks up a name
-        let same = |known: &&u8| record.is_some_and(|record| std::ptr::eq(*known, record));
-        self.dnames[..self.hop].iter().flatten().any(same)
+    /// Whether the DNAME record of this owner was followed before: it stands in the answer then.
+    fn has_met(&self, cx: &Context<'_>, owner: &[u8]) -> bool {
+        (0..self.hop).any(|hop| {
+            let (trace, zone) = (self.traces[hop], self.zones[hop]);
+            let label = usize::from(trace & !BY_DNAME);
+            trace & BY_DNAME != 0
+                && std::ptr::eq(zone, self.zone)
+                && name_at(cx, hop).suffix(label) == owner
+        })
+    }
+
+    /// Notes what answered at the present hop: [`EXACT`], the label of a wildcard's closest
+    /// encloser, or [`BY_DNAME`] with that of a DNAME's owner.
+    fn remember(&mut self, trace: u8) {
+        // The walk ends at CHAIN_MAX before it looks up a name.
+        (self.traces[self.hop], self.zones[self.hop]) = (trace, self.zone);
     }
 
     /// Makes `target` the present name.
@@ -505,14 +527,13 @@ impl<'s> Walk<'s> {
 
     /// Notes that the present name was answered by a wildcard.
     fn remember_expansion(&mut self, encloser: Option<usize>) {
-        let free = self.expanded.iter_mut().find(|place| place.is_none());
-        if let (Some(encloser), Some(place)) = (encloser, free) {
-            // At most 16 hops, 127 labels.
-            *place = Some((self.zone, self.hop as u8, encloser as u8));
+        if let Some(encloser) = encloser {
+            self.remember(encloser as u8); // a name has at most 127
         }
     }
 
     /// Ends a positive answer.
+    #[inline]
     fn finish_answer(&self, cx: &mut Context<'_>) -> Result<(), Full> {
         self.prove_expansions(cx)
     }
@@ -522,8 +543,11 @@ impl<'s> Walk<'s> {
         if !cx.query.dnssec_ok() {
             return Ok(());
         }
-        for (zone, hop, encloser) in self.expanded.iter().flatten() {
-            proof::expansion(cx, zone, usize::from(*hop), usize::from(*encloser))?;
+        for (hop, zone) in self.zones.iter().enumerate().take(self.hop + 1) {
+            match self.traces[hop] {
+                EXACT | BY_DNAME.. => {}
+                encloser => proof::expansion(cx, zone, hop, usize::from(encloser))?,
+            }
         }
         Ok(())
     }

@@ -163,14 +163,10 @@ impl<'p, 'b> Proof<'p, 'b> {
 
     /// Writes a node's set, unless the proof has it already.
     fn write(&mut self, node: Node<'_>, rtype: Type) -> Result<(), Full> {
-        let proven = &mut self.cx.worker.proven;
         let (relative, apex) = (node.relative_owner(), self.zone.apex());
-        let address = relative.as_ptr().addr();
-        if proven.contains(&address) {
+        if !self.cx.worker.proven.insert(relative.as_ptr().addr()) {
             return Ok(());
         }
-        proven.rotate_right(1);
-        proven[0] = address;
         let Some((set, signatures)) = node.signed_set(rtype) else { return Ok(()) };
         let mut owner = [0; name::NAME_BYTES_MAX];
         owner[..relative.len()].copy_from_slice(relative);
