@@ -747,7 +747,12 @@ fn a_signed_zone_proves_no_absence_of_a_name_that_code_has() {
     let signed = |covered: &str| {
         format!("RRSIG {covered} 15 1 60 20380101000000 20200101000000 1 example. AAAA\n")
     };
-    let sets = [("SOA", "a a 1 2 3 4 5"), ("NS", "a"), ("NSEC", "example. NS SOA RRSIG NSEC")];
+    let sets = [
+        ("SOA", "a a 1 2 3 4 5"),
+        ("NS", "a"),
+        ("DNSKEY", "256 3 15 AAAA"),
+        ("NSEC", "example. NS SOA RRSIG NSEC DNSKEY"),
+    ];
     let sets = sets.map(|(rtype, rdata)| format!("@ {rtype} {rdata}\n@ {}", signed(rtype)));
     let zone = data("example", &format!("$TTL 60\n{}", sets.concat()));
     let handlers = Handlers::new(vec![here("z.example/A", leaves)], Vec::new(), None, SEED);

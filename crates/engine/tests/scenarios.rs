@@ -372,6 +372,7 @@ scenarios! {
     signed_zones_prove_what_they_say_by_nsec3 "dnssec-nsec3.txt",
     extensions_are_answered_as_asked "edns.txt",
     the_server_says_who_it_is_if_it_may "identity.txt",
+    what_signing_left_behind_is_not_sent "leftovers.txt",
     names_are_found_or_denied "lookup.txt",
     messages_that_are_no_queries_get_what_they_deserve "messages.txt",
     replies_of_one_kind_are_limited "rate.txt",

@@ -239,7 +239,7 @@ impl<'r> Groups<'r> {
 
     /// Writes all nodes and the slots that find them.
     fn lay_out(&self) -> Result<Layout, BuildError> {
-        let mut writer = NodeWriter::default();
+        let mut writer = NodeWriter { is_signed: self.is_signed(), ..NodeWriter::default() };
         let mut places = Vec::with_capacity(self.groups.len());
         for group in &self.groups {
             places.push(writer.begin(group.flags, self.relative_owner(group))?);
@@ -260,6 +260,18 @@ impl<'r> Groups<'r> {
         let slots = Slots::with_all(self.groups.len(), entries);
         writer.arena.shrink_to_fit();
         Ok(Layout { slots, arena: writer.arena, places })
+    }
+
+    /// Whether the apex has a key.
+    fn is_signed(&self) -> bool {
+        let mut index = self.groups.first().map_or(NONE, |apex| apex.first);
+        while index != NONE {
+            if self.records.get(index as usize).rtype == Type::DNSKEY {
+                return true;
+            }
+            index = self.next[index as usize];
+        }
+        false
     }
 
     /// The labels of a group's name above the apex.
@@ -314,13 +326,16 @@ fn canonical(record: Record<'_>) -> Cow<'_, [u8]> {
 struct NodeWriter<'r> {
     arena: Vec<u8>,
     node_at: usize,
+    /// Whether the zone has a key; if not, its signatures are laid where no set has them behind it.
+    is_signed: bool,
     /// The records of the present node.
     records: Vec<Keyed<'r>>,
 }
 
 /// A record with what decides its place among those of its owner.
 struct Keyed<'r> {
-    /// The type; for RRSIG the type covered, and then 1 so that it comes behind that.
+    /// The type; for RRSIG the type covered, and then 1 so that it comes behind that. All zero for
+    /// RRSIG in a zone without a key.
     order: (u16, u8),
     record: Record<'r>,
 }
@@ -340,7 +355,10 @@ impl<'r> NodeWriter<'r> {
 
     /// Adds a record to the present node.
     fn add(&mut self, record: Record<'r>) {
-        let order = (type_covered(record).0, u8::from(record.rtype == Type::RRSIG));
+        let order = match record.rtype {
+            Type::RRSIG if !self.is_signed => (0, 0),
+            rtype => (type_covered(record).0, u8::from(rtype == Type::RRSIG)),
+        };
         self.records.push(Keyed { order, record });
     }
 

@@ -38,6 +38,9 @@ impl Denial {
             nodes.sort_by(|a, b| name::canonical_cmp(a.relative_owner(), b.relative_owner()));
             nodes.iter().map(Node::place).collect::<Box<[u32]>>()
         };
+        if !zone.is_signed() {
+            return None;
+        }
         if zone.apex_node().set(Type::NSEC).is_some() {
             return Some(Box::new(Self::Nsec(having(Type::NSEC))));
         }

@@ -30,7 +30,8 @@ pub struct Zone {
     arena: Box<[u8]>,
     /// The apex's node; the first that the builder makes.
     apex_place: u32,
-    /// How absence is proven; `None` when the zone has neither NSEC nor NSEC3 records.
+    /// How absence is proven; `None` when the zone is not signed, or has neither NSEC nor NSEC3
+    /// records.
     denial: Option<Box<Denial>>,
 }
 
@@ -95,6 +96,13 @@ impl Zone {
         rdata[at..].first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets))
     }
 
+    /// Whether the apex has a key. In a zone without one, signatures and proofs prove nothing, and
+    /// are sent only where they are asked for by their type.
+    #[must_use]
+    pub fn is_signed(&self) -> bool {
+        self.apex_node().set(Type::DNSKEY).is_some()
+    }
+
     /// How absence is proven in this zone.
     #[must_use]
     pub fn denial(&self) -> Option<&Denial> {
@@ -119,14 +127,6 @@ impl Zone {
         self.slots.places().map(|place| Node::at(&self.arena, place))
     }
 
-    /// Where a lookup of `name` will probably look; asking early brings the slot into the cache.
-    #[inline]
-    #[must_use]
-    pub fn probable_place(&self, name: &LookupName) -> Option<u32> {
-        self.slots.first(name.hash(0))
-    }
-
-    /// Some octet at a [`probable_place`](Self::probable_place); asking early brings the node,
     /// The node at a place that [`Node::place`] gave.
     ///
     /// # Panics
@@ -137,6 +137,14 @@ impl Zone {
         Node::at(&self.arena, place)
     }
 
+    /// Where a lookup of `name` will probably look; asking early brings the slot into the cache.
+    #[inline]
+    #[must_use]
+    pub fn probable_place(&self, name: &LookupName) -> Option<u32> {
+        self.slots.first(name.hash(0))
+    }
+
+    /// Some octet at a [`probable_place`](Self::probable_place); asking early brings the node,
     /// which rarely spans more than two cache lines, into the cache.
     #[inline]
     #[must_use]

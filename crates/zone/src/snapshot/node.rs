@@ -8,7 +8,8 @@
 //!
 //! The owner is the part of the name above the apex, in lower case, without the root's octet; empty
 //! at the apex. A node begins at a multiple of four; numbers are little-endian. RRSIG records lie
-//! in one set per type they cover, right behind the set of that type if the node has it.
+//! in one set per type they cover, right behind the set of that type if the node has it; in a zone
+//! without keys all in one set, before the others.
 
 use zonda_wire::Type;
 

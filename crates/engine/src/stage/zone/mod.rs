@@ -14,6 +14,7 @@ use crate::context::{CHAIN_MAX, Context, Flow, Verdict, reply};
 use crate::deferral::{Deferral, Fetched, To};
 use crate::handlers::Claim;
 use crate::hot::Rotation;
+use crate::message::Transport;
 use crate::reason::Reason;
 use crate::stage::{forward, handler, local};
 use crate::zones::{Source, ZoneEntry, ZoneMatch};
@@ -161,23 +162,23 @@ fn end_of_chain(cx: &Context<'_>, link: usize, end: (Rcode, Reason)) -> (Rcode, 
     }
 }
 
-/// Whether the client may ask for what a zone holds.
 /// The name at a hop of the chain.
 fn name_at<'n>(cx: &'n Context<'_>, hop: usize) -> &'n LookupName {
     if hop == 0 { cx.name } else { &cx.worker.chain[hop - 1] }
 }
 
+/// Whether the client may ask for what a zone holds.
 fn is_allowed(cx: &Context<'_>, entry: &ZoneEntry) -> bool {
     entry.allows(cx.peer.address.ip())
 }
 
-/// The way of a query through the zones.
 /// No trace, or the name itself answered.
 const EXACT: u8 = 0;
 /// Beside the label at which its owner begins: a DNAME was followed. A name has at most 127 labels,
 /// and neither a wildcard nor a DNAME stands for the name whose first label is its own.
 const BY_DNAME: u8 = 0x80;
 
+/// The way of a query through the zones.
 struct Walk<'s> {
     /// The zone that holds the present name.
     zone: &'s Zone,
@@ -334,23 +335,31 @@ impl<'s> Walk<'s> {
         self.no_data(cx, node, encloser)
     }
 
-    /// Answers ANY and RRSIG: over UDP one set of the name's is enough (rfc8482#4.1).
+    /// Answers ANY and RRSIG: over UDP one set of the name's is enough (rfc8482#4.1), data rather
+    /// than proofs.
     fn answer_several(
         &mut self,
         cx: &mut Context<'s>,
         node: Node<'s>,
         encloser: Option<usize>,
     ) -> Result<Step, Full> {
-        let qtype = cx.query.qtype;
-        let wanted = |set: &Set<'_>| (set.rtype == Type::RRSIG) == (qtype == Type::RRSIG);
+        let is_any = cx.query.qtype == Type::ANY;
+        let is_signed = self.zone.is_signed();
+        let is_proof = |set: &Set<'_>| matches!(set.rtype, Type::NSEC | Type::NSEC3);
+        let is_wanted = |set: &Set<'_>| match set.rtype {
+            Type::RRSIG => !is_any,
+            Type::DS => false, // it speaks of a zone below, and that is not here
+            _ => is_any && (is_signed || !is_proof(set)),
+        };
+        let sets = || node.sets().filter(is_wanted);
+        let one = (is_any && cx.peer.transport == Transport::Udp)
+            .then(|| sets().find(|set| !is_proof(set)).or_else(|| sets().next()))
+            .flatten();
         let mut written = false;
-        for set in node.sets().filter(wanted) {
+        for set in sets().filter(|set| one.is_none_or(|one| one.rtype == set.rtype)) {
             let signatures = node.signed_set(set.rtype).and_then(|(_, signatures)| signatures);
-            self.write(cx, set, signatures.filter(|_| qtype == Type::ANY))?;
+            self.write(cx, set, signatures.filter(|_| is_any))?;
             written = true;
-            if cx.peer.transport == crate::message::Transport::Udp && qtype == Type::ANY {
-                break;
-            }
         }
         if !written {
             return self.no_data(cx, node, encloser);
@@ -526,6 +535,7 @@ impl<'s> Walk<'s> {
     }
 
     /// Notes that the present name was answered by a wildcard.
+    #[inline]
     fn remember_expansion(&mut self, encloser: Option<usize>) {
         if let Some(encloser) = encloser {
             self.remember(encloser as u8); // a name has at most 127
@@ -533,7 +543,6 @@ impl<'s> Walk<'s> {
     }
 
     /// Ends a positive answer.
-    #[inline]
     fn finish_answer(&self, cx: &mut Context<'_>) -> Result<(), Full> {
         self.prove_expansions(cx)
     }
