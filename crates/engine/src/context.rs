@@ -11,6 +11,7 @@ use crate::zones::ZoneMatch;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use zonda_wire::name::NAME_BYTES_MAX;
+use zonda_wire::tsig::UnknownKey;
 use zonda_wire::{Ede, Query, Rcode, Reply};
 use zonda_zone::LookupName;
 
@@ -103,6 +104,8 @@ pub struct Worker {
     pub watch: Arc<Watch>,
     /// An OPT record under way.
     pub opt: [u8; OPT_BYTES_MAX],
+    /// The TSIG record of the reply to a query that is signed.
+    pub unknown_key: UnknownKey,
     /// The nodes whose proofs the reply has, so that none is written twice.
     pub proven: Proven,
     /// The body of a kept answer, before it is known to be whole and fresh: a reply must not be
@@ -125,6 +128,7 @@ impl Default for Worker {
             draft: Draft::default(),
             watch: Arc::default(),
             opt: [0; OPT_BYTES_MAX],
+            unknown_key: UnknownKey::default(),
             proven: Proven::default(),
             body: vec![0; BODY_BYTES_MAX].into(), // not touched before it is used
             turn: Turn::default(),

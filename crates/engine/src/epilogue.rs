@@ -6,8 +6,8 @@ use crate::context::Context;
 use crate::message::Transport;
 use crate::reason::Reason;
 use crate::snapshot::Settings;
-use zonda_wire::query::option;
-use zonda_wire::{Ede, Edns, Query, Rcode, Section};
+use zonda_wire::query::{flag, option};
+use zonda_wire::{Ede, Edns, Owner, Query, Rcode, Section};
 
 /// Octets of an OPT record without options.
 const OPT_BYTES: usize = 11;
@@ -81,6 +81,15 @@ pub fn write_opt(cx: &mut Context<'_>, rcode: Rcode, reason: Reason, room: usize
     opt.octets[9..11].copy_from_slice(&data_len.to_be_bytes());
     let written = cx.reply.raw_record(Section::Additional, &opt.octets[..opt.len]);
     debug_assert!(written.is_ok(), "room for OPT is kept free");
+}
+
+/// Appends the TSIG record of a reply to a query that is signed, behind all others (rfc8945#5.1).
+#[cold]
+pub fn write_tsig(cx: &mut Context<'_>) {
+    let (owner, fixed, rdata) = cx.worker.unknown_key.record();
+    if cx.reply.record(Section::Additional, Owner::Name(owner), fixed, rdata).is_err() {
+        cx.flags |= flag::TC;
+    }
 }
 
 /// An OPT record under way.

@@ -61,9 +61,25 @@ pub fn refuse(cx: &mut Context<'_>, fault: Fault) -> Verdict {
     }
     let verdict = match access::by_listener(cx) {
         Break(verdict) => verdict,
-        Continue(()) => faulty(cx.query.opcode(), fault),
+        Continue(()) => match (cx.query.opcode(), fault) {
+            (Opcode::QUERY | Opcode::NOTIFY | Opcode::UPDATE, Fault::Signed(at)) => signed(cx, at),
+            (opcode, fault) => faulty(opcode, fault),
+        },
     };
     rate::limit(cx, verdict)
+}
+
+/// The reply to a query that is signed: there are no keys here (rfc8945#5.2). The query's TSIG
+/// record is read now, as OPT will be written over it.
+#[cold]
+fn signed(cx: &mut Context<'_>, at: u16) -> Verdict {
+    match cx.worker.unknown_key.set(cx.reply.buffer(), usize::from(at)) {
+        Some(()) => {
+            let _ = cookie::check(cx); // it never ends a query, and the reply is one like others
+            Verdict::Reply(Rcode::NOTAUTH, Reason::UnknownKey)
+        }
+        None => Verdict::Reply(Rcode::FORMERR, Reason::FormatError),
+    }
 }
 
 /// The reply to a message that is no well-formed query (rfc8906#3).

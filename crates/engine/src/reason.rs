@@ -93,6 +93,8 @@ reasons! {
     FormatError = "format_error",
     /// An EDNS version other than 0.
     BadVersion = "bad_version",
+    /// The message is signed by a key that is not known here (rfc8945#5.2).
+    UnknownKey = "unknown_key",
     /// A question for nothing but a cookie (rfc7873#5.4).
     CookieOnly = "cookie_only",
     /// Shorter than a header, or a response.

@@ -35,6 +35,13 @@ impl ClientSubnet {
     }
 }
 
+/// Whether an option's data may stand in a query: a network without a scope, or family 0, by which
+/// a client says that nothing may be told of it (rfc7871#6, #7.1.2).
+#[inline(never)] // it would only make the path of queries without it longer
+pub(crate) fn is_subnet_of_query(data: &[u8]) -> bool {
+    data == [0; 4] || ClientSubnet::parse(data).is_some_and(|subnet| subnet.scope_len == 0)
+}
+
 impl fmt::Display for ClientSubnet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.prefix_len)

@@ -10,6 +10,7 @@ pub mod query;
 pub mod rdata;
 pub mod reply;
 pub mod response;
+pub mod tsig;
 
 pub use client::{ClientSubnet, Cookie};
 pub use code::{Class, Ede, Opcode, Rcode, Type};

@@ -3,8 +3,10 @@
 //! Nothing is copied: the question is known by its place in the message. A message that cannot be
 //! answered says in its [`Fault`] which response code it earns (rfc8906).
 
+use crate::client::is_subnet_of_query;
 use crate::code::{Class, Opcode, Rcode, Type};
 use crate::name::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
+use crate::tsig;
 
 /// Octets of the header; the first question begins behind it (rfc1035#4.1.1).
 pub const HEADER_BYTES: usize = 12;
@@ -74,6 +76,9 @@ pub enum Fault {
     NoQuestion(Rcode),
     /// The question was read, what follows it is wrong.
     Malformed,
+    /// It is signed, by a key that is not known here (rfc8945#5.2): the TSIG record begins at this
+    /// octet.
+    Signed(u16),
 }
 
 impl Default for Query {
@@ -145,8 +150,8 @@ impl Query {
             return Err(Fault::NoQuestion(Rcode::FORMERR));
         }
         let only_question = words == 1 << 48 && reader.at == message.len();
-        if !only_question && self.read_records(&mut reader, [an, ns, ar]).is_none() {
-            return Err(Fault::Malformed);
+        if !only_question {
+            self.read_records(&mut reader, [an, ns, ar])?;
         }
         if qd == 0 && self.opcode() == Opcode::QUERY && self.edns.is_none_or(|e| e.cookie.1 == 0) {
             return Err(Fault::NoQuestion(Rcode::FORMERR));
@@ -191,25 +196,34 @@ impl Query {
         Some(())
     }
 
-    /// Reads the records behind the question; only an OPT record among the additional ones counts.
+    /// Reads the records behind the question; only OPT and TSIG records among the additional ones
+    /// count.
     #[inline(never)]
-    fn read_records(&mut self, reader: &mut Reader<'_>, counts: [u16; 3]) -> Option<()> {
+    fn read_records(&mut self, reader: &mut Reader<'_>, counts: [u16; 3]) -> Result<(), Fault> {
         let [an, ns, ar] = counts;
         for _ in 0..u32::from(an) + u32::from(ns) {
-            reader.skip_record()?;
+            reader.skip_other().ok_or(Fault::Malformed)?;
         }
-        for _ in 0..ar {
+        for left in (0..ar).rev() {
             if reader.message.get(reader.at..reader.at + 3) != Some(&[0, 0, 41]) {
-                reader.skip_record()?;
+                let at = reader.at;
+                if reader.skip_other().is_none() {
+                    return Err(reader.signature(at, left));
+                }
                 continue;
             }
             reader.at += 3;
             if self.edns.is_some() {
-                return None; // rfc6891#6.1.1
+                return Err(Fault::Malformed); // rfc6891#6.1.1
             }
-            self.edns = Some(Edns::read(reader)?);
+            let (mut edns, end) = Edns::read(reader).ok_or(Fault::Malformed)?;
+            let is_read = edns.read_options(reader, end).is_some();
+            self.edns = Some(edns); // wrong or not, it is there, and the reply has one, too
+            if !is_read {
+                return Err(Fault::Malformed);
+            }
         }
-        (reader.at == reader.message.len()).then_some(())
+        if reader.at == reader.message.len() { Ok(()) } else { Err(Fault::Malformed) }
     }
 }
 
@@ -218,11 +232,11 @@ fn find_options(message: &[u8], question_end: usize) -> Option<&[u8]> {
     let count = |at: usize| Some(u16::from_be_bytes(*message.get(at..)?.first_chunk()?));
     let mut reader = Reader { message, at: question_end };
     for _ in 0..u32::from(count(6)?) + u32::from(count(8)?) {
-        reader.skip_record()?;
+        reader.skip_other()?;
     }
     for _ in 0..count(10)? {
         if message.get(reader.at..reader.at + 3) != Some(&[0, 0, 41]) {
-            reader.skip_record()?;
+            reader.skip_other()?;
             continue;
         }
         reader.skip(9)?; // name, type, class and TTL
@@ -233,19 +247,24 @@ fn find_options(message: &[u8], question_end: usize) -> Option<&[u8]> {
 }
 
 impl Edns {
-    /// Reads an OPT record from behind its type.
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
+    /// Reads an OPT record from behind its type up to its options; also returns where they end.
+    fn read(reader: &mut Reader<'_>) -> Option<(Self, usize)> {
         let udp_bytes = reader.u16()?;
         let _extended_rcode = reader.u8()?;
         let version = reader.u8()?;
         let dnssec_ok = reader.u16()? & 0x8000 != 0;
-        let mut edns =
+        let edns =
             Self { udp_bytes, version, dnssec_ok, nsid: false, keepalive: false, cookie: (0, 0) };
         let end = usize::from(reader.u16()?) + reader.at;
+        Some((edns, end))
+    }
+
+    /// Reads the options.
+    fn read_options(&mut self, reader: &mut Reader<'_>, end: usize) -> Option<()> {
         while reader.at < end {
-            edns.read_option(reader)?;
+            self.read_option(reader)?;
         }
-        (reader.at == end).then_some(edns)
+        (reader.at == end).then_some(())
     }
 
     /// Reads one option; those we do not know are skipped (rfc6891#6.1.2).
@@ -261,6 +280,9 @@ impl Edns {
                 8 | 16..=40 => self.cookie = (u16::try_from(start).ok()?, len as u8),
                 _ => return None, // rfc7873#5.2.2
             },
+            option::CLIENT_SUBNET if !is_subnet_of_query(&reader.message[start..reader.at]) => {
+                return None; // rfc7871#7.1.2
+            }
             _ => {}
         }
         Some(())
@@ -311,8 +333,18 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// Steps over a record of any type.
-    fn skip_record(&mut self) -> Option<()> {
+    /// Steps over a record that is neither OPT, which may stand at the root and among additional
+    /// records only (rfc6891#6.1.1), nor TSIG.
+    fn skip_other(&mut self) -> Option<()> {
+        let rtype = self.skip_to_type()?;
+        self.skip(6)?; // class and TTL
+        let len = self.u16()?;
+        self.skip(usize::from(len))?;
+        (rtype != Type::OPT && rtype != Type::TSIG).then_some(())
+    }
+
+    /// Steps over the owner and the type of a record; returns the type.
+    fn skip_to_type(&mut self) -> Option<Type> {
         loop {
             match self.u8()? {
                 0 => break,
@@ -324,9 +356,20 @@ impl Reader<'_> {
                 _ => return None,
             }
         }
-        self.skip(8)?;
-        let len = self.u16()?;
-        self.skip(usize::from(len))
+        self.u16().map(Type)
+    }
+
+    /// What the additional record at `at` makes of the message, `left` others behind it, if it
+    /// cannot be stepped over: a signature is the last of them (rfc8945#5.1).
+    #[cold]
+    fn signature(&mut self, at: usize, left: u16) -> Fault {
+        self.at = at;
+        let is_signature = self.skip_to_type() == Some(Type::TSIG) && left == 0;
+        let behind_type = self.message.get(self.at..).unwrap_or_default();
+        match u16::try_from(at) {
+            Ok(at) if is_signature && tsig::is_sound(behind_type) => Fault::Signed(at),
+            _ => Fault::Malformed,
+        }
     }
 }
 
@@ -391,6 +434,38 @@ mod tests {
         assert_eq!(fault(&message([1, 0, 0, 2], &[opt, opt].concat())), Fault::Malformed);
         let short_cookie = b"\0\0\x29\x04\xd0\0\0\0\0\0\x05\0\x0a\0\x01x".as_slice();
         assert_eq!(fault(&message([1, 0, 0, 1], short_cookie)), Fault::Malformed);
+    }
+
+    #[test]
+    fn the_options_of_a_faulty_record_leave_the_record_known() {
+        let faulty = |tail: &[u8]| Query::parse(&message([1, 0, 0, 1], tail)).unwrap_err();
+        let short_cookie = b"\0\0\x29\x04\xd0\0\0\x80\0\0\x05\0\x0a\0\x01x".as_slice();
+        let no_subnet = b"\0\0\x29\x04\xd0\0\0\x80\0\0\x05\0\x08\0\x01x".as_slice();
+        for tail in [short_cookie, no_subnet, &short_cookie[..13]] {
+            let (query, fault) = faulty(tail);
+            assert_eq!((fault, query.dnssec_ok()), (Fault::Malformed, true), "{tail:?}");
+        }
+        assert!(!faulty(&short_cookie[..10]).0.dnssec_ok(), "it has no length");
+    }
+
+    #[test]
+    fn a_signature_is_found_if_it_is_the_last_record() {
+        let signature = b"\x01k\0\0\xfa\0\xff\0\0\0\0\0\x13\x01a\0\0\0\0\0\0\0\0\0\0\0HI\0\0\0\0";
+        let opt = b"\0\0\x29\x04\xd0\0\0\0\0\0\0".as_slice();
+        let fault = |counts, tail: &[&[u8]]| Query::parse(&message(counts, &tail.concat())).err();
+        let found = fault([1, 0, 0, 2], &[opt, signature])
+            .map(|(query, fault)| (query.edns.is_some(), fault));
+        assert_eq!(found, Some((true, Fault::Signed(19 + 11))));
+        let malformed = [
+            fault([1, 0, 0, 2], &[signature, opt]),
+            fault([1, 0, 0, 2], &[signature, signature]),
+            fault([1, 1, 0, 0], &[signature]),
+            fault([1, 0, 0, 1], &[signature, b"x"]),
+            fault([1, 0, 0, 1], &[&signature[..20]]),
+        ];
+        for found in malformed {
+            assert_eq!(found.map(|(_, fault)| fault), Some(Fault::Malformed));
+        }
     }
 
     #[test]

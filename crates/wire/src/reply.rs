@@ -378,11 +378,15 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Writes the header and returns the length of the reply. `flags` are added to QR and to the
-    /// query's opcode, RD and CD; only the lower four bits of `rcode` have room here.
+    /// Writes the header and returns the length of the reply. `flags` are added to QR, to the query's
+    /// opcode and, where that is QUERY, to its RD and CD, which mean something there alone; only the
+    /// lower four bits of `rcode` have room here.
     #[inline]
     pub fn finish(self, query: &Query, flags: u16, rcode: Rcode) -> usize {
-        let kept = query.flags & (flag::OPCODE | flag::RD | flag::CD);
+        let kept = match query.flags & flag::OPCODE {
+            0 => query.flags & (flag::RD | flag::CD), // rfc1035#4.1.1, rfc4035#3.1.6
+            opcode => opcode,
+        };
         let flags = flag::QR | kept | flags | (rcode.0 & 0xf);
         let question = u16::from(self.question_end > HEADER_BYTES);
         let [an, ns, ar] = self.counts.map(u64::from);
