@@ -202,6 +202,18 @@ fn reading_goes_on_behind_a_wrong_record() {
 }
 
 #[test]
+fn a_record_of_an_unknown_type_is_left_out_and_keeps_no_zone_from_being_whole() {
+    let alias = r#"{"name": "a", "type": "ALIAS", "ttl": 60, "data": {"dname": "b.example"}}"#;
+    let ns = r#"{"name": "a", "type": "NS", "ttl": 60, "data": {"dname": "ns.example"}}"#;
+    let text = format!(r#"[{{"name": "a", "records": [{alias}, {ns}]}}]"#);
+    let file = json::read_text(text.as_bytes(), Path::new("z"));
+    assert_eq!((file.zones[0].records.len(), &file.zones[0].errors), (1, &None));
+    let said = "z:1:50: warning: [0].records[0].type: unknown here, and the record is left out: \
+                expected a type such as \"AAAA\", or its number (a.)\n";
+    assert_eq!(file.diagnostics.to_string(), said);
+}
+
+#[test]
 fn unknown_members_are_warned_about_and_the_record_is_kept() {
     let members =
         r#""name": "x", "type": "A", "ttl": 1, "id": 7, "data": {"ip": "192.0.2.1", "port": 1}"#;

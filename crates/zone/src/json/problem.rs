@@ -41,7 +41,7 @@ pub enum JsonFault {
     Repeated,
     /// Not a domain name.
     Name(NameError),
-    /// Not a record type.
+    /// Not a record type that is known: one of the zone's maker, such as `ALIAS`.
     Type,
     /// A type that cannot stand in a zone.
     MetaType(Type),
@@ -64,7 +64,7 @@ pub enum JsonFault {
 impl JsonFault {
     /// Whether the zone can be served nevertheless.
     pub(super) fn is_warning(&self) -> bool {
-        matches!(self, Self::Unknown | Self::NoData | Self::Context | Self::Keys)
+        matches!(self, Self::Unknown | Self::Type | Self::NoData | Self::Context | Self::Keys)
     }
 }
 
@@ -96,7 +96,9 @@ impl fmt::Display for JsonFault {
             Self::Encoding => "the text is not UTF-8 from here on",
             Self::Unknown => "unknown here, and ignored",
             Self::Repeated => "stands here for the second time",
-            Self::Type => "expected a record type such as \"AAAA\", or its number",
+            Self::Type => {
+                "unknown here, and the record is left out: expected a type such as \"AAAA\", or its number"
+            }
             Self::Class => "only class IN is served",
             Self::NoData => "the record has no data and is left out",
             Self::Context => "contexts are not supported: the record is served to everybody",
