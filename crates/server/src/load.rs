@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
 use zonda_config::Given;
 use zonda_wire::Name;
+use zonda_zone::snapshot::ITERATIONS_MAX;
 use zonda_zone::{
     Diagnostics, Errors, HashSeed, JsonFile, JsonZone, Records, Zone, build, check, file, hosts,
     json,
@@ -159,11 +160,17 @@ fn make(
     is_checked: bool,
     seed: HashSeed,
 ) -> Result<LoadedZone, LoadError> {
-    if is_checked && records.len() <= CHECKED_MAX {
+    let is_checked = is_checked && records.len() <= CHECKED_MAX;
+    if is_checked {
         log(&check::check(name, records, unix_secs()));
     }
     let zone = build(name, records, seed)
         .map_err(|error| LoadError { first: format!("zone {name}: {error}"), count: 1 })?;
+    let iterations = zone.nsec3_iterations();
+    if !is_checked && iterations > 0 {
+        let limit = ITERATIONS_MAX;
+        tracing::warn!(zone = %name, iterations, limit, "iterated hashes of NSEC3 cost time");
+    }
     if zone.bytes() > HUGE_BYTES {
         let (slots, arena) = zone.memory();
         // Only speed is lost where the kernel has no huge pages to give.

@@ -101,6 +101,19 @@ pub(super) fn nsec_types(owner: Owner<'_>, findings: &mut Findings<'_>) {
     }
 }
 
+/// Iterations cost each answer time and hide nothing (rfc9276#3.1).
+pub(super) fn nsec3_iterations(view: &View<'_>, findings: &mut Findings<'_>) {
+    let Some(apex) = view.find(view.apex) else { return };
+    for (index, record) in apex.of(Type::NSEC3PARAM) {
+        if let [_, _, high, low, ..] = *record.rdata
+            && (high, low) != (0, 0)
+        {
+            let iterations = u16::from_be_bytes([high, low]);
+            findings.record(index, CheckProblem::Iterations(iterations));
+        }
+    }
+}
+
 /// NSEC3 records of the same parameters lead from hash to hash and around (rfc5155#7.1).
 pub(super) fn nsec3_chain_is_broken(view: &View<'_>, findings: &mut Findings<'_>) {
     /// A link: the hash of the owner, that of the next one, and the record.

@@ -31,6 +31,7 @@ const OF_ZONE: &[fn(&View<'_>, &mut Findings<'_>)] = &[
     delegation::no_apex_ns,
     dnssec::nsec_chain_is_broken,
     dnssec::nsec3_chain_is_broken,
+    dnssec::nsec3_iterations,
 ];
 
 /// Checks of an owner that is in the zone.
@@ -41,6 +42,7 @@ const OF_OWNER: &[fn(Owner<'_>, &mut Findings<'_>)] = &[
     sets::alias_beside_other_data,
     sets::duplicates,
     sets::ttls_differ,
+    sets::too_large,
     delegation::hidden,
     delegation::wildcard_owner,
     delegation::ds_without_ns,

@@ -1,6 +1,7 @@
 //! What can be wrong with a zone whose records are right one by one.
 
 use crate::diagnostic::{Place, Severity};
+use crate::snapshot::ITERATIONS_MAX;
 use std::fmt;
 use zonda_wire::{Name, Type};
 
@@ -74,6 +75,10 @@ pub enum CheckProblem {
     NsecTypes(Type),
     /// NSEC3 leads to no NSEC3 record, or not to the next one.
     Nsec3Next,
+    /// NSEC3 hashes are iterated.
+    Iterations(u16),
+    /// A set takes so many octets, more than a message has.
+    SetTooLarge(usize),
 }
 
 /// Who is looked for at a target.
@@ -108,6 +113,7 @@ impl CheckProblem {
             | Self::SoaNotAtApex
             | Self::NoApexNs
             | Self::SeveralOfOne(_)
+            | Self::SetTooLarge(_)
             | Self::AliasBeside(_)
             | Self::Hidden { rtype: Type::DNAME, .. }
             | Self::Wildcard(Type::NS)
@@ -136,6 +142,11 @@ impl fmt::Display for CheckProblem {
             Self::TtlsDiffer(ttl) => {
                 write!(f, "the TTL differs from the {ttl} of the same name and type")
             }
+            Self::SetTooLarge(octets) => write!(
+                f,
+                "the records of this name and type take {octets} octets, and a message has 65535: \
+                 they are never answered"
+            ),
             Self::Hidden { rtype, by } => {
                 write!(f, "hidden below the {rtype} record of {by} and never served")
             }
@@ -179,6 +190,14 @@ impl CheckProblem {
                 write!(f, "NSEC and the name's records do not agree about {rtype}")
             }
             Self::Nsec3Next => f.write_str("NSEC3 does not lead to the next NSEC3 record"),
+            Self::Iterations(count) if *count > ITERATIONS_MAX => write!(
+                f,
+                "iterations = {count}: above {ITERATIONS_MAX}, the zone is served without proofs, \
+                 and validators refuse its negative answers; sign with 0"
+            ),
+            Self::Iterations(count) => {
+                write!(f, "iterations = {count}: they cost time and hide nothing; sign with 0")
+            }
             _ => Ok(()), // fmt has the rest
         }
     }

@@ -4,7 +4,10 @@ use super::Findings;
 use super::problem::CheckProblem;
 use super::view::{Owner, View};
 use crate::order;
+use crate::records::Record;
 use zonda_wire::Type;
+use zonda_wire::query::HEADER_BYTES;
+use zonda_wire::rdata::{self, NameUse};
 
 /// Records of other zones.
 pub(super) fn outside_zone(view: &View<'_>, findings: &mut Findings<'_>) {
@@ -43,6 +46,25 @@ pub(super) fn duplicates(owner: Owner<'_>, findings: &mut Findings<'_>) {
             findings.record(second, CheckProblem::Duplicate(place));
         }
     }
+}
+
+/// A message has at most 65 535 octets, and a set is sent whole (rfc2181#5, rfc1035#4.2.2).
+pub(super) fn too_large(owner: Owner<'_>, findings: &mut Findings<'_>) {
+    const FIXED: usize = 2 + 2 + 2 + 4 + 2; // a pointer, type, class, TTL, length
+    for (first, rtype) in owner.types().filter(|(_, rtype)| *rtype != Type::RRSIG) {
+        let octets = owner.of(rtype).map(|(_, record)| FIXED + least_bytes(&record)).sum::<usize>();
+        let octets = HEADER_BYTES + owner.name().len() + 4 + octets;
+        if octets > usize::from(u16::MAX) {
+            findings.record(first, CheckProblem::SetTooLarge(octets));
+        }
+    }
+}
+
+/// The least octets that data takes in a message: a name that may be compressed is a pointer.
+fn least_bytes(record: &Record<'_>) -> usize {
+    let names = rdata::names(record.rtype, record.rdata);
+    let compressed = names.filter(|name| name.name_use == NameUse::Compressed);
+    record.rdata.len() - compressed.map(|name| name.len.saturating_sub(2)).sum::<usize>()
 }
 
 /// A set has one TTL (rfc2181#5.2); signatures have that of what they sign (rfc4034#3).

@@ -15,7 +15,7 @@ mod node;
 mod slots;
 
 pub use build::{BuildError, build};
-pub use denial::{Denial, NameHash, Nsec3};
+pub use denial::{Denial, ITERATIONS_MAX, NameHash, Nsec3};
 pub use node::{Node, Set, Sets, node_flag};
 pub use slots::Slots;
 
