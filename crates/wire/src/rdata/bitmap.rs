@@ -18,6 +18,7 @@ const PROTOCOLS: &[(u8, &str)] = &[(1, "ICMP"), (6, "TCP"), (17, "UDP")];
 
 /// Ports that services may name instead of numbering.
 const PORTS: &[(u16, &str)] = &[
+    (1, "tcpmux"),
     (7, "echo"),
     (9, "discard"),
     (20, "ftp-data"),
@@ -82,22 +83,23 @@ pub(super) fn is_windowed(mut rest: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// The types of all tokens left, at least one, all below 128.
+/// The types of all tokens left, all below 128, by mnemonic or number; none is fine.
 pub(super) fn parse_flat(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     let mut bits = [0_u8; FLAT_LEN];
-    loop {
-        let number = usize::from(Type::from_text(tokens.word()?).ok_or(Fault::Type)?.0);
+    while tokens.peek().is_some() {
+        let word = tokens.word()?;
+        let number = number::decimal(word, u64::from(u16::MAX)).ok().map(|number| number as u16);
+        let number = number.or_else(|| Type::from_text(word).map(|rtype| rtype.0));
+        let number = usize::from(number.ok_or(Fault::Type)?);
         *bits.get_mut(number / 8).ok_or(Fault::TypeTooHigh)? |= 0x80 >> (number % 8);
-        if tokens.peek().is_none() {
-            out.extend_from_slice(trimmed(&bits));
-            return Ok(());
-        }
     }
+    out.extend_from_slice(trimmed(&bits));
+    Ok(())
 }
 
 /// Whether octets are such a bitmap.
 pub(super) fn is_flat(octets: &[u8]) -> bool {
-    (1..=FLAT_LEN).contains(&octets.len()) && octets.last() != Some(&0)
+    octets.len() <= FLAT_LEN && octets.last() != Some(&0)
 }
 
 /// A protocol, and the ports of all tokens left.

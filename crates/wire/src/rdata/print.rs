@@ -71,6 +71,7 @@ fn has_no_words(value: &Value<'_>) -> bool {
             | Kind::OptionalCharString
             | Kind::OptionalBase64
             | Kind::TypeBitmap
+            | Kind::FlatTypeBitmap
             | Kind::SvcParams
             | Kind::Prefixes
     );

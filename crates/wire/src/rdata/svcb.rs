@@ -28,6 +28,8 @@ pub const IPV6HINT: u16 = 6;
 pub const DOHPATH: u16 = 7;
 /// Oblivious HTTP (rfc9540#4).
 pub const OHTTP: u16 = 8;
+/// Groups for the key exchange of TLS, by their numbers (the IANA registry).
+pub const TLS_SUPPORTED_GROUPS: u16 = 9;
 
 /// Names of keys, in ascending order.
 pub const KEYS: &[(u16, &str)] = &[
@@ -40,6 +42,7 @@ pub const KEYS: &[(u16, &str)] = &[
     (IPV6HINT, "ipv6hint"),
     (DOHPATH, "dohpath"),
     (OHTTP, "ohttp"),
+    (TLS_SUPPORTED_GROUPS, "tls-supported-groups"),
 ];
 
 /// The key that stands for none (rfc9460#14.3.2).
@@ -75,6 +78,9 @@ impl Display for SvcFault {
             Self::Value(ECH) => "ech= takes base 64",
             Self::Value(IPV6HINT) => "ipv6hint= takes IPv6 addresses with commas between",
             Self::Value(DOHPATH) => "dohpath= takes a path such as /dns-query{?dns}",
+            Self::Value(TLS_SUPPORTED_GROUPS) => {
+                "tls-supported-groups= takes numbers with commas between, each once"
+            }
             Self::Value(_) => "the value of this key is malformed",
             Self::Mandatory => "mandatory= may list only keys of this record, and not itself",
             Self::NoAlpn => "no-default-alpn needs alpn= beside it",
@@ -171,6 +177,7 @@ fn parse_value(key: u16, text: &[u8], out: &mut Vec<u8>) -> Option<()> {
         IPV4HINT => commas().try_for_each(|item| address::parse_ipv4(item, out).ok())?,
         ECH => binary::base64_word(text, out).ok()?,
         IPV6HINT => commas().try_for_each(|item| address::parse_ipv6(item, out).ok())?,
+        TLS_SUPPORTED_GROUPS => commas().try_for_each(|item| number::parse_u16(item, out).ok())?,
         _ => out.extend_from_slice(text),
     }
     Some(())
@@ -268,9 +275,17 @@ fn is_value(key: u16, value: &[u8]) -> bool {
         IPV4HINT => whole(4),
         ECH => whole(1),
         IPV6HINT => whole(16),
+        TLS_SUPPORTED_GROUPS => whole(2) && is_without_repetition(value),
         DOHPATH => value.starts_with(b"/") && std::str::from_utf8(value).is_ok(),
         _ => true,
     }
+}
+
+/// Whether numbers of two octets are all different.
+fn is_without_repetition(value: &[u8]) -> bool {
+    let mut numbers: Vec<&[u8]> = value.chunks_exact(2).collect();
+    numbers.sort_unstable();
+    numbers.is_sorted_by(|a, b| a < b)
 }
 
 /// Whether octets are one or more strings that are not empty.
@@ -318,6 +333,7 @@ fn print_value(key: u16, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Resul
         MANDATORY => print_list(value, 2, f, |key, f| KeyName(number::value_of(key) as u16).fmt(f)),
         IPV4HINT => print_list(value, 4, f, print::print_address),
         IPV6HINT => print_list(value, 16, f, print::print_address),
+        TLS_SUPPORTED_GROUPS => print_list(value, 2, f, |group, f| number::value_of(group).fmt(f)),
         PORT => number::value_of(value).fmt(f),
         ECH => print::print_base64(value, f),
         ALPN => print::print_quoted(&joined(value), f),

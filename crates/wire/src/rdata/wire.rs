@@ -103,13 +103,14 @@ pub fn make_canonical(rtype: Type, rdata: &mut [u8]) {
 
 /// A digest whose algorithm is known has that algorithm's length.
 pub(super) fn check_digest(rtype: Type, rdata: &[u8]) -> Result<(), RdataError> {
+    let is_simple = rdata.get(4) == Some(&1); // the one scheme that says which octets are hashed
     // Which octet names the algorithm, where the digest begins, and the lengths by algorithm.
     let (field, kind_at, digest_at, lens): (_, _, _, &[(u8, u8)]) = match rtype {
         Type::DS | Type::CDS | Type::DLV | Type::TA => {
             ("digest", 3, 4, &[(1, 20), (2, 32), (3, 32), (4, 48)]) // rfc3658, 4509, 5933, 6605
         }
         Type::SSHFP => ("fp", 1, 2, &[(1, 20), (2, 32)]), // rfc4255#3.1.2, rfc6594#2
-        Type::ZONEMD => ("hash", 5, 6, &[(1, 48), (2, 64)]), // rfc8976#2.2.3
+        Type::ZONEMD if is_simple => ("hash", 5, 6, &[(1, 48), (2, 64)]), // rfc8976#2.2.3
         _ => return Ok(()),
     };
     let kind = rdata.get(kind_at).copied();

@@ -181,6 +181,9 @@ impl<W: Write> Writer<'_, W> {
                 svcb::PORT => self.show(number_of(value)),
                 svcb::IPV4HINT => self.list(value.chunks(4), Self::address),
                 svcb::IPV6HINT => self.list(value.chunks(16), Self::address),
+                svcb::TLS_SUPPORTED_GROUPS => self.list(value.chunks(2), |writer, group| {
+                    writer.show(number_of(group));
+                }),
                 svcb::ECH => self.quoted(print::Base64(value)),
                 _ => self.octets(value),
             }
@@ -247,7 +250,7 @@ fn has_json_form(schema: &'static Schema, rdata: &[u8]) -> bool {
                 Kind::SvcParams => {
                     svcb::params(octets).map_while(Result::ok).all(|(key, value)| match key {
                         svcb::ALPN => print::strings(value).all(is_text),
-                        svcb::DOHPATH | 9.. => is_text(value),
+                        svcb::DOHPATH | 10.. => is_text(value),
                         _ => true,
                     })
                 }
