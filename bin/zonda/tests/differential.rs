@@ -23,6 +23,15 @@ const ACCEPTED: &[Accepted] = &[
         },
     },
     Accepted {
+        name: "services_bring_addresses_into_small_replies_too",
+        applies: |found, part| {
+            let asked = found.question.record_type;
+            part == Part::Additional
+                && [type_number("SVCB"), type_number("HTTPS")].contains(&asked)
+                && found.theirs.additional.is_empty()
+        },
+    },
+    Accepted {
         name: "names_below_the_target_of_a_dname_are_written_whole",
         applies: |found, part| {
             let mut answer = found.theirs.answer.iter();

@@ -40,6 +40,11 @@ pub const SHAPES: &[Shape] = &[
     Shape { add: modern_types },
     Shape { add: unknown_types },
     Shape { add: apex_wildcard },
+    Shape { add: own_servers_below_cuts },
+    Shape { add: servers_by_wildcard },
+    Shape { add: delegation_to_many_servers },
+    Shape { add: wildcard_chain },
+    Shape { add: services },
     Shape { add: soup },
 ];
 
@@ -252,6 +257,75 @@ fn additional_data(zone: &mut Builder, random: &mut Random) {
     zone.add(&format!("_ldap._tcp.{base}"), "SRV", &format!("0 5 389 {host}"));
     zone.add(&format!("_ldap._tcp.{base}"), "SRV", &format!("1 5 389 any.{wild}"));
     zone.add(&format!("_none._tcp.{base}"), "SRV", "0 0 0 .");
+}
+
+/// The zone's own servers are found through its delegations, as those of the root are.
+fn own_servers_below_cuts(zone: &mut Builder, random: &mut Random) {
+    let cut = zone.fresh("cut");
+    zone.add("", "NS", &format!("ns.{cut}"));
+    zone.add("", "NS", &format!("a.b.{cut}"));
+    zone.add("", "NS", &format!("none.{cut}"));
+    zone.add(&cut, "NS", &format!("ns.{cut}"));
+    zone.add(&format!("ns.{cut}"), "A", &address(random));
+    zone.add(&format!("ns.{cut}"), "AAAA", "2001:db8::53");
+    zone.add(&format!("a.b.{cut}"), "A", &address(random));
+    let at = zone.fresh("cut");
+    zone.add("", "NS", &at);
+    zone.add(&at, "NS", &at);
+    zone.add(&at, "A", &address(random));
+}
+
+/// Servers of the zone and of a delegation that have no name of their own.
+fn servers_by_wildcard(zone: &mut Builder, random: &mut Random) {
+    let (wild, cut) = (zone.fresh("wild"), zone.fresh("cut"));
+    zone.add(&format!("*.{wild}"), "A", &address(random));
+    zone.add(&format!("*.{wild}"), "AAAA", "2001:db8::54");
+    zone.add("", "NS", &format!("one.{wild}"));
+    zone.add(&cut, "NS", &format!("one.{wild}"));
+    zone.add(&cut, "NS", &format!("two.{wild}"));
+    zone.add(&cut, "NS", "ns1");
+}
+
+/// More servers than a reply of a usual size has room for.
+fn delegation_to_many_servers(zone: &mut Builder, random: &mut Random) {
+    let cut = zone.fresh("crowd");
+    for number in 0..33 + random.below(16) {
+        zone.add(&cut, "NS", &format!("n{number}.{cut}"));
+        zone.add(&format!("n{number}.{cut}"), "A", &format!("10.2.0.{number}"));
+        zone.add(&format!("n{number}.{cut}"), "AAAA", &format!("2001:db8:2::{number:x}"));
+    }
+}
+
+/// Five wildcards, each an alias of a name of the next: Knot follows five aliases.
+fn wildcard_chain(zone: &mut Builder, random: &mut Random) {
+    let base = zone.fresh("links");
+    zone.add(&format!("start.{base}"), "CNAME", &format!("x.w5.{base}"));
+    for link in (2..=5).rev() {
+        zone.add(&format!("*.w{link}.{base}"), "CNAME", &format!("x.w{}.{base}", link - 1));
+    }
+    match random.below(3) {
+        0 => zone.add(&format!("*.w1.{base}"), "A", &address(random)),
+        1 => zone.add(&format!("*.w1.{base}"), "TXT", "\"no address at the end\""),
+        _ => zone.add(&format!("w1.{base}"), "TXT", "\"no name at the end\""),
+    }
+}
+
+/// Services and where they lead.
+fn services(zone: &mut Builder, random: &mut Random) {
+    let (base, wild, cut) = (zone.fresh("svc"), zone.fresh("wild"), zone.fresh("cut"));
+    zone.add(&format!("host.{base}"), "A", &address(random));
+    zone.add(&format!("host.{base}"), "AAAA", "2001:db8::443");
+    zone.add(&format!("host.{base}"), "SVCB", "1 . alpn=h2");
+    zone.add(&format!("_one.{base}"), "SVCB", &format!("1 host.{base} alpn=dot"));
+    zone.add(&format!("_two.{base}"), "SVCB", &format!("0 host.{base}"));
+    zone.add(&format!("self.{base}"), "HTTPS", "1 . alpn=h2");
+    zone.add(&format!("self.{base}"), "A", &address(random));
+    zone.add(&format!("*.{wild}"), "A", &address(random));
+    zone.add(&format!("_three.{base}"), "SVCB", &format!("1 any.{wild} alpn=dot"));
+    zone.add(&format!("_mail.{base}"), "SRV", &format!("0 0 25 any.{wild}"));
+    zone.add(&cut, "NS", &format!("ns.{cut}"));
+    zone.add(&format!("ns.{cut}"), "A", &address(random));
+    zone.add(&format!("behind.{base}"), "MX", &format!("10 ns.{cut}"));
 }
 
 fn mixed_case(zone: &mut Builder, random: &mut Random) {
