@@ -5,9 +5,9 @@ use ring::digest;
 use std::cmp::Ordering;
 use zonda_wire::{Type, name};
 
-/// Most additional iterations of a hash that are computed for a question; a zone with more is
-/// served without proofs. A reply needs up to three hashes, of 0.2 µs for each iteration; validators
-/// stop at 50 to 150 (rfc9276#3.2).
+/// Most additional iterations of a hash that are computed for a question; a zone with more proves
+/// nothing. A reply needs up to three hashes, of 0.2 µs for each iteration; validators stop at 50 to
+/// 150 (rfc9276#3.2).
 pub const ITERATIONS_MAX: u16 = 100;
 
 /// How a zone proves absence.
@@ -16,6 +16,10 @@ pub enum Denial {
     Nsec(Box<[u32]>),
     /// By NSEC3.
     Nsec3(Nsec3),
+    /// By NSEC3 with more iterations than are computed: a node that has one of the records. It
+    /// proves nothing, but a validator sees the number in it, and takes the answer for one of a zone
+    /// that is not signed (rfc9276#3.2) instead of a forged one.
+    Uncomputed(u32),
 }
 
 /// A chain of NSEC3 records.
@@ -47,14 +51,20 @@ impl Denial {
         }
         let (iterations, salt) = parameters(zone)?;
         let places = having(Type::NSEC3);
-        let usable = iterations <= ITERATIONS_MAX && !places.is_empty();
-        usable.then(|| Box::new(Self::Nsec3(Nsec3 { places, iterations, salt: salt.into() })))
+        let first = *places.first()?;
+        Some(Box::new(match iterations {
+            ..=ITERATIONS_MAX => Self::Nsec3(Nsec3 { places, iterations, salt: salt.into() }),
+            _ => Self::Uncomputed(first),
+        }))
     }
 
     /// Octets of memory that the index takes.
     pub(super) fn bytes(&self) -> usize {
-        let (Self::Nsec(places) | Self::Nsec3(Nsec3 { places, .. })) = self;
-        size_of::<Self>() + places.len() * 4
+        let places = match self {
+            Self::Nsec(places) | Self::Nsec3(Nsec3 { places, .. }) => places.len(),
+            Self::Uncomputed(_) => 0,
+        };
+        size_of::<Self>() + places * size_of::<u32>()
     }
 }
 
@@ -69,7 +79,7 @@ fn parameters(zone: &Zone) -> Option<(u16, &[u8])> {
 }
 
 impl Zone {
-    /// How many additional iterations the hashes of its NSEC3 records have; the zone has no proofs
+    /// How many additional iterations the hashes of its NSEC3 records have; the zone proves nothing
     /// if they are over [`ITERATIONS_MAX`].
     #[must_use]
     pub fn nsec3_iterations(&self) -> u16 {
@@ -138,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_zone_whose_hashes_are_iterated_too_often_is_served_without_proofs() {
+    fn hashes_that_are_iterated_too_often_are_not_computed() {
         let apex = "example".parse().expect("a name");
         let denial = |iterations: u16| {
             let text = format!(
@@ -155,7 +165,8 @@ mod tests {
             );
             assert!(!diagnostics.has_errors(), "{diagnostics}");
             let zone = crate::build(&apex, &records, crate::HashSeed(1)).expect("a zone");
-            (zone.nsec3_iterations(), zone.denial().is_some())
+            let is_computed = matches!(zone.denial(), Some(Denial::Nsec3(_)));
+            (zone.nsec3_iterations(), is_computed)
         };
         assert_eq!(denial(0), (0, true));
         assert_eq!(denial(100), (100, true));

@@ -1,6 +1,7 @@
 //! Proofs of absence: the NSEC or NSEC3 records that go with an answer.
 //!
-//! A name is given by its hop in the chain; a zone without NSEC or NSEC3 records has no proofs.
+//! A name is given by its hop in the chain; a zone without NSEC or NSEC3 records has no proofs. Where
+//! hashes are iterated too often to be computed, a proof is one record that shows how often.
 
 use super::write::Writer;
 use crate::context::Context;
@@ -28,6 +29,7 @@ pub fn name_error(
             let encloser = proof.closest_encloser(nsec3, &name, encloser)?;
             proof.nsec3_covering(nsec3, wildcard(name.suffix(encloser)).as_wire())
         }
+        Some(Denial::Uncomputed(place)) => proof.write(zone.node_at(*place), Type::NSEC3),
         None => Ok(()),
     }
 }
@@ -48,6 +50,7 @@ pub fn no_data(
             None => proof.nsec_at_or_before(places, name.suffix(0)),
         },
         Some(Denial::Nsec3(nsec3)) => proof.matching_or_enclosing(nsec3, &name, apex_labels),
+        Some(Denial::Uncomputed(place)) => proof.write(zone.node_at(*place), Type::NSEC3),
         None => Ok(()),
     }
 }
@@ -77,6 +80,7 @@ pub fn wildcard_no_data(
             let encloser = proof.closest_encloser(nsec3, &name, encloser)?;
             proof.nsec3_matching(nsec3, wildcard(name.suffix(encloser)).as_wire()).map(|_| ())
         }
+        Some(Denial::Uncomputed(place)) => proof.write(zone.node_at(*place), Type::NSEC3),
         None => Ok(()),
     }
 }
@@ -93,6 +97,7 @@ pub fn expansion(
     match zone.denial() {
         Some(Denial::Nsec(places)) => proof.nsec_at_or_before(places, name.suffix(0)),
         Some(Denial::Nsec3(nsec3)) => proof.nsec3_covering(nsec3, name.suffix(encloser - 1)),
+        Some(Denial::Uncomputed(place)) => proof.write(zone.node_at(*place), Type::NSEC3),
         None => Ok(()),
     }
 }
@@ -116,6 +121,7 @@ pub fn delegation(
     }
     match denial {
         Denial::Nsec(_) => proof.nsec_of(cut),
+        Denial::Uncomputed(place) => proof.write(zone.node_at(*place), Type::NSEC3),
         Denial::Nsec3(nsec3) => {
             let name = LookupName::new(owner, proof.cx.snapshot.zones.seed());
             let apex_labels = name::labels(zone.apex()).count();
