@@ -1,4 +1,4 @@
-//! What is not the answer: OPT and the response code.
+//! What is not the answer: OPT, TSIG and the response code.
 //!
 //! Written once, after the last stage, for every reply alike.
 
@@ -47,10 +47,19 @@ fn sends_keepalive(edns: &Edns, settings: &Settings, transport: Transport) -> Op
     settings.keepalive.filter(|_| edns.keepalive && transport == Transport::Tcp)
 }
 
-/// Appends the OPT record if the client sent one (rfc6891#6.1.1). The reply's limit must leave room
-/// for [`reserved_bytes`].
+/// Appends what is neither question nor data: OPT, and behind it TSIG. The reply's limit must leave
+/// room for [`reserved_bytes`].
 #[inline]
-pub fn write_opt(cx: &mut Context<'_>, rcode: Rcode, reason: Reason, room: usize) {
+pub fn write(cx: &mut Context<'_>, rcode: Rcode, reason: Reason, room: usize) {
+    write_opt(cx, rcode, reason, room);
+    if reason == Reason::UnknownKey {
+        write_tsig(cx);
+    }
+}
+
+/// Appends the OPT record if the client sent one (rfc6891#6.1.1).
+#[inline]
+fn write_opt(cx: &mut Context<'_>, rcode: Rcode, reason: Reason, room: usize) {
     let Some(edns) = cx.query.edns else { return };
     let settings = &cx.snapshot.settings;
     let mut opt = Opt { octets: &mut cx.worker.opt, len: OPT_BYTES };
@@ -85,7 +94,7 @@ pub fn write_opt(cx: &mut Context<'_>, rcode: Rcode, reason: Reason, room: usize
 
 /// Appends the TSIG record of a reply to a query that is signed, behind all others (rfc8945#5.1).
 #[cold]
-pub fn write_tsig(cx: &mut Context<'_>) {
+fn write_tsig(cx: &mut Context<'_>) {
     let (owner, fixed, rdata) = cx.worker.unknown_key.record();
     if cx.reply.record(Section::Additional, Owner::Name(owner), fixed, rdata).is_err() {
         cx.flags |= flag::TC;

@@ -366,10 +366,7 @@ impl Engine {
                 }
                 cx.reply.set_limit(limit);
                 let room = limit.saturating_sub(cx.reply.len());
-                epilogue::write_opt(&mut cx, rcode, reason, room);
-                if reason == Reason::UnknownKey {
-                    epilogue::write_tsig(&mut cx);
-                }
+                epilogue::write(&mut cx, rcode, reason, room);
                 let flags = cx.flags | recursion_available(snapshot, &cx);
                 let is_forwarded_nodata = is_forwarded_nodata(&cx, rcode, reason);
                 let bytes = cx.reply.finish(query, flags, rcode);

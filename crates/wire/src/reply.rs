@@ -378,9 +378,9 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Writes the header and returns the length of the reply. `flags` are added to QR, to the query's
-    /// opcode and, where that is QUERY, to its RD and CD, which mean something there alone; only the
-    /// lower four bits of `rcode` have room here.
+    /// Writes the header and returns the length of the reply. `flags` are added to QR, to the
+    /// query's opcode and, where that is QUERY, to its RD and CD, which mean something there alone;
+    /// only the lower four bits of `rcode` have room here.
     #[inline]
     pub fn finish(self, query: &Query, flags: u16, rcode: Rcode) -> usize {
         let kept = match query.flags & flag::OPCODE {

@@ -192,8 +192,8 @@ impl CheckProblem {
             Self::Nsec3Next => f.write_str("NSEC3 does not lead to the next NSEC3 record"),
             Self::Iterations(count) if *count > ITERATIONS_MAX => write!(
                 f,
-                "iterations = {count}: above {ITERATIONS_MAX}, nothing is proven, and validators take \
-                 the zone for one that is not signed; sign with 0"
+                "iterations = {count}: above {ITERATIONS_MAX}, nothing is proven, and validators \
+                 take negative answers for unsigned ones, or refuse them; sign with 0"
             ),
             Self::Iterations(count) => {
                 write!(f, "iterations = {count}: they cost time and hide nothing; sign with 0")

@@ -97,7 +97,8 @@ impl fmt::Display for JsonFault {
             Self::Unknown => "unknown here, and ignored",
             Self::Repeated => "stands here for the second time",
             Self::Type => {
-                "unknown here, and the record is left out: expected a type such as \"AAAA\", or its number"
+                "unknown here, and the record is left out: expected a type such as \"AAAA\", \
+                 or its number"
             }
             Self::Class => "only class IN is served",
             Self::NoData => "the record has no data and is left out",

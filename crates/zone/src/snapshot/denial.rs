@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use zonda_wire::{Type, name};
 
 /// Most additional iterations of a hash that are computed for a question; a zone with more proves
-/// nothing. A reply needs up to three hashes, of 0.2 µs for each iteration; validators stop at 50 to
-/// 150 (rfc9276#3.2).
+/// nothing. A reply needs up to three hashes, of 0.2 µs for each iteration; validators stop at 50
+/// to 150 (rfc9276#3.2).
 pub const ITERATIONS_MAX: u16 = 100;
 
 /// How a zone proves absence.
@@ -17,8 +17,8 @@ pub enum Denial {
     /// By NSEC3.
     Nsec3(Nsec3),
     /// By NSEC3 with more iterations than are computed: a node that has one of the records. It
-    /// proves nothing, but a validator sees the number in it, and takes the answer for one of a zone
-    /// that is not signed (rfc9276#3.2) instead of a forged one.
+    /// proves nothing, but a validator sees the number in it, and takes the answer for one of a
+    /// zone that is not signed (rfc9276#3.2) instead of a forged one.
     Uncomputed(u32),
 }
 

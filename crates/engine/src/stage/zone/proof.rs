@@ -1,7 +1,7 @@
 //! Proofs of absence: the NSEC or NSEC3 records that go with an answer.
 //!
-//! A name is given by its hop in the chain; a zone without NSEC or NSEC3 records has no proofs. Where
-//! hashes are iterated too often to be computed, a proof is one record that shows how often.
+//! A name is given by its hop in the chain; a zone without NSEC or NSEC3 records has no proofs.
+//! Where hashes are iterated too often to be computed, a proof is one record that shows how often.
 
 use super::write::Writer;
 use crate::context::Context;
