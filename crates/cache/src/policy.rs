@@ -59,6 +59,8 @@ pub struct Facts<'m> {
     pub kind: Kind,
     /// The name at the end of the chain of aliases; the question's when there is none.
     pub last_name: &'m [u8],
+    /// How long that name or type is denied where no SOA record among the records says so, seconds.
+    pub denied_secs: Option<u32>,
 }
 
 /// A record, as far as it counts here.
@@ -162,7 +164,8 @@ impl Policy {
             let ttl_secs = not_zero(shortest).map(|secs| limits.clamp(secs))?;
             return Ok(Term { ttl_secs, answers: limits, proofs: limits });
         }
-        let denied_for = not_zero(shortest.min(denied_for.ok_or(Unkept::NoSoa)?))?;
+        let denied_for = denied_for.or(facts.denied_secs.map(plain_ttl)).ok_or(Unkept::NoSoa)?;
+        let denied_for = not_zero(shortest.min(denied_for))?;
         let ttl_secs = limits.clamp(denied_for);
         // The SOA record's TTL tells the client how long the denial holds (rfc2308#5). Aliases that
         // lead to it hold as long as they do.
@@ -211,9 +214,14 @@ mod tests {
         Record { section, owner, rtype, ttl, rdata }
     }
 
+    /// What is known of an answer to `a.example`.
+    fn facts(flags: u16, qtype: Type, kind: Kind) -> Facts<'static> {
+        Facts { flags, qtype, kind, last_name: OWNER, denied_secs: None }
+    }
+
     /// What the policy says about an answer to `a.example`.
     fn term(kind: Kind, records: &[Record<'static>]) -> Result<u32, Unkept> {
-        let facts = Facts { flags: 0, qtype: Type::A, kind, last_name: b"\x01a\x07example\0" };
+        let facts = facts(0, Type::A, kind);
         Policy::default().term(&facts, records.iter().copied()).map(|term| term.ttl_secs)
     }
 
@@ -253,10 +261,26 @@ mod tests {
     }
 
     #[test]
+    fn a_denial_without_an_soa_record_holds_as_long_as_is_said_otherwise() {
+        let term = |denied_secs, records: &[Record<'static>]| {
+            let facts = Facts { denied_secs, ..facts(0, Type::A, Kind::NxDomain) };
+            let term = Policy::default().term(&facts, records.iter().copied());
+            term.map(|term| term.ttl_secs)
+        };
+        let alias = record(Section::Answer, Type::CNAME, OWNER, 20);
+        let soa = record(Section::Authority, Type::SOA, ZONE, 3600);
+        assert_eq!(term(Some(30), &[]), Ok(30));
+        assert_eq!(term(Some(30), &[alias]), Ok(20));
+        assert_eq!(term(Some(1_000_000), &[]), Ok(10_800));
+        assert_eq!(term(Some(1 << 31), &[]), Err(Unkept::ZeroTtl));
+        assert_eq!(term(Some(30), &[soa]), Ok(60), "the record goes first");
+    }
+
+    #[test]
     fn truncated_and_meta_answers_signatures_and_failures_are_not_kept() {
         let records = [record(Section::Answer, Type::A, OWNER, 60)];
         let ask = |flags, qtype, kind| {
-            let facts = Facts { flags, qtype, kind, last_name: OWNER };
+            let facts = facts(flags, qtype, kind);
             Policy::default().term(&facts, records).map(|term| term.ttl_secs)
         };
         assert_eq!(ask(flag::TC, Type::A, Kind::Positive), Err(Unkept::Truncated));
@@ -274,7 +298,7 @@ mod tests {
     fn records_are_stored_with_ttls_within_the_limits() {
         let policy =
             Policy { positive: Limits { secs_min: 30, secs_max: 600 }, ..Policy::default() };
-        let facts = Facts { flags: 0, qtype: Type::A, kind: Kind::Positive, last_name: OWNER };
+        let facts = facts(0, Type::A, Kind::Positive);
         let records = [5, 3600].map(|ttl| record(Section::Answer, Type::A, OWNER, ttl));
         let term = policy.term(&facts, records).expect("kept");
         assert_eq!(term.ttl_secs, 30);

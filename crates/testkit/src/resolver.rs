@@ -41,16 +41,30 @@ impl Resolver {
             command.arg("-d").arg("-c").arg(folder.write("unbound.conf", text));
             command
         });
-        let limit = Instant::now() + START_LIMIT;
-        let question = Question::new(name, "SOA").recursive();
-        while !ask(address, &question).is_ok_and(|reply| reply.rcode() == 0) {
-            assert!(
-                Instant::now() < limit,
-                "unbound does not answer; its log:\n{}",
-                process.log("")
-            );
-            thread::sleep(Duration::from_millis(50));
-        }
+        wait_until_it_answers("unbound", &process, address, name);
+        Self { address, _process: process, _folder: folder }
+    }
+
+    /// Starts BIND, which forwards to `upstream`, validates nothing, and knows no names itself, and
+    /// waits until it answers for `name`.
+    ///
+    /// # Panics
+    /// When it is not installed, or does not come up.
+    pub fn bind(upstream: SocketAddr, name: &str) -> Self {
+        let program = installed("named").unwrap_or_else(|| {
+            panic!("named is not installed: `make packages` installs what the tests need")
+        });
+        let folder = Folder::new("named");
+        // Debian confines `/usr/sbin/named` to its own folders (AppArmor), so a copy is run.
+        let copy = folder.path().join("named");
+        fs::copy(program, &copy).expect("a file in a folder of our own is writable");
+        let (process, address) = start_on_free_port("named", &folder, &[], |folder, port| {
+            let mut command = Command::new(&copy);
+            let text = configuration_of_bind(folder, port, upstream);
+            command.args(["-g", "-n", "1", "-c"]).arg(folder.write("named.conf", text));
+            command
+        });
+        wait_until_it_answers("named", &process, address, name);
         Self { address, _process: process, _folder: folder }
     }
 
@@ -58,6 +72,30 @@ impl Resolver {
     pub fn contestant(&self) -> Contestant {
         Contestant { name: "Unbound".to_owned(), address: self.address }
     }
+}
+
+/// Waits until a resolver answers for a name.
+fn wait_until_it_answers(program: &str, process: &Process, address: SocketAddr, name: &str) {
+    let limit = Instant::now() + START_LIMIT;
+    let question = Question::new(name, "SOA").recursive();
+    while !ask(address, &question).is_ok_and(|reply| reply.rcode() == 0) {
+        let log = || process.log("");
+        assert!(Instant::now() < limit, "{program} does not answer; its log:\n{}", log());
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The configuration of BIND.
+fn configuration_of_bind(folder: &Folder, port: u16, upstream: SocketAddr) -> String {
+    let own = folder.path().display();
+    let (host, upstream_port) = (upstream.ip(), upstream.port());
+    format!(
+        "options {{ directory \"{own}\"; listen-on port {port} {{ 127.0.0.1; }}; \
+         listen-on-v6 {{ none; }}; recursion yes; pid-file \"{own}/named.pid\"; \
+         session-keyfile \"{own}/session.key\"; dnssec-validation no; \
+         empty-zones-enable no; forward only; \
+         forwarders {{ {host} port {upstream_port}; }}; }}; controls {{}};\n"
+    )
 }
 
 /// The configuration of Unbound.

@@ -9,6 +9,10 @@
 //! Everything else is left behind, so that nothing can slip into a cache beside the answer
 //! (rfc5452#6). A CNAME that follows from a DNAME is made here, not taken (rfc6672#3.1).
 //!
+//! Upstreams are asked for a zone ([`Scope`]). A record that speaks of more names than its owner
+//! (DNAME, SOA, NS, NSEC, NSEC3 and their signatures) is kept only at or below that zone's apex: a
+//! DNAME above it would redirect the names of other zones.
+//!
 //! Deliberately absent: how long an answer may be kept, DNSSEC validation, and the question whether
 //! the message may be believed at all ([`check`](mod@crate::check)).
 //!
@@ -52,6 +56,23 @@ pub struct Answer {
     owner_ends: Vec<usize>,
     /// An owner of another section while it is compared.
     owner: Vec<u8>,
+    /// Seconds for which an SOA record that was left out says that nothing is there.
+    denied_secs: Option<u32>,
+}
+
+/// What the servers that gave an answer are believed about.
+#[derive(Clone, Copy)]
+pub struct Scope<'a> {
+    /// The apex of the zone that they are asked for, in wire form.
+    pub apex: &'a [u8],
+    /// Tells whether a name belongs to another zone than theirs, whose data or servers answer for
+    /// it.
+    pub is_elsewhere: &'a dyn Fn(&[u8]) -> bool,
+}
+
+impl Scope<'_> {
+    /// All names there are.
+    pub const ALL: Self = Self { apex: &[0], is_elsewhere: &|_| false };
 }
 
 /// A kept record; names and data by their place in [`Answer::octets`].
@@ -93,7 +114,8 @@ pub enum Kind {
     NameError,
     /// With a DNAME that would make the name too long; the reply is YXDOMAIN (rfc6672#2.2).
     NameTooLong,
-    /// With an alias of a name that somebody else answers for.
+    /// With an alias of a name that other servers, or this one, answer for, or of which those that
+    /// were asked are not believed.
     Elsewhere,
 }
 
@@ -110,6 +132,8 @@ pub enum Unfit {
     TooLarge,
     /// The response code contradicts the records.
     Contradiction,
+    /// It hangs on a DNAME above the zone that the upstream is asked for.
+    AboveZone,
 }
 
 impl fmt::Display for Unfit {
@@ -120,6 +144,7 @@ impl fmt::Display for Unfit {
             Self::LongChain => "the chain of aliases is too long",
             Self::TooLarge => "the answer is too large",
             Self::Contradiction => "the response code contradicts the records",
+            Self::AboveZone => "it depends on a DNAME above the zone",
         })
     }
 }
@@ -155,20 +180,21 @@ impl Answer {
         name: &[u8],
         dnssec_ok: bool,
     ) -> Result<Kind, Unfit> {
-        self.read_until(message, name, dnssec_ok, &|_| false)
+        self.read_within(message, name, dnssec_ok, Scope::ALL)
     }
 
-    /// The same, but the chain ends with the first alias whose target is somebody else's: whatever
-    /// the message says of that is left behind.
+    /// Takes the same from the answer of servers that are asked for one zone. The chain ends with
+    /// the first alias of a name that belongs to another zone: whatever the message says of that
+    /// name is left behind.
     ///
     /// # Errors
-    /// As before.
-    pub fn read_until(
+    /// As before, and when the chain hangs on a DNAME above their zone.
+    pub fn read_within(
         &mut self,
         message: &mut [u8],
         name: &[u8],
         dnssec_ok: bool,
-        is_elsewhere: &dyn Fn(&[u8]) -> bool,
+        scope: Scope<'_>,
     ) -> Result<Kind, Unfit> {
         self.clear();
         let asked = message.get_mut(HEADER_BYTES..HEADER_BYTES + name.len());
@@ -176,7 +202,7 @@ impl Answer {
         asked.ok_or(Unfit::Malformed)?.copy_from_slice(name);
         let kind = Response::parse(message)
             .map_err(|_| Unfit::Malformed)
-            .and_then(|response| self.collect(&response, dnssec_ok, is_elsewhere));
+            .and_then(|response| self.collect(&response, dnssec_ok, scope));
         kind.inspect_err(|_| self.clear())
     }
 
@@ -198,6 +224,14 @@ impl Answer {
         self.links.last().map_or(&[], |link| &self.octets[link.clone()])
     }
 
+    /// Seconds for which the name or type at the end of the chain is denied by an SOA record above
+    /// the zone that the servers are asked for. The record is left out, but how long their word on a
+    /// name of their own zone holds is theirs to say.
+    #[must_use]
+    pub fn denied_secs(&self) -> Option<u32> {
+        self.denied_secs
+    }
+
     /// Forgets all.
     fn clear(&mut self) {
         self.octets.clear();
@@ -206,6 +240,7 @@ impl Answer {
         self.zones.clear();
         self.owners.clear();
         self.owner_ends.clear();
+        self.denied_secs = None;
     }
 
     /// All of [`read`](Self::read) once the message is seen as a response.
@@ -213,7 +248,7 @@ impl Answer {
         &mut self,
         response: &Response<'_>,
         dnssec_ok: bool,
-        is_elsewhere: &dyn Fn(&[u8]) -> bool,
+        scope: Scope<'_>,
     ) -> Result<Kind, Unfit> {
         if response.record_count() > RECORDS_MAX {
             return Err(Unfit::TooLarge);
@@ -222,13 +257,13 @@ impl Answer {
         let (name, fixed) = question.split_last_chunk::<4>().ok_or(Unfit::Malformed)?;
         let qtype = Type(u16::from_be_bytes([fixed[0], fixed[1]]));
         let class = Class(u16::from_be_bytes([fixed[2], fixed[3]]));
-        let sets = Sets { response, class, dnssec_ok };
+        let sets = Sets { response, class, dnssec_ok, apex: scope.apex };
         self.expand_owners(&sets)?;
         self.octets.extend_from_slice(name);
         self.links.push(0..name.len());
         let step = loop {
             match self.step(&sets, qtype)? {
-                Step::Alias(target) if is_elsewhere(&self.octets[target.clone()]) => {
+                Step::Alias(target) if (scope.is_elsewhere)(&self.octets[target.clone()]) => {
                     break Step::Elsewhere;
                 }
                 Step::Alias(target) => self.link(target)?,
@@ -268,16 +303,20 @@ impl Answer {
     /// Keeps what the last name of the chain has.
     fn step(&mut self, sets: &Sets<'_>, qtype: Type) -> Result<Step, Unfit> {
         let current = self.links.last().cloned().unwrap_or_default();
-        let (mut asked_for, mut cname, mut dname) = (false, false, None);
+        let (mut asked_for, mut cname, mut dname, mut is_above) = (false, false, None, false);
         let name = &self.octets[current.clone()];
         for (index, record) in sets.section(Section::Answer).enumerate() {
             let owner = self.owner_of(index);
-            if owner.eq_ignore_ascii_case(name) {
-                asked_for |= is_wanted(&record, qtype);
-                cname |= record.rtype == Type::CNAME;
-            } else if record.rtype == Type::DNAME && name::is_at_or_below(name, owner) {
-                dname = Some(owner.len());
+            let is_own = owner.eq_ignore_ascii_case(name);
+            let redirects = record.rtype == Type::DNAME && name::is_at_or_below(name, owner);
+            if is_own && is_wanted(&record, qtype) || redirects && !is_own {
+                match sets.may_say(&record, owner) {
+                    false => is_above = true,
+                    true if is_own => asked_for = true,
+                    true => dname = Some(owner.len()),
+                }
             }
+            cname |= is_own && record.rtype == Type::CNAME;
         }
         if let Some(len) = dname {
             let step = self.substitute(sets, current, len)?;
@@ -292,7 +331,11 @@ impl Answer {
             let target = self.keep_set(sets, current, Type::CNAME)?;
             return Ok(Step::Alias(target));
         }
-        Ok(Step::Nothing)
+        match is_above {
+            false => Ok(Step::Nothing),
+            true if sets.is_inside(&self.octets[current]) => Err(Unfit::AboveZone),
+            true => Ok(Step::Elsewhere),
+        }
     }
 
     /// Keeps the DNAME whose owner is the last `len` octets of a name, and makes the CNAME that
@@ -332,7 +375,7 @@ impl Answer {
         for (index, record) in sets.section(Section::Answer).enumerate() {
             let wanted = is_wanted(&record, rtype) && !(single && first.is_some());
             let signature = sets.dnssec_ok && covers(&record, rtype);
-            if !wanted && !signature {
+            if !wanted && !signature || !sets.may_say(&record, self.owner_of(index)) {
                 continue;
             }
             if self.owner_of(index).eq_ignore_ascii_case(&self.octets[owner.clone()]) {
@@ -345,18 +388,25 @@ impl Answer {
         first.ok_or(Unfit::Malformed) // who calls this has seen the set
     }
 
-    /// Keeps the SOA record of the authority section that encloses the last name most closely.
+    /// Keeps the SOA record of the authority section that encloses the last name most closely. Of
+    /// one above the zone that the servers are asked for, only the time is kept.
     fn keep_soa(&mut self, sets: &Sets<'_>) -> Result<(), Unfit> {
         let mut zone = 0; // octets of its name
         for record in sets.section(Section::Authority).filter(|r| r.rtype == Type::SOA) {
             self.expand_owner(&record)?;
-            if name::is_at_or_below(self.last_name(), &self.owner) {
+            if !name::is_at_or_below(self.last_name(), &self.owner) {
+                continue;
+            }
+            if sets.may_say(&record, &self.owner) {
                 zone = zone.max(self.owner.len());
+            } else {
+                self.denied_secs = soa_minimum(&record).map(|secs| secs.min(record.ttl));
             }
         }
         if zone == 0 {
             return Ok(());
         }
+        self.denied_secs = None;
         let last = self.links.last().cloned().unwrap_or_default();
         let owner = last.end - zone..last.end;
         let mut seen = false;
@@ -389,7 +439,7 @@ impl Answer {
             self.expand_owner(&record)?;
             let within =
                 |zone: &Range<usize>| name::is_at_or_below(&self.owner, &self.octets[zone.clone()]);
-            if self.zones.iter().any(within) {
+            if self.zones.iter().any(within) && sets.may_say(&record, &self.owner) {
                 let start = self.octets.len();
                 self.octets.extend_from_slice(&self.owner);
                 self.keep(&record, start..self.octets.len())?;
@@ -474,9 +524,21 @@ struct Sets<'r> {
     response: &'r Response<'r>,
     class: Class,
     dnssec_ok: bool,
+    /// The apex of the zone that the servers are asked for.
+    apex: &'r [u8],
 }
 
 impl<'r> Sets<'r> {
+    /// Whether a name is of the zone that the servers are asked for, or of one below it.
+    fn is_inside(&self, name: &[u8]) -> bool {
+        name::is_at_or_below(name, self.apex)
+    }
+
+    /// Whether the servers are believed in a record of this owner.
+    fn may_say(&self, record: &RecordView<'_>, owner: &[u8]) -> bool {
+        !speaks_of_others(record) || self.is_inside(owner)
+    }
+
     /// The records of a section that have the question's class.
     fn section(&self, section: Section) -> impl Iterator<Item = RecordView<'r>> + use<'r> {
         let class = self.class;
@@ -488,6 +550,20 @@ impl<'r> Sets<'r> {
 /// Whether a record is of a type that is asked for, which may be ANY.
 fn is_wanted(record: &RecordView<'_>, rtype: Type) -> bool {
     record.rtype == rtype || rtype == Type::ANY && !record.rtype.is_meta()
+}
+
+/// Types of records that speak of more names than their owner: of those below it, of its zone, or of
+/// those up to the next.
+const OF_OTHERS: [Type; 5] = [Type::DNAME, Type::SOA, Type::NS, Type::NSEC, Type::NSEC3];
+
+/// Whether a record speaks of more names than its owner, or is a signature over such a record.
+fn speaks_of_others(record: &RecordView<'_>) -> bool {
+    OF_OTHERS.iter().any(|&rtype| record.rtype == rtype || covers(record, rtype))
+}
+
+/// The last field of an SOA record's data, seconds (rfc2308#4).
+fn soa_minimum(record: &RecordView<'_>) -> Option<u32> {
+    record.raw.last_chunk().map(|field| u32::from_be_bytes(*field))
 }
 
 /// Whether a record is a signature over records of a type.

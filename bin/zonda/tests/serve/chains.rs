@@ -5,11 +5,11 @@ use super::hostile::recursive;
 use super::server::Server;
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
-use zonda_testkit::client::receive;
+use zonda_testkit::client::{name_bytes, receive};
 use zonda_testkit::message::name_text;
 use zonda_testkit::process::Folder;
 use zonda_testkit::upstream::{Record, Reply, always, say, tell, wait, when};
-use zonda_testkit::{Message, Question, Upstream, ask};
+use zonda_testkit::{Message, Question, Resolver, Upstream, ask};
 
 /// Forwards `.` to one server and `corp.example.net` to another, with these further keys of the
 /// latter.
@@ -347,4 +347,59 @@ fn a_stop_waits_for_answers_that_lead_into_another_zone() {
         let reply = Message::parse(&reply[..len]).unwrap();
         assert_eq!(data(&reply).last(), Some(&"192.0.2.8"), "{reply}");
     }
+}
+
+/// Answers for `evil.net`, and speaks of `net` and the root.
+fn above() -> Upstream {
+    let dname = || Record::new("DNAME", name_bytes("victim.com")).of("net");
+    let alias = Reply::empty().answer(dname()).answer(Record::alias("dnameup.evil.victim.com"));
+    let first = |label: &'static str| when(move |asked| asked.name.starts_with(label));
+    let denial = |zone| Reply::rcode(3).authority(Record::soa(zone, 60));
+    Upstream::start([
+        first("dnameup.").then([say(alias)]),
+        first("dnameonly.").then([say(Reply::empty().answer(dname()))]),
+        first("nxup.").then([say(denial("net"))]),
+        first("nxroot.").then([say(denial("."))]),
+        always().then([say(denial("evil.net"))]),
+    ])
+}
+
+/// Forwards `evil.net` to one server and all else to another.
+fn start_above(evil: &Upstream, honest: &Upstream) -> Server {
+    let config = format!(
+        "[[zone]]\nname = \"evil.net\"\nforward.to = \"{}\"\n\
+         [[zone]]\nname = \".\"\nforward.to = \"{}\"\n",
+        evil.address, honest.address
+    );
+    Server::start(&[], &config)
+}
+
+#[test]
+fn a_zones_servers_are_not_believed_about_names_above_it() {
+    let (evil, honest) = (above(), Upstream::start([always().then([say(Reply::address(8))])]));
+    let server = start_above(&evil, &honest);
+    for reason in ["just fetched", "kept"] {
+        let up = reply(&server, "dnameup.evil.net");
+        assert_eq!(data(&up), ["dnameup.evil.victim.com.", "192.0.2.8"], "{reason}: {up}");
+        for name in ["nxup.evil.net", "nxroot.evil.net"] {
+            let denied = reply(&server, name);
+            let found = (denied.rcode_text(), denied.authority.len());
+            assert_eq!(found, ("NXDOMAIN".to_owned(), 0), "{reason}: {denied}");
+        }
+        let own = reply(&server, "nx.evil.net");
+        assert_eq!((own.rcode_text(), own.authority.len()), ("NXDOMAIN".to_owned(), 1), "{reason}");
+    }
+    assert_eq!((evil.asked(), honest.asked()), (4, 1), "a denial holds as long as they say");
+    let only = reply(&server, "dnameonly.evil.net");
+    assert_eq!((only.rcode_text(), only.answer.len()), ("SERVFAIL".to_owned(), 0), "{only}");
+}
+
+#[test]
+fn a_bind_behind_is_not_led_astray_by_a_dname_above_the_zone_of_its_sender() {
+    let (evil, honest) = (above(), Upstream::start([always().then([say(Reply::address(8))])]));
+    let server = start_above(&evil, &honest);
+    let bind = Resolver::bind(server.zonda.address, "start.com");
+    let ask = |name: &str| ask(bind.address, &recursive(name, "A")).unwrap();
+    assert_eq!(data(&ask("dnameup.evil.net")).last(), Some(&"192.0.2.8"));
+    assert_eq!(data(&ask("bank.net")), ["192.0.2.8"], "an answer without an alias");
 }

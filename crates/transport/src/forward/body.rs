@@ -6,7 +6,8 @@ use zonda_cache::Kind;
 use zonda_cache::policy::{Facts, Record, Term};
 use zonda_engine::zones::{Source, ZoneTable};
 use zonda_engine::{GOES_ON, LEADS_OUT};
-use zonda_upstream::{Answer, Unfit, answer, rebinding};
+use zonda_upstream::answer::{self, Scope};
+use zonda_upstream::{Answer, Unfit, rebinding};
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Owner, Places, Query, Rcode, Reply, Response, Section};
 
@@ -99,7 +100,8 @@ impl BodyReader {
             onward.get().is_some()
         };
         let (name, dnssec_ok) = (&wanted.name, wanted.dnssec_ok);
-        let found = self.answer.read_until(message, name, dnssec_ok, &is_elsewhere)?;
+        let scope = Scope { apex: group.apex.as_wire(), is_elsewhere: &is_elsewhere };
+        let found = self.answer.read_within(message, name, dnssec_ok, scope)?;
         let (rcode, kind) = match found {
             answer::Kind::Positive => (Rcode::NOERROR, Kind::Positive),
             answer::Kind::NameTooLong => (Rcode::YXDOMAIN, Kind::Positive),
@@ -109,9 +111,10 @@ impl BodyReader {
         };
         let onward = onward.get();
         let flags = u16::from_be_bytes([message[2], message[3]]); // it was read as a message
-        let is_authentic = flags & flag::AD != 0 && onward.is_none();
+        let is_authentic = flags & flag::AD != 0 && found != answer::Kind::Elsewhere;
         let last_name = self.answer.last_name();
-        let facts = Facts { flags, qtype: wanted.qtype, kind, last_name };
+        let denied_secs = self.answer.denied_secs();
+        let facts = Facts { flags, qtype: wanted.qtype, kind, last_name, denied_secs };
         let records = self.answer.records().map(|record| Record {
             section: record.section,
             owner: record.owner,

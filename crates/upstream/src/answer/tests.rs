@@ -43,9 +43,15 @@ fn kept(asked: (&str, Type), rcode: Rcode, dnssec_ok: bool, records: &[&str]) ->
 
 /// What is kept of a message.
 fn read(message: &mut [u8], name: &str, dnssec_ok: bool) -> Vec<String> {
+    read_within(".", message, name, dnssec_ok)
+}
+
+/// What is kept of a message of servers that are asked for the zone of an apex.
+fn read_within(apex: &str, message: &mut [u8], name: &str, dnssec_ok: bool) -> Vec<String> {
     let mut answer = Answer::default();
-    let name: Name = name.parse().unwrap();
-    match answer.read(message, name.as_wire(), dnssec_ok) {
+    let [name, apex]: [Name; 2] = [name, apex].map(|it| it.parse().unwrap());
+    let scope = Scope { apex: apex.as_wire(), is_elsewhere: &|_| false };
+    match answer.read_within(message, name.as_wire(), dnssec_ok, scope) {
         Ok(kind) => {
             let lines = answer.records().map(|record| line(&record));
             [format!("{kind:?}")].into_iter().chain(lines).collect()
@@ -314,9 +320,78 @@ fn a_chain_ends_with_the_first_alias_of_a_name_that_is_somebody_elses() {
     for rcode in [Rcode::NOERROR, Rcode::NXDOMAIN] {
         let mut message = response(("a.example", Type::A), rcode, &records);
         let (mut answer, asked) = (Answer::default(), "a.example".parse::<Name>().unwrap());
-        let kind = answer.read_until(&mut message, asked.as_wire(), false, &is_ours);
+        let scope = Scope { is_elsewhere: &is_ours, ..Scope::ALL };
+        let kind = answer.read_within(&mut message, asked.as_wire(), false, scope);
         assert_eq!(kind, Ok(Kind::Elsewhere));
         let kept: Vec<_> = answer.records().map(|record| line(&record)).collect();
         assert_eq!(kept, ["a.example. 60 CNAME b.example.", "b.example. 60 CNAME host.our.test."]);
     }
+}
+
+/// What is kept of an answer of the servers of `evil.test`, with DO.
+fn kept_of_evil(asked: (&str, Type), rcode: Rcode, records: &[&str]) -> Vec<String> {
+    read_within("evil.test", &mut response(asked, rcode, records), asked.0, true)
+}
+
+#[test]
+fn a_dname_above_the_zone_is_left_out_and_the_alias_of_the_name_itself_is_followed() {
+    let signature = sig("test.", "DNAME");
+    let records = [
+        "test. 60 DNAME victim.example.",
+        &signature,
+        "a.evil.test. 50 CNAME a.evil.victim.example.",
+        "a.evil.victim.example. 60 A 192.0.2.1",
+    ];
+    let expected = ["Positive", records[2], records[3]];
+    let asked = ("a.evil.test", Type::A);
+    assert_eq!(kept_of_evil(asked, Rcode::NOERROR, &records), expected);
+    for owner in ["test.", "."] {
+        let dname = format!("{owner} 60 DNAME victim.example.");
+        assert_eq!(kept_of_evil(asked, Rcode::NOERROR, &[&dname]), ["AboveZone"], "{owner}");
+    }
+    let own = "evil.test. 60 DNAME victim.example.";
+    let made = "a.evil.test. 60 CNAME a.victim.example.";
+    assert_eq!(kept_of_evil(asked, Rcode::NOERROR, &[own]), ["NoData", own, made]);
+}
+
+#[test]
+fn a_denial_by_a_zone_above_is_kept_without_its_records_and_for_its_time() {
+    let proof = sig(">test.", "NSEC");
+    let records = [
+        ">test. 300 SOA ns.test. h.test. 1 2 3 4 50",
+        ">test. 60 NSEC zz.test. A",
+        &proof,
+        ">evil.test. 60 NSEC z.evil.test. A",
+    ];
+    let (name, mut answer) = ("a.evil.test".parse::<Name>().unwrap(), Answer::default());
+    for (apex, kept, secs) in [("evil.test", 0, Some(50)), ("test", 4, None), (".", 4, None)] {
+        let mut message = response(("a.evil.test", Type::A), Rcode::NXDOMAIN, &records);
+        let apex: Name = apex.parse().unwrap();
+        let scope = Scope { apex: apex.as_wire(), is_elsewhere: &|_| false };
+        let kind = answer.read_within(&mut message, name.as_wire(), true, scope);
+        assert_eq!((kind, answer.records().len()), (Ok(Kind::NameError), kept), "{apex}");
+        assert_eq!(answer.denied_secs(), secs, "{apex}");
+    }
+}
+
+#[test]
+fn of_another_zone_an_alias_brings_no_record_that_speaks_of_more_than_its_owner() {
+    let alias = "a.evil.test. 60 CNAME test.";
+    for (qtype, record) in [
+        (Type::DNAME, "test. 60 DNAME victim.example."),
+        (Type::NS, "test. 60 NS ns.evil.test."),
+        (Type::SOA, "test. 300 SOA ns.test. h.test. 1 2 3 4 5"),
+        (Type::NSEC, "test. 60 NSEC zz.test. A"),
+    ] {
+        let records = [alias, record];
+        let told = kept_of_evil(("a.evil.test", qtype), Rcode::NOERROR, &records);
+        assert_eq!(told, ["Elsewhere", alias], "{record}");
+        let told = kept(("a.evil.test", qtype), Rcode::NOERROR, true, &records);
+        assert_eq!(told.len(), 3, "{record}");
+    }
+    let address = "test. 60 A 192.0.2.1";
+    let told = kept_of_evil(("a.evil.test", Type::ANY), Rcode::NOERROR, &[alias, address]);
+    assert_eq!(told, ["Positive", alias], "an alias is all that the name has");
+    let told = kept_of_evil(("a.evil.test", Type::A), Rcode::NOERROR, &[alias, address]);
+    assert_eq!(told, ["Positive", alias, address]);
 }

@@ -1,6 +1,6 @@
 //! What must hold of any octets that an upstream sends; shared with the fuzz target.
 
-use zonda_upstream::answer::{LINKS_MAX, OCTETS_MAX, RECORDS_MAX};
+use zonda_upstream::answer::{LINKS_MAX, OCTETS_MAX, RECORDS_MAX, Record, Scope};
 use zonda_upstream::{Answer, Sent, Verdict, check};
 use zonda_wire::query::flag;
 use zonda_wire::{Message, Owner, Places, Query, Reply, Response, Type, name, rdata};
@@ -34,11 +34,33 @@ pub fn check_any(octets: &[u8]) {
     }
     let asked = question[..question.len() - 4].to_ascii_lowercase();
     for dnssec_ok in [false, true] {
-        let (mut octets, mut answer) = (octets.to_vec(), Answer::default());
-        if answer.read(&mut octets, &asked, dnssec_ok).is_ok() {
-            check_answer(&answer, &asked);
-            check_reply(&answer, &octets);
+        for apex in [&[0][..], name::parent(&asked).unwrap_or(&[0]), &asked] {
+            let (mut octets, mut answer) = (octets.to_vec(), Answer::default());
+            let scope = Scope { apex, is_elsewhere: &|_| false };
+            if answer.read_within(&mut octets, &asked, dnssec_ok, scope).is_ok() {
+                check_answer(&answer, &asked);
+                check_scope(&answer, apex);
+                check_reply(&answer, &octets);
+            }
         }
+    }
+}
+
+/// Each owner is at or below the apex of the zone that the upstream is asked for, or a target of the
+/// chain; and what speaks of more names than its owner is at or below the apex in any case.
+fn check_scope(answer: &Answer, apex: &[u8]) {
+    let is_alias = |record: &Record<'_>| record.rtype == Type::CNAME;
+    let aliases = || answer.records().filter(is_alias);
+    for record in answer.records() {
+        let is_target = || aliases().any(|it| it.rdata.eq_ignore_ascii_case(record.owner));
+        let about = match (record.rtype, record.rdata.first_chunk()) {
+            (Type::RRSIG, Some(covered)) => Type(u16::from_be_bytes(*covered)),
+            (rtype, _) => rtype,
+        };
+        let of_others = [Type::DNAME, Type::SOA, Type::NS, Type::NSEC, Type::NSEC3];
+        let may_be_outside = !of_others.contains(&about) && is_target();
+        let owner = name::Presentation(record.owner);
+        assert!(name::is_at_or_below(record.owner, apex) || may_be_outside, "{owner} {about}");
     }
 }
 
