@@ -4,7 +4,7 @@ use crate::body::shift_pointers;
 use crate::contents::Contents;
 use crate::cuts::Cuts;
 use crate::index::Place;
-use crate::key::{EVERY_TYPE, denies_name};
+use crate::key::{EVERY_TYPE, denies_below, denies_name};
 use crate::policy::Limits;
 use crate::shard::{Shard, UNIT_BYTES, UNITS_MAX};
 use crate::walk::{self, Walk};
@@ -161,7 +161,8 @@ impl Cache {
     }
 
     /// Copies the answer that a name above does not exist, so that this one does not either
-    /// (rfc8020#2). For questions that [`find`](Self::find) knows nothing about.
+    /// (rfc8020#2). For questions that [`find`](Self::find) knows nothing about. Answers without
+    /// [`DENIES_BELOW`](crate::DENIES_BELOW) are passed over.
     ///
     /// `ancestors` tells of names above, best nearest to the root first. Those are looked up of
     /// whose depth names are denied in their part of the tree, at most [`CUTS_MAX`].
@@ -177,7 +178,7 @@ impl Cache {
         denied.take(CUTS_MAX).find_map(|Ancestor { skip, hash, .. }| {
             let ancestor = Key { name: key.name.get(skip..)?, hash, ..key.of_every_type() };
             let hit = self.find_exactly(&ancestor, now_secs, out)?;
-            if hit.is_stale || !denies_name(hit.kind, hit.counts) {
+            if hit.is_stale || !denies_below(hit.kind, hit.flags, hit.counts) {
                 return None;
             }
             if let Some(body) = out.get_mut(..hit.body_bytes) {
@@ -246,7 +247,7 @@ impl Cache {
         }
         writing.insert(&stored, answer, lifetime)?;
         drop(writing);
-        self.note_cut(&stored, lifetime);
+        self.note_cut(&stored, answer, lifetime);
         // The name exists now, or does not any more: what stands under the other key is older.
         let other = if stored == *key { key.of_every_type() } else { *key };
         self.remove_exactly(&other);
@@ -261,13 +262,13 @@ impl Cache {
         lifetime: Lifetime,
     ) -> Result<(), Refused> {
         self.shard(key.place()).write().insert(key, answer, lifetime)?;
-        self.note_cut(key, lifetime);
+        self.note_cut(key, answer, lifetime);
         Ok(())
     }
 
-    /// Takes note of a name that does not exist, if that is what was kept.
-    fn note_cut(&self, stored: &Key<'_>, lifetime: Lifetime) {
-        if stored.qtype == EVERY_TYPE {
+    /// Takes note of a name below which nothing exists, if that is what was kept.
+    fn note_cut(&self, stored: &Key<'_>, answer: &Answer<'_>, lifetime: Lifetime) {
+        if denies_below(answer.kind, answer.flags, answer.counts) {
             let expires_at = lifetime.now_secs.saturating_add(lifetime.ttl_secs);
             self.cuts.note(stored.name, expires_at);
         }

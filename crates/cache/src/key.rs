@@ -1,6 +1,7 @@
 //! What goes into the cache and what comes out: questions, answers, hits.
 
 use crate::index::Place;
+use zonda_wire::query::flag;
 use zonda_wire::{Class, Ede, Type};
 
 /// Everything that tells one kept answer from another.
@@ -59,6 +60,18 @@ pub(crate) fn denies_name(kind: Kind, counts: [u16; 3]) -> bool {
     kind == Kind::NxDomain && counts[0] == 0
 }
 
+/// The mark at a denial which holds for the names below, too ([`Cache::find_cut`]): nobody can have
+/// forged it who did not see the query. RA is set anew in every reply, so that it is free for this.
+///
+/// [`Cache::find_cut`]: crate::Cache::find_cut
+pub const DENIES_BELOW: u16 = flag::RA;
+
+/// Whether an answer of this kind, with these marks and so many records in each section, denies all
+/// names below the one asked for (rfc8020#2).
+pub(crate) fn denies_below(kind: Kind, flags: u16, counts: [u16; 3]) -> bool {
+    flags & DENIES_BELOW != 0 && denies_name(kind, counts)
+}
+
 /// Spreads every bit of the hash, and what is added to it, over the result.
 #[inline]
 fn mix(hash: u64, more: u64) -> u64 {
@@ -92,7 +105,8 @@ pub struct Answer<'b> {
     pub kind: Kind,
     /// A word that it is given back with as it is: AD and the response code, where a header has
     /// them, and marks of whoever keeps it. Answers of others are marked at AA and TC, which they
-    /// are never given with (`GOES_ON` and `LEADS_OUT` in zonda-engine); those of code have AA.
+    /// are never given with (`GOES_ON` and `LEADS_OUT` in zonda-engine), and denials of theirs at RA
+    /// ([`DENIES_BELOW`]); those of code have AA.
     pub flags: u16,
     /// What to tell beside it.
     pub ede: Option<Ede>,

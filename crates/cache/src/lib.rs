@@ -76,7 +76,7 @@ mod words;
 
 pub use cache::{Ancestor, BYTES_MIN, CUTS_MAX, Cache, Flushes, REFRESH_SECS, Refused, Stats};
 pub use contents::{Content, Contents};
-pub use key::{Answer, FAILURE_TEXT_BYTES_MAX, Failure, Hit, Key, Kind, Lifetime};
+pub use key::{Answer, DENIES_BELOW, FAILURE_TEXT_BYTES_MAX, Failure, Hit, Key, Kind, Lifetime};
 pub use policy::Policy;
 pub use walk::Entry;
 

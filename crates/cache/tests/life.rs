@@ -8,8 +8,8 @@ use common::{addresses, answer, find, key, lifetime, name};
 use zonda_cache::persist::{self, Clocks};
 use zonda_cache::policy::Limits;
 use zonda_cache::{
-    Ancestor, Answer, BYTES_MIN, CUTS_MAX, Cache, Content, Failure, Freshness, Hit, Key, Kind,
-    Lifetime, Policy, REFRESH_SECS, Refused,
+    Ancestor, Answer, BYTES_MIN, CUTS_MAX, Cache, Content, DENIES_BELOW, Failure, Freshness, Hit,
+    Key, Kind, Lifetime, Policy, REFRESH_SECS, Refused,
 };
 use zonda_wire::{Ede, Type};
 
@@ -29,7 +29,8 @@ fn with_one(key: &Key<'_>) -> Cache {
 fn denial() -> Answer<'static> {
     const SOA: &[u8] =
         b"\0\0\x06\0\x01\0\0\0\x3c\0\x16\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05";
-    Answer { kind: Kind::NxDomain, flags: 3, ede: None, counts: [0, 1, 0], body: SOA }
+    let flags = 3 | DENIES_BELOW;
+    Answer { kind: Kind::NxDomain, flags, ede: None, counts: [0, 1, 0], body: SOA }
 }
 
 /// All names above a name, the one nearest to the root first.
@@ -291,6 +292,20 @@ fn a_name_that_does_not_exist_answers_for_all_below_with_its_pointers_moved() {
     let other = Key { source: 1, ..key(&below) };
     assert!(cache.find_cut(&other, above_of(&below), 0, &mut out).is_none());
     assert!(cache.find_cut(&key(&above), above_of(&above), 0, &mut out).is_none());
+}
+
+#[test]
+fn a_denial_that_may_be_forged_holds_for_its_name_alone() {
+    let [above, below] = ["gone.example", "a.gone.example"].map(name);
+    let cache = Cache::new(BYTES_MIN);
+    let doubtful = Answer { flags: 3, ..denial() };
+    cache.insert(&key(&above), &doubtful, lifetime(0, 60)).unwrap();
+    assert!(find(&cache, &key(&above), 0).is_some());
+    assert!(!is_denied(&cache, &below, 0), "no denial at this depth was confirmed");
+    cache.insert(&key(&name("lost.example")), &denial(), lifetime(0, 60)).unwrap();
+    assert!(!is_denied(&cache, &below, 0), "another one was");
+    cache.insert(&key(&above), &denial(), lifetime(0, 60)).unwrap();
+    assert!(is_denied(&cache, &below, 0));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::Arc;
-use zonda_cache::{Answer, Cache, Failure, Key, Kind, Lifetime, Policy};
+use zonda_cache::{Answer, Cache, DENIES_BELOW, Failure, Key, Kind, Lifetime, Policy};
 use zonda_engine::access::{Access, AccessList};
 use zonda_engine::handlers::History;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
@@ -271,7 +271,7 @@ fn nobody_is_asked_again_a_moment_after_a_failure() {
 #[test]
 fn a_name_below_one_that_does_not_exist_does_not_exist_either_unless_it_is_known_to() {
     let cache = Arc::new(Cache::new(1 << 20));
-    keep(&cache, Type::TXT, Kind::NxDomain, (3, [0; 3], &[]));
+    keep(&cache, Type::TXT, Kind::NxDomain, (3 | DENIES_BELOW, [0; 3], &[]));
     let mut engine = engine_with(Arc::clone(&cache));
     let mut rcode = |flags, name, qtype| {
         let (_, reply) = ask(&mut engine, &query(1, flags, name, qtype));

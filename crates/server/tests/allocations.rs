@@ -6,7 +6,7 @@ use std::net::UdpSocket as Client;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use zonda_cache::{Answer, Cache, Key, Kind, Lifetime};
+use zonda_cache::{Answer, Cache, DENIES_BELOW, Key, Kind, Lifetime};
 use zonda_engine::counters::Counters;
 use zonda_engine::handlers::{Asked, Draft, Handler, Handlers, Route};
 use zonda_engine::stage::cookie::Secrets;
@@ -195,7 +195,7 @@ fn giving_what_is_kept_of_others_allocates_nothing() {
     let source = forwarded(&[
         ("www.example.net", Kind::Positive, 0, [1, 0, 0], A),
         ("mail.example.net", Kind::NoData, 0, [0; 3], b""),
-        ("nothing.example.net", Kind::NxDomain, 3, [0; 3], b""),
+        ("nothing.example.net", Kind::NxDomain, 3 | DENIES_BELOW, [0; 3], b""),
         ("alias.example.net", Kind::Positive, GOES_ON, [1, 0, 0], ALIAS),
     ]);
     let queries = queries_for(&[

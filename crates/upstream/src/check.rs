@@ -169,6 +169,13 @@ pub fn keeps_case(sent: &Sent<'_>, message: &[u8]) -> bool {
     message[HEADER_BYTES.min(message.len())..].starts_with(sent.question)
 }
 
+/// Whether the sender of a message that answers what was sent has seen the query, which a forger who
+/// is not on the way has not: it came over a stream, or with our cookie.
+#[must_use]
+pub fn is_confirmed(sent: &Sent<'_>, message: &[u8]) -> bool {
+    sent.stream || has_our_cookie(sent, message)
+}
+
 /// Whether the header and the question are those of the query; then, what is doubtful about them.
 fn is_ours(sent: &Sent<'_>, message: &[u8]) -> Result<Option<Doubt>, Mismatch> {
     let header = message.first_chunk::<HEADER_BYTES>().ok_or(Mismatch::Short)?;
@@ -345,6 +352,18 @@ mod tests {
             let forged = message(0x8180, [1, 0, 0, 1], &[&other, &opt(0, b"client02")]);
             assert_eq!(verdict(&SENT, &forged), "Doubt(Case)");
         }
+    }
+
+    #[test]
+    fn an_answer_is_confirmed_by_a_stream_or_by_our_cookie() {
+        let plain = message(0x8180, [1, 0, 0, 0], &[QUESTION]);
+        let ours = message(0x8180, [1, 0, 0, 1], &[QUESTION, &opt(0, b"client01")]);
+        let other = message(0x8180, [1, 0, 0, 1], &[QUESTION, &opt(0, b"client02")]);
+        let confirmed = [&plain, &ours, &other].map(|octets| is_confirmed(&SENT, octets));
+        assert_eq!(confirmed, [false, true, false]);
+        let no_cookie = Sent { cookie: None, ..SENT };
+        assert!(!is_confirmed(&no_cookie, &plain) && !is_confirmed(&no_cookie, &ours));
+        assert!(is_confirmed(&Sent { stream: true, ..no_cookie }, &plain));
     }
 
     #[test]

@@ -77,6 +77,22 @@ fn answer(query: &[u8], flags: u16, records: &[&[u8]]) -> Vec<u8> {
     message
 }
 
+/// A response that denies the name.
+fn denial(query: &[u8]) -> Vec<u8> {
+    answer(query, 0x8183, &[SOA])
+}
+
+/// The same response with the client's cookie, and one of the server.
+fn with_cookie(query: &[u8], mut response: Vec<u8>) -> Vec<u8> {
+    let mut options = query.windows(4).zip(query.windows(12));
+    let (_, option) = options.find(|(head, _)| head[..3] == [0, 10, 0]).expect("a cookie is sent");
+    response[11] = 1;
+    response.extend(b"\0\0\x29\x04\xd0\0\0\0\0\0\x14\0\x0a\0\x10");
+    response.extend_from_slice(&option[4..]);
+    response.extend(b"a server");
+    response
+}
+
 /// A question as clients ask it that want recursion.
 fn recursive(name: &str, rtype: &str) -> Question {
     Question::new(name, rtype).recursive().edns(1232)
@@ -335,8 +351,11 @@ fn a_flush_is_not_undone_by_a_fetch_that_began_before() {
 
 #[test]
 fn nothing_is_asked_for_below_a_name_that_does_not_exist() {
-    for (key, below) in [("", 0), ("nxdomain-cut = false", 2)] {
-        let upstream = Upstream::start(|query| answer(query, 0x8183, &[SOA]));
+    let confirmed: fn(&[u8]) -> Vec<u8> = |query| with_cookie(query, denial(query));
+    // A denial that anybody may have forged says nothing of the names below.
+    let cases = [("", 0, confirmed), ("nxdomain-cut = false", 2, confirmed), ("", 2, denial)];
+    for (key, below, script) in cases {
+        let upstream = Upstream::start(script);
         let server = Server::start(&[], &upstream.keys(key));
         assert_eq!(server.address_of("gone.example.net"), "NXDOMAIN");
         let asked = upstream.asked();

@@ -4,7 +4,7 @@ use crate::control::Control;
 use crate::query_log::Rfc3339;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use zonda_cache::{Cache, Entry, Key, Kind};
+use zonda_cache::{Cache, DENIES_BELOW, Entry, Key, Kind};
 use zonda_engine::Now;
 use zonda_wire::name::{self, is_at_or_below};
 use zonda_wire::rdata::Presentation;
@@ -30,7 +30,8 @@ pub fn show(name: &Name, control: &Control) -> Value {
             }
             let (octets, hash) = (looked_up.suffix(label), looked_up.hash(label));
             for_each_of(&cache, *source, octets, hash, |entry| {
-                if label == 0 || entry.qtype.is_none() {
+                let denies_below = entry.qtype.is_none() && entry.answer.flags & DENIES_BELOW != 0;
+                if label == 0 || denies_below {
                     answers.push(describe(entry, zone, now));
                 }
             });

@@ -24,6 +24,8 @@ pub struct Body {
     pub rcode: Rcode,
     /// The server says that it has validated it (rfc4035#3.2.3).
     pub is_authentic: bool,
+    /// Its sender has seen the query: it came over a stream, or with our cookie.
+    pub is_confirmed: bool,
     /// What the answer says.
     pub kind: Kind,
     /// Records of each section.
@@ -83,7 +85,7 @@ impl BodyReader {
         Self { answer: Answer::default(), buffer, places: Places::default() }
     }
 
-    /// Reads an answer that was found to be one to what was wanted.
+    /// Reads an answer that was found to be one to what was wanted. It is not confirmed yet.
     ///
     /// # Errors
     /// When it is of no use.
@@ -126,10 +128,12 @@ impl BodyReader {
         if !group.may_be_private(&wanted.name) && self.has_private_address() {
             let (rcode, kind, counts, octets) = (Rcode::NOERROR, Kind::NoData, [0; 3], Vec::new());
             // What is left of it is ours.
-            let (is_authentic, is_blocked, onward) = (false, true, None);
+            let (is_authentic, is_confirmed) = (false, false);
+            let (is_blocked, onward) = (true, None);
             return Ok(Body {
                 rcode,
                 is_authentic,
+                is_confirmed,
                 kind,
                 counts,
                 octets,
@@ -139,8 +143,18 @@ impl BodyReader {
             });
         }
         let (counts, octets) = self.write(wanted, message, term, onward)?;
-        let is_blocked = false;
-        Ok(Body { rcode, is_authentic, kind, counts, octets, term, is_blocked, onward })
+        let (is_confirmed, is_blocked) = (false, false);
+        Ok(Body {
+            rcode,
+            is_authentic,
+            is_confirmed,
+            kind,
+            counts,
+            octets,
+            term,
+            is_blocked,
+            onward,
+        })
     }
 
     /// Puts the records of messages behind the question of the first, section by section; those of

@@ -4,7 +4,7 @@
 
 use std::io;
 
-use zonda_cache::{Flushes, Lifetime};
+use zonda_cache::{DENIES_BELOW, Flushes, Lifetime};
 use zonda_engine::{Fetched, Now, Reason};
 use zonda_upstream::Member;
 use zonda_upstream::check::{self, Doubt, Failure, Repeat, Verdict, check};
@@ -133,10 +133,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             Verdict::Failed(failure) => Outcome::Failed(failure),
             Verdict::Accept(response) => {
                 learn(member, &sent, form, &response, message, now);
+                let is_confirmed = check::is_confirmed(&sent, message);
                 let snapshot = self.config.snapshot.load();
                 match self.reader.read(&fetch.wanted, &known.group, &snapshot.zones, message) {
                     Ok(mut read) => {
                         read.is_authentic &= known.group.servers[place].is_trusted;
+                        read.is_confirmed = is_confirmed;
                         if fetch.wanted.dnssec_ok && !form.edns {
                             read.term = None; // signatures may be there, but were not asked for
                         }
@@ -247,5 +249,6 @@ fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, 
 /// The bits with which an answer is kept.
 fn flags(body: &Body) -> u16 {
     let authentic = if body.is_authentic { flag::AD } else { 0 };
-    body.rcode.0 | authentic | body.onward.map_or(0, Onward::flag)
+    let below = if body.is_confirmed { DENIES_BELOW } else { 0 };
+    body.rcode.0 | authentic | below | body.onward.map_or(0, Onward::flag)
 }
