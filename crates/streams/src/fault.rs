@@ -40,7 +40,21 @@ pub enum Fault {
     Malformed,
     /// As many queries wait for this server as may.
     Busy,
+    /// It sent much that was not asked for, so that the connection was closed.
+    Flood,
 }
+
+/// More was received over a connection than its queries need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flood;
+
+impl fmt::Display for Flood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it sent much that was not asked for")
+    }
+}
+
+impl std::error::Error for Flood {}
 
 /// Why a certificate is not believed.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,6 +92,7 @@ impl fmt::Display for Fault {
             Self::Rules(protocol) => write!(f, "it breaks the rules of {protocol}"),
             Self::Malformed => f.write_str("what came is no DNS message"),
             Self::Busy => f.write_str("too many queries wait for it"),
+            Self::Flood => Flood.fmt(f),
         }
     }
 }

@@ -24,6 +24,7 @@ use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::{Response, Type};
 
 use crate::fault::Fault;
+use crate::intake::{Asking, Intake, Metered};
 use crate::session::{MESSAGE_BYTES_MAX, replace_id};
 use crate::target::Url;
 use crate::tls::Tls;
@@ -52,6 +53,8 @@ pub struct HttpsSession {
     requests: SendRequest<Cursor<Vec<u8>>>,
     url: Url,
     usage: Arc<Usage>,
+    /// What was received.
+    intake: Arc<Intake>,
     /// Reads and writes until the connection ends.
     driver: JoinHandle<()>,
     /// TLS has resumed an earlier session.
@@ -66,8 +69,11 @@ impl HttpsSession {
     pub async fn open(address: SocketAddr, tls: &Tls, url: &Url) -> Result<Self, Fault> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
+        let intake = Arc::new(Intake::default());
         let connector = TlsConnector::from(Arc::new(tls.config_for(ALPN)));
+        let stream = Metered::new(stream, &intake);
         let stream = connector.connect(tls.name().clone(), stream).await?;
+        intake.begin();
         let (_, state) = stream.get_ref();
         if state.alpn_protocol() != Some(ALPN) {
             return Err(Fault::Handshake(rustls::Error::NoApplicationProtocol));
@@ -88,15 +94,15 @@ impl HttpsSession {
                 () = watched.ends(IDLE_MAX) => {}
             }
         });
-        Ok(Self { requests, url: url.clone(), usage, driver, is_resumed })
+        Ok(Self { requests, url: url.clone(), usage, intake, driver, is_resumed })
     }
 
     /// See [`Session::ask`](crate::Session::ask).
     pub async fn ask(&self, query: &[u8]) -> Result<Vec<u8>, Fault> {
-        let asked = self.usage.ask()?;
+        let (asked, mut asking) = (self.usage.ask()?, self.intake.ask());
         let mut query = query.to_vec();
         let id = replace_id(&mut query, [0; 2])?;
-        let answer = self.post(query).await;
+        let answer = self.post(query, &mut asking).await;
         match answer {
             Err(Fault::Closed) => self.usage.leave(),
             _ => asked.answered(),
@@ -109,7 +115,7 @@ impl HttpsSession {
     }
 
     /// Posts a query and returns its answer, aged.
-    async fn post(&self, query: Vec<u8>) -> Result<Vec<u8>, Fault> {
+    async fn post(&self, query: Vec<u8>, asking: &mut Asking<'_>) -> Result<Vec<u8>, Fault> {
         let request = Request::post(self.url.0.clone())
             .header(ACCEPT, MEDIA_TYPE)
             .header(CONTENT_TYPE, MEDIA_TYPE)
@@ -121,7 +127,7 @@ impl HttpsSession {
         body.send_data(Cursor::new(query), true)?;
         let (head, body) = response.await?.into_parts();
         check_head(head.status, &head.headers)?;
-        let mut answer = read_body(body).await?;
+        let mut answer = read_body(body, asking).await?;
         if let Some(age_secs) = number(&head.headers, &AGE) {
             grow_older(&mut answer, age_secs);
         }
@@ -136,6 +142,11 @@ impl HttpsSession {
     /// See [`Session::waiting`](crate::Session::waiting).
     pub fn waiting(&self) -> usize {
         self.usage.waiting()
+    }
+
+    /// See [`Session::is_flooded`](crate::Session::is_flooded).
+    pub fn is_flooded(&self) -> bool {
+        self.intake.is_flooded()
     }
 
     /// See [`Session::is_resumed`](crate::Session::is_resumed).
@@ -160,10 +171,11 @@ fn check_head(status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
 }
 
 /// Reads a body that is no longer than a message can be.
-async fn read_body(mut body: RecvStream) -> Result<Vec<u8>, Fault> {
+async fn read_body(mut body: RecvStream, asking: &mut Asking<'_>) -> Result<Vec<u8>, Fault> {
     let mut message = Vec::new();
     while let Some(part) = body.data().await {
         let part = part?;
+        asking.answered(message.len() + part.len()); // of use or not
         if message.len() + part.len() > MESSAGE_BYTES_MAX {
             return Err(Fault::Malformed);
         }

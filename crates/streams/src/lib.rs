@@ -11,6 +11,7 @@
 //! | `quic` | QUIC: a stream for each query |
 //! | `doq` | what such a stream carries |
 //! | `usage` | how a connection is used, and whether it seems to be dead |
+//! | `intake` | how much a server may send beyond its answers |
 //! | `verdict` | what was last found of a server's certificate |
 //! | `fault` | why a query over a connection has no answer |
 //!
@@ -22,6 +23,7 @@
 pub mod doq;
 mod fault;
 mod https;
+mod intake;
 mod pool;
 mod quic;
 mod session;
@@ -31,7 +33,7 @@ mod tls;
 mod usage;
 mod verdict;
 
-pub use fault::{Distrust, Fault};
+pub use fault::{Distrust, Fault, Flood};
 pub use pool::{Connections, Counts, Limits};
 pub use session::Session;
 pub use target::{Protocol, Target, Url};

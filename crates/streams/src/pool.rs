@@ -31,6 +31,8 @@ const BACKOFF_MIN: Duration = Duration::from_millis(50);
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// The longest that a server is left alone because it wants to be.
 const REST_MAX: Duration = Duration::from_secs(300);
+/// How long a server is left alone that has flooded a connection.
+const REST_AFTER_FLOOD: Duration = Duration::from_secs(1);
 /// How often a dial begins anew because the server has moved meanwhile.
 const MOVES_MAX: usize = 2;
 
@@ -107,6 +109,7 @@ struct Tallies {
     resumed: AtomicU64,
     failed: AtomicU64,
     reused: AtomicU64,
+    flooded: AtomicU64,
 }
 
 /// What was done with the connections to a server.
@@ -122,6 +125,8 @@ pub struct Counts {
     pub failed: u64,
     /// Queries over connections that were open already.
     pub reused: u64,
+    /// Connections that were closed, since the server sent much that was not asked for.
+    pub flooded: u64,
     /// Why the last connection could not be opened, unless one was opened since; else what the
     /// server last did instead of answering, unless it has answered since.
     pub fault: Option<Fault>,
@@ -190,9 +195,13 @@ impl Connections {
     /// # Errors
     /// Why there is no answer.
     pub async fn ask(self: &Arc<Self>, query: &[u8]) -> Result<Vec<u8>, Fault> {
-        let was_refused = match &self.lock().refusal {
-            Some(refusal) if Instant::now() < refusal.until => return Err(refusal.fault.clone()),
-            refusal => refusal.is_some(),
+        let was_refused = {
+            let mut state = self.lock();
+            self.sweep(&mut state);
+            match &state.refusal {
+                Some(it) if Instant::now() < it.until => return Err(it.fault.clone()),
+                refusal => refusal.is_some(),
+            }
         };
         let answer = self.ask_any(query).await;
         match &answer {
@@ -224,16 +233,18 @@ impl Connections {
 
     /// What was done so far.
     pub fn counts(&self) -> Counts {
-        let state = self.lock();
+        let mut state = self.lock();
+        self.sweep(&mut state);
         let failed = state.failure.as_ref().map(|failure| &failure.fault);
         let refused = state.refusal.as_ref().map(|refusal| &refusal.fault);
         let read = |tally: &AtomicU64| tally.load(Ordering::Relaxed);
         Counts {
-            open: state.sessions.iter().filter(|(_, session)| session.is_open()).count() as u64,
+            open: state.sessions.len() as u64,
             opened: read(&self.tallies.opened),
             resumed: read(&self.tallies.resumed),
             failed: read(&self.tallies.failed),
             reused: read(&self.tallies.reused),
+            flooded: read(&self.tallies.flooded),
             fault: failed.or(refused).cloned(),
         }
     }
@@ -242,7 +253,7 @@ impl Connections {
     /// those who come next.
     fn open_session(self: &Arc<Self>) -> Option<Arc<Session>> {
         let mut state = self.lock();
-        state.sessions.retain(|(_, session)| session.is_open());
+        self.sweep(&mut state);
         let sessions = state.sessions.iter().map(|(_, session)| (session.waiting(), session));
         let (waiting, session) = sessions.min_by_key(|(waiting, _)| *waiting)?;
         let session = Arc::clone(session);
@@ -252,6 +263,18 @@ impl Connections {
             self.dial(&mut state);
         }
         Some(session)
+    }
+
+    /// Leaves out connections that are of no use any more. A server that has flooded one is left
+    /// alone.
+    fn sweep(&self, state: &mut State) {
+        let flooded = state.sessions.iter().filter(|(_, session)| session.is_flooded()).count();
+        state.sessions.retain(|(_, session)| session.is_open() && !session.is_flooded());
+        if flooded > 0 {
+            self.tallies.flooded.fetch_add(flooded as u64, Ordering::Relaxed);
+            let until = Instant::now() + REST_AFTER_FLOOD;
+            state.refusal = Some(Refusal { fault: Fault::Flood, until });
+        }
     }
 
     /// The connection that comes of the dial under way, or of a new one.
@@ -370,6 +393,7 @@ impl State {
 fn rest(fault: &Fault) -> Option<Duration> {
     match fault {
         Fault::Http { rest, .. } => Some(rest.unwrap_or_default().min(REST_MAX)),
+        Fault::Flood => Some(REST_AFTER_FLOOD),
         Fault::MediaType(_) | Fault::Malformed | Fault::Aborted(_) | Fault::Rules(_) => {
             Some(Duration::ZERO)
         }

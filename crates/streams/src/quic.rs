@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::doq::{self, RULES};
 use crate::fault::Fault;
+use crate::intake::Intake;
 use crate::session::MESSAGE_BYTES_MAX;
 use crate::tls::Tls;
 use crate::usage::Usage;
@@ -25,6 +26,8 @@ use quinn::{
     TransportConfig, TransportErrorCode, VarInt, WriteError,
 };
 use rustls::AlertDescription;
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
 
 /// What TLS calls DNS over QUIC (rfc9250#4.1.1).
 const ALPN: &[u8] = b"doq";
@@ -39,11 +42,20 @@ const PROTOCOL_ERROR: VarInt = VarInt::from_u32(2);
 /// A query is not waited for any more: DOQ_REQUEST_CANCELLED.
 const REQUEST_CANCELLED: VarInt = VarInt::from_u32(3);
 
+/// The peer sends more than is asked for: DOQ_EXCESSIVE_LOAD.
+const EXCESSIVE_LOAD: VarInt = VarInt::from_u32(4);
+/// How often it is looked at how much was received. QUIC reads on its own.
+const WATCH_EVERY: Duration = Duration::from_millis(250);
+
 /// A QUIC connection.
 #[derive(Debug)]
 pub struct QuicSession {
     connection: Connection,
     usage: Usage,
+    /// What was received.
+    intake: Arc<Intake>,
+    /// Closes the connection when that is too much.
+    watcher: JoinHandle<()>,
     /// TLS has resumed an earlier session.
     is_resumed: bool,
 }
@@ -68,7 +80,12 @@ impl QuicSession {
             .map_err(|_| Fault::Unreachable(io::ErrorKind::AddrNotAvailable))?;
         match (connecting.await, tls.take_verdict()) {
             (Ok(connection), verdict) => {
-                Ok(Self { connection, usage: Usage::new(), is_resumed: verdict.is_none() })
+                let (intake, usage) = (Arc::new(Intake::default()), Usage::new());
+                let _ = intake.receive_in_all(connection.stats().udp_rx.bytes);
+                intake.begin();
+                let watcher = tokio::spawn(watch(connection.clone(), Arc::clone(&intake)));
+                let is_resumed = verdict.is_none();
+                Ok(Self { connection, usage, intake, watcher, is_resumed })
             }
             (Err(_), Some(Err(distrust))) => Err(distrust.into()),
             (Err(error), _) => Err(error.into()),
@@ -77,10 +94,13 @@ impl QuicSession {
 
     /// See [`Session::ask`](crate::Session::ask).
     pub async fn ask(&self, query: &[u8]) -> Result<Vec<u8>, Fault> {
-        let asked = self.usage.ask()?;
+        let (asked, mut asking) = (self.usage.ask()?, self.intake.ask());
         let (query, id) = doq::frame(query)?;
         let answer = self.exchange(&query).await;
         let answer = answer.and_then(|octets| doq::unframe(&octets, id));
+        // Before it pays for its answer, that must have been received; the watcher sees the rest.
+        let _ = self.intake.receive_in_all(self.connection.stats().udp_rx.bytes);
+        asking.answered(answer.as_ref().map_or(0, Vec::len));
         match answer {
             Err(Fault::Rules(_)) => self.connection.close(PROTOCOL_ERROR, b""),
             Err(Fault::Closed) => {}
@@ -109,9 +129,33 @@ impl QuicSession {
         self.usage.waiting()
     }
 
+    /// See [`Session::is_flooded`](crate::Session::is_flooded).
+    pub fn is_flooded(&self) -> bool {
+        self.intake.is_flooded()
+    }
+
     /// See [`Session::is_resumed`](crate::Session::is_resumed).
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
+    }
+}
+
+impl Drop for QuicSession {
+    fn drop(&mut self) {
+        self.watcher.abort(); // it holds the connection open
+    }
+}
+
+/// Closes a connection when more has come than its queries need.
+async fn watch(connection: Connection, intake: Arc<Intake>) {
+    loop {
+        tokio::select! {
+            _ = connection.closed() => return,
+            () = sleep(WATCH_EVERY) => {}
+        }
+        if intake.receive_in_all(connection.stats().udp_rx.bytes).is_err() {
+            return connection.close(EXCESSIVE_LOAD, b"");
+        }
     }
 }
 

@@ -45,10 +45,21 @@ impl Session {
     /// # Errors
     /// Why there is no answer: [`Fault::Closed`] when the connection ended meanwhile.
     pub async fn ask(&self, query: &[u8]) -> Result<Vec<u8>, Fault> {
-        match self {
+        let answer = match self {
             Self::Stream(session) => session.ask(query).await,
             Self::Https(session) => session.ask(query).await,
             Self::Quic(session) => session.ask(query).await,
+        };
+        // What reads says only that the connection has ended.
+        answer.map_err(|fault| if self.is_flooded() { Fault::Flood } else { fault })
+    }
+
+    /// Whether the server has sent more than was asked for, so that the connection is closed.
+    pub fn is_flooded(&self) -> bool {
+        match self {
+            Self::Stream(session) => session.is_flooded(),
+            Self::Https(session) => session.is_flooded(),
+            Self::Quic(session) => session.is_flooded(),
         }
     }
 

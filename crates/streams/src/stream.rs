@@ -29,6 +29,7 @@ use zonda_wire::Response;
 use zonda_wire::query::{HEADER_BYTES, option};
 
 use crate::fault::Fault;
+use crate::intake::{Intake, Metered};
 use crate::tls::Tls;
 
 /// Most queries that wait at once: more than a zone lets wait for one server, and far fewer than
@@ -58,6 +59,8 @@ pub struct StreamSession {
     table: Arc<Table>,
     /// To the task, with lengths. Dropping it ends the task.
     queries: UnboundedSender<Vec<u8>>,
+    /// What was received.
+    intake: Arc<Intake>,
     /// TLS has resumed an earlier session.
     is_resumed: bool,
 }
@@ -70,19 +73,26 @@ impl StreamSession {
     pub async fn open(address: SocketAddr, tls: Option<&Tls>) -> Result<Self, Fault> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let Some(tls) = tls else { return Ok(Self::over(stream, false)) };
+        let intake = Arc::new(Intake::default());
+        let stream = Metered::new(stream, &intake);
+        let Some(tls) = tls else { return Ok(Self::over(stream, intake, false)) };
         let connector = TlsConnector::from(Arc::clone(tls.config()));
         let stream = connector.connect(tls.name().clone(), stream).await?;
         let is_resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
-        Ok(Self::over(stream, is_resumed))
+        intake.begin();
+        Ok(Self::over(stream, intake, is_resumed))
     }
 
     /// Starts the task.
-    fn over(stream: impl AsyncRead + AsyncWrite + Send + 'static, is_resumed: bool) -> Self {
+    fn over(
+        stream: impl AsyncRead + AsyncWrite + Send + 'static,
+        intake: Arc<Intake>,
+        is_resumed: bool,
+    ) -> Self {
         let table = Arc::new(Table(Mutex::new(Waiting::new())));
         let (queries, to_write) = unbounded_channel();
         tokio::spawn(drive(stream, to_write, Arc::clone(&table)));
-        Self { table, queries, is_resumed }
+        Self { table, queries, intake, is_resumed }
     }
 
     /// See [`Session::ask`](crate::Session::ask).
@@ -90,11 +100,12 @@ impl StreamSession {
         let len = u16::try_from(query.len()).map_err(|_| Fault::Malformed)?;
         let asked_as = *query.first_chunk::<2>().ok_or(Fault::Malformed)?;
         let (sender, answer) = oneshot::channel();
-        let place = self.table.enter(sender)?;
+        let (place, mut asking) = (self.table.enter(sender)?, self.intake.ask());
         let mut framed = [&len.to_be_bytes(), query].concat();
         framed[2..4].copy_from_slice(&place.id.to_be_bytes());
         self.queries.send(framed).map_err(|_| Fault::Closed)?;
         let mut message = answer.await.map_err(|_| self.table.fault())?;
+        asking.answered(message.len());
         message[..2].copy_from_slice(&asked_as); // the reader takes whole headers only
         Ok(message)
     }
@@ -108,6 +119,11 @@ impl StreamSession {
     /// See [`Session::waiting`](crate::Session::waiting).
     pub fn waiting(&self) -> usize {
         self.table.lock().askers.len()
+    }
+
+    /// See [`Session::is_flooded`](crate::Session::is_flooded).
+    pub fn is_flooded(&self) -> bool {
+        self.intake.is_flooded()
     }
 
     /// See [`Session::is_resumed`](crate::Session::is_resumed).

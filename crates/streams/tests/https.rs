@@ -356,3 +356,16 @@ async fn a_server_of_http_1_is_not_asked() {
     let fault = Session::open(&target(address, protocol)).await.unwrap_err();
     assert!(matches!(fault, Fault::Handshake(_)), "{fault}");
 }
+
+#[tokio::test]
+async fn long_answers_one_after_the_other_are_no_flood() {
+    let server = Server::start(|_, query| {
+        Act::Respond(vec![MESSAGE], [answer(query, 300), vec![0; 60_000]].concat())
+    })
+    .await;
+    let connections = server.connections();
+    for id in 0..50 {
+        assert!(connections.ask(&query(id)).await.unwrap().len() > 60_000, "{id}");
+    }
+    assert_eq!((server.taken(), connections.counts().flooded), (1, 0));
+}

@@ -416,3 +416,21 @@ async fn a_connection_is_left_when_nothing_comes_over_it() {
     assert_answers(&connections.ask(&query(1)).await.unwrap(), 1);
     assert_eq!(server.taken(), 2);
 }
+
+#[tokio::test]
+async fn long_answers_side_by_side_are_no_flood() {
+    let server =
+        Server::start(|_, query| Act::Answer([answer(query, 300), vec![0; 60_000]].concat()));
+    let connections = server.connections();
+    let ask = |id| {
+        let connections = Arc::clone(&connections);
+        tokio::spawn(async move { connections.ask(&query(id)).await })
+    };
+    for round in 0..5 {
+        let asked: Vec<_> = (0..50).map(ask).collect();
+        for asked in asked {
+            assert!(asked.await.unwrap().unwrap().len() > 60_000, "{round}");
+        }
+    }
+    assert_eq!((server.taken(), connections.counts().flooded), (1, 0));
+}

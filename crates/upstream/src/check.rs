@@ -115,6 +115,9 @@ pub enum Failure {
     Untrusted,
     /// It answered with this status of HTTP; never a verdict of [`check`].
     Http(u16),
+    /// It sent so much that was not asked for that its connection was closed; never a verdict of
+    /// [`check`].
+    Flood,
     /// It leads back to this server, so that it was not asked; never a verdict of [`check`].
     Loop,
 }
@@ -132,6 +135,7 @@ impl fmt::Display for Failure {
                 write!(f, "HTTP status {status}: redirections are not followed")
             }
             Self::Http(status) => write!(f, "HTTP status {status}"),
+            Self::Flood => f.write_str("it sent much that was not asked for"),
             Self::Loop => f.write_str("questions to it come back"),
         }
     }

@@ -366,6 +366,9 @@ fn upstream_connections(page: &mut Page, all: &[KnownUpstream]) {
     upstream_counter(page, all, (name, "Queries over connections that were open."), |one| {
         vec![(None, one.connections.reused)]
     });
+    let name = "zonda_upstream_floods_total";
+    let help = "Connections closed since the upstream sent much that was not asked for.";
+    upstream_counter(page, all, (name, help), |one| vec![(None, one.connections.flooded)]);
     let name = "zonda_upstream_connections";
     page.metric(name, "gauge", "Connections that are open.");
     for one in all {

@@ -198,6 +198,7 @@ impl KnownUpstream {
                 "resumed": self.connections.resumed,
                 "failed": self.connections.failed,
                 "reused": self.connections.reused,
+                "flooded": self.connections.flooded,
                 "failure": self.connections.fault.as_ref().map(ToString::to_string),
             }),
         })

@@ -98,6 +98,7 @@ fn outcome(fault: &Fault) -> Outcome {
     match fault {
         Fault::Certificate(_) => Outcome::Failed(Failure::Untrusted),
         Fault::Http { status, .. } => Outcome::Failed(Failure::Http(*status)),
+        Fault::Flood => Outcome::Failed(Failure::Flood),
         Fault::MediaType(_) | Fault::Malformed | Fault::Rules(_) => {
             Outcome::Failed(Failure::Malformed)
         }
