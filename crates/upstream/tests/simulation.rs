@@ -84,6 +84,7 @@ fn much_loss_costs_time_but_hardly_an_answer() {
         (0.3, 1, 10.0, 1000.0, 1),
         (0.5, 1, 100.0, 2000.0, 50),
         (0.1, 2, 10.0, 200.0, 0),
+        (0.3, 2, 10.0, 130.0, 0),
         (0.5, 2, 100.0, 2000.0, 50),
     ] {
         let models = vec![Model { loss, ..Model::default() }; upstreams];

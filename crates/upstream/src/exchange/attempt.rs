@@ -55,6 +55,9 @@ pub(super) enum Kind {
 
 /// Remembers what an outcome tells of its upstream.
 pub(super) fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome, settled: bool) {
+    if outcome != Outcome::Unreachable {
+        pool.budget.ended(false);
+    }
     let member = &mut pool.members[usize::from(ended.upstream)];
     member.outstanding -= 1;
     if outcome == Outcome::Unreachable {
