@@ -1,7 +1,7 @@
 //! Upstreams whose questions come back to this server, directly or by way of others.
 //!
 //! An upstream that is not up is sent a question that nobody else asks: its first label holds a
-//! time and, hidden by a secret of the process, the upstream. A query for such a name can only be
+//! time and the upstream, both hidden by a secret of the process. A query for such a name can only be
 //! that question, come back. The upstream is then not asked until a later question is answered
 //! without coming back, or for a while.
 //!
@@ -29,8 +29,11 @@ const LATE_MAX_NANOS: u64 = 10_000_000_000;
 /// the next had time to come back.
 const HELD_BEYOND_NANOS: u64 = 4_000_000_000;
 
-/// Hides which upstream a question was sent to.
+/// Hides when and to which upstream a question was sent.
 static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+/// Rounds of [`hide`]: with four, what comes of it cannot be told from random numbers (Luby and
+/// Rackoff).
+const ROUNDS: std::ops::Range<u8> = 0..4;
 /// How many loops were found.
 static FOUND: AtomicU64 = AtomicU64::new(0);
 
@@ -84,9 +87,22 @@ impl Loops {
 /// The name that an upstream of the zone of `apex` is asked for, in wire form.
 pub(super) fn name(probe: Probe, apex: &[u8]) -> Vec<u8> {
     let upstream = u64::from(probe.group) << 8 | probe.upstream as u64; // at most 64 in a group
-    let hidden = upstream ^ SECRET.hash_one(probe.sent_at);
-    let label = format!("{:016x}{hidden:016x}", probe.sent_at);
+    let [first, second] = hide([probe.sent_at, upstream]);
+    let label = format!("{first:016x}{second:016x}");
     [&[LABEL_BYTES as u8], label.as_bytes(), apex].concat()
+}
+
+/// Turns two numbers into two others by a Feistel network, which [`reveal`] turns back.
+fn hide([left, right]: [u64; 2]) -> [u64; 2] {
+    ROUNDS
+        .fold([left, right], |[left, right], round| [right, left ^ SECRET.hash_one((round, right))])
+}
+
+/// The two numbers that [`hide`] has made these of.
+fn reveal([left, right]: [u64; 2]) -> [u64; 2] {
+    ROUNDS
+        .rev()
+        .fold([left, right], |[left, right], round| [right ^ SECRET.hash_one((round, left)), left])
 }
 
 /// Whether a name may be one that another server asks for, or this one. Such are passed on even
@@ -105,8 +121,7 @@ fn read(name: &[u8], now: u64) -> Option<Probe> {
         return None;
     }
     let number = |range| u64::from_str_radix(std::str::from_utf8(rest.get(range)?).ok()?, 16).ok();
-    let (sent_at, hidden) = (number(0..16)?, number(16..LABEL_BYTES)?);
-    let upstream = hidden ^ SECRET.hash_one(sent_at);
+    let [sent_at, upstream] = reveal([number(0..16)?, number(16..LABEL_BYTES)?]);
     let group = u32::try_from(upstream >> 8).ok()?;
     let is_recent = sent_at <= now && now - sent_at < LATE_MAX_NANOS;
     is_recent.then_some(Probe { group, upstream: (upstream & 0xff) as usize, sent_at })
@@ -188,10 +203,24 @@ mod tests {
         assert_eq!(read(&name, probe.sent_at + 1), Some(probe));
         assert_eq!(read(&name, probe.sent_at + LATE_MAX_NANOS), None);
         assert_eq!(read(&name, probe.sent_at - 1), None);
-        name[1] = b'f';
-        assert_eq!(read(&name, u64::MAX), None);
+        name[1] = if name[1] == b'0' { b'1' } else { b'0' };
+        assert_eq!(read(&name, probe.sent_at + 1), None);
         for other in [&b""[..], b"\0", b"\x20", b"\x03www\0"] {
             assert_eq!(read(other, 1), None);
+        }
+    }
+
+    #[test]
+    fn a_name_shows_neither_when_nor_to_which_upstream_it_was_sent() {
+        let label = |upstream, sent_at| {
+            let octets = name(Probe { group: 7, upstream, sent_at }, b"\0");
+            String::from_utf8_lossy(&octets[1..=LABEL_BYTES]).into_owned()
+        };
+        let labels = [label(1, 1 << 40), label(2, 1 << 40), label(1, (1 << 40) + 1)];
+        assert!(labels.iter().all(|label| !label.contains("00000100000")), "{labels:?}");
+        for half in [0..16, 16..LABEL_BYTES] {
+            let halves = labels.each_ref().map(|label| &label[half.clone()]);
+            assert!(halves[0] != halves[1] && halves[0] != halves[2] && halves[1] != halves[2]);
         }
     }
 
