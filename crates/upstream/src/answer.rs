@@ -257,6 +257,12 @@ impl Answer {
         let (name, fixed) = question.split_last_chunk::<4>().ok_or(Unfit::Malformed)?;
         let qtype = Type(u16::from_be_bytes([fixed[0], fixed[1]]));
         let class = Class(u16::from_be_bytes([fixed[2], fixed[3]]));
+        let is_other = |record: &RecordView<'_>| {
+            record.section != Section::Additional && record.class != class
+        };
+        if response.records().any(|record| is_other(&record)) {
+            return Err(Unfit::Malformed); // OPT, whose class is a size, is among the additional
+        }
         let sets = Sets { response, class, dnssec_ok, apex: scope.apex };
         self.expand_owners(&sets)?;
         self.octets.extend_from_slice(name);

@@ -395,3 +395,24 @@ fn of_another_zone_an_alias_brings_no_record_that_speaks_of_more_than_its_owner(
     let told = kept_of_evil(("a.evil.test", Type::A), Rcode::NOERROR, &[alias, address]);
     assert_eq!(told, ["Positive", alias, address]);
 }
+
+#[test]
+fn a_record_of_another_class_than_the_question_makes_an_answer_malformed() {
+    for records in [
+        &["a.example. 60 A 192.0.2.1"][..],
+        &["a.example. 60 A 192.0.2.1", "a.example. 60 A 192.0.2.2"],
+        &["a.example. 60 A 192.0.2.1", SOA],
+    ] {
+        let mut octets = response(("a.example", Type::A), Rcode::NOERROR, records);
+        let fixed = b"\0\x01\0\x01\0\0\0\x3c"; // A, IN and a minute
+        let at = octets.windows(8).rposition(|octets| octets == fixed).unwrap();
+        assert_eq!(read(&mut octets.clone(), "a.example", false)[0], "Positive");
+        octets[at + 3] = 3;
+        assert_eq!(read(&mut octets, "a.example", false), ["Malformed"]);
+    }
+    let denial = || response(("a.example", Type::A), Rcode::NXDOMAIN, &[SOA]);
+    let mut octets = denial();
+    let at = octets.windows(4).rposition(|octets| octets == b"\0\x06\0\x01").unwrap();
+    octets[at + 3] = 3;
+    assert_eq!(read(&mut octets, "a.example", false), ["Malformed"]);
+}
