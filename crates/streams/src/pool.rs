@@ -15,7 +15,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::fault::Fault;
 use crate::session::Session;
@@ -25,10 +25,10 @@ use crate::target::{Protocol, Target};
 const DIAL_MAX: Duration = Duration::from_secs(4);
 /// When the next address of a server is dialed beside one that is slow (rfc8305#5).
 const NEXT_AFTER: Duration = Duration::from_millis(250);
-/// How long queries fail after the first dial that failed; twice as long each time in a row.
-const BACKOFF_MIN: Duration = Duration::from_millis(50);
+/// How long queries fail after the first dial that failed; half as long again each time in a row.
+const BACKOFF_MIN: Duration = Duration::from_millis(40);
 /// The longest such time: a server that is back is asked within it.
-const BACKOFF_MAX: Duration = Duration::from_secs(1);
+const BACKOFF_MAX: Duration = Duration::from_millis(200);
 /// The longest that a server is left alone because it wants to be.
 const REST_MAX: Duration = Duration::from_secs(300);
 /// How long a server is left alone that has flooded a connection.
@@ -217,6 +217,27 @@ impl Connections {
         answer
     }
 
+    /// Asks as before, but waits for a connection as long as dialing fails. The caller limits how
+    /// long that may take.
+    ///
+    /// # Errors
+    /// Why there is no answer although there was a connection.
+    pub async fn ask_when_connected(self: &Arc<Self>, query: &[u8]) -> Result<Vec<u8>, Fault> {
+        loop {
+            let answer = self.ask(query).await;
+            let next_dial = match &answer {
+                Err(fault) if may_recover(fault) => {
+                    self.lock().failure.as_ref().map(|failure| failure.until)
+                }
+                _ => None,
+            };
+            match next_dial {
+                Some(until) => sleep_until(until).await,
+                None => return answer,
+            }
+        }
+    }
+
     /// Asks over a connection that is open, or else over a new one. The server may close all that
     /// were idle at once.
     async fn ask_any(self: &Arc<Self>, query: &[u8]) -> Result<Vec<u8>, Fault> {
@@ -383,9 +404,17 @@ impl State {
     /// Takes note of a dial that failed.
     fn fail(&mut self, fault: Fault) {
         let before = self.failure.take();
-        let backoff = before.map_or(BACKOFF_MIN, |it| (2 * it.backoff).min(BACKOFF_MAX));
+        let backoff = before.map_or(BACKOFF_MIN, |it| (it.backoff * 3 / 2).min(BACKOFF_MAX));
         self.failure = Some(DialFailure { fault, until: Instant::now() + backoff, backoff });
     }
+}
+
+/// Whether a dial that failed so may succeed when the server is back.
+fn may_recover(fault: &Fault) -> bool {
+    matches!(
+        fault,
+        Fault::NoAddress | Fault::Refused | Fault::Unreachable(_) | Fault::Closed | Fault::Late
+    )
 }
 
 /// How long a server is left alone that did this instead of answering; nothing when it may not have

@@ -44,6 +44,10 @@ const REQUEST_CANCELLED: VarInt = VarInt::from_u32(3);
 
 /// The peer sends more than is asked for: DOQ_EXCESSIVE_LOAD.
 const EXCESSIVE_LOAD: VarInt = VarInt::from_u32(4);
+/// The shortest round-trip time that is expected of a server which was asked before.
+const ROUND_TRIP_MIN: Duration = Duration::from_millis(20);
+/// The longest one, which is expected of all others (rfc9002#6.2.2).
+const ROUND_TRIP_MAX: Duration = Duration::from_millis(333);
 /// How often it is looked at how much was received. QUIC reads on its own.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
 
@@ -51,6 +55,8 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct QuicSession {
     connection: Connection,
+    /// Where its round-trip time is noted.
+    tls: Arc<Tls>,
     usage: Usage,
     /// What was received.
     intake: Arc<Intake>,
@@ -65,7 +71,7 @@ impl QuicSession {
     ///
     /// # Errors
     /// Why there is no connection.
-    pub async fn open(address: SocketAddr, tls: &Tls) -> Result<Self, Fault> {
+    pub async fn open(address: SocketAddr, tls: &Arc<Tls>) -> Result<Self, Fault> {
         let any: IpAddr = match address {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -85,7 +91,8 @@ impl QuicSession {
                 intake.begin();
                 let watcher = tokio::spawn(watch(connection.clone(), Arc::clone(&intake)));
                 let is_resumed = verdict.is_none();
-                Ok(Self { connection, usage, intake, watcher, is_resumed })
+                let tls = Arc::clone(tls);
+                Ok(Self { connection, tls, usage, intake, watcher, is_resumed })
             }
             (Err(_), Some(Err(distrust))) => Err(distrust.into()),
             (Err(error), _) => Err(error.into()),
@@ -104,7 +111,10 @@ impl QuicSession {
         match answer {
             Err(Fault::Rules(_)) => self.connection.close(PROTOCOL_ERROR, b""),
             Err(Fault::Closed) => {}
-            _ => asked.answered(),
+            _ => {
+                self.tls.note_round_trip(self.connection.rtt());
+                asked.answered();
+            }
         }
         answer
     }
@@ -171,6 +181,11 @@ fn client_config(tls: &Tls) -> ClientConfig {
         .datagram_receive_buffer_size(None)
         .receive_window(WINDOW_BYTES.into())
         .max_idle_timeout(Some(idle_max));
+    if let Some(time) = tls.round_trip() {
+        // The first packet is repeated after three times this (rfc9002#6.2.2): a server that
+        // restarts hears the next one soon.
+        transport.initial_rtt(time.clamp(ROUND_TRIP_MIN, ROUND_TRIP_MAX));
+    }
     let mut config = ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(transport));
     config

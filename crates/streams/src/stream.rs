@@ -38,6 +38,10 @@ const WAITING_MAX: usize = 1 << 14;
 /// A server that has left queries without any answer for so long is asked over another connection,
 /// if it is there at all: a host that went away says nothing.
 const STALLED_AFTER: Duration = Duration::from_millis(1500);
+/// The same where many wait: that none of them gets an answer is no slow look-up.
+const STALLED_SOON_AFTER: Duration = Duration::from_millis(500);
+/// So many wait then.
+const MANY: usize = 8;
 /// After so long, the connection is closed.
 const DEAD_AFTER: Duration = Duration::from_secs(10);
 /// How long a connection stays open unused when the server does not say how long it may: seconds,
@@ -113,7 +117,7 @@ impl StreamSession {
     /// See [`Session::is_open`](crate::Session::is_open).
     pub fn is_open(&self) -> bool {
         let waiting = self.table.lock();
-        waiting.ended.is_none() && !waiting.is_leaving && waiting.silent_for() < STALLED_AFTER
+        waiting.ended.is_none() && !waiting.is_leaving && !waiting.is_stalled()
     }
 
     /// See [`Session::waiting`](crate::Session::waiting).
@@ -241,6 +245,12 @@ impl Waiting {
     /// How long nothing has come although somebody waited.
     fn silent_for(&self) -> Duration {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Whether it seems to be dead.
+    fn is_stalled(&self) -> bool {
+        let many_wait = self.askers.len() >= MANY;
+        self.silent_for() >= if many_wait { STALLED_SOON_AFTER } else { STALLED_AFTER }
     }
 
     /// Why it has to end now, if it has to.

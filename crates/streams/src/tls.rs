@@ -9,6 +9,8 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use ring::digest::{SHA256, digest};
 use rustls::client::WebPkiServerVerifier;
@@ -60,6 +62,8 @@ pub struct Tls {
     witness: Arc<Witness>,
     /// How TLS is spoken, without an application's protocol.
     config: Arc<ClientConfig>,
+    /// The round-trip time of the last connection over QUIC, microseconds; 0 for none.
+    round_trip_micros: AtomicU64,
 }
 
 /// Why there can be no TLS with a server.
@@ -113,7 +117,8 @@ impl Tls {
             .dangerous() // only because it is not for rustls to choose the verifier
             .with_custom_certificate_verifier(Arc::clone(&witness) as _)
             .with_no_client_auth();
-        Ok(Self { name, witness, config: Arc::new(config) })
+        let round_trip_micros = AtomicU64::new(0);
+        Ok(Self { name, witness, config: Arc::new(config), round_trip_micros })
     }
 
     /// What the certificate must show.
@@ -129,6 +134,18 @@ impl Tls {
     /// What was found of its certificate since the last call, if one was looked at.
     pub(crate) fn take_verdict(&self) -> Option<Result<(), Error>> {
         self.witness.take()
+    }
+
+    /// The round-trip time of the last connection over QUIC, if it had any.
+    pub(crate) fn round_trip(&self) -> Option<Duration> {
+        let micros = self.round_trip_micros.load(Relaxed);
+        (micros > 0).then(|| Duration::from_micros(micros))
+    }
+
+    /// Takes note of the round-trip time of a connection over QUIC.
+    pub(crate) fn note_round_trip(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.round_trip_micros.store(micros, Relaxed);
     }
 
     /// How TLS is spoken, for an application's protocol. Sessions are kept in common.

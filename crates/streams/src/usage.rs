@@ -14,6 +14,10 @@ const WAITING_MAX: usize = 1 << 14;
 /// A server that has left queries without any answer for so long is asked over another connection,
 /// if it is there at all: a host that went away says nothing.
 const STALLED_AFTER: Duration = Duration::from_millis(1500);
+/// The same where many wait: that none of them gets an answer is no slow look-up.
+const STALLED_SOON_AFTER: Duration = Duration::from_millis(500);
+/// So many wait then.
+const MANY: usize = 8;
 /// After so long, the connection is closed.
 const DEAD_AFTER: Duration = Duration::from_secs(10);
 /// How often the time is looked at; what comes late by that matters to nobody.
@@ -66,7 +70,7 @@ impl Usage {
     /// Whether it is good for another query.
     pub fn is_open(&self) -> bool {
         let state = self.lock();
-        !state.is_leaving && state.silent_for() < STALLED_AFTER
+        !state.is_leaving && !state.is_stalled()
     }
 
     /// Queries that wait for their answers.
@@ -90,6 +94,12 @@ impl State {
     /// How long nothing has come although somebody waited.
     fn silent_for(&self) -> Duration {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Whether it seems to be dead.
+    fn is_stalled(&self) -> bool {
+        let many_wait = self.waiting >= MANY;
+        self.silent_for() >= if many_wait { STALLED_SOON_AFTER } else { STALLED_AFTER }
     }
 
     /// Whether nothing is to be expected of it any more.

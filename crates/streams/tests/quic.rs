@@ -21,7 +21,9 @@ use quinn::{
     VarInt,
 };
 use rustls::server::ProducesTickets;
-use tokio::time::{sleep, timeout};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep, timeout};
 use zonda_streams::{Connections, Distrust, Fault, Protocol, Session, Tls, Trust};
 
 /// What the server does with a query.
@@ -99,6 +101,16 @@ impl Server {
         script: impl Fn(usize, &[u8]) -> Act + Send + Sync + 'static,
     ) -> Self {
         let identity = Identity::new(SERVER);
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), identity, manner, script)
+    }
+
+    /// Starts one at an address, with a certificate.
+    fn start_at(
+        address: SocketAddr,
+        identity: Identity,
+        manner: Manner,
+        script: impl Fn(usize, &[u8]) -> Act + Send + Sync + 'static,
+    ) -> Self {
         let mut tls = identity.server_config(manner.protocol);
         if let Some(ticketer) = manner.ticketer {
             tls.ticketer = ticketer;
@@ -108,7 +120,7 @@ impl Server {
         let mut transport = TransportConfig::default();
         transport.max_idle_timeout(Some(manner.idle_max.try_into().unwrap()));
         config.transport_config(Arc::new(transport));
-        let endpoint = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let endpoint = Endpoint::server(config, address).unwrap();
         let (address, seen) = (endpoint.local_addr().unwrap(), Arc::new(Seen::default()));
         let (accepting, noting, script) = (endpoint.clone(), Arc::clone(&seen), Arc::new(script));
         tokio::spawn(async move {
@@ -433,4 +445,37 @@ async fn long_answers_side_by_side_are_no_flood() {
         }
     }
     assert_eq!((server.taken(), connections.counts().flooded), (1, 0));
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_is_asked_again_soon() {
+    let (sender, started) = oneshot::channel();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let running = std::thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let Server { address, identity, endpoint, .. } = Server::answering();
+            sender.send((address, identity)).ok().unwrap();
+            let _ = stopped.await;
+            endpoint.close(CODE, b"");
+            endpoint.wait_idle().await;
+        });
+    });
+    let (address, identity) = started.await.unwrap();
+    let connections = Connections::new(Protocol::Quic(identity.tls()), vec![address]);
+    assert_answers(&connections.ask(&query(1)).await.unwrap(), 1);
+    drop(stop);
+    running.join().unwrap(); // whatever ran there held the socket
+    let start = Instant::now();
+    let waiting = {
+        let connections = Arc::clone(&connections);
+        tokio::spawn(async move { connections.ask(&query(2)).await })
+    };
+    sleep(Duration::from_millis(150)).await;
+    let answers = |_: usize, query: &[u8]| Act::Answer(answer(query, 300));
+    let _again = Server::start_at(address, identity, USUAL, answers);
+    let answer = timeout(Duration::from_secs(5), waiting).await.unwrap().unwrap().unwrap();
+    assert_answers(&answer, 2);
+    // The second or third repeat of the first packet is heard; the first of them came after 1 s.
+    assert!(start.elapsed() < Duration::from_millis(800), "{:?}", start.elapsed());
 }

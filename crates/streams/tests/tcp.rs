@@ -109,6 +109,31 @@ async fn nobody_listens_and_is_not_besieged_and_is_found_when_it_is_back() {
 }
 
 #[tokio::test]
+async fn a_query_that_waits_for_a_connection_is_answered_once_the_server_is_back() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let connections = connections(address);
+    let mut tasks = JoinSet::new();
+    for id in 0..100 {
+        let connections = Arc::clone(&connections);
+        tasks.spawn(async move { connections.ask_when_connected(&query(id, "one")).await });
+    }
+    sleep(Duration::from_millis(400)).await;
+    assert!(tasks.try_join_next().is_none() && connections.counts().failed < 10);
+    let server = Server::start_at(address, Manner::Prompt).await;
+    let limit = Duration::from_millis(400);
+    while let Some(answer) = timeout(limit, tasks.join_next()).await.unwrap() {
+        assert!(answer.unwrap().is_ok());
+    }
+    assert_eq!(server.accepted(), 1);
+    let closing = Server::start(Manner::Dropping(0), None).await;
+    let connections = Connections::new(Protocol::Tcp, vec![closing.address]);
+    let fault = timeout(limit, connections.ask_when_connected(&query(1, "one"))).await;
+    assert_eq!(fault, Ok(Err(Fault::Closed)), "there was a connection");
+}
+
+#[tokio::test]
 async fn the_next_address_is_dialed_when_one_fails() {
     let server = Server::start(Manner::Prompt, None).await;
     let gone: SocketAddr = format!("127.0.0.3:{}", server.address.port()).parse().unwrap();

@@ -18,7 +18,9 @@
 //! failed, so has the question, even if an earlier query to one of them was lost; repeats go to
 //! those that have not failed, and while one of them may still answer, it is waited for. But what
 //! the network could not deliver is repeated like what was lost, as servers restart, and clients
-//! get what is stale meanwhile.
+//! get what is stale meanwhile. Where a connection could not be had, that is after 50 ms, then after
+//! half as long again each time. An upstream that truncates its answers and cannot be reached over TCP
+//! twice has failed.
 //!
 //! What an upstream stumbled over (truncation, EDNS, mixed case, a cookie) is changed for the rest
 //! of the exchange, and asked there again; others are asked as ever. The time until a repeat to the
@@ -72,6 +74,11 @@ const REPEAT_NANOS_MAX: u64 = 800 * MILLISECOND_NANOS;
 /// A query over a stream is not overdue before, nanoseconds: the network repeats what it loses, and
 /// there may be a connection to set up.
 const STREAM_OVERDUE_NANOS_MIN: u64 = 500 * MILLISECOND_NANOS;
+/// An upstream to which there is no connection is asked again after this, nanoseconds; half as long
+/// again each time in a row.
+const RECONNECT_NANOS_MIN: u64 = 50 * MILLISECOND_NANOS;
+/// Connections of an upstream of UDP that were refused, after which it has none.
+const REFUSED_MAX: usize = 2;
 /// How long queries under way are heard after the question was answered, nanoseconds.
 const LINGER_NANOS: u64 = 500 * MILLISECOND_NANOS;
 
@@ -295,8 +302,18 @@ impl Exchange {
             }
             Outcome::Unreachable => {
                 let of = Some(ended.upstream);
-                if !(ended.form.over_tcp && self.believe(pool, now, (of, random), actions)) {
-                    self.ask_another(pool, now, random, Reason::Unreachable, actions);
+                if ended.form.over_tcp && self.believe(pool, now, (of, random), actions) {
+                    return;
+                }
+                let upstream = usize::from(ended.upstream);
+                let is_stream = ended.form.over_tcp || pool.members[upstream].stream;
+                let refused = self.refused(ended.upstream);
+                if ended.form.over_tcp && refused >= REFUSED_MAX {
+                    self.failed.insert(upstream);
+                }
+                self.ask_another(pool, now, random, Reason::Unreachable, actions);
+                if is_stream {
+                    self.repeat_soon(now, refused);
                 }
             }
         }
@@ -341,9 +358,15 @@ impl Exchange {
     /// What became of the last query to an upstream; `None` if it was not asked.
     #[must_use]
     pub fn last(&self, upstream: usize) -> Option<Last> {
-        let mut attempts = self.attempts[..usize::from(self.count)].iter().rev();
-        let last = attempts.find(|attempt| usize::from(attempt.upstream) == upstream)?;
-        Some(last.outcome.map_or(Last::Unanswered, Last::Ended))
+        let attempts = self.attempts[..usize::from(self.count)].iter().rev();
+        let mut attempts = attempts.filter(|attempt| usize::from(attempt.upstream) == upstream);
+        let (last, before) = (attempts.next()?, attempts.next());
+        Some(match (last.outcome, before.and_then(|before| before.outcome)) {
+            (Some(outcome), _) => Last::Ended(outcome),
+            // It may wait for a connection still.
+            (None, Some(Outcome::Unreachable)) => Last::Ended(Outcome::Unreachable),
+            (None, _) => Last::Unanswered,
+        })
     }
 
     /// Ends the exchange before its time, as when it is dropped to make room.
@@ -513,11 +536,31 @@ impl Exchange {
             self.send(pool, now, next, Kind::Needed, false, actions);
         } else if self.waiting().any(|it| !self.failed.contains(usize::from(it.upstream))) {
             // An answer may come yet.
-        } else if reason == Reason::Unreachable {
+        } else if reason == Reason::Unreachable && self.asked != self.failed {
             self.tell(Told::Stale, actions); // the query is repeated when it is overdue
         } else {
             self.fail(now, reason, actions);
         }
+    }
+
+    /// How many queries to an upstream found no connection.
+    fn refused(&self, upstream: u8) -> usize {
+        let attempts = self.attempts[..usize::from(self.count)].iter();
+        let is_refused =
+            |it: &&Attempt| it.upstream == upstream && it.outcome == Some(Outcome::Unreachable);
+        attempts.filter(is_refused).count()
+    }
+
+    /// Has the question asked again soon if nothing else is waited for: there was no connection, so
+    /// often for this upstream, and nothing was sent.
+    fn repeat_soon(&mut self, now: u64, refused: usize) {
+        if self.is_settled() || self.waiting().next().is_some() {
+            return;
+        }
+        let pause = (1..refused).fold(RECONNECT_NANOS_MIN, |pause, _| pause + pause / 2);
+        let at = now + pause.min(REPEAT_NANOS_MAX);
+        (self.overdue_at, self.clearly_overdue_at) = (at, at);
+        self.counted = false;
     }
 
     /// The question has no answer.

@@ -375,6 +375,10 @@ fn a_lame_or_broken_answer_is_made_good_by_another_upstream_and_else_a_failure()
         message[owner_low] = message.len() as u8;
     });
     let denied_yet_there = Reply::rcode(3).answer(Record::address(66));
+    let other_class = Reply::address(66).edited(|message| {
+        let class_low = message.len() - 11;
+        message[class_low] = 3;
+    });
     for (wrong, error) in [
         (referral, 23),
         (upwards, 23),
@@ -385,6 +389,7 @@ fn a_lame_or_broken_answer_is_made_good_by_another_upstream_and_else_a_failure()
         (surplus, 24),
         (pointer, 24),
         (denied_yet_there, 24),
+        (other_class, 24),
     ] {
         let about = format!("{wrong:?}");
         let lame = Upstream::start([always().then([say(wrong)])]);
@@ -507,6 +512,47 @@ fn an_upstream_that_takes_connections_and_says_nothing_is_still_asked_over_udp()
     ]);
     check_that_only_long_answers_are_missed(&upstream, 22);
     wait_until("connections are closed", || upstream.connections() == 0);
+}
+
+#[test]
+fn an_upstream_that_truncates_and_has_no_tcp_fails_after_two_connections() {
+    let truncates = || say(Reply::empty().truncated());
+    let refusing = Upstream::without_tcp([always().then([truncates()])]);
+    let closing =
+        Upstream::start([when(|asked| asked.tcp).then([hang_up()]), always().then([truncates()])]);
+    for upstream in [refusing, closing] {
+        let forwarder = Forwarder::start(&[&upstream], "");
+        let told = forwarder.ask("www.example.net", "A");
+        assert_eq!(told.failed(AT_ONCE), Some(23));
+        let over_tcp = upstream.count(|asked| asked.tcp);
+        assert!(upstream.asked() - over_tcp == 1 && over_tcp <= 2, "{over_tcp}");
+        assert_eq!(forwarder.results(&upstream, "failed"), 2.0);
+    }
+}
+
+#[test]
+fn clients_wait_little_longer_than_the_only_upstream_takes_to_restart() {
+    let answers = || [always().then([say(Reply::address(7))])];
+    let upstream = Upstream::start(answers());
+    let address = upstream.address;
+    let keys = format!("[[zone]]\nname = \".\"\nforward.to = \"tcp://{address}\"\n");
+    let server = Server::start(&[], &keys);
+    let restart = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        let start = Instant::now();
+        drop(upstream);
+        std::thread::sleep(Duration::from_millis(600));
+        let again = Upstream::start_at(address, answers()).unwrap();
+        (again, start.elapsed())
+    });
+    let questions = (0..900).map(|it| recursive(&format!("name{it}.example.net"), "A"));
+    let seen = ask_at_pace(server.zonda.address, Ipv4Addr::LOCALHOST, 300, questions);
+    seen.check_all_answered();
+    let (_again, outage) = restart.join().unwrap();
+    // The pause between attempts to connect has grown to 200 ms. Some waited for 1.3 s, when what
+    // found no connection was repeated after 500 ms, and then after 800 ms.
+    let slowest = seen.within(100);
+    assert!(slowest < outage + Duration::from_millis(450), "{slowest:?} of {outage:?}");
 }
 
 #[test]

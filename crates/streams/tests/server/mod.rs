@@ -36,7 +36,20 @@ pub struct Server {
 impl Server {
     /// Starts one, with TLS or without.
     pub async fn start(manner: Manner, tls: Option<Arc<rustls::ServerConfig>>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::listen(TcpListener::bind("127.0.0.1:0").await.unwrap(), manner, tls)
+    }
+
+    /// Starts one without TLS at an address.
+    pub async fn start_at(address: SocketAddr, manner: Manner) -> Self {
+        Self::listen(TcpListener::bind(address).await.unwrap(), manner, None)
+    }
+
+    /// Takes connections.
+    fn listen(
+        listener: TcpListener,
+        manner: Manner,
+        tls: Option<Arc<rustls::ServerConfig>>,
+    ) -> Self {
         let address = listener.local_addr().unwrap();
         let accepted = Arc::<AtomicUsize>::default();
         let count = Arc::clone(&accepted);

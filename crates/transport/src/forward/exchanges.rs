@@ -19,7 +19,7 @@ use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Fetches, Sent, Waiter};
 use super::group::{Group, Manner, Server};
 use super::ports::{Attempt, Cause, Waiting};
-use super::stream::send_over_stream;
+use super::stream::{Patience, send_over_stream};
 use super::thread::{Forwarder, Timer};
 use super::wanted::Wanted;
 use super::why::why;
@@ -397,7 +397,10 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             let cookies = cookies.at(server.address(), now.monotonic_nanos);
             question.write((0, form), &case, &cookies, udp_bytes, &mut query);
             let limit = Duration::from_nanos(known.group.settings.fetch_nanos);
-            send_over_stream(&self.config, server, Waiting { cause, form, query }, limit);
+            // Who was refused before, and has nobody else to ask, is served as soon as it is back.
+            let waits_for_connection = !form.over_tcp && fetch.exchange.repeats_lost(attempt.index);
+            let patience = Patience { limit, waits_for_connection };
+            send_over_stream(&self.config, server, Waiting { cause, form, query }, patience);
             return true;
         }
         if let Some(silent) = fetch.lost_at(attempt.index, attempt.upstream) {

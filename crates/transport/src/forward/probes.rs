@@ -13,7 +13,7 @@ use zonda_wire::{Class, Type};
 use super::group::Manner;
 use super::loops;
 use super::ports::{Cause, Probe, Waiting};
-use super::stream::send_over_stream;
+use super::stream::{Patience, send_over_stream};
 use super::thread::{Forwarder, Timer};
 use crate::responder::Responder;
 
@@ -91,7 +91,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let cookies = member.cookies.at(server.address(), probe.sent_at);
         if !server.over_udp {
             question.write((0, form), &case, &cookies, udp_bytes, &mut query);
-            send_over_stream(&self.config, server, Waiting { cause, form, query }, PROBE_STREAM);
+            let patience = Patience { limit: PROBE_STREAM, waits_for_connection: false };
+            send_over_stream(&self.config, server, Waiting { cause, form, query }, patience);
             return true;
         }
         let Some(address) = server.address() else { return false };

@@ -65,12 +65,21 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 }
 
-/// Asks over a connection and waits for at most `limit`.
+/// What a query over a connection waits for, and how long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// How long it waits for its answer at most.
+    pub(super) limit: Duration,
+    /// While no connection can be had, it waits for one; else that is told at once.
+    pub(super) waits_for_connection: bool,
+}
+
+/// Asks over a connection.
 pub(super) fn send_over_stream(
     config: &ForwarderConfig,
     server: &Server,
     mut waiting: Waiting,
-    limit: Duration,
+    patience: Patience,
 ) {
     if server.is_trusted {
         want_authentic(&mut waiting.query);
@@ -87,7 +96,14 @@ pub(super) fn send_over_stream(
     }
     let (connections, inbox) = (Arc::clone(&server.connections), Arc::clone(&config.inbox));
     config.runtime.spawn(async move {
-        let message = timeout(limit, connections.ask(&waiting.query)).await.ok();
+        let Patience { limit, waits_for_connection } = patience;
+        let answer = async {
+            match waits_for_connection {
+                true => connections.ask_when_connected(&waiting.query).await,
+                false => connections.ask(&waiting.query).await,
+            }
+        };
+        let message = timeout(limit, answer).await.ok();
         inbox.put(|contents| contents.answers.push(StreamAnswer { waiting, message }));
     });
 }

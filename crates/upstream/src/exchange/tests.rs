@@ -334,3 +334,39 @@ fn a_question_that_is_dropped_leaves_nothing_outstanding() {
     assert_eq!((pool.members[0].outstanding, exchange.timer(&pool)), (0, None));
     assert_eq!(end(&mut exchange, &mut pool, 0, Outcome::Answered), []);
 }
+
+#[test]
+fn an_upstream_that_truncates_and_refuses_two_connections_has_failed() {
+    let mut pool = pool(1);
+    let (mut exchange, _) = start(&mut pool);
+    let actions = end(&mut exchange, &mut pool, 0, Outcome::Redirected(Redirect::ToTcp));
+    assert!(sent(&actions).2.over_tcp);
+    let actions = end(&mut exchange, &mut pool, 1, Outcome::Unreachable);
+    assert_eq!(actions, [Action::ServeStale]);
+    let actions = repeat(&mut exchange, &mut pool);
+    assert!(sent(&actions).2.over_tcp);
+    let actions = end(&mut exchange, &mut pool, 2, Outcome::Unreachable);
+    assert_eq!(actions, [Action::Fail(Reason::Unreachable)]);
+    assert_eq!(exchange.timer(&pool), None);
+}
+
+#[test]
+fn an_upstream_that_refuses_connections_is_asked_again_soon_then_later_each_time() {
+    let settings = Settings { policy: Policy::InOrder, ..Settings::default() };
+    let mut pool = Pool::new(vec![Member::new(true, [0; 8])], settings);
+    let (mut exchange, mut actions) = start(&mut pool);
+    let (mut now, mut asked_at) = (0, Vec::new());
+    while now < 2 * SECOND_NANOS {
+        for action in std::mem::take(&mut actions) {
+            let Action::Send { attempt, .. } = action else { continue };
+            asked_at.push(now / MILLISECOND_NANOS);
+            let mut following = Vec::new();
+            let outcome = Outcome::Unreachable;
+            exchange.on_outcome(&mut pool, now, attempt, outcome, 0, &mut following);
+            assert!(following.iter().all(|it| *it == Action::ServeStale), "{following:?}");
+        }
+        now = exchange.timer(&pool).unwrap_or(u64::MAX);
+        exchange.on_timer(&mut pool, now, 0, &mut actions);
+    }
+    assert_eq!(asked_at, [0, 50, 125, 237, 406, 659, 1039, 1608]);
+}
