@@ -105,8 +105,8 @@ pub struct Answer<'b> {
     pub kind: Kind,
     /// A word that it is given back with as it is: AD and the response code, where a header has
     /// them, and marks of whoever keeps it. Answers of others are marked at AA and TC, which they
-    /// are never given with (`GOES_ON` and `LEADS_OUT` in zonda-engine), and denials of theirs at RA
-    /// ([`DENIES_BELOW`]); those of code have AA.
+    /// are never given with (`GOES_ON` and `LEADS_OUT` in zonda-engine), and denials of theirs at
+    /// RA ([`DENIES_BELOW`]); those of code have AA.
     pub flags: u16,
     /// What to tell beside it.
     pub ede: Option<Ede>,

@@ -323,8 +323,9 @@ section! {
     /// The shortest TTL of which that is done.
     prefetch_ttl_min: Duration = "5s", from "2s" to "1d";
     /// Where a name is known not to exist, neither does any below it (rfc8020): nobody is asked for
-    /// those, if the answer that denied it cannot be forged blindly: it came over TCP, TLS, HTTPS or
-    /// QUIC, or with our cookie. Turn it off for servers that deny names which only others lie below.
+    /// those, if the answer that denied it cannot be forged blindly: it came over TCP, TLS, HTTPS
+    /// or QUIC, or with our cookie. Turn it off for servers that deny names which only others lie
+    /// below.
     nxdomain_cut: bool = "true";
     /// A file that holds what is kept while the server does not run. Read at the start; written at
     /// the end, at a hand-over, after a flush, and every so often. Its directory must be writable

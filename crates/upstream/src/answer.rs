@@ -225,8 +225,8 @@ impl Answer {
     }
 
     /// Seconds for which the name or type at the end of the chain is denied by an SOA record above
-    /// the zone that the servers are asked for. The record is left out, but how long their word on a
-    /// name of their own zone holds is theirs to say.
+    /// the zone that the servers are asked for. The record is left out, but how long their word on
+    /// a name of their own zone holds is theirs to say.
     #[must_use]
     pub fn denied_secs(&self) -> Option<u32> {
         self.denied_secs
@@ -558,8 +558,8 @@ fn is_wanted(record: &RecordView<'_>, rtype: Type) -> bool {
     record.rtype == rtype || rtype == Type::ANY && !record.rtype.is_meta()
 }
 
-/// Types of records that speak of more names than their owner: of those below it, of its zone, or of
-/// those up to the next.
+/// Types of records that speak of more names than their owner: of those below it, of its zone, or
+/// of those up to the next.
 const OF_OTHERS: [Type; 5] = [Type::DNAME, Type::SOA, Type::NS, Type::NSEC, Type::NSEC3];
 
 /// Whether a record speaks of more names than its owner, or is a signature over such a record.

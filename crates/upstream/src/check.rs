@@ -173,8 +173,8 @@ pub fn keeps_case(sent: &Sent<'_>, message: &[u8]) -> bool {
     message[HEADER_BYTES.min(message.len())..].starts_with(sent.question)
 }
 
-/// Whether the sender of a message that answers what was sent has seen the query, which a forger who
-/// is not on the way has not: it came over a stream, or with our cookie.
+/// Whether the sender of a message that answers what was sent has seen the query, which a forger
+/// who is not on the way has not: it came over a stream, or with our cookie.
 #[must_use]
 pub fn is_confirmed(sent: &Sent<'_>, message: &[u8]) -> bool {
     sent.stream || has_our_cookie(sent, message)

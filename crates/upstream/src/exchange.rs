@@ -18,15 +18,15 @@
 //! failed, so has the question, even if an earlier query to one of them was lost; repeats go to
 //! those that have not failed, and while one of them may still answer, it is waited for. But what
 //! the network could not deliver is repeated like what was lost, as servers restart, and clients
-//! get what is stale meanwhile. Where a connection could not be had, that is after 50 ms, then after
-//! half as long again each time. An upstream that truncates its answers and cannot be reached over TCP
-//! twice has failed.
+//! get what is stale meanwhile. Where a connection could not be had, that is after 50 ms, then
+//! after half as long again each time. An upstream that truncates its answers and cannot be reached
+//! over TCP twice has failed.
 //!
 //! What an upstream stumbled over (truncation, EDNS, mixed case, a cookie) is changed for the rest
 //! of the exchange, and asked there again; others are asked as ever. The time until a repeat to the
 //! same upstream doubles each time, or each second time while the pool loses much, and there are at
-//! most [`ATTEMPTS_MAX`] queries in all. Of upstreams that are alike healthy, the one that was asked
-//! least often gets the repeat.
+//! most [`ATTEMPTS_MAX`] queries in all. Of upstreams that are alike healthy, the one that was
+//! asked least often gets the repeat.
 //!
 //! A message that may be forged ([`Exchange::on_doubt`]) is not believed: a better one is waited
 //! for, and the upstream is asked over TCP. What was doubted is believed when TCP cannot be had, or

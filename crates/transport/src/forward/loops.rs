@@ -1,8 +1,8 @@
 //! Upstreams whose questions come back to this server, directly or by way of others.
 //!
 //! An upstream that is not up is sent a question that nobody else asks: its first label holds a
-//! time and the upstream, both hidden by a secret of the process. A query for such a name can only be
-//! that question, come back. The upstream is then not asked until a later question is answered
+//! time and the upstream, both hidden by a secret of the process. A query for such a name can only
+//! be that question, come back. The upstream is then not asked until a later question is answered
 //! without coming back, or for a while.
 //!
 //! Deliberately absent: a mark in each query, which other servers would not pass on.

@@ -46,8 +46,8 @@ pub fn check_any(octets: &[u8]) {
     }
 }
 
-/// Each owner is at or below the apex of the zone that the upstream is asked for, or a target of the
-/// chain; and what speaks of more names than its owner is at or below the apex in any case.
+/// Each owner is at or below the apex of the zone that the upstream is asked for, or a target of
+/// the chain; and what speaks of more names than its owner is at or below the apex in any case.
 fn check_scope(answer: &Answer, apex: &[u8]) {
     let is_alias = |record: &Record<'_>| record.rtype == Type::CNAME;
     let aliases = || answer.records().filter(is_alias);
