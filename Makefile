@@ -25,7 +25,7 @@ export PATH := $(CURDIR)/target/node/bin:$(HOME)/.cargo/bin:$(PATH)
 export CARGO_TERM_PROGRESS_WHEN := never
 
 .NOTPARALLEL:
-.PHONY: help run test test-full toolchain packages fmt clippy tidy unit doc instructions interop node python wheel
+.PHONY: help run test test-full toolchain packages fmt clippy tidy deny unit doc instructions interop node python wheel
 
 help: ## Lists the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -35,7 +35,7 @@ run: toolchain ## Builds Zonda and serves examples/zones on 127.0.0.1:5300
 		$(foreach zone,$(wildcard examples/zones/*),--zone $(basename $(notdir $(zone)))=$(zone))
 
 # Every gate, cheapest first, so that a mistake shows soon.
-test: toolchain packages fmt clippy tidy unit doc instructions interop node python ## Installs the peers and runs every gate
+test: toolchain packages fmt clippy tidy deny unit doc instructions interop node python ## Installs the peers and runs every gate
 
 test-full: test ## The gates, then a long comparison with the peers and their speed (about two hours)
 	ZONDA_TEST_ZONES=2000 cargo test --workspace $(FEATURES) --test '*' real_peers
@@ -57,6 +57,10 @@ clippy: ## The compiler and clippy have nothing to say
 
 tidy: ## The rules of the house hold
 	cargo xtask tidy
+
+deny: ## The licences, sources and known faults of the crates that are used are acceptable
+	scripts/install-cargo-deny
+	scripts/check-dependencies
 
 unit: ## Every test that needs no other server
 	cargo test --workspace --locked $(FEATURES) -- --skip real_peers
