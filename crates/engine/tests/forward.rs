@@ -11,6 +11,7 @@ use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
     Deferral, Engine, Fetched, GOES_ON, Now, Outcome, Peer, Reason, Settings, Snapshot, To,
     Transport,
+    stage::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
 use zonda_wire::{Class, Name, Rcode, Type};
@@ -28,6 +29,11 @@ fn engine() -> Engine {
 
 /// The same with answers of others that are kept.
 fn engine_with(cache: Arc<Cache>) -> Engine {
+    engine_set(cache, Settings::default())
+}
+
+/// The same with settings.
+fn engine_set(cache: Arc<Cache>, settings: Settings) -> Engine {
     let forward = Arc::new(Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() });
     let apex: Name = "example".parse().unwrap();
     let (records, _) = file::read_text(
@@ -42,7 +48,7 @@ fn engine_with(cache: Arc<Cache>) -> Engine {
     let entry =
         |(number, (apex, source))| Arc::new(ZoneEntry { apex, source, access: None, number });
     let zones = ZoneTable::new((0..).zip(entries).map(entry).collect(), SEED);
-    let snapshot = Snapshot { zones, handlers: None, settings: Settings::default(), generation: 1 };
+    let snapshot = Snapshot { zones, handlers: None, settings, generation: 1 };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
 
@@ -88,6 +94,44 @@ fn fetched<'b>(rcode: Rcode, (counts, body): ([u16; 3], &'b [u8]), reason: Reaso
 
 /// A body with one A record of the question's name.
 const BODY: &[u8] = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x07";
+
+/// How many of 100 replies to these names are sent whole, at 20 a second.
+fn sent_whole(
+    name: impl Fn(usize) -> String,
+    (rcode, counts, body): (Rcode, [u16; 3], &[u8]),
+    reason: impl Fn(usize) -> Reason,
+) -> usize {
+    let rate = RateSettings::new(20, 1, 2, (24, 56), Vec::new(), RateTable::new(4096));
+    let settings = Settings { rate: Some(rate), ..Settings::default() };
+    let mut engine = engine_set(Arc::new(Cache::new(1 << 20)), settings);
+    let mut is_whole = |number: usize| {
+        let query = query(7, RECURSION_DESIRED, &name(number), Type::A);
+        let mut buffer = [0; 1232];
+        buffer[..query.len()].copy_from_slice(&query);
+        let (fetched, history) =
+            (fetched(rcode, (counts, body), reason(number)), History::default());
+        let len = engine.resume(NOW, &peer(), &mut buffer, query.len(), &history, &fetched);
+        len > 0 && Message::parse(&buffer[..len]).unwrap().rcode() == rcode && buffer[2] & 2 == 0
+    };
+    (0..100).filter(|&number| is_whole(number)).count()
+}
+
+#[test]
+fn names_that_others_hold_are_counted_one_by_one_and_missing_ones_by_the_zone() {
+    let each = |number: usize| format!("name{number}.example.net");
+    let same = |_| "www.example.net".to_owned();
+    let found = (Rcode::NOERROR, [1, 0, 0], BODY);
+    for reason in [Reason::Forwarded, Reason::Cached, Reason::Stale] {
+        assert_eq!(sent_whole(each, found, |_| reason), 100, "{reason:?}");
+        assert_eq!(sent_whole(same, found, |_| reason), 20, "{reason:?}");
+        let missing = (Rcode::NXDOMAIN, [0; 3], &[][..]);
+        assert_eq!(sent_whole(each, missing, |_| reason), 20, "{reason:?}");
+        let no_data = (Rcode::NOERROR, [0; 3], &[][..]);
+        assert_eq!(sent_whole(each, no_data, |_| reason), 100, "{reason:?}: the names exist");
+    }
+    let by_turns = |number: usize| [Reason::Forwarded, Reason::Cached][number % 2];
+    assert_eq!(sent_whole(same, found, by_turns), 20, "one count, whoever has the answer");
+}
 
 #[test]
 fn a_name_that_others_hold_is_deferred_under_its_hash() {

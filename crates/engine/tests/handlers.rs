@@ -15,6 +15,7 @@ use zonda_engine::handlers::{
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
     Engine, Fetched, Now, Outcome, Peer, Reason, Settings, Snapshot, Supplied, To, Transport,
+    stage::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
 use zonda_wire::{Class, Ede, Name, Rcode, Section, Type};
@@ -49,13 +50,18 @@ fn data(apex: &str, text: &str) -> Source {
 
 /// Holds these zones, with this code in front of them.
 fn engine_over(zones: Vec<(&str, Source)>, handlers: Handlers) -> Engine {
+    engine_set(zones, handlers, Settings::default())
+}
+
+/// The same with settings.
+fn engine_set(zones: Vec<(&str, Source)>, handlers: Handlers, settings: Settings) -> Engine {
     let entry = |(number, (apex, source)): (u32, (&str, Source))| {
         let apex = apex.parse().unwrap();
         Arc::new(ZoneEntry { apex, source, access: None, number })
     };
     let zones = ZoneTable::new((0..).zip(zones).map(entry).collect(), SEED);
     let handlers = Some(Arc::new(handlers));
-    let snapshot = Snapshot { zones, handlers, settings: Settings::default(), generation: 1 };
+    let snapshot = Snapshot { zones, handlers, settings, generation: 1 };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
 
@@ -172,6 +178,32 @@ fn an_answer_too_large_for_udp_is_truncated_whole_and_comes_over_tcp() {
     assert_eq!(ask(&mut engine, "x.test", Type::A), "NOERROR aa tc");
     let over_tcp = ask_over(Transport::Tcp, &mut engine, "x.test", Type::A);
     assert_eq!(over_tcp.matches("Answer").count(), 200);
+}
+
+#[test]
+fn names_that_code_answers_are_counted_one_by_one_and_those_it_denies_by_the_zone() {
+    let code = |asked: &Asked<'_>, draft: &mut Draft| {
+        if asked.name.as_wire().starts_with(b"\x04miss") {
+            (draft.rcode, draft.ending) = (Rcode::NXDOMAIN, Ending::Reply);
+        } else {
+            push(draft, Section::Answer, 1);
+        }
+    };
+    let rate = RateSettings::new(20, 1, 0, (24, 56), Vec::new(), RateTable::new(4096));
+    let settings = Settings { rate: Some(rate), ..Settings::default() };
+    let routes = vec![here("*.example", code)];
+    let mut engine = engine_set(
+        vec![("example", data("example", "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a.test.\n"))],
+        Handlers::new(routes, Vec::new(), None, SEED),
+        settings,
+    );
+    let mut answered = |name: fn(usize) -> String| {
+        let replies = (0..100).map(|number| ask(&mut engine, &name(number), Type::A));
+        replies.filter(|reply| reply != "silence").count()
+    };
+    assert_eq!(answered(|number| format!("name{number}.example")), 100);
+    assert_eq!(answered(|_| "www.example".to_owned()), 20);
+    assert_eq!(answered(|number| format!("miss.name{number}.example")), 20);
 }
 
 #[test]

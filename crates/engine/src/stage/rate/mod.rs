@@ -154,6 +154,7 @@ fn count(cx: &mut Context<'_>, settings: &RateSettings, verdict: Verdict) -> Ver
     }
     // Names that exist are counted one by one; the endless others by the wildcard or DNAME that
     // stands for them, or else by the zone they would be in.
+    let reason = kind(cx, rcode, reason);
     let by_name = matches!(reason, Reason::Answered | Reason::NoData | Reason::Identity);
     let label = match cx.zone {
         Some(zone) if !by_name => cx.name.label_count() - usize::from(zone.labels),
@@ -177,6 +178,26 @@ fn count(cx: &mut Context<'_>, settings: &RateSettings, verdict: Verdict) -> Ver
     cx.reply.clear();
     cx.flags = flag::TC;
     Verdict::Reply(Rcode::NOERROR, Reason::RateSlipped)
+}
+
+/// What a reply is counted as: one about a name that exists counts as if it were of our own data,
+/// whoever has told us, as a client that asks for a name cannot know where it comes from.
+fn kind(cx: &Context<'_>, rcode: Rcode, reason: Reason) -> Reason {
+    let is_from_elsewhere = matches!(
+        reason,
+        Reason::Cached
+            | Reason::Forwarded
+            | Reason::Stale
+            | Reason::Overridden
+            | Reason::Blocked
+            | Reason::Handled
+            | Reason::HandlerCached
+    );
+    match (is_from_elsewhere && rcode == Rcode::NOERROR, cx.reply.counts()) {
+        (true, [0, ..]) => Reason::NoData,
+        (true, _) => Reason::Answered,
+        (false, _) => reason,
+    }
 }
 
 #[cfg(test)]
