@@ -265,9 +265,11 @@ section! {
     /// Limits of DNS over TCP (rfc7766, rfc9210).
     pub struct Tcp: Table "tcp", Restart;
 
-    /// Connections open at once, all listeners together.
+    /// Connections open at once, all listeners together. When there are more, those go first on
+    /// which half a message waits for its rest, then those that have been idle longest.
     connections_max: u32 = "10000", from "1" to "1000000";
-    /// Connections open at once from one client address.
+    /// Connections open at once from one client: an IPv4 address or an IPv6 /64. An IPv6 /48 may
+    /// have ten times as many.
     connections_per_client: u32 = "100", from "1" to "1000000";
     /// A connection without a query for this long is closed, and sooner when `connections-max` are
     /// open and it is the one that has been idle longest.

@@ -505,3 +505,45 @@ async fn a_server_that_stops_does_not_wait_for_replies_for_ever() {
     assert!((7..12).contains(&stopping.elapsed().as_secs()));
     assert!(is_closed(&mut client).await);
 }
+
+/// A connection from an address of this machine.
+async fn connect_from(address: [u8; 4], server: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = tokio::net::TcpSocket::new_v4()?;
+    socket.bind((address, 0).into())?;
+    socket.connect(server).await
+}
+
+/// Ten addresses take all places ten times over, each connection with one octet of a message.
+#[tokio::test]
+async fn connections_that_send_half_a_message_keep_nobody_out() {
+    let (connections_max, connections_per_client_max) = (50, 10);
+    let config = TcpConfig { connections_max, connections_per_client_max, ..TcpConfig::default() };
+    let running = Running::start(config);
+    let server = running.address;
+    let attack = |client: u8| async move {
+        let mut held = std::collections::VecDeque::new();
+        for _ in 0..50 {
+            let mut stream = connect_from([127, 0, 2, client], server).await.unwrap();
+            stream.write_all(&[0]).await.unwrap();
+            held.push_back(stream);
+            if held.len() > connections_per_client_max {
+                held.pop_front(); // or it would only be refused
+            }
+            sleep(Duration::from_millis(60)).await;
+        }
+    };
+    let attacks: Vec<_> = (1..=10).map(|client| tokio::spawn(attack(client))).collect();
+    let mut answered = 0;
+    while !attacks.iter().all(JoinHandle::is_finished) {
+        let mut client = running.connect().await;
+        client.write_all(&framed(&query(answered, "a"))).await.unwrap();
+        let reply = receive(&mut client).await.expect("the connection is not closed unanswered");
+        assert_eq!(id(&reply), answered);
+        answered += 1;
+        sleep(Duration::from_millis(20)).await;
+    }
+    assert!(answered > 20, "{answered}");
+    let counters = running.stop().await;
+    assert_eq!(counters.refused_total.get(), 0, "{counters:?}");
+    assert!(counters.evicted.get() > 100, "{counters:?}");
+}

@@ -1,4 +1,12 @@
-//! Who may connect, and who has to go when there is no room.
+//! Which clients may connect, and which connections have to go when there is no room.
+//!
+//! At the limit, a connection makes room for the new one, in this order:
+//! 1. the oldest that never had a whole message, or has had part of one for
+//!    [`HALF_SENT_NANOS`] or longer;
+//! 2. the one that has been idle longest;
+//! 3. the oldest that never had a whole message, however young it is.
+//!
+//! If all have work, the new one is refused.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -9,13 +17,22 @@ use tokio::sync::Notify;
 
 use super::{TcpConfig, TcpCounters};
 
+/// How long a client has to send a message before its connection goes first. A whole query is in
+/// one segment, so that this is time enough to send it anew where the first was lost.
+const HALF_SENT_NANOS: u64 = 500_000_000;
+/// How many times as many connections an IPv6 /48, a site of many networks, may have as a client.
+const SITE_CLIENTS: usize = 10;
+/// Connections to be evicted that one look at all of them finds, so that a full server under attack
+/// does not look at all for each new connection.
+const FOUND_MAX: usize = 64;
+
 /// All open connections. The lock is taken when a connection opens and when it closes.
 pub(super) struct Admission {
     /// Bound on all connections.
     total_max: usize,
     /// Bound per client.
     per_client_max: usize,
-    /// Who is connected.
+    /// Open connections.
     table: Mutex<Table>,
 }
 
@@ -24,30 +41,99 @@ pub(super) struct Admission {
 struct Table {
     /// Open connections by number; at most `total_max` and those evicted that have not closed yet.
     open: HashMap<u64, Arc<Seat>>,
-    /// Connections of each client; no entry for 0.
-    clients: HashMap<IpAddr, usize>,
+    /// Connections of each client and each IPv6 site; no entry for 0.
+    clients: HashMap<Client, usize>,
     /// Evicted connections that are still in `open`.
     leaving: usize,
     /// Number of the next connection.
     next: u64,
+    /// Connections that were half-sent at the last look at all, and their states, the oldest last.
+    half_sent: Vec<(u64, Arc<Seat>)>,
+}
+
+/// What connections are counted by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Client {
+    /// An IPv4 address, or an IPv6 /64, which a client has to itself.
+    Host(IpAddr),
+    /// An IPv6 /48, which holds 65,536 of these.
+    Site(Ipv6Addr),
 }
 
 /// What admission and a connection both see.
-#[derive(Default)]
 struct Seat {
-    /// When it became idle, in nanoseconds of the server's clock; [`BUSY`] while it is not.
-    idle_since: AtomicU64,
+    /// An [`Activity`] as a word, [`BUSY`] or [`LEAVING`].
+    state: AtomicU64,
     /// Told when the connection has to go.
     evicted: Notify,
+}
+
+/// What a connection that may have to go is doing, and since when: nanoseconds of the server's
+/// clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activity {
+    /// It was opened, and no whole message has come.
+    Opened(u64),
+    /// Part of a message has come.
+    HalfSent(u64),
+    /// All that has come is answered.
+    Idle(u64),
 }
 
 /// A connection that has work.
 const BUSY: u64 = u64::MAX;
 /// A connection that was told to go.
-const LEAVING: u64 = u64::MAX - 1;
+const LEAVING: u64 = u64::MAX - 4;
+
+impl Activity {
+    /// Time in the upper 62 bits, kind in the lower two, of which 3 is none.
+    fn word(self) -> u64 {
+        let (since, kind) = match self {
+            Self::Opened(since) => (since, 0),
+            Self::HalfSent(since) => (since, 1),
+            Self::Idle(since) => (since, 2),
+        };
+        since << 2 | kind // nanoseconds of 146 years
+    }
+
+    /// Of a word; none of a connection that has work or was told to go.
+    fn of(word: u64) -> Option<Self> {
+        let since = word >> 2;
+        match word & 3 {
+            0 => Some(Self::Opened(since)),
+            1 => Some(Self::HalfSent(since)),
+            2 => Some(Self::Idle(since)),
+            _ => None,
+        }
+    }
+
+    /// How soon it has to go: a lower rank goes before a higher one, and in a rank the oldest.
+    fn rank(self, now: u64) -> Option<(Rank, u64)> {
+        let is_overdue = |since| now.saturating_sub(since) >= HALF_SENT_NANOS;
+        match self {
+            Self::Opened(since) | Self::HalfSent(since) if is_overdue(since) => {
+                Some((Rank::HalfSent, since))
+            }
+            Self::Idle(since) => Some((Rank::Idle, since)),
+            Self::Opened(since) => Some((Rank::Opened, since)),
+            Self::HalfSent(_) => None,
+        }
+    }
+}
+
+/// Which connections have to go before others.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// The client has had time enough to send a message.
+    HalfSent,
+    /// The client may ask again.
+    Idle,
+    /// The client's first message may be on its way.
+    Opened,
+}
 
 impl Admission {
-    /// Nobody is connected.
+    /// One without connections.
     pub(super) fn new(config: &TcpConfig) -> Self {
         Self {
             total_max: config.connections_max.max(1),
@@ -56,28 +142,41 @@ impl Admission {
         }
     }
 
-    /// Takes in a connection of `ip` unless that breaks a limit, which is counted.
-    pub(super) fn admit(self: &Arc<Self>, ip: IpAddr, counters: &TcpCounters) -> Option<Ticket> {
-        let client = client(ip);
+    /// Takes in a connection of `ip` unless that breaks a limit, which is counted; nanoseconds of
+    /// the server's clock.
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        ip: IpAddr,
+        now: u64,
+        counters: &TcpCounters,
+    ) -> Option<Ticket> {
+        let limits = [(Some(host(ip)), 1), (site(ip), SITE_CLIENTS)];
         let mut table = self.table();
-        if table.clients.get(&client).is_some_and(|&count| count >= self.per_client_max) {
+        let is_full = |(client, times): (Option<Client>, usize)| {
+            let open = client.and_then(|client| table.clients.get(&client));
+            open.is_some_and(|&count| count >= self.per_client_max.saturating_mul(times))
+        };
+        if limits.into_iter().any(is_full) {
             counters.refused_client.add(1);
             return None;
         }
         if table.open.len() - table.leaving >= self.total_max {
-            if !table.evict_longest_idle() {
+            if !table.evict(now) {
                 counters.refused_total.add(1);
                 return None;
             }
             counters.evicted.add(1);
         }
-        *table.clients.entry(client).or_default() += 1;
+        for client in limits.into_iter().filter_map(|(client, _)| client) {
+            *table.clients.entry(client).or_default() += 1;
+        }
         let number = table.next;
         table.next += 1;
-        let seat = Arc::new(Seat { idle_since: AtomicU64::new(BUSY), evicted: Notify::new() });
+        let state = AtomicU64::new(Activity::Opened(now).word());
+        let seat = Arc::new(Seat { state, evicted: Notify::new() });
         table.open.insert(number, Arc::clone(&seat));
         drop(table);
-        Some(Ticket { admission: Arc::clone(self), number, client, seat })
+        Some(Ticket { admission: Arc::clone(self), number, ip, seat })
     }
 
     /// Connections open now.
@@ -92,48 +191,93 @@ impl Admission {
 }
 
 impl Table {
-    /// Tells the connection that has been idle longest to go; whether there was one.
-    ///
-    /// Looks at all, some microseconds for a thousand, which only a full server pays.
-    fn evict_longest_idle(&mut self) -> bool {
-        let idle = self.open.values().map(|seat| (seat.idle_since.load(Ordering::Relaxed), seat));
-        let longest = idle.filter(|(since, _)| *since < LEAVING).min_by_key(|(since, _)| *since);
-        let Some((since, seat)) = longest else { return false };
-        // It may have begun to work meanwhile; then it stays, and the newcomer does not.
-        let (old, new) = (since, LEAVING);
-        let order = Ordering::Relaxed;
-        if seat.idle_since.compare_exchange(old, new, order, order).is_err() {
-            return false;
+    /// Tells the connection to go that has to go first; whether there was one.
+    fn evict(&mut self, now: u64) -> bool {
+        // Those found at the last look may have got work since, or have gone.
+        while let Some((state, seat)) = self.half_sent.pop() {
+            if self.tell(state, &seat) {
+                return true;
+            }
         }
-        seat.evicted.notify_one();
-        self.leaving += 1;
-        true
+        let Some((state, seat)) = self.find(now) else { return false };
+        // It may have begun to work meanwhile; then it stays, and the new one is refused.
+        self.tell(state, &seat)
+    }
+
+    /// The connection that has to go first. Notes others that have to go after it.
+    ///
+    /// Looks at all, some microseconds for a thousand.
+    fn find(&mut self, now: u64) -> Option<(u64, Arc<Seat>)> {
+        let mut first: Option<((Rank, u64), u64, &Arc<Seat>)> = None;
+        let mut half_sent = Vec::new();
+        for seat in self.open.values() {
+            let state = seat.state.load(Ordering::Relaxed);
+            let Some(rank) = Activity::of(state).and_then(|it| it.rank(now)) else { continue };
+            if rank.0 == Rank::HalfSent {
+                half_sent.push((rank.1, state, seat));
+            }
+            if first.is_none_or(|(least, ..)| rank < least) {
+                first = Some((rank, state, seat));
+            }
+        }
+        let first = first.map(|(_, state, seat)| (state, Arc::clone(seat)));
+        half_sent.sort_unstable_by_key(|&(since, ..)| since);
+        let others = half_sent.into_iter().skip(1).take(FOUND_MAX);
+        self.half_sent = others.map(|(_, state, seat)| (state, Arc::clone(seat))).collect();
+        self.half_sent.reverse();
+        first
+    }
+
+    /// Tells a connection to go that was in this state; false if it is not any more.
+    fn tell(&mut self, state: u64, seat: &Seat) -> bool {
+        let order = Ordering::Relaxed;
+        let is_told = seat.state.compare_exchange(state, LEAVING, order, order).is_ok();
+        if is_told {
+            seat.evicted.notify_one();
+            self.leaving += 1;
+        }
+        is_told
+    }
+
+    /// One connection fewer is counted for a client.
+    fn forget(&mut self, client: Client) {
+        if let Some(count) = self.clients.get_mut(&client) {
+            *count -= 1;
+            if *count == 0 {
+                self.clients.remove(&client);
+            }
+        }
     }
 }
 
 /// A connection's place; gives it back when dropped.
 pub(super) struct Ticket {
-    /// Where the place is.
+    /// The table that has the place.
     admission: Arc<Admission>,
-    /// Which one.
+    /// Number of the place.
     number: u64,
-    /// Whose.
-    client: IpAddr,
+    /// Address of the client.
+    ip: IpAddr,
     /// Shared with admission.
     seat: Arc<Seat>,
 }
 
 impl Ticket {
-    /// Says that the connection has nothing to do since `nanos`: it may be evicted.
-    pub(super) fn set_idle(&self, nanos: u64) {
-        self.seat.idle_since.store(nanos.min(LEAVING - 1), Ordering::Relaxed);
+    /// Says what the connection waits for: it may be evicted. False if it was told to go before.
+    pub(super) fn set_waiting(&self, activity: Activity) -> bool {
+        self.set(activity.word())
     }
 
     /// Says that the connection has work; false if it was told to go before.
     pub(super) fn set_busy(&self) -> bool {
+        self.set(BUSY)
+    }
+
+    /// Sets the state unless the connection was told to go.
+    fn set(&self, state: u64) -> bool {
         let order = Ordering::Relaxed;
-        let idle = |since| (since != LEAVING).then_some(BUSY);
-        self.seat.idle_since.fetch_update(order, order, idle).is_ok()
+        let stays = |old| (old != LEAVING).then_some(state);
+        self.seat.state.fetch_update(order, order, stays).is_ok()
     }
 
     /// Waits until the connection has to go.
@@ -146,25 +290,34 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let mut table = self.admission.table();
         table.open.remove(&self.number);
-        if self.seat.idle_since.load(Ordering::Relaxed) == LEAVING {
+        // Whoever found it before must not tell it any more.
+        if self.seat.state.swap(BUSY, Ordering::Relaxed) == LEAVING {
             table.leaving -= 1;
         }
-        if let Some(count) = table.clients.get_mut(&self.client) {
-            *count -= 1;
-            if *count == 0 {
-                table.clients.remove(&self.client);
-            }
-        }
+        table.forget(host(self.ip));
+        site(self.ip).into_iter().for_each(|site| table.forget(site));
     }
 }
 
-/// The unit of the limit per client: an address, or the /64 that an IPv6 client has to itself.
-fn client(ip: IpAddr) -> IpAddr {
-    const SUBNET: u128 = !(u64::MAX as u128);
+/// The unit of the limit per client.
+fn host(ip: IpAddr) -> Client {
     match ip {
-        IpAddr::V4(_) => ip,
-        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & SUBNET).into(),
+        IpAddr::V4(_) => Client::Host(ip),
+        IpAddr::V6(ip) => Client::Host(network(ip, 64).into()),
     }
+}
+
+/// The IPv6 site that a client is in.
+fn site(ip: IpAddr) -> Option<Client> {
+    match ip {
+        IpAddr::V4(_) => None,
+        IpAddr::V6(ip) => Some(Client::Site(network(ip, 48))),
+    }
+}
+
+/// The first address of a network of so many bits, 1 to 128.
+fn network(ip: Ipv6Addr, bits: u32) -> Ipv6Addr {
+    Ipv6Addr::from_bits(ip.to_bits() & u128::MAX << (128 - bits))
 }
 
 #[cfg(test)]
@@ -185,7 +338,7 @@ mod tests {
     #[test]
     fn one_client_gets_no_more_than_its_share_whatever_its_address_in_the_subnet() {
         let (admission, counters) = admission(10, 2);
-        let admit = |ip: &str| admission.admit(ip.parse().unwrap(), &counters);
+        let admit = |ip: &str| admission.admit(ip.parse().unwrap(), 0, &counters);
         let held = [admit("2001:db8::1"), admit("2001:db8::2"), admit("2001:db8:0:1::1")];
         assert!(held.iter().all(Option::is_some));
         assert!(admit("2001:db8::3").is_none());
@@ -196,21 +349,73 @@ mod tests {
         assert_eq!((admission.open(), admission.table().clients.len()), (0, 0));
     }
 
+    #[test]
+    fn an_ipv6_site_gets_the_share_of_ten_clients_however_many_networks_it_has() {
+        let (admission, counters) = admission(1000, 2);
+        let admit = |ip: String| admission.admit(ip.parse().unwrap(), 0, &counters);
+        let held: Vec<_> = (0..30).map(|net| admit(format!("2001:db8:0:{net:x}::1"))).collect();
+        assert_eq!(held.iter().flatten().count(), 20);
+        assert_eq!(counters.refused_client.get(), 10);
+        assert!(admit("2001:db8:1::1".to_owned()).is_some());
+        drop(held);
+        assert!(admission.table().clients.is_empty());
+    }
+
     #[tokio::test]
     async fn the_longest_idle_connection_makes_room_and_busy_ones_stay() {
         let (admission, counters) = admission(3, 10);
-        let admit = || admission.admit("192.0.2.1".parse().unwrap(), &counters);
+        let admit = || admission.admit("192.0.2.1".parse().unwrap(), 1000, &counters);
         let held = [admit().unwrap(), admit().unwrap(), admit().unwrap()];
+        assert!(held.iter().all(Ticket::set_busy));
         assert!(admit().is_none());
-        held[0].set_idle(200);
-        held[1].set_idle(100);
+        assert!(held[0].set_waiting(Activity::Idle(200)));
+        assert!(held[1].set_waiting(Activity::Idle(100)));
         let fourth = admit().unwrap();
         held[1].evicted().await;
-        assert!(!held[1].set_busy());
-        assert!(held[0].set_busy());
+        assert!(!held[1].set_busy() && !held[1].set_waiting(Activity::Idle(300)));
+        assert!(held[0].set_busy() && fourth.set_busy());
         assert!(admit().is_none());
         assert_eq!((counters.evicted.get(), counters.refused_total.get()), (1, 2));
         drop((held, fourth));
+        assert_eq!((admission.open(), admission.table().leaving), (0, 0));
+    }
+
+    #[test]
+    fn half_sent_messages_go_before_idle_connections_and_new_connections_last() {
+        let (admission, counters) = admission(5, 10);
+        let now = 10 * HALF_SENT_NANOS;
+        let admit = |at| admission.admit("192.0.2.1".parse().unwrap(), at, &counters).unwrap();
+        let (silent, new) = (admit(now - 2 * HALF_SENT_NANOS), admit(now - 1));
+        let others = [admit(now), admit(now), admit(now)];
+        let [idle, half_sent, begun] = &others;
+        assert!(idle.set_waiting(Activity::Idle(1)));
+        assert!(half_sent.set_waiting(Activity::HalfSent(now - HALF_SENT_NANOS)));
+        assert!(begun.set_waiting(Activity::HalfSent(now - 2)));
+        let newcomers: Vec<_> = (0..4).map(|later| admit(now + later)).collect();
+        for (place, gone) in [&silent, half_sent, idle, &new].into_iter().enumerate() {
+            assert!(!gone.set_busy(), "{place} was to go");
+        }
+        assert!(begun.set_busy(), "its message has just begun");
+        assert!(newcomers.iter().all(Ticket::set_busy));
+        assert_eq!((counters.evicted.get(), counters.refused_total.get()), (4, 0));
+    }
+
+    #[test]
+    fn a_connection_that_was_found_and_has_gone_or_works_since_is_not_told_to_go() {
+        let (admission, counters) = admission(4, 10);
+        let admit = |at| admission.admit("192.0.2.1".parse().unwrap(), at, &counters);
+        let mut held: Vec<_> = (0..4).map(|at| admit(at).unwrap()).collect();
+        let now = 10 * HALF_SENT_NANOS;
+        assert!(admit(now).is_some_and(|it| it.set_busy()), "the first went, others were found");
+        assert!(held[1].set_busy());
+        held.remove(2);
+        held.remove(0); // which had been told to
+        let newer = [admit(now).unwrap(), admit(now).unwrap()];
+        assert!(newer.iter().all(Ticket::set_busy));
+        let last = admit(now).unwrap();
+        assert!(last.set_busy() && held[0].set_busy() && !held[1].set_busy());
+        assert!(admit(now).is_none());
+        drop((held, newer, last));
         assert_eq!((admission.open(), admission.table().leaving), (0, 0));
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use zonda_engine::Peer;
 
-use super::admission::Ticket;
+use super::admission::{Activity, Ticket};
 use super::executor::{Later, append_reply};
 use super::{Stop, TcpServer};
 use crate::deferred::{Deferred, Way};
@@ -79,6 +79,8 @@ pub(super) struct Connection<R> {
     peer: Peer,
     /// The place that admission gave.
     ticket: Ticket,
+    /// When it gave that, nanoseconds of the server's clock.
+    opened_at: u64,
     /// Received and not answered yet: part of a message, or more than one write of replies takes.
     /// At most a message and one read.
     input: Vec<u8>,
@@ -114,13 +116,14 @@ impl<R: Responder> Connection<R> {
         server: Arc<TcpServer<R>>,
         stream: TcpStream,
         peer: Peer,
-        ticket: Ticket,
+        (ticket, opened_at): (Ticket, u64),
     ) -> Self {
         Self {
             server,
             stream,
             peer,
             ticket,
+            opened_at,
             input: Vec::new(),
             output: Vec::new(),
             later: None,
@@ -287,9 +290,9 @@ impl<R: Responder> Connection<R> {
         let (deadline, end) = self.deadline();
         let may_read = self.waiting < WAITING_MAX && self.queries_left() > 0;
         let reads = may_read && !self.is_half_closed && !is_late;
-        let is_idle = self.input.is_empty() && self.waiting == 0 && !is_ending;
-        if is_idle {
-            self.ticket.set_idle(self.server.clock.monotonic_nanos());
+        let activity = self.activity();
+        if activity.is_some_and(|activity| !self.ticket.set_waiting(activity)) {
+            return Err(End::Evicted);
         }
         let mut reply = None;
         let waited = tokio::select! {
@@ -312,10 +315,27 @@ impl<R: Responder> Connection<R> {
         if let Some(reply) = reply {
             self.take_reply(&reply);
         }
-        if is_idle && !self.ticket.set_busy() {
+        if activity.is_some() && !self.ticket.set_busy() {
             return Err(End::Evicted);
         }
         waited
+    }
+
+    /// What it waits for, if it may have to go meanwhile: not while it ends by itself, or a query
+    /// is to be answered.
+    fn activity(&self) -> Option<Activity> {
+        if self.ending.is_some() || self.waiting > 0 {
+            return None;
+        }
+        if self.queries == 0 {
+            return Some(Activity::Opened(self.opened_at));
+        }
+        let now = self.server.clock.monotonic_nanos();
+        if self.input.is_empty() {
+            return Some(Activity::Idle(now));
+        }
+        let nanos = u64::try_from(self.message_since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Some(Activity::HalfSent(now.saturating_sub(nanos)))
     }
 
     /// How long to wait for what happens next, and what it means if nothing does.

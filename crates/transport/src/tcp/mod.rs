@@ -3,7 +3,7 @@
 //! ```text
 //! accept ─ admission ─► connection ─ whole messages ─► executor ─ replies ─► one write
 //!             │              └ reads, deadlines, output that waits for the client
-//!             └ limits in all and per client; at the limit the longest idle one goes
+//!             └ limits in all and per client; at the limit one goes that is half-sent or idle
 //! ```
 //!
 //! An idle connection holds no buffer: bytes are read into the stack, answered at once by an
@@ -46,7 +46,8 @@ const LAST_ACCEPTS: Duration = Duration::from_millis(20);
 pub struct TcpConfig {
     /// Connections open at once, on all listeners together; at least 1.
     pub connections_max: usize,
-    /// Of these, from one client: an IPv4 address or an IPv6 /64; at least 1.
+    /// Of these, from one client: an IPv4 address or an IPv6 /64; at least 1. An IPv6 /48 may have
+    /// ten times as many.
     pub connections_per_client_max: usize,
     /// Queries answered on one connection before it is closed; 0 = no bound.
     pub queries_max: u64,
@@ -90,11 +91,12 @@ pub enum Stop {
 pub struct TcpCounters {
     /// Connections accepted from the kernel.
     pub accepted: SharedCounter,
-    /// Closed at once: `connections_max` were open and none was idle.
+    /// Closed at once: `connections_max` were open and all had work.
     pub refused_total: SharedCounter,
-    /// Closed at once: the client had `connections_per_client_max` open.
+    /// Closed at once: the client had `connections_per_client_max` open, or its IPv6 /48 ten times
+    /// as many.
     pub refused_client: SharedCounter,
-    /// Closed while idle, to make room for a new one at `connections_max`.
+    /// Closed to make room for a new one at `connections_max`: without a whole message, or idle.
     pub evicted: SharedCounter,
     /// Closed after `idle_max`.
     pub idle_timeouts: SharedCounter,
@@ -219,11 +221,12 @@ impl<R: Responder> TcpServer<R> {
     ) {
         self.counters.accepted.add(1);
         let address = SocketAddr::new(address.ip().to_canonical(), address.port());
-        let Some(ticket) = self.admission.admit(address.ip(), &self.counters) else { return };
+        let now = self.clock.monotonic_nanos();
+        let Some(ticket) = self.admission.admit(address.ip(), now, &self.counters) else { return };
         // Replies are written whole; waiting for more to send would only delay them.
         let _ = stream.set_nodelay(true);
         let peer = Peer { address, transport: Transport::Tcp, listener };
-        let connection = Connection::new(Arc::clone(self), stream, peer, ticket);
+        let connection = Connection::new(Arc::clone(self), stream, peer, (ticket, now));
         tasks.spawn(connection.run(stop.clone()));
     }
 
