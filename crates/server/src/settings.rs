@@ -8,6 +8,7 @@ use zonda_engine::Settings;
 use zonda_engine::access::{Access, AccessList, Network};
 use zonda_engine::stage::cookie::Secrets;
 use zonda_engine::stage::rate::{RateSettings, RateTable};
+use zonda_zone::random_octets;
 
 /// What outlives a reload because clients and other servers know it, or because it is costly.
 #[derive(Default)]
@@ -46,7 +47,7 @@ impl Lasting {
     fn secrets(&mut self, configured: &[CookieSecret]) -> Secrets {
         match configured {
             [] => {
-                let current = *self.cookie_secret.get_or_insert_with(random_secret);
+                let current = *self.cookie_secret.get_or_insert_with(random_octets);
                 Secrets { current, accepted: Vec::new() }
             }
             [current, accepted @ ..] => Secrets {
@@ -80,16 +81,6 @@ impl Lasting {
             table,
         ))
     }
-}
-
-/// Sixteen octets that nobody outside knows.
-fn random_secret() -> [u8; 16] {
-    use zonda_zone::HashSeed;
-    let mut secret = [0; 16];
-    for half in secret.chunks_exact_mut(8) {
-        half.copy_from_slice(&HashSeed::random().0.to_le_bytes());
-    }
-    secret
 }
 
 /// An access list as the engine reads it.

@@ -4,9 +4,9 @@
 //! only. When it does so twice in a row, and answers then, it is spared for an hour, then tried
 //! again. What it fails in any case says nothing: some do not know the type that was asked for.
 //!
-//! Deliberately absent: randomness; a cookie is made of a secret that the caller has rolled.
+//! Deliberately absent: randomness; a cookie is made of a secret that the caller brings.
 
-use std::collections::hash_map::DefaultHasher;
+use siphasher::sip::SipHasher24;
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 
@@ -59,7 +59,7 @@ const RENEW_NANOS: u64 = 24 * 3600 * SECOND_NANOS;
 #[derive(Clone, Debug)]
 pub struct Jar {
     /// Known to nobody else.
-    secret: [u8; 8],
+    secret: [u8; 16],
     /// At most [`ADDRESSES_MAX`], the oldest first; nothing stands for where a connection leads.
     by_address: Vec<(Option<SocketAddr>, Cookies)>,
 }
@@ -67,7 +67,7 @@ pub struct Jar {
 impl Jar {
     /// Makes cookies of a secret.
     #[must_use]
-    pub fn new(secret: [u8; 8]) -> Self {
+    pub fn new(secret: [u8; 16]) -> Self {
         Self { secret, by_address: Vec::new() }
     }
 
@@ -83,9 +83,9 @@ impl Jar {
         if self.by_address.len() == ADDRESSES_MAX {
             self.by_address.remove(0);
         }
-        // SipHash of a secret and what is not one (rfc7873#appendix-A.1).
-        let mut hasher = DefaultHasher::new();
-        (self.secret, address, now).hash(&mut hasher);
+        // SipHash of what is no secret, with the secret as its key (rfc7873#appendix-A.1).
+        let mut hasher = SipHasher24::new_with_key(&self.secret);
+        (address, now).hash(&mut hasher);
         let cookies = Cookies { made_at: now, ..Cookies::new(hasher.finish().to_be_bytes()) };
         self.by_address.push((address, cookies));
         cookies
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn each_address_sees_a_client_cookie_of_its_own_and_a_new_one_after_a_day() {
-        let mut jar = Jar::new([7; 8]);
+        let mut jar = Jar::new([7; 16]);
         let address = |last: u8| Some(([192, 0, 2, last], 53).into());
         let cookies = jar.at(address(1), 0);
         jar.remember(Some(cookies.client()), b"server-1", 0);
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn who_forgets_cookies_twice_in_a_row_is_not_expected_to_send_any_for_an_hour() {
-        let mut jar = Jar::new([7; 8]);
+        let mut jar = Jar::new([7; 16]);
         let client = Some(jar.at(None, 0).client());
         let knows = |jar: &mut Jar, now: u64| {
             jar.remember(client, b"server-1", now);

@@ -24,7 +24,7 @@
 //! # use zonda_upstream::check::Verdict;
 //! # use zonda_wire::{Class, Name, Type};
 //! let millisecond = 1_000_000;
-//! let mut pool = Pool::new(vec![Member::new(false, *b"cookie-1")], Settings::default());
+//! let mut pool = Pool::new(vec![Member::new(false, *b"secret of cookie")], Settings::default());
 //! let name: Name = "www.example".parse()?;
 //! let (qtype, qclass) = (Type::A, Class::IN);
 //! let (dnssec_ok, checking_disabled) = (false, false);

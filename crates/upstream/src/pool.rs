@@ -181,7 +181,7 @@ pub struct Counters {
 impl Member {
     /// An upstream of which nothing is known; its cookies are made of a secret.
     #[must_use]
-    pub fn new(stream: bool, secret: [u8; 8]) -> Self {
+    pub fn new(stream: bool, secret: [u8; 16]) -> Self {
         Self {
             stream,
             rtt: Rtt::default(),
@@ -372,7 +372,7 @@ mod tests {
     /// Three upstreams that answer after 3, 1 and 2 ms.
     fn pool(policy: Policy) -> Pool {
         let members = [3, 1, 2].map(|millis| {
-            let mut member = Member::new(false, [0; 8]);
+            let mut member = Member::new(false, [0; 16]);
             member.rtt.sample(0, millis * MILLISECOND_NANOS);
             member
         });
@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn an_upstream_never_heard_gets_a_copy_first_then_those_not_heard_for_a_second() {
         let mut pool = pool(Policy::Fastest);
-        pool.members.push(Member::new(false, [0; 8]));
+        pool.members.push(Member::new(false, [0; 16]));
         assert_eq!(pool.choose(0, 0, 0, Set::default(), true), Some(1));
         let mut explored = Vec::new();
         for question in 0..1000 {

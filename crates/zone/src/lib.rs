@@ -13,11 +13,13 @@ pub mod json;
 pub mod lookup_name;
 pub mod order;
 pub mod print;
+mod random;
 pub mod records;
 pub mod snapshot;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Errors, Place, Problem, RecordName, Severity};
 pub use json::{JsonFile, JsonZone};
 pub use lookup_name::{HashSeed, LookupName};
+pub use random::random_octets;
 pub use records::{Position, Record, Records};
 pub use snapshot::{BuildError, Found, Node, Set, Zone, build};

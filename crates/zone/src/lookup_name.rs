@@ -13,10 +13,12 @@ pub struct HashSeed(pub u64);
 
 impl HashSeed {
     /// A seed that nobody outside knows.
+    ///
+    /// # Panics
+    /// When the system gives no random octets, as [`random_octets`](crate::random_octets).
     #[must_use]
     pub fn random() -> Self {
-        use std::hash::{BuildHasher, RandomState};
-        Self(RandomState::new().hash_one(0x5eed_u64))
+        Self(u64::from_le_bytes(crate::random_octets()))
     }
 }
 

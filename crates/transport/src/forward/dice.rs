@@ -1,31 +1,95 @@
 //! Numbers that nobody can foresee.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::Hasher;
 
+use ring::error::Unspecified;
+use ring::rand::{SecureRandom, SystemRandom};
+use siphasher::sip::SipHasher24;
 use zonda_upstream::query::CaseBits;
 
-/// A keyed hash of a counter.
+/// Numbers that are made with one key: one that leaks tells nothing of what was sent an hour ago.
+const NUMBERS_PER_KEY: u64 = 1_000_000;
+
+/// Octets of the system's generator for cryptography.
+///
+/// # Panics
+/// When the system has no such generator; Linux has had one since version 3.17.
+pub fn secret() -> [u8; 16] {
+    system_octets().expect("the system gives random octets")
+}
+
+/// The same, or that the system has none.
+fn system_octets() -> Result<[u8; 16], Unspecified> {
+    let mut octets = [0; 16];
+    SystemRandom::new().fill(&mut octets).map(|()| octets)
+}
+
+/// SipHash-2-4 of a counter: a pseudorandom function, whose key is renewed.
 pub struct Dice {
-    /// Holds the key.
-    state: RandomState,
-    /// What is hashed next.
+    /// Holds the key; nothing was hashed yet.
+    keyed: SipHasher24,
+    /// Numbers made with that key.
     counter: u64,
 }
 
 impl Dice {
-    /// With a key from the system.
+    /// One with a key of the system.
+    ///
+    /// # Panics
+    /// As [`secret`].
     pub fn new() -> Self {
-        Self { state: RandomState::new(), counter: 0 }
+        Self { keyed: SipHasher24::new_with_key(&secret()), counter: 0 }
     }
 
     /// The next number.
     pub fn roll(&mut self) -> u64 {
+        if self.counter >= NUMBERS_PER_KEY {
+            self.renew();
+        }
         self.counter += 1;
-        self.state.hash_one(self.counter)
+        let mut hasher = self.keyed;
+        hasher.write_u64(self.counter);
+        hasher.finish()
+    }
+
+    /// Takes another key. Without one from the system the former stays good.
+    #[cold]
+    fn renew(&mut self) {
+        if let Ok(key) = system_octets() {
+            *self = Self { keyed: SipHasher24::new_with_key(&key), counter: 0 };
+        }
     }
 
     /// Which letters of a name of so many octets change their case.
     pub fn case_bits(&mut self, octets: usize) -> CaseBits {
         std::array::from_fn(|word| if word * 64 < octets { self.roll() } else { 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_siphash_2_4_of_a_counter_and_the_key_is_renewed() {
+        // Appendix A of the SipHash paper: key 00 01 … 0f.
+        let key: [u8; 16] = std::array::from_fn(|octet| octet as u8);
+        let mut reference = SipHasher24::new_with_key(&key);
+        reference.write(&std::array::from_fn::<u8, 15, _>(|octet| octet as u8));
+        assert_eq!(reference.finish(), 0xa129_ca61_49be_45e5);
+        let keyed = SipHasher24::new_with_key(&key);
+        let (mut first, mut second) = (Dice { keyed, counter: 0 }, Dice { keyed, counter: 0 });
+        let numbers: Vec<u64> = (0..10).map(|_| first.roll()).collect();
+        assert!(numbers.iter().all(|number| second.roll() == *number));
+        first.counter = NUMBERS_PER_KEY;
+        let renewed: Vec<u64> = (0..10).map(|_| first.roll()).collect();
+        assert_eq!(first.counter, 10);
+        assert!(renewed.iter().all(|number| !numbers.contains(number)));
+    }
+
+    #[test]
+    fn two_threads_roll_different_numbers() {
+        assert_ne!(Dice::new().roll(), Dice::new().roll());
+        assert_ne!(secret(), secret());
     }
 }

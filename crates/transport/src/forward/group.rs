@@ -10,7 +10,7 @@ use zonda_streams::Connections;
 use zonda_upstream::{Admission, Member, Pool, Settings, Ticket};
 use zonda_wire::{Name, Rcode, Type, name};
 
-use super::dice::Dice;
+use super::dice;
 use super::fetch::FetchId;
 use super::loops::Loops;
 use super::notices::{Notices, View};
@@ -158,9 +158,9 @@ pub struct KnownGroup {
 
 impl KnownGroup {
     /// One of which nothing is known yet, for one of so many threads.
-    pub fn new(group: Arc<Group>, threads: u32, dice: &mut Dice) -> Self {
+    pub fn new(group: Arc<Group>, threads: u32) -> Self {
         let members = group.servers.iter().map(|server| {
-            Member::new(!server.over_udp, dice.roll().to_be_bytes()) // rfc7873#4.1
+            Member::new(!server.over_udp, dice::secret()) // rfc7873#4.1
         });
         let pool = Pool::new(members.collect(), group.settings.share(threads));
         let rcodes = vec![BTreeMap::new(); pool.members.len()];

@@ -7,15 +7,17 @@
 //!
 //! Deliberately absent: a mark in each query, which other servers would not pass on.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::Hasher;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use siphasher::sip::SipHasher24;
 use zonda_engine::Now;
 use zonda_upstream::check::{Failure, Verdict, check};
 use zonda_upstream::exchange::{Form, Outcome};
 use zonda_upstream::query::sent;
 
+use super::dice;
 use super::ports::{Attempt, Probe};
 use super::thread::Forwarder;
 use crate::responder::Responder;
@@ -30,7 +32,7 @@ const LATE_MAX_NANOS: u64 = 10_000_000_000;
 const HELD_BEYOND_NANOS: u64 = 4_000_000_000;
 
 /// Hides when and to which upstream a question was sent.
-static SECRET: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+static SECRET: LazyLock<SipHasher24> = LazyLock::new(|| SipHasher24::new_with_key(&dice::secret()));
 /// Rounds of [`hide`]: with four, what comes of it cannot be told from random numbers (Luby and
 /// Rackoff).
 const ROUNDS: std::ops::Range<u8> = 0..4;
@@ -95,14 +97,22 @@ pub(super) fn name(probe: Probe, apex: &[u8]) -> Vec<u8> {
 /// Turns two numbers into two others by a Feistel network, which [`reveal`] turns back.
 fn hide([left, right]: [u64; 2]) -> [u64; 2] {
     ROUNDS
-        .fold([left, right], |[left, right], round| [right, left ^ SECRET.hash_one((round, right))])
+        .fold([left, right], |[left, right], round| [right, left ^ keyed(round, right)])
+}
+
+/// What a round of [`hide`] makes of a number.
+fn keyed(round: u8, number: u64) -> u64 {
+    let mut hasher = *SECRET;
+    hasher.write_u8(round);
+    hasher.write_u64(number);
+    hasher.finish()
 }
 
 /// The two numbers that [`hide`] has made these of.
 fn reveal([left, right]: [u64; 2]) -> [u64; 2] {
     ROUNDS
         .rev()
-        .fold([left, right], |[left, right], round| [right ^ SECRET.hash_one((round, left)), left])
+        .fold([left, right], |[left, right], round| [right ^ keyed(round, left), left])
 }
 
 /// Whether a name may be one that another server asks for, or this one. Such are passed on even

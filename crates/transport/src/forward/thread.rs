@@ -419,7 +419,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let threads = self.config.forwarders.count();
         self.groups.retain(|number, _| groups.by_number.contains_key(number));
         for (number, group) in &groups.by_number {
-            let new = || KnownGroup::new(Arc::clone(group), threads, &mut self.dice);
+            let new = || KnownGroup::new(Arc::clone(group), threads);
             self.groups.entry(*number).or_insert_with(new).follow(group, threads);
         }
         self.share = groups.bounds.share(threads);

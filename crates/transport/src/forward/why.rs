@@ -54,7 +54,7 @@ mod tests {
         let upstreams: Vec<SocketAddr> = (1..10)
             .map(|last| SocketAddr::from(([192, 0, 2, last], if last == 2 { 5353 } else { 53 })))
             .collect();
-        let members = vec![Member::new(false, [0; 8]); upstreams.len()];
+        let members = vec![Member::new(false, [0; 16]); upstreams.len()];
         let mut pool = Pool::new(members, Settings::default());
         let mut actions = Vec::new();
         let mut exchange = Exchange::start(&mut pool, 0, 0, 0, &mut actions);

@@ -11,7 +11,7 @@ const SERVFAIL: Failure = Failure::Rcode(Rcode::SERVFAIL);
 /// Some upstreams, asked in order.
 fn pool(count: usize) -> Pool {
     let settings = Settings { policy: Policy::InOrder, ..Settings::default() };
-    Pool::new(vec![Member::new(false, [0; 8]); count], settings)
+    Pool::new(vec![Member::new(false, [0; 16]); count], settings)
 }
 
 /// A question at time 0.
@@ -305,7 +305,7 @@ fn silence_over_tcp_says_nothing_about_an_upstream_of_udp() {
 fn repeated_after(extra_percent: u8, repeat_millis_min: u64) -> u64 {
     let repeat_nanos_min = repeat_millis_min * MILLISECOND_NANOS;
     let settings = Settings { extra_percent, repeat_nanos_min, ..Settings::default() };
-    let mut pool = Pool::new(vec![Member::new(false, [0; 8])], settings);
+    let mut pool = Pool::new(vec![Member::new(false, [0; 16])], settings);
     (0..100).for_each(|_| pool.members[0].rtt.sample(0, MILLISECOND_NANOS));
     let (mut exchange, _) = start(&mut pool);
     let mut actions = Vec::new();

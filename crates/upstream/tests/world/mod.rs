@@ -100,7 +100,7 @@ pub struct World {
 impl World {
     /// A world of upstreams that are asked `rate` questions a second.
     pub fn new(policy: Policy, models: Vec<Model>, rate: u64, seed: u64) -> Self {
-        let members = models.iter().map(|_| Member::new(false, [0; 8])).collect();
+        let members = models.iter().map(|_| Member::new(false, [0; 16])).collect();
         let pool = Pool::new(members, Settings { policy, ..Settings::default() });
         Self {
             pool,
