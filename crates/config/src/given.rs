@@ -9,8 +9,11 @@ use zonda_zone::Records;
 ///
 /// Texts are equal where they are the same; records only where they are the same list, so that no
 /// comparison takes longer the more there are. A program gives another list for each version.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub enum Given {
+    /// None yet, as whoever is to bring them has not: a store that cannot be reached.
+    #[default]
+    Awaited,
     /// The text of a master file.
     Text(Arc<str>),
     /// What has been read already.
@@ -22,6 +25,7 @@ impl PartialEq for Given {
         match (self, other) {
             (Self::Text(one), Self::Text(other)) => one == other,
             (Self::Records(one), Self::Records(other)) => Arc::ptr_eq(one, other),
+            (Self::Awaited, Self::Awaited) => true,
             _ => false,
         }
     }
@@ -32,6 +36,7 @@ impl Eq for Given {}
 impl Hash for Given {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
+            Self::Awaited => {}
             Self::Text(text) => text.hash(state),
             Self::Records(records) => Arc::as_ptr(records).hash(state),
         }
@@ -41,16 +46,10 @@ impl Hash for Given {
 impl fmt::Debug for Given {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Awaited => f.write_str("nothing yet"),
             Self::Text(text) => text.fmt(f),
             Self::Records(records) => write!(f, "{} records", records.len()),
         }
-    }
-}
-
-impl Default for Given {
-    /// No text, which is no zone.
-    fn default() -> Self {
-        "".into()
     }
 }
 
@@ -73,6 +72,8 @@ mod tests {
         assert_eq!(given, Given::Records(records));
         assert_ne!(given, Given::Records(Arc::default()));
         assert_ne!(given, Given::default());
+        assert_eq!(Given::default(), Given::Awaited);
+        assert_ne!(Given::default(), Given::from(""));
         assert_eq!(format!("{given:?}"), "0 records");
     }
 }

@@ -437,8 +437,12 @@ impl Catalog {
                     None if is_forwarded => "all of it is forwarded",
                     None => "it is answered SERVFAIL",
                 };
-                tracing::error!("zone {name} was not loaded, {state}: {failure}");
-                outcome.failed.push(format!("{name}: {failure}"));
+                if failure.is_awaited() {
+                    tracing::debug!("zone {name} has no data yet, {state}");
+                } else {
+                    tracing::error!("zone {name} was not loaded, {state}: {failure}");
+                    outcome.failed.push(format!("{name}: {failure}"));
+                }
                 error = Some(failure);
             }
         }

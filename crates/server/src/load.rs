@@ -55,8 +55,21 @@ pub struct LoadedZone {
 pub struct LoadError {
     /// `file:line:column: …` of the first.
     pub first: String,
-    /// All errors.
+    /// All errors; none while the data are awaited.
     pub count: u64,
+}
+
+impl LoadError {
+    /// That a zone has no data yet.
+    fn awaited() -> Self {
+        Self { first: "its data are awaited".to_owned(), count: 0 }
+    }
+
+    /// Whether the zone has no data yet, and nothing is wrong with them: the log tells why
+    /// elsewhere.
+    pub fn is_awaited(&self) -> bool {
+        self.count == 0
+    }
 }
 
 impl From<Errors> for LoadError {
@@ -103,6 +116,10 @@ fn load(unit: &Unit, seed: HashSeed) -> LoadedUnit {
         let zones = vec![(name.clone(), make(name, records, unit.is_checked(), seed))];
         return LoadedUnit { stamps: Vec::new(), zones, failure: None };
     }
+    if let Content::Given(name, Given::Awaited) = &unit.key.content {
+        let zones = vec![(name.clone(), Err(LoadError::awaited()))];
+        return LoadedUnit { stamps: Vec::new(), zones, failure: None };
+    }
     let started = SystemTime::now();
     let path = &unit.key.path;
     let mut stamps = vec![Stamp::of(path, started)]; // before it is read: no change is missed
@@ -140,6 +157,10 @@ pub fn read(unit: &Unit) -> JsonFile {
         }
         Content::Given(name, Given::Records(records)) => {
             let (name, records) = (name.clone(), Records::clone(records));
+            (JsonZone { name, sha: None, records, errors: None }, Diagnostics::default())
+        }
+        Content::Given(name, Given::Awaited) => {
+            let (name, records) = (name.clone(), Records::default());
             (JsonZone { name, sha: None, records, errors: None }, Diagnostics::default())
         }
         Content::Hosts(name) => {

@@ -2,10 +2,12 @@
 
 use crate::admin;
 use crate::cache_file::{self, CacheFile};
+use crate::catalog::KnownZone;
 use crate::control::{Control, ControlParts, ReadConfig, Stop};
 use crate::forwards::KnownForward;
 use crate::handover::{self, HandOverError};
 use crate::listen::{self, Found, ListenError, Sockets};
+use crate::load::LoadError;
 use crate::log_budget::LogBudget;
 use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::Publisher;
@@ -184,7 +186,10 @@ pub(crate) fn run(
 fn announce(control: &Control, metrics: Option<SocketAddr>) {
     let publisher = control.publisher();
     let zones: Vec<_> = publisher.catalog().zones().collect();
-    let failed = zones.iter().filter(|zone| zone.data().is_none()).count();
+    let without_data = || zones.iter().filter(|zone| zone.data().is_none());
+    let is_awaited = |zone: &&&KnownZone| zone.error.as_ref().is_some_and(LoadError::is_awaited);
+    let awaited = without_data().filter(is_awaited).count();
+    let failed = without_data().count() - awaited;
     let addresses = control.addresses();
     for address in &addresses {
         tracing::info!("listening on {address}");
@@ -192,7 +197,7 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
     if let Some(address) = metrics {
         tracing::info!("metrics: http://{address}/metrics");
     }
-    let served = zones.len() - failed;
+    let served = zones.len() - failed - awaited;
     let forwards = publisher.config().forwards.len();
     for zone in &publisher.config().forwards {
         let to: Vec<String> = zone.forward.to.iter().map(ToString::to_string).collect();
@@ -200,10 +205,11 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
     }
     let lost = |count, what| if count == 0 { String::new() } else { format!(", {what}: {count}") };
     let files = publisher.catalog().failures().count();
+    let awaited_too = lost(awaited, "not read yet");
     match lost(failed, "not loaded") + &lost(files, "files with errors") {
-        lost if lost.is_empty() && served == 0 && forwards > 0 => {}
-        lost if lost.is_empty() => tracing::info!("zones served: {served}"),
-        lost => tracing::error!("zones served: {served}{lost} (see above)"),
+        lost if lost.is_empty() && served + awaited == 0 && forwards > 0 => {}
+        lost if lost.is_empty() => tracing::info!("zones served: {served}{awaited_too}"),
+        lost => tracing::error!("zones served: {served}{awaited_too}{lost} (see above)"),
     }
     let first = zones
         .iter()

@@ -68,6 +68,7 @@ impl Mirrors {
         let mirrors = Self { front, ended: Mutex::new(ended) };
         let (first, loaded) = sync_channel(stores.len());
         for (place, (apex, store)) in stores.into_iter().enumerate() {
+            lock(texts).insert(apex.clone(), Given::Awaited); // before the thread brings more
             let mirror = Mirror {
                 following: Arc::clone(&mirrors.front.followings[place].1),
                 records: ZoneRecords::new(&apex),

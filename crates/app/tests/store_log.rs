@@ -1,0 +1,100 @@
+//! What an absent store leaves in the log. One test: a process has one log.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Debug;
+use std::sync::Mutex;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber, span};
+use zonda::store::{StoreError, Watch};
+use zonda::{App, Name, Rcode, RecordSet, Store, Type};
+
+/// The lines that were logged as warnings and errors.
+static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Keeps lines.
+struct Keeps;
+
+/// Reads the message of a line.
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}
+
+impl Subscriber for Keeps {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::WARN
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(String::new());
+        event.record(&mut text);
+        LINES.lock().unwrap().push(text.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+/// A store that cannot be reached.
+struct Absent;
+
+impl Absent {
+    fn fail<T>() -> Result<T, StoreError> {
+        Err(StoreError::failed("nobody answers"))
+    }
+}
+
+impl Store for Absent {
+    fn load(&self, _: &Name) -> Result<Vec<RecordSet>, StoreError> {
+        Self::fail()
+    }
+
+    fn get(&self, _: &str) -> Result<Vec<RecordSet>, StoreError> {
+        Self::fail()
+    }
+
+    fn set(&self, _: &RecordSet) -> Result<(), StoreError> {
+        Self::fail()
+    }
+
+    fn remove(&self, _: &str, _: Type) -> Result<bool, StoreError> {
+        Self::fail()
+    }
+
+    fn watch(&self, _: &Name) -> Result<Box<dyn Watch>, StoreError> {
+        Self::fail()
+    }
+}
+
+#[test]
+fn of_a_store_that_is_absent_the_log_says_only_that_it_is() {
+    tracing::subscriber::set_global_default(Keeps).unwrap();
+    let mut app = App::new();
+    app.listen_nowhere().store("example.org", Absent);
+    let running = app.start().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let reply = runtime.block_on(running.ask("www.example.org", Type::A)).unwrap();
+    assert_eq!(reply.rcode(), Rcode::SERVFAIL);
+    running.reload().unwrap();
+    running.stop().unwrap();
+    let lines = LINES.lock().unwrap();
+    let about_it: Vec<_> = lines.iter().filter(|line| line.contains("example.org")).collect();
+    assert_eq!(about_it.len(), 1, "{lines:?}");
+    assert!(about_it[0].starts_with("store of example.org.: it is tried again"), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.contains("not loaded")), "{lines:?}");
+}
