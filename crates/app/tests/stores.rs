@@ -192,6 +192,49 @@ fn a_store_that_is_down_leaves_its_zone_as_it_was_and_is_followed_when_it_is_bac
     running.stop().unwrap();
 }
 
+/// Another store, each read of which takes long, as a database that is far away does.
+struct Slow(Handle);
+
+/// How long that is.
+const SLOW: Duration = Duration::from_millis(1500);
+
+impl Store for Slow {
+    fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError> {
+        self.0.load(zone)
+    }
+
+    fn get(&self, owner: &str) -> Result<Vec<RecordSet>, StoreError> {
+        std::thread::sleep(SLOW);
+        self.0.get(owner)
+    }
+
+    fn set(&self, records: &RecordSet) -> Result<(), StoreError> {
+        self.0.set(records)
+    }
+
+    fn remove(&self, owner: &str, rtype: Type) -> Result<bool, StoreError> {
+        self.0.remove(owner, rtype)
+    }
+
+    fn watch(&self, zone: &Name) -> Result<Box<dyn Watch>, StoreError> {
+        self.0.watch(zone)
+    }
+}
+
+#[test]
+fn time_in_which_a_change_waited_does_not_delay_the_next() {
+    let store = Arc::new(Slow(Handle(Arc::default())));
+    let running = serve(Arc::clone(&store));
+    for name in ["one", "two"] {
+        let owner = format!("{name}.example.org");
+        let changed = Instant::now();
+        store.set(&RecordSet::new(&owner, "A", 60, ["192.0.2.1"])).unwrap();
+        await_answer(&running, &owner, "A", "NOERROR 192.0.2.1", 4 * SLOW);
+        assert!(changed.elapsed() < SLOW * 9 / 5, "{name}: {:?}", changed.elapsed());
+    }
+    running.stop().unwrap();
+}
+
 #[test]
 fn wrong_records_of_a_store_are_left_out_and_others_are_served() {
     let moody = Arc::new(Moody::default());
