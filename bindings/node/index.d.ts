@@ -261,8 +261,11 @@ export declare class RedisStore extends Store {
 export declare class PostgresStore extends Store {
   /** In the database that these parameters name, such as
    * `postgresql://user:password@127.0.0.1/database`. It is connected to when it is needed, and the
-   * table is made if it is missing. */
-  constructor(parameters: string);
+   * table is made if it is missing.
+   *
+   * All is compared after each `compareEvery` milliseconds, by default 30,000, for changes that no
+   * trigger told. */
+  constructor(parameters: string, options?: { compareEvery?: number });
 }
 
 /** What an app is told when it is made. */

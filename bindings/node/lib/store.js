@@ -81,8 +81,8 @@ class RedisStore extends Store {
 
 /** A store in a PostgreSQL database. */
 class PostgresStore extends Store {
-  constructor(parameters) {
-    super(native.StoreHandle.postgres(String(parameters)));
+  constructor(parameters, { compareEvery } = {}) {
+    super(native.StoreHandle.postgres(String(parameters), compareEvery));
   }
 }
 

@@ -59,8 +59,11 @@ impl StoreHandle {
 
     /// One in PostgreSQL.
     #[napi(factory)]
-    pub fn postgres(parameters: String) -> napi::Result<Self> {
-        let store = PostgresStore::new(&parameters).map_err(error)?;
+    pub fn postgres(parameters: String, compare_millis: Option<f64>) -> napi::Result<Self> {
+        let mut store = PostgresStore::new(&parameters).map_err(error)?;
+        if let Some(millis) = compare_millis {
+            store = store.compare_every(duration(millis)?);
+        }
         Self::with(Some(Arc::new(store)))
     }
 

@@ -57,7 +57,7 @@ class Leases implements OwnRecords {
 }
 app.store('own.example', new Leases()).store('few.example', { load: () => [] });
 app.store('redis.example', new RedisStore('redis://127.0.0.1', { prefix: 'a', compareEvery: 9 }));
-app.store('postgres.example', new PostgresStore('host=127.0.0.1'));
+app.store('postgres.example', new PostgresStore('host=127.0.0.1', { compareEvery: 9 }));
 
 async function stores(): Promise<void> {
   const store: RedbStore = await RedbStore.open(new URL('file:///records.redb'));

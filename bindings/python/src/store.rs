@@ -114,11 +114,16 @@ impl RedisStore {
     // The number is the crate's own default. No constant: `help` would show `...`.
     #[pyo3(signature = (url, *, prefix="", compare_every=30.0))]
     fn new(url: &str, prefix: &str, compare_every: f64) -> PyResult<PyClassInitializer<Self>> {
-        let every = Duration::try_from_secs_f64(compare_every)
-            .map_err(|error| PyValueError::new_err(format!("compare_every: {error}")))?;
+        let every = interval(compare_every)?;
         let store = zonda::RedisStore::new(url).map_err(wrong_address)?;
         Ok(Store::of(store.prefix(prefix).compare_every(every), Self))
     }
+}
+
+/// How often all is compared, of seconds.
+fn interval(secs: f64) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(secs)
+        .map_err(|error| PyValueError::new_err(format!("compare_every: {error}")))
 }
 
 /// A store in a PostgreSQL database.
@@ -129,8 +134,11 @@ pub struct PostgresStore;
 impl PostgresStore {
     /// In the database that parameters name, which is connected to when it is needed.
     #[new]
-    fn new(url: &str) -> PyResult<PyClassInitializer<Self>> {
-        Ok(Store::of(zonda::PostgresStore::new(url).map_err(wrong_address)?, Self))
+    // The number is the crate's own default. No constant: `help` would show `...`.
+    #[pyo3(signature = (url, *, compare_every=30.0))]
+    fn new(url: &str, compare_every: f64) -> PyResult<PyClassInitializer<Self>> {
+        let store = zonda::PostgresStore::new(url).map_err(wrong_address)?;
+        Ok(Store::of(store.compare_every(interval(compare_every)?), Self))
     }
 }
 

@@ -120,6 +120,8 @@ def test_databases_that_are_none_or_not_there_are_told_by_exceptions(tmp_path):
         zonda.RedisStore("redis://127.0.0.1", compare_every=-1)
     with pytest.raises(ValueError):
         zonda.PostgresStore("no=parameters")
+    with pytest.raises(ValueError, match="compare_every"):
+        zonda.PostgresStore("host=127.0.0.1", compare_every=-1)
     port = free_port()
     with pytest.raises(OSError, match=f"Redis at 127.0.0.1:{port}: "):
         zonda.RedisStore(f"redis://127.0.0.1:{port}").get("example.org")
@@ -496,7 +498,7 @@ async def main() -> bool:
     app = zonda.App()
     stores: list[zonda.Store] = [zonda.MemoryStore(), zonda.RedbStore(Path("a"))]
     stores.append(zonda.RedisStore("redis://127.0.0.1", prefix="a", compare_every=5))
-    stores.append(zonda.PostgresStore("postgresql://127.0.0.1/x"))
+    stores.append(zonda.PostgresStore("postgresql://127.0.0.1/x", compare_every=60.0))
     for store in stores:
         app.store("example.org", store)
         store.set("www.example.org", "A", 60, ["192.0.2.1"])

@@ -580,6 +580,49 @@ mod postgresql {
         running.stop().unwrap();
     }
 
+    /// Such a store whose content is compared often.
+    fn compared_often(postgres: &Postgres) -> Arc<PostgresStore> {
+        let store = PostgresStore::new(&postgres.parameters()).unwrap();
+        Arc::new(store.compare_every(Duration::from_millis(300)))
+    }
+
+    #[test]
+    fn real_peers_postgresql_that_has_lost_its_trigger_is_compared_and_gets_another() {
+        let Some(postgres) = Postgres::start() else { return };
+        let running = serve(compared_often(&postgres));
+        postgres.psql("ALTER TABLE zonda_records DISABLE TRIGGER zonda_records_changed");
+        postgres.psql(&insert("www.example.org", "A", "192.0.2.1"));
+        await_answer(&running, "www.example.org", "A", "NOERROR 192.0.2.1", 3 * SOON);
+        for number in 2..5 {
+            postgres.psql("DROP TRIGGER IF EXISTS zonda_records_changed ON zonda_records");
+            postgres.psql(&format!("UPDATE zonda_records SET data = '192.0.2.{number}'"));
+            let expected = format!("NOERROR 192.0.2.{number}");
+            await_answer(&running, "www.example.org", "A", &expected, 3 * SOON);
+        }
+        let triggers = "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'zonda_records_%'";
+        let asked = Instant::now();
+        while postgres.psql(triggers) != "2" {
+            assert!(asked.elapsed() < 3 * SOON, "the trigger is not made anew");
+        }
+        running.stop().unwrap();
+    }
+
+    #[test]
+    fn real_peers_postgresql_whose_table_was_dropped_gets_another_and_is_written_to() {
+        let Some(postgres) = Postgres::start() else { return };
+        let store = compared_often(&postgres);
+        let running = serve(Arc::clone(&store));
+        store.set(&www("192.0.2.1")).unwrap();
+        await_answer(&running, "www.example.org", "A", "NOERROR 192.0.2.1", SOON);
+        postgres.psql("DROP TABLE zonda_records");
+        store.set(&RecordSet::new("new.example.org", "A", 60, ["192.0.2.2"])).unwrap();
+        await_answer(&running, "new.example.org", "A", "NOERROR 192.0.2.2", 3 * SOON);
+        await_answer(&running, "www.example.org", "A", "NXDOMAIN", 3 * SOON);
+        store.set(&www("192.0.2.3")).unwrap();
+        await_answer(&running, "www.example.org", "A", "NOERROR 192.0.2.3", SOON);
+        running.stop().unwrap();
+    }
+
     #[test]
     fn real_peers_postgresql_may_be_written_to_by_asynchronous_code() {
         let Some(postgres) = Postgres::start() else { return };

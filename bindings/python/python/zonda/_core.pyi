@@ -231,10 +231,13 @@ class PostgresStore(Store):
     """A store in a PostgreSQL database, in the table `zonda_records`, which is made if it is
     missing. The connection is not encrypted."""
 
-    def __new__(cls, url: str) -> PostgresStore:
+    def __new__(cls, url: str, *, compare_every: float = 30.0) -> PostgresStore:
         """In the database at a URL, `postgresql://user:password@host/database`, or that parameters
         name, `host=127.0.0.1 user=...`, which is connected to when it is needed. Raises
-        `ValueError` for what is neither."""
+        `ValueError` for what is neither.
+
+        compare_every: seconds after which all is compared, for changes that no trigger told.
+        """
 
 @final
 class Calls:

@@ -6,9 +6,13 @@
 //! INSERT INTO zonda_records (owner, type, ttl, data)
 //! VALUES ('www.example.org', 'A', 300, '192.0.2.1');
 //! ```
+//!
+//! A table that was dropped or restored has lost its trigger, and tells nothing. So all is compared
+//! from time to time, and what is missing of table and triggers is made anew.
 
 use super::record_set::{normal_owner, without_final_dot};
 use super::{Changes, RecordSet, Store, StoreError, Watch};
+use postgres::error::SqlState;
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::{Client, Config, NoTls, Row};
 use std::panic::resume_unwind;
@@ -20,6 +24,8 @@ use zonda_wire::{Name, Type};
 const CONNECT: Duration = Duration::from_secs(3);
 /// After so long a silence the other end is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(10);
+/// How often all is compared, unless told otherwise.
+const COMPARE_EVERY: Duration = Duration::from_secs(30);
 /// How long it may take to say so, or to acknowledge what was sent.
 const ANSWER: Duration = Duration::from_secs(5);
 /// Makes table and trigger, one program at a time. An owner is short enough for a notification.
@@ -54,9 +60,11 @@ const MAKE_TABLE: &str = "
     CREATE TRIGGER zonda_records_emptied AFTER TRUNCATE ON zonda_records
         FOR EACH STATEMENT EXECUTE FUNCTION zonda_records_changed();
     COMMIT";
-/// Whether the table is there, with its trigger.
-const HAS_TABLE: &str = "SELECT EXISTS (SELECT FROM pg_trigger
-    WHERE tgrelid = to_regclass('zonda_records') AND tgname = 'zonda_records_emptied')";
+/// How many of the two triggers the table has, if it is there, and how many of them are enabled for
+/// changes of clients.
+const TRIGGERS: &str = "SELECT count(*), count(*) FILTER (WHERE tgenabled IN ('O', 'A'))
+    FROM pg_trigger WHERE tgrelid = to_regclass('zonda_records')
+    AND tgname IN ('zonda_records_changed', 'zonda_records_emptied')";
 /// All rows of a zone, whose name is $1, empty for the root.
 const LOAD: &str = "SELECT owner, type, ttl, data FROM zonda_records
     WHERE $1::text = '' OR lower(rtrim(owner, '.')) = $1
@@ -76,6 +84,7 @@ const ADD: &str = "INSERT INTO zonda_records (owner, type, ttl, data)
 /// Connections are not encrypted: reach the server on this machine, or through a tunnel.
 pub struct PostgresStore {
     config: Config,
+    compare_every: Duration,
     client: Mutex<Option<Client>>,
 }
 
@@ -95,19 +104,27 @@ impl PostgresStore {
             config.application_name("zonda");
         }
         config.keepalives_idle(SILENCE).tcp_user_timeout(ANSWER);
-        Ok(Self { config, client: Mutex::new(None) })
+        Ok(Self { config, compare_every: COMPARE_EVERY, client: Mutex::new(None) })
+    }
+
+    /// How often all is compared, for changes that no trigger told; by default every 30 seconds.
+    #[must_use]
+    pub fn compare_every(mut self, interval: Duration) -> Self {
+        self.compare_every = interval;
+        self
     }
 
     /// Connects; the table is there then.
     fn connect(&self) -> Result<Client, postgres::Error> {
         let mut client = self.config.connect(NoTls)?;
-        if !client.query_one(HAS_TABLE, &[])?.get::<_, bool>(0) {
+        if Triggers::of(&mut client)? == Triggers::Missing {
             client.batch_execute(MAKE_TABLE)?;
         }
         Ok(client)
     }
 
-    /// Does something with a connection; once more if that had become stale.
+    /// Does something with a connection; once more if that had become stale, or if the table was
+    /// dropped, which is made anew.
     ///
     /// In a thread of its own: the client has a small runtime in it, and may not be used from code
     /// that itself runs in one, as handlers do.
@@ -120,6 +137,11 @@ impl PostgresStore {
             if let Some(mut known) = slot.take() {
                 match work(&mut known) {
                     Err(_) if known.is_closed() => {}
+                    Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+                        tracing::warn!(
+                            "PostgreSQL: the table zonda_records is gone; it is made anew"
+                        );
+                    }
                     done => {
                         *slot = Some(known);
                         return done;
@@ -182,7 +204,32 @@ impl Store for PostgresStore {
         let opened = std::thread::scope(|scope| scope.spawn(open).join());
         let opened = opened.unwrap_or_else(|panic| resume_unwind(panic));
         let client = Some(opened.map_err(StoreError::failed)?);
-        Ok(Box::new(PostgresWatch { client, heard: Instant::now() }))
+        let (now, compare_every) = (Instant::now(), self.compare_every);
+        let triggers = Triggers::Enabled;
+        Ok(Box::new(PostgresWatch { client, heard: now, compare_every, compared: now, triggers }))
+    }
+}
+
+/// Whether the table tells its changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Triggers {
+    /// It does.
+    Enabled,
+    /// It does not, as somebody wants it: its triggers are disabled.
+    Disabled,
+    /// It does not: there are none, or no table.
+    Missing,
+}
+
+impl Triggers {
+    /// Asks the server.
+    fn of(client: &mut Client) -> Result<Self, postgres::Error> {
+        let row = client.query_one(TRIGGERS, &[])?;
+        Ok(match (row.get::<_, i64>(0), row.get::<_, i64>(1)) {
+            (2, 2) => Self::Enabled,
+            (2, _) => Self::Disabled,
+            _ => Self::Missing,
+        })
     }
 }
 
@@ -210,6 +257,46 @@ struct PostgresWatch {
     client: Option<Client>,
     /// When the server said something last.
     heard: Instant,
+    compare_every: Duration,
+    /// When all was compared last.
+    compared: Instant,
+    /// What the triggers were like then.
+    triggers: Triggers,
+}
+
+impl PostgresWatch {
+    /// Looks whether the table still tells its changes, and makes anew what is missing. What cannot
+    /// be made is said once; changes are found by comparison then.
+    fn check_triggers(client: &mut Client, before: Triggers) -> Result<Triggers, postgres::Error> {
+        let found = Triggers::of(client)?;
+        match found {
+            Triggers::Enabled => return Ok(found),
+            Triggers::Disabled if before != found => tracing::warn!(
+                "PostgreSQL: the triggers of zonda_records are disabled; changes are seen only when \
+                 all is compared"
+            ),
+            Triggers::Disabled => {}
+            Triggers::Missing => match client.batch_execute(MAKE_TABLE) {
+                Ok(()) => {
+                    tracing::warn!(
+                        "PostgreSQL: zonda_records or its triggers were gone; made anew"
+                    );
+                    return Ok(Triggers::Enabled);
+                }
+                Err(error) => {
+                    client.batch_execute("ROLLBACK")?;
+                    if before != found {
+                        let error = StoreError::failed(error);
+                        tracing::warn!(
+                            "PostgreSQL: zonda_records has lost its triggers, and changes are seen \
+                             only when all is compared; they cannot be made anew: {error}"
+                        );
+                    }
+                }
+            },
+        }
+        Ok(found)
+    }
 }
 
 impl Drop for PostgresWatch {
@@ -236,6 +323,12 @@ impl Watch for PostgresWatch {
         }
         if client.is_closed() {
             return Err(StoreError::failed("the server has closed the connection"));
+        }
+        if self.compared.elapsed() >= self.compare_every {
+            self.compared = Instant::now();
+            self.triggers =
+                Self::check_triggers(client, self.triggers).map_err(StoreError::failed)?;
+            changes.merge(Changes::all());
         }
         Ok(changes)
     }
