@@ -96,7 +96,8 @@ export declare class Request {
   readonly clientPort: number;
   /** Address and port, such as `192.0.2.1:53` and `[2001:db8::1]:53`. */
   readonly clientText: string;
-  /** The message as it came. */
+  /** The message as it came; of one of more than 4,096 octets, which only TCP brings, without
+   * padding, without records but OPT, and with as many options as fit into 4,096 octets. */
   readonly message: Buffer;
   readonly id: number;
   readonly flags: number;

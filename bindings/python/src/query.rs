@@ -118,7 +118,7 @@ impl Query {
         self.message.first_chunk().map_or(0, |octets| u16::from_be_bytes(*octets))
     }
 
-    /// The message as it came.
+    /// The message as it came; see `kept_octets` for what is left of a long one.
     #[getter]
     fn message<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         self.see_client();

@@ -107,7 +107,8 @@ impl OwnedQuery {
         self.query.cookie(self.message())
     }
 
-    /// The message as it came; as [`client`](Self::client).
+    /// The message as it came; as [`client`](Self::client). Of one of more than 4,096 octets, which
+    /// only TCP brings, padding and records but OPT are left out, and options beyond that length.
     #[must_use]
     pub fn message(&self) -> &[u8] {
         self.note_client();

@@ -14,7 +14,7 @@ use zonda_engine::handlers::{
 };
 use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Supplied, Transport};
 use zonda_transport::handlers::{Answerer, LongCalls, Runtime, RuntimeConfig};
-use zonda_transport::{Clock, Deferrals, Deferred, Way};
+use zonda_transport::{Clock, Deferrals, Deferred, Way, kept_octets};
 use zonda_wire::Name;
 use zonda_zone::HashSeed;
 
@@ -262,7 +262,7 @@ impl OwnQueries {
             Outcome::Deferred(deferral) => {
                 drop(guard); // workers shall not wait for it
                 let (sender, receiver) = mpsc::channel(1);
-                let (query, way) = (query.to_vec(), Way::Tcp(sender));
+                let (query, way) = (kept_octets(query, deferral.to), Way::Tcp(sender));
                 self.deferrals.submit(&mut vec![Deferred {
                     query,
                     peer,

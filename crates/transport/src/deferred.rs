@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use zonda_engine::{Deferral, Peer, Reason, Supplied, To};
 use zonda_netio::{ReplyPath, UdpSocket};
+use zonda_wire::{ABRIDGED_BYTES_MAX, Query};
 
 use crate::clock::Clock;
 use crate::faults::survives;
@@ -17,10 +18,14 @@ use crate::handlers::Runtime;
 use crate::replies::{Replies, SocketReplies};
 use crate::responder::Responder;
 
+/// Octets of the longest query that is kept whole for code, as UDP brings it. Of a longer one, code
+/// sees the options that fit into as many.
+pub const CODE_BYTES_MAX: usize = 4096;
+
 /// A query that is answered later.
 #[derive(Debug)]
 pub struct Deferred {
-    /// The whole query.
+    /// What is [kept](kept_octets) of the query.
     pub query: Vec<u8>,
     /// Who asks.
     pub peer: Peer,
@@ -30,6 +35,33 @@ pub struct Deferred {
     pub way: Way,
     /// What was fetched for it before, if that leads from one zone into another.
     pub chain: Option<Box<Chain>>,
+}
+
+/// What is kept of a query while it waits. Other servers are asked anew, so that header, question
+/// and what the reply depends on are enough, [`ABRIDGED_BYTES_MAX`] octets; code may look at more,
+/// and is shown [`CODE_BYTES_MAX`].
+#[must_use]
+pub fn kept_octets(message: &[u8], to: To) -> Vec<u8> {
+    let (whole_max, others_max) = match to {
+        To::Forward(_) => (ABRIDGED_BYTES_MAX, 0),
+        To::Code(_) => (CODE_BYTES_MAX, CODE_BYTES_MAX - ABRIDGED_BYTES_MAX),
+    };
+    if message.len() <= whole_max {
+        return message.to_vec();
+    }
+    // The engine has read all that it defers.
+    let query = Query::parse(message).unwrap_or_else(|(query, _)| query);
+    query.abridge(message, others_max)
+}
+
+impl Deferred {
+    /// Has the query wait for something else.
+    pub(crate) fn defer_again(&mut self, deferral: Deferral) {
+        if self.query.len() > ABRIDGED_BYTES_MAX {
+            self.query = kept_octets(&self.query, deferral.to);
+        }
+        self.deferral = deferral;
+    }
 }
 
 /// How a reply gets to a client.
@@ -196,5 +228,36 @@ impl<R: Responder> Refuse for Refusals<R> {
             }
         }
         self.replies.take_batches()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zonda_engine::handlers::Elsewhere;
+
+    /// A query for `a A` with an OPT record that has these options.
+    fn query(options: &[(u16, usize)]) -> Vec<u8> {
+        let octets = options.iter().flat_map(|&(code, len)| {
+            let head = [code.to_be_bytes(), (len as u16).to_be_bytes()].concat();
+            [head, vec![7; len]].concat()
+        });
+        let octets: Vec<u8> = octets.collect();
+        let head = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01\x01a\0\0\x01\0\x01\0\0\x29\x04\xd0\0\0\0\0";
+        [&head[..], &(octets.len() as u16).to_be_bytes(), &octets].concat()
+    }
+
+    #[test]
+    fn what_is_padded_waits_for_servers_in_few_octets_and_code_sees_what_it_may_need() {
+        let (forward, code) = (To::Forward(7), To::Code(Elsewhere { runtime: 0, handler: 0 }));
+        let usual = query(&[(10, 24), (12, 128)]);
+        assert_eq!(kept_octets(&usual, forward), usual, "not worth the work");
+        let padded = query(&[(65_001, 1000), (10, 24), (12, 60_000)]);
+        assert_eq!(kept_octets(&padded, forward).len(), 19 + 11 + 28);
+        assert_eq!(kept_octets(&padded, code).len(), 19 + 11 + 28 + 1004);
+        let long = query(&[(65_001, 3000), (65_002, 3000)]);
+        assert_eq!(kept_octets(&long, code).len(), 19 + 11 + 3004);
+        let of_udp = query(&[(12, CODE_BYTES_MAX - 34)]);
+        assert_eq!((of_udp.len(), kept_octets(&of_udp, code)), (CODE_BYTES_MAX, of_udp.clone()));
     }
 }

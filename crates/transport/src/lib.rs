@@ -18,6 +18,7 @@ mod deferred;
 pub mod faults;
 pub mod forward;
 pub mod handlers;
+mod memory;
 mod replies;
 mod responder;
 mod servfail;
@@ -26,5 +27,5 @@ pub mod udp;
 
 pub use clock::Clock;
 pub use counter::SharedCounter;
-pub use deferred::{Deferrals, Deferred, Way};
+pub use deferred::{CODE_BYTES_MAX, Deferrals, Deferred, Way, kept_octets};
 pub use responder::Responder;

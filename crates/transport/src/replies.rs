@@ -54,7 +54,7 @@ impl<R: Responder> Replies<R> {
         self.buffer[..len].copy_from_slice(query);
         match self.responder.supply(now, peer, &mut self.buffer, len, history, supplied) {
             Outcome::Deferred(deferral) => {
-                waiter.deferral = deferral;
+                waiter.defer_again(deferral);
                 return Some(waiter);
             }
             Outcome::Reply(len) => self.give(waiter.way, len),

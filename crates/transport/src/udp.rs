@@ -16,7 +16,7 @@ use zonda_netio::{
 };
 
 use crate::clock::Clock;
-use crate::deferred::{Deferrals, Deferred, Way};
+use crate::deferred::{Deferrals, Deferred, Way, kept_octets};
 use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
 use crate::responder::Responder;
 use crate::servfail;
@@ -255,7 +255,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
             let datagram = datagrams.get(index);
             let (address, listener) = (datagram.peer, self.batch.listener);
             Deferred {
-                query: datagram.buffer[..len].to_vec(),
+                query: kept_octets(&datagram.buffer[..len], deferral.to),
                 peer: Peer { address, transport: Transport::Udp, listener },
                 deferral,
                 way: Way::Udp(Arc::clone(socket), path),

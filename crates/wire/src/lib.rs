@@ -2,6 +2,7 @@
 //!
 //! Deliberately absent: sockets, clocks, allocation on the answer path, and any policy.
 
+mod abridge;
 pub mod client;
 pub mod code;
 pub mod message;
@@ -12,6 +13,7 @@ pub mod reply;
 pub mod response;
 pub mod tsig;
 
+pub use abridge::ABRIDGED_BYTES_MAX;
 pub use client::{ClientSubnet, Cookie};
 pub use code::{Class, Ede, Opcode, Rcode, Type};
 pub use message::Message;

@@ -19,3 +19,4 @@ mod reload;
 mod server;
 mod start;
 mod stop;
+mod waiting;

@@ -70,7 +70,8 @@ class Query:
         """What the client numbered it with."""
     @property
     def message(self) -> bytes:
-        """The message as it came."""
+        """The message as it came; of one of more than 4,096 octets, which only TCP brings, without
+        padding, without records but OPT, and with as many options as fit into 4,096 octets."""
     @property
     def recursion_desired(self) -> bool:
         """Whether the client wants its question answered for any name."""

@@ -188,6 +188,14 @@ impl Fetches {
         std::mem::take(&mut self.fetches).into_iter().flatten()
     }
 
+    /// Gives up room that none of them has any more.
+    pub fn shrink(&mut self) {
+        if self.len() == 0 {
+            (self.fetches, self.free) = (Vec::new(), Vec::new());
+        }
+        self.by_wanted.shrink_to_fit();
+    }
+
     /// Lets another fetch what this one does. Its place is its own still, so that no other's entry
     /// can be meant.
     fn close(&mut self, id: FetchId) {

@@ -34,6 +34,7 @@ use super::ports::{Ports, Probe};
 use crate::clock::Clock;
 use crate::deferred::Deferred;
 use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
+use crate::memory::Peak;
 use crate::replies::Replies;
 use crate::responder::Responder;
 
@@ -45,6 +46,8 @@ const ALARM: usize = usize::MAX - 1;
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// How often a stopped thread looks whether the others have ended, too, nanoseconds.
 const DRAIN_LOOK_NANOS: u64 = 20_000_000;
+/// How long after a peak of waiting queries memory is given back, nanoseconds.
+const PEAK_ENDS_NANOS: u64 = 2_000_000_000;
 
 /// What a thread needs to know.
 pub struct ForwarderConfig {
@@ -137,6 +140,8 @@ pub(super) struct Forwarder<R, F> {
     pub(super) fetches: Fetches,
     /// Who may wait.
     pub(super) admission: Admission,
+    /// How many have waited, or were fetched.
+    peak: Peak,
     /// What each query waits for, by its place.
     pub(super) places: Vec<Option<(Ticket, FetchId)>>,
     /// Queries taken from the inbox and not looked at yet, the next one last.
@@ -182,6 +187,8 @@ pub(super) enum Timer {
     ProbeOverdue(usize, u16, Probe),
     /// To look whether the others have ended, too.
     Drain,
+    /// To give memory back if a peak of waiting queries is over.
+    EndPeak,
 }
 
 /// The state, which whoever brings queries may have for a moment while the thread sleeps.
@@ -250,6 +257,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             ports: Ports::new(),
             fetches: Fetches::default(),
             admission: Admission::new(Bounds::default().waiting_max),
+            peak: Peak::default(),
             places: Vec::new(),
             taken: Vec::new(),
             timers: BinaryHeap::new(),
@@ -336,6 +344,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 Timer::Probes(group) => self.send_probes(group, at, now),
                 Timer::ProbeOverdue(port, id, probe) => self.probe_overdue(port, id, probe, now),
                 Timer::Drain => {} // it has woken the thread
+                Timer::EndPeak => self.end_peak(),
             }
         }
         if self.ports.take_new() {
@@ -344,6 +353,26 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.counters.waiting.set(self.admission.held().into());
         self.counters.fetching.set(self.fetches.unanswered() as u64);
         self.replies.send();
+        if self.peak.note(self.under_way()) {
+            self.set_timer(now.monotonic_nanos + PEAK_ENDS_NANOS, Timer::EndPeak);
+        }
+    }
+
+    /// Queries that wait, or fetches if they are more: these go on for what comes late.
+    fn under_way(&self) -> usize {
+        self.fetches.len().max(self.admission.held() as usize)
+    }
+
+    /// Gives memory back if a peak of waiting queries is over: by a thread that may take its time.
+    fn end_peak(&mut self) {
+        if self.peak.is_over(self.under_way()) {
+            self.fetches.shrink();
+            self.timers.shrink_to_fit();
+            if self.admission.held() == 0 {
+                self.places = Vec::new();
+            }
+            self.config.runtime.spawn_blocking(zonda_netio::memory::give_back);
+        }
     }
 
     /// The next timer, if it is due.

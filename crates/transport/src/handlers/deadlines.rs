@@ -12,10 +12,14 @@ use zonda_engine::{Reason, Supplied};
 use super::answerer::Answerer;
 use super::runtime::Runtime;
 use crate::deferred::Deferred;
+use crate::memory::Peak;
 use crate::responder::Responder;
 
 /// How often it looks. Deadlines are seconds, and a client waits as long as that.
 const INTERVAL: Duration = Duration::from_millis(50);
+
+/// After so many of these looks memory is given back that a peak of waiting queries has used.
+const PEAK_ENDS_LOOKS: u32 = 40;
 
 /// The running thread.
 pub struct Deadlines {
@@ -44,9 +48,19 @@ impl Deadlines {
                 }
                 answerer.send();
             };
+            let (mut peak, mut looks_left) = (Peak::default(), 0);
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 fail(Runtime::take_late);
                 watchdog();
+                let waiting = runtimes.iter().map(|it| it.waiting_count()).sum();
+                if peak.note(waiting) {
+                    looks_left = PEAK_ENDS_LOOKS;
+                } else if looks_left > 0 {
+                    looks_left -= 1;
+                    if looks_left == 0 && peak.is_over(waiting) {
+                        zonda_netio::memory::give_back();
+                    }
+                }
             }
             fail(Runtime::take_any);
         })?;

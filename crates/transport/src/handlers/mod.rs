@@ -19,4 +19,4 @@ mod waiting;
 pub use answerer::Answerer;
 pub use deadlines::{Deadlines, LongCalls};
 pub use runtime::{Runtime, RuntimeConfig, RuntimeCounters};
-pub use waiting::Ticket;
+pub use waiting::{PLACE_BYTES, Ticket};

@@ -16,7 +16,8 @@ const SHOWN_AT_ONCE: usize = 16;
 
 /// How a runtime is used.
 pub struct RuntimeConfig {
-    /// Most queries that wait for it; more are answered SERVFAIL.
+    /// Most queries that wait for it; more are answered SERVFAIL. One of more than
+    /// [`PLACE_BYTES`](super::PLACE_BYTES) octets counts for several, unless it is the only one.
     pub waiting_max: usize,
     /// How long one may wait, nanoseconds.
     pub patience_nanos: u64,
@@ -73,7 +74,7 @@ impl Runtime {
         let was_idle = !waiting.has_fresh();
         let mut added = 0;
         for query in std::iter::once(first).chain(queries) {
-            if waiting.len() < self.config.waiting_max {
+            if waiting.has_room(&query, self.config.waiting_max) {
                 waiting.add(query, deadline);
                 added += 1;
             } else {
@@ -116,7 +117,12 @@ impl Runtime {
 
     /// Whether no query waits for it.
     pub(crate) fn is_idle(&self) -> bool {
-        self.waiting().len() == 0
+        self.waiting_count() == 0
+    }
+
+    /// How many queries wait for it.
+    pub(super) fn waiting_count(&self) -> usize {
+        self.waiting().len()
     }
 
     /// Takes out a query, however long it has waited.

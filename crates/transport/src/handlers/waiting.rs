@@ -4,6 +4,10 @@ use std::collections::VecDeque;
 
 use crate::deferred::Deferred;
 
+/// Octets of a query that take one place; longer ones take several, so that what waits is bounded
+/// in octets, too. Queries of resolvers are shorter.
+pub const PLACE_BYTES: usize = 512;
+
 /// Stands for a query that waits. Never the same for two of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket(pub u64);
@@ -24,6 +28,8 @@ impl Ticket {
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     slots: Vec<Slot>,
+    /// Places that the queries take, of [`PLACE_BYTES`] octets each.
+    places: usize,
     /// Slots without a query.
     free: Vec<u32>,
     /// Those that no code has seen yet.
@@ -31,6 +37,11 @@ pub(super) struct Waiting {
     /// When which of them has waited long enough, nanoseconds of the monotonic clock; first the
     /// next one. Some may have been answered since.
     deadlines: VecDeque<(u64, Ticket)>,
+}
+
+/// Places that a query takes, at least 1.
+fn places(query: &Deferred) -> usize {
+    query.query.len().div_ceil(PLACE_BYTES).max(1)
 }
 
 /// Room for a query.
@@ -47,6 +58,11 @@ impl Waiting {
         self.slots.len() - self.free.len()
     }
 
+    /// Whether one more may wait where there are so many places.
+    pub(super) fn has_room(&self, query: &Deferred, places_max: usize) -> bool {
+        self.places == 0 || self.places + places(query) <= places_max
+    }
+
     /// Whether there are some that no code has seen.
     pub(super) fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
@@ -58,6 +74,7 @@ impl Waiting {
             self.slots.push(Slot::default());
             (self.slots.len() - 1) as u32 // bounded by the limit of who calls
         });
+        self.places += places(&query);
         let Slot { query: place, uses } = &mut self.slots[slot as usize];
         *place = Some(query);
         *uses = uses.wrapping_add(1);
@@ -82,6 +99,7 @@ impl Waiting {
         let (place, uses) = ticket.parts();
         let slot = self.slots.get_mut(place).filter(|slot| slot.uses == uses)?;
         let query = slot.query.take()?;
+        self.places -= places(&query);
         self.free.push(place as u32);
         self.forget_answered();
         Some(query)
@@ -119,15 +137,32 @@ mod tests {
     use tokio::sync::mpsc;
     use zonda_engine::{Deferral, Peer, To, Transport};
 
+    /// A query of so many octets.
+    fn query(octets: usize) -> Deferred {
+        let address = ([192, 0, 2, 1], 53).into();
+        let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
+        let (deferral, way) = (Deferral::new(To::Forward(0), 0), Way::Tcp(mpsc::channel(1).0));
+        Deferred { query: vec![0; octets], peer, deferral, way, chain: None }
+    }
+
+    #[test]
+    fn a_long_query_takes_places_by_its_octets_and_waits_alone_if_need_be() {
+        let mut waiting = Waiting::default();
+        assert!(waiting.has_room(&query(4096), 1), "or it could never be answered");
+        for octets in [30, 2 * PLACE_BYTES] {
+            waiting.add(query(octets), 7);
+        }
+        assert!(waiting.has_room(&query(PLACE_BYTES), 4));
+        assert!(!waiting.has_room(&query(PLACE_BYTES + 1), 4));
+        while waiting.take_late(7).is_some() {}
+        assert_eq!((waiting.len(), waiting.places), (0, 0));
+    }
+
     #[test]
     fn nothing_is_left_of_queries_that_code_never_asked_for() {
         let mut waiting = Waiting::default();
         for at in 0..1000 {
-            let address = ([192, 0, 2, 1], 53).into();
-            let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
-            let (deferral, way) = (Deferral::new(To::Forward(0), 0), Way::Tcp(mpsc::channel(1).0));
-            let query = Deferred { query: Vec::new(), peer, deferral, way, chain: None };
-            waiting.add(query, at);
+            waiting.add(query(0), at);
             assert!(waiting.take_late(at).is_some());
         }
         assert_eq!((waiting.len(), waiting.fresh.len(), waiting.deadlines.len()), (0, 0, 0));

@@ -7,6 +7,7 @@ use zonda_engine::{Deferral, Now, Outcome, Peer, Transport};
 
 use super::TcpCounters;
 use crate::clock::Clock;
+use crate::deferred::kept_octets;
 use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
 use crate::responder::Responder;
 use crate::servfail;
@@ -97,7 +98,7 @@ pub(super) struct Answered {
     pub(super) queries: u64,
 }
 
-/// Queries that are answered later.
+/// Queries that are answered later, as far as they are [kept](kept_octets).
 pub(super) type Later = Vec<(Vec<u8>, Deferral)>;
 
 impl<R: Responder> Executor<R> {
@@ -125,7 +126,9 @@ impl<R: Responder> Executor<R> {
             done.queries += 1;
             match self.answer(now, peer, message, output) {
                 Outcome::Reply(_) => replies += 1,
-                Outcome::Deferred(deferral) => later.push((message.to_vec(), deferral)),
+                Outcome::Deferred(deferral) => {
+                    later.push((kept_octets(message, deferral.to), deferral));
+                }
                 Outcome::Silence => {}
             }
         }
