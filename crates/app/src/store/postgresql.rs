@@ -272,8 +272,8 @@ impl PostgresWatch {
         match found {
             Triggers::Enabled => return Ok(found),
             Triggers::Disabled if before != found => tracing::warn!(
-                "PostgreSQL: the triggers of zonda_records are disabled; changes are seen only when \
-                 all is compared"
+                "PostgreSQL: the triggers of zonda_records are disabled; changes are seen only \
+                 when all is compared"
             ),
             Triggers::Disabled => {}
             Triggers::Missing => match client.batch_execute(MAKE_TABLE) {
