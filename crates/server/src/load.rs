@@ -144,7 +144,8 @@ pub fn read(unit: &Unit) -> JsonFile {
     let (zone, diagnostics) = match &unit.key.content {
         Content::Master(name) => {
             let root = Some(unit.root.to_path_buf());
-            let options = file::Options { root, ..file::Options::default() };
+            let is_confined = unit.in_directory;
+            let options = file::Options { root, is_confined, ..file::Options::default() };
             let (records, diagnostics) = file::read(path, name, &options);
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
@@ -168,7 +169,9 @@ pub fn read(unit: &Unit) -> JsonFile {
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
         }
-        Content::Json(Some(name)) => json::read_zone(path, name),
+        Content::Json(Some(name)) => {
+            json::read_zone(path, name, unit.in_directory.then_some(&*unit.root))
+        }
         Content::Json(None) => return json::read(path),
     };
     JsonFile { zones: vec![zone], errors: None, diagnostics }

@@ -33,7 +33,7 @@ pub enum HostsProblem {
     /// It is longer than is read.
     TooLong,
     /// A line does not begin with an address.
-    Address(Snippet),
+    Address,
     /// A line has an address and no name.
     NoName,
     /// What follows the address is not a name.
@@ -47,8 +47,8 @@ impl fmt::Display for HostsProblem {
         match self {
             Self::Unreadable(why) => why.fmt(f),
             Self::TooLong => write!(f, "the file has over {} MiB", FILE_BYTES_MAX >> 20),
-            Self::Address(word) => {
-                write!(f, "{word} is not an IP address: write one, or # before a comment")
+            Self::Address => {
+                f.write_str("expected an IP address: write one, or # before a comment")
             }
             Self::NoName => f.write_str("the address has no name: write one behind it"),
             Self::Name(word, error) => write!(f, "{word} is not a name: {error}"),
@@ -137,7 +137,7 @@ impl Reader<'_> {
         let Some((column, word)) = words.next() else { return Ok(()) };
         self.place.column = column;
         let Some(address) = address(word) else {
-            return Err(HostsProblem::Address(Snippet::new(word)));
+            return Err(HostsProblem::Address);
         };
         let Some(address) = address else { return Ok(()) };
         let mut is_first = true;

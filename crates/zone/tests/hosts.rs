@@ -54,7 +54,7 @@ fn every_wrong_line_is_told_with_its_place() {
     let text = "192.0.2.256 a\n192.0.2.1\n192.0.2.1 a b..c\nfe80::1%lo0 localhost\n192.0.2.2 d";
     let (records, wrong) = read(text, ".");
     let expected = [
-        "hosts:1:1: error: `192.0.2.256` is not an IP address: write one, or # before a comment",
+        "hosts:1:1: error: expected an IP address: write one, or # before a comment",
         "hosts:2:1: error: the address has no name: write one behind it",
         "hosts:3:13: error: `b..c` is not a name: the name has an empty label (two dots in a row, \
          or a leading dot)",

@@ -113,13 +113,13 @@ fn reading_goes_on_behind_an_error() {
     let expected = "\
 z:3:5: error: minimum: missing (example.org. SOA)
 z:4:6: error: preference: expected a number from 0 to 65535, found `mx1` (example.org. MX)
-z:5:3: error: expected a TTL, IN or a record type, found `INN` (w.example.org.)
+z:5:3: error: expected a TTL, IN or a record type
 z:6:1: error: the name has an empty label (two dots in a row, or a leading dot)
-z:9:3: error: class CH is not served: write IN (w.example.org.)
+z:9:3: error: class CH is not served: write IN
 z:10:7: error: this quote is not closed on its line
 z:11:8: error: ip: expected an IPv6 address such as 2001:db8::1, found `1::2::3` \
 (w.example.org. AAAA)
-z:12:2: error: the record ends before its type (w.example.org.)
+z:12:2: error: the record ends before its type
 ";
     says(text, 1, expected);
 }
@@ -130,23 +130,11 @@ fn what_a_record_cannot_be_is_named() {
     for (line, expected) in [
         ("  A 1.1.1.1", "2:3: error: the first record must begin with its owner name"),
         ("\"x\" A 1.1.1.1", "2:1: error: an owner name takes no quotes: write \\032 for blanks"),
-        (
-            "x \"A\" 1.1.1.1",
-            "2:3: error: expected a TTL, IN or a record type, found `A` (x.example.org.)",
-        ),
-        (
-            "x 1h30 A 1.1.1.1",
-            "2:3: error: expected a TTL, IN or a record type, found `1h30` (x.example.org.)",
-        ),
-        (
-            "x 1 2 A 1.1.1.1",
-            "2:5: error: expected a TTL, IN or a record type, found `2` (x.example.org.)",
-        ),
-        (
-            "x IN IN A 1.1.1.1",
-            "2:6: error: expected a TTL, IN or a record type, found `IN` (x.example.org.)",
-        ),
-        ("x CLASS4 A 1.1.1.1", "2:3: error: class HS is not served: write IN (x.example.org.)"),
+        ("x \"A\" 1.1.1.1", "2:3: error: expected a TTL, IN or a record type"),
+        ("x 1h30 A 1.1.1.1", "2:3: error: expected a TTL, IN or a record type"),
+        ("x 1 2 A 1.1.1.1", "2:5: error: expected a TTL, IN or a record type"),
+        ("x IN IN A 1.1.1.1", "2:6: error: expected a TTL, IN or a record type"),
+        ("x CLASS4 A 1.1.1.1", "2:3: error: class HS is not served: write IN"),
         (
             "x ANY 1.1.1.1",
             "2:3: error: records of type ANY cannot stand in a zone (x.example.org. ANY)",
@@ -176,11 +164,8 @@ fn what_a_record_cannot_be_is_named() {
         ),
         ("x A 1.1.1.1 )", "2:13: error: no parenthesis is open here"),
         ("x\u{0} A 1.1.1.1", "2:2: error: octet 0 is not text: write \\000 if it is meant"),
-        ("$FOO 1", "2:1: error: expected $ORIGIN, $TTL, $INCLUDE or $GENERATE, found `$FOO`"),
-        (
-            "x A 1.1.1.1\n $TTL 1",
-            "3:2: error: `$TTL` must stand at the beginning of the line (x.example.org.)",
-        ),
+        ("$FOO 1", "2:1: error: expected $ORIGIN, $TTL, $INCLUDE or $GENERATE"),
+        ("x A 1.1.1.1\n $TTL 1", "3:2: error: a directive must stand at the beginning of the line"),
         ("$TTL", "2:5: error: expected a time such as 3600 or 1h"),
         ("$TTL 1x", "2:6: error: expected seconds, or a time with units such as 1h30m, found `1x`"),
         ("$TTL 1 2", "2:8: error: unexpected text behind the directive"),

@@ -1,7 +1,9 @@
 //! Zones and configuration that change while the server runs.
 
 use crate::server::{Load, Server, wait_until, zone};
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 use zonda_testkit::process::Folder;
@@ -191,6 +193,60 @@ fn zones_of_a_directory_come_and_go_with_their_files() {
     wait_until("the zone is served", || rcode() == "NOERROR");
     fs::remove_file(file).unwrap();
     wait_until("the zone is gone", || rcode() == "REFUSED");
+}
+
+/// A directory of zones beside the server's first zone, and the keys for it.
+fn add_directory(server: &Server) -> (PathBuf, String) {
+    let root = server.zonda.folder.path();
+    let directory = root.join("zones");
+    fs::create_dir(&directory).unwrap();
+    let keys = format!("root = {root:?}\n[[zone]]\ndirectory = {directory:?}");
+    (directory, keys)
+}
+
+#[test]
+fn a_link_that_leaves_the_root_is_not_read() {
+    let server = Server::start(&[], "");
+    let (directory, keys) = add_directory(&server);
+    let elsewhere = Folder::new("secrets");
+    let secret = elsewhere.write("token", "admin-token-S3CR3T-0123456789\n");
+    fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();
+    let outside = elsewhere.write("outside.zone", zone(1));
+    symlink(&secret, directory.join("evil.example.zone")).unwrap();
+    symlink(&secret, directory.join("evil.test.json")).unwrap();
+    symlink(&outside, directory.join("outside.example.zone")).unwrap();
+    // As a ConfigMap of Kubernetes: links that stay below.
+    fs::create_dir(directory.join("..data")).unwrap();
+    fs::write(directory.join("..data/inside.example.zone"), zone(1)).unwrap();
+    symlink("..data/inside.example.zone", directory.join("inside.example.zone")).unwrap();
+    server.configure(&keys);
+    let reload = server.post("/v1/reload").1;
+    assert_eq!(server.rcode("www.inside.example", "TXT"), "NOERROR", "{reload}");
+    let told = [reload, server.get("/v1/zones").1, server.zonda.process.log("")].concat();
+    assert!(!told.to_lowercase().contains("s3cr3t"), "{told}");
+    for name in ["evil.example", "evil.test", "outside.example"] {
+        assert_eq!(server.rcode(name, "SOA"), "SERVFAIL", "{name}");
+    }
+    assert!(told.contains("evil.example.zone: error: lies outside"), "{told}");
+}
+
+#[test]
+fn a_file_that_is_no_zone_is_not_quoted() {
+    let server = Server::start(&[], "");
+    let (directory, keys) = add_directory(&server);
+    for (name, text) in [
+        ("token.example.zone", "admin-token-S3CR3T-0123456789\n"),
+        ("shadow.example.zone", "root:$y$S3CR3T$hash:19000:0:99999:7:::\n"),
+        ("words.example.zone", "password S3CR3T words\n S3CR3T 1\n$S3CR3T x\n"),
+        ("config.example.zone", "token = \"S3CR3T\"\n\"S3CR3T\" A\n"),
+        ("json.example.json", "{\"name\": \"json.example\", \"S3CR3T\": S3CR3T}"),
+    ] {
+        fs::write(directory.join(name), text).unwrap();
+    }
+    server.configure(&keys);
+    assert_eq!(server.post("/v1/reload").0, 422);
+    let told = [server.get("/v1/zones").1, server.zonda.process.log("")].concat();
+    assert!(!told.to_lowercase().contains("s3cr3t"), "{told}");
 }
 
 #[test]

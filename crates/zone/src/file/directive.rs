@@ -23,8 +23,7 @@ impl Reader<'_> {
         } else if is(b"$GENERATE") {
             self.generate(entry, file)
         } else {
-            let problem = DirectiveProblem::Unknown(Snippet::new(directive.text));
-            Err(Wrong::new(directive.at, problem))
+            Err(Wrong::new(directive.at, DirectiveProblem::Unknown))
         }
     }
 

@@ -2,7 +2,8 @@
 
 use super::directive::{argument, end, origin};
 use super::problem::DirectiveProblem;
-use super::{Entry, FileState, Options, Reader, Wrong, open};
+use super::{Entry, FileState, Options, Reader, Wrong};
+use crate::disk::{Unreadable, open_below};
 use std::fs;
 use std::path::{Path, PathBuf};
 use zonda_wire::rdata::string;
@@ -92,8 +93,11 @@ impl Reader<'_> {
             inner.origin = origin(token, &file.origin)?;
             inner.owner_is_stale = !inner.owner.is_empty();
         }
-        let (opened, len) =
-            open(&resolved).map_err(|why| wrong(DirectiveProblem::Included(path.clone(), why)))?;
+        let root = self.includes().root.clone().unwrap_or_default();
+        let (opened, len) = open_below(&resolved, &[&root]).map_err(|why| match why {
+            Unreadable::Outside => wrong(DirectiveProblem::IncludeOutside),
+            why => wrong(DirectiveProblem::Included(path.clone(), why)),
+        })?;
         self.includes().count += 1;
         self.includes().open.push(resolved);
         self.read_file(opened, len, &mut inner);

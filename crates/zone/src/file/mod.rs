@@ -20,7 +20,7 @@ mod source;
 pub use problem::{DirectiveProblem, FileProblem, Snippet};
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Place, RecordName, Severity};
-use crate::disk::open;
+use crate::disk::{open, open_confined};
 use crate::records::Records;
 use include::Includes;
 use lexer::{ENTRY_BYTES_MAX, Scanned, Shape};
@@ -45,13 +45,16 @@ pub struct Options {
     /// Files may be included from this directory and those below it, symbolic links followed.
     /// `None`: from the directory of the file that is read.
     pub root: Option<PathBuf>,
+    /// Whether the file that is read must itself lie in its directory, symbolic links followed, or
+    /// below `root`.
+    pub is_confined: bool,
     /// Most records that one `$GENERATE` makes.
     pub generate_max: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { root: None, generate_max: 1 << 20 }
+        Self { root: None, is_confined: false, generate_max: 1 << 20 }
     }
 }
 
@@ -62,7 +65,11 @@ impl Default for Options {
 pub fn read(path: &Path, origin: &Name, options: &Options) -> (Records, Diagnostics) {
     let mut reader = Reader::new(Some(path), options);
     let mut file = FileState::new(path, origin.as_wire());
-    match open(path) {
+    let opened = match options.is_confined {
+        true => open_confined(path, options.root.as_deref()),
+        false => open(path),
+    };
+    match opened {
         Ok((opened, len)) => {
             reader.records = Records::with_capacity(capacity_for(len));
             reader.read_file(opened, len, &mut file);
@@ -156,10 +163,8 @@ struct Wrong {
 /// What of an entry is known when something is wrong with it.
 #[derive(Clone, Copy)]
 enum Subject {
-    /// Nothing but its text.
+    /// Nothing: it may be no record at all, and is not quoted.
     Text,
-    /// Its owner.
-    Owner,
     /// Its owner and its type.
     Record(Type),
 }
@@ -319,7 +324,6 @@ impl<'o> Reader<'o> {
         let owner = Name::from_wire(&file.owner).ok();
         let record = match wrong.subject {
             Subject::Text => None,
-            Subject::Owner => owner.map(|owner| RecordName { owner, rtype: None }),
             Subject::Record(rtype) => owner.map(|owner| RecordName { owner, rtype: Some(rtype) }),
         };
         self.push(place, record, wrong.problem);

@@ -34,9 +34,9 @@ pub enum FileProblem {
     /// A class other than IN.
     WrongClass(Class),
     /// Neither a TTL nor a class nor a type.
-    UnknownType(Snippet),
+    UnknownType,
     /// A directive behind blanks.
-    IndentedDirective(Snippet),
+    IndentedDirective,
     /// The record ends before its type.
     NoType,
     /// A type that records cannot have.
@@ -61,7 +61,7 @@ pub enum FileProblem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DirectiveProblem {
     /// Not a directive.
-    Unknown(Snippet),
+    Unknown,
     /// A directive's argument is missing: what it should be.
     MissingArgument(&'static str),
     /// A directive has more arguments than it takes.
@@ -150,11 +150,9 @@ impl fmt::Display for FileProblem {
                 f.write_str("the owner is taken over from before $ORIGIN: write it out")
             }
             Self::WrongClass(class) => write!(f, "class {class} is not served: write IN"),
-            Self::UnknownType(found) => {
-                write!(f, "expected a TTL, IN or a record type, found {found}")
-            }
-            Self::IndentedDirective(found) => {
-                write!(f, "{found} must stand at the beginning of the line")
+            Self::UnknownType => f.write_str("expected a TTL, IN or a record type"),
+            Self::IndentedDirective => {
+                f.write_str("a directive must stand at the beginning of the line")
             }
             Self::NoType => f.write_str("the record ends before its type"),
             Self::MetaType(rtype) => write!(f, "records of type {rtype} cannot stand in a zone"),
@@ -183,9 +181,7 @@ impl From<DirectiveProblem> for FileProblem {
 impl fmt::Display for DirectiveProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown(found) => {
-                write!(f, "expected $ORIGIN, $TTL, $INCLUDE or $GENERATE, found {found}")
-            }
+            Self::Unknown => f.write_str("expected $ORIGIN, $TTL, $INCLUDE or $GENERATE"),
             Self::MissingArgument(what) => write!(f, "expected {what}"),
             Self::Origin(error) => error.fmt(f),
             Self::ExtraArgument => f.write_str("unexpected text behind the directive"),

@@ -42,9 +42,7 @@ impl Reader<'_> {
             read_owner(entry, file)?;
             1
         };
-        let head = self
-            .read_head(entry, head_at, file)
-            .map_err(|wrong| Wrong { subject: Subject::Owner, ..wrong })?;
+        let head = self.read_head(entry, head_at, file)?;
         let of_type = |at, problem| Wrong { at, problem, subject: Subject::Record(head.rtype) };
         if head.rtype.is_meta() || head.rtype == Type(0) {
             let at = entry.place_of(head.data_at - 1);
@@ -84,7 +82,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads TTL, class and type.
+    /// Reads TTL, class and type. Until there is a type, the line may be of a file that is no zone
+    /// and holds a secret, so nothing that is wrong quotes it.
     fn read_head(
         &mut self,
         entry: Entry<'_, '_>,
@@ -207,11 +206,10 @@ fn class(text: &[u8]) -> Option<Class> {
 
 /// What to say of a word that should be a type.
 fn unknown_type(entry: Entry<'_, '_>, text: &[u8]) -> FileProblem {
-    let found = Snippet::new(text);
     if entry.indented && text.starts_with(b"$") {
-        FileProblem::IndentedDirective(found)
+        FileProblem::IndentedDirective
     } else {
-        FileProblem::UnknownType(found)
+        FileProblem::UnknownType
     }
 }
 

@@ -17,10 +17,11 @@ pub use problem::{JsonFault, JsonProblem};
 pub use write::write;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Errors, Place, RecordName, Severity};
-use crate::disk::{Unreadable, open};
+use crate::disk::{Unreadable, open, open_confined};
 use crate::records::{Record, Records};
 use data::Members;
 use std::borrow::Cow;
+use std::fs::File;
 use std::io::Read;
 use std::mem;
 use std::path::Path;
@@ -63,7 +64,12 @@ impl JsonZone {
 /// Reads a file.
 #[must_use]
 pub fn read(path: &Path) -> JsonFile {
-    match text_of(path) {
+    read_opened(open(path), path)
+}
+
+/// Reads a file that was opened, or tells why it was not.
+fn read_opened(opened: Result<(File, u64), Unreadable>, path: &Path) -> JsonFile {
+    match opened.and_then(text_of) {
         Ok(text) => read_text(&text, path),
         Err(why) => {
             let mut reader = Reader::new("", path);
@@ -74,10 +80,15 @@ pub fn read(path: &Path) -> JsonFile {
 }
 
 /// Reads one zone of a file. What is wrong with the others is told, but does not keep this one from
-/// being whole.
+/// being whole. With a `root`, the file must lie in its directory, symbolic links followed, or below
+/// that root.
 #[must_use]
-pub fn read_zone(path: &Path, name: &Name) -> (JsonZone, Diagnostics) {
-    let file = read(path);
+pub fn read_zone(path: &Path, name: &Name, root: Option<&Path>) -> (JsonZone, Diagnostics) {
+    let opened = match root {
+        Some(root) => open_confined(path, Some(root)),
+        None => open(path),
+    };
+    let file = read_opened(opened, path);
     let is_wanted = |zone: &JsonZone| zone.name.to_lowercase() == name.to_lowercase();
     if let Some(zone) = file.zones.into_iter().find(is_wanted) {
         return (zone, file.diagnostics);
@@ -94,8 +105,7 @@ pub fn read_zone(path: &Path, name: &Name) -> (JsonZone, Diagnostics) {
 }
 
 /// The octets of a file.
-fn text_of(path: &Path) -> Result<Vec<u8>, Unreadable> {
-    let (mut file, len) = open(path)?;
+fn text_of((mut file, len): (File, u64)) -> Result<Vec<u8>, Unreadable> {
     let mut text = Vec::with_capacity(usize::try_from(len).unwrap_or_default());
     file.read_to_end(&mut text)?;
     Ok(text)

@@ -39,6 +39,6 @@ pub fn check(text: &[u8]) {
 /// Reads a text.
 fn read(text: &[u8]) -> (Records, Diagnostics) {
     let origin = Name::from_wire(b"\x07example\x03org\0").expect("a name");
-    let options = Options { root: None, generate_max: 1000 };
+    let options = Options { generate_max: 1000, ..Options::default() };
     file::read_text(text, Path::new("z"), &origin, &options)
 }
