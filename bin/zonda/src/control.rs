@@ -4,7 +4,7 @@ use crate::cli::environment;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use zonda_server::client::{ask, encoded};
+use zonda_server::client::{answers, ask, encoded};
 
 /// How to reach the server.
 #[derive(Args)]
@@ -27,11 +27,11 @@ impl Target {
         };
         match ask(&socket, method, path) {
             Ok(answer) if (200..300).contains(&answer.status) => {
-                print!("{}", answer.body);
+                print!("{}", printable(&answer.body));
                 ExitCode::SUCCESS
             }
             Ok(answer) => {
-                eprint!("{}", answer.body);
+                eprint!("{}", printable(&answer.body));
                 ExitCode::FAILURE
             }
             Err(error) => {
@@ -47,10 +47,25 @@ fn named_socket() -> Option<PathBuf> {
     std::env::var_os("ZONDA_ADMIN_SOCKET").map(PathBuf::from)
 }
 
+/// An answer without what a terminal would take for commands.
+fn printable(answer: &str) -> String {
+    let mut printable = String::with_capacity(answer.len());
+    for character in answer.chars() {
+        match character {
+            '\n' | '\t' => printable.push(character),
+            it if it.is_control() => printable.extend(it.escape_default()),
+            it => printable.push(it),
+        }
+    }
+    printable
+}
+
 /// The socket of the only server that runs here.
 fn only_socket() -> Result<PathBuf, String> {
     let mut found = zonda_config::find_sockets(environment());
-    found.retain(|socket| std::os::unix::net::UnixStream::connect(socket).is_ok());
+    // Any user may be able to put a socket into the working directory; the others are the system's.
+    let working = std::env::current_dir().ok();
+    found.retain(|socket| answers(socket, socket.parent() != working.as_deref()));
     match found.len() {
         0 => Err("no running server found; name its admin socket with --socket".to_owned()),
         1 => Ok(found.remove(0)),
@@ -190,5 +205,15 @@ impl Stop {
     /// Stops it.
     pub fn run(self) -> ExitCode {
         self.target.ask("POST", "/v1/stop")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_gives_no_commands_to_the_terminal() {
+        assert_eq!(printable("a\tb\n\u{1b}[2Jc\u{9b}é"), "a\tb\n\\u{1b}[2Jc\\u{9b}é");
     }
 }

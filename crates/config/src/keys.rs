@@ -390,7 +390,8 @@ section! {
 
     /// Address and port of the interface. Anything but a loopback address needs a token.
     address: Toggle<SocketAddr> = "127.0.0.1:9153";
-    /// The bearer token that every request must carry. Unset: none is asked for.
+    /// The bearer token that every request over TCP must carry. Unset: only `/metrics`, `/health`,
+    /// `/ready` and `/v1/version` are answered there, and all requests on the Unix socket.
     token: Option<Token>;
     /// A file that holds the token, read at start; in place of `token`.
     token_file: Option<PathBuf>, like "/etc/zonda/token";

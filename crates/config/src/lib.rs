@@ -213,10 +213,21 @@ pub struct Admin {
     pub address: Option<SocketAddr>,
     /// The bearer token asked for; none only where `address` is a loopback address or off.
     pub token: Option<Token>,
+    /// Whether no more than metrics and the server's health is told at `address`, token or not.
+    pub is_metrics_only: bool,
     /// The Unix socket for `zonda reload` and the like; none: it is off.
     pub socket: Option<PathBuf>,
     /// Where BIND's JSON statistics are read; none: nowhere.
     pub bind_statistics: Option<SocketAddr>,
     /// Who may read them, besides loopback addresses.
     pub bind_statistics_clients: Vec<Network>,
+}
+
+impl Admin {
+    /// The address of the HTTP server, if it needs a token, being none of a loopback interface, and
+    /// has none.
+    #[must_use]
+    pub fn address_without_token(&self) -> Option<SocketAddr> {
+        self.address.filter(|address| !address.ip().is_loopback() && self.token.is_none())
+    }
 }

@@ -119,6 +119,13 @@ pub fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
         .or_else(|_| set(wanted.min(limit.rlim_max), limit.rlim_max))
 }
 
+/// The user whose rights the process has.
+#[must_use]
+pub fn effective_user() -> uid_t {
+    // SAFETY: the call takes nothing, and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
 /// Why privileges could not be dropped.
 #[derive(Debug)]
 pub enum PrivilegeError {

@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use zonda_netio::local;
 
 /// How long an answer may take; a reload of large zones is the slowest request.
 const ANSWER_MAX: Duration = Duration::from_secs(600);
@@ -48,6 +49,14 @@ pub fn ask(socket: &Path, method: &str, path: &str) -> Result<Answer, AskError> 
         parse(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
     };
     exchange().map_err(|error| AskError { socket: socket.to_owned(), error })
+}
+
+/// Whether a server answers on a socket; `is_foreign_believed`: also one of a user that is neither
+/// the present one nor root.
+#[must_use]
+pub fn answers(socket: &Path, is_foreign_believed: bool) -> bool {
+    let stream = UnixStream::connect(socket);
+    stream.is_ok_and(|it| is_foreign_believed || local::is_own_or_root(&it).unwrap_or(false))
 }
 
 /// A text as a part of a path or query string (rfc3986#2.1).

@@ -1,5 +1,6 @@
 //! What the running server can be asked and told.
 
+use crate::admin;
 use crate::cache_file::CacheFile;
 use crate::catalog::{Outcome, Scope};
 use crate::following::Following;
@@ -105,6 +106,8 @@ pub struct Control {
     /// The zones that follow stores, by their names in lower case.
     stores: Mutex<HashMap<Name, Arc<Following>>>,
     stop_request: mpsc::Sender<Stop>,
+    /// What was counted of connections to the admin interface.
+    pub admin: admin::Counters,
     /// When the server started.
     pub started: Instant,
     /// The same by the clock on the wall.
@@ -135,6 +138,7 @@ impl Control {
             cache_file: parts.cache_file,
             stores: Mutex::default(),
             stop_request: parts.stop_request,
+            admin: admin::Counters::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),
         })

@@ -20,7 +20,7 @@ use std::thread;
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use zonda_config::Config;
-use zonda_netio::descriptors;
+use zonda_netio::{descriptors, local};
 
 /// What the new process sends when it answers.
 const RELEASE: u8 = b'R';
@@ -84,6 +84,9 @@ pub fn ask(config: &Config) -> Result<(Former, Vec<OwnedFd>), HandOverError> {
     let path = beside(config.admin.socket.as_deref().ok_or(HandOverError::NoSocket)?);
     let receive = || {
         let stream = UnixStream::connect(&path)?;
+        if !local::is_own_or_root(&stream)? {
+            return Err(io::Error::other("a process of another user listens there"));
+        }
         stream.set_read_timeout(Some(ANSWER_MAX))?;
         let mut all = Vec::new();
         loop {

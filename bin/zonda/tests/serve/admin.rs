@@ -1,7 +1,10 @@
 //! What the server tells about itself, and who may ask.
 
-use crate::server::{BINARY, Server, http, run, text, wait_until, zone};
-use std::net::UdpSocket;
+use crate::server::{BINARY, Server, http, http_to, run, text, wait_until, zone};
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
 use zonda_testkit::process::{Folder, free_port};
 use zonda_testkit::{Question, Zonda, ask};
 
@@ -40,15 +43,56 @@ fn counters_add_up_to_what_was_asked() {
     );
 }
 
+/// What a client without a token asks over TCP, and the status where none is configured.
+const WITHOUT_TOKEN: &[(&str, &str, u16)] = &[
+    ("GET", "/metrics", 200),
+    ("GET", "/health", 200),
+    ("GET", "/ready", 200),
+    ("GET", "/v1/version", 200),
+    ("POST", "/metrics", 405),
+    ("GET", "/nothing", 404),
+    ("POST", "/v1/version", 401),
+    ("GET", "/v1/status", 401),
+    ("GET", "/v1/stats", 401),
+    ("GET", "/v1/upstreams", 401),
+    ("GET", "/v1/zones", 401),
+    ("GET", "/v1/zones?limit=1", 401),
+    ("GET", "/v1/zones/example.org", 401),
+    ("GET", "/v1/cache?name=example.org", 401),
+    ("DELETE", "/v1/cache/example.org", 401),
+    ("DELETE", "/v1/cache/example.org?tree", 401),
+    ("POST", "/v1/reload", 401),
+    ("POST", "/v1/reload?zone=example.org", 401),
+    ("POST", "/v1/stop", 401),
+    ("POST", "/%76%31/stop", 401),
+    ("POST", "http://localhost/v1/stop", 401),
+    ("GET", "/v1", 401),
+    ("GET", "/v1/nothing", 401),
+];
+
 #[test]
-fn the_admin_interface_wants_its_token() {
+fn without_a_token_tcp_tells_how_the_server_is_and_takes_no_orders() {
     let server = Server::start(&[], "");
-    let (status, _) = server.get("/v1/version");
-    assert_eq!(status, 200, "none is configured");
+    for (method, path, expected) in WITHOUT_TOKEN {
+        let (status, body) = http(server.admin, &format!("{method} {path} HTTP/1.1\r\n"));
+        assert_eq!(status, *expected, "{method} {path}: {body}");
+    }
+    assert_eq!(server.version(), "\"version 1\"", "the server goes on");
     assert_eq!(server.get("/nothing").0, 404);
     assert_eq!(server.get("/v1/reload").0, 405);
     assert_eq!(server.get("/v1/zones/other.test").0, 404);
-    drop(server);
+}
+
+#[test]
+fn without_a_token_tcp_does_not_tell_what_is_wrong_with_a_file() {
+    let server = Server::start(&[], "[[zone]]\nname = \"broken.test\"\nfile = \"missing.zone\"");
+    let (status, reasons) = http(server.admin, "GET /ready HTTP/1.1\r\n");
+    assert_eq!(status, 503);
+    assert!(reasons.contains("broken.test.") && !reasons.contains("missing.zone"), "{reasons}");
+}
+
+#[test]
+fn with_a_token_tcp_tells_nothing_to_a_client_that_lacks_it() {
     let port = free_port();
     let address = format!("127.0.0.1:{port}");
     let config = format!(
@@ -60,12 +104,73 @@ fn the_admin_interface_wants_its_token() {
     let zones = [("example.org", &*first)];
     let _zonda = Zonda::start(BINARY, &zones, &["--config", config.to_str().unwrap()]);
     let address = address.parse().unwrap();
-    let status = |header: &str| http(address, &format!("GET /ready HTTP/1.1\r\n{header}")).0;
-    assert_eq!(status(""), 401);
+    for (method, path, _) in WITHOUT_TOKEN {
+        let (status, body) = http(address, &format!("{method} {path} HTTP/1.1\r\n"));
+        assert_eq!(status, 401, "{method} {path}: {body}");
+    }
+    let status = |header: &str| http(address, &format!("GET /v1/zones HTTP/1.1\r\n{header}")).0;
     assert_eq!(status("authorization: Bearer wrong--horse-battery\r\n"), 401);
     assert_eq!(status("authorization: Bearer correct-horse-battery\r\n"), 200);
     assert_eq!(status("authorization: bearer correct-horse-battery\r\n"), 200);
     assert_eq!(status("authorization: Basic_ correct-horse-battery\r\n"), 401);
+    let head = "GET /v1/zones HTTP/1.1\r\nauthorization: Bearer correct-horse-battery\r\n";
+    let (status, _) = http_to("dns.example.com", address, head);
+    assert_eq!(status, 200, "a page of that name does not know the token");
+}
+
+#[test]
+fn a_web_page_whose_name_leads_here_reads_nothing() {
+    let server = Server::start(&[], "");
+    for (address, path) in [(server.admin, "/metrics"), (server.statistics, "/json/v1/server")] {
+        for (host, expected) in [
+            ("127.0.0.1", 200),
+            ("127.0.0.1:9153", 200),
+            ("[::1]:9153", 200),
+            ("LocalHost:1", 200),
+            ("evil.example", 421),
+            ("evil.example:9153", 421),
+            ("127.0.0.1.evil.example", 421),
+            ("localhost.evil.example", 421),
+            ("127.0.0.1, evil.example", 421),
+            ("localhost\r\nhost: evil.example", 421),
+        ] {
+            let (status, body) = http_to(host, address, &format!("GET {path} HTTP/1.1\r\n"));
+            assert_eq!(status, expected, "{host}{path}: {body}");
+        }
+    }
+    let absolute = "GET http://evil.example/metrics HTTP/1.1\r\n";
+    assert_eq!(http(server.admin, absolute).0, 421);
+}
+
+#[test]
+fn a_refused_request_ends_its_connection() {
+    let server = Server::start(&[], "");
+    let mut stream = TcpStream::connect(server.admin).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    stream.write_all(b"GET /v1/zones HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).unwrap();
+    assert!(reply.starts_with("HTTP/1.1 401 "), "{reply}");
+}
+
+#[test]
+fn a_client_that_takes_all_its_connections_leaves_some_to_other_clients() {
+    let server = Server::start(&[], "");
+    let requests = "GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(500);
+    let connections: Vec<TcpStream> = (0..64)
+        .map(|_| {
+            let mut stream = TcpStream::connect(server.admin).unwrap();
+            let _ = stream.write_all(requests.as_bytes()); // it may be closed already
+            stream
+        })
+        .collect();
+    let limit = "zonda_admin_limits_total{limit=\"connections_per_client\"}";
+    wait_until("connections are refused", || server.metric(limit) >= 48.0);
+    let url = format!("http://{}/health", server.admin);
+    let curl = ["--silent", "--max-time", "5", "--interface", "127.0.0.2", &url];
+    let output = Command::new("curl").args(curl).output().unwrap();
+    assert_eq!(text(&output.stdout), "ok\n");
+    drop(connections);
 }
 
 #[test]
@@ -139,6 +244,6 @@ fn the_list_of_zones_comes_in_pages() {
 fn a_web_page_cannot_stop_the_server() {
     let server = Server::start(&[], "");
     let head = "POST /v1/stop HTTP/1.1\r\norigin: http://example.test\r\n";
-    assert_eq!(http(server.admin, head).0, 403);
+    assert_eq!(http(server.admin, head).0, 401);
     assert_eq!(server.version(), "\"version 1\"");
 }

@@ -1,6 +1,6 @@
 //! Answers of other servers that are kept: across restarts, for all to see, until told otherwise.
 
-use super::server::{Server, http, run, text, wait_until};
+use super::server::{Server, run, text, wait_until};
 use std::fs;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::fs::MetadataExt;
@@ -304,7 +304,7 @@ fn what_is_kept_of_a_name_is_shown_and_forgotten() {
     assert_eq!(server.get("/v1/cache").0, 400);
     assert_eq!(server.get("/v1/cache?name=a..b").0, 400);
     assert_eq!(server.post("/v1/cache/www.example.net").0, 405);
-    let delete = |path: &str| http(server.admin, &format!("DELETE /v1/cache/{path} HTTP/1.1\r\n"));
+    let delete = |path: &str| server.request("DELETE", &format!("/v1/cache/{path}"));
     assert_eq!(delete("WWW.example.net").1.trim(), "{\n  \"removed\": 1\n}");
     server.address_of("a.www.example.net");
     assert_eq!(fetched(), 3.0);
@@ -341,7 +341,7 @@ fn a_flush_is_not_undone_by_a_fetch_that_began_before() {
     wait_until("it is fetched", || {
         server.metric("zonda_forward_queries_total{led_to=\"fetch\"}") > 0.0
     });
-    assert_eq!(http(server.admin, "DELETE /v1/cache/example.net?tree HTTP/1.1\r\n").0, 200);
+    assert_eq!(server.request("DELETE", "/v1/cache/example.net?tree").0, 200);
     gate.store(true, SeqCst);
     assert_eq!(client.join().unwrap().answer.len(), 1, "who waits is answered");
     assert!(server.get("/v1/cache?name=www.example.net").1.contains("\"answers\": []"));

@@ -4,6 +4,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -87,12 +88,19 @@ impl Server {
         fs::rename(new, self.zone_file()).unwrap();
     }
 
+    /// What the admin socket answers.
     pub fn get(&self, path: &str) -> (u16, String) {
-        http(self.admin, &format!("GET {path} HTTP/1.1\r\n"))
+        self.request("GET", path)
     }
 
     pub fn post(&self, path: &str) -> (u16, String) {
-        http(self.admin, &format!("POST {path} HTTP/1.1\r\n"))
+        self.request("POST", path)
+    }
+
+    /// What the admin socket answers to any method.
+    pub fn request(&self, method: &str, path: &str) -> (u16, String) {
+        let stream = UnixStream::connect(self.socket()).unwrap();
+        exchange(stream, &format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n"))
     }
 
     /// The value of a metric, labels included in its name.
@@ -139,10 +147,19 @@ fn write_config(folder: &Folder, admin: SocketAddr, statistics: SocketAddr, keys
     folder.write("zonda.toml", text)
 }
 
-/// Sends a request and returns status and body.
+/// Sends a request to this machine over TCP and returns status and body.
 pub fn http(address: SocketAddr, head: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "{head}host: test\r\nconnection: close\r\n\r\n").unwrap();
+    http_to("localhost", address, head)
+}
+
+/// The same to a host of another name.
+pub fn http_to(host: &str, address: SocketAddr, head: &str) -> (u16, String) {
+    exchange(TcpStream::connect(address).unwrap(), &format!("{head}host: {host}\r\n"))
+}
+
+/// Sends a request over a connection that ends with it; returns status and body.
+fn exchange(mut stream: impl Read + Write, head: &str) -> (u16, String) {
+    write!(stream, "{head}connection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();

@@ -1,7 +1,9 @@
 //! How a server starts, and what it says when it cannot.
 
-use crate::server::{Server, run, text, zone};
+use crate::server::{BINARY, Server, run, text, zone};
+use std::fs;
 use std::net::UdpSocket;
+use std::process::Command;
 use zonda_testkit::process::Folder;
 use zonda_testkit::{Question, ask};
 
@@ -71,6 +73,49 @@ fn without_anything_to_serve_it_says_what_to_do_in_four_lines() {
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text(&output.stderr).lines().count(), 4);
     assert!(text(&output.stderr).contains("zonda serve --zone"));
+}
+
+#[test]
+fn a_failed_start_leaves_no_sockets_behind() {
+    let folder = Folder::new("failed");
+    let config = folder.write("zonda.toml", "version = 1\n[admin]\naddress = \"off\"\n");
+    let file = folder.write("example.org.zone", zone(1));
+    let output = Command::new("timeout")
+        .args([
+            "20",
+            BINARY,
+            "serve",
+            "--listen",
+            "192.0.2.77:5300",
+            "--config",
+            config.to_str().unwrap(),
+        ])
+        .args(["--zone", &format!("example.org={}", file.display())])
+        .env("ZONDA_ADMIN_SOCKET", folder.path().join("admin.sock"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    let mut left: Vec<_> =
+        fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().path()).collect();
+    left.sort();
+    assert_eq!(left, [file, config]);
+}
+
+#[test]
+fn a_file_that_is_no_socket_is_left_where_an_admin_socket_is_to_be() {
+    let folder = Folder::new("no-socket");
+    let file = folder.write("important.conf", "keep me");
+    let zone = folder.write("example.org.zone", zone(1));
+    let output = Command::new("timeout")
+        .args(["20", BINARY, "serve", "--listen", "127.0.0.1:0"])
+        .args(["--zone", &format!("example.org={}", zone.display())])
+        .env("ZONDA_ADMIN_ADDRESS", "off")
+        .env("ZONDA_ADMIN_SOCKET", &file)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(fs::read_to_string(file).unwrap(), "keep me");
+    assert!(text(&output.stderr).contains("is not a socket"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -29,13 +29,6 @@ pub(super) fn read<'a>(
         (None, Some(path)) => Some(token_from(&mut reader, &path)?),
         (token, None) => token,
     };
-    let Toggle(address) = keys.address;
-    match address {
-        Some(address) if !address.ip().is_loopback() && token.is_none() => {
-            reader.contradict(Some("address"), Contradiction::NoToken(address));
-        }
-        _ => {}
-    }
     let socket = match keys.socket {
         Some(Toggle(socket)) => socket,
         None => {
@@ -44,9 +37,19 @@ pub(super) fn read<'a>(
             socket
         }
     };
-    let Toggle(bind_statistics) = keys.bind_statistics;
-    let bind_statistics_clients = keys.bind_statistics_clients;
-    Some(Admin { address, token, socket, bind_statistics, bind_statistics_clients })
+    let (Toggle(address), Toggle(bind_statistics)) = (keys.address, keys.bind_statistics);
+    let admin = Admin {
+        address,
+        token,
+        is_metrics_only: false,
+        socket,
+        bind_statistics,
+        bind_statistics_clients: keys.bind_statistics_clients,
+    };
+    if let Some(address) = admin.address_without_token() {
+        reader.contradict(Some("address"), Contradiction::NoToken(address));
+    }
+    Some(admin)
 }
 
 /// The token in the first line of a file.

@@ -1,12 +1,13 @@
 //! Requests and their answers.
 
+use super::access::Rights;
 use super::{cache, metrics, upstreams};
 use crate::catalog::{KnownZone, Outcome};
 use crate::control::Control;
 use crate::query_log::Rfc3339;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,50 +23,40 @@ const PAGE_MAX: usize = 100_000;
 pub type Reply = Response<Full<Bytes>>;
 
 /// Answers a request.
-pub async fn answer(
-    request: Request<Incoming>,
-    token: Option<Arc<str>>,
-    control: Arc<Control>,
-) -> Reply {
-    if token.is_some_and(|token| !is_authorised(&request, &token)) {
-        let mut reply =
-            text(StatusCode::UNAUTHORIZED, "a bearer token is needed: admin.token\n".into());
-        reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        return reply;
-    }
-    // Only a web page sends this header: one that some user of this machine looks at.
-    if request.method() != Method::GET && request.headers().contains_key(ORIGIN) {
-        return text(StatusCode::FORBIDDEN, "web pages cannot change anything here\n".into());
+pub async fn answer(request: Request<Incoming>, rights: Rights, control: Arc<Control>) -> Reply {
+    let segments: Option<Vec<String>> =
+        request.uri().path().split('/').skip(1).map(decoded).collect();
+    let segments = segments.unwrap_or_default();
+    let refusal = {
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        rights.refusal(&request, &segments)
+    };
+    if let Some(refusal) = refusal {
+        return refusal;
     }
     // Reloads read files, and even a list of zones takes a while when there are a million.
-    let work = move || route(request.method(), request.uri(), &control);
+    let work = move || {
+        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+        let query = request.uri().query().unwrap_or_default();
+        route(request.method(), &segments, query, &control, rights.tells_all())
+    };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
         text(StatusCode::INTERNAL_SERVER_ERROR, "the request failed; see the log\n".into())
     })
 }
 
-/// Whether a request carries the token; takes the same time wherever a wrong one differs.
-fn is_authorised(request: &Request<Incoming>, token: &str) -> bool {
-    const SCHEME: &[u8] = b"bearer ";
-    let given = request.headers().get(AUTHORIZATION).map_or(&[][..], |value| value.as_bytes());
-    let given = match given.split_at_checked(SCHEME.len()) {
-        Some((scheme, token)) if scheme.eq_ignore_ascii_case(SCHEME) => token, // rfc9110#11.1
-        _ => &[],
-    };
-    let differing = given.iter().zip(token.as_bytes()).fold(0, |all, (a, b)| all | (a ^ b));
-    given.len() == token.len() && differing == 0
-}
-
-/// Finds who answers a path.
-fn route(method: &Method, uri: &hyper::Uri, control: &Arc<Control>) -> Reply {
-    let query = uri.query().unwrap_or_default();
-    let segments: Option<Vec<String>> = uri.path().split('/').skip(1).map(decoded).collect();
-    let segments = segments.unwrap_or_default();
-    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    match (method.as_str(), segments.as_slice()) {
+/// Answers for a path; `tells_all` is whether the client may know what is wrong with files.
+fn route(
+    method: &Method,
+    segments: &[&str],
+    query: &str,
+    control: &Arc<Control>,
+    tells_all: bool,
+) -> Reply {
+    match (method.as_str(), segments) {
         ("GET", ["metrics"]) => metrics_page(control),
         ("GET", ["health"]) => text(StatusCode::OK, "ok\n".into()),
-        ("GET", ["ready"]) => ready(control),
+        ("GET", ["ready"]) => ready(control, tells_all),
         ("GET", ["v1", "version"]) => json_reply(&json!({ "version": crate::VERSION })),
         ("GET", ["v1", "status"]) => json_reply(&status(control)),
         ("GET", ["v1", "stats"]) => json_reply(&metrics::summary(control)),
@@ -85,7 +76,7 @@ fn route(method: &Method, uri: &hyper::Uri, control: &Arc<Control>) -> Reply {
             control.stop();
             json_reply(&json!({ "stopping": true }))
         }
-        (_, ["metrics" | "health" | "ready"] | ["v1", ..]) if is_known(&segments) => {
+        (_, ["metrics" | "health" | "ready"] | ["v1", ..]) if is_known(segments) => {
             text(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method\n".into())
         }
         _ => text(StatusCode::NOT_FOUND, "no such path; see docs/admin.md\n".into()),
@@ -127,16 +118,23 @@ fn metrics_page(control: &Control) -> Reply {
     reply
 }
 
-/// Ready means that every zone is served; otherwise the reasons, a line each.
-fn ready(control: &Control) -> Reply {
+/// Ready means that every zone is served; otherwise the reasons, a line each. What is wrong with a
+/// file is told only if `tells_all`.
+fn ready(control: &Control, tells_all: bool) -> Reply {
     let publisher = control.publisher();
     let unserved = publisher.catalog().zones().filter(|zone| zone.data().is_none());
     let zones = unserved.filter_map(|zone| {
-        let error = zone.error.as_ref()?;
-        Some(format!("zone {} is not served: {error}\n", zone.entry.apex))
+        let (apex, error) = (&zone.entry.apex, zone.error.as_ref()?);
+        Some(match tells_all {
+            true => format!("zone {apex} is not served: {error}\n"),
+            false => format!("zone {apex} is not served: `zonda zones {apex}` tells why\n"),
+        })
     });
     let failures = publisher.catalog().failures().filter(|failure| !failure.is_served);
-    let failures = failures.map(|failure| format!("{}\n", failure.error));
+    let failures = failures.map(|failure| match tells_all {
+        true => format!("{}\n", failure.error),
+        false => "a file of zones cannot be read: `zonda status` tells which\n".to_owned(),
+    });
     match zones.chain(failures).take(PAGE).collect::<String>() {
         reasons if reasons.is_empty() => text(StatusCode::OK, "ready\n".into()),
         reasons => text(StatusCode::SERVICE_UNAVAILABLE, reasons),

@@ -63,6 +63,7 @@ pub fn page(control: &Control) -> String {
     latency(&mut page, control);
     traffic(&mut page, control);
     tcp(&mut page, control);
+    admin(&mut page, control);
     zones(&mut page, control);
     stores(&mut page, control);
     forwarding(&mut page, control);
@@ -183,6 +184,21 @@ fn tcp(page: &mut Page, control: &Control) {
         ("error", tcp.errors.get()),
     ] {
         page.value(name, &[("limit", limit)], count);
+    }
+}
+
+/// Connections to this interface.
+fn admin(page: &mut Page, control: &Control) {
+    let name = "zonda_admin_limits_total";
+    let help = "Connections to the admin interface that were closed, by the limit that bit.";
+    page.metric(name, "counter", help);
+    let admin = &control.admin;
+    for (limit, count) in [
+        ("connections_per_client", &admin.per_client),
+        ("write_timeout", &admin.write_timeouts),
+        ("lifetime", &admin.expired),
+    ] {
+        page.value(name, &[("limit", limit)], count.load(Relaxed));
     }
 }
 

@@ -1,0 +1,351 @@
+//! Connections to the administrative interface, and the bounds within which they live.
+//!
+//! A client that takes no answers, or takes many connections, keeps other clients from nothing:
+//! each has few connections, and each connection little time.
+
+use super::access::{self, Rights};
+use super::{api, bind_statistics};
+use crate::control::Control;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::Semaphore;
+use tokio::time::{Sleep, sleep, timeout};
+use zonda_config::Network;
+
+/// Connections open at once on each socket; more wait.
+const CONNECTIONS_MAX: usize = 64;
+/// Connections that one client address has open at once; more are closed.
+const CONNECTIONS_PER_CLIENT: usize = 16;
+/// How long a client may take to send a request's header.
+const HEADER_MAX: Duration = Duration::from_secs(10);
+/// How long a client may take to take anything of an answer.
+const WRITE_MAX: Duration = Duration::from_secs(10);
+/// How long a connection may last, unless a request takes longer: many requests may share one.
+const CONNECTION_MAX: Duration = Duration::from_secs(30);
+/// How long a connection may last in any case; the slowest request is a reload of many zones.
+const REQUEST_MAX: Duration = Duration::from_secs(900);
+
+/// Connections that were closed, by the bound that they met.
+#[derive(Default)]
+pub struct Counters {
+    /// One more than [`CONNECTIONS_PER_CLIENT`].
+    pub per_client: AtomicU64,
+    /// A client that takes nothing for [`WRITE_MAX`].
+    pub write_timeouts: AtomicU64,
+    /// One that was as old as [`CONNECTION_MAX`].
+    pub expired: AtomicU64,
+}
+
+/// A socket that accepts connections of the interface.
+pub enum Listener {
+    /// For whoever reaches its address.
+    Tcp(tokio::net::TcpListener),
+    /// For whoever may open its file.
+    Unix(tokio::net::UnixListener),
+}
+
+/// What is told on a socket, and to whom.
+#[derive(Clone)]
+pub enum Interface {
+    /// What the rights of its clients allow.
+    Admin(Rights),
+    /// BIND's statistics, to this machine and to some networks.
+    BindStatistics {
+        /// The networks.
+        clients: Arc<[Network]>,
+        /// Whether only this machine reaches the address.
+        is_loopback: bool,
+    },
+}
+
+impl Interface {
+    /// Whether a client may ask anything at all.
+    fn is_for(&self, client: Option<IpAddr>) -> bool {
+        match (self, client) {
+            (Self::BindStatistics { clients, .. }, Some(client)) => {
+                client.is_loopback() || clients.iter().any(|network| network.contains(client))
+            }
+            _ => true,
+        }
+    }
+
+    /// Answers a request.
+    async fn answer(self, request: Request<Incoming>, control: Arc<Control>) -> api::Reply {
+        match self {
+            Self::Admin(rights) => api::answer(request, rights, control).await,
+            // Exporters elsewhere may know the server by a name; on this machine, only a page of
+            // the web needs one.
+            Self::BindStatistics { is_loopback: true, .. } if !access::is_host_own(&request) => {
+                access::misdirected()
+            }
+            Self::BindStatistics { .. } => bind_statistics::answer(request, control).await,
+        }
+    }
+}
+
+/// A connection of either kind.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
+
+impl Listener {
+    /// The next connection, and the client's address if it has one.
+    async fn accept(&self) -> io::Result<(Box<dyn Stream>, Option<IpAddr>)> {
+        Ok(match self {
+            Self::Tcp(listener) => {
+                let (stream, client) = listener.accept().await?;
+                (Box::new(stream), Some(client.ip()))
+            }
+            Self::Unix(listener) => (Box::new(listener.accept().await?.0), None),
+        })
+    }
+}
+
+/// Accepts connections, a bounded number at a time.
+pub async fn accept_all(listener: Listener, interface: Interface, control: Arc<Control>) {
+    let (slots, clients) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Clients::default());
+    loop {
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((_, client)) if !interface.is_for(client) => {}
+            Ok((stream, client)) => {
+                let Some(place) = clients.admit(client) else {
+                    control.admin.per_client.fetch_add(1, Relaxed);
+                    continue;
+                };
+                let (interface, control) = (interface.clone(), Arc::clone(&control));
+                tokio::spawn(async move {
+                    let answer = |request| interface.clone().answer(request, Arc::clone(&control));
+                    serve(stream, &control.admin, answer).await;
+                    drop((slot, place));
+                });
+            }
+            Err(_) => sleep(Duration::from_millis(50)).await, // out of descriptors
+        }
+    }
+}
+
+/// How many connections each client address has open.
+#[derive(Clone, Default)]
+struct Clients(Arc<Mutex<HashMap<IpAddr, usize>>>);
+
+/// The place of a connection among those of its client.
+struct Place(Clients, Option<IpAddr>);
+
+impl Clients {
+    /// A place for one more connection of a client, if it may have one.
+    fn admit(&self, client: Option<IpAddr>) -> Option<Place> {
+        if let Some(address) = client {
+            let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let count = open.entry(address).or_default();
+            if *count >= CONNECTIONS_PER_CLIENT {
+                return None;
+            }
+            *count += 1;
+        }
+        Some(Place(self.clone(), client))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(address) = self.1 else { return };
+        let mut open = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = open.get(&address).map_or(0, |count| count.saturating_sub(1));
+        match left {
+            0 => open.remove(&address),
+            left => open.insert(address, left),
+        };
+    }
+}
+
+/// Serves the requests of one connection.
+async fn serve<A: Future<Output = api::Reply>>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    counters: &Counters,
+    answer: impl Fn(Request<Incoming>) -> A,
+) {
+    let work = tokio::sync::Mutex::new(()); // held while a request is answered
+    let service = service_fn(|request| async {
+        let _working = work.lock().await;
+        Ok::<_, Infallible>(answer(request).await)
+    });
+    let stream = PromptStream { stream, stalled: None, counters };
+    let mut served = pin!(
+        http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADER_MAX)
+            .serve_connection(TokioIo::new(stream), service)
+    );
+    // A client that goes away or sends rubbish is no event.
+    if timeout(CONNECTION_MAX, served.as_mut()).await.is_ok() {
+        return;
+    }
+    counters.expired.fetch_add(1, Relaxed);
+    served.as_mut().graceful_shutdown(); // no request after the one that is being answered
+    let last_answer = async {
+        let _ = timeout(REQUEST_MAX, work.lock()).await;
+        sleep(WRITE_MAX).await;
+    };
+    tokio::select! {
+        _ = served => {}
+        () = last_answer => {}
+    }
+}
+
+/// A stream that fails when its peer takes nothing for [`WRITE_MAX`].
+struct PromptStream<'c, S> {
+    stream: S,
+    /// Runs while the peer takes nothing.
+    stalled: Option<Pin<Box<Sleep>>>,
+    counters: &'c Counters,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for PromptStream<'_, S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for PromptStream<'_, S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        octets: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(context, octets) {
+            self.stalled = None;
+            return Poll::Ready(written);
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(WRITE_MAX)));
+        ready!(stalled.as_mut().poll(context));
+        self.counters.write_timeouts.fetch_add(1, Relaxed);
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use hyper::StatusCode;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::time::Instant;
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    /// What a client may leave in a connection before the server has to wait for it.
+    const ROOM: usize = 64;
+
+    /// Serves one end of a connection; every answer takes so long. How long it is served, and what
+    /// was counted.
+    async fn serve_end(end: DuplexStream, answer_time: Duration) -> (Duration, Counters) {
+        let (start, counters) = (Instant::now(), Counters::default());
+        let answer = |_| async move {
+            sleep(answer_time).await;
+            api::text(StatusCode::OK, "x".repeat(10 * ROOM))
+        };
+        serve(end, &counters, answer).await;
+        (start.elapsed(), counters)
+    }
+
+    #[test]
+    fn statistics_are_for_this_machine_and_for_the_networks_that_are_configured() {
+        let network = Network { address: "192.0.2.0".parse().unwrap(), prefix: 24 };
+        let interface = Interface::BindStatistics { clients: [network].into(), is_loopback: false };
+        for (client, expected) in [
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("192.0.2.7", true),
+            ("192.0.3.7", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(interface.is_for(client.parse().ok()), expected, "{client}");
+        }
+    }
+
+    #[test]
+    fn a_client_gets_the_place_of_a_connection_that_it_closed() {
+        let (clients, client) = (Clients::default(), "192.0.2.1".parse().ok());
+        let mut places: Vec<_> =
+            (0..CONNECTIONS_PER_CLIENT).map(|_| clients.admit(client)).collect();
+        assert!(places.iter().all(Option::is_some));
+        assert!(clients.admit(client).is_none());
+        assert!(clients.admit("192.0.2.2".parse().ok()).is_some());
+        places.pop();
+        assert!(clients.admit(client).is_some());
+        drop(places);
+        assert!(clients.0.lock().unwrap().is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_no_answer_is_left_after_ten_seconds() {
+        let (mut client, server) = duplex(ROOM);
+        let served = tokio::spawn(serve_end(server, Duration::ZERO));
+        client.write_all(REQUEST).await.unwrap();
+        let (lasted, counters) = served.await.unwrap();
+        assert_eq!(lasted.as_secs(), WRITE_MAX.as_secs());
+        assert_eq!(counters.write_timeouts.load(Relaxed), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_asks_again_and_again_is_served_for_half_a_minute() {
+        let (mut client, server) = duplex(1 << 20);
+        let served = tokio::spawn(serve_end(server, Duration::ZERO));
+        let mut answer = [0; 4096];
+        while client.write_all(REQUEST).await.is_ok() && client.read(&mut answer).await.unwrap() > 0
+        {
+            sleep(Duration::from_secs(1)).await;
+        }
+        let (lasted, counters) = served.await.unwrap();
+        assert_eq!(lasted.as_secs(), CONNECTION_MAX.as_secs());
+        assert_eq!(counters.expired.load(Relaxed), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reload_that_takes_minutes_is_answered() {
+        let (mut client, server) = duplex(1 << 20);
+        let served = tokio::spawn(serve_end(server, Duration::from_secs(300)));
+        client.write_all(REQUEST).await.unwrap();
+        let mut answer = Vec::new();
+        client.read_to_end(&mut answer).await.unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(b"xx"));
+        assert_eq!(served.await.unwrap().0.as_secs(), 300);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_an_answer_octet_by_octet_is_left() {
+        let (mut client, server) = duplex(ROOM);
+        let served = tokio::spawn(serve_end(server, Duration::ZERO));
+        client.write_all(REQUEST).await.unwrap();
+        while matches!(client.read(&mut [0]).await, Ok(1)) {
+            sleep(Duration::from_secs(5)).await;
+        }
+        let (lasted, _) = served.await.unwrap();
+        assert_eq!(lasted.as_secs(), (CONNECTION_MAX + WRITE_MAX).as_secs());
+    }
+}
