@@ -287,7 +287,10 @@ export interface ZondaOptions {
   deadline?: number;
   /** Queries that may wait for handlers; by default 65,536. */
   waitingMax?: number;
-  /** Where metrics for Prometheus and the admin interface are offered. */
+  /**
+   * Where metrics for Prometheus, `/health`, `/ready` and `/v1/version` are offered: a loopback
+   * address, unless the configuration file has a token.
+   */
   metrics?: string;
   /** What the core logs to standard error; the first app of a process decides. By default `warn`.
    * */

@@ -58,7 +58,7 @@ pub struct CoreOptions {
     pub deadline: Option<f64>,
     /// Queries that may wait for handlers.
     pub waiting_max: Option<u32>,
-    /// The address of metrics and of the admin interface.
+    /// The address of metrics.
     pub metrics: Option<String>,
     /// What is logged: `error`, `warn`, `info`, `debug`, or `off`.
     pub log: Option<String>,

@@ -31,7 +31,7 @@ pub struct Start {
     pub stores: Stores,
     /// What is answered on each address of the flags.
     pub answered: Vec<Answered>,
-    /// The address of metrics and of the admin interface.
+    /// The address of metrics.
     pub metrics: Option<SocketAddr>,
     /// Whether other processes answer on the same addresses.
     pub shares_addresses: bool,

@@ -410,6 +410,29 @@ test('metrics count what handlers answer', async (t) => {
   assert.match(text, /^zonda_queries_total\{reason="handled"\} 1$/m);
 });
 
+test('an address of metrics takes no orders, and is no public one without a token', async (t) => {
+  const taken = net.createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  const { port } = taken.address();
+  taken.close();
+  await once(taken, 'close');
+  const open = new Zonda({ listen: [], metrics: `0.0.0.0:${port}` });
+  await assert.rejects(open.start(), /others can reach 0\.0\.0\.0/);
+  const app = await started(t, { metrics: `127.0.0.1:${port}` }, (app) => {
+    app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
+  });
+  for (const [method, path, status] of [
+    ['GET', '/health', 200],
+    ['GET', '/v1/status', 404],
+    ['POST', '/v1/reload', 404],
+    ['POST', '/v1/stop', 404],
+  ]) {
+    const reply = await fetch(`http://127.0.0.1:${port}${path}`, { method });
+    assert.equal(reply.status, status, path);
+  }
+  assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.1');
+});
+
 test('handlers are replaced, added and removed while the app runs', async (t) => {
   const app = await started(t, {}, (app) => {
     app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+import urllib.error
 import urllib.request
 
 import dns.message
@@ -144,6 +145,38 @@ def counted(text, name):
     """The values of a metric, by their labels, but those that are 0."""
     found = re.findall(rf"^{name}{{(.*)}} (\S+)$", text, re.MULTILINE)
     return {labels: int(value) for labels, value in found if value != "0"}
+
+
+def test_an_address_of_metrics_takes_no_orders_and_is_no_public_one_without_a_token(serve, caplog):
+    async def start(app):
+        async with app:
+            pass
+
+    with pytest.raises(Exception, match="others can reach 0.0.0.0"):
+        asyncio.run(start(zonda.App(listen=[], metrics="0.0.0.0:0")))
+    app = zonda.App(listen=["127.0.0.1:0"], workers=1, metrics="127.0.0.1:0")
+
+    def status(path, method):
+        lines = [record.getMessage() for record in caplog.records]
+        (url,) = [line.split()[-1] for line in lines if line.startswith("metrics: ")]
+        request = urllib.request.Request(url.removesuffix("/metrics") + path, method=method)
+        try:
+            with urllib.request.urlopen(request) as reply:
+                return reply.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    async def scenario(client):
+        for path, method, expected in [
+            ("/health", "GET", 200),
+            ("/v1/status", "GET", 404),
+            ("/v1/reload", "POST", 404),
+            ("/v1/stop", "POST", 404),
+        ]:
+            assert await asyncio.to_thread(status, path, method) == expected, path
+
+    with caplog.at_level(logging.INFO):
+        serve(app, scenario)
 
 
 def test_metrics_count_what_handlers_answer(serve, caplog):

@@ -116,8 +116,9 @@ impl App {
         self
     }
 
-    /// Offers metrics for Prometheus, at `/metrics`, and the admin interface on an address, which
-    /// must be a loopback address unless the configuration file has a token.
+    /// Offers metrics for Prometheus, at `/metrics`, `/health`, `/ready` and `/v1/version` on an
+    /// address, in place of that of the configuration file; nothing can be changed there. It must be
+    /// a loopback address, or the configuration file have a token, which is then asked for.
     pub fn metrics(&mut self, address: impl Into<SocketAddr>) -> &mut Self {
         self.metrics = Some(address.into());
         self

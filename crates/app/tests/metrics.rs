@@ -4,6 +4,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,19 +13,24 @@ use zonda::{
     App, Event, MemoryStore, Message, Name, OwnedQuery, Rcode, RecordSet, Reply, Store, Type,
 };
 use zonda_engine::Reason;
-use zonda_testkit::process::free_port;
+use zonda_testkit::process::{Folder, free_port};
 
 /// The page that documents all metrics.
 const DOCS: &str = include_str!("../../../docs/metrics.md");
 
-/// What a path answers, without headers.
-fn get(address: SocketAddr, path: &str) -> String {
-    let mut connection = TcpStream::connect(address).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+/// The status and what else is answered to the beginning of a request, without headers.
+fn exchange(mut connection: impl Read + Write, head: &str) -> (u16, String) {
+    let request = format!("{head}Host: localhost\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).unwrap();
     let mut reply = String::new();
     connection.read_to_string(&mut reply).unwrap();
-    reply.split_once("\r\n\r\n").unwrap().1.to_owned()
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+    (head[9..12].parse().unwrap(), body.to_owned())
+}
+
+/// What a path answers, without headers.
+fn get(address: SocketAddr, path: &str) -> String {
+    exchange(TcpStream::connect(address).unwrap(), &format!("GET {path} HTTP/1.1\r\n")).1
 }
 
 /// The value of a metric of the zone `example.org`.
@@ -111,7 +117,11 @@ fn metrics_and_the_list_of_zones_tell_how_a_zone_follows_its_store() {
     store.add(RecordSet::new("www.example.org", "A", 60, ["192.0.2.1"]));
     store.is_down.store(true, Ordering::Relaxed);
     let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let folder = Folder::new("store");
+    let socket = folder.path().join("admin.sock");
+    let config = format!("version = 1\n[admin]\nsocket = {socket:?}\n");
     let mut app = App::new();
+    app.config(folder.write("zonda.toml", config));
     app.listen("127.0.0.1:0").workers(1).metrics(admin);
     app.store("example.net", other).store("Example.org", Handle(Arc::clone(&store)));
     app.zone_text("example.com", "@ 60 SOA ns.a. a. 1 2 3 4 5\n@ 60 NS ns.a.\n");
@@ -139,14 +149,65 @@ fn metrics_and_the_list_of_zones_tell_how_a_zone_follows_its_store() {
     let last = told("zonda_store_in_step_timestamp_seconds");
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(told("zonda_store_in_step_timestamp_seconds"), last);
-    let zone = get(admin, "/v1/zones/example.org");
+    let ask = |path: &str| {
+        let connection = UnixStream::connect(&socket).unwrap();
+        exchange(connection, &format!("GET {path} HTTP/1.1\r\n")).1
+    };
+    let zone = ask("/v1/zones/example.org");
     for part in ["\"reachable\": false", "\"left_out\": 3", "\"loads\": 1", "\"in_step\": \"20"] {
         assert!(zone.contains(part), "{part} in {zone}");
     }
-    assert!(get(admin, "/v1/zones/example.com").contains("\"store\": null"));
+    assert!(ask("/v1/zones/example.com").contains("\"store\": null"));
     store.is_down.store(false, Ordering::Relaxed);
     await_metric(admin, "zonda_store_loads_total", 2);
     running.stop().unwrap();
+}
+
+#[test]
+fn metrics_that_others_can_reach_are_refused_without_a_token() {
+    let public = SocketAddr::from(([0, 0, 0, 0], free_port()));
+    let mut app = App::new();
+    app.listen("127.0.0.1:0").workers(1).metrics(public);
+    let Err(error) = app.start() else { panic!("it started") };
+    let told = error.to_string();
+    assert!(told.contains(&format!("others can reach {public}")), "{told}");
+}
+
+#[test]
+fn an_address_of_metrics_takes_no_orders_from_whoever_asks() {
+    const TOKEN: &str = "Authorization: Bearer correct-horse-battery\r\n";
+    let folder = Folder::new("token");
+    let config = "version = 1\n[admin]\nsocket = \"off\"\ntoken = \"correct-horse-battery\"\n";
+    let config = folder.write("zonda.toml", config);
+    let port = free_port();
+    for (has_token, address) in [(false, [127, 0, 0, 1]), (true, [0, 0, 0, 0])] {
+        let mut app = App::new();
+        app.listen("127.0.0.1:0").workers(1).metrics((address, port));
+        if has_token {
+            app.config(&config);
+        }
+        let running = app.start().unwrap();
+        for (request, without, with) in [
+            ("GET /metrics", 200, 200),
+            ("GET /health", 200, 200),
+            ("GET /ready", 200, 200),
+            ("GET /v1/version", 200, 200),
+            ("GET /v1/status", 404, 404),
+            ("GET /v1/zones", 404, 404),
+            ("DELETE /v1/cache/example.org", 404, 404),
+            ("POST /v1/reload", 404, 404),
+            ("POST /v1/stop", 404, 404),
+            ("GET /health", 200, 200),
+        ] {
+            let status = |token: &str| {
+                let connection = TcpStream::connect(("127.0.0.1", port)).unwrap();
+                exchange(connection, &format!("{request} HTTP/1.1\r\n{token}")).0
+            };
+            let without = if has_token { 401 } else { without };
+            assert_eq!([status(""), status(TOKEN)], [without, with], "{request}, {has_token}");
+        }
+        running.stop().unwrap();
+    }
 }
 
 #[test]

@@ -102,7 +102,8 @@ pub fn replace_text(
 }
 
 /// Reads the configuration of a program: of a file, if it has one, of what `flags` say instead,
-/// with metrics and the admin interface at an address, and with zones that it gives.
+/// with metrics at an address, and with zones that it gives. What is asked at that address changes
+/// nothing, and is told nothing but how the server is.
 ///
 /// # Errors
 /// All that is wrong with it, a line each.
@@ -124,7 +125,14 @@ pub fn read_config(
     if file.is_none() {
         config.admin.socket = None; // a program has its own ways; several apps may be in one
     }
+    config.admin.is_metrics_only = metrics.is_some();
     config.admin.address = metrics.or(config.admin.address.filter(|_| file.is_some()));
+    if let Some(address) = config.admin.address_without_token() {
+        return Err(format!(
+            "metrics: others can reach {address}, and no token is asked for; choose a loopback \
+             address such as 127.0.0.1:9153, or a configuration file with a token in [admin]"
+        ));
+    }
     config.zones.extend(texts.iter().map(|(name, given)| given_zone(name, given.clone())));
     Ok(config)
 }

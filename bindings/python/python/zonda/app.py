@@ -47,7 +47,8 @@ class App:
 
         config: a configuration file, as ``zonda serve --config`` takes it.
         workers: threads that answer UDP; one for each CPU unless told otherwise.
-        metrics: a loopback address for metrics of Prometheus and the admin interface.
+        metrics: an address for metrics of Prometheus, /health, /ready and /v1/version; loopback,
+            unless the configuration file has a token.
         deadline: seconds after which a query that no handler has answered is answered SERVFAIL.
         waiting_max: queries that may wait for handlers; more are answered SERVFAIL.
         """
