@@ -22,12 +22,14 @@ use crate::body::{change_ttl, ttl_offsets, write_message};
 use crate::key::{EVERY_TYPE, denies_name};
 use crate::walk::Walk;
 use crate::{Answer, Cache, Entry, Key, Kind, Lifetime, Policy, Refused};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use zonda_wire::response::Response;
 use zonda_wire::{Class, Ede, Type, name};
 
@@ -89,24 +91,59 @@ impl From<io::Error> for LoadError {
 /// # Errors
 /// Those of the file system; `path` is untouched then.
 pub fn save(cache: &Cache, path: &Path, clocks: Clocks) -> io::Result<u64> {
-    let mut beside = OsString::from(path);
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    // Names that were asked for are nobody else's business.
-    let file = File::options().write(true).create(true).truncate(true).mode(0o600).open(&beside);
-    let written = file.and_then(|mut file| {
-        let count = write(cache, &mut file, clocks)?;
+    let beside = beside(path);
+    // A new file, and not what a link of that name leads to; its mode is 0600, as the names that
+    // were asked for are nobody else's business.
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
+    let written = write(cache, &mut file, clocks).and_then(|count| {
         file.sync_all()?;
         fs::rename(&beside, path)?;
         Ok(count)
     });
     if written.is_err() {
-        let _ = fs::remove_file(&beside); // perhaps it was never there
+        let _ = fs::remove_file(&beside); // otherwise the next start does
         return written;
     }
-    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
-    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()?; // or the name may be lost
+    File::open(directory_of(path))?.sync_all()?; // or the name may be lost
     written
+}
+
+/// What the name of a file that is being written ends with.
+const BESIDE_END: &str = ".new";
+/// Hexadecimal digits in such a name.
+const BESIDE_DIGITS: usize = 16;
+/// How old a file is that no process writes any more.
+const LEFTOVER_AGE: Duration = Duration::from_secs(600);
+
+/// A path beside another one that cannot be foreseen: `PATH.0123456789abcdef.new`.
+fn beside(path: &Path) -> PathBuf {
+    let number = RandomState::new().build_hasher().finish();
+    let mut beside = OsString::from(path);
+    beside.push(format!(".{number:0BESIDE_DIGITS$x}{BESIDE_END}"));
+    beside.into()
+}
+
+/// Removes what processes have left beside `path` that were killed while they wrote it.
+pub fn remove_leftovers(path: &Path) {
+    let Some(name) = path.file_name().and_then(OsStr::to_str) else { return };
+    let is_leftover = |entry: &DirEntry| {
+        let found = entry.file_name();
+        let rest = found.to_str().and_then(|it| it.strip_prefix(name)?.strip_prefix('.'));
+        let digits = rest.and_then(|it| it.strip_suffix(BESIDE_END)).unwrap_or_default();
+        let is_name = digits.len() == BESIDE_DIGITS && u64::from_str_radix(digits, 16).is_ok();
+        let written = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        is_name && written().is_some_and(|age| age > LEFTOVER_AGE)
+    };
+    let Ok(entries) = fs::read_dir(directory_of(path)) else { return };
+    for entry in entries.flatten().filter(is_leftover) {
+        let _ = fs::remove_file(entry.path()); // another start may do it as well
+    }
+}
+
+/// The directory that a file is in.
+fn directory_of(path: &Path) -> &Path {
+    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+    directory.unwrap_or(Path::new("."))
 }
 
 /// Writes what is worth keeping; how many answers.

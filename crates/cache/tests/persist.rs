@@ -8,7 +8,8 @@ mod common;
 use common::{addresses, answer, find, key, lifetime, name};
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 use zonda_cache::persist::{self, Clocks, LoadError, save, write};
 use zonda_cache::policy::Limits;
 use zonda_cache::{BYTES_MIN, Cache, Failure, Key, Policy};
@@ -153,16 +154,65 @@ fn answers_of_sources_that_are_gone_are_left_in_the_file() {
     assert_eq!(cache.stats().entries, 0);
 }
 
+/// An empty folder of this name.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder); // of a run before
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The names of what is in a folder, in their order.
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_link_or_a_file_that_another_user_put_beside_it_is_not_written_to() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = folder("links");
+    let (path, victim) = (folder.join("cache"), folder.join("victim"));
+    fs::write(&victim, "precious").unwrap();
+    symlink(&victim, folder.join("cache.new")).unwrap();
+    let (cache, _) = filled(10);
+    assert_eq!(save(&cache, &path, clocks(520, 7000)).unwrap(), 10);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    let about = fs::symlink_metadata(&path).unwrap();
+    assert!(about.is_file() && about.permissions().mode() & 0o777 == 0o600, "{about:?}");
+}
+
+#[test]
+fn what_a_killed_process_left_is_removed_once_it_is_old() {
+    let folder = folder("leftovers");
+    let young = "cache.00112233445566ff.new";
+    let others = ["cache", "cache.new", "cache.0011.new", "other.0123456789abcdef.new"];
+    for name in ["cache.0123456789abcdef.new", young].iter().chain(&others) {
+        fs::write(folder.join(name), "").unwrap();
+        let hour = Duration::from_secs(if *name == young { 0 } else { 3600 });
+        let file = File::options().append(true).open(folder.join(name)).unwrap();
+        file.set_modified(SystemTime::now() - hour).unwrap();
+    }
+    persist::remove_leftovers(&folder.join("cache"));
+    let mut expected = others.to_vec();
+    expected.push(young);
+    expected.sort_unstable();
+    assert_eq!(names_in(&folder), expected);
+}
+
 #[test]
 fn a_file_is_replaced_whole_and_read_by_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let directory = &folder("replaced");
     let path = directory.join("cache-file");
     fs::write(&path, "the former").unwrap();
     let (cache, _) = filled(10);
     assert_eq!(save(&cache, &path, clocks(520, 7000)).unwrap(), 10);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    assert!(!directory.join("cache-file.new").exists());
+    assert_eq!(names_in(directory), ["cache-file"], "nothing is left beside it");
     let restarted = Cache::new(BYTES_MIN);
     let file = File::open(&path).unwrap();
     assert_eq!(read(&restarted, file, clocks(0, 7000), hash).unwrap(), 10);

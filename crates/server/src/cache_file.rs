@@ -8,6 +8,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,6 +18,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use zonda_cache::persist::{self, Clocks};
 use zonda_cache::{Cache, Flushes, Policy};
+use zonda_netio::process;
 use zonda_transport::Clock;
 use zonda_zone::{HashSeed, LookupName};
 
@@ -35,6 +37,7 @@ pub fn load(
     clock: Clock,
 ) {
     let start = Instant::now();
+    persist::remove_leftovers(path);
     let file = match open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return, // the first start
@@ -61,8 +64,22 @@ fn open(path: &Path) -> io::Result<BufReader<Progress>> {
         return Err(io::Error::other("not a regular file")); // a pipe could be waited for for ever
     }
     let (file, told) = (File::open(path)?, Instant::now());
+    refuse_foreign(&file.metadata()?)?;
     let progress = Progress { file, path: path.to_owned(), size: about.len(), done: 0, told };
     Ok(BufReader::with_capacity(BUFFER_BYTES, progress))
+}
+
+/// Refuses a file that another user may have filled: its answers would be given to clients.
+fn refuse_foreign(about: &fs::Metadata) -> io::Result<()> {
+    /// Writing by the group and by all others.
+    const WRITING: u32 = 0o022;
+    if ![0, process::effective_user()].contains(&about.uid()) {
+        return Err(io::Error::other("the file is another user's"));
+    }
+    if about.mode() & WRITING != 0 {
+        return Err(io::Error::other("other users may write to the file"));
+    }
+    Ok(())
 }
 
 /// Tells that a file is of no use.
@@ -219,4 +236,29 @@ impl Content {
 fn clocks(clock: Clock) -> Clocks {
     let now = clock.now();
     Clocks { now_secs: now.monotonic_secs(), unix_secs: now.unix_secs.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    #[test]
+    fn a_file_that_another_user_may_have_filled_is_not_read() {
+        let path = std::env::temp_dir().join(format!("zonda-cache-file-{}", std::process::id()));
+        for (mode, is_read) in [(0o600, true), (0o644, true), (0o620, false), (0o602, false)] {
+            fs::write(&path, "zondaca1").unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            assert_eq!(open(&path).is_ok(), is_read, "{mode:o}");
+        }
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        if chown(&path, Some(12_345), None).is_ok() {
+            let error = open(&path).err().unwrap();
+            assert!(error.to_string().contains("another user's"), "{error}");
+        }
+        fs::remove_file(&path).unwrap();
+    }
 }
