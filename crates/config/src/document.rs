@@ -36,6 +36,11 @@ impl Source {
         Self { path: path.into(), text, lines }
     }
 
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The directory that its relative paths start from.
     pub fn directory(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))

@@ -288,6 +288,10 @@ pub enum Advice {
     NoZones,
     /// No address.
     NoListeners,
+    /// Every user of the machine can read this file, which holds a secret.
+    ReadableSecret(PathBuf),
+    /// Every user of the machine can change this file.
+    WritableFile(PathBuf),
 }
 
 impl fmt::Display for Advice {
@@ -301,6 +305,16 @@ impl fmt::Display for Advice {
             Self::NoListeners => f.write_str(
                 "`listen = []` lets nobody ask; write a [[listen]] with \
                  `address = \"127.0.0.1:53\"`",
+            ),
+            Self::ReadableSecret(path) => write!(
+                f,
+                "every user of this machine can read {0}, which holds a secret: `chmod o-rwx {0}`",
+                path.display()
+            ),
+            Self::WritableFile(path) => write!(
+                f,
+                "every user of this machine can change {0}: `chmod o-w {0}`",
+                path.display()
             ),
             Self::NoZones => {
                 f.write_str("there is no zone, so every query is refused; write a [[zone]]")

@@ -5,6 +5,7 @@ mod admin;
 mod bounds;
 mod listeners;
 mod local;
+mod secrets;
 mod zones;
 
 use crate::access::Action;
@@ -42,7 +43,9 @@ pub(crate) fn resolve<'a>(
 
     let (top, rate_limit) = (top?, rate_limit?);
     let no_zones = zones.is_empty() && forwards.is_empty();
-    let warnings = warnings(&listeners, no_zones, &rate_limit);
+    let (admin, token_file) = admin?;
+    let mut warnings = warnings(&listeners, no_zones, &rate_limit);
+    warnings.extend(secrets::warnings(layers, token_file.as_deref()));
     let config = Config {
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
         zones,
@@ -59,7 +62,7 @@ pub(crate) fn resolve<'a>(
         edns: edns?,
         identity: identity?,
         rate_limit,
-        admin: admin?,
+        admin,
         metrics: metrics?,
         log: log?,
         query_log: query_log?,

@@ -286,6 +286,39 @@ fn a_public_listener_without_rate_limit_is_advised_to_set_one() {
 }
 
 #[test]
+fn secrets_that_every_user_can_read_are_told_of() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readable");
+    std::fs::create_dir_all(&directory).unwrap();
+    let (file, token) = (directory.join("zonda.toml"), directory.join("token"));
+    std::fs::write(&token, "correct-horse-battery\n").unwrap();
+    let (in_file, beside) =
+        ("token = \"correct-horse-battery\"".to_owned(), format!("token-file = {token:?}"));
+    let readable = |path: &Path| format!("can read {}, which holds a secret", path.display());
+    let writable = |path: &Path| format!("can change {}", path.display());
+    for (text, modes, expected) in [
+        (String::new(), [0o644, 0o644], vec![]),
+        (in_file.clone(), [0o640, 0o644], vec![]),
+        (in_file, [0o644, 0o644], vec![readable(&file)]),
+        (beside.clone(), [0o644, 0o400], vec![]),
+        (beside.clone(), [0o644, 0o444], vec![readable(&token)]),
+        (beside, [0o666, 0o602], vec![writable(&file), writable(&token)]),
+    ] {
+        std::fs::write(&file, format!("version = 1\n[admin]\n{text}\n")).unwrap();
+        for (path, mode) in [&file, &token].into_iter().zip(modes) {
+            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        }
+        let loaded = Config::load(Some(&file), [], &Flags::default()).unwrap();
+        let told: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+        let told: Vec<_> = told.iter().filter(|line| line.contains("every user of")).collect();
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        for (line, part) in told.iter().zip(&expected) {
+            assert!(line.contains(part), "{line}: {part}");
+        }
+    }
+}
+
+#[test]
 fn a_server_that_listens_nowhere_is_told_of() {
     let loaded = load("nowhere", "version = 1\nlisten = []\n").unwrap();
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();

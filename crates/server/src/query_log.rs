@@ -3,7 +3,7 @@
 //! Workers put fixed-size events into a bounded channel and never wait: what does not fit is
 //! dropped and counted.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -150,12 +150,22 @@ fn open(output: &Output) -> io::Result<Target> {
     }))
 }
 
+/// Mode of a new file: names that clients ask for are for the server's user and group alone.
+const MODE: u32 = 0o640;
+
 /// Opens a file to be appended to. A process that was killed while it wrote may have left half a
 /// line, which ours must not go on.
 fn open_file(path: &Path) -> io::Result<File> {
-    let ends_in_half_a_line = fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() > 0)
-        && last_octet(path)? != b'\n';
-    let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+    let about = fs::symlink_metadata(path);
+    if about.as_ref().is_ok_and(|it| it.is_symlink()) {
+        let path = path.display();
+        return Err(io::Error::other(format!(
+            "query-log.output: {path} is a symbolic link; write the path that it leads to"
+        )));
+    }
+    let ends_in_half_a_line =
+        about.is_ok_and(|it| it.is_file() && it.len() > 0) && last_octet(path)? != b'\n';
+    let mut file = zonda_netio::file::append(path, MODE)?;
     if ends_in_half_a_line {
         file.write_all(b"\n")?;
     }
@@ -345,6 +355,22 @@ mod tests {
         assert!(line.to_json().contains(json), "{}", line.to_json());
         line.tags = Tags::default();
         assert!(!line.to_json().contains("tags"), "{}", line.to_json());
+    }
+
+    #[test]
+    fn a_log_is_its_users_and_groups_alone_and_is_not_where_a_link_leads() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let path = std::env::temp_dir().join(format!("zonda-query-log-{}", std::process::id()));
+        let (log, link) = (path.with_extension("log"), path.with_extension("link"));
+        let file = open_file(&log).expect("the folder for temporary files is writable");
+        let mode = file.metadata().expect("it is open").permissions().mode();
+        assert_eq!(mode & 0o137, 0, "{mode:o}");
+        symlink(&log, &link).expect("there is no such link yet");
+        let error = open_file(&link).expect_err("it is a link");
+        assert!(error.to_string().contains("is a symbolic link"), "{error}");
+        for path in [log, link] {
+            let _ = fs::remove_file(path); // it is in the way of no other test
+        }
     }
 
     #[test]

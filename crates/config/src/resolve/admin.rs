@@ -10,23 +10,23 @@ use crate::section::Keys;
 use crate::socket::default_socket;
 use crate::value::{Toggle, Token, Value};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Reads `[admin]`; its socket is named after the first listener, which is on `first`, if
-/// there is one.
+/// Reads `[admin]`, and where its token lies if that is a file; its socket is named after the first
+/// listener, which is on `first`, if there is one.
 pub(super) fn read<'a>(
     layers: &Layers<'a>,
     session: &mut Session<'a>,
     first: Option<SocketAddr>,
-) -> Option<Admin> {
+) -> Option<(Admin, Option<PathBuf>)> {
     let mut reader = open::<AdminKeys>(layers, session);
     let keys = AdminKeys::read(&mut reader)?;
-    let token = match (keys.token, keys.token_file) {
+    let token = match (keys.token, &keys.token_file) {
         (Some(_), Some(_)) => {
             reader.contradict(Some("token-file"), Contradiction::TokenTwice);
             None
         }
-        (None, Some(path)) => Some(token_from(&mut reader, &path)?),
+        (None, Some(path)) => Some(token_from(&mut reader, path)?),
         (token, None) => token,
     };
     let socket = match keys.socket {
@@ -49,7 +49,7 @@ pub(super) fn read<'a>(
     if let Some(address) = admin.address_without_token() {
         reader.contradict(Some("address"), Contradiction::NoToken(address));
     }
-    Some(admin)
+    Some((admin, keys.token_file))
 }
 
 /// The token in the first line of a file.

@@ -1,0 +1,46 @@
+//! Files that users of the machine can read or change who should not.
+
+use crate::error::{Advice, Origin, Warning};
+use crate::keys::AdminKeys;
+use crate::load::Layers;
+use crate::section::Keys;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// The keys whose values are secrets, by their sections.
+const SECRETS: [(&str, &str); 2] = [("admin", "token"), ("edns", "cookie-secrets")];
+/// Mode bits of users who are neither the owner nor of the group.
+const OTHERS_READ: u32 = 0o004;
+const OTHERS_WRITE: u32 = 0o002;
+
+/// Warns of the configuration file and of the file with the token, by their modes.
+pub(super) fn warnings(layers: &Layers<'_>, token_file: Option<&Path>) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    if let Some((source, table)) = layers.file {
+        let is_set = |(section, key): &(&str, &str)| {
+            let section = table.get(*section).and_then(|value| value.get_ref().as_table());
+            section.is_some_and(|section| section.contains_key(*key))
+        };
+        let has_secret = SECRETS.iter().any(is_set);
+        warnings.extend(warning(source.path(), source.origin(0), has_secret));
+    }
+    if let Some(path) = token_file {
+        let (_, origin) = layers.section(&AdminKeys::SECTION);
+        warnings.extend(warning(path, origin, true));
+    }
+    warnings
+}
+
+/// What is to be said of a file; of one that is not there, or no file, nothing.
+fn warning(path: &Path, origin: Origin, has_secret: bool) -> Option<Warning> {
+    let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    let advice = if about.mode() & OTHERS_WRITE != 0 {
+        Advice::WritableFile(path.to_owned())
+    } else if about.mode() & OTHERS_READ != 0 && has_secret {
+        Advice::ReadableSecret(path.to_owned())
+    } else {
+        return None;
+    };
+    Some(Warning { origin, advice })
+}
