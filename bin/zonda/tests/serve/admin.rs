@@ -1,11 +1,13 @@
 //! What the server tells about itself, and who may ask.
 
 use crate::server::{BINARY, Server, http, http_to, run, text, wait_until, zone};
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
+use std::os::unix::fs::chown;
 use std::process::Command;
 use std::time::Duration;
-use zonda_testkit::process::{Folder, free_port};
+use zonda_testkit::process::{Folder, Process, free_port};
 use zonda_testkit::{Question, Zonda, ask};
 
 #[test]
@@ -195,6 +197,47 @@ fn commands_reach_the_server_over_its_socket() {
     let gone = output(&["status"]);
     assert_eq!(gone.status.code(), Some(1));
     assert!(text(&gone.stderr).starts_with("no server answers on"), "{}", text(&gone.stderr));
+}
+
+/// The user `nobody`.
+const OTHER_USER: u32 = 65_534;
+
+#[test]
+fn a_server_of_another_user_is_believed_only_by_its_name() {
+    let folder = Folder::new("other-user");
+    if chown(folder.path(), Some(OTHER_USER), None).is_err() {
+        return; // only root starts programs as another user
+    }
+    let program = folder.path().join("zonda"); // that user may not enter where it was built
+    fs::copy(BINARY, &program).unwrap();
+    let file = folder.write("example.org.zone", zone(1));
+    let socket = folder.path().join("zonda-other.sock");
+    let serve = |start: &mut Command, more: &[&str]| {
+        let zone = format!("example.org={}", file.display());
+        start.args(["serve", "--listen", "127.0.0.1:0", "--zone", &zone]).args(more);
+        start.env("ZONDA_ADMIN_ADDRESS", "off").env("ZONDA_ADMIN_SOCKET", &socket);
+    };
+    let mut start = Command::new("setpriv");
+    let user = OTHER_USER.to_string();
+    start.args(["--reuid", &user, "--regid", &user, "--clear-groups"]).arg(&program);
+    serve(&mut start, &[]);
+    let _other = Process::start(&start, &folder.path().join("log")).unwrap();
+    let named = || run(&["status", "--socket", socket.to_str().unwrap()]);
+    wait_until("the server answers", || named().status.success());
+
+    let status = text(&named().stdout);
+    let pid = status.lines().find(|line| line.contains("\"pid\"")).unwrap().to_owned();
+    let found = Command::new(BINARY).arg("status").current_dir(folder.path()).output().unwrap();
+    let found = [found.stdout, found.stderr].map(|said| text(&said)).concat();
+    assert!(!found.contains(&pid) && !found.contains("zonda-other.sock"), "{found}");
+
+    let mut successor = Command::new("timeout");
+    successor.args(["20", BINARY]);
+    serve(&mut successor, &["--take-over"]);
+    let output = successor.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("a process of another user listens there"), "{said}");
 }
 
 #[test]
