@@ -17,7 +17,8 @@
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
 //! | [`supervisor`] | socket activation and state notices of systemd |
 //! | [`memory`] | huge pages |
-//! | [`process`] | CPUs, descriptor limit, privileges |
+//! | [`process`] | CPUs, time, descriptor limit |
+//! | [`privileges`] | the rights of root, and how they are given up |
 //! | [`child`] | child processes that stay on given CPUs and do not outlive their parent |
 //!
 //! Deliberately absent: DNS, threads, the runtime, logging. Callers decide what an error means.
@@ -34,6 +35,7 @@ pub mod memory;
 mod message;
 mod options;
 pub mod poller;
+pub mod privileges;
 pub mod process;
 pub mod replies;
 pub mod stop;

@@ -1,13 +1,12 @@
-//! What the process may use, and what it gives up: CPUs, descriptors, privileges.
+//! What the process may use: CPUs, time, descriptors; and whose rights it has.
 
-use std::ffi::{CStr, CString};
 use std::io;
 use std::mem;
 use std::ptr;
 use std::thread;
 use std::time::Duration;
 
-use libc::{c_char, c_int, gid_t, uid_t};
+use libc::{c_int, uid_t};
 
 use crate::check;
 
@@ -126,135 +125,6 @@ pub fn effective_user() -> uid_t {
     unsafe { libc::geteuid() }
 }
 
-/// Why privileges could not be dropped.
-#[derive(Debug)]
-pub enum PrivilegeError {
-    /// No such user in the system's database.
-    UnknownUser,
-    /// No such group.
-    UnknownGroup,
-    /// The named user is root, so that there is nothing to gain.
-    UserIsRoot,
-    /// A system call failed; without root's rights only the present user can be "changed" to.
-    System(io::Error),
-    /// The calls succeeded, yet root's rights can be had back. The process should end.
-    Regained,
-}
-
-impl std::fmt::Display for PrivilegeError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::UnknownUser => f.write_str("no such user on this system"),
-            Self::UnknownGroup => f.write_str("no such group on this system"),
-            Self::UserIsRoot => f.write_str("the user is root; name an unprivileged one"),
-            Self::System(error) => write!(f, "cannot change to the user: {error}"),
-            Self::Regained => f.write_str("root's rights could be regained after the change"),
-        }
-    }
-}
-
-impl std::error::Error for PrivilegeError {}
-
-impl From<io::Error> for PrivilegeError {
-    fn from(error: io::Error) -> Self {
-        Self::System(error)
-    }
-}
-
-/// Becomes `user`, for all threads and for good: the user's groups, the group (the user's own if
-/// not given), the user id, and no new privileges through any later program (prctl(2)).
-///
-/// Does nothing if the process is that user already. Bind sockets and open files first.
-pub fn drop_privileges(user: &str, group: Option<&str>) -> Result<(), PrivilegeError> {
-    let account = look_up_user(user)?.ok_or(PrivilegeError::UnknownUser)?;
-    let gid = match group {
-        Some(group) => look_up_group(group)?.ok_or(PrivilegeError::UnknownGroup)?,
-        None => account.gid,
-    };
-    // SAFETY: these take integers and a C string, and change only this process.
-    unsafe {
-        if account.uid == 0 {
-            return Err(PrivilegeError::UserIsRoot);
-        }
-        if (libc::geteuid(), libc::getegid()) != (account.uid, gid) {
-            check(libc::initgroups(account.name.as_ptr(), gid))?;
-            check(libc::setresgid(gid, gid, gid))?;
-            check(libc::setresuid(account.uid, account.uid, account.uid))?;
-        }
-        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
-        let (mut real, mut effective, mut saved) = (0, 0, 0);
-        check(libc::getresuid(&mut real, &mut effective, &mut saved))?;
-        let regained = [real, effective, saved].contains(&0) || libc::setuid(0) == 0;
-        if regained { Err(PrivilegeError::Regained) } else { Ok(()) }
-    }
-}
-
-/// A user of the system.
-struct Account {
-    /// As the system writes it.
-    name: CString,
-    /// User id.
-    uid: uid_t,
-    /// Primary group.
-    gid: gid_t,
-}
-
-/// Bytes for the strings of one user or group entry; a group with many members needs the most.
-const ENTRY_BYTES: usize = 1 << 20;
-
-/// Finds a user by name.
-fn look_up_user(user: &str) -> io::Result<Option<Account>> {
-    let Ok(name) = CString::new(user) else { return Ok(None) };
-    let mut strings = vec![0; ENTRY_BYTES];
-    // SAFETY: a zeroed passwd may be overwritten; the call writes within `strings`; on success
-    // `found` is null or the entry, whose name is a C string in `strings`.
-    unsafe {
-        let (mut entry, mut found): (libc::passwd, _) = (mem::zeroed(), ptr::null_mut());
-        let strings: &mut [c_char] = &mut strings;
-        succeed(libc::getpwnam_r(
-            name.as_ptr(),
-            &mut entry,
-            strings.as_mut_ptr(),
-            strings.len(),
-            &mut found,
-        ))?;
-        let found = !found.is_null();
-        Ok(found.then(|| Account {
-            name: CStr::from_ptr(entry.pw_name).to_owned(),
-            uid: entry.pw_uid,
-            gid: entry.pw_gid,
-        }))
-    }
-}
-
-/// Finds a group's id by its name.
-fn look_up_group(group: &str) -> io::Result<Option<gid_t>> {
-    let Ok(name) = CString::new(group) else { return Ok(None) };
-    let mut strings = vec![0; ENTRY_BYTES];
-    // SAFETY: as in `look_up_user`.
-    unsafe {
-        let (mut entry, mut found): (libc::group, _) = (mem::zeroed(), ptr::null_mut());
-        let strings: &mut [c_char] = &mut strings;
-        succeed(libc::getgrnam_r(
-            name.as_ptr(),
-            &mut entry,
-            strings.as_mut_ptr(),
-            strings.len(),
-            &mut found,
-        ))?;
-        Ok((!found.is_null()).then_some(entry.gr_gid))
-    }
-}
-
-/// Turns the error number that getpwnam_r(3) returns into an error. Some systems say "not found" by
-/// one of these numbers rather than by a null entry.
-fn succeed(error: c_int) -> io::Result<()> {
-    match error {
-        0 | libc::ENOENT | libc::ESRCH => Ok(()),
-        error => Err(io::Error::from_raw_os_error(error)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -313,14 +183,5 @@ mod tests {
         let before = raise_descriptor_limit(0).unwrap();
         assert_eq!(raise_descriptor_limit(16).unwrap(), before);
         assert!(raise_descriptor_limit(before).unwrap() >= before);
-    }
-
-    #[test]
-    fn unknown_and_privileged_users_are_refused() {
-        let error = |user, group| drop_privileges(user, group).unwrap_err();
-        assert!(matches!(error("no-such-user", None), PrivilegeError::UnknownUser));
-        assert!(matches!(error("nul\0", None), PrivilegeError::UnknownUser));
-        assert!(matches!(error("root", None), PrivilegeError::UserIsRoot));
-        assert!(matches!(error("nobody", Some("no-such-group")), PrivilegeError::UnknownGroup));
     }
 }

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus};
 use std::{env, fs, thread};
 
-use zonda_netio::process::drop_privileges;
+use zonda_netio::privileges::{Kept, drop_privileges};
 use zonda_netio::supervisor::take_descriptors;
 
 /// Set in the child.
@@ -24,24 +24,59 @@ fn child(test: &str, before: &str) -> ExitStatus {
         .status
 }
 
+/// Whether the tests run as root, without which there is nothing to give up.
+fn is_root() -> bool {
+    zonda_netio::process::effective_user() == 0
+}
+
 #[test]
 fn privileges_are_dropped_for_good() {
-    let is_root =
-        fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
-    if !is_root {
+    if !is_root() {
         return;
     }
     if env::var_os(CHILD).is_none() {
         assert!(child("privileges_are_dropped_for_good", "").success());
         return;
     }
-    drop_privileges("nobody", None).unwrap();
-    drop_privileges("nobody", None).unwrap();
-    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
-    let uids = status.lines().find(|line| line.starts_with("Uid:")).unwrap();
-    assert!(uids.split_whitespace().skip(1).all(|uid| uid != "0"), "{uids}");
+    assert_eq!(drop_privileges("nobody", None).unwrap(), Kept::default());
+    assert_eq!(drop_privileges("nobody", None).unwrap(), Kept::default());
+    let uids = status("Uid:");
+    assert!(uids.split_whitespace().all(|uid| uid != "0"), "{uids}");
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        assert_eq!(u64::from_str_radix(&status(set), 16), Ok(0), "{set}");
+    }
     assert!(drop_privileges("daemon", None).is_err());
     assert!(Command::new("true").uid(0).status().is_err());
+}
+
+/// What the system says of this thread on a line.
+fn status(line: &str) -> String {
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+    let line = status.lines().find_map(|it| it.strip_prefix(line)).unwrap();
+    line.trim().to_owned()
+}
+
+#[test]
+fn a_process_that_runs_as_the_user_already_keeps_no_rights_beside_that_to_low_ports() {
+    const TEST: &str =
+        "a_process_that_runs_as_the_user_already_keeps_no_rights_beside_that_to_low_ports";
+    if !is_root() {
+        return;
+    }
+    if env::var_os(CHILD).is_none() {
+        let capabilities = "+dac_read_search,+sys_ptrace,+net_bind_service";
+        let before = format!(
+            "set -- setpriv --reuid nobody --regid nogroup --groups 42 --inh-caps {capabilities} \
+             --ambient-caps {capabilities} \"$@\";"
+        );
+        assert!(child(TEST, &before).success());
+        return;
+    }
+    assert_eq!(status("CapAmb:"), "0000000000080404", "all three, to begin with");
+    assert_eq!(drop_privileges("nobody", None).unwrap(), Kept { groups: vec![42] });
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
+        assert_eq!(status(set), "0000000000000400", "{set}");
+    }
 }
 
 #[test]

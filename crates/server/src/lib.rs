@@ -27,6 +27,7 @@ mod overrides;
 mod program;
 mod publish;
 mod query_log;
+mod rights;
 mod run;
 mod running;
 mod settings;

@@ -12,6 +12,7 @@ use crate::log_budget::LogBudget;
 use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
+use crate::rights;
 use crate::threads::{self, Rim};
 use std::convert::Infallible;
 use std::fmt;
@@ -28,6 +29,7 @@ use zonda_engine::counters::Counters;
 use zonda_engine::handlers::panic_message;
 use zonda_engine::{Engine, Event};
 use zonda_netio::{memory, process};
+use zonda_netio::privileges::PrivilegeError;
 use zonda_netio::supervisor::{self, State};
 use zonda_transport::faults::Failure;
 use zonda_transport::forward::{ForwarderConfig, ForwarderThread, stop_forwarders};
@@ -57,7 +59,7 @@ pub enum ServeError {
     /// The sockets of the former server could not be had.
     HandOver(HandOverError),
     /// The rights of root could not be given up.
-    Privileges(process::PrivilegeError),
+    Privileges(PrivilegeError),
     /// The admin interface could not be started.
     Admin(String),
     /// The runtime or a thread could not be started.
@@ -141,9 +143,7 @@ pub(crate) fn run(
     let sockets =
         listen::listen(&config.listeners, found, is_shared).map_err(ServeError::Listen)?;
     raise_descriptor_limit(&config);
-    if let Some(user) = &config.user {
-        process::drop_privileges(user, None).map_err(ServeError::Privileges)?;
-    }
+    rights::give_up(config.user.as_deref(), signals).map_err(ServeError::Privileges)?;
     let cpus = process::available_cpus();
     let executors = cpus.min(RIM_THREADS_MAX);
     let runtime = runtime(executors).map_err(ServeError::Start)?;

@@ -76,6 +76,19 @@ fn without_anything_to_serve_it_says_what_to_do_in_four_lines() {
 }
 
 #[test]
+fn a_server_that_keeps_the_rights_of_root_says_so() {
+    use std::os::unix::fs::MetadataExt;
+    let server = Server::start(&[], "");
+    let is_root = fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0);
+    let warning = "the server keeps the rights of root";
+    assert_eq!(server.zonda.process.log("").contains(warning), is_root);
+    if is_root {
+        let server = Server::start(&[], "user = \"nobody\"");
+        assert!(!server.zonda.process.log("").contains(warning));
+    }
+}
+
+#[test]
 fn a_failed_start_leaves_no_sockets_behind() {
     let folder = Folder::new("failed");
     let config = folder.write("zonda.toml", "version = 1\n[admin]\naddress = \"off\"\n");
