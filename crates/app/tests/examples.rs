@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used)]
 
 use std::net::UdpSocket;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use zonda::{Message, Name, Type};
+use zonda_testkit::process::free_port;
 
 /// A program that ends with its test.
 struct Running(Child);
@@ -30,7 +32,7 @@ fn program(name: &str) -> Command {
 
 /// An address that was free a moment ago.
 fn free_address() -> String {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    format!("127.0.0.1:{}", free_port())
 }
 
 /// Asks a program until it answers: the response code and the data of all answers.
@@ -64,6 +66,19 @@ fn the_server_answers_by_each_kind_of_handler() {
     assert_eq!(answer("Ann.users.example", Type::TXT), (0, vec![b"\x03ann".to_vec()]));
     assert_eq!(answer("slow.example", Type::TXT), (0, vec![b"\x11worth waiting for".to_vec()]));
     assert_eq!(answer("other.example", Type::A), (5, vec![]));
+}
+
+#[test]
+fn a_program_for_which_systemd_opened_sockets_starts_and_binds_its_own() {
+    let (address, program) = (free_address(), program("server"));
+    let script = "LISTEN_PID=$$ LISTEN_FDS=1; export LISTEN_PID LISTEN_FDS; exec \"$@\" 3<&0";
+    let mut supervisor = Command::new("sh");
+    supervisor.args(["-c", script, "sh"]).arg(program.get_program()).arg(&address);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    supervisor.stdin(OwnedFd::from(socket)).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut running = Running(supervisor.spawn().unwrap());
+    let answer = ask(&mut running, &address, "a.dyn.example", Type::A);
+    assert_eq!(answer, (0, vec![vec![192, 0, 2, 1]]));
 }
 
 #[test]

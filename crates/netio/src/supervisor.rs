@@ -17,18 +17,31 @@ use crate::check;
 /// Descriptors taken from a supervisor at most.
 const DESCRIPTORS_MAX: RawFd = 1024;
 
+/// How many descriptors the supervisor opened for this process, if it says so.
+fn announced() -> Option<RawFd> {
+    let number = |name| env::var(name).ok().and_then(|value| value.parse::<RawFd>().ok());
+    let process = number("LISTEN_PID").and_then(|pid| u32::try_from(pid).ok());
+    number("LISTEN_FDS").filter(|_| process == Some(process::id()))
+}
+
+/// Whether the supervisor opened descriptors for this process that were not taken yet.
+#[must_use]
+pub fn has_descriptors() -> bool {
+    announced().is_some_and(|count| count > 0)
+}
+
 /// Takes the descriptors that the supervisor opened for this process, once; none if it did not.
 ///
 /// Clears the variables that told of them and sets close-on-exec. Call it first in `main`: while
-/// other threads run it fails with [`io::ErrorKind::ResourceBusy`].
+/// other threads run it fails with [`io::ErrorKind::ResourceBusy`]. A descriptor that is closed on
+/// exec was opened by this process, whatever the environment says: it is not touched, and this fails
+/// with [`io::ErrorKind::InvalidData`].
 pub fn take_descriptors() -> io::Result<Vec<OwnedFd>> {
     /// sd_listen_fds(3): SD_LISTEN_FDS_START.
     const FIRST: RawFd = 3;
     static TAKEN: AtomicBool = AtomicBool::new(false);
 
-    let number = |name| env::var(name).ok().and_then(|value| value.parse::<RawFd>().ok());
-    let ours = number("LISTEN_PID").and_then(|pid| u32::try_from(pid).ok()) == Some(process::id());
-    let Some(count) = number("LISTEN_FDS").filter(|_| ours) else { return Ok(Vec::new()) };
+    let Some(count) = announced() else { return Ok(Vec::new()) };
     if !(0..=DESCRIPTORS_MAX).contains(&count) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
@@ -38,6 +51,13 @@ pub fn take_descriptors() -> io::Result<Vec<OwnedFd>> {
     if TAKEN.swap(true, Ordering::Relaxed) {
         return Ok(Vec::new());
     }
+    for descriptor in FIRST..FIRST + count {
+        // SAFETY: fcntl takes integers; it fails on a descriptor that is not open.
+        let flags = check(unsafe { libc::fcntl(descriptor, libc::F_GETFD) })?;
+        if flags & libc::FD_CLOEXEC != 0 {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+    }
     for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] {
         // SAFETY: this is the only thread, so nobody reads the environment meanwhile.
         unsafe { env::remove_var(name) };
@@ -46,8 +66,8 @@ pub fn take_descriptors() -> io::Result<Vec<OwnedFd>> {
         .map(|descriptor| {
             // SAFETY: fcntl takes integers; it fails on a descriptor that is not open.
             check(unsafe { libc::fcntl(descriptor, libc::F_SETFD, libc::FD_CLOEXEC) })?;
-            // SAFETY: it is open, the supervisor gave it to this process, and `TAKEN` lets only one
-            // caller have it.
+            // SAFETY: it is open and came through exec, so nothing in this process owns it; `TAKEN`
+            // lets only one caller have it.
             Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
         })
         .collect()

@@ -18,6 +18,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -129,8 +130,7 @@ pub(crate) fn run(
     ready: impl FnOnce(&Arc<Control>),
 ) -> Result<(), ServeError> {
     let Options { config, read_config, take_over, program } = options;
-    let inherited = supervisor::take_descriptors().map_err(ServeError::Start)?;
-    let mut found = Found::adopt(inherited);
+    let mut found = Found::adopt(inherited(signals).map_err(ServeError::Start)?);
     let former = if take_over {
         let (former, descriptors) = handover::ask(&config).map_err(ServeError::HandOver)?;
         found = Found::adopt(descriptors);
@@ -180,6 +180,21 @@ pub(crate) fn run(
     }
     runtime.shutdown_timeout(Duration::from_secs(1));
     reason.map(drop)
+}
+
+/// The sockets that a supervisor opened. A program may have used up those that were opened for it,
+/// and runs more threads than one, so its server takes none.
+fn inherited(signals: Signals) -> io::Result<Vec<OwnedFd>> {
+    if signals == Signals::Heeded {
+        return supervisor::take_descriptors();
+    }
+    if supervisor::has_descriptors() {
+        tracing::warn!(
+            "sockets of systemd are not used by a server inside a program: without zonda.socket or \
+             its like, it binds its addresses itself"
+        );
+    }
+    Ok(Vec::new())
 }
 
 /// Tells the administrator what runs and how to try it.
