@@ -177,6 +177,17 @@ export type ZoneOptions =
   /** What a master file would hold. */
   | { text: string };
 
+/** A zone, or a file or directory of zones, that could not be loaded. */
+export interface FailedZone {
+  /** The zone's name, with its final dot; none for a file or directory of zones that could not be
+   * read so far that the names of its zones are known. */
+  name?: string;
+  /** Whether a former version is served. */
+  isServed: boolean;
+  /** What is wrong, behind its place. */
+  error: string;
+}
+
 /** All records of one name and type, as a store has them. */
 export interface RecordSet {
   /** The name, which is always complete, with or without a final dot. */
@@ -297,6 +308,9 @@ export interface ZondaOptions {
   log?: 'off' | 'error' | 'warn' | 'info' | 'debug';
   /** Whether other processes answer on the same addresses, as those of a cluster do. */
   sharesAddresses?: boolean;
+  /** Whether the app starts also if zones that are given as files or texts cannot be loaded. Their
+   * names are SERVFAIL then, and `failedZones` tells which they are. By default it does not. */
+  allowsFailedZones?: boolean;
   /** Told of what handlers throw, and of replies that cannot be sent; by default it is logged. */
   onError?: (error: Error, request: Request) => void;
 }
@@ -326,11 +340,14 @@ export declare class Zonda {
   store(zone: string, store: Store | OwnStore): this;
   /** Asks servers for all names that neither handlers nor zones have. */
   forward(...servers: string[]): this;
-  /** Starts the server, which then answers. */
+  /** Starts the server, which then answers. Rejected with all that is wrong with the configuration,
+   * and with zones that are given as files or texts, a line each. */
   start(): Promise<this>;
   /** Answers what was received, and stops. */
   stop(): Promise<void>;
-  /** Reads the configuration and changed zones anew. */
+  /** Reads the configuration and changed zones anew. Rejected with what is wrong with the
+   * configuration, which then stays in force; or with all zones that cannot be loaded, whose former
+   * versions are served on: all else is in force then. */
   reload(): Promise<void>;
   /** Serves a zone from the text of a master file instead of a former text, or for the first time;
    * comes back when it is served. What is wrong with it rejects the promise, a line each, and
@@ -340,6 +357,8 @@ export declare class Zonda {
   removeZoneText(name: string): Promise<boolean>;
   /** The addresses that are answered on, in the order in which they were given. */
   readonly addresses: string[];
+  /** The zones that could not be loaded when that was last tried, but for those of stores. */
+  readonly failedZones: FailedZone[];
   /** Asks the app itself, without sockets, as if a client at `client` had. `null` is silence. */
   query(question: Question, options?: { client?: string }): Promise<Message | null>;
   query(message: Uint8Array, options?: { client?: string }): Promise<Buffer | null>;

@@ -157,6 +157,11 @@ class Zonda {
     return this.#bridge.core.addresses();
   }
 
+  /** The zones that could not be loaded when that was last tried. */
+  get failedZones() {
+    return this.#bridge.core.failedZones();
+  }
+
   /** Asks the app itself, without sockets. `null` is silence. */
   async query(question, { client } = {}) {
     const isRaw = question instanceof Uint8Array;
@@ -285,6 +290,7 @@ function coreOptions(options) {
     metrics: text(options.metrics),
     log: text(options.log),
     sharesAddresses: options.sharesAddresses ?? false,
+    allowsFailedZones: options.allowsFailedZones ?? false,
   };
 }
 

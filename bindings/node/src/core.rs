@@ -64,6 +64,8 @@ pub struct CoreOptions {
     pub log: Option<String>,
     /// Whether other processes answer on the same addresses.
     pub shares_addresses: bool,
+    /// Whether the app starts without zones that cannot be loaded; not unless it is said.
+    pub allows_failed_zones: Option<bool>,
 }
 
 /// A pattern and the number of its handler.
@@ -73,6 +75,17 @@ pub struct NumberedRoute {
     pub pattern: String,
     /// The number.
     pub handler: u32,
+}
+
+/// A zone, or a file or directory of zones, that could not be loaded.
+#[napi(object)]
+pub struct FailedZone {
+    /// The zone's name; nothing for a file or directory of zones whose names are not known.
+    pub name: Option<String>,
+    /// Whether a former version is served.
+    pub is_served: bool,
+    /// What is wrong.
+    pub error: String,
 }
 
 /// Something that was asked for has ended.
@@ -345,6 +358,21 @@ impl Core {
         Ok(addresses.iter().map(ToString::to_string).collect())
     }
 
+    /// The zones that could not be loaded when that was last tried, but for those of stores.
+    ///
+    /// # Errors
+    /// When the server does not run.
+    #[napi]
+    pub fn failed_zones(&self) -> napi::Result<Vec<FailedZone>> {
+        let failed = self.shared.running()?.failed_zones().into_iter();
+        let told = |zone: zonda_server::FailedZone| FailedZone {
+            name: zone.name.map(|name| name.to_string()),
+            is_served: zone.is_served,
+            error: zone.error,
+        };
+        Ok(failed.map(told).collect())
+    }
+
     /// Takes queries that wait, see `batch`, and writes them into a buffer from a place on. Returns
     /// their octets, and one more if more queries wait; 0 if none did. If they do not fit, they are
     /// kept for the next call, and the number is that of their octets, below 0.
@@ -435,7 +463,7 @@ impl Core {
     pub fn reload(&self, token: u32) -> napi::Result<()> {
         let (running, shared) = (self.shared.running()?, Arc::clone(&self.shared));
         in_thread(move || {
-            let reloaded = running.reload();
+            let reloaded = server::reload(&running);
             drop(running);
             shared.tell_end(token, reloaded.err());
         })
@@ -518,6 +546,7 @@ fn start(options: &CoreOptions) -> napi::Result<Start> {
         answered: options.listen.iter().map(|text| listener(text).1).collect(),
         metrics: metrics.transpose()?,
         shares_addresses: options.shares_addresses,
+        allows_failed_zones: options.allows_failed_zones.unwrap_or(false),
         code: Code::default(),
         runtime,
     })

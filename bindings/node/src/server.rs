@@ -10,7 +10,10 @@ use zonda::store::Mirrors;
 use zonda_config::Flags;
 use zonda_engine::handlers::{Elsewhere, Handler, Pattern, Route};
 use zonda_engine::{Peer, Transport};
-use zonda_server::{Code, Options, OwnReply, Program, RuntimeHandle, Server, Texts, read_config};
+use zonda_server::{
+    Code, Options, OwnReply, Program, RuntimeHandle, Server, Texts, failed_in_code, failed_text,
+    read_config, zones_in_code,
+};
 use zonda_transport::handlers::RuntimeConfig;
 use zonda_wire::Name;
 
@@ -29,6 +32,8 @@ pub struct Start {
     pub texts: Arc<Mutex<Texts>>,
     /// What the latter follow.
     pub stores: Stores,
+    /// Whether it starts without zones, given as files or as text, that cannot be loaded.
+    pub allows_failed_zones: bool,
     /// What is answered on each address of the flags.
     pub answered: Vec<Answered>,
     /// The address of metrics.
@@ -83,24 +88,33 @@ pub fn code(routes: Vec<(String, u32)>, has_middleware: bool) -> Result<Code, St
 /// Starts a server. Waits for its stores, but not for long.
 ///
 /// # Errors
-/// What is wrong with the configuration, or why the server cannot start.
+/// What is wrong with the configuration and with zones, or why the server cannot start.
 pub fn start(start: Start) -> Result<Running, String> {
     let Start { file, flags, texts, stores, answered, metrics, .. } = start;
     let mirrors = Mirrors::start(stores, &texts).map_err(|error| error.to_string())?;
+    let mut required_zones = zones_in_code(&flags, &lock(&texts), |name| mirrors.has(name));
+    if start.allows_failed_zones {
+        required_zones.clear();
+    }
+    let known = Arc::clone(&texts);
     let read_config = move || {
-        let mut config = read_config(file.as_deref(), &flags, metrics, &lock(&texts))?;
+        let mut config = read_config(file.as_deref(), &flags, metrics, &lock(&known))?;
         for (listener, Answered { udp, tcp }) in config.listeners.iter_mut().zip(&answered) {
             (listener.udp, listener.tcp) = (*udp, *tcp);
         }
         Ok(config)
     };
-    let config = read_config()?;
+    let config = read_config().map_err(|error| {
+        let failed = failed_in_code(None, &lock(&texts), &required_zones);
+        [error, failed_text(&failed)].join("\n").trim_end().to_owned()
+    })?;
     let (sender, handles) = mpsc::channel();
     let program = Program {
         code: start.code,
         runtimes: vec![start.runtime],
         start: Some(Box::new(move |handles| _ = sender.send(handles))), // it is waited for below
         shares_addresses: start.shares_addresses,
+        required_zones,
         ..Program::default()
     };
     let read_config = Box::new(read_config);
@@ -110,6 +124,15 @@ pub fn start(start: Start) -> Result<Running, String> {
     let handle = handles.recv().ok().and_then(|handles| handles.into_iter().next());
     let handle = handle.expect("a server that has started has a handle for each runtime");
     Ok(Running { server, handle, mirrors })
+}
+
+/// Reads the configuration and changed zones of a server anew.
+///
+/// # Errors
+/// What is wrong with the configuration, or with zones: all else is then in force.
+pub fn reload(server: &Server) -> Result<(), String> {
+    let failed = server.reload()?;
+    if failed.is_empty() { Ok(()) } else { Err(failed_text(&failed)) }
 }
 
 /// Asks a server's own queries. `below` leaves the code of JavaScript out.

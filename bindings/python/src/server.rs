@@ -12,11 +12,11 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use zonda::store::Mirrors;
-use zonda_config::{Flags, Given};
+use zonda_config::{Config, Flags, Given};
 use zonda_engine::handlers::{Elsewhere, Handler, NO_HANDLER, Pattern, Route};
 use zonda_server::{
-    Code, Options, OwnReply, Program, ServeError, Server, Texts, check_text, read_config,
-    replace_text,
+    Code, FailedZone, Options, OwnReply, Program, ServeError, Server, Texts, check_text,
+    failed_in_code, failed_text, read_config, replace_text, zones_in_code,
 };
 use zonda_transport::handlers::RuntimeConfig;
 use zonda_wire::Name;
@@ -27,7 +27,7 @@ use crate::log;
 use crate::query::Query;
 use crate::record::parse_type;
 use crate::reply::Reply;
-use crate::store::{self, zone_name};
+use crate::store::{self, read_zone_name, zone_name};
 use crate::wake::Wake;
 
 /// The number of the runtime that Python is.
@@ -50,6 +50,7 @@ struct Settings {
     metrics: Option<String>,
     deadline: f64,
     waiting_max: usize,
+    allow_failed_zones: bool,
 }
 
 /// A query as `take` gives it: the number of its handler, if it has one, and its reply.
@@ -201,9 +202,24 @@ impl Core {
         Ok(addresses.iter().map(|address| (address.ip().to_string(), address.port())).collect())
     }
 
-    /// Reads the configuration and changed zones anew.
+    /// Reads the configuration and changed zones anew. An exception tells what is wrong with the
+    /// configuration, or which zones cannot be loaded: all else is then in force.
     fn reload(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| self.with_server(Server::reload))?.map_err(PyValueError::new_err)
+        let failed = py.detach(|| self.with_server(Server::reload))?;
+        match failed.map_err(PyValueError::new_err)? {
+            failed if failed.is_empty() => Ok(()),
+            failed => Err(PyValueError::new_err(failed_text(&failed))),
+        }
+    }
+
+    /// The zones that could not be loaded when that was last tried: the name, if it is known,
+    /// whether a former version is served, and what is wrong.
+    fn failed_zones(&self, py: Python<'_>) -> PyResult<Vec<(Option<String>, bool, String)>> {
+        let failed = py.detach(|| self.with_server(Server::failed_zones))?.into_iter();
+        let told = |FailedZone { name, is_served, error }| {
+            (name.map(|name: Name| name.to_string()), is_served, error)
+        };
+        Ok(failed.map(told).collect())
     }
 
     /// Serves a zone from other text, or from text for the first time. What is wrong with it is an
@@ -268,8 +284,10 @@ impl Core {
     fn replace_text(&self, name: &Name, given: Option<Given>) -> PyResult<Option<Given>> {
         let zones = self.own_zones.get();
         let zones = zones.ok_or_else(|| PyRuntimeError::new_err("the app is not running"))?;
-        self.with_server(|server| replace_text(&zones.texts, name, given, || server.reload()))?
-            .map_err(PyValueError::new_err)
+        let replaced = self.with_server(|server| {
+            replace_text(&zones.texts, name, given, || server.reload().map(drop)) // of others, too
+        })?;
+        replaced.map_err(PyValueError::new_err)
     }
 
     /// Routes as the server takes them; their patterns are kept for queries.
@@ -292,23 +310,38 @@ impl Core {
 
     /// Starts the server in a thread of its own.
     fn run(&self, settings: &Settings, code: Code, stores: Stores) -> PyResult<()> {
-        let flags = Flags {
-            listen: settings.listen.clone(),
-            listen_nowhere: settings.listens_nowhere,
-            zones: settings.zones.iter().map(|(name, file)| zone_flag(name, file)).collect(),
-            forward: (!settings.forward.is_empty()).then(|| settings.forward.join(",")),
-            workers: settings.workers.map(|count| count.to_string()),
-            ..Flags::default()
-        };
-        let metrics = settings.metrics.as_deref().map(str::parse::<SocketAddr>).transpose();
-        let metrics =
-            metrics.map_err(|error| PyValueError::new_err(format!("metrics: {error}")))?;
+        let flags = settings.flags();
+        let mut mistakes = Vec::new();
+        let metrics = settings.metrics.as_deref().and_then(|text| {
+            text.parse().map_err(|error| mistakes.push(format!("metrics: {error}"))).ok()
+        });
         let patience = Duration::try_from_secs_f64(settings.deadline)
-            .map_err(|error| PyValueError::new_err(format!("deadline: {error}")))?;
-        let file = settings.config.clone();
-        let (own_zones, known) = own_zones(&settings.texts, stores)?;
+            .map_err(|error| mistakes.push(format!("deadline: {error}")))
+            .unwrap_or_default();
+        let texts = settings.texts(&stores, &mut mistakes);
+        let has_store = |name: &Name| stores.iter().any(|(other, _)| other == name);
+        let mut required_zones = zones_in_code(&flags, &texts, has_store);
+        if settings.allow_failed_zones {
+            required_zones.clear();
+        }
+        let (file, texts) = (settings.config.clone(), Arc::new(Mutex::new(texts)));
+        let known = Arc::clone(&texts);
         let read_config = move || read_config(file.as_deref(), &flags, metrics, &lock(&known));
-        let config = read_config().map_err(PyValueError::new_err)?;
+        let all_mistakes = |mut mistakes: Vec<String>, config: Result<Config, String>| {
+            let failed = failed_in_code(config.as_ref().ok(), &lock(&texts), &required_zones);
+            mistakes.extend(config.err());
+            mistakes.extend(failed.iter().map(ToString::to_string));
+            PyValueError::new_err(mistakes.join("\n"))
+        };
+        if !mistakes.is_empty() {
+            return Err(all_mistakes(mistakes, read_config()));
+        }
+        let mirrors = Mirrors::start(stores, &texts)?;
+        let config = match read_config() {
+            Ok(config) => config,
+            wrong => return Err(all_mistakes(mistakes, wrong)),
+        };
+        let own_zones = OwnZones { texts, mirrors };
         let wake = Arc::clone(&self.wake);
         let runtime = RuntimeConfig {
             waiting_max: settings.waiting_max,
@@ -317,8 +350,13 @@ impl Core {
         };
         let (give, given) = mpsc::channel();
         let start = Box::new(move |handles| _ = give.send(handles)); // we wait for it
-        let program =
-            Program { code, runtimes: vec![runtime], start: Some(start), ..Program::default() };
+        let program = Program {
+            code,
+            runtimes: vec![runtime],
+            start: Some(start),
+            required_zones,
+            ..Program::default()
+        };
         let read_config = Box::new(read_config);
         let options = Options { config, read_config, take_over: false, program };
         let server = Server::start(options).map_err(|error| serve_error(&error))?;
@@ -335,23 +373,33 @@ impl Core {
     }
 }
 
-/// A zone as the command line gives it.
-fn zone_flag(name: &str, file: &std::path::Path) -> String {
-    format!("{name}={}", file.display())
-}
+impl Settings {
+    /// What takes the place of the configuration file, or comes beside it.
+    fn flags(&self) -> Flags {
+        let zone = |(name, file): &(String, PathBuf)| format!("{name}={}", file.display());
+        Flags {
+            listen: self.listen.clone(),
+            listen_nowhere: self.listens_nowhere,
+            zones: self.zones.iter().map(zone).collect(),
+            forward: (!self.forward.is_empty()).then(|| self.forward.join(",")),
+            workers: self.workers.map(|count| count.to_string()),
+            ..Flags::default()
+        }
+    }
 
-/// Zones that are given as text, and those that follow stores; and the texts of all. Waits for the
-/// stores for a moment.
-fn own_zones(
-    given: &[(String, String)],
-    stores: Stores,
-) -> PyResult<(OwnZones, Arc<Mutex<Texts>>)> {
-    let one = |(name, text): &(String, String)| Ok((zone_name(name)?, text.as_str().into()));
-    let mut texts = given.iter().map(one).collect::<PyResult<Texts>>()?;
-    texts.extend(stores.iter().map(|(name, _)| (name.clone(), "".into()))); // until it is read
-    let texts = Arc::new(Mutex::new(texts));
-    let mirrors = Mirrors::start(stores, &texts)?;
-    Ok((OwnZones { texts: Arc::clone(&texts), mirrors }, texts))
+    /// Zones that are given as text, and those that follow stores, which have none until these are
+    /// read. Names that are none are noted.
+    fn texts(&self, stores: &Stores, mistakes: &mut Vec<String>) -> Texts {
+        let mut texts = Texts::new();
+        for (name, text) in &self.texts {
+            match read_zone_name(name) {
+                Ok(name) => _ = texts.insert(name, text.as_str().into()),
+                Err(error) => mistakes.push(error),
+            }
+        }
+        texts.extend(stores.iter().map(|(name, _)| (name.clone(), "".into())));
+        texts
+    }
 }
 
 /// The texts of zones, for a moment.
@@ -363,6 +411,7 @@ fn lock(texts: &Mutex<Texts>) -> MutexGuard<'_, Texts> {
 fn serve_error(error: &ServeError) -> PyErr {
     match error {
         ServeError::Listen(_) => PyOSError::new_err(error.to_string()),
+        ServeError::Zones(_) => PyValueError::new_err(error.to_string()),
         _ => PyRuntimeError::new_err(error.to_string()),
     }
 }

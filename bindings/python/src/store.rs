@@ -162,8 +162,13 @@ pub fn open(
 
 /// The name of a zone, in lower case.
 pub fn zone_name(text: &str) -> PyResult<Name> {
+    read_zone_name(text).map_err(PyValueError::new_err)
+}
+
+/// The name of a zone, in lower case, or what is wrong with it.
+pub fn read_zone_name(text: &str) -> Result<Name, String> {
     let name = text.parse::<Name>().map(|name| name.to_lowercase());
-    name.map_err(|error| PyValueError::new_err(format!("zone {text:?}: {error}")))
+    name.map_err(|error| format!("zone {text:?}: {error}"))
 }
 
 /// Records as Python's code sees them.

@@ -119,8 +119,70 @@ def test_mistakes_are_told_at_the_start(tmp_path, app):
     asyncio.run(twice())
 
 
+def zone_text(last):
+    """A zone with one address."""
+    return f"@ 60 SOA ns x 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.{last}\n"
+
+
+def test_a_start_tells_all_zones_that_cannot_be_loaded_with_all_other_mistakes(tmp_path):
+    def refused(**options):
+        app = zonda.App(listen=[], **options)
+        app.zone("missing.example", tmp_path / "typo.zone")
+        app.zone("text.example", text="@ SOA x\nb 60 A 192.0.2\n")
+        app.zone("good.example", text=zone_text(1))
+        with pytest.raises(ValueError) as raised:
+            asyncio.run(app.start())
+        return str(raised.value).splitlines()
+
+    missing, *text = refused()
+    assert "typo.zone" in missing
+    places = [line.split(": ")[0] for line in text]
+    assert places == ["text.example. (of the program):1:8", "text.example. (of the program):2:8"]
+    assert refused(metrics="here") == ["metrics: invalid socket address syntax", missing, *text]
+
+
+def test_an_app_that_allows_it_starts_without_zones_that_fail_and_tells_which_they_are(tmp_path):
+    app = zonda.App(listen=[], allow_failed_zones=True)
+    app.zone("missing.example", tmp_path / "typo.zone")
+    app.zone("good.example", text=zone_text(1))
+
+    async def scenario():
+        async with app:
+            [failed] = app.failed_zones
+            assert failed[:2] == ("missing.example.", False)
+            assert "typo.zone" in failed.error
+            assert (await app.query("ns.missing.example")).rcode == "SERVFAIL"
+            assert (await app.query("ns.good.example")).rcode == "NOERROR"
+
+    asyncio.run(scenario())
+
+
+def test_a_reload_tells_zones_that_cannot_be_loaded_and_their_last_version_is_served(zone_file):
+    app = zonda.App(listen=[])
+    app.zone("example.org", zone_file)
+
+    async def scenario():
+        async with app:
+            good = zone_file.read_text()
+            zone_file.write_text(good + "b 60 A 192.0.2\n")
+            with pytest.raises(ValueError, match=r"example\.org\.zone:6:"):
+                await app.reload()
+            assert [(zone.name, zone.is_served) for zone in app.failed_zones] == [
+                ("example.org.", True)
+            ]
+            assert (await app.query("a.example.org")).answers[0].ip == "192.0.2.9"
+            await app.set_zone_text("text.example", zone_text(2))
+            assert (await app.query("ns.text.example")).answers[0].ip == "192.0.2.2"
+            zone_file.write_text(good + "b 60 A 192.0.2.7\n")
+            await app.reload()
+            assert app.failed_zones == []
+            assert (await app.query("b.example.org")).answers[0].ip == "192.0.2.7"
+
+    asyncio.run(scenario())
+
+
 def test_the_log_of_the_core_goes_to_logging(tmp_path, caplog, serve):
-    app = zonda.App(listen=["127.0.0.1:0"], workers=1)
+    app = zonda.App(listen=["127.0.0.1:0"], workers=1, allow_failed_zones=True)
     app.zone("example.org", tmp_path / "none.zone")
 
     async def scenario(client):

@@ -6,22 +6,26 @@ use crate::handler::{AsyncAnswer, Ended};
 use crate::owned::OwnedQuery;
 use crate::running::Running;
 use crate::store::{Mirrors, Store};
+use std::collections::HashSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use zonda_config::{Flags, Given};
+use zonda_config::{Config, Flags, Given};
 use zonda_engine::handlers::{
     Asked, Cache, Draft, Elsewhere, Handler, Pattern, Route, Source, Stage,
 };
-use zonda_server::{Code, Logger, Options, Program, Server, Texts, read_config};
+use zonda_server::{
+    Code, Logger, Options, Program, Server, Texts, failed_in_code, read_config, zones_in_code,
+};
 use zonda_wire::Name;
 
 /// A DNS server under construction.
 ///
-/// Methods that take text which may be wrong tell that when the app starts, all mistakes at once.
+/// Methods that take text which may be wrong return no error: [`start`](Self::start) tells all
+/// mistakes at once.
 #[derive(Default)]
 pub struct App {
     config: Option<PathBuf>,
@@ -38,6 +42,8 @@ pub struct App {
     asynchronous: AsyncTable,
     limits: AsyncLimits,
     loggers: Vec<Arc<dyn Logger>>,
+    /// Whether it starts without zones that cannot be loaded.
+    allows_failed_zones: bool,
     mistakes: Vec<Error>,
 }
 
@@ -89,6 +95,14 @@ impl App {
             Ok(name) => _ = self.texts.insert(name.to_lowercase(), Given::Text(text.into())),
             Err(error) => self.mistakes.push(Error::Name(name.to_owned(), error)),
         }
+        self
+    }
+
+    /// Starts also if zones that are given by [`zone`](Self::zone) and
+    /// [`zone_text`](Self::zone_text) cannot be loaded, as it does with zones of a configuration
+    /// file: their names are SERVFAIL, and [`Running::failed_zones`] tells which they are, and why.
+    pub fn allow_failed_zones(&mut self) -> &mut Self {
+        self.allows_failed_zones = true;
         self
     }
 
@@ -295,20 +309,30 @@ impl App {
     /// Starts the server, which answers from then on. The app is empty afterwards.
     ///
     /// # Errors
-    /// All that is wrong with what the app was told, or why the server cannot start.
+    /// All that is wrong with what the app was told: patterns, names, the configuration, zones that
+    /// were given by [`zone`](Self::zone) and [`zone_text`](Self::zone_text) and cannot be loaded.
+    /// Or why the server cannot start.
     pub fn start(&mut self) -> Result<Running, Error> {
         let app = std::mem::take(self);
-        if let Some(mistake) = app.mistakes.into_iter().next() {
-            return Err(mistake);
-        }
         let mut flags = app.flags;
         flags.forward = (!app.forward.is_empty()).then(|| app.forward.join(","));
+        let has_store = |name: &Name| app.stores.iter().any(|(other, _)| other == name);
+        let mut required_zones = zones_in_code(&flags, &app.texts, has_store);
+        if app.allows_failed_zones {
+            required_zones.clear();
+        }
         let (config, metrics) = (app.config, app.metrics);
         let texts = Arc::new(Mutex::new(app.texts));
-        let mirrors = Mirrors::start(app.stores, &texts).map_err(Error::Thread)?;
         let known = Arc::clone(&texts);
         let load = move || read_config(config.as_deref(), &flags, metrics, &lock(&known));
-        let loaded = load().map_err(Error::Config)?;
+        if !app.mistakes.is_empty() {
+            return Err(all_mistakes(app.mistakes, load(), &lock(&texts), &required_zones));
+        }
+        let mirrors = Mirrors::start(app.stores, &texts).map_err(Error::Thread)?;
+        let loaded = match load() {
+            Ok(config) => config,
+            wrong => return Err(all_mistakes(Vec::new(), wrong, &lock(&texts), &required_zones)),
+        };
         let code = Code {
             routes: app.routes,
             middleware: app.middleware,
@@ -317,17 +341,17 @@ impl App {
         };
         let (tasks, runtime, start) =
             Tasks::start(app.asynchronous, &app.limits).map_err(Error::Thread)?;
-        let (runtimes, start) = (vec![runtime], Some(start));
         let program = Program {
             code: code.clone(),
-            runtimes,
-            start,
-            shares_addresses: false,
+            runtimes: vec![runtime],
+            start: Some(start),
+            required_zones,
             loggers: app.loggers,
+            ..Program::default()
         };
         let read_config = Box::new(load);
         let options = Options { config: loaded, read_config, take_over: false, program };
-        let server = Server::start(options).map_err(Error::Serve)?;
+        let server = Server::start(options)?;
         mirrors.serve(server.zones());
         Ok(Running { server, texts, code: Mutex::new(code), tasks, mirrors })
     }
@@ -388,6 +412,22 @@ impl Drop for StopsWhenDropped {
             let _ = std::thread::Builder::new().name("stop".into()).spawn(|| running.stop());
         }
     }
+}
+
+/// All mistakes of an app that does not start: those that were noted, what is wrong with the
+/// configuration, and zones that cannot be loaded.
+fn all_mistakes(
+    mut mistakes: Vec<Error>,
+    config: Result<Config, String>,
+    texts: &Texts,
+    required_zones: &HashSet<Name>,
+) -> Error {
+    let failed = failed_in_code(config.as_ref().ok(), texts, required_zones);
+    mistakes.extend(config.err().map(Error::Config));
+    if !failed.is_empty() {
+        mistakes.push(Error::Zones(failed));
+    }
+    Error::all(mistakes)
 }
 
 /// The zones, for a moment.

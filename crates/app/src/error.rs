@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use zonda_engine::handlers::PatternError;
-use zonda_server::ServeError;
+use zonda_server::{FailedZone, ServeError, failed_text};
 use zonda_wire::NameError;
 
 /// Why an app cannot start, or had to stop.
@@ -22,6 +22,10 @@ pub enum Error {
     Silence,
     /// The configuration is wrong; all that is wrong with it, a line each.
     Config(String),
+    /// Zones could not be loaded.
+    Zones(Vec<FailedZone>),
+    /// More than one thing is wrong.
+    Mistakes(Vec<Error>),
     /// The server could not start, or had to stop.
     Serve(ServeError),
     /// A thread could not be had.
@@ -36,6 +40,14 @@ impl fmt::Display for Error {
             Self::ZoneFile(file, error) => write!(f, "zone file {}: {error}", file.display()),
             Self::Silence => f.write_str("there is no reply"),
             Self::ZoneText(errors) | Self::Config(errors) => f.write_str(errors),
+            Self::Zones(failed) => f.write_str(&failed_text(failed)),
+            Self::Mistakes(mistakes) => {
+                for (place, mistake) in mistakes.iter().enumerate() {
+                    let separator = if place == 0 { "" } else { "\n" };
+                    write!(f, "{separator}{mistake}")?;
+                }
+                Ok(())
+            }
             Self::Serve(error) => error.fmt(f),
             Self::Thread(error) => write!(f, "cannot start: {error}"),
         }
@@ -43,3 +55,25 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl Error {
+    /// All mistakes in one error.
+    pub(crate) fn all(mut mistakes: Vec<Self>) -> Self {
+        match mistakes.pop() {
+            Some(mistake) if mistakes.is_empty() => mistake,
+            last => {
+                mistakes.extend(last);
+                Self::Mistakes(mistakes)
+            }
+        }
+    }
+}
+
+impl From<ServeError> for Error {
+    fn from(error: ServeError) -> Self {
+        match error {
+            ServeError::Zones(failed) => Self::Zones(failed),
+            error => Self::Serve(error),
+        }
+    }
+}

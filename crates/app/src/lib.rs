@@ -80,7 +80,7 @@ pub use zonda_engine::handlers::Draft as Reply;
 #[doc(inline)]
 pub use zonda_engine::handlers::{Cache, Elsewhere, PatternError, Record, Source, Stage, Vary};
 pub use zonda_engine::{Event, Now, Reason, Transport};
-pub use zonda_server::Logger;
+pub use zonda_server::{FailedZone, Logger};
 pub use zonda_wire::{ClientSubnet, Cookie, Ede, Message, Name, NameError, Rcode, Section, Type};
 pub use zone_file::{ZoneFile, zone_from_file};
 

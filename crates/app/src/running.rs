@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use zonda_config::Given;
 use zonda_engine::handlers::{Asked, Draft, Handler, Route};
-use zonda_server::{Code, OwnReply, Server, Texts, check_text, replace_text};
+use zonda_server::{Code, FailedZone, OwnReply, Server, Texts, check_text, replace_text};
 use zonda_wire::{Message, Name, Type};
 
 /// A running app. Dropping it leaves the server running until the process ends.
@@ -181,15 +181,27 @@ impl Running {
 
     /// Serves a zone from other data, or not at all without any; what it had.
     fn replace_text(&self, name: &Name, given: Option<Given>) -> Result<Option<Given>, Error> {
-        replace_text(&self.texts, name, given, || self.server.reload()).map_err(Error::Config)
+        let reload = || self.server.reload().map(drop); // what is wrong with other zones is no matter
+        replace_text(&self.texts, name, given, reload).map_err(Error::Config)
     }
 
-    /// Reads the configuration and changed zones anew.
+    /// Reads the configuration and changed zones anew, and those that could not be loaded before.
     ///
     /// # Errors
-    /// What is wrong with them; the former ones stay in force.
+    /// What is wrong with the configuration: then the former one stays in force. Or
+    /// [`Error::Zones`] with all zones that cannot be loaded, also those of the configuration file:
+    /// the former version of each is served on, if there is one, and all else is in force.
     pub fn reload(&self) -> Result<(), Error> {
-        self.server.reload().map_err(Error::Config)
+        let failed = self.server.reload().map_err(Error::Config)?;
+        if failed.is_empty() { Ok(()) } else { Err(Error::Zones(failed)) }
+    }
+
+    /// The zones that could not be loaded when that was last tried, in the order of their names, and
+    /// files and directories of zones that could not be read. Zones that follow stores are not among
+    /// them: the log and metrics tell how these are.
+    #[must_use]
+    pub fn failed_zones(&self) -> Vec<FailedZone> {
+        self.server.failed_zones()
     }
 
     /// Receives nothing more, answers what was received, and stops. Waits for asynchronous code

@@ -16,10 +16,12 @@ impl AsRef<Path> for ZoneFile {
 }
 
 /// The file of a zone, if it can be read: a master file, or JSON if its name ends in `.json`. What
-/// is in it is read, and told if it is wrong, when the app starts, and again when it has changed.
+/// is in it is read by [`App::start`](crate::App::start), which tells what is wrong with it, and
+/// again by [`Running::reload`](crate::Running::reload) when it has changed.
 ///
 /// # Errors
-/// When the file cannot be read; the app's `start` tells that, too, but among all that is wrong.
+/// When the file cannot be read. A path that was given to [`App::zone`](crate::App::zone) as it is
+/// is an error of [`App::start`](crate::App::start) then, among all that is wrong.
 pub fn zone_from_file(file: impl AsRef<Path>) -> Result<ZoneFile, Error> {
     let file = file.as_ref();
     let opened = File::open(file).and_then(|file| file.metadata());

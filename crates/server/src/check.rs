@@ -1,15 +1,17 @@
 //! `zonda check`: all that is wrong with the zones of a configuration.
 
 use crate::delegations::Delegations;
+use crate::failed_zones::FailedZone;
 use crate::load::{read, unix_secs};
 use crate::running::given_zone;
 use crate::units::{Unit, survey};
+use std::collections::HashSet;
 use std::sync::Arc;
-use zonda_config::{Config, ForwardZone, Source};
+use zonda_config::{Config, ForwardZone, Source, Zone};
 use zonda_wire::Name;
 use zonda_zone::{Diagnostics, HashSeed, JsonFile, JsonZone, Severity, build, check};
 
-/// Errors of a text that [`check_text`] tells one by one.
+/// Errors of a zone that are told one by one.
 const TOLD_MAX: usize = 20;
 
 /// What [`check()`] found.
@@ -59,22 +61,42 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
 /// # Errors
 /// What keeps it from that, a line each: `example.org. (of the program):3:5: error: …`.
 pub fn check_text(name: &Name, text: Arc<str>) -> Result<(), String> {
-    let mut wrong = Vec::new();
-    for unit in survey(&[given_zone(name, text.into())], |_| Vec::new()).units {
-        let JsonFile { zones, diagnostics, .. } = read(&unit);
-        let errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
-        wrong.extend(errors.take(TOLD_MAX).map(ToString::to_string));
-        let unlisted = diagnostics.error_count().saturating_sub(wrong.len() as u64);
-        if unlisted > 0 {
-            wrong.push(format!("and {unlisted} more errors"));
-        }
-        for zone in zones.iter().filter(|_| wrong.is_empty()) {
-            if let Err(error) = build(&zone.name, &zone.records, HashSeed::random()) {
-                return Err(format!("{}: zone {name}: {error}", unit.key.path.display()));
-            }
-        }
-    }
+    let units = survey(&[given_zone(name, text.into())], |_| Vec::new()).units;
+    let wrong: Vec<String> = units.iter().flat_map(errors).collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+/// Reads those zones whose names, in lower case, are among `names`, and tells which of them cannot
+/// be served, with all that is wrong.
+#[must_use]
+pub fn check_zones(zones: &[Zone], names: &HashSet<Name>) -> Vec<FailedZone> {
+    let units = survey(zones, |_| Vec::new()).units.into_iter();
+    let failed = units.filter_map(|unit| {
+        let name = unit.key.content.only_zone()?.to_lowercase();
+        let errors = if names.contains(&name) { errors(&unit) } else { Vec::new() };
+        let (name, is_served, error) = (Some(name), false, errors.join("\n"));
+        (!errors.is_empty()).then_some(FailedZone { name, is_served, error })
+    });
+    failed.collect()
+}
+
+/// What keeps the zones of a unit from being served, a line each.
+fn errors(unit: &Unit) -> Vec<String> {
+    let JsonFile { zones, diagnostics, .. } = read(unit);
+    let errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
+    let mut wrong: Vec<String> = errors.take(TOLD_MAX).map(ToString::to_string).collect();
+    let unlisted = diagnostics.error_count().saturating_sub(wrong.len() as u64);
+    if unlisted > 0 {
+        wrong.push(format!("and {unlisted} more errors"));
+    }
+    if wrong.is_empty() {
+        let path = unit.key.path.display();
+        wrong.extend(zones.iter().filter_map(|JsonZone { name, records, .. }| {
+            let error = build(name, records, HashSeed::random()).err()?;
+            Some(format!("{path}: zone {name}: {error}"))
+        }));
+    }
+    wrong
 }
 
 /// A check under way.

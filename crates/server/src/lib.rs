@@ -15,6 +15,7 @@ mod check;
 pub mod client;
 mod control;
 mod delegations;
+mod failed_zones;
 mod following;
 mod forwards;
 mod handover;
@@ -36,10 +37,12 @@ mod threads;
 mod units;
 
 pub use check::{CheckReport, check, check_text};
+pub use failed_zones::{FailedZone, failed_text};
 pub use following::Following;
 pub use log_budget::LogBudget;
 pub use program::{
-    Code, Logger, OwnReply, Program, RuntimeHandle, Texts, read_config, replace_text,
+    Code, Logger, OwnReply, Program, RuntimeHandle, Texts, failed_in_code, read_config,
+    replace_text, zones_in_code,
 };
 pub use run::{Options, ServeError, serve};
 pub use running::{Server, Zones, given_zone};

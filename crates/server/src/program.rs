@@ -1,6 +1,6 @@
 //! The user's code beside the server's own sources of answers.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,6 +18,8 @@ use zonda_transport::{Clock, Deferrals, Deferred, Way, kept_octets};
 use zonda_wire::Name;
 use zonda_zone::HashSeed;
 
+use crate::check::check_zones;
+use crate::failed_zones::FailedZone;
 use crate::log_budget::LogBudget;
 use crate::running::given_zone;
 
@@ -33,6 +35,8 @@ pub struct Program {
     /// Whether other processes of the program answer on the same addresses: the kernel then spreads
     /// clients over them. Connections that wait when one of them ends are lost.
     pub shares_addresses: bool,
+    /// Zones without which the server does not start, by their names in lower case.
+    pub required_zones: HashSet<Name>,
     /// Told of every query, beside the query log of the configuration.
     pub loggers: Vec<Arc<dyn Logger>>,
 }
@@ -99,6 +103,35 @@ pub fn replace_text(
     let Err(error) = reload() else { return Ok(former) };
     put(&mut lock(), former);
     Err(error)
+}
+
+/// The zones that a program gives as files, by `flags`, and as texts, but for those that follow
+/// stores; in lower case. What is no name is told when the configuration is read.
+#[must_use]
+pub fn zones_in_code(
+    flags: &Flags,
+    texts: &Texts,
+    has_store: impl Fn(&Name) -> bool,
+) -> HashSet<Name> {
+    let name = |zone: &String| zone.split_once('=')?.0.parse::<Name>().ok();
+    let files = flags.zones.iter().filter_map(name).map(|name| name.to_lowercase());
+    files.chain(texts.keys().filter(|name| !has_store(name)).cloned()).collect()
+}
+
+/// The zones among `required` that cannot be loaded, for a program that does not start for another
+/// reason and tells all mistakes at once. Without a configuration, which would say where files lie,
+/// only those are looked at that are given as text.
+#[must_use]
+pub fn failed_in_code(
+    config: Option<&Config>,
+    texts: &Texts,
+    required: &HashSet<Name>,
+) -> Vec<FailedZone> {
+    let given = || texts.iter().map(|(name, given)| given_zone(name, given.clone())).collect();
+    let zones = config.map_or_else(given, |config| config.zones.clone());
+    let mut failed = check_zones(&zones, required);
+    failed.sort_by_cached_key(|zone| zone.name.as_ref().map(ToString::to_string));
+    failed
 }
 
 /// Reads the configuration of a program: of a file, if it has one, of what `flags` say instead,

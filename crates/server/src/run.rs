@@ -4,6 +4,7 @@ use crate::admin;
 use crate::cache_file::{self, CacheFile};
 use crate::catalog::KnownZone;
 use crate::control::{Control, ControlParts, ReadConfig, Stop};
+use crate::failed_zones::{FailedZone, failed_text, failed_zones, tell_all_mistakes};
 use crate::forwards::KnownForward;
 use crate::handover::{self, HandOverError};
 use crate::listen::{self, Found, ListenError, Sockets};
@@ -14,6 +15,7 @@ use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use crate::rights;
 use crate::threads::{self, Rim};
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
@@ -40,6 +42,7 @@ use zonda_transport::handlers::{
 use zonda_transport::tcp::{self, TcpConfig, TcpServer};
 use zonda_transport::udp::{UdpWorker, stop_workers};
 use zonda_transport::{Clock, Deferrals};
+use zonda_wire::Name;
 
 /// How long after it has begun to answer a process gives back the memory that its start needed.
 const SETTLED: Duration = Duration::from_secs(1);
@@ -63,6 +66,8 @@ pub enum ServeError {
     Privileges(PrivilegeError),
     /// The admin interface could not be started.
     Admin(String),
+    /// Zones without which a program does not start could not be loaded.
+    Zones(Vec<FailedZone>),
     /// The runtime or a thread could not be started.
     Start(io::Error),
     /// A worker gave up.
@@ -76,6 +81,7 @@ impl fmt::Display for ServeError {
             Self::HandOver(error) => error.fmt(f),
             Self::Privileges(error) => error.fmt(f),
             Self::Admin(error) => f.write_str(error),
+            Self::Zones(failed) => f.write_str(&failed_text(failed)),
             Self::Start(error) => write!(f, "cannot start: {error}"),
             Self::Worker(name) => {
                 write!(f, "{name} failed too often; the process ends to be restarted")
@@ -154,8 +160,9 @@ pub(crate) fn run(
     let handlers = HANDLER_ENGINES + program.runtimes.len();
     let engines = Engines { workers, executors, forwarders: executors, handlers };
     let counters: Vec<Arc<Counters>> = (0..engines.count()).map(|_| Arc::default()).collect();
-    let Program { code, runtimes, start, loggers, .. } = program;
+    let Program { code, runtimes, start, loggers, required_zones, .. } = program;
     let publisher = Publisher::load(config, code, counters.clone(), cpus);
+    require(&publisher, &required_zones)?;
     let parts = Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers };
     let (running, handles) = Running::start(&runtime, parts)?;
     let control = Arc::clone(&running.control);
@@ -195,6 +202,17 @@ fn inherited(signals: Signals) -> io::Result<Vec<OwnedFd>> {
         );
     }
     Ok(Vec::new())
+}
+
+/// Refuses to start without zones that a program needs.
+fn require(publisher: &Publisher, zones: &HashSet<Name>) -> Result<(), ServeError> {
+    let mut failed = failed_zones(publisher.catalog());
+    failed.retain(|it| it.name.as_ref().is_some_and(|name| zones.contains(name)));
+    if failed.is_empty() {
+        return Ok(());
+    }
+    tell_all_mistakes(&mut failed, publisher.config());
+    Err(ServeError::Zones(failed))
 }
 
 /// Tells the administrator what runs and how to try it.

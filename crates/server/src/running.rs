@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use crate::control::Control;
+use crate::failed_zones::{FailedZone, failed_zones, tell_all_mistakes};
 use crate::following::Following;
 use crate::program::{Code, OwnReply};
 use crate::run::{Options, ServeError, Signals, run};
@@ -68,12 +69,31 @@ impl Server {
         self.control.publisher().set_code(code);
     }
 
-    /// Reads the configuration and all changed zones anew.
+    /// Reads the configuration and all changed zones anew, and those that could not be loaded
+    /// before. Returns those that cannot be loaded now; the former version of each is served on, if
+    /// there is one, and all else is in force.
     ///
     /// # Errors
     /// What is wrong with the configuration; the former one stays in force.
-    pub fn reload(&self) -> Result<(), String> {
-        self.control.reload().map(drop)
+    pub fn reload(&self) -> Result<Vec<FailedZone>, String> {
+        self.control.reload()?;
+        let mut failed = self.failed_zones();
+        if !failed.is_empty() {
+            let config = self.control.publisher().config().clone();
+            tell_all_mistakes(&mut failed, &config);
+        }
+        Ok(failed)
+    }
+
+    /// The zones that could not be loaded when that was last tried, in the order of their names,
+    /// and files and directories of zones that could not be read. Zones that follow stores are not
+    /// among them.
+    #[must_use]
+    pub fn failed_zones(&self) -> Vec<FailedZone> {
+        let mut failed = failed_zones(self.control.publisher().catalog());
+        let stores = self.control.stores();
+        failed.retain(|zone| zone.name.as_ref().is_none_or(|name| !stores.contains_key(name)));
+        failed
     }
 
     /// What zones are given to while it runs.

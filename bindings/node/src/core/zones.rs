@@ -79,8 +79,9 @@ impl Core {
         let (name, texts) = (self.text_name(&name)?, Arc::clone(&self.texts));
         in_thread(move || {
             let text: Arc<str> = text.into();
+            let reload = || running.reload().map(drop); // other zones may be wrong
             let served = check_text(&name, Arc::clone(&text))
-                .and_then(|()| replace_text(&texts, &name, Some(text.into()), || running.reload()));
+                .and_then(|()| replace_text(&texts, &name, Some(text.into()), reload));
             drop(running);
             shared.tell_end(token, served.err());
         })
@@ -96,7 +97,7 @@ impl Core {
         let (running, shared) = (self.shared.running()?, Arc::clone(&self.shared));
         let (name, texts) = (self.text_name(&name)?, Arc::clone(&self.texts));
         in_thread(move || {
-            let removed = replace_text(&texts, &name, None, || running.reload());
+            let removed = replace_text(&texts, &name, None, || running.reload().map(drop));
             drop(running);
             let was_there = removed.as_ref().is_ok_and(Option::is_some);
             shared.tell_end_with(token, removed.err(), was_there.then(Vec::new));

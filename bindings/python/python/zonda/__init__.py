@@ -22,11 +22,11 @@ from ._core import (
     Reply,
     Store,
 )
-from .app import App
+from .app import App, FailedZone
 from .records import *  # noqa: F403 - a class for each type of record
 from .stores import OwnStore, RecordSet
 
-__all__ = ["App", "Query", "Record", "Reply"]
+__all__ = ["App", "FailedZone", "Query", "Record", "Reply"]
 __all__ += ["MemoryStore", "PostgresStore", "RedbStore", "RedisStore"]
 __all__ += ["OwnStore", "RecordSet", "Store"]
 __all__ += records.__all__

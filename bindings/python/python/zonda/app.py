@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any, Optional, TypeVar
+from typing import Any, NamedTuple, Optional, TypeVar
 
 from ._core import Core, Query, Reply, Store, check_pattern, question, read_reply
 from .serving import Answer, Pump, chain
@@ -23,6 +23,18 @@ _LOOK_INTERVAL = 1.0
 
 # How often a free port is asked for.
 _PORT_TRIES = 16
+
+
+class FailedZone(NamedTuple):
+    """A zone, or a file or directory of zones, that could not be loaded."""
+
+    name: str | None
+    """The zone's name, with its final dot; ``None`` where a file or directory of zones could not be
+    read so far that the names of its zones are known."""
+    is_served: bool
+    """Whether a former version is served."""
+    error: str
+    """What is wrong, behind its place."""
 
 
 class App:
@@ -42,6 +54,7 @@ class App:
         metrics: str | None = None,
         deadline: float = 5.0,
         waiting_max: int = 65_536,
+        allow_failed_zones: bool = False,
     ) -> None:
         """An app that answers nothing yet.
 
@@ -51,6 +64,8 @@ class App:
             unless the configuration file has a token.
         deadline: seconds after which a query that no handler has answered is answered SERVFAIL.
         waiting_max: queries that may wait for handlers; more are answered SERVFAIL.
+        allow_failed_zones: whether the app starts also if zones that are given as files or texts
+            cannot be loaded; their names are SERVFAIL then, and ``failed_zones`` has them.
         """
         self._listen = [listen] if isinstance(listen, str) else list(listen or ())
         self._listens_nowhere = listen is not None and not self._listen
@@ -59,6 +74,7 @@ class App:
         self._metrics = metrics
         self._deadline = float(deadline)
         self._waiting_max = waiting_max
+        self._allow_failed_zones = allow_failed_zones
         self._zones: list[tuple[str, str]] = []
         self._texts: dict[str, tuple[str, str]] = {}
         self._stores: list[tuple[str, Store | OwnStore]] = []
@@ -154,8 +170,8 @@ class App:
     async def start(self) -> None:
         """Starts the server, which answers from then on, in the running event loop.
 
-        Raises ``ValueError`` with all that is wrong with the configuration, or ``OSError`` when an
-        address cannot be listened on.
+        Raises ``ValueError`` with all that is wrong with the configuration and with zones that are
+        given as files or texts, line by line, or ``OSError`` when an address cannot be listened on.
         """
         if self._core is not None:
             raise RuntimeError("the app runs already")
@@ -228,10 +244,18 @@ class App:
         """The addresses and ports that are answered on, in the order in which they were given."""
         return self._running().addresses()
 
-    async def reload(self) -> None:
-        """Reads the configuration file and changed zones anew.
+    @property
+    def failed_zones(self) -> list[FailedZone]:
+        """The zones that could not be loaded when that was last tried, but for those of stores."""
+        return [FailedZone(*zone) for zone in self._running().failed_zones()]
 
-        Raises ``ValueError`` with what is wrong with the file; the former one stays in force.
+    async def reload(self) -> None:
+        """Reads the configuration file and changed zones anew, and zones that could not be loaded
+        before.
+
+        Raises ``ValueError`` with what is wrong with the file, which then stays in force as it was;
+        or with all zones that cannot be loaded: their former versions are served on, and all else
+        is in force.
         """
         await self._in_thread(self._running().reload)
 
@@ -355,6 +379,7 @@ class App:
             "metrics": self._metrics,
             "deadline": self._deadline,
             "waiting_max": self._waiting_max,
+            "allow_failed_zones": self._allow_failed_zones,
         }
 
 
