@@ -135,6 +135,36 @@ fn a_panic_of_a_handler_is_servfail_and_the_next_query_is_answered() {
 }
 
 #[test]
+fn more_records_than_a_message_holds_are_servfail_without_any_whatever_is_added_then() {
+    let mut app = app();
+    app.handle("many.example", |_: &Query, reply: &mut Reply| {
+        for _ in 0..20_000 {
+            reply.answer(A::new([192, 0, 2, 1]));
+        }
+        reply.additional(Txt::new("more"));
+        reply.no_data();
+    });
+    app.handle("all.example", |_: &Query, reply: &mut Reply| {
+        reply.answers((0..20_000).map(|_| A::new([192, 0, 2, 1])));
+    });
+    app.handle("cleared.example", |_: &Query, reply: &mut Reply| {
+        reply.answers((0..20_000).map(|_| A::new([192, 0, 2, 1])));
+        reply.clear();
+        reply.answer(A::new([192, 0, 2, 2]));
+    });
+    let running = app.start().unwrap();
+    check(
+        &running,
+        &[
+            ("many.example", Type::A, "SERVFAIL"),
+            ("all.example", Type::A, "SERVFAIL"),
+            ("cleared.example", Type::A, "NOERROR cleared.example. A [192, 0, 2, 2]"),
+        ],
+    );
+    running.stop().unwrap();
+}
+
+#[test]
 fn asynchronous_code_answers_and_its_failures_are_servfail() {
     let mut app = app();
     app.deadline(Duration::from_millis(200));

@@ -25,6 +25,8 @@ pub struct Draft {
     records: Vec<Record>,
     /// Whether anything was changed since it was read from a reply.
     is_changed: bool,
+    /// Whether more was added to it than any message holds, since it was cleared.
+    is_overfull: bool,
     /// What is to become of the query.
     pub ending: Ending,
     /// The response code.
@@ -93,6 +95,7 @@ impl Default for Draft {
             octets: Vec::new(),
             records: Vec::new(),
             is_changed: false,
+            is_overfull: false,
             ending: Ending::PassOn,
             rcode: Rcode::NOERROR,
             flags: flag::AA,
@@ -133,8 +136,19 @@ impl Draft {
     /// Leaves all records out.
     pub fn clear_records(&mut self) {
         self.is_changed = true;
+        self.is_overfull = false;
         self.octets.clear();
         self.records.clear();
+    }
+
+    /// Whether more was added to it than any message holds.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.is_overfull
+    }
+
+    /// Notes that more was added to it than any message holds.
+    pub(super) fn note_overfull(&mut self) {
+        self.is_overfull = true;
     }
 
     /// Takes over a reply. Records that cannot be read, which we do not write, are left out.

@@ -63,19 +63,26 @@ impl Draft {
         self.add(Section::Additional, &record);
     }
 
-    /// Adds a record; a reply that grows too long for any message becomes SERVFAIL.
+    /// Adds a record. A reply that grows too long for any message becomes SERVFAIL without records,
+    /// and stays that until it is cleared.
     fn add(&mut self, section: Section, record: &dyn Record) {
+        self.ending = Ending::Reply;
+        if self.is_overfull() {
+            return;
+        }
         let owner = record.owner().map_or(&[][..], Name::as_wire);
         let fixed = (record.rtype(), record.ttl_secs());
         let pushed = self.push_with(section, owner, fixed, |out| record.write_rdata(out));
         if let Err(overfull) = pushed {
             self.fail(&overfull.to_string());
+            self.note_overfull();
         }
-        self.ending = Ending::Reply;
     }
 
-    /// Makes it a reply with a response code, and with the records that were added.
+    /// Makes it a reply with a response code, and with the records that were added; SERVFAIL if
+    /// those were too many for any message.
     pub fn reply(&mut self, rcode: Rcode) {
+        let rcode = if self.is_overfull() { Rcode::SERVFAIL } else { rcode };
         (self.rcode, self.ending) = (rcode, Ending::Reply);
     }
 
