@@ -165,12 +165,12 @@ pub fn make_query(name: String, qtype: u32, is_dnssec_ok: bool) -> napi::Result<
     Ok(octets.into())
 }
 
-/// Tells what is wrong with a pattern of names.
+/// The one text of all patterns that mean the same as this one.
 ///
 /// # Errors
 /// When it is none.
 #[napi]
-pub fn check_pattern(pattern: String) -> napi::Result<()> {
-    let checked = crate::server::code(vec![(pattern, 0)], false);
-    checked.map(drop).map_err(napi::Error::from_reason)
+pub fn check_pattern(pattern: String) -> napi::Result<String> {
+    let checked = crate::server::pattern(&pattern).map(|pattern| pattern.canonical());
+    checked.map_err(napi::Error::from_reason)
 }

@@ -1,6 +1,5 @@
 //! The server that an app of JavaScript is.
 
-use std::fmt::Display;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
@@ -68,6 +67,14 @@ pub struct Answered {
     pub tcp: bool,
 }
 
+/// A pattern of names and types.
+///
+/// # Errors
+/// When the text is none.
+pub fn pattern(text: &str) -> Result<Pattern, String> {
+    text.parse().map_err(|error| format!("route `{text}`: {error}"))
+}
+
 /// The code of JavaScript: patterns, and the numbers that it knows their handlers by. If it has
 /// middleware, it is given all queries.
 ///
@@ -75,10 +82,8 @@ pub struct Answered {
 /// The first pattern that is none.
 pub fn code(routes: Vec<(String, u32)>, has_middleware: bool) -> Result<Code, String> {
     let route = |(text, handler): (String, u32)| {
-        let wrong = |error: &dyn Display| format!("route `{text}`: {error}");
-        let pattern = text.parse::<Pattern>().map_err(|error| wrong(&error))?;
         let handler = Handler::Elsewhere(Elsewhere { runtime: RUNTIME, handler });
-        Ok(Route { pattern, handler })
+        Ok(Route { pattern: pattern(&text)?, handler })
     };
     let routes = routes.into_iter().map(route).collect::<Result<_, String>>()?;
     let middleware_runtime = has_middleware.then_some(RUNTIME);

@@ -165,6 +165,20 @@ fn more_records_than_a_message_holds_are_servfail_without_any_whatever_is_added_
 }
 
 #[test]
+fn handlers_are_replaced_and_removed_however_their_pattern_is_written() {
+    let mut app = app();
+    app.handle("Live.Example./TXT|A", |_: &Query, reply: &mut Reply| reply.answer(Txt::new("0")));
+    let running = app.start().unwrap();
+    let one = |_: &Query, reply: &mut Reply| reply.answer(Txt::new("1"));
+    running.handle("live.example/A|TXT", one).unwrap();
+    assert_eq!(text(ask(&running, "live.example", Type::TXT)), "1");
+    assert!(running.remove_handler("LIVE.example/TXT|A").unwrap());
+    check(&running, &[("live.example", Type::TXT, "REFUSED")]);
+    assert!(!running.remove_handler("live.example/A|TXT").unwrap());
+    running.stop().unwrap();
+}
+
+#[test]
 fn asynchronous_code_answers_and_its_failures_are_servfail() {
     let mut app = app();
     app.deadline(Duration::from_millis(200));

@@ -10,15 +10,18 @@
 //!
 //! `*` and `:` mean this only at the start of the first and of any label; `\*`, `\:`, `\/` and the
 //! escapes of presentation format (rfc1035#5.1) stand for the octets themselves.
+//!
+//! Patterns are equal that mean the same, however they are written: in upper or lower case, with or
+//! without the final dot, with types in whatever order.
 
 use std::fmt;
 use std::str::FromStr;
-use zonda_wire::name::{self, NameError};
+use zonda_wire::name::{self, NameError, Presentation};
 use zonda_wire::{Name, Type};
 use zonda_zone::LookupName;
 
 /// A pattern of names and types.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Pattern {
     /// As it was written.
     text: Box<str>,
@@ -26,9 +29,19 @@ pub struct Pattern {
     is_open: bool,
     /// The labels behind that, the first one first.
     labels: Box<[Label]>,
-    /// The types; empty for all.
+    /// The types by their numbers, none twice; empty for all.
     types: Box<[Type]>,
 }
+
+impl PartialEq for Pattern {
+    /// Compares what is matched and captured, not how that is written.
+    fn eq(&self, other: &Self) -> bool {
+        let Self { text: _, is_open, labels, types } = self;
+        (is_open, labels, types) == (&other.is_open, &other.labels, &other.types)
+    }
+}
+
+impl Eq for Pattern {}
 
 /// A label of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,14 +117,17 @@ fn find_plain(text: &str, wanted: char) -> Option<usize> {
     })
 }
 
-/// The types of a filter.
+/// The types of a filter, by their numbers.
 fn types(text: &str) -> Result<Vec<Type>, PatternError> {
     let known = |text: &str| {
         let text = text.trim();
         let upper = text.to_ascii_uppercase();
         upper.parse().map_err(|_| PatternError::Type(text.to_owned()))
     };
-    text.split('|').map(known).collect()
+    let mut types: Vec<Type> = text.split('|').map(known).collect::<Result<_, _>>()?;
+    types.sort_unstable_by_key(|rtype| rtype.0);
+    types.dedup();
+    Ok(types)
 }
 
 /// The labels of a pattern without its `*`.
@@ -177,11 +193,39 @@ fn label(text: &str) -> Result<Label, PatternError> {
     Ok(Label::Literal(octets.into()))
 }
 
+impl Label {
+    /// The text that stands for it in a pattern.
+    fn to_text(&self) -> String {
+        let octets = match self {
+            Self::Capture(word) => return format!(":{word}"),
+            Self::Literal(octets) => octets,
+        };
+        let wire = [&[octets.len() as u8], &**octets, &[0]].concat(); // at most 63
+        let text = Presentation(&wire).to_string();
+        let text = text.strip_suffix('.').unwrap_or(&text).replace('/', r"\/");
+        let is_special = text == "*" || text.starts_with(':');
+        if is_special { format!(r"\{text}") } else { text }
+    }
+}
+
 impl Pattern {
     /// As it was written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// The one text that all patterns have which are equal to it: in lower case, without final dot,
+    /// the types by their numbers.
+    #[must_use]
+    pub fn canonical(&self) -> String {
+        let mut labels: Vec<String> = self.labels.iter().map(Label::to_text).collect();
+        if self.is_open {
+            labels.insert(0, "*".to_owned());
+        }
+        let names = if labels.is_empty() { ".".to_owned() } else { labels.join(".") };
+        let types: Vec<String> = self.types.iter().map(ToString::to_string).collect();
+        if types.is_empty() { names } else { format!("{names}/{}", types.join("|")) }
     }
 
     /// Whether it takes a type.

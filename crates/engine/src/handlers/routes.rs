@@ -393,6 +393,55 @@ mod tests {
     }
 
     #[test]
+    fn patterns_that_mean_the_same_are_equal_and_have_one_canonical_form() {
+        let long = format!("{}.example", "a".repeat(63));
+        for (canonical, spellings) in [
+            ("example.org", &["example.org", "Example.ORG", "example.org.", r"ex\097mple.org"][..]),
+            (
+                "a.example/A|TXT",
+                &["a.example/A|TXT", "A.example./TXT|A", "a.example/ txt | a|TYPE1"],
+            ),
+            ("*", &["*", "*."]),
+            ("*/AAAA", &["*/AAAA", "*./aaaa"]),
+            (".", &["."]),
+            ("*.example.org", &["*.example.org", "*.EXAMPLE.org."]),
+            (":user.users.example/A", &[":user.users.example/a"]),
+            (r"\*.example.org", &[r"\*.example.org", r"\042.example.org"]),
+            (r"a*.\:b.c\/d.e\.f", &[r"a\*.\:b.c\/d.e\.f", r"A*.\058b.c\047d.e\046f"]),
+            (r"\195\188bung.e\\", &["\u{fc}bung.e\\\\", r"\195\188bung.e\\"]),
+            (&long, &[&long.to_uppercase()]),
+        ] {
+            for spelling in spellings {
+                let pattern: Pattern = spelling.parse().unwrap();
+                assert_eq!(pattern.canonical(), *canonical, "{spelling}");
+                assert_eq!(pattern.canonical().parse::<Pattern>().unwrap(), pattern, "{spelling}");
+                assert_eq!(pattern.as_str(), *spelling);
+            }
+        }
+        let distinct = [
+            "example.org",
+            "*.example.org",
+            r"\*.example.org",
+            ":a.example.org",
+            ":A.example.org",
+            r"\:a.example.org",
+            "example.org/A",
+            "example.org/A|AAAA",
+            ".",
+            "*",
+            "*/A",
+        ];
+        let patterns = distinct.map(|text| text.parse::<Pattern>().unwrap());
+        for (place, pattern) in patterns.iter().enumerate() {
+            let others = patterns.iter().enumerate().filter(|(other, _)| *other != place);
+            for (_, other) in others {
+                assert_ne!(pattern, other);
+                assert_ne!(pattern.canonical(), other.canonical());
+            }
+        }
+    }
+
+    #[test]
     fn a_pattern_tells_the_words_that_it_captures_under() {
         let pattern: Pattern = "*.:a.x.:b.example.org/A".parse().unwrap();
         assert_eq!(pattern.words().collect::<Vec<_>>(), ["a", "b"]);
