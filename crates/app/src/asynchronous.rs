@@ -214,6 +214,13 @@ impl Tasks {
         Ok((tasks, config, Box::new(start)))
     }
 
+    /// Whether the calling thread is one of the runtime's.
+    pub(crate) fn is_current(&self) -> bool {
+        let own = self.runtime.as_ref().map(|runtime| runtime.handle().id());
+        let current = tokio::runtime::Handle::try_current().ok();
+        current.is_some_and(|current| Some(current.id()) == own)
+    }
+
     /// Adds code; returns its number.
     pub(crate) fn add(&self, code: AsyncCode) -> u32 {
         lock(&self.table).add(code)

@@ -208,9 +208,27 @@ impl Running {
     /// that still answers, for at most 10 seconds; queries that it has not answered by then are
     /// SERVFAIL.
     ///
+    /// Called by asynchronous code of the app, of which a query waits for an answer, it does not
+    /// wait but comes back at once; the app stops in a thread of its own. Functions that run in the
+    /// workers must not call it.
+    ///
     /// # Errors
     /// When it had to stop before.
     pub fn stop(self) -> Result<(), Error> {
+        if !self.tasks.is_current() {
+            return self.stop_and_wait();
+        }
+        let stop = || {
+            if let Err(error) = self.stop_and_wait() {
+                tracing::error!(%error, "the app had stopped before it was asked to");
+            }
+        };
+        let thread = std::thread::Builder::new().name("stop".into()).spawn(stop);
+        thread.map(drop).map_err(Error::Thread)
+    }
+
+    /// Stops, and waits for that.
+    fn stop_and_wait(self) -> Result<(), Error> {
         self.mirrors.stop();
         self.server.stop().map_err(Error::Serve)
     }

@@ -179,6 +179,38 @@ fn handlers_are_replaced_and_removed_however_their_pattern_is_written() {
 }
 
 #[test]
+fn asynchronous_code_that_stops_its_app_answers_first() {
+    let mut app = app();
+    let shared = Arc::new(Mutex::new(None::<Running>));
+    let own = Arc::clone(&shared);
+    app.handle_async("stop.example", move |_: OwnedQuery| {
+        let own = Arc::clone(&own);
+        async move {
+            let running = own.lock().unwrap().take().unwrap();
+            running.stop().unwrap();
+            let mut reply = Reply::default();
+            reply.answer(Txt::new("it stops"));
+            reply
+        }
+    });
+    let running = app.start().unwrap();
+    let address = running.addresses()[0];
+    *shared.lock().unwrap() = Some(running);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let asked = Instant::now();
+    socket.send_to(&question("stop.example", Type::TXT), address).unwrap();
+    let mut buffer = [0; 512];
+    let len = socket.recv(&mut buffer).unwrap();
+    assert_eq!(text(Some(Message::parse(&buffer[..len]).unwrap())), "it stops");
+    assert!(asked.elapsed() < Duration::from_secs(4), "{:?}", asked.elapsed()); // the deadline is 5
+    while UdpSocket::bind(address).is_err() {
+        assert!(asked.elapsed() < Duration::from_secs(15), "it has not stopped");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn asynchronous_code_answers_and_its_failures_are_servfail() {
     let mut app = app();
     app.deadline(Duration::from_millis(200));
