@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 import subprocess
 import sys
 import venv
@@ -34,6 +35,24 @@ def test_the_wheel_is_for_every_python_from_3_10_on_and_has_types():
     names = zipfile.ZipFile(wheel()).namelist()
     for name in ("__init__.py", "_core.abi3.so", "_core.pyi", "records.pyi", "py.typed"):
         assert f"zonda/{name}" in names
+
+
+def sections(elf: bytes) -> set[str]:
+    """The names of the sections of a 64-bit library, by the table of their headers."""
+    (table,) = struct.unpack_from("<Q", elf, 40)
+    size, count, of_names = struct.unpack_from("<HHH", elf, 58)
+    name = struct.Struct("<I20xQ")
+    _, names = name.unpack_from(elf, table + of_names * size)
+    starts = [names + name.unpack_from(elf, table + place * size)[0] for place in range(count)]
+    return {elf[start : elf.index(0, start)].decode() for start in starts}
+
+
+def test_the_library_in_the_wheel_is_stripped_and_comes_with_its_licence():
+    archive = zipfile.ZipFile(wheel())
+    found = sections(archive.read("zonda/_core.abi3.so"))
+    assert ".text" in found
+    assert not [name for name in found if name == ".symtab" or name.startswith(".debug")]
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in archive.namelist())
 
 
 def ask(address: str, name: str, rdtype: str) -> list[str]:
