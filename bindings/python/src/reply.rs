@@ -89,15 +89,15 @@ impl Reply {
         Ok(())
     }
 
-    /// The records of a section.
-    fn list<'py>(&self, py: Python<'py>, wanted: Section) -> PyResult<Bound<'py, PyList>> {
-        let list = PyList::empty(py);
+    /// The records of a section, in a tuple, as what is added to it would not be in the reply.
+    fn tuple<'py>(&self, py: Python<'py>, wanted: Section) -> PyResult<Bound<'py, PyTuple>> {
+        let mut found = Vec::new();
         for (section, owner, rtype, ttl, rdata) in self.draft.records() {
             if section == wanted {
-                list.append(record::make(py, owner, (rtype, ttl), rdata)?)?;
+                found.push(record::make(py, owner, (rtype, ttl), rdata)?);
             }
         }
-        Ok(list)
+        PyTuple::new(py, found)
     }
 
     /// Puts other records into a section.
@@ -138,10 +138,10 @@ impl Reply {
         self.add(Section::Additional, records, ttl)
     }
 
-    /// The records of the answer, in a list of their own.
+    /// The records of the answer.
     #[getter]
-    fn answers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.list(py, Section::Answer)
+    fn answers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.tuple(py, Section::Answer)
     }
 
     #[setter]
@@ -149,10 +149,10 @@ impl Reply {
         self.replace(Section::Answer, records)
     }
 
-    /// The records of the authority section, in a list of their own.
+    /// The records of the authority section.
     #[getter]
-    fn authorities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.list(py, Section::Authority)
+    fn authorities<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.tuple(py, Section::Authority)
     }
 
     #[setter]
@@ -160,10 +160,10 @@ impl Reply {
         self.replace(Section::Authority, records)
     }
 
-    /// The records of the additional section without EDNS, in a list of their own.
+    /// The records of the additional section without EDNS.
     #[getter]
-    fn additionals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        self.list(py, Section::Additional)
+    fn additionals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self.tuple(py, Section::Additional)
     }
 
     #[setter]

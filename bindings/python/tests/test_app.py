@@ -44,9 +44,9 @@ def test_an_app_is_asked_without_sockets(app, serve):
     async def scenario(client):
         reply = await app.query("whoami.example", "TXT", client="192.0.2.7", dnssec_ok=True)
         assert (reply.rcode, reply.aa) == ("NOERROR", True)
-        assert reply.answers == [
+        assert reply.answers == (
             zonda.TXT("192.0.2.7", "tcp", "True", owner="whoami.example"),
-        ]
+        )
         with pytest.raises(RuntimeError, match="sent"):
             reply.nxdomain()
         assert (await app.query("nobody.example")).rcode == "REFUSED"

@@ -360,6 +360,24 @@ def test_each_query_has_a_context_of_its_own_which_outlasts_waiting(app, serve):
     serve(app, scenario)
 
 
+def test_records_that_are_added_to_what_was_read_of_a_reply_are_an_error_and_not_lost(app, serve):
+    told = []
+
+    @app.handle("a.example")
+    def a(query, reply):
+        for section in (reply.answers, reply.authorities, reply.additionals):
+            with pytest.raises(AttributeError, match="append"):
+                section.append(zonda.A("192.0.2.1"))
+            told.append(section)
+        reply.answers = [*reply.answers, zonda.A("192.0.2.2")]
+
+    async def scenario(client):
+        assert (await client.told("a.example")).endswith("192.0.2.2")
+        assert told == [(), (), ()]
+
+    serve(app, scenario)
+
+
 def test_handlers_are_replaced_while_the_app_runs(app, serve):
     app.add_handler("a.example", lambda query, reply: zonda.A("192.0.2.1"))
 

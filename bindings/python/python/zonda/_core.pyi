@@ -123,18 +123,18 @@ class Reply:
     tc: bool
     """Whether the client is to ask again over TCP."""
     @property
-    def answers(self) -> list[Record]:
-        """The records of the answer, in a list of their own. What is set is as for `answer`."""
+    def answers(self) -> tuple[Record, ...]:
+        """The records of the answer. What is set is as for `answer`."""
     @answers.setter
     def answers(self, records: Iterable[_Records]) -> None: ...
     @property
-    def authorities(self) -> list[Record]:
-        """The records of the authority section, in a list of their own."""
+    def authorities(self) -> tuple[Record, ...]:
+        """The records of the authority section."""
     @authorities.setter
     def authorities(self, records: Iterable[_Records]) -> None: ...
     @property
-    def additionals(self) -> list[Record]:
-        """The records of the additional section without EDNS, in a list of their own."""
+    def additionals(self) -> tuple[Record, ...]:
+        """The records of the additional section without EDNS."""
     @additionals.setter
     def additionals(self, records: Iterable[_Records]) -> None: ...
     def answer(self, *records: _Records, ttl: int | None = None) -> None:
