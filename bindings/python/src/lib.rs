@@ -45,7 +45,7 @@ mod _core {
     #[pymodule_export]
     use crate::server::Core;
     #[pymodule_export]
-    use crate::server::{check_pattern, log_lines, question, read_reply};
+    use crate::server::{canonical_pattern, log_lines, question, read_reply};
     #[pymodule_export]
     use crate::store::{MemoryStore, PostgresStore, RedbStore, RedisStore, Store};
 }

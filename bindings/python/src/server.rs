@@ -427,10 +427,10 @@ fn check_pattern_text(text: &str) -> PyResult<Pattern> {
     text.parse().map_err(|error| PyValueError::new_err(format!("route {text:?}: {error}")))
 }
 
-/// Whether a text is a pattern; an exception says why not.
+/// The one text of all patterns that mean the same as this one; an exception says why it is none.
 #[pyfunction]
-pub fn check_pattern(text: &str) -> PyResult<()> {
-    check_pattern_text(text).map(drop)
+pub fn canonical_pattern(text: &str) -> PyResult<String> {
+    check_pattern_text(text).map(|pattern| pattern.canonical())
 }
 
 /// The lines that the core has logged: the number of the level, and the text.

@@ -360,6 +360,22 @@ def test_each_query_has_a_context_of_its_own_which_outlasts_waiting(app, serve):
     serve(app, scenario)
 
 
+def test_handlers_are_replaced_and_removed_however_their_pattern_is_written(app, serve):
+    app.add_handler("Live.Example./TXT|A", lambda query, reply: zonda.A("192.0.2.1"))
+
+    async def scenario(client):
+        app.add_handler("live.example", lambda query, reply: zonda.A("192.0.2.2"), ["A", "TXT"])
+        assert (await client.told("live.example")).endswith("192.0.2.2")
+        app.remove_handler("LIVE.example", types="TXT|A")
+        assert await client.told("live.example") == "REFUSED"
+        with pytest.raises(KeyError, match="live.example"):
+            app.remove_handler("live.example", ["TXT", "A"])
+        with pytest.raises(ValueError, match="route"):
+            app.remove_handler("a..b")
+
+    serve(app, scenario)
+
+
 def test_records_that_are_added_to_what_was_read_of_a_reply_are_an_error_and_not_lost(app, serve):
     told = []
 

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple, Optional, TypeVar
 
-from ._core import Core, Query, Reply, Store, check_pattern, question, read_reply
+from ._core import Core, Query, Reply, Store, canonical_pattern, question, read_reply
 from .serving import Answer, Pump, chain
 from .stores import OwnStore
 
@@ -101,7 +101,7 @@ class App:
             self.add_handler(pattern, function, types)
             return function
 
-        check_pattern(_route(pattern, types))
+        _route(pattern, types)
         return decorate
 
     def add_handler(
@@ -110,7 +110,6 @@ class App:
         """As ``handle``; takes the place of a handler of the same pattern. May be called while the
         app runs, from the event loop's thread."""
         route = _route(pattern, types)
-        check_pattern(route)
         self._drop(route)
         self._routes[route] = self._next_number
         self._handlers[self._next_number] = function
@@ -118,7 +117,7 @@ class App:
         self._publish()
 
     def remove_handler(self, pattern: str, types: str | Iterable[str] | None = None) -> None:
-        """Takes a handler out."""
+        """Takes a handler out. Raises ``KeyError`` where there is none."""
         route = _route(pattern, types)
         if route not in self._routes:
             raise KeyError(route)
@@ -408,7 +407,8 @@ def _plain(name: str) -> str:
 
 
 def _route(pattern: str, types: str | Iterable[str] | None) -> str:
-    """A pattern with the types it is for, as the core writes them."""
-    if types is None:
-        return pattern
-    return f"{pattern}/{types if isinstance(types, str) else '|'.join(types)}"
+    """A pattern with the types it is for, the same for all that mean the same. What is none raises
+    ``ValueError``."""
+    if types is not None:
+        pattern = f"{pattern}/{types if isinstance(types, str) else '|'.join(types)}"
+    return canonical_pattern(pattern)
