@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
@@ -72,9 +73,14 @@ struct OwnZones {
 pub struct Core {
     wake: Arc<Wake>,
     inbox: Inbox,
+    /// Held while the server starts, so that a stop waits for that.
+    starting: Mutex<()>,
+    /// Whether it is to stop, perhaps before it has started.
+    is_given_up: AtomicBool,
     server: RwLock<Option<Server>>,
     own_zones: OnceLock<OwnZones>,
-    batches: OnceLock<Batches>,
+    /// What queries are taken from, while the server runs; it holds sockets.
+    batches: Mutex<Option<Batches>>,
     /// The patterns of routes, by the numbers of their handlers.
     patterns: RwLock<Vec<Option<Arc<Pattern>>>>,
 }
@@ -89,9 +95,11 @@ impl Core {
         Ok(Self {
             inbox: Inbox::new(Arc::clone(&wake)),
             wake,
+            starting: Mutex::default(),
+            is_given_up: AtomicBool::new(false),
             server: RwLock::default(),
             own_zones: OnceLock::new(),
-            batches: OnceLock::new(),
+            batches: Mutex::default(),
             patterns: RwLock::default(),
         })
     }
@@ -103,7 +111,7 @@ impl Core {
     }
 
     /// Starts the server. A route is a pattern and the number of its handler; with middleware, all
-    /// queries come to Python.
+    /// queries come to Python. It is an exception if the server was given up.
     fn start(
         &self,
         py: Python<'_>,
@@ -113,7 +121,10 @@ impl Core {
     ) -> PyResult<()> {
         let code = self.code(routes, middleware)?;
         let stores = store::open(py, std::mem::take(&mut settings.stores))?;
-        py.detach(|| self.run(&settings, code, stores))
+        py.detach(|| {
+            let _starting = lock(&self.starting);
+            self.run(&settings, code, stores)
+        })
     }
 
     /// Puts other routes into force.
@@ -131,8 +142,8 @@ impl Core {
     /// queries: a list of (number of the handler, query, reply), and whether there are more.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyList>, bool)> {
         self.wake.clear();
-        let Some(batches) = self.batches.get() else { return Ok((PyList::empty(py), false)) };
-        let (taken, more) = py.detach(|| batches.take());
+        let (taken, more) =
+            py.detach(|| lock(&self.batches).as_ref().map(Batches::take)).unwrap_or_default();
         let patterns = self.patterns.read().unwrap_or_else(PoisonError::into_inner);
         let waiting = |taken: Taken| -> PyResult<Waiting<'py>> {
             let (ticket, handler) = (taken.ticket, taken.handler);
@@ -147,12 +158,15 @@ impl Core {
 
     /// Sends replies; those that were sent before are passed over.
     fn complete(&self, py: Python<'_>, replies: &Bound<'_, PyList>) -> PyResult<()> {
-        let Some(batches) = self.batches.get() else { return Ok(()) };
         let mut given = Vec::with_capacity(replies.len());
         for reply in replies {
             given.extend(reply.cast::<Reply>()?.try_borrow_mut()?.give());
         }
-        py.detach(|| batches.complete(&given));
+        py.detach(|| {
+            if let Some(batches) = &*lock(&self.batches) {
+                batches.complete(&given);
+            }
+        });
         Ok(())
     }
 
@@ -244,14 +258,23 @@ impl Core {
         self.server().as_ref().is_none_or(Server::is_finished)
     }
 
-    /// Answers what was received, stops, and waits for that.
+    /// Has a start that is under way, or comes later, end in an exception.
+    fn give_up(&self) {
+        self.is_given_up.store(true, Ordering::SeqCst);
+    }
+
+    /// Answers what was received, stops, and waits for that. If it is about to start, it never
+    /// does.
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        self.give_up();
         py.detach(|| {
+            drop(lock(&self.starting)); // what was begun has ended, or stops by itself
             self.own_zones.get().inspect(|zones| zones.mirrors.stop());
             self.server().as_ref().inspect(|server| server.request_stop());
             while !self.is_finished() {
                 thread::sleep(STOP_INTERVAL); // queries of its handlers are answered meanwhile
             }
+            *lock(&self.batches) = None;
             let server = self.server.write().unwrap_or_else(PoisonError::into_inner).take();
             server.map_or(Ok(()), Server::wait).map_err(|error| serve_error(&error))
         })
@@ -308,6 +331,14 @@ impl Core {
         Ok(code)
     }
 
+    /// Whether a start is still wanted.
+    fn go_on(&self) -> PyResult<()> {
+        match self.is_given_up.load(Ordering::SeqCst) {
+            true => Err(PyRuntimeError::new_err("the app was stopped before it had started")),
+            false => Ok(()),
+        }
+    }
+
     /// Starts the server in a thread of its own.
     fn run(&self, settings: &Settings, code: Code, stores: Stores) -> PyResult<()> {
         let flags = settings.flags();
@@ -336,12 +367,14 @@ impl Core {
         if !mistakes.is_empty() {
             return Err(all_mistakes(mistakes, read_config()));
         }
+        self.go_on()?;
         let mirrors = Mirrors::start(stores, &texts)?;
         let config = match read_config() {
             Ok(config) => config,
             wrong => return Err(all_mistakes(mistakes, wrong)),
         };
         let own_zones = OwnZones { texts, mirrors };
+        self.go_on()?;
         let wake = Arc::clone(&self.wake);
         let runtime = RuntimeConfig {
             waiting_max: settings.waiting_max,
@@ -360,12 +393,16 @@ impl Core {
         let read_config = Box::new(read_config);
         let options = Options { config, read_config, take_over: false, program };
         let server = Server::start(options).map_err(|error| serve_error(&error))?;
+        if let Err(given_up) = self.go_on() {
+            server.stop().map_err(|error| serve_error(&error))?;
+            return Err(given_up);
+        }
         own_zones.mirrors.serve(server.zones());
         _ = self.own_zones.set(own_zones); // an app starts each core once
         if let Some(handle) =
             given.recv().ok().and_then(|handles: Vec<_>| handles.into_iter().next())
         {
-            _ = self.batches.set(Batches::from(handle)); // the same
+            *lock(&self.batches) = Some(Batches::from(handle));
         }
         *self.server.write().unwrap_or_else(PoisonError::into_inner) = Some(server);
         self.wake.wake(); // for what came before there was something to take it from
@@ -402,9 +439,9 @@ impl Settings {
     }
 }
 
-/// The texts of zones, for a moment.
-fn lock(texts: &Mutex<Texts>) -> MutexGuard<'_, Texts> {
-    texts.lock().unwrap_or_else(PoisonError::into_inner) // a map is whole after any panic
+/// What a lock protects, for a moment; all that are here are whole after any panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The exception for a server that could not start or had to stop.

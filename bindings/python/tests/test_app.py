@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -15,6 +16,7 @@ import urllib.request
 import dns.message
 import dns.query
 import pytest
+import uvloop
 from conftest import environment, python
 
 import zonda
@@ -304,6 +306,187 @@ def test_stopping_waits_for_code_that_has_begun(app):
         assert str((await asked).answer[0][0]) == "192.0.2.1"
 
     asyncio.run(main())
+
+
+class SlowStore:
+    """A store that cannot be read until it may: an app that starts waits for it."""
+
+    def __init__(self):
+        self.is_asked = threading.Event()
+        self.may_go_on = threading.Event()
+
+    def load(self, zone):
+        self.is_asked.set()
+        self.may_go_on.wait(10)
+        return []
+
+    def get(self, owner):
+        return []
+
+    def watch(self, zone, changed):
+        pass
+
+
+def free_address():
+    """An address that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()
+
+
+def is_free(address):
+    """Whether nothing listens on an address."""
+    with socket.socket() as tcp, socket.socket(type=socket.SOCK_DGRAM) as udp:
+        tcp.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tcp.bind(address)
+            udp.bind(address)
+        except OSError:
+            return False
+        return True
+
+
+def run_in(loop, main):
+    """Runs a coroutine in a kind of loop."""
+    return uvloop.run(main) if loop == "uvloop" else asyncio.run(main)
+
+
+LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+
+
+@LOOPS
+@pytest.mark.parametrize("way", ["at once", "wait_for", "while it waits for a store"])
+def test_a_cancelled_start_leaves_nothing_behind(loop, way, caplog):
+    address, store = free_address(), SlowStore()
+    app = zonda.App("{}:{}".format(*address), workers=1)
+    app.add_handler("a.example", lambda query, reply: zonda.A("192.0.2.1"))
+    if way == "at once":
+        store.may_go_on.set()
+    else:
+        app.store("example.org", store)
+        threading.Timer(1, store.may_go_on.set).start()
+
+    async def main():
+        if way == "wait_for":
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(app.start(), 0.05)
+        else:
+            starting = asyncio.create_task(app.start())
+            await asyncio.sleep(0)
+            while way != "at once" and not store.is_asked.is_set():
+                await asyncio.sleep(0.01)
+            starting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await starting
+        assert is_free(address)
+        with pytest.raises(RuntimeError, match="not running"):
+            await app.query("a.example")
+        async with app:
+            assert (await app.query("a.example")).answers[0].ip == "192.0.2.1"
+            assert not is_free(address)
+        assert is_free(address)
+
+    run_in(loop, main())
+    told = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert told == []
+
+
+@LOOPS
+def test_a_start_that_is_cancelled_twice_and_a_loop_that_ends_leave_nothing_behind(loop):
+    address, store = free_address(), SlowStore()
+    app = zonda.App("{}:{}".format(*address), workers=1)
+    app.store("example.org", store)
+    threading.Timer(0.5, store.may_go_on.set).start()
+
+    async def main():
+        starting = asyncio.create_task(app.start())
+        while not store.is_asked.is_set():
+            await asyncio.sleep(0.01)
+        starting.cancel()
+        await asyncio.sleep(0.01)
+        starting.cancel()
+        await asyncio.wait([starting])
+        assert starting.cancelled()
+
+    run_in(loop, main())
+    assert is_free(address), "the loop's threads end with it"
+
+
+@LOOPS
+def test_a_stop_while_the_app_starts_ends_the_start(loop):
+    address, store = free_address(), SlowStore()
+    app = zonda.App("{}:{}".format(*address), workers=1)
+    app.store("example.org", store)
+    threading.Timer(0.5, store.may_go_on.set).start()
+
+    async def main():
+        starting = asyncio.create_task(app.start())
+        while not store.is_asked.is_set():
+            await asyncio.sleep(0.01)
+        await asyncio.gather(app.stop(), app.stop())
+        assert is_free(address)
+        with pytest.raises(RuntimeError, match="stopped before it had started"):
+            await starting
+        await app.start()
+        assert not is_free(address)
+        await app.stop()
+        await app.stop()
+        assert is_free(address)
+
+    run_in(loop, main())
+
+
+@LOOPS
+def test_a_stop_that_is_waited_for_no_longer_goes_on(loop):
+    address = free_address()
+    app = zonda.App("{}:{}".format(*address), workers=1)
+
+    @app.handle("slow.example")
+    async def slow(query, reply):
+        await asyncio.sleep(0.5)
+
+    async def main():
+        await app.start()
+        asked = asyncio.create_task(app.query("slow.example"))
+        await asyncio.sleep(0.05)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(app.stop(), 0.05)
+        assert (await asked).rcode == "NOERROR"
+        await app.stop()
+        assert is_free(address)
+
+    run_in(loop, main())
+
+
+@LOOPS
+@pytest.mark.parametrize("way", ["itself", "in a task", "wait_for"])
+def test_a_handler_that_stops_its_app_answers_first(loop, way):
+    address = free_address()
+    app = zonda.App("{}:{}".format(*address), workers=1)
+
+    @app.handle("stop.example")
+    async def stop(query, reply):
+        if way == "itself":
+            await app.stop()
+        elif way == "in a task":
+            await asyncio.create_task(app.stop())
+        else:
+            await asyncio.wait_for(app.stop(), 3)
+        return zonda.TXT("it stops")
+
+    async def main():
+        await app.start()
+        began = time.monotonic()
+        query = dns.message.make_query("stop.example", "TXT")
+        reply = await asyncio.to_thread(
+            dns.query.udp, query, address[0], timeout=10, port=address[1]
+        )
+        assert str(reply.answer[0][0]) == '"it stops"'
+        await app.stop()
+        assert is_free(address)
+        assert time.monotonic() - began < 4, "the deadline is 5"
+
+    run_in(loop, main())
 
 
 def is_up(app):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple, Optional, TypeVar
 
 from ._core import Core, Query, Reply, Store, canonical_pattern, question, read_reply
-from .serving import Answer, Pump, chain
+from .serving import Answer, Pump, chain, log
 from .stores import OwnStore
 
 # A handler or a middleware, which decorators give back as it is.
@@ -86,6 +86,9 @@ class App:
         self._next_number = 0
         self._core: Core | None = None
         self._pump: Pump | None = None
+        # What starts and what stops the core, which both go on when nobody waits for them any more.
+        self._starting: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
 
     def handle(
         self, pattern: str, types: str | Iterable[str] | None = None
@@ -177,24 +180,32 @@ class App:
         self._compose()
         core = Core()
         self._core, self._pump = core, Pump(core, self._answers, self._deadline)
+        self._starting = asyncio.get_running_loop().create_task(self._start(core))
+        self._starting.add_done_callback(_note)
         try:
-            await self._start(core)
-        except BaseException:
-            self._pump.close()
-            self._core = self._pump = None
+            await asyncio.shield(self._starting)
+        except BaseException:  # it failed, was stopped, or nobody waits for it any more
+            await self.stop()
             raise
 
     async def stop(self) -> None:
-        """Answers what was received, and stops."""
+        """Answers what was received, and stops. If ``start`` is under way, that raises
+        ``RuntimeError``.
+
+        Called by a handler, or by a task that a handler has begun, it comes back at once, as the
+        query of the handler waits for an answer; the app then stops by itself.
+        """
         core, pump = self._core, self._pump
         if core is None or pump is None:
             return
-        try:
-            await self._in_thread(core.stop)
-        finally:
-            await pump.drain(self._deadline)
-            pump.close()
-            self._core = self._pump = None
+        if self._stopping is None:
+            core.give_up()
+            self._stopping = asyncio.get_running_loop().create_task(self._stop(core, pump))
+            self._stopping.add_done_callback(_note)
+        if pump.is_calling():
+            self._stopping.add_done_callback(_log_failure)
+        else:
+            await asyncio.shield(self._stopping)
 
     async def __aenter__(self) -> App:
         await self.start()
@@ -309,6 +320,17 @@ class App:
                 if left == 0:
                     raise
 
+    async def _stop(self, core: Core, pump: Pump) -> None:
+        """Stops the core, also while it starts."""
+        try:
+            await self._in_thread(core.stop)
+        finally:
+            try:
+                await pump.drain(self._deadline)
+            finally:
+                pump.close()
+                self._core = self._pump = self._starting = self._stopping = None
+
     async def _below(self, query: Query, reply: Reply) -> None:
         """Has the reply be what the core answers without handlers."""
         number = self._running().below(query, reply)
@@ -399,6 +421,18 @@ def _run(coroutine: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) 
         finally:
             asyncio.set_event_loop(None)
             loop.close()
+
+
+def _note(task: asyncio.Task[None]) -> None:
+    """Takes note of how a task has ended, which asyncio would complain about if nobody did."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    """Logs why an app had to stop that nobody waits for."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("the app did not stop as it should", exc_info=error)
 
 
 def _plain(name: str) -> str:

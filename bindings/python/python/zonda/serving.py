@@ -16,7 +16,7 @@ import inspect
 import logging
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
-from contextvars import Context, copy_context
+from contextvars import Context, ContextVar, copy_context
 from typing import Any, Optional
 
 from ._core import Core, Query, Reply, log_lines
@@ -25,6 +25,9 @@ log = logging.getLogger("zonda")
 
 # Fills a reply; may return records for the answer, or an awaitable of them.
 Answer = Callable[[Query, Reply], Any]
+
+# What calls the code that runs, if it is a handler's, or in a task that a handler has begun.
+_caller: ContextVar[Pump | None] = ContextVar("_caller", default=None)
 
 # The core answers what is late; only then is the code told, seconds.
 _GRACE = 0.2
@@ -58,7 +61,13 @@ class Pump:
         self._following: set[_Follower] = set()
         self._finished: list[Reply] = []
         self._expected: dict[int, asyncio.Future[bytes | None]] = {}
-        self.loop.add_reader(core.wake_fd, self._turn)
+        context = copy_context()  # of all turns, and so of all handlers
+        context.run(_caller.set, self)
+        context.run(self.loop.add_reader, core.wake_fd, self._turn)
+
+    def is_calling(self) -> bool:
+        """Whether a handler is what asks, or a task that a handler has begun."""
+        return _caller.get() is self
 
     def close(self) -> None:
         """Has no more turns."""
@@ -66,6 +75,7 @@ class Pump:
         self._turn()
         if self._spare is not None:
             self._spare.task.cancel()
+            self._spare = None  # its context knows us
 
     async def drain(self, seconds: float) -> None:
         """Waits until all code has answered that has begun to, at most for so long."""
