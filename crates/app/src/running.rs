@@ -181,7 +181,7 @@ impl Running {
 
     /// Serves a zone from other data, or not at all without any; what it had.
     fn replace_text(&self, name: &Name, given: Option<Given>) -> Result<Option<Given>, Error> {
-        let reload = || self.server.reload().map(drop); // what is wrong with other zones is no matter
+        let reload = || self.server.reload().map(drop); // other zones may be wrong
         replace_text(&self.texts, name, given, reload).map_err(Error::Config)
     }
 
@@ -196,9 +196,9 @@ impl Running {
         if failed.is_empty() { Ok(()) } else { Err(Error::Zones(failed)) }
     }
 
-    /// The zones that could not be loaded when that was last tried, in the order of their names, and
-    /// files and directories of zones that could not be read. Zones that follow stores are not among
-    /// them: the log and metrics tell how these are.
+    /// The zones that could not be loaded when that was last tried, in the order of their names,
+    /// and files and directories of zones that could not be read. Zones that follow stores are not
+    /// among them: the log and metrics tell how these are.
     #[must_use]
     pub fn failed_zones(&self) -> Vec<FailedZone> {
         self.server.failed_zones()
