@@ -136,7 +136,8 @@ export declare class Response {
   fail(why?: string): this;
   /** Sends nothing. */
   drop(): this;
-  /** Leaves the query to the zones, as if there were no handler. */
+  /** Leaves the query to the zones, as if there were no handler; records that were added are not
+   * sent. */
   pass(): this;
   /** Says more about what is wrong (rfc8914): a number or a name such as `Blocked`, and a text. */
   error(code: number | string, text?: string): this;
@@ -163,8 +164,9 @@ export declare class Response {
   extra: any;
 }
 
-/** Goes on with what is behind a function; the promise is settled when that is done. */
-export type Next = () => Promise<unknown>;
+/** Goes on with what is behind a function; the promise is settled when that is done. With an error,
+ * the query fails when the function ends, as if it had thrown the error. */
+export type Next = (error?: unknown) => Promise<unknown>;
 /** Answers names, or leaves the reply as it is. */
 export type Handler = (request: Request, response: Response, next: Next) => unknown;
 /** Sees all queries and, after `await next()`, their replies. */
@@ -326,7 +328,8 @@ export interface Question {
 
 /** A DNS server: zones, forwarding, and your own code. */
 export declare class Zonda {
-  constructor(options?: ZondaOptions);
+  /** With options, or with the addresses to listen on. A name that is no option is a `TypeError`. */
+  constructor(options?: ZondaOptions | string | string[]);
   /** Has all queries and replies pass functions, behind those that were added before. */
   use(...middleware: Middleware[]): this;
   /** Answers the names of a pattern with functions; those that it had before are replaced. */
@@ -340,10 +343,17 @@ export declare class Zonda {
   store(zone: string, store: Store | OwnStore): this;
   /** Asks servers for all names that neither handlers nor zones have. */
   forward(...servers: string[]): this;
-  /** Starts the server, which then answers. Rejected with all that is wrong with the configuration,
+  /** Starts the server, which then answers. An app starts once. Rejected with all that is wrong with the configuration,
    * and with zones that are given as files or texts, a line each. */
   start(): Promise<this>;
-  /** Answers what was received, and stops. */
+  /** Starts the server, and waits until it has stopped; rejected if it had to stop. */
+  serve(): Promise<void>;
+  /** Settled when the server has stopped, by `stop()` or through the admin interface; rejected if it
+   * had to stop. Nothing keeps the process alive then. */
+  readonly closed: Promise<void>;
+  /** Answers what was received, and stops. While the app starts, `start()` is rejected. Called by a
+   * function that answers a query, before that has waited for anything, it does not wait for the
+   * end, which would wait for the function: await `closed` elsewhere. */
   stop(): Promise<void>;
   /** Reads the configuration and changed zones anew. Rejected with what is wrong with the
    * configuration, which then stays in force; or with all zones that cannot be loaded, whose former
@@ -360,11 +370,11 @@ export declare class Zonda {
   /** The zones that could not be loaded when that was last tried, but for those of stores. */
   readonly failedZones: FailedZone[];
   /** Asks the app itself, without sockets, as if a client at `client` had. `null` is silence. */
-  query(question: Question, options?: { client?: string }): Promise<Message | null>;
+  query(question: Question | string, options?: { client?: string }): Promise<Message | null>;
   query(message: Uint8Array, options?: { client?: string }): Promise<Buffer | null>;
 }
 
 /** A message read from its octets; `null` if they are none. */
 export declare function decodeMessage(octets: Uint8Array): Message | null;
 /** A query in wire form. */
-export declare function makeQuery(question: Question): Buffer;
+export declare function makeQuery(question: Question | string): Buffer;

@@ -40,4 +40,5 @@ app.handle('time.example/TXT', async (req, res) => {
 await app.start();
 console.log(`answering on ${app.addresses.join(', ')}`);
 
-process.on('SIGINT', () => app.stop());
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => app.stop());
+await app.closed; // rejected, and the process ends with an error, if the server had to stop

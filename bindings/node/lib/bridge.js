@@ -41,10 +41,13 @@ class Bridge {
     return this.#core;
   }
 
-  /** Starts the server. */
-  async start() {
-    const started = this.#ask((token) => this.#core.start(() => this.#wake(), token));
-    await started;
+  /** Starts the server. `closed` is called once, when it has stopped: with an error if it had to. */
+  async start(closed) {
+    const end = (why) => {
+      this.#wake(); // what has ended before
+      closed(why === null || why === undefined ? undefined : new Error(why));
+    };
+    await this.#ask((token) => this.#core.start(() => this.#wake(), end, token));
     this.#wake(); // for queries that came before
   }
 

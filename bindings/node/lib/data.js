@@ -93,6 +93,29 @@ function mayBeMissing(name, kind) {
   return DEFAULTS[name] !== undefined || name === 'flags' || OPTIONAL.has(kind);
 }
 
+/** Names that some type's objects may have beside those of its fields. */
+const BESIDE = new Set(['issuerCritical', 'tag']);
+/** For each type, the names that objects may have. */
+const allowed = new Map(
+  [...known].map(([number, fields]) => [number, new Set(fields.flatMap(({ names }) => names))]),
+);
+
+/** Throws where the data of a record have a name that is no field of the type: a misspelt field
+ * would be left out. */
+function checkFields(type, data) {
+  if (data === null || typeof data !== 'object' || Array.isArray(data)) return;
+  if (data instanceof Uint8Array) return;
+  const names = allowed.get(type);
+  if (names === undefined) return; // what it is, encode() says
+  for (const name in data) {
+    if (names.has(name) || BESIDE.has(name)) continue;
+    const fields = known.get(type).map((field) => camel(field.name));
+    throw new TypeError(
+      `${typeWord(type)} record: there is no field ${name}; its fields are ${fields.join(', ')}`,
+    );
+  }
+}
+
 /** A field's value in an object. */
 function value(type, { name, kind, names }, data) {
   for (const known of names) {
@@ -189,4 +212,4 @@ function strings(values) {
   return parts.length ? Buffer.concat(parts) : Buffer.of(0);
 }
 
-module.exports = { encode, known, mayBeMissing, plain, text };
+module.exports = { checkFields, encode, known, mayBeMissing, plain, text };

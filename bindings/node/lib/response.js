@@ -3,6 +3,7 @@
 // A reply as handlers put it together.
 
 const { ENDING } = require('./batch.js');
+const { checkFields } = require('./data.js');
 const { FLAGS, decodeMessage, wireOf } = require('./message.js');
 const { errorNumber, rcodeNumber, rcodeWord, typeNumber } = require('./tables.js');
 
@@ -113,9 +114,13 @@ class Response {
     return this;
   }
 
-  /** Leaves the query to the zones, as if there were no handler. */
+  /** Leaves the query to the zones, as if there were no handler; records that were added are not
+   * sent. */
   pass() {
-    if (this.#change()) this.#ending = ENDING.PASS_ON;
+    if (this.#change()) {
+      this.#sections = [null, null, null];
+      this.#ending = ENDING.PASS_ON;
+    }
     return this;
   }
 
@@ -133,7 +138,7 @@ class Response {
    * Of both, in an array, `'client'` counts, which is the finer of the two. */
   cache({ ttl, vary }) {
     const varies = vary === undefined ? [] : [vary].flat();
-    if (!Number.isInteger(ttl) || ttl < 0 || !varies.every((it) => it in VARY)) {
+    if (!Number.isInteger(ttl) || ttl < 0 || !varies.every((it) => Object.hasOwn(VARY, it))) {
       throw new TypeError("cache() takes a ttl in seconds, and vary: 'client' or 'subnet'");
     }
     const number = varies.includes('client') ? VARY.client : varies.length && VARY.subnet;
@@ -143,7 +148,12 @@ class Response {
 
   /** Whether there is an answer: from a handler or, behind the last `next()`, from the core. */
   get answered() {
-    return this.#ending !== ENDING.PASS_ON || this.#below !== null;
+    return this.#ending !== ENDING.PASS_ON || this.#below !== null || this.#hasRecords();
+  }
+
+  /** Whether there are records, also such as a program has put into an array itself. */
+  #hasRecords() {
+    return this.#sections.some((records) => records !== null && records.length > 0);
   }
 
   /** Whether it was sent, so that nothing can be changed any more. */
@@ -280,6 +290,9 @@ class Response {
     this.#sent = true;
     const { ticketLow, ticketHigh } = this.#request;
     const isUnchanged = this.#read !== null && this.#read === this.#state();
+    if (this.#ending === ENDING.PASS_ON && this.#below === null && this.#hasRecords()) {
+      this.#ending = ENDING.REPLY; // `res.answers.push(record)`
+    }
     if (this.#ending !== ENDING.REPLY || isUnchanged) {
       const ending = isUnchanged ? ENDING.PASS_ON : this.#ending;
       batch.begin(ticketLow, ticketHigh, ending, 0, 0, null);
@@ -291,10 +304,22 @@ class Response {
     for (let section = 0; section < 3; section++) {
       const records = this.#sections[section];
       if (records === null) continue;
-      for (const record of records) writeRecord(batch, section, record, this.#request);
+      for (const record of records) {
+        check(record);
+        writeRecord(batch, section, record, this.#request);
+      }
     }
     batch.end();
   }
+}
+
+/** Throws what would be served otherwise than a record says. */
+function check(record) {
+  const { type, class: of = 'IN', data } = record;
+  if (of !== 'IN' && of !== 1) {
+    throw new TypeError(`${type} record: class ${of}: only records of class IN are served`);
+  }
+  if (wireOf(record) === null) checkFields(typeNumber(type), data);
 }
 
 /** Writes a response into a batch. */

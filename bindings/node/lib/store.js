@@ -2,7 +2,7 @@
 
 // Stores of the core, as programs hold them, and records as they cross the border.
 
-const { text } = require('./data.js');
+const { checkFields, text } = require('./data.js');
 const native = require('./native.js');
 const { pathOf } = require('./path.js');
 const { TTL, TTL_MAX } = require('./response.js');
@@ -117,6 +117,7 @@ function checked(set) {
     throw new TypeError(`the time to live is no number of seconds up to ${TTL_MAX}`);
   }
   if (!Array.isArray(data)) throw new TypeError('the data are no array, with all records');
+  data.forEach((data) => checkFields(number, data));
   return { owner, type: typeWord(number), ttl, data: data.map((data) => text(number, data)) };
 }
 

@@ -2,6 +2,8 @@
 
 // The app as programs see it.
 
+const { inspect } = require('node:util');
+
 const { Bridge } = require('./bridge.js');
 const { decodeMessage } = require('./message.js');
 const native = require('./native.js');
@@ -23,12 +25,19 @@ class Zonda {
   #numbered = new Map();
   #nextNumber = 0;
   #state = 'new';
+  /** Settled when the app has started, or could not; while it starts. */
+  #startup = Promise.resolve();
+  /** Whether the synchronous part of a function of the program's runs at this moment. */
+  #isInFunction = false;
+  #closed = Promise.withResolvers === undefined ? withResolvers() : Promise.withResolvers();
   /** Settled when all changes of zones that were asked for are made. */
   #changes = Promise.resolve();
   #tell = (error, request) => this.#complain(error, request);
 
-  constructor(options = {}) {
+  constructor(given = {}) {
+    const options = checkedOptions(given);
     this.#onError = options.onError ?? logError;
+    this.#closed.promise.catch(() => {}); // a program need not look at it
     const dispatch = (request) => this.#dispatch(request);
     this.#bridge = new Bridge(coreOptions(options), dispatch, this.#tell);
     for (const [name, zone] of Object.entries(options.zones ?? {})) {
@@ -81,8 +90,12 @@ class Zonda {
   }
 
   /** Serves a zone from a file, or from a text as a file has it. */
-  zone(name, { file, text }) {
+  zone(name, options) {
     this.#beforeStart('zone');
+    const { file, text } = Object(options);
+    if (file !== undefined && text !== undefined) {
+      throw new TypeError(`zone('${name}') takes a file or a text, not both`);
+    }
     if (text !== undefined) this.#bridge.core.addZoneText(String(name), String(text));
     else if (file !== undefined) this.#bridge.core.addZone(String(name), pathOf(file));
     else throw new TypeError(`zone('${name}') needs a file or a text`);
@@ -109,25 +122,69 @@ class Zonda {
 
   /** Starts the server, which then answers. */
   async start() {
-    this.#beforeStart('start');
-    this.#state = 'starting';
-    try {
-      this.#setCode();
-      await this.#bridge.start();
-      this.#state = 'running';
-      this.#setCode(); // with what was added meanwhile
-    } catch (error) {
-      this.#state = 'new';
-      throw error;
+    if (this.#state !== 'new') {
+      throw new Error('an app starts once: make another one to start again');
     }
+    this.#state = 'starting';
+    this.#startup = this.#startCore();
+    await this.#startup;
+    if (this.#state !== 'running') throw new Error('the app was stopped while it started');
     return this;
   }
 
-  /** Answers what was received, and stops. */
-  async stop() {
-    if (this.#state !== 'running') return;
+  async #startCore() {
+    try {
+      this.#setCode();
+      await this.#bridge.start((error) => this.#end(error));
+    } catch (error) {
+      this.#state = this.#state === 'starting' ? 'new' : 'stopped';
+      throw error;
+    }
+    if (this.#state !== 'starting') return; // it is to stop, which waits for this
+    this.#state = 'running';
+    this.#setCode(); // with what was added meanwhile
+  }
+
+  /** Takes note that the server has stopped, because it was asked to, here or through its admin
+   * interface, or because it had to. */
+  #end(error) {
     this.#state = 'stopped';
-    await this.#bridge.stop();
+    if (error === undefined) this.#closed.resolve();
+    else this.#closed.reject(error);
+  }
+
+  /** Starts the server, and waits until it has stopped. Rejected if it cannot start, or had to
+   * stop. */
+  async serve() {
+    await this.start();
+    await this.#closed.promise;
+  }
+
+  /** Settled when the server has stopped: rejected if it had to. */
+  get closed() {
+    return this.#closed.promise;
+  }
+
+  /** Answers what was received, and stops; also while it starts. Called by a function that answers a
+   * query, before that has waited for anything, it does not wait for the end, which would wait for
+   * the function. */
+  async stop() {
+    if (this.#state === 'starting') {
+      this.#state = 'stopping';
+      try {
+        await this.#startup;
+      } catch {
+        return; // nothing runs; start() tells why
+      }
+    } else if (this.#state === 'stopping' || this.#state === 'stopped') {
+      return this.#isInFunction ? undefined : await this.#closed.promise.catch(() => {});
+    } else if (this.#state !== 'running') {
+      return;
+    }
+    this.#state = 'stopping';
+    const stopped = this.#bridge.stop();
+    if (!this.#isInFunction) await stopped;
+    else stopped.catch(() => {}); // `closed` tells
   }
 
   /** Reads the configuration and changed zones anew. */
@@ -188,11 +245,14 @@ class Zonda {
     if (route !== undefined) request.setCaptures(route.captures);
     const response = new Response(request, this.#tell);
     let result;
+    this.#isInFunction = true;
     try {
       result = this.#run(route, request, response);
     } catch (error) {
       this.#fail(error, request);
       return;
+    } finally {
+      this.#isInFunction = false;
     }
     if (typeof result?.then !== 'function') {
       this.#bridge.reply(request, writeResponse, response);
@@ -209,8 +269,7 @@ class Zonda {
   #run(route, request, response) {
     const handlers = route?.handlers ?? [];
     if (this.#middleware.length === 0) {
-      // The usual case, without anything that could be waited for.
-      if (handlers.length === 1 && handlers[0].length < 3) return handlers[0](request, response);
+      if (handlers.length === 1) return this.#call(handlers[0], request, response);
       return handlers.length === 0 ? undefined : this.#pass(handlers, request, response);
     }
     return this.#pass(this.#middleware, request, response, async () => {
@@ -219,22 +278,52 @@ class Zonda {
     });
   }
 
+  /** Calls the only function of a query: the usual case, mostly without anything that could be waited
+   * for. */
+  #call(handler, request, response) {
+    let behind;
+    let passed;
+    const next = (error) => {
+      if (behind !== undefined) throw new Error('next() was called twice');
+      behind = isNothing(error) ? this.#below(request, response) : Promise.resolve();
+      behind.catch(() => {}); // it is waited for below
+      passed = error;
+      return behind;
+    };
+    const result = handler(request, response, next);
+    if (typeof result?.then !== 'function' && behind === undefined) return result;
+    return (async () => {
+      await result;
+      await behind;
+      if (!isNothing(passed)) throw asError(passed);
+    })();
+  }
+
   /** Calls functions, each of which may call the next one; `last` is what is behind them. */
   async #pass(functions, request, response, last = () => this.#below(request, response)) {
     const floating = new Set();
     const call = (place) => {
       if (place === functions.length) return response.answered ? undefined : last();
       let isCalled = false;
-      const next = () => {
+      let passed;
+      const next = (error) => {
         if (isCalled) throw new Error('next() was called twice');
         isCalled = true;
+        passed = error;
+        if (!isNothing(error)) return Promise.resolve();
         const behind = (async () => call(place + 1))();
         floating.add(behind);
         const settled = () => floating.delete(behind);
         behind.then(settled, settled);
         return behind;
       };
-      return functions[place](request, response, next);
+      // `next(error)` is as if the function had thrown the error when it ends.
+      const ended = (value) => {
+        if (!isNothing(passed)) throw asError(passed);
+        return value;
+      };
+      const result = functions[place](request, response, next);
+      return typeof result?.then === 'function' ? result.then(ended) : ended(result);
     };
     await call(0);
     // What a function has begun with next(), but not waited for.
@@ -270,8 +359,66 @@ function logError(error, request) {
 
 /** A function, or an error that says that it is none. */
 function checked(function_) {
-  if (typeof function_ !== 'function') throw new TypeError(`${function_} is no function`);
+  if (typeof function_ !== 'function') {
+    throw new TypeError(`a handler must be a function, not ${inspect(function_)}`);
+  }
   return function_;
+}
+
+/** Whether `next()` was given no error. */
+function isNothing(error) {
+  return error === undefined || error === null;
+}
+
+/** What was given to `next()`, as an error. */
+function asError(given) {
+  return given instanceof Error ? given : new Error(String(given));
+}
+
+/** What `Promise.withResolvers` gives, which Node.js 20 lacks. */
+function withResolvers() {
+  const resolvers = {};
+  resolvers.promise = new Promise((resolve, reject) => Object.assign(resolvers, { resolve, reject }));
+  return resolvers;
+}
+
+/** The options that an app has, and what their values must be. */
+const OPTIONS = {
+  listen: 'any',
+  config: 'any',
+  zones: 'any',
+  forward: 'any',
+  workers: 'count',
+  deadline: 'any',
+  waitingMax: 'count',
+  metrics: 'any',
+  log: 'any',
+  sharesAddresses: 'any',
+  onError: 'function',
+};
+
+/** Options as they were given, an address alone as the one that is listened on; throws what is wrong
+ * with them. */
+function checkedOptions(given) {
+  if (typeof given === 'string' || Array.isArray(given)) return { listen: given };
+  if (Object(given) !== given) {
+    throw new TypeError(`the options must be an object, not ${inspect(given)}`);
+  }
+  for (const [name, value] of Object.entries(given)) {
+    const kind = Object.hasOwn(OPTIONS, name) ? OPTIONS[name] : undefined;
+    if (kind === undefined) {
+      const names = Object.keys(OPTIONS).join(', ');
+      throw new TypeError(`there is no option ${name}; the options are ${names}`);
+    }
+    if (value === undefined) continue;
+    if (kind === 'function' && typeof value !== 'function') {
+      throw new TypeError(`${name} must be a function, not ${inspect(value)}`);
+    }
+    if (kind === 'count' && !(Number.isInteger(value) && value > 0 && value <= 0xffffffff)) {
+      throw new TypeError(`${name} must be a whole number from 1 on, not ${inspect(value)}`);
+    }
+  }
+  return given;
 }
 
 /** What the core is told of an app's options. */
@@ -306,8 +453,13 @@ function captures(pattern) {
 }
 
 /** A query in wire form. */
-function makeQuery({ name, type = 'A', dnssecOk = false }) {
-  return native.makeQuery(String(name), typeNumber(type), dnssecOk);
+function makeQuery(question) {
+  const { name, type = 'A', dnssecOk = false } =
+    typeof question === 'string' ? { name: question } : Object(question);
+  if (typeof name !== 'string') {
+    throw new TypeError(`a question needs a name: { name: 'www.example.org', type: 'A' }`);
+  }
+  return native.makeQuery(name, typeNumber(type), dnssecOk);
 }
 
 module.exports = { Zonda, makeQuery };

@@ -118,6 +118,9 @@ struct Ended {
 /// Calls JavaScript, from any thread.
 type Wake = Box<dyn Fn() + Send + Sync>;
 
+/// Tells JavaScript that the server has stopped, and why if it had to.
+type Closed = Box<dyn FnOnce(Option<String>) + Send>;
+
 /// What the threads of a core share.
 #[derive(Default)]
 struct Shared {
@@ -126,6 +129,8 @@ struct Shared {
     events: Mutex<Vec<Ended>>,
     /// Keeps the process alive, as long as it is there.
     wake: Mutex<Option<Wake>>,
+    /// There from the start until the server has stopped.
+    closed: Mutex<Option<Closed>>,
     /// Whether JavaScript has forgotten the app, perhaps while it starts.
     is_gone: AtomicBool,
 }
@@ -225,6 +230,22 @@ impl Shared {
         }
     }
 
+    /// Stops the server, unless that is under way or done, and tells JavaScript that it has stopped,
+    /// which then is not called any more.
+    fn close(&self, calls: &Calls) -> Option<Result<(), String>> {
+        let (server, mirrors) = self.to_stop()?;
+        let stopped = self.stop(server, mirrors, calls);
+        self.tell_closed(stopped.as_ref().err().cloned());
+        Some(stopped)
+    }
+
+    /// Tells JavaScript that the server has stopped.
+    fn tell_closed(&self, error: Option<String>) {
+        if let Some(closed) = lock(&self.closed).take() {
+            closed(error);
+        }
+    }
+
     /// The server, unless it does not run.
     fn running(&self) -> napi::Result<Arc<Server>> {
         let started = lock(&self.started);
@@ -316,9 +337,14 @@ impl Core {
     }
 
     /// Starts the server; an event of `token` tells when it answers. `wake` is called when queries
-    /// or events wait.
+    /// or events wait, and `closed` once, when the server has stopped, with the reason if it had to.
     #[napi(catch_unwind)]
-    pub fn start(&self, wake: Function<'_, (), ()>, token: u32) -> napi::Result<()> {
+    pub fn start(
+        &self,
+        wake: Function<'_, (), ()>,
+        closed: Function<'_, Option<String>, ()>,
+        token: u32,
+    ) -> napi::Result<()> {
         let mut start = start(&self.options)?;
         start.texts = Arc::clone(&self.texts);
         start.stores = lock(&self.stores).clone();
@@ -326,10 +352,18 @@ impl Core {
         // A call fails only when the process ends.
         let wake = move || _ = wake.call((), ThreadsafeFunctionCallMode::NonBlocking);
         *lock(&self.shared.wake) = Some(Box::new(wake));
+        let closed = closed.build_threadsafe_function().callee_handled::<false>().build()?;
+        let closed = move |why| _ = closed.call(why, ThreadsafeFunctionCallMode::NonBlocking);
+        *lock(&self.shared.closed) = Some(Box::new(closed));
         let of_workers = Arc::clone(&self.shared);
         start.runtime.wake = Box::new(move || of_workers.wake());
         start.code = self.code.clone();
         let (shared, calls) = (Arc::clone(&self.shared), Arc::clone(&self.calls));
+        let (of_ended, calls_of_ended) = (Arc::clone(&self.shared), Arc::clone(&self.calls));
+        // By another thread, since the server's own ends with this.
+        start.ended = Box::new(move || {
+            let _ = in_thread(move || close_ended(&of_ended, &calls_of_ended));
+        });
         calls.open();
         in_thread(move || {
             let started = server::start(start).map(|Running { server, handle, mirrors }| {
@@ -342,11 +376,12 @@ impl Core {
             if failed {
                 calls.close();
                 *lock(&shared.wake) = None;
+                *lock(&shared.closed) = None;
             }
-            if shared.is_gone.load(Ordering::SeqCst)
-                && let Some((server, mirrors)) = shared.to_stop()
-            {
-                let _ = shared.stop(server, mirrors, &calls); // nobody is there to be told
+            if shared.is_gone.load(Ordering::SeqCst) {
+                let _ = shared.close(&calls); // no JavaScript is there to be told
+            } else if shared.running().is_ok_and(|server| server.is_finished()) {
+                close_ended(&shared, &calls); // it ended before it was known to have started
             }
         })
     }
@@ -484,6 +519,7 @@ impl Core {
         in_thread(move || {
             let stopped = shared.stop(server, mirrors, &calls);
             lock(&stores).clear();
+            shared.tell_closed(stopped.as_ref().err().cloned());
             shared.tell_end(token, stopped.err());
             *lock(&shared.wake) = None;
         })
@@ -510,6 +546,13 @@ impl Drop for Core {
     fn drop(&mut self) {
         self.shared.is_gone.store(true, Ordering::SeqCst); // before: a start may be under way
         let _ = self.stop(0); // it may have stopped before
+    }
+}
+
+/// Gives up what is left of a server that has ended, unless the program stops it at this moment.
+fn close_ended(shared: &Shared, calls: &Calls) {
+    if shared.close(calls).is_some() {
+        *lock(&shared.wake) = None;
     }
 }
 
@@ -549,6 +592,7 @@ fn start(options: &CoreOptions) -> napi::Result<Start> {
         allows_failed_zones: options.allows_failed_zones.unwrap_or(false),
         code: Code::default(),
         runtime,
+        ended: Box::new(|| {}),
     })
 }
 

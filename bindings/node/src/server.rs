@@ -43,6 +43,8 @@ pub struct Start {
     pub code: Code,
     /// How JavaScript is reached.
     pub runtime: RuntimeConfig,
+    /// Called when the server has stopped, for whatever reason; not if it could not start.
+    pub ended: Box<dyn FnOnce() + Send>,
 }
 
 /// Zones, by their names in lower case, and the stores that they follow.
@@ -120,6 +122,7 @@ pub fn start(start: Start) -> Result<Running, String> {
         start: Some(Box::new(move |handles| _ = sender.send(handles))), // it is waited for below
         shares_addresses: start.shares_addresses,
         required_zones,
+        ended: Some(start.ended),
         ..Program::default()
     };
     let read_config = Box::new(read_config);

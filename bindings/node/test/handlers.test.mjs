@@ -469,8 +469,8 @@ test('mistakes are told where they are made', async () => {
   assert.throws(() => app.handle('a.*.example', () => {}), /a\.\*\.example/);
   assert.throws(() => app.handle('a.example/NOSUCH', () => {}), /NOSUCH/);
   assert.throws(() => app.handle('a.example'), /needs a function/);
-  assert.throws(() => app.handle('a.example', 'text'), /is no function/);
-  assert.throws(() => app.use({}), /is no function/);
+  assert.throws(() => app.handle('a.example', 'text'), /a handler must be a function, not 'text'/);
+  assert.throws(() => app.use({}), /must be a function/);
   await assert.rejects(new Zonda({ listen: 'nowhere', log: 'off' }).start(), /nowhere/);
   assert.throws(() => new Zonda({ log: 'loud' }), /loud/);
   await assert.rejects(app.query({ name: 'a.example' }), /has not started/);

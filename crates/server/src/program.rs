@@ -39,6 +39,9 @@ pub struct Program {
     pub required_zones: HashSet<Name>,
     /// Told of every query, beside the query log of the configuration.
     pub loggers: Vec<Arc<dyn Logger>>,
+    /// Called by the server's thread, as its last act, when the server has stopped: because the
+    /// program or an administrator asked for that, or because it had to.
+    pub ended: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// Is told of every query and what became of it.

@@ -26,12 +26,17 @@ impl Server {
     ///
     /// # Errors
     /// When it cannot start.
-    pub fn start(options: Options) -> Result<Self, ServeError> {
+    pub fn start(mut options: Options) -> Result<Self, ServeError> {
         let (ready, started) = mpsc::sync_channel(1);
+        let ended = options.program.ended.take();
         let thread = std::thread::Builder::new().name("zonda".to_owned()).spawn(move || {
-            run(options, Signals::Ignored, move |control| {
+            let result = run(options, Signals::Ignored, move |control| {
                 let _ = ready.send(Arc::clone(control)); // gone only if the caller panicked
-            })
+            });
+            if let Some(ended) = ended {
+                ended();
+            }
+            result
         });
         let thread = thread.map_err(ServeError::Start)?;
         match started.recv() {
