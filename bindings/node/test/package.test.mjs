@@ -2,7 +2,14 @@
 
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
-import { copyFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -134,6 +141,47 @@ test('the types are those of a program that uses all of it', async () => {
   const args = [...options, '--typeRoots', node, '--types', 'node', 'types.ts'];
   const { stdout } = await run(tsc, args, { cwd: folder }).catch((error) => error);
   assert.equal(stdout, '');
+});
+
+/** What TypeScript says of a program that is compiled in the folder; nothing, if it is right. */
+async function compiled(name, program, ...options) {
+  writeFileSync(join(folder, name), program);
+  const tsc = join(here, 'node_modules', '.bin', 'tsc');
+  const types = join(here, 'node_modules', '@types');
+  const args = ['--noEmit', '--strict', '--skipLibCheck', '--typeRoots', types, '--types', 'node'];
+  const { stdout } = await run(tsc, [...args, ...options, name], { cwd: folder }).catch((e) => e);
+  return stdout;
+}
+
+test('its types are found by every way in which TypeScript resolves modules', async () => {
+  const program = `
+    import zonda, { Zonda } from 'zonda';
+    import { DefaultServer } from 'zonda/dinodns';
+    import { DefaultRouter } from 'zonda/dinodns/common';
+    import { DNSRequest } from 'zonda/dinodns/types';
+    const app: Zonda = new zonda.Zonda('127.0.0.1:0');
+    const closed: Promise<void> = app.closed;
+    export { app, closed, DefaultServer, DefaultRouter, DNSRequest };`;
+  const interop = ['--esModuleInterop'];
+  const cases = [
+    ['a.mts', '--module', 'nodenext', '--moduleResolution', 'nodenext'],
+    ['b.cts', '--module', 'nodenext', '--moduleResolution', 'nodenext', ...interop],
+    ['c.ts', '--module', 'esnext', '--moduleResolution', 'bundler'],
+    ['d.ts', '--module', 'commonjs', '--moduleResolution', 'node10', ...interop],
+  ];
+  for (const [name, ...options] of cases) {
+    assert.equal(await compiled(name, program, '--target', 'es2022', ...options), '', name);
+  }
+});
+
+test('the native half has nothing that only debuggers read, and says what it was built for', () => {
+  const installed = join(folder, 'node_modules', 'zonda');
+  const sections = execFileSync('readelf', ['-S', '-W', join(installed, 'zonda.node')]);
+  assert.doesNotMatch(String(sections), /\.debug_info/);
+  const { cpu, libc } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
+  assert.deepEqual([cpu, libc], [[process.arch], ['glibc']]);
+  const source = JSON.parse(readFileSync(join(here, 'package.json'), 'utf8'));
+  assert.equal(source.cpu, undefined, 'the sources are for all processors');
 });
 
 test('the example program answers', async () => {
