@@ -385,6 +385,8 @@ export interface DoHProps extends ConnectionProps {
   ssl?: SSLConfig;
 }
 
+export type DNSOverHTTPProps = DoHProps;
+
 export declare class DNSOverHTTP extends CoreNetwork {
   constructor(options: DoHProps);
   maxConnections: number;
@@ -456,13 +458,16 @@ export declare class DinoDNS extends DefaultServer {
 }
 
 /** Data of a type, or of all. */
+/** Records of a name by their types. */
+export type ZoneDataMap = { [T in SupportedRecordType]?: ZoneData[T][] };
+
 type Found<T extends SupportedRecordType> = ZoneData[T][] | ZoneData[SupportedRecordType][];
 
 export declare abstract class Store extends EventEmitter {
   abstract get<T extends SupportedRecordType>(
     zone: string,
     type?: T,
-  ): Awaitable<Found<T> | null>;
+  ): Awaitable<Found<T> | ZoneDataMap | null>;
   abstract set<T extends SupportedRecordType>(
     zone: string,
     type: T,
@@ -473,15 +478,20 @@ export declare abstract class Store extends EventEmitter {
   abstract handler: Handler;
 }
 
-export declare class DefaultStore extends EventEmitter implements Store {
-  constructor(options?: { shouldCache?: boolean });
+export declare class DefaultStore<ByType extends boolean = false>
+  extends EventEmitter
+  implements Store
+{
+  /** With `byType`, `get` gives records by their types, as in 0.0.14 and 0.0.15, instead of an
+   * array. */
+  constructor(options?: { shouldCache?: boolean; byType?: ByType });
   shouldCache: boolean;
   data: Map<string, Map<SupportedRecordType, any[]>>;
   get<T extends SupportedRecordType>(
     zone: string,
     type?: T,
     wildcards?: boolean,
-  ): Found<T> | null;
+  ): (ByType extends true ? ZoneDataMap : Found<T>) | null;
   set<T extends SupportedRecordType>(
     zone: string,
     type: T,

@@ -2,6 +2,7 @@
 
 // Where a server answers. UDP and TCP are the core's; TLS and HTTP are Node.js's, and ask the core.
 
+const dns = require('node:dns/promises');
 const { EventEmitter } = require('node:events');
 const net = require('node:net');
 const { NodeServer, httpServer, tlsServer } = require('./node-server.js');
@@ -10,6 +11,8 @@ const { SupportedNetworkType } = require('./utils.js');
 
 /** How long a connection over TLS or HTTP may be idle, if it is not said, milliseconds. */
 const IDLE_MILLIS = 10_000;
+/** Where a network listens that has no address. */
+const ALL_ADDRESSES = '0.0.0.0';
 /** Methods for listeners, which a server of Node.js has, too. */
 const LISTENER_METHODS = ['addListener', 'on', 'once', 'off', 'removeListener'];
 
@@ -18,6 +21,8 @@ const LISTENER_METHODS = ['addListener', 'on', 'once', 'off', 'removeListener'];
 class CoreNetwork extends EventEmitter {
   /** The server of Node.js, for TLS and HTTP. */
   #node;
+  /** The address that a name stands for, once it is known. */
+  #numeric = undefined;
   handler = undefined;
 
   /** `place` is what a program gives. */
@@ -35,9 +40,22 @@ class CoreNetwork extends EventEmitter {
     return this.#node?.server;
   }
 
+  /** Learns the address that a name such as `localhost` stands for, an IPv4 one if there is one; no
+   * name is all addresses. The core listens on addresses only. */
+  async resolve() {
+    if (this.isOfNode || net.isIP(this.address)) return;
+    if (this.address === undefined || this.address === '') {
+      this.#numeric = ALL_ADDRESSES;
+      return;
+    }
+    const found = await dns.lookup(this.address, { all: true });
+    this.#numeric = (found.find(({ family }) => family === 4) ?? found[0]).address;
+  }
+
   /** The address as the core is told it. */
   get listener() {
-    return `${net.isIPv6(this.address) ? `[${this.address}]` : this.address}:${this.port}`;
+    const address = this.#numeric ?? this.address;
+    return `${net.isIPv6(address) ? `[${address}]` : address}:${this.port}`;
   }
 
   /** The port that a server of Node.js has, which for port 0 is a free one. */

@@ -95,10 +95,7 @@ class PacketWrapper {
 
   get flagsArray() {
     const { flags } = this;
-    const words = ['aa', 'tc', 'rd', 'ra', 'ad', 'cd'].filter((word) =>
-      HasFlag(flags, FLAGS[word]),
-    );
-    return this.type === 'response' ? ['qr', ...words] : words;
+    return ['aa', 'tc', 'rd', 'ra', 'ad', 'cd'].filter((word) => HasFlag(flags, FLAGS[word]));
   }
 
   get rcode() {

@@ -19,8 +19,12 @@ class DefaultStore extends Store {
   /** Told of each name that changes, and of `undefined` when nobody can tell any more. */
   #watchers = new Set();
 
-  constructor({ shouldCache = false } = {}) {
+  /** Whether `get` gives records by their types, as from 0.0.14 on, instead of an array. */
+  #byType;
+
+  constructor({ shouldCache = false, byType = false } = {}) {
     super();
+    this.#byType = byType;
     this.shouldCache = shouldCache;
     this.handler = this.handler.bind(this);
     this.handler[STORE] = this;
@@ -73,7 +77,12 @@ class DefaultStore extends Store {
   get(domain, type, wildcards = true) {
     const records = this.#find(plainName(domain), wildcards);
     if (records === undefined) return null;
-    if (type && type !== 'ANY') return records.get(type) ?? null;
+    const all = !type || type === 'ANY';
+    if (this.#byType) {
+      const found = all ? [...records] : [...records].filter(([known]) => known === type);
+      return found.length > 0 ? Object.fromEntries(found) : null;
+    }
+    if (!all) return records.get(type) ?? null;
     return [...records.values()].flat();
   }
 

@@ -175,6 +175,7 @@ class DefaultServer {
   }
 
   async #start() {
+    for (const network of this.networks) await network.resolve?.();
     const listen = listeners(this.networks);
     const options = {
       listen,

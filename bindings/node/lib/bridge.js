@@ -42,7 +42,7 @@ class Bridge {
   }
 
   /** Starts the server. `closed` is called once, when it has stopped: with an error if it had to. */
-  async start(closed) {
+  async start(closed = () => {}) {
     const end = (why) => {
       this.#wake(); // what has ended before
       closed(why === null || why === undefined ? undefined : new Error(why));

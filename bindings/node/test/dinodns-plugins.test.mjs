@@ -145,3 +145,45 @@ test('IPv6 is answered, and its clients are told apart', async (t) => {
   const [reply] = await tcp({ address: '::1', port: Number(port) }, [query('a.example', 'TXT')]);
   assert.deepEqual(decodeMessage(reply).answers[0].data, ['::1']);
 });
+
+test('a store gives records as an array, or by their types', () => {
+  const arrays = new DefaultStore();
+  const maps = new DefaultStore({ byType: true });
+  for (const store of [arrays, maps]) {
+    store.set('a.example', 'A', '192.0.2.1');
+    store.set('a.example', 'TXT', ['one', 'two']);
+    store.set('*.example', 'A', '192.0.2.2');
+  }
+  assert.deepEqual(arrays.get('a.example', 'A'), ['192.0.2.1']);
+  assert.deepEqual(arrays.get('a.example'), ['192.0.2.1', 'one', 'two']);
+  assert.deepEqual(maps.get('a.example', 'A'), { A: ['192.0.2.1'] });
+  assert.deepEqual(maps.get('a.example'), { A: ['192.0.2.1'], TXT: ['one', 'two'] });
+  assert.deepEqual(maps.get('b.example', 'A'), { A: ['192.0.2.2'] });
+  assert.equal(maps.get('a.example', 'MX'), null);
+  assert.equal(maps.get('a.test', 'A'), null);
+});
+
+test('a network listens on the address of a name, and without one on all', async (t) => {
+  for (const address of ['localhost', '', undefined]) {
+    const place = { address, port: 0 };
+    const server = await serve(t, (server) => server.handle('*', (req, res) => res.answer([])), {
+      networks: [new DNSOverTCP(place), new DNSOverUDP(place)],
+    });
+    const expected = address === 'localhost' ? /^127\.0\.0\.1:\d+$/ : /^0\.0\.0\.0:\d+$/;
+    assert.match(server.addresses[0], expected);
+  }
+});
+
+test('a name that has no address is an error of start()', async () => {
+  const place = { address: 'no-such-host.invalid', port: 0 };
+  const server = new dinodns.DefaultServer({ networks: [new DNSOverTCP(place)] });
+  await assert.rejects(server.start(), /no-such-host\.invalid/);
+});
+
+test('the flags of a response are named as dns-packet names them', () => {
+  const { PacketWrapper } = dinodns;
+  const packet = new PacketWrapper({ type: 'response', id: 1, flags: 0, questions: [], answers: [] });
+  packet.addFlag(0x0080);
+  packet.addFlag(0x0100);
+  assert.deepEqual(packet.flagsArray, ['rd', 'ra']);
+});
