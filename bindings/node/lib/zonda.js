@@ -394,6 +394,7 @@ const OPTIONS = {
   metrics: 'any',
   log: 'any',
   sharesAddresses: 'any',
+  allowsFailedZones: 'any',
   onError: 'function',
 };
 
