@@ -17,7 +17,7 @@ use tracing_subscriber::filter::LevelFilter;
 use zonda::store::Mirrors;
 use zonda_config::Flags;
 use zonda_engine::handlers::{Draft, Handler, Pattern, Route};
-use zonda_server::{Code, OwnReply, RuntimeHandle, Server, Texts};
+use zonda_server::{Code, OwnReply, RuntimeHandle, Server, StandardError, Texts};
 use zonda_transport::handlers::RuntimeConfig;
 use zonda_wire::Name;
 
@@ -615,7 +615,7 @@ fn log(level: &str) -> napi::Result<()> {
     let level: LevelFilter = parsed(level, "level of the log: error, warn, info, debug, or off")?;
     let is_terminal = std::io::stderr().is_terminal();
     let log = tracing_subscriber::fmt().with_max_level(level).with_ansi(is_terminal);
-    let log = log.with_writer(std::io::stderr);
+    let log = log.with_writer(|| StandardError).log_internal_errors(false);
     let _ = log.try_init(); // the first app's level holds; a program in Rust may have its own
     Ok(())
 }

@@ -12,6 +12,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::ptr;
+use std::time::Duration;
 
 use libc::{c_int, c_uint, c_void, iovec, msghdr};
 use socket2::{SockRef, Type};
@@ -24,6 +25,21 @@ pub const DESCRIPTORS_MAX: usize = 253;
 
 /// Bytes of the length in front of the payload.
 const LENGTH_BYTES: usize = 2;
+
+/// Whether a descriptor can be written to now or within `limit`, whole milliseconds: a pipe then
+/// takes 4,096 octets without blocking. One with an error can: the write tells of it.
+pub fn is_writable(descriptor: BorrowedFd<'_>, limit: Duration) -> bool {
+    let limit = c_int::try_from(limit.as_millis()).unwrap_or(c_int::MAX);
+    let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    loop {
+        // SAFETY: the kernel reads and writes one `pollfd`, which outlives the call.
+        match check(unsafe { libc::poll(&mut poll, 1, limit) }) {
+            Ok(ready) => return ready > 0,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return true,
+        }
+    }
+}
 
 /// Sends one frame: `payload` (at most 65,535 bytes) and descriptors (at most [`DESCRIPTORS_MAX`]).
 pub fn send(stream: &UnixStream, payload: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {

@@ -6,6 +6,7 @@
 //!
 //! Deliberately absent: its format, and how it is replaced at once (`zonda_cache::persist`).
 
+use crate::watchdog::Watchdog;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +15,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use zonda_cache::persist::{self, Clocks};
 use zonda_cache::{Cache, Flushes, Policy};
@@ -146,7 +147,7 @@ enum Order {
 }
 
 impl CacheFile {
-    /// Writes a cache to a file at every interval from now on.
+    /// Writes a cache to a file at every interval from now on, in a thread that `watchdog` watches.
     ///
     /// # Errors
     /// When no thread can be had.
@@ -155,6 +156,7 @@ impl CacheFile {
         interval: Duration,
         cache: Arc<Cache>,
         clock: Clock,
+        watchdog: &Arc<Watchdog>,
     ) -> io::Result<Arc<Self>> {
         let (orders, received) = channel();
         let file = Arc::new(Self {
@@ -168,7 +170,7 @@ impl CacheFile {
         });
         let writer = Arc::clone(&file);
         let work = move || writer.run(&received, interval);
-        let thread = thread::Builder::new().name("cache-file".to_owned()).spawn(work)?;
+        let thread = watchdog.spawn("cache-file", work)?;
         *file.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(file)
     }

@@ -40,9 +40,22 @@ impl std::error::Error for AskError {}
 /// # Errors
 /// When no server answers on the socket.
 pub fn ask(socket: &Path, method: &str, path: &str) -> Result<Answer, AskError> {
+    ask_within(socket, method, path, ANSWER_MAX)
+}
+
+/// The same with a limit on how long the server may be silent.
+///
+/// # Errors
+/// As there, and when the time is over.
+pub fn ask_within(
+    socket: &Path,
+    method: &str,
+    path: &str,
+    silence_max: Duration,
+) -> Result<Answer, AskError> {
     let exchange = || {
         let mut stream = UnixStream::connect(socket)?;
-        stream.set_read_timeout(Some(ANSWER_MAX))?;
+        stream.set_read_timeout(Some(silence_max))?;
         write!(stream, "{method} {path} HTTP/1.1\r\nhost: zonda\r\nconnection: close\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;

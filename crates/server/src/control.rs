@@ -10,12 +10,13 @@ use crate::load;
 use crate::program::{LongCallWatch, OwnQueries};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
+use crate::watchdog::Watchdog;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, mpsc};
 use zonda_config::{Config, Source};
@@ -28,6 +29,11 @@ use zonda_transport::tcp::TcpServer;
 use zonda_transport::udp::UdpCounters;
 use zonda_transport::{Clock, Deferrals};
 use zonda_wire::Name;
+
+/// The looks at watched files, as the watchdog knows them.
+const WATCH: &str = "watch";
+/// The reloads that a signal asks for, as the watchdog knows them.
+const RELOAD: &str = "reload";
 
 /// Reads the configuration anew.
 pub type ReadConfig = Box<dyn Fn() -> Result<Config, String> + Send + Sync>;
@@ -60,6 +66,8 @@ pub struct ControlParts {
     pub clock: Clock,
     /// The file of the cache, if there is one.
     pub cache_file: Option<Arc<CacheFile>>,
+    /// What is known of the threads that live as long as the server.
+    pub watchdog: Arc<Watchdog>,
     /// Asks the server to stop.
     pub stop_request: mpsc::Sender<Stop>,
 }
@@ -105,6 +113,8 @@ pub struct Control {
     pub cache_file: Option<Arc<CacheFile>>,
     /// The zones that follow stores, by their names in lower case.
     stores: Mutex<HashMap<Name, Arc<Following>>>,
+    /// What is known of the threads that live as long as the server.
+    pub watchdog: Arc<Watchdog>,
     stop_request: mpsc::Sender<Stop>,
     /// What was counted of connections to the admin interface.
     pub admin: admin::Counters,
@@ -120,6 +130,7 @@ pub type ReloadResult = Result<Outcome, String>;
 impl Control {
     /// A handle of its parts.
     pub fn new(parts: ControlParts) -> Arc<Self> {
+        [WATCH, RELOAD].into_iter().for_each(|name| parts.watchdog.know(name));
         Arc::new(Self {
             publisher: Mutex::new(parts.publisher),
             reloading: Mutex::new(()),
@@ -137,6 +148,7 @@ impl Control {
             clock: parts.clock,
             cache_file: parts.cache_file,
             stores: Mutex::default(),
+            watchdog: parts.watchdog,
             stop_request: parts.stop_request,
             admin: admin::Counters::default(),
             started: Instant::now(),
@@ -188,7 +200,7 @@ impl Control {
                 file.write(); // so that the successor begins with what is kept now
             }
         };
-        handover::offer(listener, all, write_cache, self.stop_request.clone())
+        handover::offer(listener, all, write_cache, self.stop_request.clone(), &self.watchdog)
     }
 
     /// Reads the configuration and all changed zones anew. Blocks.
@@ -274,14 +286,20 @@ impl Control {
     pub async fn reload_watched(self: &Arc<Self>) {
         let control = Arc::clone(self);
         let work = move || {
-            let Ok(_one_at_a_time) = control.reloading.try_lock() else { return };
+            let _one_at_a_time = match control.reloading.try_lock() {
+                Ok(guard) => guard,
+                // A panic during an earlier reload left at worst an older zone in place.
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
             let outcome = control.load_and_publish(None, Scope::Watched);
             if outcome.changed || !outcome.failed.is_empty() {
                 control.publisher().note_reload(!outcome.failed.is_empty());
                 log(&outcome);
             }
         };
-        let _ = tokio::task::spawn_blocking(work).await; // a panic was logged by its hook
+        let looked = tokio::task::spawn_blocking(work).await;
+        self.watchdog.note_round(WATCH, looked.is_ok());
     }
 
     /// Does what SIGHUP asks for.
@@ -293,7 +311,8 @@ impl Control {
             }
             let _ = control.reload(); // what became of it is logged
         };
-        let _ = tokio::task::spawn_blocking(work).await; // a panic was logged by its hook
+        let reloaded = tokio::task::spawn_blocking(work).await;
+        self.watchdog.note_round(RELOAD, reloaded.is_ok());
     }
 
     /// Waits until the query log is written.

@@ -11,11 +11,13 @@
 //! ```
 
 use crate::control::Stop;
+use crate::watchdog::Watchdog;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
@@ -106,15 +108,16 @@ pub fn ask(config: &Config) -> Result<(Former, Vec<OwnedFd>), HandOverError> {
 /// over, and tells `stop` once one has taken over.
 ///
 /// # Errors
-/// When no thread can be started for it.
+/// When no thread can be started for it, which `watchdog` watches.
 pub fn offer(
     listener: UnixListener,
     own: Vec<OwnedFd>,
     prepare: impl Fn() + Send + 'static,
     stop: Sender<Stop>,
+    watchdog: &Arc<Watchdog>,
 ) -> io::Result<()> {
     let wait = move || wait_for_successor(&listener, &own, &prepare, &stop);
-    thread::Builder::new().name("hand-over".to_owned()).spawn(wait).map(drop)
+    watchdog.spawn("hand-over", wait).map(drop)
 }
 
 /// Serves successors one after the other until one takes over.

@@ -22,6 +22,7 @@ mod handover;
 mod listen;
 mod load;
 mod local;
+mod log;
 mod log_budget;
 mod numbers;
 mod overrides;
@@ -35,15 +36,18 @@ mod settings;
 mod stamp;
 mod threads;
 mod units;
+mod watchdog;
 
 pub use check::{CheckReport, check, check_text};
 pub use failed_zones::{FailedZone, failed_text};
 pub use following::Following;
+pub use log::StandardError;
 pub use log_budget::LogBudget;
 pub use program::{
     Code, Logger, OwnReply, Program, RuntimeHandle, Texts, failed_in_code, read_config,
     replace_text, zones_in_code,
 };
+pub use query_log::Rfc3339;
 pub use run::{Options, ServeError, serve};
 pub use running::{Server, Zones, given_zone};
 

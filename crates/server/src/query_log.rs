@@ -3,12 +3,14 @@
 //! Workers put fixed-size events into a bounded channel and never wait: what does not fit is
 //! dropped and counted.
 
-use std::fs::{self, File};
+use crate::watchdog::Watchdog;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,6 +28,8 @@ const FLUSH_MAX: Duration = Duration::from_secs(1);
 pub struct QueryLog {
     entries: SyncSender<Entry>,
     dropped: Arc<AtomicU64>,
+    /// Whether the file was renamed, so that it is to be opened anew.
+    is_reopen_due: Arc<AtomicBool>,
     sample: u32,
 }
 
@@ -33,8 +37,8 @@ pub struct QueryLog {
 #[expect(clippy::large_enum_variant, reason = "almost all are lines, and a box is an allocation")]
 enum Entry {
     Line(Line),
-    /// The file was renamed, so it is to be opened anew.
-    Reopen,
+    /// Nothing to write; wakes the writer, which may have to open its file anew.
+    Wake,
     /// Whoever waits for what was sent before.
     Written(SyncSender<()>),
 }
@@ -56,22 +60,23 @@ struct Line {
 }
 
 impl QueryLog {
-    /// Opens the log that is configured, if one is.
+    /// Opens the log that is configured, if one is; its thread is watched by `watchdog`.
     ///
     /// # Errors
     /// When the file cannot be opened.
-    pub fn open(config: &Config) -> io::Result<Option<Self>> {
+    pub fn open(config: &Config, watchdog: &Arc<Watchdog>) -> io::Result<Option<Self>> {
         let Some(output) = config.output.0.clone() else { return Ok(None) };
-        let dropped = Arc::<AtomicU64>::default();
+        let (dropped, is_reopen_due) = (Arc::<AtomicU64>::default(), Arc::default());
         let (entries, receiver) = sync_channel(config.capacity as usize);
         let mut writer = Writer {
             target: open(&output)?,
             output,
             format: config.format,
             dropped: Arc::clone(&dropped),
+            is_reopen_due: Arc::clone(&is_reopen_due),
         };
-        thread::Builder::new().name("query-log".to_owned()).spawn(move || writer.run(&receiver))?;
-        Ok(Some(Self { entries, dropped, sample: config.sample }))
+        watchdog.spawn("query-log", move || writer.run(&receiver))?;
+        Ok(Some(Self { entries, dropped, is_reopen_due, sample: config.sample }))
     }
 
     /// What a worker tells of its queries.
@@ -84,9 +89,11 @@ impl QueryLog {
         self.dropped.load(Relaxed)
     }
 
-    /// Has the file opened anew, for whoever renamed it. Waits for room in the channel.
+    /// Has the file opened anew, because it was renamed. Does not wait: a writer that is stuck does
+    /// so once it writes again.
     pub fn reopen(&self) {
-        let _ = self.entries.send(Entry::Reopen); // the writer ends with the last handle only
+        self.is_reopen_due.store(true, Relaxed);
+        let _ = self.entries.try_send(Entry::Wake); // if there is no room, other entries wake it
     }
 
     /// Waits until all lines are written, but not long.
@@ -155,6 +162,9 @@ const MODE: u32 = 0o640;
 
 /// Opens a file to be appended to. A process that was killed while it wrote may have left half a
 /// line, which ours must not go on.
+///
+/// A named pipe is opened to be read, too: so neither opening it nor writing to it depends on a
+/// reader being there, and lines wait in it for one until it is full.
 fn open_file(path: &Path) -> io::Result<File> {
     let about = fs::symlink_metadata(path);
     if about.as_ref().is_ok_and(|it| it.is_symlink()) {
@@ -162,6 +172,9 @@ fn open_file(path: &Path) -> io::Result<File> {
         return Err(io::Error::other(format!(
             "query-log.output: {path} is a symbolic link; write the path that it leads to"
         )));
+    }
+    if about.as_ref().is_ok_and(|it| it.file_type().is_fifo()) {
+        return OpenOptions::new().read(true).write(true).open(path);
     }
     let ends_in_half_a_line =
         about.is_ok_and(|it| it.is_file() && it.len() > 0) && last_octet(path)? != b'\n';
@@ -187,17 +200,35 @@ struct Writer {
     output: Output,
     format: LogFormat,
     dropped: Arc<AtomicU64>,
+    is_reopen_due: Arc<AtomicBool>,
 }
 
 impl Writer {
     /// Writes what is sent until nobody can send any more.
     fn run(&mut self, entries: &Receiver<Entry>) {
         while let Ok(first) = entries.recv() {
+            if self.is_reopen_due.swap(false, Relaxed) {
+                self.reopen();
+            }
             self.take(first);
             while let Ok(next) = entries.try_recv() {
                 self.take(next);
             }
             self.flush();
+        }
+    }
+
+    /// Opens the file anew, under the name that it should have.
+    fn reopen(&mut self) {
+        self.flush();
+        match open(&self.output) {
+            Ok(target) => {
+                // What the former file did not take is lost with it.
+                let left = self.target.buffer().iter().filter(|octet| **octet == b'\n').count();
+                self.dropped.fetch_add(left as u64, Relaxed);
+                self.target = target;
+            }
+            Err(error) => tracing::error!("the query log cannot be opened anew: {error}"),
         }
     }
 
@@ -213,13 +244,7 @@ impl Writer {
                     self.dropped.fetch_add(1, Relaxed);
                 }
             }
-            Entry::Reopen => {
-                self.flush();
-                match open(&self.output) {
-                    Ok(target) => self.target = target,
-                    Err(error) => tracing::error!("the query log cannot be opened anew: {error}"),
-                }
-            }
+            Entry::Wake => {}
             Entry::Written(waiting) => {
                 self.flush();
                 let _ = waiting.send(()); // who waited may have given up

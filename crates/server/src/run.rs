@@ -15,6 +15,7 @@ use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use crate::rights;
 use crate::threads::{self, Rim};
+use crate::watchdog::Watchdog;
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::fmt;
@@ -72,6 +73,8 @@ pub enum ServeError {
     Start(io::Error),
     /// A worker gave up.
     Worker(String),
+    /// It was told to stop, and these threads had ended before.
+    Down(Vec<String>),
 }
 
 impl fmt::Display for ServeError {
@@ -85,6 +88,10 @@ impl fmt::Display for ServeError {
             Self::Start(error) => write!(f, "cannot start: {error}"),
             Self::Worker(name) => {
                 write!(f, "{name} failed too often; the process ends to be restarted")
+            }
+            Self::Down(names) => {
+                let names = names.join(", ");
+                write!(f, "threads that had ended before the stop: {names}; see the log")
             }
         }
     }
@@ -177,6 +184,7 @@ pub(crate) fn run(
     ready(&control);
     let _ = supervisor::notify(State::Ready);
     let reason = runtime.block_on(running.wait(signals));
+    let down = control.watchdog.down();
     let _ = supervisor::notify(State::Stopping);
     if matches!(reason, Ok(Stop::TakenOver)) {
         admin.stop(); // the sockets are the successor's now
@@ -186,7 +194,8 @@ pub(crate) fn run(
         admin.remove_sockets();
     }
     runtime.shutdown_timeout(Duration::from_secs(1));
-    reason.map(drop)
+    reason?;
+    if down.is_empty() { Ok(()) } else { Err(ServeError::Down(down)) }
 }
 
 /// The sockets that a supervisor opened. A program may have used up those that were opened for it,
@@ -328,7 +337,7 @@ struct Running {
     forwarders: Vec<ForwarderThread>,
     deadlines: Option<Deadlines>,
     stop_tcp: watch::Sender<tcp::Stop>,
-    tcp_tasks: Vec<tokio::task::JoinHandle<io::Result<()>>>,
+    tcp_tasks: Vec<tokio::task::JoinHandle<()>>,
     failures: tokio::sync::Mutex<mpsc::Receiver<Failure>>,
     stop_requests: tokio::sync::Mutex<mpsc::Receiver<Stop>>,
 }
@@ -338,9 +347,11 @@ impl Running {
     fn start(runtime: &Runtime, parts: Parts) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
         let Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers } = parts;
         let clock = Clock::start();
-        let cache_file = open_cache(&publisher, clock).map_err(ServeError::Start)?;
+        let watchdog = Arc::<Watchdog>::default();
+        let cache_file = open_cache(&publisher, clock, &watchdog).map_err(ServeError::Start)?;
         let (failed, failures) = mpsc::channel(counters.len().max(1));
-        let query_log = QueryLog::open(&publisher.config().query_log).map_err(ServeError::Start)?;
+        let query_log = QueryLog::open(&publisher.config().query_log, &watchdog);
+        let query_log = query_log.map_err(ServeError::Start)?;
         let [udp, executors, forwarders, handlers] = engines.split(&counters);
         let long_calls = Arc::new(LongCallWatch::new(Arc::clone(publisher.snapshot())));
         let make_engine =
@@ -374,7 +385,8 @@ impl Running {
         let (limits, deferrals) = (tcp_config(publisher.config()), rim.deferrals.clone());
         let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, rim.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
-        let tcp_tasks = serve_tcp(runtime, &tcp, &sockets, &stop).map_err(ServeError::Start)?;
+        let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets, &stop, &watchdog);
+        let tcp_tasks = tcp_tasks.map_err(ServeError::Start)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
         let control = Control::new(ControlParts {
             publisher,
@@ -390,6 +402,7 @@ impl Running {
             query_log,
             clock,
             cache_file,
+            watchdog,
             stop_request,
         });
         let failures = tokio::sync::Mutex::new(failures);
@@ -519,23 +532,6 @@ async fn caught(signal: &mut Option<Signal>) {
     }
 }
 
-/// Serves TCP on all listeners that have it.
-fn serve_tcp(
-    runtime: &Runtime,
-    server: &Arc<TcpServer<Engine>>,
-    sockets: &[Sockets],
-    stop: &watch::Receiver<tcp::Stop>,
-) -> io::Result<Vec<tokio::task::JoinHandle<io::Result<()>>>> {
-    let listening =
-        (0..).zip(sockets).filter_map(|(listener, it)| Some((listener, it.tcp.as_ref()?)));
-    listening
-        .map(|(listener, socket)| {
-            let task = Arc::clone(server).serve(socket.try_clone()?, listener, stop.clone());
-            Ok(runtime.spawn(task))
-        })
-        .collect()
-}
-
 /// What makes the engines of all threads.
 fn engine_maker(
     publisher: &Publisher,
@@ -592,7 +588,8 @@ impl Handlers {
         let answerer = Answerer::new(engine(), clock, deferrals.clone());
         let mut seen = LongCalls::default();
         let watchdog = Box::new(move || long_calls.look(&mut seen));
-        let deadlines = Deadlines::start(Arc::clone(&deferrals.runtimes), answerer, watchdog)?;
+        let runtimes = Arc::clone(&deferrals.runtimes);
+        let deadlines = Deadlines::start(runtimes, answerer, watchdog, rim.failed.clone())?;
         let handle = |runtime: &Arc<CodeRuntime>| RuntimeHandle {
             runtime: Arc::clone(runtime),
             answerer: Answerer::new(engine(), clock, deferrals.clone()),
@@ -603,7 +600,11 @@ impl Handlers {
 }
 
 /// Reads the file of the cache, if there is one, and keeps it up to date from now on.
-fn open_cache(publisher: &Publisher, clock: Clock) -> io::Result<Option<Arc<CacheFile>>> {
+fn open_cache(
+    publisher: &Publisher,
+    clock: Clock,
+    watchdog: &Arc<Watchdog>,
+) -> io::Result<Option<Arc<CacheFile>>> {
     let keys = &publisher.config().cache;
     let Some(path) = keys.persist.clone() else { return Ok(None) };
     let forwards = publisher.catalog().forwards();
@@ -611,7 +612,7 @@ fn open_cache(publisher: &Publisher, clock: Clock) -> io::Result<Option<Arc<Cach
     let sources: Vec<u32> = forwards.iter().map(KnownForward::group_number).collect();
     let kept = (&*cache, forwards.policy());
     cache_file::load(&path, kept, &sources, publisher.seed(), clock);
-    CacheFile::keep(path, keys.persist_interval, cache, clock).map(Some)
+    CacheFile::keep(path, keys.persist_interval, cache, clock, watchdog).map(Some)
 }
 
 /// The bounds of TCP as the transport reads them.

@@ -1,15 +1,19 @@
 //! The threads that answer and those that ask others.
 
 use crate::listen::Sockets;
+use crate::watchdog::Watchdog;
 use std::io;
 use std::sync::Arc;
-use tokio::sync::mpsc;
+use tokio::runtime::Runtime;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
 use zonda_transport::Clock;
 use zonda_transport::Deferrals;
 use zonda_transport::faults::Failure;
 use zonda_transport::forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox};
+use zonda_transport::tcp::{self, TcpServer};
 use zonda_transport::udp::{UdpConfig, UdpWorker};
 
 /// What all threads have in common.
@@ -66,4 +70,34 @@ pub fn start_forwarders(
         threads.push(ForwarderThread::spawn(config, make, failed.clone())?);
     }
     Ok((forwarders, threads))
+}
+
+/// Serves TCP on all listeners that have it.
+pub fn serve_tcp(
+    runtime: &Runtime,
+    server: &Arc<TcpServer<Engine>>,
+    sockets: &[Sockets],
+    stop: &watch::Receiver<tcp::Stop>,
+    watchdog: &Arc<Watchdog>,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let listening =
+        (0..).zip(sockets).filter_map(|(listener, it)| Some((listener, it.tcp.as_ref()?)));
+    listening
+        .map(|(listener, socket)| {
+            let (server, socket, stop) = (Arc::clone(server), socket.try_clone()?, stop.clone());
+            let work = move || {
+                let (server, socket, stop) =
+                    (Arc::clone(&server), socket.try_clone(), stop.clone());
+                async move {
+                    let served = match socket {
+                        Ok(socket) => server.serve(socket, listener, stop).await,
+                        Err(error) => Err(error),
+                    };
+                    let failure = served.inspect_err(|error| tracing::error!(%error, "no TCP"));
+                    failure.is_ok()
+                }
+            };
+            Ok(runtime.spawn(Arc::clone(watchdog).keep(format!("tcp-{listener}"), work)))
+        })
+        .collect()
 }

@@ -38,9 +38,9 @@ pub(crate) fn survives(work: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(work)).is_ok()
 }
 
-/// Counts faults by the minute.
+/// Counts the faults of a thread by the minute.
 #[derive(Debug)]
-pub(crate) struct FaultBudget {
+pub struct FaultBudget {
     /// When the minute began.
     since: Instant,
     /// Faults in it.
@@ -49,17 +49,24 @@ pub(crate) struct FaultBudget {
 
 impl FaultBudget {
     /// A minute without faults.
-    pub(crate) fn new() -> Self {
+    #[must_use]
+    pub fn new() -> Self {
         Self { since: Instant::now(), count: 0 }
     }
 
     /// Counts a fault; whether it is one too many.
-    pub(crate) fn is_spent(&mut self) -> bool {
+    pub fn is_spent(&mut self) -> bool {
         const MINUTE: Duration = Duration::from_secs(60);
         if self.since.elapsed() > MINUTE {
             *self = Self::new();
         }
         self.count += 1;
         self.count > FAULTS_PER_MINUTE_MAX
+    }
+}
+
+impl Default for FaultBudget {
+    fn default() -> Self {
+        Self::new()
     }
 }

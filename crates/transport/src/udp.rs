@@ -103,9 +103,11 @@ impl UdpWorker {
                 outcome = worker.run(&token);
             });
             if let Err(fault) = outcome {
-                tracing::error!(worker = name, ?fault, "giving up");
-                // A full channel holds failures enough to end the process.
-                let _ = failures.try_send(Failure { worker: name, fault });
+                let told = format!("{fault:?}");
+                // A full channel holds failures enough to end the process. Told first: a log that
+                // a program writes may panic.
+                let _ = failures.try_send(Failure { worker: name.clone(), fault });
+                tracing::error!(worker = name, fault = told, "giving up");
             }
         })?;
         Ok(Self { stop, thread, counters })

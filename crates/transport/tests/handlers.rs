@@ -192,7 +192,9 @@ fn queries_for_which_there_is_no_room_are_answered_at_once_and_by_the_engine() {
 fn what_is_not_answered_in_time_is_answered_for_the_code_seen_by_it_or_not() {
     let server = Server::start(1000, Duration::from_millis(100));
     let runtimes = Arc::clone(&server.deferrals.runtimes);
-    let deadlines = Deadlines::start(runtimes, server.answerer(), Box::new(|| {})).unwrap();
+    let (failures, _) = tokio::sync::mpsc::channel(1);
+    let deadlines = Deadlines::start(runtimes, server.answerer(), Box::new(|| {}), failures);
+    let deadlines = deadlines.unwrap();
     let client = server.client(0..1);
     let (seen, _) = server.take(1)[0];
     client.send(&query(1, "code")).unwrap();

@@ -202,25 +202,32 @@ impl Mirror {
     fn run(mut self) {
         let mut pause = PAUSE_MIN;
         loop {
-            let began = Instant::now();
-            let followed = catch_unwind(AssertUnwindSafe(|| self.follow()));
-            let error = match followed {
-                Ok(Ok(())) => return,
-                Ok(Err(error)) => error,
-                Err(panic) => StoreError::failed(format!("it panicked: {}", said(&*panic))),
-            };
-            if self.front.pause(Duration::ZERO) {
-                return; // what fails while all ends is no outage
-            }
-            if began.elapsed() > STEADY {
-                pause = PAUSE_MIN;
-            }
-            self.note_outage(&error);
-            if self.front.pause(pause) {
+            // The log that the program writes may panic as well as the store.
+            let turn = catch_unwind(AssertUnwindSafe(|| self.follow_until_failure(&mut pause)));
+            if !turn.unwrap_or(true) || self.front.pause(pause) {
                 return;
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
+    }
+
+    /// Follows the store until something fails; whether it is to be tried again after `pause`.
+    fn follow_until_failure(&mut self, pause: &mut Duration) -> bool {
+        let began = Instant::now();
+        let followed = catch_unwind(AssertUnwindSafe(|| self.follow()));
+        let error = match followed {
+            Ok(Ok(())) => return false,
+            Ok(Err(error)) => error,
+            Err(panic) => StoreError::failed(format!("it panicked: {}", said(&*panic))),
+        };
+        if self.front.pause(Duration::ZERO) {
+            return false; // what fails while all ends is no outage
+        }
+        if began.elapsed() > STEADY {
+            *pause = PAUSE_MIN;
+        }
+        self.note_outage(&error);
+        true
     }
 
     /// Follows the store until mirrors are to end.

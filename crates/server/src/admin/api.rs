@@ -118,8 +118,8 @@ fn metrics_page(control: &Control) -> Reply {
     reply
 }
 
-/// Ready means that every zone is served; otherwise the reasons, a line each. What is wrong with a
-/// file is told only if `tells_all`.
+/// Ready means that every zone is served and every thread does its work; otherwise the reasons, a
+/// line each. What is wrong with a file is told only if `tells_all`.
 fn ready(control: &Control, tells_all: bool) -> Reply {
     let publisher = control.publisher();
     let unserved = publisher.catalog().zones().filter(|zone| zone.data().is_none());
@@ -135,7 +135,9 @@ fn ready(control: &Control, tells_all: bool) -> Reply {
         true => format!("{}\n", failure.error),
         false => "a file of zones cannot be read: `zonda status` tells which\n".to_owned(),
     });
-    match zones.chain(failures).take(PAGE).collect::<String>() {
+    let down = control.watchdog.down();
+    let threads = down.iter().map(|name| format!("thread {name} is down; see the log\n"));
+    match threads.chain(zones).chain(failures).take(PAGE).collect::<String>() {
         reasons if reasons.is_empty() => text(StatusCode::OK, "ready\n".into()),
         reasons => text(StatusCode::SERVICE_UNAVAILABLE, reasons),
     }
@@ -149,7 +151,10 @@ fn status(control: &Control) -> Value {
     let failed = catalog.zones().filter(|zone| zone.error.is_some()).count();
     let history = &publisher.history;
     let failures = catalog.failures().map(|failure| failure.error.to_string());
-    let problems: Vec<String> = history.config_error.iter().cloned().chain(failures).collect();
+    let down = control.watchdog.down();
+    let threads = down.iter().map(|name| format!("thread {name} is down; see the log"));
+    let problems: Vec<String> =
+        history.config_error.iter().cloned().chain(threads).chain(failures).collect();
     json!({
         "version": crate::VERSION,
         "pid": std::process::id(),

@@ -115,7 +115,7 @@ impl Listener {
 }
 
 /// Accepts connections, a bounded number at a time.
-pub async fn accept_all(listener: Listener, interface: Interface, control: Arc<Control>) {
+pub async fn accept_all(listener: &Listener, interface: Interface, control: Arc<Control>) {
     let (slots, clients) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Clients::default());
     loop {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };

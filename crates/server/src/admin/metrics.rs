@@ -514,6 +514,9 @@ fn process(page: &mut Page, control: &Control) {
     page.value("zonda_build_info", &[("version", crate::VERSION)], 1);
     let uptime = control.started.elapsed().as_secs();
     page.single("zonda_uptime_seconds", "gauge", "Seconds since the start.", uptime);
+    let (name, help) = ("zonda_log_lines_lost_total", "Lines of the server's log not written.");
+    page.single(name, "counter", help, crate::log::lines_lost());
+    threads(page, control);
     if let Some((cpu_seconds, resident_bytes)) = usage() {
         let help = "CPU time, user and system.";
         page.single("process_cpu_seconds_total", "counter", help, cpu_seconds);
@@ -522,6 +525,21 @@ fn process(page: &mut Page, control: &Control) {
     if let Ok(open) = fs::read_dir("/proc/self/fd") {
         let open = open.count().saturating_sub(1); // not the one that reads the list
         page.single("process_open_fds", "gauge", "Open descriptors.", open);
+    }
+}
+
+/// The threads that live as long as the server.
+fn threads(page: &mut Page, control: &Control) {
+    let states = control.watchdog.states();
+    let name = "zonda_thread_panics_total";
+    page.metric(name, "counter", "Panics that ended a thread's work, which began again.");
+    for (thread, state) in &states {
+        page.value(name, &[("thread", thread)], state.panics);
+    }
+    let name = "zonda_thread_down";
+    page.metric(name, "gauge", "Whether a thread does its work no more: 1 or 0.");
+    for (thread, state) in &states {
+        page.value(name, &[("thread", thread)], u8::from(state.is_down));
     }
 }
 

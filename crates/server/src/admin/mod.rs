@@ -137,25 +137,45 @@ pub fn serve(bound: Bound, control: &Arc<Control>) -> io::Result<Serving> {
         let unix = bound.unix.iter().map(|(unix, _)| unix.as_fd());
         control.offer_sockets(listener, &tcp.chain(statistics).chain(unix).collect::<Vec<_>>())?;
     }
-    let mut accept = |listener, interface| {
-        serving.tasks.push(tokio::spawn(accept_all(listener, interface, Arc::clone(control))));
+    let mut accept = |name, listener, interface| {
+        serving.tasks.push(keep_accepting(name, listener, interface, control));
     };
     if let Some((unix, _)) = bound.unix {
         unix.set_nonblocking(true)?;
         let listener = Listener::Unix(tokio::net::UnixListener::from_std(unix)?);
-        accept(listener, Interface::Admin(Rights::All));
+        accept("admin-socket", listener, Interface::Admin(Rights::All));
     }
     if let Some((tcp, clients)) = bound.bind_statistics {
         let is_loopback = tcp.local_addr()?.ip().is_loopback();
         let listener = Listener::Tcp(tokio::net::TcpListener::from_std(tcp)?);
-        accept(listener, Interface::BindStatistics { clients, is_loopback });
+        accept("bind-statistics", listener, Interface::BindStatistics { clients, is_loopback });
     }
     if let Some((tcp, rights)) = bound.tcp {
         let address = tcp.local_addr().ok();
         let listener = Listener::Tcp(tokio::net::TcpListener::from_std(tcp)?);
-        accept(listener, Interface::Admin(rights));
+        accept("admin-http", listener, Interface::Admin(rights));
         serving.address = address;
     }
     bound.made.keep();
     Ok(serving)
+}
+
+/// Accepts connections from now on, as a task that the watchdog knows by `name`.
+fn keep_accepting(
+    name: &str,
+    listener: Listener,
+    interface: Interface,
+    control: &Arc<Control>,
+) -> JoinHandle<()> {
+    let (watchdog, control) = (Arc::clone(&control.watchdog), Arc::clone(control));
+    let listener = Arc::new(listener);
+    let accept = move || {
+        let (listener, interface) = (Arc::clone(&listener), interface.clone());
+        let control = Arc::clone(&control);
+        async move {
+            accept_all(&listener, interface, control).await;
+            false // it ends only when it is aborted
+        }
+    };
+    tokio::spawn(watchdog.keep(name.to_owned(), accept))
 }

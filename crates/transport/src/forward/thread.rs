@@ -98,10 +98,15 @@ impl ForwarderThread {
         let work: Weak<Mutex<Forwarder<_, _>>> = Arc::downgrade(&forwarder);
         inbox.set_work(work);
         let thread = thread::Builder::new().name(name.clone()).spawn(move || {
-            if let Err(fault) = run(&forwarder, &is_stopped) {
-                tracing::error!(thread = name, ?fault, "giving up");
-                // A full channel holds failures enough to end the process.
-                let _ = failures.try_send(Failure { worker: name, fault });
+            // Stands if the thread panics outside of what it survives.
+            let mut outcome = Err(Fault::Panic);
+            survives(|| outcome = run(&forwarder, &is_stopped));
+            if let Err(fault) = outcome {
+                let told = format!("{fault:?}");
+                // A full channel holds failures enough to end the process. Told first: a log that
+                // a program writes may panic.
+                let _ = failures.try_send(Failure { worker: name.clone(), fault });
+                tracing::error!(thread = name, fault = told, "giving up");
             }
         })?;
         Ok(Self { stop, inbox, thread, counters })

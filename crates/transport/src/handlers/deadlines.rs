@@ -12,6 +12,7 @@ use zonda_engine::{Reason, Supplied};
 use super::answerer::Answerer;
 use super::runtime::Runtime;
 use crate::deferred::Deferred;
+use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
 use crate::memory::Peak;
 use crate::responder::Responder;
 
@@ -20,6 +21,8 @@ const INTERVAL: Duration = Duration::from_millis(50);
 
 /// After so many of these looks memory is given back that a peak of waiting queries has used.
 const PEAK_ENDS_LOOKS: u32 = 40;
+/// The thread's name.
+const NAME: &str = "deadlines";
 
 /// The running thread.
 pub struct Deadlines {
@@ -31,7 +34,8 @@ pub struct Deadlines {
 pub type Watchdog = Box<dyn FnMut() + Send>;
 
 impl Deadlines {
-    /// Starts the thread. `watchdog` is called as often as it looks for late queries.
+    /// Starts the thread. `watchdog` is called as often as it looks for late queries. Panics too
+    /// many end the thread, which `failures` is told.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -39,27 +43,37 @@ impl Deadlines {
         runtimes: Arc<[Arc<Runtime>]>,
         mut answerer: Answerer<R>,
         mut watchdog: Watchdog,
+        failures: FailureSender,
     ) -> io::Result<Self> {
         let (stop, stopped): (_, Receiver<()>) = channel();
-        let thread = thread::Builder::new().name("deadlines".to_owned()).spawn(move || {
+        let thread = thread::Builder::new().name(NAME.to_owned()).spawn(move || {
             let mut fail = |take: fn(&Runtime) -> Option<Deferred>| {
                 for query in runtimes.iter().flat_map(|it| std::iter::from_fn(|| take(it))) {
                     answerer.supply(query, Supplied::Failed(Reason::HandlerTimeout));
                 }
                 answerer.send();
             };
+            let mut faults = FaultBudget::new();
             let (mut peak, mut looks_left) = (Peak::default(), 0);
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                fail(Runtime::take_late);
-                watchdog();
-                let waiting = runtimes.iter().map(|it| it.waiting_count()).sum();
-                if peak.note(waiting) {
-                    looks_left = PEAK_ENDS_LOOKS;
-                } else if looks_left > 0 {
-                    looks_left -= 1;
-                    if looks_left == 0 && peak.is_over(waiting) {
-                        zonda_netio::memory::give_back();
+                let is_sound = survives(|| {
+                    fail(Runtime::take_late);
+                    watchdog();
+                    let waiting = runtimes.iter().map(|it| it.waiting_count()).sum();
+                    if peak.note(waiting) {
+                        looks_left = PEAK_ENDS_LOOKS;
+                    } else if looks_left > 0 {
+                        looks_left -= 1;
+                        if looks_left == 0 && peak.is_over(waiting) {
+                            zonda_netio::memory::give_back();
+                        }
                     }
+                });
+                if !is_sound && faults.is_spent() {
+                    let (worker, fault) = (NAME.to_owned(), Fault::Panic);
+                    // A full channel holds failures enough to end the process.
+                    let _ = failures.try_send(Failure { worker, fault });
+                    return;
                 }
             }
             fail(Runtime::take_any);
