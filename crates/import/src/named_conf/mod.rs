@@ -51,6 +51,7 @@ pub fn import(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError>
         listeners: Vec::new(),
         zones: Vec::new(),
         zone_places: HashMap::new(),
+        view_clients: None,
         excepted: Vec::new(),
         certificates: HashMap::new(),
     };
@@ -69,6 +70,8 @@ struct Importer<'s> {
     zones: Vec<Zone>,
     /// Where the zones of these names are.
     zone_places: HashMap<String, Place>,
+    /// The clients that the only view is for, and where that is said; none: all.
+    view_clients: Option<(Vec<String>, Place)>,
     /// Names that nobody is asked for, in lower case; some perhaps twice.
     excepted: Vec<Name>,
     /// What is asked of certificates, by the name of the `tls` statement that says so.
@@ -134,18 +137,17 @@ impl<'s> Importer<'s> {
         options: &mut Vec<&'s Statement>,
         zones: &mut Vec<Cursor<'s>>,
     ) -> Result<(), ImportError> {
+        let whole = view;
         view.word("the name of a view")?;
         if view.peek().is_some_and(|(element, _)| element.is_word()) {
             view.word("a class")?;
         }
         let mut inner = Clauses::new(view.block("`{`")?);
         view.end()?;
-        for condition in ["match-clients", "match-destinations", "match-recursive-only"] {
-            if let Some(cursor) = inner.take(condition)? {
-                let why = "the only view is for everyone; `access` in [[listen]] can limit it";
-                self.leave(cursor, Effect::Differs, why);
-            }
+        if self.is_for_some_questions_only(&mut inner)? {
+            return self.lose_view(whole);
         }
+        self.view_clients = self.access(inner.take("match-clients")?)?;
         zones.extend(inner.take_all("zone"));
         let inner: Vec<_> = inner.rest().collect();
         // What a view says takes the place of what the options say.
@@ -153,6 +155,33 @@ impl<'s> Importer<'s> {
         options.retain(|old| !replaced(old));
         options.extend(inner);
         Ok(())
+    }
+
+    /// Whether a view is for some addresses of the server or for recursive questions only, which
+    /// is then told: served to all, its zones would be told to whom they are not for.
+    fn is_for_some_questions_only(&mut self, view: &mut Clauses<'s>) -> Result<bool, ImportError> {
+        let mut is_limited = false;
+        if let Some(mut cursor) = view.take("match-destinations")? {
+            let list = cursor.block("`{`")?;
+            cursor.end()?;
+            let rules = self.acls.rules(list)?;
+            let is_any = |rule: &acl::Rule| rule.matches && matches!(rule.who, acl::Who::Any);
+            if !rules.first().is_some_and(is_any) {
+                let why = "run a server of its own that listens on these addresses";
+                self.leave(cursor, Effect::Lost, why);
+                is_limited = true;
+            }
+        }
+        if let Some(mut cursor) = view.take("match-recursive-only")? {
+            let is_recursive_only = cursor.value("`yes` or `no`", value::yes_or_no)?;
+            cursor.end()?;
+            if is_recursive_only {
+                let why = "zones are served whether recursion is desired or not";
+                self.leave(cursor, Effect::Lost, why);
+                is_limited = true;
+            }
+        }
+        Ok(is_limited)
     }
 
     /// Tells that statistics have another name for the only view.

@@ -5,7 +5,7 @@ use super::clauses::Clauses;
 use super::statement::{Cursor, Statement};
 use super::{Importer, Listener};
 use crate::document::Effect;
-use crate::error::ImportError;
+use crate::error::{ImportError, Place};
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -27,15 +27,7 @@ impl<'s> Importer<'s> {
             Some(mut cursor) => cursor.parsed("a port")?,
             None => DNS_PORT,
         };
-        let ignored = match options.take("blackhole")? {
-            Some(mut cursor) => {
-                let rules = self.acls.rules(cursor.block("`{`")?)?;
-                cursor.end()?;
-                let place = cursor.statement().place().clone();
-                Some((acl::written(&rules, IGNORED), place)).filter(|_| !rules.is_empty())
-            }
-            None => None,
-        };
+        let access = self.listener_access(options)?;
         for (keyword, wildcard) in [("listen-on", ANY_V4), ("listen-on-v6", ANY_V6)] {
             let all = options.take_all(keyword);
             if all.is_empty() {
@@ -60,9 +52,36 @@ impl<'s> Importer<'s> {
         let mut seen = HashSet::new();
         self.listeners.retain(|listener| seen.insert(listener.address));
         for listener in &mut self.listeners {
-            listener.access.clone_from(&ignored);
+            listener.access.clone_from(&access);
         }
         Ok(())
+    }
+
+    /// The clients that are answered on any listener: those of the only view, without those in
+    /// `blackhole`. Nothing where that is all of them.
+    fn listener_access(
+        &mut self,
+        options: &mut Clauses<'s>,
+    ) -> Result<Option<(Vec<String>, Place)>, ImportError> {
+        let view = self.view_clients.take().filter(|(rules, _)| rules != &["allow any"]);
+        let Some(mut cursor) = options.take("blackhole")? else { return Ok(view) };
+        let rules = self.acls.rules(cursor.block("`{`")?)?;
+        cursor.end()?;
+        if rules.is_empty() {
+            return Ok(view);
+        }
+        let mut ignored = acl::written(&rules, IGNORED);
+        let Some((served, place)) = view else {
+            return Ok(Some((ignored, cursor.statement().place().clone())));
+        };
+        ignored.pop_if(|last| last == "allow any");
+        if ignored.iter().any(|rule| !rule.starts_with("drop ")) {
+            let why = "it excludes somebody, which cannot be said beside `match-clients`";
+            self.leave(cursor, Effect::Lost, why);
+            return Ok(Some((served, place)));
+        }
+        ignored.extend(served);
+        Ok(Some((ignored, place)))
     }
 
     /// Reads one `listen-on`.

@@ -686,6 +686,35 @@ fn a_single_view_counts_as_none_and_several_are_lost() {
 }
 
 #[test]
+fn the_zones_of_a_view_are_for_its_clients_only() {
+    let view = |conditions: &str| {
+        format!("view v {{ {conditions} zone a {{ type primary; file \"a\"; }}; }};")
+    };
+    let limited = view("match-clients { 10/8; };");
+    has(&toml(&limited), &["name = \"a\"", "access = [\"allow 10.0.0.0/8\", \"refuse any\"]"]);
+    assert!(left(&limited).is_empty(), "{:?}", left(&limited));
+    let listeners = toml(&limited).matches("address = ").count();
+    assert_eq!(toml(&limited).matches("\"refuse any\"").count(), listeners);
+    let dropped = format!("options {{ blackhole {{ 10.1/16; }}; }}; {limited}");
+    let both = "access = [\"drop 10.1.0.0/16\", \"allow 10.0.0.0/8\", \"refuse any\"]";
+    has(&toml(&dropped), &[both]);
+    let none = view("match-clients { key office; };");
+    has(&toml(&none), &["access = [\"refuse any\"]"]);
+    for (condition, said) in [
+        ("match-destinations { 192.0.2.1; };", "lost: match-destinations: run a server of its own"),
+        ("match-recursive-only yes;", "lost: match-recursive-only yes: zones are served"),
+    ] {
+        let limited = view(condition);
+        assert!(!toml(&limited).contains("[[zone]]"), "{condition}");
+        let left = left(&limited);
+        assert!(left.iter().any(|line| line.contains(said)), "{left:?}");
+    }
+    let unlimited = view("match-destinations { any; }; match-recursive-only no;");
+    has(&toml(&unlimited), &["name = \"a\""]);
+    assert!(!toml(&unlimited).contains("access"));
+}
+
+#[test]
 fn listeners_are_addresses_and_a_wildcard_has_the_others() {
     let text = "options { port 54; listen-on { 192.0.2.1; 127.0.0.1; };
         listen-on port 53 { any; 192.0.2.1; }; listen-on-v6 { ::1; }; };";

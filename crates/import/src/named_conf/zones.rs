@@ -86,7 +86,10 @@ impl<'s> Importer<'s> {
     }
 
     /// Reads an access list.
-    fn access(&mut self, cursor: Option<Cursor<'s>>) -> Result<Option<Access>, ImportError> {
+    pub(super) fn access(
+        &mut self,
+        cursor: Option<Cursor<'s>>,
+    ) -> Result<Option<Access>, ImportError> {
         let Some(mut cursor) = cursor else { return Ok(None) };
         let list = cursor.block("`{`")?;
         cursor.end()?;
