@@ -20,12 +20,20 @@ pub enum Unreadable {
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(kind) => write!(f, "cannot be read: {kind}"),
+            Self::Io(kind) => write!(f, "cannot be read: {}", in_words(*kind)),
             Self::NotAFile => f.write_str("is not a file"),
             Self::Outside => {
                 f.write_str("lies outside its directory and `root`, symbolic links followed")
             }
         }
+    }
+}
+
+/// What went wrong, in the words of the system where the library has its own.
+fn in_words(kind: io::ErrorKind) -> String {
+    match kind {
+        io::ErrorKind::NotFound => "no such file or directory".to_owned(),
+        kind => kind.to_string(),
     }
 }
 

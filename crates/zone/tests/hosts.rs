@@ -67,7 +67,7 @@ fn every_wrong_line_is_told_with_its_place() {
 fn a_file_that_is_not_there_is_told() {
     let (_, diagnostics) = hosts::read(Path::new("/nonexistent/hosts"), &Name::root());
     let told = diagnostics.to_string();
-    assert_eq!(told, "/nonexistent/hosts: error: cannot be read: entity not found\n");
+    assert_eq!(told, "/nonexistent/hosts: error: cannot be read: no such file or directory\n");
 }
 
 #[test]

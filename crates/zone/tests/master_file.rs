@@ -111,7 +111,7 @@ fn reading_goes_on_behind_an_error() {
     let text = "$TTL 1h\n@ SOA ns1 h ( 1 2\n 3 4 )\n@ MX mx1 10\nw INN A 1.1.1.1\na..b A 1.1.1.1\n \
                 A 2.2.2.2\nw A 1.1.1.1\nw CH A 1.1.1.1\nw TXT \"open\nw AAAA 1::2::3\nw";
     let expected = "\
-z:3:5: error: minimum: missing (example.org. SOA)
+z:3:5: error: minimum: expected data, found the end of the record (example.org. SOA)
 z:4:6: error: preference: expected a number from 0 to 65535, found `mx1` (example.org. MX)
 z:5:3: error: expected a TTL, IN or a record type
 z:6:1: error: the name has an empty label (two dots in a row, or a leading dot)
@@ -193,7 +193,10 @@ fn what_a_record_cannot_be_is_named() {
             "$GENERATE 1-2 a${0 A 1",
             "2:16: error: expected ${offset,width,base}, the base one of doxXnN",
         ),
-        ("$GENERATE 1-2 a$ SOA", "2:15: error: mname: missing, in the generated `a1 SOA`"),
+        (
+            "$GENERATE 1-2 a$ SOA",
+            "2:15: error: mname: expected data, found the end of the record, in the generated `a1 SOA`",
+        ),
         (
             "$GENERATE 1-9 a$ A 1.1.1.${248}",
             "2:15: error: ip: expected an IPv4 address such as 192.0.2.1, found `1.1.1.256`, in \
@@ -369,11 +372,14 @@ fn files_outside_the_root_cycles_and_depths_are_refused() {
     let (records, diagnostics) = folder.read("in/cycle", None);
     assert_eq!(diagnostics, "in/cycle:2:10: error: this file includes itself\n");
     assert_eq!(records.len(), 1);
-    let expected = "in/missing:1:10: error: in/none cannot be read: entity not found\n\
+    let expected = "in/missing:1:10: error: in/none cannot be read: no such file or directory\n\
                     in/missing:2:10: error: in/. is not a file\n\
                     in/missing:3:9: error: expected a file name\n";
     assert_eq!(folder.read("in/missing", None).1, expected);
-    assert_eq!(folder.read("absent", None).1, "absent: error: cannot be read: entity not found\n");
+    assert_eq!(
+        folder.read("absent", None).1,
+        "absent: error: cannot be read: no such file or directory\n"
+    );
     assert_eq!(folder.read("in", None).1, "in: error: is not a file\n");
 }
 

@@ -131,7 +131,7 @@ impl fmt::Display for Fault {
             Self::Truncated => "the data ends too early",
             Self::Trailing => "the data is too long for its type",
             Self::Malformed => "the octets are malformed",
-            Self::Missing => "missing",
+            Self::Missing => "expected data, found the end of the record",
             Self::Unexpected => "unexpected text behind the record's data",
             Self::Quoted => "expected a word without quotes",
             Self::Ttl => "expected seconds, or a time with units such as 1h30m",
