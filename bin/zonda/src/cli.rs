@@ -1,10 +1,10 @@
 //! The command line: what there is to type, and which function does it.
 
-use crate::{bench, control, generate, import, query, serve, zone};
+use crate::{bench, control, generate, import, output, query, serve, zone};
 use clap::{Args, Parser, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use zonda_config::Flags;
+use zonda_config::{Flags, Origin};
 
 /// A DNS server at the speed of the kernel.
 #[derive(Parser)]
@@ -33,9 +33,11 @@ enum Command {
     Check(serve::Check),
     Import(import::Import),
     Reload(control::Reload),
+    Ready(control::Ready),
     Status(control::Status),
     Stats(control::Stats),
     Zones(control::Zones),
+    Upstreams(control::Upstreams),
     Cache(control::Cache),
     Stop(control::Stop),
     Query(query::Query),
@@ -45,13 +47,15 @@ enum Command {
 }
 
 impl Cli {
-    /// Does it; the exit code is 0 for success, 1 for failure, 2 for a wrong command line.
+    /// Does it; `output` says what the exit codes mean.
     pub fn run(self) -> ExitCode {
         match self.command {
             Command::Serve(command) => command.run(),
             Command::Check(command) => command.run(),
             Command::Import(command) => command.run(),
             Command::Reload(command) => command.run(),
+            Command::Ready(command) => command.run(),
+            Command::Upstreams(command) => command.run(),
             Command::Status(command) => command.run(),
             Command::Stats(command) => command.run(),
             Command::Zones(command) => command.run(),
@@ -68,7 +72,8 @@ impl Cli {
 /// Where the configuration comes from.
 #[derive(Args, Clone)]
 pub struct Configuration {
-    /// The configuration file; docs/reference/config.md lists its keys
+    /// The configuration file; docs/reference/config.md lists its keys. Without any of these
+    /// options, ./zonda.toml or else /etc/zonda/zonda.toml is read
     #[arg(short, long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Answer on this address instead of those in the file (repeatable)
@@ -81,27 +86,73 @@ pub struct Configuration {
     #[arg(long, value_name = "ADDRESS")]
     pub forward: Vec<String>,
     /// Threads that answer UDP; 0 is one for each CPU that the process may use
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub workers: Option<String>,
     /// Print every value with its origin, and exit
     #[arg(long)]
     pub print_config: bool,
+    /// Catches a file that is named without an option
+    #[arg(hide = true, value_name = "FILE")]
+    stray: Option<PathBuf>,
+}
+
+/// Where a configuration is looked for when nothing is said, in this order.
+const DEFAULT_FILES: [&str; 2] = ["./zonda.toml", "/etc/zonda/zonda.toml"];
+
+/// Why there is no configuration.
+pub struct LoadError {
+    /// All that is wrong, a line each.
+    pub text: String,
+    /// Whether it is the command line that is wrong, or names a file that cannot be read.
+    pub is_of_the_command_line: bool,
+}
+
+impl LoadError {
+    /// The exit code of a command that checks configurations.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(if self.is_of_the_command_line { 2 } else { 1 })
+    }
 }
 
 impl Configuration {
     /// Whether nothing was said at all.
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.config.is_none()
             && self.listen.is_empty()
             && self.zone.is_empty()
             && self.forward.is_empty()
     }
 
+    /// Takes the file of a usual place if nothing was said at all, neither here nor in the
+    /// environment, and says so on standard error; whether there is anything to read now.
+    ///
+    /// # Errors
+    /// When a file was named without an option.
+    pub fn complete(&mut self) -> Result<bool, String> {
+        if let Some(file) = &self.stray {
+            let file = file.display();
+            return Err(format!(
+                "a configuration file is named by an option: --config {file}; a zone file is \
+                 checked by `zonda zone check {file}`"
+            ));
+        }
+        if !self.is_empty() || is_in_environment() {
+            return Ok(true);
+        }
+        let found = DEFAULT_FILES.map(Path::new).into_iter().find(|file| file.exists());
+        if let Some(file) = found {
+            let file = file.display();
+            output::line(format_args!("zonda: reading {file}, as no --config was given"));
+        }
+        self.config = found.map(Path::to_owned);
+        Ok(found.is_some())
+    }
+
     /// Reads it.
     ///
     /// # Errors
-    /// All that is wrong with it, a line each.
-    pub fn load(&self) -> Result<zonda_config::Loaded, String> {
+    /// All that is wrong with it.
+    pub fn load(&self) -> Result<zonda_config::Loaded, LoadError> {
         let flags = Flags {
             listen: self.listen.clone(),
             zones: self.zone.clone(),
@@ -110,9 +161,18 @@ impl Configuration {
             print_config: self.print_config,
             ..Flags::default()
         };
-        zonda_config::Config::load(self.config.as_deref(), environment(), &flags)
-            .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+        let loaded = zonda_config::Config::load(self.config.as_deref(), environment(), &flags);
+        loaded.map_err(|errors| LoadError {
+            text: errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"),
+            is_of_the_command_line: errors.iter().any(|it| matches!(it.origin, Origin::Flag(_))),
+        })
     }
+}
+
+/// Whether the environment names what to serve.
+fn is_in_environment() -> bool {
+    let keys = ["ZONDA_ZONE", "ZONDA_LISTEN", "ZONDA_FORWARD"];
+    keys.iter().any(|key| std::env::var_os(key).is_some())
 }
 
 /// The process's environment, as far as it is text.

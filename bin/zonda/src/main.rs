@@ -1,4 +1,5 @@
 //! The zonda command.
+#![deny(clippy::print_stdout, clippy::print_stderr)] // `output` writes, and never panics
 
 mod bench;
 mod cli;

@@ -1,25 +1,32 @@
 //! `zonda serve` and `zonda check`.
 
 use crate::cli::Configuration;
+use crate::output::{self, Failure};
 use crate::zone::count;
 use clap::Args;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use tracing_subscriber::filter::LevelFilter;
 use zonda_config::{Log, LogFormat, LogLevel};
-use zonda_server::{Options, Program, serve};
+use zonda_server::{CheckReport, Options, Program, ServeError, StandardError, serve};
 
 /// What `zonda serve` says when it was told nothing.
 const NOTHING_TO_SERVE: &str = "\
 Give a zone: zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
 or a server to ask: zonda serve --forward 192.0.2.1 --listen 127.0.0.1:5300
-or a configuration file: zonda serve --config zonda.toml
+or a configuration file: zonda serve --config FILE; ./zonda.toml and /etc/zonda/zonda.toml need none
 A commented file to start from is packaging/zonda.toml; `zonda serve --help` tells more.";
+
+/// What `zonda check` says when it was told nothing.
+const NOTHING_TO_CHECK: &str = "\
+there is nothing to check: give a configuration by --config FILE, as there is neither \
+./zonda.toml nor /etc/zonda/zonda.toml; a zone file is checked by `zonda zone check FILE`";
 
 /// Answer queries until told to stop
 ///
 /// Zones come from a configuration file, from --zone flags, or from both. SIGHUP reloads, SIGTERM
-/// and Ctrl-C stop after all received queries are answered.
+/// and Ctrl-C stop after all received queries are answered. The exit code is 0 after such a stop, 1
+/// when the server had to end or one of its threads had ended before, 2 when it could not start.
 #[derive(Args)]
 #[command(after_help = "Examples:
   zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
@@ -37,42 +44,41 @@ pub struct Serve {
 impl Serve {
     /// Serves.
     pub fn run(self) -> ExitCode {
-        if self.configuration.is_empty() && !has_zones_in_environment() {
-            eprintln!("{NOTHING_TO_SERVE}");
-            return ExitCode::from(2);
+        output::end(self.serve())
+    }
+
+    fn serve(mut self) -> Result<ExitCode, Failure> {
+        if !self.configuration.complete()? {
+            output::line(NOTHING_TO_SERVE);
+            return Ok(ExitCode::from(2));
         }
         let loaded = match self.configuration.load() {
             Ok(loaded) => loaded,
-            Err(errors) => {
-                eprintln!("{errors}");
-                return ExitCode::FAILURE;
+            Err(error) => {
+                output::line(error.text);
+                return Ok(ExitCode::from(2));
             }
         };
         if let Some(effective) = loaded.effective {
-            print!("{effective}");
-            return ExitCode::SUCCESS;
+            output::print(|out| write!(out, "{effective}"))?;
+            return Ok(ExitCode::SUCCESS);
         }
         start_log(&loaded.config.log);
         loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
         let configuration = self.configuration;
-        let read_config = Box::new(move || Ok(configuration.load()?.config));
+        let read_config =
+            Box::new(move || Ok(configuration.load().map_err(|error| error.text)?.config));
         let (config, take_over, program) = (loaded.config, self.take_over, Program::default());
         let options = Options { config, read_config, take_over, program };
-        match serve(options) {
+        Ok(match serve(options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 tracing::error!("{error}");
-                ExitCode::FAILURE
+                let ran = matches!(error, ServeError::Worker(_) | ServeError::Down(_));
+                ExitCode::from(if ran { 1 } else { 2 })
             }
-        }
+        })
     }
-}
-
-/// Whether the environment names what to serve.
-fn has_zones_in_environment() -> bool {
-    ["ZONDA_ZONE", "ZONDA_LISTEN", "ZONDA_FORWARD"]
-        .iter()
-        .any(|key| std::env::var_os(key).is_some())
 }
 
 /// Sends what happens to standard error.
@@ -87,7 +93,8 @@ fn start_log(config: &Log) {
     let log = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_target(false)
-        .with_writer(std::io::stderr)
+        .with_writer(|| StandardError)
+        .log_internal_errors(false) // it would panic where standard error cannot be written to
         .with_ansi(std::io::stderr().is_terminal());
     match config.format {
         LogFormat::Text => log.init(),
@@ -97,7 +104,8 @@ fn start_log(config: &Log) {
 
 /// Read the configuration and all zones, and say what is wrong with them
 ///
-/// Prints errors and warnings as FILE:LINE:COLUMN. Exits with 1 if there is an error.
+/// Prints errors and warnings as FILE:LINE:COLUMN. The exit code is 0 without errors, 1 with errors,
+/// 2 when there is nothing to read or an option is wrong.
 #[derive(Args)]
 pub struct Check {
     #[command(flatten)]
@@ -107,26 +115,38 @@ pub struct Check {
 impl Check {
     /// Checks.
     pub fn run(self) -> ExitCode {
+        output::end(self.check())
+    }
+
+    fn check(mut self) -> Result<ExitCode, Failure> {
+        if !self.configuration.complete()? && !self.configuration.print_config {
+            return Err(Failure::NotRun(NOTHING_TO_CHECK.to_owned()));
+        }
         let loaded = match self.configuration.load() {
             Ok(loaded) => loaded,
-            Err(errors) => {
-                println!("{errors}");
-                return ExitCode::FAILURE;
+            Err(error) => {
+                output::print(|out| writeln!(out, "{}", error.text))?;
+                return Ok(error.exit_code());
             }
         };
         if let Some(effective) = loaded.effective {
-            print!("{effective}");
-            return ExitCode::SUCCESS;
+            output::print(|out| write!(out, "{effective}"))?;
+            return Ok(ExitCode::SUCCESS);
         }
-        loaded.warnings.iter().for_each(|warning| println!("{warning}"));
-        let report = zonda_server::check(&loaded.config, &mut |line| println!("{line}"));
-        let warnings = report.warnings + loaded.warnings.len() as u64;
-        println!(
-            "{}, {}, {}",
-            count(report.zones, "zone"),
-            count(report.errors, "error"),
-            count(warnings, "warning")
-        );
-        if report.errors == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        let mut report = CheckReport::default();
+        output::print(|out| {
+            loaded.warnings.iter().try_for_each(|warning| writeln!(out, "{warning}"))?;
+            let mut written = Ok(());
+            report = zonda_server::check(&loaded.config, &mut |line| {
+                if written.is_ok() {
+                    written = writeln!(out, "{line}");
+                }
+            });
+            written?;
+            let warnings = report.warnings + loaded.warnings.len() as u64;
+            let (zones, errors) = (count(report.zones, "zone"), count(report.errors, "error"));
+            writeln!(out, "{zones}, {errors}, {}", count(warnings, "warning"))
+        })?;
+        Ok(ExitCode::from(u8::from(report.errors > 0)))
     }
 }

@@ -56,6 +56,17 @@ impl Source {
         table.into_inner()
     }
 
+    /// Whether it is a zone file that was taken for a configuration.
+    pub fn looks_like_a_zone(&self) -> bool {
+        looks_like_a_zone(&self.text)
+    }
+
+    /// The error that it is a zone file.
+    pub fn zone_file(&self) -> ConfigError {
+        let problem = Problem::ZoneFile(self.path.to_path_buf());
+        ConfigError { origin: self.origin(0), problem }
+    }
+
     /// The place of the octet at `offset`.
     pub fn origin(&self, offset: usize) -> Origin {
         let line = self.lines.partition_point(|start| *start <= offset);
@@ -81,4 +92,19 @@ impl Source {
             _ => (self.excerpt(value.span()).into(), Shape::Other),
         }
     }
+}
+
+/// Whether a text is a zone file: a line begins with one of its directives, or holds a SOA record.
+#[must_use]
+pub fn looks_like_a_zone(text: &str) -> bool {
+    const DIRECTIVES: [&str; 4] = ["$ORIGIN", "$TTL", "$INCLUDE", "$GENERATE"];
+    text.lines().any(|line| {
+        let line = line.split(';').next().unwrap_or_default();
+        let mut words = line.split_ascii_whitespace();
+        let first = if line.starts_with([' ', '\t']) { None } else { words.next() };
+        let is_directive =
+            first.is_some_and(|word| DIRECTIVES.iter().any(|it| word.eq_ignore_ascii_case(it)));
+        // Behind the owner stand a TTL and a class, or none of them.
+        is_directive || words.take(3).any(|word| word.eq_ignore_ascii_case("SOA"))
+    })
 }

@@ -81,6 +81,8 @@ pub enum Problem {
     Unreadable(PathBuf, std::io::Error),
     /// It is not TOML.
     Syntax(String),
+    /// It is a zone file.
+    ZoneFile(PathBuf),
     /// The file states no version.
     NoVersion,
     /// A key or section that does not exist.
@@ -180,6 +182,14 @@ impl fmt::Display for Problem {
                 "cannot read {}: {error}; correct the path, or let the server's user read the file",
                 path.display()
             ),
+            Self::ZoneFile(path) => {
+                let path = path.display();
+                write!(
+                    f,
+                    "this is a zone file, and no configuration; serve it by `--zone NAME={path}`, \
+                     or check it by `zonda zone check {path}`"
+                )
+            }
             Self::Syntax(message) => write!(f, "this is not TOML: {message}"),
             Self::NoVersion => f.write_str("no version; write `version = 1` as the first line"),
             Self::UnknownKey(key, suggestion) => write!(f, "unknown key `{key}`; {suggestion}"),

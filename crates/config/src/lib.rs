@@ -30,6 +30,7 @@ mod value;
 
 pub use access::{Access, Action, Network, Rule};
 pub use changes::Changes;
+pub use document::looks_like_a_zone;
 pub use effective::Effective;
 pub use error::{
     Advice, ConfigError, Contradiction, LocalMistake, Origin, Problem, Suggestion, Warning,
@@ -41,7 +42,7 @@ pub use keys::{
 };
 pub use load::{Flags, Loaded};
 pub use mistake::Mistake;
-pub use reference::generated_files;
+pub use reference::{generated_files, man_page};
 pub use section::{Key, Kind, Section, Shape, Takes};
 pub use socket::find_sockets;
 pub use value::{

@@ -62,8 +62,13 @@ impl Config {
     ) -> Result<Loaded, Vec<ConfigError>> {
         let mut errors = Vec::new();
         let table = source.map(|source| source.parse(&mut errors));
+        if let Some(source) = source.filter(|it| !errors.is_empty() && it.looks_like_a_zone()) {
+            return Err(vec![source.zone_file()]);
+        }
         if !errors.is_empty() {
             errors.sort_by_key(|error| error.origin.place());
+            // One mistake makes several of the rest of its line.
+            errors.dedup_by_key(|error| error.origin.place().0);
             return Err(errors); // what else is wrong in half a table would mislead
         }
         let file = source.zip(table.as_ref());

@@ -56,6 +56,52 @@ fn reference() -> String {
     page
 }
 
+/// The man page zonda.toml(5), in roff, of this date (`YYYY-MM-DD`) and version.
+#[must_use]
+pub fn man_page(date: &str, version: &str) -> String {
+    let mut page = format!(
+        ".TH ZONDA.TOML 5 {date} \"zonda {version}\" \"Zonda Manual\"\n\
+         .SH NAME\nzonda.toml \\- configuration of the DNS server zonda\n.ad l\n\
+         .SH DESCRIPTION\n"
+    );
+    let (_, description) = REFERENCE_HEAD.split_once("-->\n\n").unwrap_or_default();
+    page +=
+        &roff(&description.replace("[TOML](https://toml.io)", "TOML").replace("\n\n", "\n.PP\n"));
+    for section in SECTIONS {
+        let title = match section.kind {
+            Kind::Top => "TOP OF THE FILE".to_owned(),
+            _ => section.header(),
+        };
+        let takes = match section.takes {
+            Takes::Reload => "Changes take effect at a reload.",
+            Takes::Restart => "Changes take effect at a restart.",
+        };
+        page += &format!(".SH \"{title}\"\n{}.PP\n{takes}\n", roff(&prose(section.doc, "")));
+        for key in section.keys {
+            let name = key.name.replace('-', "\\-");
+            page += &format!(".TP\n.B {name}\n{}", roff(&prose(key.doc, "")));
+            for fact in facts(section, key).lines() {
+                page += &format!(".br\n{}", roff(fact.trim_start_matches("- ")));
+            }
+        }
+    }
+    page + ".SH FILES\n.I ./zonda.toml\n.br\n.I /etc/zonda/zonda.toml\n\
+            .SH \"SEE ALSO\"\n.BR zonda (1),\n.BR zonda\\-serve (1),\n.BR zonda\\-check (1)\n"
+}
+
+/// Lines for roff, without the marks of Markdown; requests of its own stay.
+fn roff(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.trim().is_empty()).map(|line| {
+        if line == ".PP" {
+            return format!("{line}\n");
+        }
+        let line = line.replace('\\', "\\e").replace('-', "\\-").replace('`', "");
+        let guard = if line.starts_with(['.', '\'']) { "\\&" } else { "" };
+        format!("{guard}{line}\n")
+    });
+    lines.collect()
+}
+
 /// The bullets under a key: how it is written, its default, its variable.
 fn facts(section: &Section, key: &Key) -> String {
     let list = if key.many { "a list; each is " } else { "" };

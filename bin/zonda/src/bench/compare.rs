@@ -31,10 +31,7 @@ pub struct Compare {
 impl Compare {
     /// Does it.
     pub fn run(self) -> ExitCode {
-        self.compare().unwrap_or_else(|error| {
-            eprintln!("zonda: {error}");
-            ExitCode::from(2)
-        })
+        output::end(self.compare().map_err(output::Failure::NotRun))
     }
 
     /// Prints the comparison.

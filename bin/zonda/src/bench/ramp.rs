@@ -79,7 +79,8 @@ impl Ramp {
             Event::Second(progress) => bar.iter().for_each(|bar| bar.show(progress)),
             Event::Step(step) => {
                 bar.take().iter().for_each(Bar::clear);
-                eprintln!("{:.0} queries per second: {}", step.rate, word(step));
+                let (rate, word) = (step.rate, word(step));
+                output::line(format_args!("{rate:.0} queries per second: {word}"));
             }
         });
         bar.iter().for_each(Bar::clear);

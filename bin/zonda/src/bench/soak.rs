@@ -106,7 +106,7 @@ impl Soak {
             if needs_process {
                 return Err("no process of this machine has that port; see --pid".to_owned());
             }
-            eprintln!("zonda: no process of this machine has that port: latency only");
+            output::line("zonda: no process of this machine has that port: latency only");
         }
         let samples = self.limit.as_secs() / self.every;
         let has_limits = self.drift_limits().measures().next().is_some();

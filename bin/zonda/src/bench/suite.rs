@@ -104,7 +104,7 @@ impl Suite {
         };
         let mut kept = Ok(());
         let run = suite::run(&suite, &options, &mut |step| match step {
-            Step::Said(line) => eprintln!("{line}"),
+            Step::Said(line) => output::line(line),
             Step::Measured(run) => kept = self.keep(run),
         });
         let run = run.map_err(|error| format!("{name}: {error}"))?;

@@ -1,7 +1,7 @@
 //! `zonda zone check`.
 
 use super::input::Input;
-use crate::output;
+use crate::output::{self, Failure};
 use clap::Args;
 use std::io::Write;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use zonda_zone::{JsonZone, check};
 /// error is what keeps the file from being read, or what makes BIND or Knot refuse the zone.
 #[derive(Args)]
 #[command(after_help = "\
-Exit code: 0 without errors, 1 with errors.
+Exit code: 0 without errors, 1 with errors, 2 when there is no such file.
 
 Examples:
   zonda zone check example.com.zone
@@ -35,7 +35,7 @@ impl Check {
     ///
     /// # Errors
     /// When the file cannot be read at all.
-    pub fn run(self) -> Result<ExitCode, String> {
+    pub fn run(self) -> Result<ExitCode, Failure> {
         let now = self.now.unwrap_or_else(unix_secs);
         let (zones, mut diagnostics) = self.input.read()?;
         for zone in zones.iter().filter(|zone| !zone.is_lost()) {

@@ -1,7 +1,7 @@
 //! `zonda zone convert`.
 
 use super::input::Input;
-use crate::output;
+use crate::output::{self, Failure};
 use clap::{Args, ValueEnum};
 use std::process::ExitCode;
 use zonda_zone::{json, print};
@@ -37,7 +37,7 @@ impl Convert {
     ///
     /// # Errors
     /// When the file cannot be read in whole, or several zones should become one file.
-    pub fn run(self) -> Result<ExitCode, String> {
+    pub fn run(self) -> Result<ExitCode, Failure> {
         let zones = self.input.read_whole()?;
         match self.to {
             Form::Json => output::print(|out| json::write(&zones, out))?,
@@ -45,7 +45,8 @@ impl Convert {
                 let [zone] = &zones[..] else {
                     let names: Vec<_> = zones.iter().map(|zone| zone.name.to_string()).collect();
                     let names = names.join(" ");
-                    return Err(format!("choose one of the zones with --origin: {names}"));
+                    let choose = format!("choose one of the zones with --origin: {names}");
+                    return Err(Failure::NotRun(choose));
                 };
                 output::print(|out| print::print(&zone.records, out))?;
             }

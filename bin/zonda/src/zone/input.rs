@@ -1,10 +1,11 @@
 //! The zone file of a command, in either form.
 
+use crate::output::{self, Failure};
 use clap::Args;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use zonda_wire::{Name, Type};
-use zonda_zone::{Diagnostics, JsonFile, JsonZone, file, json};
+use zonda_wire::{Name, Type, name};
+use zonda_zone::{Diagnostics, JsonFile, JsonZone, Record, file, json};
 
 /// How much of a file is searched for its SOA record, octets.
 const HEAD_BYTES: u64 = 1 << 20;
@@ -24,9 +25,13 @@ impl Input {
     /// Reads the zones of the file: one of a master file, any number of JSON.
     ///
     /// # Errors
-    /// When it is not known which zone that is.
+    /// When there is no such file, or it is not known which zone it is.
     pub fn read(&self) -> Result<(Vec<JsonZone>, Diagnostics), String> {
         let file = self.file.display();
+        // Asked for here, so that each form of file has the same words for it, and exit code.
+        if let Err(error) = std::fs::metadata(&self.file) {
+            return Err(format!("{file}: cannot be read: {error}"));
+        }
         if self.file.extension().is_some_and(|extension| extension == "json") {
             let JsonFile { mut zones, diagnostics, .. } = json::read(&self.file);
             if let Some(wanted) = &self.origin {
@@ -52,14 +57,34 @@ impl Input {
     ///
     /// # Errors
     /// What is wrong with the file.
-    pub fn read_whole(&self) -> Result<Vec<JsonZone>, String> {
+    pub fn read_whole(&self) -> Result<Vec<JsonZone>, Failure> {
         let (zones, diagnostics) = self.read()?;
-        eprint!("{diagnostics}");
-        match diagnostics.error_count() {
-            0 => Ok(zones),
-            1 => Err(format!("{}: not a whole zone, because of the error", self.file.display())),
-            n => Err(format!("{}: not a whole zone, because of {n} errors", self.file.display())),
-        }
+        let told = diagnostics.to_string();
+        told.lines().for_each(output::line);
+        let because = match diagnostics.error_count() {
+            0 => {
+                zones.iter().for_each(|zone| self.warn_of_strangers(zone));
+                return Ok(zones);
+            }
+            1 => "the error".to_owned(),
+            n => format!("{n} errors"),
+        };
+        let file = self.file.display();
+        Err(Failure::Failed(format!("{file}: not a whole zone, because of {because}")))
+    }
+
+    /// Warns of records that are no part of their zone, and so are never served.
+    fn warn_of_strangers(&self, zone: &JsonZone) {
+        let is_stranger =
+            |record: &Record<'_>| !name::is_at_or_below(record.owner, zone.name.as_wire());
+        let mut strangers = zone.records.iter().filter(is_stranger);
+        let Some(first) = strangers.next() else { return };
+        let (file, zone, more) = (self.file.display(), &zone.name, strangers.count());
+        let (first, rtype) = (name::Presentation(first.owner), first.rtype);
+        let more = if more == 0 { String::new() } else { format!(", and {more} more records,") };
+        output::line(format_args!(
+            "{file}: warning: {first} {rtype}{more} lies outside the zone {zone} and is not served"
+        ));
     }
 }
 

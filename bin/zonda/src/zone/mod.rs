@@ -22,6 +22,7 @@ pub struct Zone {
 /// What is done.
 #[derive(Subcommand)]
 enum Command {
+    #[command(alias = "lint", alias = "verify")]
     Check(check::Check),
     Print(print::Print),
     Convert(convert::Convert),
@@ -31,7 +32,7 @@ enum Command {
 impl Zone {
     /// Does it.
     pub fn run(self) -> ExitCode {
-        output::exit_code(match self.command {
+        output::end(match self.command {
             Command::Check(command) => command.run(),
             Command::Print(command) => command.run(),
             Command::Convert(command) => command.run(),

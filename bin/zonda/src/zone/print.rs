@@ -1,7 +1,7 @@
 //! `zonda zone print`.
 
 use super::input::Input;
-use crate::output;
+use crate::output::{self, Failure};
 use clap::Args;
 use std::process::ExitCode;
 use zonda_zone::print;
@@ -26,7 +26,7 @@ impl Print {
     ///
     /// # Errors
     /// When the file cannot be read in whole.
-    pub fn run(self) -> Result<ExitCode, String> {
+    pub fn run(self) -> Result<ExitCode, Failure> {
         let zones = self.input.read_whole()?;
         output::print(|out| zones.iter().try_for_each(|zone| print::print(&zone.records, out)))?;
         Ok(ExitCode::SUCCESS)

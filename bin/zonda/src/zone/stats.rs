@@ -2,7 +2,7 @@
 
 use super::check::{count, serial};
 use super::input::Input;
-use crate::output;
+use crate::output::{self, Failure};
 use clap::Args;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -29,7 +29,7 @@ impl Stats {
     ///
     /// # Errors
     /// When the file cannot be read in whole.
-    pub fn run(self) -> Result<ExitCode, String> {
+    pub fn run(self) -> Result<ExitCode, Failure> {
         let zones = self.input.read_whole()?;
         output::print(|out| zones.iter().try_for_each(|zone| Counts::of(zone).print(zone, out)))?;
         Ok(ExitCode::SUCCESS)

@@ -288,7 +288,7 @@ fn a_broken_configuration_is_told_with_its_line_and_nothing_is_written() {
     let conf = folder.write("named.conf", "options {\n recursion no\n};\n");
     let output = folder.path().join("zonda.toml");
     let run = Command::new(ZONDA).arg("import").arg(&conf).arg("-o").arg(&output).output().unwrap();
-    assert_eq!(run.status.code(), Some(1));
+    assert_eq!(run.status.code(), Some(2));
     let expected = format!("zonda: {}:3:1: expected `;`, found `}}`\n", conf.display());
     assert_eq!(String::from_utf8_lossy(&run.stderr), expected);
     assert!(!output.exists());

@@ -181,22 +181,61 @@ fn commands_reach_the_server_over_its_socket() {
     let socket = server.socket();
     let socket = ["--socket", &socket];
     let output = |arguments: &[&str]| run(&[arguments, &socket].concat());
-    assert!(text(&output(&["status"]).stdout).contains("\"zones\": 1"));
-    assert!(text(&output(&["zones"]).stdout).contains("\"serial\": 1"));
-    assert!(text(&output(&["stats"]).stdout).contains("\"queries\""));
+    assert!(text(&output(&["status", "--json"]).stdout).contains("\"zones\": 1"));
+    assert!(text(&output(&["zones", "--json"]).stdout).contains("\"serial\": 1"));
+    assert!(text(&output(&["stats", "--json"]).stdout).contains("\"queries\""));
+    let status = text(&output(&["status"]).stdout);
+    assert!(status.contains("\nzones            1\n"), "{status}");
+    assert!(status.ends_with("\nproblems         none\n"), "{status}");
+    let zones = text(&output(&["zones"]).stdout);
+    let (head, row) = zones.split_once('\n').unwrap();
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(head), ["zone", "serial", "records", "memory", "state", "file"]);
+    assert_eq!(words(row)[..3], ["example.org.", "1", "5"]);
+    let zone_alone = text(&output(&["zones", "example.org"]).stdout);
+    assert!(zone_alone.contains("\nserial   1\n"), "{zone_alone}");
+    server.rcode("www.example.org", "TXT");
+    let stats = text(&output(&["stats"]).stdout);
+    assert!(stats.contains("\nanswered"), "{stats}");
+    assert_eq!(text(&output(&["upstreams"]).stdout), "no names are forwarded\n");
+    assert_eq!(text(&output(&["reload"]).stdout), "no zone has changed\n");
     server.write_zone(&zone(2));
     let reload = output(&["reload", "example.org"]);
     assert!(reload.status.success(), "{}", text(&reload.stderr));
+    assert_eq!(text(&reload.stdout), "loaded, 1: example.org.\n");
     assert_eq!(server.version(), "\"version 2\"");
     let wrong = output(&["reload", "other.test"]);
     assert_eq!(wrong.status.code(), Some(1));
     assert_eq!(text(&wrong.stderr), "zone other.test. is not served here\n");
+    server.write_zone("@ SOA");
+    let broken = output(&["reload"]);
+    assert_eq!(broken.status.code(), Some(1));
+    assert!(text(&broken.stderr).starts_with("failed: example.org.: "), "{}", text(&broken.stderr));
+    let zones = text(&output(&["zones"]).stdout);
+    assert!(zones.contains(" stale ") && zones.contains("\nexample.org.: "), "{zones}");
     assert!(output(&["stop"]).status.success());
     let mut server = server;
     wait_until("the server ends", || server.zonda.process.ended());
     let gone = output(&["status"]);
-    assert_eq!(gone.status.code(), Some(1));
-    assert!(text(&gone.stderr).starts_with("no server answers on"), "{}", text(&gone.stderr));
+    assert_eq!(gone.status.code(), Some(2));
+    let said = text(&gone.stderr);
+    assert!(said.starts_with("zonda: no server answers on"), "{said}");
+}
+
+#[test]
+fn a_container_without_a_shell_can_ask_whether_the_server_is_ready() {
+    let missing = "[[zone]]\nname = \"example.net\"\nfile = \"missing\"";
+    let server = Server::start(&[], missing);
+    let ready = || run(&["ready", "--socket", &server.socket()]);
+    let not_yet = ready();
+    assert_eq!(not_yet.status.code(), Some(1));
+    let reason = text(&not_yet.stdout);
+    assert!(reason.starts_with("zone example.net. is not served: "), "{reason}");
+    server.folder.write("missing", zone(1));
+    assert_eq!(server.post("/v1/reload").0, 200);
+    assert_eq!(ready().status.code(), Some(0));
+    assert_eq!(text(&ready().stdout), "ready\n");
+    assert_eq!(run(&["ready", "--socket", "missing.sock"]).status.code(), Some(2));
 }
 
 /// The user `nobody`.

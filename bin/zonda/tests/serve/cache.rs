@@ -322,11 +322,15 @@ fn what_is_kept_of_a_name_is_shown_and_forgotten() {
     let socket = server.socket();
     let output = |arguments: &[&str]| run(&[arguments, &["--socket", &socket]].concat());
     let shown = output(&["cache", "show", "example.net"]);
-    assert!(text(&shown.stdout).contains("example.net. 3"), "{}", text(&shown.stdout));
+    assert!(text(&shown.stdout).contains("\n  example.net. 3"), "{}", text(&shown.stdout));
     let flushed = output(&["cache", "flush", ".", "--tree"]);
-    assert!(text(&flushed.stdout).contains("\"removed\": 1"), "{}", text(&flushed.stdout));
+    assert!(text(&flushed.stdout).contains("answers forgotten: 1\n"), "{}", text(&flushed.stdout));
     let shown = output(&["cache", "show", "example.net"]);
+    assert_eq!(text(&shown.stdout), "nothing is kept of example.net.\n");
+    let shown = output(&["cache", "show", "example.net", "--json"]);
     assert!(text(&shown.stdout).contains("\"answers\": []"), "{}", text(&shown.stdout));
+    let upstreams = text(&output(&["upstreams"]).stdout);
+    assert!(upstreams.lines().count() == 2 && upstreams.contains(" up "), "{upstreams}");
 }
 
 #[test]

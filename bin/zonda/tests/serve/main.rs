@@ -13,6 +13,7 @@ mod hostile;
 mod https_server;
 mod limits;
 mod local;
+mod log;
 mod names;
 mod quic_server;
 mod reload;

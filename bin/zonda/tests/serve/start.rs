@@ -1,10 +1,11 @@
 //! How a server starts, and what it says when it cannot.
 
-use crate::server::{BINARY, Server, run, text, zone};
-use std::fs;
+use crate::server::{BINARY, Server, run, text, wait_until, zone};
+use std::fs::{self, File};
 use std::net::UdpSocket;
-use std::process::Command;
-use zonda_testkit::process::Folder;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use zonda_testkit::process::{Folder, free_port};
 use zonda_testkit::{Question, ask};
 
 #[test]
@@ -139,7 +140,7 @@ fn an_address_that_is_taken_is_named_with_what_to_do() {
     let file = folder.write("zone", zone(1));
     let zone = format!("example.org={}", file.display());
     let output = run(&["serve", "--listen", &address, "--zone", &zone]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(said.contains(&format!("cannot listen on {address} (UDP)")), "{said}");
     assert!(said.contains("--listen"), "{said}");
@@ -218,4 +219,44 @@ fn a_check_tells_of_files_that_are_left_out_and_directories_that_are_missing() {
     assert!(said.contains("missing: cannot read the directory"), "{said}");
     assert!(said.contains("zone EXAMPLE.org. is already served from"), "{said}");
     assert!(said.ends_with("1 zone, 1 error, 2 warnings\n"), "{said}");
+}
+
+#[test]
+fn without_arguments_the_configuration_in_its_usual_place_is_read_and_said_so() {
+    let folder = Folder::new("usual");
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(BINARY);
+        command.args(arguments).current_dir(folder.path()).stdin(Stdio::null());
+        command
+    };
+    let run = |arguments: &[&str]| command(arguments).output().unwrap();
+    if !Path::new("/etc/zonda/zonda.toml").exists() {
+        for arguments in ["serve", "check"] {
+            let nothing = run(&[arguments]);
+            assert_eq!(nothing.status.code(), Some(2), "{arguments}");
+            assert!(text(&nothing.stderr).contains("./zonda.toml"), "{}", text(&nothing.stderr));
+        }
+    }
+    folder.write("example.org.zone", zone(1));
+    let listen = format!("127.0.0.1:{}", free_port());
+    let config = format!(
+        "version = 1\n[admin]\naddress = \"off\"\nsocket = \"admin.sock\"\n\
+         [[listen]]\naddress = \"{listen}\"\n\
+         [[zone]]\nname = \"example.org\"\nfile = \"example.org.zone\"\n"
+    );
+    folder.write("zonda.toml", config);
+    let checked = run(&["check"]);
+    assert_eq!(checked.status.code(), Some(0));
+    assert_eq!(text(&checked.stdout), "1 zone, 0 errors, 0 warnings\n");
+    let said = "zonda: reading ./zonda.toml, as no --config was given\n";
+    assert_eq!(text(&checked.stderr), said);
+    let other = run(&["check", "--forward", "192.0.2.1"]);
+    assert_eq!(text(&other.stderr), "", "what is given takes the place of the file");
+    let log = folder.path().join("log");
+    let mut server = command(&["serve"]).stderr(File::create(&log).unwrap()).spawn().unwrap();
+    let question = Question::new("www.example.org", "TXT");
+    wait_until("it serves", || ask(listen.parse().unwrap(), &question).is_ok());
+    assert!(run(&["stop", "--socket", "admin.sock"]).status.success());
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert!(std::fs::read_to_string(log).unwrap().starts_with(said));
 }

@@ -74,7 +74,7 @@ fn a_successor_that_cannot_start_changes_nothing() {
     for _ in 0..2 {
         let mut command = server.command(&["--take-over", "--listen", &listen]);
         let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.status.code(), Some(2));
         assert!(String::from_utf8_lossy(&output.stderr).contains("cannot listen on"));
         assert!(run(&["status", "--socket", &server.socket()]).status.success());
     }
@@ -96,7 +96,7 @@ fn without_a_server_there_is_nothing_to_take_over() {
         ),
     );
     let output = run(&["serve", "--take-over", "--config", config.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("start without --take-over"), "{said}");
 }

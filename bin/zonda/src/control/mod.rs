@@ -1,0 +1,298 @@
+//! Commands to the running server.
+//!
+//! | file | what |
+//! |---|---|
+//! | `show` | what the server answers, as people read it |
+//! | `table` | columns, times and octets |
+
+mod show;
+mod table;
+
+use crate::cli::environment;
+use crate::output::{self, Failure};
+use clap::{Args, Subcommand};
+use show::Show;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use zonda_server::client::{self, answers, ask, encoded};
+
+/// How long `zonda ready` waits for the server: whoever runs it regularly waits little longer.
+const READY_MAX: Duration = Duration::from_secs(5);
+
+/// How to reach the server.
+#[derive(Args)]
+struct Target {
+    /// The server's admin socket (default: `$ZONDA_ADMIN_SOCKET`, else the only
+    /// one found where servers put it)
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+}
+
+/// How to reach the server, and how to show what it answers.
+#[derive(Args)]
+struct Asked {
+    #[command(flatten)]
+    target: Target,
+    /// Print what the server answers as it is: JSON, as described in docs/admin.md
+    #[arg(long)]
+    json: bool,
+}
+
+impl Target {
+    /// The server's socket.
+    fn socket(self) -> Result<PathBuf, String> {
+        self.socket.or_else(named_socket).map_or_else(only_socket, Ok)
+    }
+}
+
+impl Asked {
+    /// Asks the server and prints its answer: a table, or JSON. A failure of the server is told on
+    /// standard error.
+    fn ask(self, method: &str, path: &str, show: Show) -> ExitCode {
+        output::end(self.try_ask(method, path, show))
+    }
+
+    fn try_ask(self, method: &str, path: &str, show: Show) -> Result<ExitCode, Failure> {
+        let socket = self.target.socket()?;
+        let answer = ask(&socket, method, path).map_err(|error| error.to_string())?;
+        let body = &answer.body;
+        let value = serde_json::from_str(body).ok().filter(|_| !self.json);
+        let mut text = Vec::new();
+        match &value {
+            Some(value) => show(value, &mut text).map_err(|error| error.to_string())?,
+            None => text.extend(body.as_bytes()),
+        }
+        if (200..300).contains(&answer.status) {
+            let text = printable(&String::from_utf8_lossy(&text));
+            output::print(|out| out.write_all(text.as_bytes()))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        printable(&String::from_utf8_lossy(&text)).lines().for_each(output::line);
+        Ok(ExitCode::from(1))
+    }
+}
+
+/// An answer without what a terminal would take for commands.
+fn printable(answer: &str) -> String {
+    let mut printable = String::with_capacity(answer.len());
+    for character in answer.chars() {
+        match character {
+            '\n' | '\t' => printable.push(character),
+            it if it.is_control() => printable.extend(it.escape_default()),
+            it => printable.push(it),
+        }
+    }
+    printable
+}
+
+/// The socket that the environment names, for the server too.
+fn named_socket() -> Option<PathBuf> {
+    std::env::var_os("ZONDA_ADMIN_SOCKET").map(PathBuf::from)
+}
+
+/// The socket of the only server that runs here.
+fn only_socket() -> Result<PathBuf, String> {
+    let mut found = zonda_config::find_sockets(environment());
+    // Any user may be able to put a socket into the working directory; the others are the system's.
+    let working = std::env::current_dir().ok();
+    found.retain(|socket| answers(socket, socket.parent() != working.as_deref()));
+    match found.len() {
+        0 => Err("no running server found; name its admin socket with --socket".to_owned()),
+        1 => Ok(found.remove(0)),
+        _ => {
+            let list: Vec<_> =
+                found.iter().map(|path| format!("  --socket {}", path.display())).collect();
+            Err(format!("several servers run here; choose one:\n{}", list.join("\n")))
+        }
+    }
+}
+
+/// Load changed zones and the configuration anew
+///
+/// The exit code is 1 when something could not be loaded: its former version stays in force.
+#[derive(Args)]
+pub struct Reload {
+    /// Load this zone only, changed or not
+    zone: Option<String>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+impl Reload {
+    /// Reloads.
+    pub fn run(self) -> ExitCode {
+        let query = self.zone.map_or(String::new(), |zone| format!("?zone={}", encoded(&zone)));
+        self.asked.ask("POST", &format!("/v1/reload{query}"), show::reload)
+    }
+}
+
+/// Show how the server is
+#[derive(Args)]
+pub struct Status {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+impl Status {
+    /// Shows it.
+    pub fn run(self) -> ExitCode {
+        self.asked.ask("GET", "/v1/status", show::status)
+    }
+}
+
+/// Tell by the exit code whether the server is ready: 0, 1 if not, 2 if it cannot be asked
+///
+/// Ready means that every zone is served and every thread does its work; otherwise the reasons are
+/// printed, a line each. For health checks of containers, in which there is no other program.
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  zonda ready
+  HEALTHCHECK CMD [\"/usr/bin/zonda\", \"ready\"]     # in a Dockerfile")]
+pub struct Ready {
+    #[command(flatten)]
+    target: Target,
+}
+
+impl Ready {
+    /// Asks.
+    pub fn run(self) -> ExitCode {
+        output::end(self.ask())
+    }
+
+    fn ask(self) -> Result<ExitCode, Failure> {
+        let socket = self.target.socket()?;
+        let answer = client::ask_within(&socket, "GET", "/ready", READY_MAX);
+        let answer = answer.map_err(|error| error.to_string())?;
+        output::print(|out| out.write_all(answer.body.as_bytes()))?;
+        Ok(ExitCode::from(u8::from(answer.status != 200)))
+    }
+}
+
+/// Show what the server has counted
+#[derive(Args)]
+pub struct Stats {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+impl Stats {
+    /// Shows it.
+    pub fn run(self) -> ExitCode {
+        self.asked.ask("GET", "/v1/stats", show::stats)
+    }
+}
+
+/// Show the servers that names are forwarded to, and how they answer
+#[derive(Args)]
+pub struct Upstreams {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+impl Upstreams {
+    /// Shows them.
+    pub fn run(self) -> ExitCode {
+        self.asked.ask("GET", "/v1/upstreams", show::upstreams)
+    }
+}
+
+/// List the zones, with serial, records and what is wrong with them
+///
+/// The state is `served`, `stale` (served as it was before its file became wrong) or `not served`.
+/// For zone files, see `zonda zone`.
+#[derive(Args)]
+pub struct Zones {
+    /// Show this zone only
+    zone: Option<String>,
+    /// List at most this many
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    limit: usize,
+    /// List zones behind this one
+    #[arg(long, value_name = "NAME")]
+    after: Option<String>,
+    #[command(flatten)]
+    asked: Asked,
+}
+
+impl Zones {
+    /// Lists them.
+    pub fn run(self) -> ExitCode {
+        let after = self.after.map_or(String::new(), |name| format!("&after={}", encoded(&name)));
+        let (path, show): (_, Show) = match self.zone {
+            Some(zone) => (format!("/v1/zones/{}", encoded(&zone)), show::zone),
+            None => (format!("/v1/zones?limit={}{after}", self.limit), show::zones),
+        };
+        self.asked.ask("GET", &path, show)
+    }
+}
+
+/// Show or forget what is kept of a name that other servers answer for
+#[derive(Args)]
+pub struct Cache {
+    #[command(subcommand)]
+    command: CacheCommand,
+}
+
+/// What is done with the cache.
+#[derive(Subcommand)]
+enum CacheCommand {
+    /// Show the answers that are kept for a name
+    Show {
+        /// The name
+        name: String,
+        #[command(flatten)]
+        asked: Asked,
+    },
+    /// Forget the answers that are kept for a name
+    Flush {
+        /// The name
+        name: String,
+        /// Forget those for all names below it, too; "." is everything
+        #[arg(long)]
+        tree: bool,
+        #[command(flatten)]
+        asked: Asked,
+    },
+}
+
+impl Cache {
+    /// Shows or forgets.
+    pub fn run(self) -> ExitCode {
+        match self.command {
+            CacheCommand::Show { name, asked } => {
+                asked.ask("GET", &format!("/v1/cache?name={}", encoded(&name)), show::kept_answers)
+            }
+            CacheCommand::Flush { name, tree, asked } => {
+                let tree = if tree { "?tree" } else { "" };
+                asked.ask("DELETE", &format!("/v1/cache/{}{tree}", encoded(&name)), show::forgotten)
+            }
+        }
+    }
+}
+
+/// Stop the server once all received queries are answered
+#[derive(Args)]
+pub struct Stop {
+    #[command(flatten)]
+    asked: Asked,
+}
+
+impl Stop {
+    /// Stops it.
+    pub fn run(self) -> ExitCode {
+        self.asked.ask("POST", "/v1/stop", show::stopping)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_gives_no_commands_to_the_terminal() {
+        assert_eq!(printable("a\tb\n\u{1b}[2Jc\u{9b}é"), "a\tb\n\\u{1b}[2Jc\\u{9b}é");
+    }
+}
