@@ -108,6 +108,27 @@ www.example.org.\t60\tIN\tA\t192.0.2.1
 }
 
 #[test]
+fn the_words_of_dig_for_servers_parts_networks_and_names_are_understood() {
+    let (udp, _tcp) = sockets();
+    let server = udp.local_addr().unwrap();
+    let asked = thread::spawn(move || {
+        let line = format!("query -4 @{server} Bücher.example +noall +answer +subnet=192.0.2.7/24");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+        command.args(line.split_ascii_whitespace()).output().unwrap()
+    });
+    let question = serve_udp(&udp, |query| vec![answer(query).to_wire()]);
+    let question = Message::parse(&question).unwrap();
+    let option = (8, vec![0, 1, 24, 0, 192, 0, 2]);
+    assert_eq!(question.opt.unwrap().options, [option]);
+    let output = asked.join().unwrap();
+    assert_eq!(text(&output.stdout), "xn--bcher-kva.example.\t60\tIN\tA\t192.0.2.1\n");
+    let none = query(server, "-6");
+    assert_eq!(none.status.code(), Some(2), "the server's address is of the other family");
+    let said = "zonda: 127.0.0.1: not an address, nor a name that has one over IPv6\n";
+    assert_eq!(text(&none.stderr), said);
+}
+
+#[test]
 fn a_reply_that_was_cut_off_is_asked_for_again_over_tcp() {
     let (udp, tcp) = sockets();
     let server = udp.local_addr().unwrap();

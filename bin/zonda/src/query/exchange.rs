@@ -1,6 +1,7 @@
 //! Sending a question and waiting for its reply, over UDP and TCP.
 
 use super::request::Request;
+use crate::output::Failure;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::{Duration, Instant};
@@ -25,10 +26,10 @@ pub struct Exchange {
 ///
 /// # Errors
 /// Why there is no reply.
-pub fn ask(request: &Request) -> Result<Exchange, String> {
-    let server = resolve(&request.server, request.port)?;
+pub fn ask(request: &Request) -> Result<Exchange, Failure> {
+    let server = resolve(request)?;
     let query = request.message.to_wire();
-    let failed = |error: io::Error| match error.kind() {
+    let words = |error: io::Error| match error.kind() {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => format!("{server}: no reply in time"),
         ErrorKind::InvalidData => {
             format!("{server}: the reply is malformed or answers another question")
@@ -36,6 +37,7 @@ pub fn ask(request: &Request) -> Result<Exchange, String> {
         ErrorKind::UnexpectedEof => format!("{server}: the connection ended before the reply"),
         _ => format!("{server}: {error}"),
     };
+    let failed = |error| Failure::Failed(words(error));
     if !request.tcp {
         let exchange = ask_udp(request, server, &query).map_err(failed)?;
         if request.ignore_truncation || !exchange.reply.has(flag::TC) {
@@ -45,10 +47,13 @@ pub fn ask(request: &Request) -> Result<Exchange, String> {
     ask_tcp(request, server, &query).map_err(failed)
 }
 
-/// The address of a server.
-fn resolve(server: &str, port: u16) -> Result<SocketAddr, String> {
-    let address = (server, port).to_socket_addrs().ok().and_then(|mut all| all.next());
-    address.ok_or_else(|| format!("{server}: not an address, nor a name that has one"))
+/// The address of the server, of the family that is asked for.
+fn resolve(request: &Request) -> Result<SocketAddr, String> {
+    let Request { server, port, is_ipv4, .. } = request;
+    let is_fit = |address: &SocketAddr| is_ipv4.is_none_or(|is_ipv4| address.is_ipv4() == is_ipv4);
+    let address = (&**server, *port).to_socket_addrs().ok().and_then(|mut all| all.find(is_fit));
+    let family = is_ipv4.map_or("", |is_ipv4| if is_ipv4 { " over IPv4" } else { " over IPv6" });
+    address.ok_or_else(|| format!("{server}: not an address, nor a name that has one{family}"))
 }
 
 /// Asks over UDP, several times if need be.

@@ -5,13 +5,15 @@
 //! | `request` | words of the command line to a question and settings |
 //! | `exchange` | sending it, waiting, asking again |
 //! | `text`, `json` | showing what came |
+//! | `idn` | names with letters beyond ASCII |
 
 mod exchange;
+mod idn;
 mod json;
 mod request;
 mod text;
 
-use crate::output;
+use crate::output::{self, Failure};
 use clap::Args;
 use request::{Form, OPTIONS, Request};
 use std::net::IpAddr;
@@ -29,9 +31,15 @@ pub struct Query {
     /// options that begin with +
     #[arg(value_name = "@SERVER | NAME | TYPE | CLASS | +OPTION")]
     words: Vec<String>,
-    /// Ask this port
+    /// Ask this port, unless the server is written with one: @127.0.0.1:5300, @[::1]:5300
     #[arg(short, long, default_value_t = 53)]
     port: u16,
+    /// Ask over IPv4 only
+    #[arg(short = '4', conflicts_with = "only_ipv6")]
+    only_ipv4: bool,
+    /// Ask over IPv6 only
+    #[arg(short = '6')]
+    only_ipv6: bool,
     /// Ask for the name of this address
     #[arg(short = 'x', long, value_name = "ADDRESS")]
     reverse: Option<IpAddr>,
@@ -48,14 +56,11 @@ impl Query {
     pub fn run(self) -> ExitCode {
         let asked = match Request::new(&self) {
             Ok(request) => request,
-            Err(error) => {
-                eprintln!("zonda: {error}");
-                return ExitCode::from(2);
-            }
+            Err(error) => return output::end(Err(Failure::NotRun(error))),
         };
-        output::exit_code(exchange::ask(&asked).and_then(|exchange| {
+        output::end(exchange::ask(&asked).and_then(|exchange| {
             output::print(|out| match asked.form {
-                Form::Text => text::print(&exchange, out),
+                Form::Text => text::print(&exchange, &asked.shown, out),
                 Form::Short => text::print_short(&exchange, out),
                 Form::Json => json::print(&exchange, out),
             })?;
@@ -69,14 +74,18 @@ fn help() -> String {
     let mut help = String::from("Options behind +, most of which +no… turns off:\n");
     for option in OPTIONS {
         let name = format!("+{}{}", option.name, option.value);
-        help.push_str(&format!("  {name:<13} {}\n", option.help));
+        help.push_str(&format!("  {name:<18} {}\n", option.help));
     }
     help.push_str(
         "
-Exit code: 0 when a reply came, whatever it says; 1 when none came; 2 for a wrong command line.
+Letters beyond ASCII are asked for as registries have them: bücher.example is xn--bcher-kva.example.
+
+Exit code: 0 when a reply came, whatever it says; 1 when none came; 2 for a wrong command line, or a
+server's name without address.
 
 Examples:
-  zonda query @127.0.0.1 -p 5300 www.example.com AAAA
+  zonda query @127.0.0.1:5300 www.example.com AAAA
+  zonda query @192.0.2.53 www.example.com +noall +answer
   zonda query @192.0.2.53 example.com SOA +dnssec +norec
   zonda query @192.0.2.53 -x 192.0.2.10 +short
   zonda query @192.0.2.53 version.bind TXT CH

@@ -1,9 +1,9 @@
 //! From the words of the command line to a message and how to send it.
 
-use super::Query;
+use super::{Query, idn};
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use zonda_wire::message::{Message, Opt, Question};
 use zonda_wire::query::{flag, option};
@@ -28,8 +28,32 @@ pub struct Request {
     pub timeout: Duration,
     /// How often to ask over UDP, at least once.
     pub tries: u32,
+    /// Whether the server has an IPv4 (true) or IPv6 (false) address; none: either.
+    pub is_ipv4: Option<bool>,
     /// How to show the reply.
     pub form: Form,
+    /// Which parts of the reply are shown as text.
+    pub shown: Shown,
+}
+
+/// Which parts of a reply are shown as text.
+#[derive(Clone)]
+pub struct Shown {
+    /// What the header and the OPT record say, and the titles of sections.
+    pub comments: bool,
+    /// The question.
+    pub question: bool,
+    /// The sections of records, in their order.
+    pub sections: [bool; 3],
+    /// Where the reply came from, and when.
+    pub stats: bool,
+}
+
+impl Shown {
+    /// All parts, or none.
+    fn all(on: bool) -> Self {
+        Self { comments: on, question: on, sections: [on; 3], stats: on }
+    }
 }
 
 /// How a reply is shown.
@@ -57,6 +81,9 @@ struct Settings {
     timeout_secs: u64,
     tries: u32,
     form: Form,
+    shown: Shown,
+    /// The client's network, and how many of its bits are told (rfc7871).
+    subnet: Option<(IpAddr, u8)>,
 }
 
 impl Default for Settings {
@@ -73,6 +100,8 @@ impl Default for Settings {
             timeout_secs: 5,
             tries: 3,
             form: Form::Text,
+            shown: Shown::all(true),
+            subnet: None,
         }
     }
 }
@@ -95,6 +124,8 @@ enum Set {
     Flag(fn(&mut Settings, bool)),
     /// A number within a range.
     Number(u16, u16, fn(&mut Settings, u16)),
+    /// A network.
+    Network(fn(&mut Settings, Option<(IpAddr, u8)>)),
 }
 
 /// All options, in the order of the help.
@@ -142,6 +173,12 @@ pub const OPTIONS: &[QueryOption] = &[
         set: Set::Flag(|settings, on| settings.nsid = on),
     },
     QueryOption {
+        name: "subnet",
+        value: "=ADDRESS/N",
+        help: "say that the client is in this network; =0 that it is not to be said",
+        set: Set::Network(|settings, network| settings.subnet = network),
+    },
+    QueryOption {
         name: "bufsize",
         value: "=N",
         help: "take UDP replies of up to N octets (1232)",
@@ -171,6 +208,48 @@ pub const OPTIONS: &[QueryOption] = &[
         help: "show the reply as a JSON object",
         set: Set::Flag(|settings, on| settings.form = if on { Form::Json } else { Form::Text }),
     },
+    QueryOption {
+        name: "all",
+        value: "",
+        help: "show every part of the reply (on unless +noall)",
+        set: Set::Flag(|settings, on| settings.shown = Shown::all(on)),
+    },
+    QueryOption {
+        name: "comments",
+        value: "",
+        help: "show what the header says, and titles",
+        set: Set::Flag(|settings, on| settings.shown.comments = on),
+    },
+    QueryOption {
+        name: "question",
+        value: "",
+        help: "show the question",
+        set: Set::Flag(|settings, on| settings.shown.question = on),
+    },
+    QueryOption {
+        name: "answer",
+        value: "",
+        help: "show the answer",
+        set: Set::Flag(|settings, on| settings.shown.sections[0] = on),
+    },
+    QueryOption {
+        name: "authority",
+        value: "",
+        help: "show the authority section",
+        set: Set::Flag(|settings, on| settings.shown.sections[1] = on),
+    },
+    QueryOption {
+        name: "additional",
+        value: "",
+        help: "show the additional section",
+        set: Set::Flag(|settings, on| settings.shown.sections[2] = on),
+    },
+    QueryOption {
+        name: "stats",
+        value: "",
+        help: "show where the reply came from, and how soon",
+        set: Set::Flag(|settings, on| settings.shown.stats = on),
+    },
 ];
 
 impl Request {
@@ -180,22 +259,25 @@ impl Request {
     /// The first word that is wrong.
     pub fn new(query: &Query) -> Result<Self, String> {
         let mut settings = Settings::default();
-        let mut server = None;
+        let (mut server, mut port, mut named) = (None, query.port, None);
         let mut name = query.reverse.map(|address| Ok(reverse_name(address)));
         let (mut qtype, mut class) = (query.qtype, query.class);
         for word in &query.words {
             if let Some(option) = word.strip_prefix('+') {
                 settings.apply(option)?;
             } else if let Some(address) = word.strip_prefix('@') {
+                let (address, own_port) = server_of(address)?;
                 server = Some(address.to_owned());
+                port = own_port.unwrap_or(port);
             } else if name.is_none() {
-                name = Some(word.parse().map_err(|error| format!("{word}: {error}")));
+                name = Some(name_of(word));
+                named = Some(word);
             } else if let (None, Ok(found)) = (qtype, word.parse()) {
                 qtype = Some(found);
             } else if let (None, Ok(found)) = (class, word.parse()) {
                 class = Some(found);
             } else {
-                return Err(format!("expected a record type or class, found {word}"));
+                return Err(unexpected(word, named));
             }
         }
         let usual = if query.reverse.is_some() { Type::PTR } else { Type::A };
@@ -210,14 +292,87 @@ impl Request {
         Ok(Self {
             message: settings.message(question),
             server: server.unwrap_or_else(usual_server),
-            port: query.port,
+            port,
+            is_ipv4: (query.only_ipv4 || query.only_ipv6).then_some(query.only_ipv4),
             tcp: settings.tcp,
             ignore_truncation: settings.ignore_truncation,
             timeout: Duration::from_secs(settings.timeout_secs),
             tries: settings.tries,
             form: settings.form,
+            shown: settings.shown,
         })
     }
+}
+
+/// A word that is neither type nor class; `named` is the one that was taken for the name.
+fn unexpected(word: &str, named: Option<&String>) -> String {
+    let plain = format!("expected a record type or class, found {word}");
+    match named {
+        Some(name) if name.parse::<IpAddr>().is_ok() => format!(
+            "{plain}; {name} was taken for the name to ask for: write @{name} if it is the server"
+        ),
+        Some(name) if word.contains('.') => {
+            format!("{plain}; the name to ask for is {name}, and a server begins with @")
+        }
+        _ => plain,
+    }
+}
+
+/// The name that a word stands for.
+fn name_of(word: &str) -> Result<Name, String> {
+    let ascii = idn::to_ascii(word).ok_or_else(|| format!("{word}: not a name of a domain"))?;
+    ascii.parse().map_err(|error| format!("{word}: {error}"))
+}
+
+/// A server's address or name, and the port behind it if there is one: `192.0.2.1:53`,
+/// `192.0.2.1#53`, `[2001:db8::1]:53`, `ns.example.org:53`.
+fn server_of(word: &str) -> Result<(&str, Option<u16>), String> {
+    if word.parse::<IpAddr>().is_ok() {
+        return Ok((word, None));
+    }
+    let (address, port) = match (word.strip_prefix('['), word.rsplit_once('#')) {
+        (Some(inner), _) => match inner.split_once(']') {
+            Some((address, "")) => return Ok((address, None)),
+            Some((address, rest)) => (address, rest.strip_prefix(':').unwrap_or("")),
+            None => return Err(format!("@{word}: the bracket does not end")),
+        },
+        (None, Some(parts)) => parts,
+        (None, None) => match word.split_once(':') {
+            Some(parts) => parts,
+            None => return Ok((word, None)),
+        },
+    };
+    let wrong = || format!("@{word}: expected a port behind the address, as in @192.0.2.1:53");
+    Ok((address, Some(port.parse().ok().filter(|port| *port != 0).ok_or_else(wrong)?)))
+}
+
+/// A network as `192.0.2.0/24`; an address alone stands for itself, and 0 for no network at all.
+fn network_of(text: &str) -> Option<(IpAddr, u8)> {
+    if text == "0" {
+        return Some((Ipv4Addr::UNSPECIFIED.into(), 0));
+    }
+    let (address, bits) = match text.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (text, None),
+    };
+    let address: IpAddr = address.parse().ok()?;
+    let most = if address.is_ipv4() { 32 } else { 128 };
+    let bits = bits.map_or(Some(most), |bits| bits.parse().ok())?;
+    (bits <= most).then_some((address, bits))
+}
+
+/// The option that tells the client's network (rfc7871#6): family, bits, bits that the answer is for
+/// (0 in a question), and as many octets as hold them, the rest of the last one being 0.
+fn subnet_option((address, bits): (IpAddr, u8)) -> Vec<u8> {
+    let (family, mut octets) = match address {
+        IpAddr::V4(v4) => (1, v4.octets().to_vec()),
+        IpAddr::V6(v6) => (2, v6.octets().to_vec()),
+    };
+    octets.truncate(usize::from(bits.div_ceil(8)));
+    if let (Some(last), unused @ 1..) = (octets.last_mut(), (8 - bits % 8) % 8) {
+        *last = *last >> unused << unused;
+    }
+    [&[0, family, bits, 0], &*octets].concat()
 }
 
 impl Settings {
@@ -239,6 +394,12 @@ impl Settings {
             (Some(QueryOption { set: Set::Number(..), .. }), _, None) => {
                 return Err(format!("+{name} needs a number, as in +{name}=1"));
             }
+            (Some(QueryOption { set: Set::Network(set), .. }), _, value) => {
+                let network = value.and_then(network_of);
+                let wrong = || format!("+{name} needs a network, as in +{name}=192.0.2.0/24");
+                set(self, Some(network.ok_or_else(wrong)?));
+            }
+            (None, Some(QueryOption { set: Set::Network(set), .. }), None) => set(self, None),
             (Some(_), ..) | (_, Some(_), _) => return Err(format!("+{name} takes no value")),
             _ => return Err(format!("there is no option +{name}; --help lists them")),
         }
@@ -254,9 +415,10 @@ impl Settings {
         if self.cookie {
             options.push((option::COOKIE, random().to_be_bytes().to_vec())); // rfc7873#4.1
         }
+        options.extend(self.subnet.map(|it| (option::CLIENT_SUBNET, subnet_option(it))));
         let flags = if self.dnssec { 0x8000 } else { 0 };
         let opt = Opt { udp_bytes: self.bufsize, rcode_high: 0, version: 0, flags, options };
-        let is_due = self.edns || self.dnssec || self.nsid || self.cookie;
+        let is_due = self.edns || self.dnssec || self.nsid || self.cookie || self.subnet.is_some();
         Message {
             id: random() as u16,
             flags: if self.recursion { flag::RD } else { 0 },
@@ -300,6 +462,38 @@ fn usual_server() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_may_be_written_with_its_port() {
+        for (word, server) in [
+            ("192.0.2.1", Some(("192.0.2.1", None))),
+            ("192.0.2.1:5300", Some(("192.0.2.1", Some(5300)))),
+            ("192.0.2.1#5300", Some(("192.0.2.1", Some(5300)))),
+            ("2001:db8::1", Some(("2001:db8::1", None))),
+            ("2001:db8::1#53", Some(("2001:db8::1", Some(53)))),
+            ("[2001:db8::1]:53", Some(("2001:db8::1", Some(53)))),
+            ("[2001:db8::1]", Some(("2001:db8::1", None))),
+            ("ns.example.org:53", Some(("ns.example.org", Some(53)))),
+            ("ns.example.org:0", None),
+            ("ns.example.org:dns", None),
+            ("[2001:db8::1", None),
+            ("[2001:db8::1]53", None),
+        ] {
+            assert_eq!(server_of(word).ok(), server, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_network_is_told_by_as_many_octets_as_its_bits_need() {
+        let option = |text| network_of(text).map(subnet_option);
+        assert_eq!(option("192.0.2.255/25").unwrap(), [0, 1, 25, 0, 192, 0, 2, 128]);
+        assert_eq!(option("192.0.2.7").unwrap(), [0, 1, 32, 0, 192, 0, 2, 7]);
+        assert_eq!(option("2001:db8:ffff::/40").unwrap(), [0, 2, 40, 0, 0x20, 1, 0xd, 0xb8, 0xff]);
+        assert_eq!(option("0").unwrap(), [0, 1, 0, 0]);
+        assert!(
+            ["", "192.0.2.0/33", "192.0.2.0/", "192.0.2"].iter().all(|it| option(it).is_none())
+        );
+    }
 
     #[test]
     fn addresses_have_names_with_their_parts_reversed() {

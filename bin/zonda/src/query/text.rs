@@ -1,6 +1,7 @@
 //! A reply as text.
 
 use super::exchange::Exchange;
+use super::request::Shown;
 use std::io::{self, Write};
 use zonda_wire::message::{Opt, Record};
 use zonda_wire::query::{flag, option};
@@ -25,32 +26,39 @@ pub const SECTIONS: &[(Section, &str)] = &[
     (Section::Additional, "additional"),
 ];
 
-/// Prints all of a reply, section by section.
+/// Prints a reply, or those parts of it that are to be shown, section by section.
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub fn print(exchange: &Exchange, out: &mut impl Write) -> io::Result<()> {
+pub fn print(exchange: &Exchange, shown: &Shown, out: &mut impl Write) -> io::Result<()> {
     let reply = &exchange.reply;
-    let (opcode, status) = (reply.opcode(), reply.rcode());
-    writeln!(out, ";; status {status}, opcode {opcode}, id {}", reply.id)?;
-    writeln!(out, ";; flags {}", flags(reply).collect::<Vec<_>>().join(" "))?;
-    if let Some(opt) = &reply.opt {
-        print_opt(opt, out)?;
+    if shown.comments {
+        let (opcode, status) = (reply.opcode(), reply.rcode());
+        writeln!(out, ";; status {status}, opcode {opcode}, id {}", reply.id)?;
+        writeln!(out, ";; flags {}", flags(reply).collect::<Vec<_>>().join(" "))?;
+        if let Some(opt) = &reply.opt {
+            print_opt(opt, out)?;
+        }
     }
-    for question in &reply.questions {
+    for question in reply.questions.iter().filter(|_| shown.question) {
         let (name, class, rtype) = (&question.name, question.qclass, question.qtype);
-        writeln!(out, "\n;; question\n;{name}\t{class}\t{rtype}")?;
+        let title = if shown.comments { "\n;; question\n" } else { "" };
+        writeln!(out, "{title};{name}\t{class}\t{rtype}")?;
     }
-    for (section, title) in SECTIONS {
-        let count = reply.section(*section).count();
-        if count > 0 {
+    for ((section, title), is_shown) in SECTIONS.iter().zip(shown.sections) {
+        let count = if is_shown { reply.section(*section).count() } else { 0 };
+        if count > 0 && shown.comments {
             writeln!(out, "\n;; {title}, {count}")?;
         }
-        reply.section(*section).try_for_each(|record| print_record(record, out))?;
+        reply.section(*section).take(count).try_for_each(|record| print_record(record, out))?;
+    }
+    if !shown.stats {
+        return Ok(());
     }
     let Exchange { octets, server, transport, elapsed, .. } = exchange;
     let millis = elapsed.as_micros() as f64 / 1000.0;
-    writeln!(out, "\n;; {octets} octets from {server} over {transport} in {millis:.1} ms")
+    let gap = if shown.comments { "\n" } else { "" };
+    writeln!(out, "{gap};; {octets} octets from {server} over {transport} in {millis:.1} ms")
 }
 
 /// Prints the data of the answer, a line each.
