@@ -82,12 +82,70 @@ fn what_is_printed_is_read_again_and_prints_the_same() {
 }
 
 #[test]
+fn a_reader_that_has_gone_away_changes_no_exit_code_and_makes_nothing_panic() {
+    let folder = zonda_testkit::process::Folder::new("gone");
+    let named = folder.write("named.conf", "options { notify yes; };\n");
+    let lines = [
+        "zonda check --config delegated.toml",
+        "zonda check --config delegated.toml --print-config",
+        "zonda check --config missing.toml",
+        "zonda serve --config delegated.toml --print-config",
+        "zonda serve --config missing.toml",
+        "zonda zone check broken.zone",
+        "zonda zone print office.zone",
+        "zonda zone print broken.zone",
+        "zonda zone stats office.zone",
+        "zonda zones --socket missing.sock",
+        "zonda query a..b",
+        "zonda generate completions bash",
+        "zonda bench suite --list",
+        "zonda bench compare missing.json missing.json",
+        "zonda --help",
+        "zonda nothing",
+        &format!("zonda import {}", named.display()),
+    ];
+    for line in lines {
+        let read = run(line).status.code();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let arguments = line.strip_prefix("zonda").unwrap().split_ascii_whitespace();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+        command.current_dir(directory()).stdin(Stdio::null()).args(arguments);
+        command.stdout(writer.try_clone().unwrap()).stderr(writer);
+        assert_eq!(command.status().unwrap().code(), read, "{line}");
+    }
+}
+
+#[test]
 fn a_man_page_is_made_for_each_command_and_completions_for_each_shell() {
     let folder = zonda_testkit::process::Folder::new("generate");
-    let output = run(&format!("zonda generate man {}", folder.path().display()));
-    assert!(output.status.success());
+    let output = Command::new(env!("CARGO_BIN_EXE_zonda"))
+        .args(["generate", "man"])
+        .arg(folder.path())
+        .env("SOURCE_DATE_EPOCH", "1795238400")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
     for command in ["zonda", "zonda-serve", "zonda-query", "zonda-zone-check"] {
-        assert!(folder.path().join(format!("{command}.1")).exists(), "{command}");
+        let page = page(&format!("man1/{command}.1"));
+        let title = format!(".TH {} 1 2026-11-21 \"zonda ", command.to_uppercase());
+        assert!(page.lines().any(|line| line.starts_with(&title)), "{page}");
+        for section in ["EXIT STATUS", "FILES", "ENVIRONMENT", "EXAMPLES", "SEE ALSO"] {
+            assert!(page.contains(&format!(".SH \"{section}\"\n")), "{command}: {section}");
+        }
+        let (_, examples) = page.split_once("EXAMPLES\"\n").unwrap();
+        assert!(examples.starts_with(".RS 2\n.EX\nzonda "), "{examples}");
+    }
+    let formats = page("man5/zonda.toml.5");
+    assert!(formats.contains("\n.SH \"[query-log]\"\n") && formats.contains(".B idle\\-timeout\n"));
+    if let Some(man) = zonda_testkit::process::installed("groff") {
+        for name in ["man1/zonda-query.1", "man5/zonda.toml.5"] {
+            let mut command = Command::new(&man);
+            command.args(["-man", "-Tutf8", "-ww", "-Kutf8"]).arg(folder.path().join(name));
+            let output = command.output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{name}");
+        }
     }
     for shell in ["bash", "zsh", "fish"] {
         let output = run(&format!("zonda generate completions {shell}"));

@@ -1,0 +1,83 @@
+//! `zonda generate`: files about the command line, for packages.
+
+mod man;
+
+use crate::cli::Cli;
+use crate::output::{self, Failure};
+use clap::{Args, CommandFactory, Subcommand};
+use clap_complete::Shell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+use zonda_server::Rfc3339;
+
+/// Write man pages or shell completions
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  zonda generate man /usr/local/share/man
+  zonda generate completions bash > /etc/bash_completion.d/zonda")]
+pub struct Generate {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// What is written.
+#[derive(Subcommand)]
+enum What {
+    /// Write a man page for each command, and zonda.toml(5), into man1 and man5 of a directory
+    ///
+    /// Their date is that of `SOURCE_DATE_EPOCH` (seconds since 1970) if it is set, or else today.
+    Man {
+        /// The directory, such as /usr/local/share/man
+        directory: PathBuf,
+    },
+    /// Print a shell's completions
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+impl Generate {
+    /// Writes.
+    pub fn run(self) -> ExitCode {
+        output::end(match self.what {
+            What::Man { directory } => man(&directory),
+            What::Completions { shell } => completions(shell),
+        })
+    }
+}
+
+/// Writes man pages.
+fn man(directory: &Path) -> Result<ExitCode, Failure> {
+    let date = date();
+    let write = || {
+        let [commands, formats] = ["man1", "man5"].map(|section| directory.join(section));
+        fs::create_dir_all(&commands)?;
+        fs::create_dir_all(&formats)?;
+        man::write_all(Cli::command(), &date, &commands)?;
+        let page = zonda_config::man_page(&date, zonda_server::VERSION);
+        fs::write(formats.join("zonda.toml.5"), page)
+    };
+    write().map_err(|error| format!("{}: {error}", directory.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The date of the pages: that of the source, where a build is to be repeatable.
+fn date() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let of_source = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|secs| secs.parse().ok());
+    let secs = of_source.unwrap_or(since.as_secs());
+    let time = Rfc3339(u32::try_from(secs).unwrap_or(u32::MAX)).to_string();
+    time.chars().take_while(|c| *c != 'T').collect()
+}
+
+/// Prints completions.
+fn completions(shell: Shell) -> Result<ExitCode, Failure> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "zonda", &mut text);
+    output::print(|out| std::io::Write::write_all(out, &text))?;
+    Ok(ExitCode::SUCCESS)
+}
