@@ -11,8 +11,8 @@ use zonda_import::{Files, named_conf};
 /// Turn BIND's named.conf into a zonda.toml
 ///
 /// Each key names the line that it comes from. What could not be carried over goes to standard
-/// error, a line each: what is lost, what differs, and what needs no counterpart. The exit code is 2
-/// when the file cannot be read or is none that BIND would take.
+/// error, a line each: what is lost, what differs, and what needs no counterpart. The exit code is
+/// 2 when the file cannot be read or is none that BIND would take.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -7,8 +7,8 @@
 //! | 2 | the command could not be run: a mistake in it, a file or server that cannot be reached |
 //!
 //! A reader of standard output or standard error that has gone away, as `head` does, loses the rest
-//! of the text and changes nothing else: the exit code says what it would have said. Nothing else in
-//! this program prints, which clippy sees to.
+//! of the text and changes nothing else: the exit code says what it would have said. Nothing else
+//! in this program prints, which clippy sees to.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};

@@ -104,8 +104,8 @@ fn start_log(config: &Log) {
 
 /// Read the configuration and all zones, and say what is wrong with them
 ///
-/// Prints errors and warnings as FILE:LINE:COLUMN. The exit code is 0 without errors, 1 with errors,
-/// 2 when there is nothing to read or an option is wrong.
+/// Prints errors and warnings as FILE:LINE:COLUMN. The exit code is 0 without errors, 1 with
+/// errors, 2 when there is nothing to read or an option is wrong.
 #[derive(Args)]
 pub struct Check {
     #[command(flatten)]

@@ -101,7 +101,8 @@ mod tests {
     fn a_reader_that_reads_no_more_costs_lines_and_no_time_and_no_half_line_stays_alone() {
         let (mut reader, mut writer) = pipe().unwrap();
         let mut state = state();
-        let long = [&[b'x'; 4 * PIPE_BYTES][..], b"\n"].concat(); // five pages of the pipe's sixteen
+        // Five pages of the pipe's sixteen.
+        let long = [&[b'x'; 4 * PIPE_BYTES][..], b"\n"].concat();
         let begin = std::time::Instant::now();
         let lost = (0..1000).filter(|_| state.write(&mut writer, &long).is_err()).count();
         assert!(lost > 900, "{lost} lost");

@@ -99,6 +99,13 @@ impl fmt::Display for ServeError {
 
 impl std::error::Error for ServeError {}
 
+impl From<io::Error> for ServeError {
+    /// Errors of the system while the parts of the server are started.
+    fn from(error: io::Error) -> Self {
+        Self::Start(error)
+    }
+}
+
 /// What [`serve`] needs.
 pub struct Options {
     /// The configuration.
@@ -348,10 +355,9 @@ impl Running {
         let Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers } = parts;
         let clock = Clock::start();
         let watchdog = Arc::<Watchdog>::default();
-        let cache_file = open_cache(&publisher, clock, &watchdog).map_err(ServeError::Start)?;
+        let cache_file = open_cache(&publisher, clock, &watchdog)?;
         let (failed, failures) = mpsc::channel(counters.len().max(1));
-        let query_log = QueryLog::open(&publisher.config().query_log, &watchdog);
-        let query_log = query_log.map_err(ServeError::Start)?;
+        let query_log = QueryLog::open(&publisher.config().query_log, &watchdog)?;
         let [udp, executors, forwarders, handlers] = engines.split(&counters);
         let long_calls = Arc::new(LongCallWatch::new(Arc::clone(publisher.snapshot())));
         let make_engine =
@@ -369,24 +375,20 @@ impl Running {
             &make_engine,
             forwarders,
             &failed,
-        )
-        .map_err(ServeError::Start)?;
+        )?;
         let runtimes = runtimes.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock)));
         let (overflow, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
         let make_overflow = || make_engine(overflow);
         let deferrals = Deferrals::new(threads, runtimes.collect(), clock, make_overflow);
         let rim = Rim { clock, deferrals, failed };
-        let workers =
-            threads::start_workers(&sockets, udp, &make_engine, &rim).map_err(ServeError::Start)?;
-        let handlers = Handlers::start(handlers, &make_engine, &rim, Arc::clone(&long_calls))
-            .map_err(ServeError::Start)?;
+        let workers = threads::start_workers(&sockets, udp, &make_engine, &rim)?;
+        let handlers = Handlers::start(handlers, &make_engine, &rim, Arc::clone(&long_calls))?;
         let executors = executors.to_vec();
         let make = move |executor: usize| make_engine(&executors[executor]);
         let (limits, deferrals) = (tcp_config(publisher.config()), rim.deferrals.clone());
         let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, rim.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
-        let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets, &stop, &watchdog);
-        let tcp_tasks = tcp_tasks.map_err(ServeError::Start)?;
+        let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets, &stop, &watchdog)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
         let control = Control::new(ControlParts {
             publisher,

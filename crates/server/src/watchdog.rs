@@ -42,7 +42,8 @@ enum End {
 }
 
 impl Watchdog {
-    /// Starts a thread that does `work`, and does it again after a panic. Work that returns is done.
+    /// Starts a thread that does `work`, and does it again after a panic. Work that returns is
+    /// done.
     ///
     /// # Errors
     /// When the system has no thread left.
@@ -139,7 +140,7 @@ impl Watchdog {
 
     /// All states, for a moment.
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ThreadState>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner) // a map of numbers is whole after any panic
+        self.0.lock().unwrap_or_else(PoisonError::into_inner) // numbers are whole after any panic
     }
 }
 

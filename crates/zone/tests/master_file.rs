@@ -195,7 +195,8 @@ fn what_a_record_cannot_be_is_named() {
         ),
         (
             "$GENERATE 1-2 a$ SOA",
-            "2:15: error: mname: expected data, found the end of the record, in the generated `a1 SOA`",
+            "2:15: error: mname: expected data, found the end of the record, \
+             in the generated `a1 SOA`",
         ),
         (
             "$GENERATE 1-9 a$ A 1.1.1.${248}",

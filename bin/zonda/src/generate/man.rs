@@ -1,5 +1,5 @@
-//! Man pages of the commands, made of their help: sections as man-pages(7) has them, and examples as
-//! they are to be typed.
+//! Man pages of the commands, made of their help: sections as man-pages(7) has them, and examples
+//! as they are to be typed.
 
 use clap::Command;
 use clap_mangen::Man;

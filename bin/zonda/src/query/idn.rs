@@ -1,7 +1,7 @@
 //! Names with letters beyond ASCII, as they are in the DNS: `xn--` and Punycode (RFC 3492).
 //!
-//! Letters become lower case, and full stops of other scripts dots. Deliberately absent: the rest of
-//! what browsers do (UTS 46): combined forms of letters stay as they were typed.
+//! Letters become lower case, and full stops of other scripts dots. Deliberately absent: the rest
+//! of what browsers do (UTS 46): combined forms of letters stay as they were typed.
 
 /// Separators of labels beside the dot (rfc3490#3.1).
 const DOTS: [char; 3] = ['\u{3002}', '\u{ff0e}', '\u{ff61}'];

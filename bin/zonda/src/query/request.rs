@@ -361,8 +361,8 @@ fn network_of(text: &str) -> Option<(IpAddr, u8)> {
     (bits <= most).then_some((address, bits))
 }
 
-/// The option that tells the client's network (rfc7871#6): family, bits, bits that the answer is for
-/// (0 in a question), and as many octets as hold them, the rest of the last one being 0.
+/// The option that tells the client's network (rfc7871#6): family, bits, bits that the answer is
+/// for (0 in a question), and as many octets as hold them, the rest of the last one being 0.
 fn subnet_option((address, bits): (IpAddr, u8)) -> Vec<u8> {
     let (family, mut octets) = match address {
         IpAddr::V4(v4) => (1, v4.octets().to_vec()),
