@@ -189,6 +189,28 @@ fn queries_for_which_there_is_no_room_are_answered_at_once_and_by_the_engine() {
 }
 
 #[test]
+fn late_queries_are_answered_although_a_look_panicked_and_panics_too_many_end_the_process() {
+    let server = Server::start(1000, Duration::from_millis(100));
+    let runtimes = || Arc::clone(&server.deferrals.runtimes);
+    let (failures, mut failed) = tokio::sync::mpsc::channel(1);
+    let mut looks = 0;
+    let panic_once = Box::new(move || {
+        looks += 1;
+        assert!(looks != 1, "injected by the test");
+    });
+    let deadlines = Deadlines::start(runtimes(), server.answerer(), panic_once, failures.clone());
+    let deadlines = deadlines.unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let client = server.client(0..1);
+    assert_eq!(reply(&client).last(), Some(&b'!'));
+    assert!(failed.try_recv().is_err());
+    deadlines.stop();
+    let always = Box::new(|| panic!("injected by the test"));
+    let _ended = Deadlines::start(runtimes(), server.answerer(), always, failures).unwrap();
+    assert_eq!(failed.blocking_recv().unwrap().worker, "deadlines");
+}
+
+#[test]
 fn what_is_not_answered_in_time_is_answered_for_the_code_seen_by_it_or_not() {
     let server = Server::start(1000, Duration::from_millis(100));
     let runtimes = Arc::clone(&server.deferrals.runtimes);
