@@ -81,6 +81,8 @@ pub enum Problem {
     Unreadable(PathBuf, std::io::Error),
     /// It is not TOML.
     Syntax(String),
+    /// So many more lines are not TOML.
+    MoreSyntax(usize),
     /// It is a zone file.
     ZoneFile(PathBuf),
     /// The file states no version.
@@ -181,6 +183,11 @@ impl fmt::Display for Problem {
                 f,
                 "cannot read {}: {error}; correct the path, or let the server's user read the file",
                 path.display()
+            ),
+            Self::MoreSyntax(count) => write!(
+                f,
+                "{count} more lines below are not TOML; is this another server's configuration? \
+                 `zonda import` reads BIND's"
             ),
             Self::ZoneFile(path) => {
                 let path = path.display();

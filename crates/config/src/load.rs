@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::DeTable;
 
+/// Lines that are not TOML which are told one by one; a file with more of them is something else.
+const FAULTS_TOLD_MAX: usize = 5;
+
 /// Settings of the command line, as the user wrote them.
 #[derive(Clone, Debug, Default)]
 pub struct Flags {
@@ -69,6 +72,12 @@ impl Config {
             errors.sort_by_key(|error| error.origin.place());
             // One mistake makes several of the rest of its line.
             errors.dedup_by_key(|error| error.origin.place().0);
+            let more = errors.len().saturating_sub(FAULTS_TOLD_MAX);
+            errors.truncate(FAULTS_TOLD_MAX);
+            if let Some(last) = errors.last().filter(|_| more > 0) {
+                let (origin, problem) = (last.origin.clone(), Problem::MoreSyntax(more));
+                errors.push(ConfigError { origin, problem });
+            }
             return Err(errors); // what else is wrong in half a table would mislead
         }
         let file = source.zip(table.as_ref());
