@@ -297,7 +297,8 @@ fn delegation_to_many_servers(zone: &mut Builder, random: &mut Random) {
 }
 
 /// Five wildcards, each an alias of a name of the next, and nothing of most types at the end: Knot
-/// follows five aliases. Their proofs need TCP, over which few questions go, so that many lead there.
+/// follows five aliases. Their proofs need TCP, over which few questions go, so that many lead to
+/// them.
 fn wildcard_chain(zone: &mut Builder, _: &mut Random) {
     let base = zone.fresh("links");
     for number in 0..40 {

@@ -2,7 +2,7 @@
 //! (rfc1034#4.3.2 step 6).
 //!
 //! Addresses of IP version 4 come before those of version 6, and a set that does not fit is passed
-//! over: where room is short, most names get one address that every client can reach.
+//! over: where room is short, most names get an address.
 
 use super::write::{Writer, owner};
 use crate::context::Context;
@@ -45,14 +45,14 @@ pub fn of_answer<'s>(
     for rtype in &types[..2 + usize::from(is_service)] {
         for (number, rdata) in set.rdatas().enumerate().take(count_max) {
             let Some(target) = target(set.rtype, rdata) else { continue };
+            if number > 0 && !is_servers && is_repeated(set.rdatas().take(number), set, target) {
+                continue;
+            }
             if is_service && target == [0] {
                 // The owner itself, unless it says that there is no service (rfc9460#2.5).
                 if !rdata.starts_with(&[0, 0]) && *rtype != set.rtype {
-                    of_owner(cx, (hop, node), *rtype);
+                    of_owner(cx, (hop, node), set, *rtype);
                 }
-                continue;
-            }
-            if number > 0 && !is_servers && is_repeated(set, number, target) {
                 continue;
             }
             let Some(found) = nodes.node(cx, number, target) else { continue };
@@ -66,11 +66,15 @@ pub fn of_answer<'s>(
     }
 }
 
-/// Adds the addresses that the owner of an answer has itself.
+/// Adds the addresses that the owner of an answer has itself, unless a record of the answer names
+/// the owner.
 #[cold]
-fn of_owner(cx: &mut Context<'_>, (hop, node): (usize, Node<'_>), rtype: Type) {
+fn of_owner(cx: &mut Context<'_>, (hop, node): (usize, Node<'_>), services: Set<'_>, rtype: Type) {
     let Some((set, signatures)) = node.signed_set(rtype) else { return };
     let name = if hop == 0 { cx.name } else { &cx.worker.chain[hop - 1] };
+    if is_repeated(services.rdatas(), services, name.as_wire()) {
+        return;
+    }
     let owner = owner(hop, name, name.as_wire().len());
     let dnssec_ok = cx.query.dnssec_ok();
     let mut writer = Writer { reply: &mut cx.reply, dnssec_ok, turn: None };
@@ -79,10 +83,15 @@ fn of_owner(cx: &mut Context<'_>, (hop, node): (usize, Node<'_>), rtype: Type) {
     }
 }
 
-/// Whether a target stands in an earlier record of its set, too.
-fn is_repeated(set: Set<'_>, number: usize, wanted: &[u8]) -> bool {
-    let mut earlier = set.rdatas().take(number).filter_map(|rdata| target(set.rtype, rdata));
-    earlier.any(|earlier| earlier.eq_ignore_ascii_case(wanted))
+/// Whether a target stands in some records of a set.
+fn is_repeated<'r>(
+    mut records: impl Iterator<Item = &'r [u8]>,
+    set: Set<'_>,
+    wanted: &[u8],
+) -> bool {
+    records.any(|rdata| {
+        target(set.rtype, rdata).is_some_and(|target| target.eq_ignore_ascii_case(wanted))
+    })
 }
 
 /// Adds the addresses of the servers of a delegation, whose owner is the last `cut_len` octets of
