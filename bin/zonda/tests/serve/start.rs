@@ -258,5 +258,5 @@ fn without_arguments_the_configuration_in_its_usual_place_is_read_and_said_so() 
     wait_until("it serves", || ask(listen.parse().unwrap(), &question).is_ok());
     assert!(run(&["stop", "--socket", "admin.sock"]).status.success());
     assert_eq!(server.wait().unwrap().code(), Some(0));
-    assert!(std::fs::read_to_string(log).unwrap().starts_with(said));
+    assert!(fs::read_to_string(log).unwrap().starts_with(said));
 }

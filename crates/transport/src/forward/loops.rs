@@ -96,8 +96,7 @@ pub(super) fn name(probe: Probe, apex: &[u8]) -> Vec<u8> {
 
 /// Turns two numbers into two others by a Feistel network, which [`reveal`] turns back.
 fn hide([left, right]: [u64; 2]) -> [u64; 2] {
-    ROUNDS
-        .fold([left, right], |[left, right], round| [right, left ^ keyed(round, right)])
+    ROUNDS.fold([left, right], |[left, right], round| [right, left ^ keyed(round, right)])
 }
 
 /// What a round of [`hide`] makes of a number.
@@ -110,9 +109,7 @@ fn keyed(round: u8, number: u64) -> u64 {
 
 /// The two numbers that [`hide`] has made these of.
 fn reveal([left, right]: [u64; 2]) -> [u64; 2] {
-    ROUNDS
-        .rev()
-        .fold([left, right], |[left, right], round| [right ^ keyed(round, left), left])
+    ROUNDS.rev().fold([left, right], |[left, right], round| [right ^ keyed(round, left), left])
 }
 
 /// Whether a name may be one that another server asks for, or this one. Such are passed on even

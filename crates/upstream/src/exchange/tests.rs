@@ -353,7 +353,7 @@ fn an_upstream_that_truncates_and_refuses_two_connections_has_failed() {
 #[test]
 fn an_upstream_that_refuses_connections_is_asked_again_soon_then_later_each_time() {
     let settings = Settings { policy: Policy::InOrder, ..Settings::default() };
-    let mut pool = Pool::new(vec![Member::new(true, [0; 8])], settings);
+    let mut pool = Pool::new(vec![Member::new(true, [0; 16])], settings);
     let (mut exchange, mut actions) = start(&mut pool);
     let (mut now, mut asked_at) = (0, Vec::new());
     while now < 2 * SECOND_NANOS {
