@@ -131,8 +131,8 @@ impl App {
     }
 
     /// Offers metrics for Prometheus, at `/metrics`, `/health`, `/ready` and `/v1/version` on an
-    /// address, in place of that of the configuration file; nothing can be changed there. It must be
-    /// a loopback address, or the configuration file have a token, which is then asked for.
+    /// address, in place of that of the configuration file; nothing can be changed there. It must
+    /// be a loopback address, or the configuration file have a token, which is then asked for.
     pub fn metrics(&mut self, address: impl Into<SocketAddr>) -> &mut Self {
         self.metrics = Some(address.into());
         self

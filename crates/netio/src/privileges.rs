@@ -51,12 +51,12 @@ pub struct Kept {
     pub groups: Vec<gid_t>,
 }
 
-/// Becomes `user` for good: the user's groups, the group (the user's own if not given), the user id,
-/// and no rights beside them but that to low ports, if it had that without being root.
+/// Becomes `user` for good: the user's groups, the group (the user's own if not given), the user
+/// id, and no rights beside them but that to low ports, if it had that without being root.
 ///
-/// User and groups change for all threads. Capabilities (capabilities(7)) and the promise to gain no
-/// privileges through any later program (prctl(2)) are those of the calling thread, and of all that
-/// it starts from then on. Bind sockets and open files first.
+/// User and groups change for all threads. Capabilities (capabilities(7)) and the promise to gain
+/// no privileges through any later program (prctl(2)) are those of the calling thread, and of all
+/// that it starts from then on. Bind sockets and open files first.
 ///
 /// # Errors
 /// When there is no such user, it is root, or the system refuses. A process that runs as the user
@@ -127,20 +127,22 @@ struct CapabilityHeader {
 #[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Capabilities {
+    /// Those that are in force.
     effective: u32,
+    /// Those that may be put into force.
     permitted: u32,
+    /// Those that a program may inherit.
     inheritable: u32,
 }
 
-/// Takes all capabilities from the calling thread but that to bind low ports. Those that are ambient,
-/// which programs keep without having them, go with the others.
+/// Takes all capabilities from the calling thread but that to bind low ports. The ambient ones,
+/// which later programs would have, go with the others.
 fn keep_only_low_ports() -> io::Result<()> {
     let mut header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
     let mut present = [Capabilities::default(); 2];
+    let place = present.as_mut_ptr();
     // SAFETY: the call reads a header of this version and writes two halves.
-    check(
-        unsafe { libc::syscall(libc::SYS_capget, &raw mut header, present.as_mut_ptr()) } as c_int
-    )?;
+    check(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, place) } as c_int)?;
     let low_ports = Capabilities {
         effective: present[0].effective & NET_BIND_SERVICE,
         permitted: present[0].permitted & NET_BIND_SERVICE,

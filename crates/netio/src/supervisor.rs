@@ -34,8 +34,8 @@ pub fn has_descriptors() -> bool {
 ///
 /// Clears the variables that told of them and sets close-on-exec. Call it first in `main`: while
 /// other threads run it fails with [`io::ErrorKind::ResourceBusy`]. A descriptor that is closed on
-/// exec was opened by this process, whatever the environment says: it is not touched, and this fails
-/// with [`io::ErrorKind::InvalidData`].
+/// exec was opened by this process, whatever the environment says: it is not touched, and this
+/// fails with [`io::ErrorKind::InvalidData`].
 pub fn take_descriptors() -> io::Result<Vec<OwnedFd>> {
     /// sd_listen_fds(3): SD_LISTEN_FDS_START.
     const FIRST: RawFd = 3;
