@@ -1,8 +1,12 @@
-//! The rights that the process was started with.
+//! What the process was started with: sockets, a limit of descriptors, rights.
 
 use crate::run::Signals;
+use std::io;
+use std::os::fd::OwnedFd;
+use zonda_config::Config;
 use zonda_netio::privileges::{self, PrivilegeError};
 use zonda_netio::process;
+use zonda_netio::supervisor;
 
 /// Becomes the user of the configuration; warns of rights that stay.
 pub(crate) fn give_up(user: Option<&str>, signals: Signals) -> Result<(), PrivilegeError> {
@@ -25,4 +29,33 @@ pub(crate) fn give_up(user: Option<&str>, signals: Signals) -> Result<(), Privil
         None => {}
     }
     Ok(())
+}
+
+/// The sockets that a supervisor opened. A program may have used up those that were opened for it,
+/// and runs more threads than one, so its server takes none.
+pub(crate) fn inherited_sockets(signals: Signals) -> io::Result<Vec<OwnedFd>> {
+    if signals == Signals::Heeded {
+        return supervisor::take_descriptors();
+    }
+    if supervisor::has_descriptors() {
+        tracing::warn!(
+            "sockets of systemd are not used by a server inside a program: without zonda.socket or \
+             its like, it binds its addresses itself"
+        );
+    }
+    Ok(Vec::new())
+}
+
+/// Lets the process open as many descriptors as TCP may need.
+pub(crate) fn raise_descriptor_limit(config: &Config) {
+    const BESIDES: u64 = 1024; // files, UDP sockets, the admin interface
+    let wanted = u64::from(config.tcp.connections_max) + BESIDES;
+    match process::raise_descriptor_limit(wanted) {
+        Ok(granted) if granted < wanted => tracing::warn!(
+            "the system allows {granted} open descriptors, but tcp.connections-max may need \
+             {wanted}: raise LimitNOFILE or `ulimit -n`"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!("cannot raise the limit of open descriptors: {error}"),
+    }
 }

@@ -21,7 +21,6 @@ use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -150,7 +149,7 @@ pub(crate) fn run(
     ready: impl FnOnce(&Arc<Control>),
 ) -> Result<(), ServeError> {
     let Options { config, read_config, take_over, program } = options;
-    let mut found = Found::adopt(inherited(signals).map_err(ServeError::Start)?);
+    let mut found = Found::adopt(rights::inherited_sockets(signals).map_err(ServeError::Start)?);
     let former = if take_over {
         let (former, descriptors) = handover::ask(&config).map_err(ServeError::HandOver)?;
         found = Found::adopt(descriptors);
@@ -162,7 +161,7 @@ pub(crate) fn run(
     let is_shared = program.shares_addresses;
     let sockets =
         listen::listen(&config.listeners, found, is_shared).map_err(ServeError::Listen)?;
-    raise_descriptor_limit(&config);
+    rights::raise_descriptor_limit(&config);
     rights::give_up(config.user.as_deref(), signals).map_err(ServeError::Privileges)?;
     let cpus = process::available_cpus();
     let executors = cpus.min(RIM_THREADS_MAX);
@@ -203,21 +202,6 @@ pub(crate) fn run(
     runtime.shutdown_timeout(Duration::from_secs(1));
     reason?;
     if down.is_empty() { Ok(()) } else { Err(ServeError::Down(down)) }
-}
-
-/// The sockets that a supervisor opened. A program may have used up those that were opened for it,
-/// and runs more threads than one, so its server takes none.
-fn inherited(signals: Signals) -> io::Result<Vec<OwnedFd>> {
-    if signals == Signals::Heeded {
-        return supervisor::take_descriptors();
-    }
-    if supervisor::has_descriptors() {
-        tracing::warn!(
-            "sockets of systemd are not used by a server inside a program: without zonda.socket or \
-             its like, it binds its addresses itself"
-        );
-    }
-    Ok(Vec::new())
 }
 
 /// Refuses to start without zones that a program needs.
@@ -278,20 +262,6 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
 /// The runtime of the rim.
 fn runtime(threads: usize) -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(threads).thread_name("rim").enable_all().build()
-}
-
-/// Lets the process open as many descriptors as TCP may need.
-fn raise_descriptor_limit(config: &Config) {
-    const BESIDES: u64 = 1024; // files, UDP sockets, the admin interface
-    let wanted = u64::from(config.tcp.connections_max) + BESIDES;
-    match process::raise_descriptor_limit(wanted) {
-        Ok(granted) if granted < wanted => tracing::warn!(
-            "the system allows {granted} open descriptors, but tcp.connections-max may need \
-             {wanted}: raise LimitNOFILE or `ulimit -n`"
-        ),
-        Ok(_) => {}
-        Err(error) => tracing::warn!("cannot raise the limit of open descriptors: {error}"),
-    }
 }
 
 /// How many engines there are of each kind, in the order in which they are numbered.
