@@ -263,12 +263,13 @@ fn a_server_of_another_user_is_believed_only_by_its_name() {
     start.args(["--reuid", &user, "--regid", &user, "--clear-groups"]).arg(&program);
     serve(&mut start, &[]);
     let _other = Process::start(&start, &folder.path().join("log")).unwrap();
-    let named = || run(&["status", "--socket", socket.to_str().unwrap()]);
+    let named = || run(&["status", "--json", "--socket", socket.to_str().unwrap()]);
     wait_until("the server answers", || named().status.success());
 
     let status = text(&named().stdout);
     let pid = status.lines().find(|line| line.contains("\"pid\"")).unwrap().to_owned();
-    let found = Command::new(BINARY).arg("status").current_dir(folder.path()).output().unwrap();
+    let mut find = Command::new(BINARY);
+    let found = find.args(["status", "--json"]).current_dir(folder.path()).output().unwrap();
     let found = [found.stdout, found.stderr].map(|said| text(&said)).concat();
     assert!(!found.contains(&pid) && !found.contains("zonda-other.sock"), "{found}");
 
@@ -276,7 +277,7 @@ fn a_server_of_another_user_is_believed_only_by_its_name() {
     successor.args(["20", BINARY]);
     serve(&mut successor, &["--take-over"]);
     let output = successor.output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     let said = text(&output.stderr);
     assert!(said.contains("a process of another user listens there"), "{said}");
 }

@@ -108,7 +108,7 @@ fn a_failed_start_leaves_no_sockets_behind() {
         .env("ZONDA_ADMIN_SOCKET", folder.path().join("admin.sock"))
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
     let mut left: Vec<_> =
         fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().path()).collect();
     left.sort();
@@ -127,7 +127,7 @@ fn a_file_that_is_no_socket_is_left_where_an_admin_socket_is_to_be() {
         .env("ZONDA_ADMIN_SOCKET", &file)
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert_eq!(fs::read_to_string(file).unwrap(), "keep me");
     assert!(text(&output.stderr).contains("is not a socket"), "{}", text(&output.stderr));
 }
