@@ -31,9 +31,8 @@ use zonda_config::Config;
 use zonda_engine::counters::Counters;
 use zonda_engine::handlers::panic_message;
 use zonda_engine::{Engine, Event};
-use zonda_netio::privileges::PrivilegeError;
 use zonda_netio::supervisor::{self, State};
-use zonda_netio::{memory, process};
+use zonda_netio::{memory, privileges::PrivilegeError, process};
 use zonda_transport::faults::Failure;
 use zonda_transport::forward::{ForwarderConfig, ForwarderThread, stop_forwarders};
 use zonda_transport::handlers::{
