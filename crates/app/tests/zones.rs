@@ -58,7 +58,7 @@ fn a_start_returns_all_zones_given_in_code_that_cannot_be_loaded_with_all_mistak
     assert!(lines[0].contains("broken.zone:4:"), "{told}");
     assert!(lines[1].contains("broken.zone:5:"), "{told}");
     assert!(lines[2].contains("empty.example.") && lines[2].contains("SOA"), "{told}");
-    assert!(lines[3].contains("typo.zone") && lines[3].contains("not found"), "{told}");
+    assert!(lines[3].contains("typo.zone") && lines[3].contains("no such file"), "{told}");
     assert!(lines[4].starts_with("text.example. (of the program):1:"), "{told}");
 }
 
@@ -149,7 +149,7 @@ fn a_start_tells_all_mistakes_of_code_configuration_and_zones_at_once() {
         assert!(line.starts_with(beginning), "{told}");
     }
     assert!(told.contains("bad.example. (of the program):1:"), "{told}");
-    let is_missing = |line: &&str| line.contains("typo") && line.contains("not found");
+    let is_missing = |line: &&str| line.contains("typo") && line.contains("no such file");
     assert!(lines.iter().any(is_missing), "{told}");
 
     let config = folder.write("zonda.toml", "version = 1\nwrong = 1\n");
