@@ -7,6 +7,7 @@ pub mod client;
 pub mod database;
 pub mod difference;
 pub mod differential;
+pub mod forger;
 pub mod generate;
 pub mod golden;
 pub mod message;
@@ -21,6 +22,7 @@ pub mod upstream;
 
 pub use client::{Question, ask};
 pub use database::{Postgres, Redis};
+pub use forger::Forger;
 pub use message::Message;
 pub use peer::{Peer, PeerKind};
 pub use process::Zonda;

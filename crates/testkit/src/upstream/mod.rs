@@ -179,10 +179,10 @@ impl Drop for Upstream {
 
 impl Shared {
     /// Notes what was asked, and returns it with what is to be done; nothing if it is no query.
-    fn hear(&self, octets: &[u8], tcp: bool) -> Option<(Asked, Vec<Step>)> {
+    fn hear(&self, octets: &[u8], client: SocketAddr, tcp: bool) -> Option<(Asked, Vec<Step>)> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let chance = Random::new(log.len() as u64).bits();
-        let asked = Asked::read(octets, log.len(), tcp, chance)?;
+        let asked = Asked::read(octets, log.len(), (client, tcp), chance)?;
         log.push(asked.clone());
         drop(log);
         let script = Arc::clone(&self.script.read().unwrap_or_else(PoisonError::into_inner));
@@ -275,7 +275,9 @@ impl Datagrams {
         let mut buffer = [0; 4096];
         while !shared.is_stopped() {
             let Ok((length, client)) = self.own.recv_from(&mut buffer) else { continue };
-            let Some((asked, steps)) = shared.hear(&buffer[..length], false) else { continue };
+            let Some((asked, steps)) = shared.hear(&buffer[..length], client, false) else {
+                continue;
+            };
             self.follow(asked, steps.into_iter(), client, shared);
         }
     }
@@ -343,12 +345,13 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 /// Does what the script says about each query of a connection, one after the other.
 fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     stream.set_nodelay(true)?;
+    let client = stream.peer_addr()?;
     while !shared.is_stopped() {
         let mut length = [0; 2];
         stream.read_exact(&mut length)?;
         let mut query = vec![0; usize::from(u16::from_be_bytes(length))];
         stream.read_exact(&mut query)?;
-        let Some((asked, steps)) = shared.hear(&query, true) else { return Ok(()) };
+        let Some((asked, steps)) = shared.hear(&query, client, true) else { return Ok(()) };
         for step in steps {
             match step {
                 Step::Wait(millis) => thread::sleep(pause(&millis, asked.chance)),

@@ -1,5 +1,6 @@
 //! What a scripted upstream does: rules, the first of which that applies to a query decides.
 
+use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,8 @@ pub struct Asked {
     pub record_type: u16,
     /// It came over TCP.
     pub tcp: bool,
+    /// Where it came from.
+    pub client: SocketAddr,
     /// It has OPT.
     pub edns: bool,
     /// The DO bit.
@@ -39,7 +42,12 @@ pub struct Asked {
 
 impl Asked {
     /// Reads a query; none if it is no message with a question.
-    pub(super) fn read(octets: &[u8], number: usize, tcp: bool, chance: u64) -> Option<Self> {
+    pub(super) fn read(
+        octets: &[u8],
+        number: usize,
+        (client, tcp): (SocketAddr, bool),
+        chance: u64,
+    ) -> Option<Self> {
         let message = Message::parse(octets).ok()?;
         let (name, record_type, _) = message.questions.first()?;
         Some(Self {
@@ -47,6 +55,7 @@ impl Asked {
             name: name_text(name).to_ascii_lowercase(),
             record_type: *record_type,
             tcp,
+            client,
             edns: message.edns.is_some(),
             dnssec_ok: message.edns.as_ref().is_some_and(|edns| edns.dnssec_ok),
             checking_disabled: octets[3] & 0x10 != 0, // it was parsed, so that there is a header
