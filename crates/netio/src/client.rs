@@ -21,6 +21,14 @@ const PAYLOAD_MAX: usize = 65_507;
 /// Segments in one run; linux/udp.h: UDP_MAX_SEGMENTS, 64 before Linux 6.8.
 const SEGMENTS_MAX: usize = 64;
 
+/// Errors that the network may have told of earlier datagrams, one a call, before a send is given
+/// up as refused.
+const PENDING_ERRORS_MAX: usize = 3;
+
+/// Datagrams and errors that are dropped before a socket is connected again: more than a receive
+/// buffer holds, as nothing comes while it is not.
+const QUEUED_MAX: usize = 1 << 16;
+
 /// A connected UDP socket: it hears its server only.
 #[derive(Debug)]
 pub struct ClientSocket {
@@ -42,6 +50,50 @@ impl ClientSocket {
         ask_for_buffers(&socket, options);
         socket.connect(&server.into())?;
         Ok(Self { socket })
+    }
+
+    /// Leaves the server, and gives the port back to the kernel if that had chosen it: nothing is
+    /// heard until the socket is connected again.
+    pub fn disconnect(&self) -> io::Result<()> {
+        let nowhere = libc::sockaddr { sa_family: libc::AF_UNSPEC as u16, sa_data: [0; 14] };
+        let len = size_of::<libc::sockaddr>() as libc::socklen_t;
+        // SAFETY: the kernel reads an address of `len` octets.
+        check(unsafe { libc::connect(self.socket.as_raw_fd(), &raw const nowhere, len) })?;
+        Ok(())
+    }
+
+    /// Connects to `server` after [`disconnect`](Self::disconnect), from a port that the kernel
+    /// chooses anew. What came to the port before is dropped.
+    pub fn reconnect(&self, server: SocketAddr) -> io::Result<()> {
+        for _ in 0..QUEUED_MAX {
+            // SAFETY: the kernel writes nothing, as there is room for nothing.
+            let dropped = check(unsafe {
+                libc::recv(self.socket.as_raw_fd(), ptr::null_mut(), 0, libc::MSG_DONTWAIT) as c_int
+            });
+            match dropped {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return self.socket.connect(&server.into());
+                }
+                Ok(_) | Err(_) => {} // a datagram, or what the network said of one
+            }
+        }
+        Err(io::ErrorKind::ResourceBusy.into())
+    }
+
+    /// Sends a datagram. What the network says of earlier ones, which the kernel tells here and
+    /// anyone can forge, is passed over.
+    ///
+    /// # Errors
+    /// When the kernel refuses this one, for example as there is no route.
+    pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        let mut sent = self.socket.send(datagram);
+        for _ in 0..PENDING_ERRORS_MAX {
+            if sent.is_ok() {
+                break;
+            }
+            sent = self.socket.send(datagram);
+        }
+        sent.map(drop)
     }
 
     /// The receive buffer granted, in the unit of [`UdpOptions`]; the kernel may grant less than
@@ -302,6 +354,16 @@ impl ReceiveBatch {
     /// # Errors
     /// "Port unreachable" and the like are told here, once for each; an empty queue is no error.
     pub fn receive(&mut self, socket: &ClientSocket) -> io::Result<bool> {
+        self.receive_at_most(socket, self.messages.len())
+    }
+
+    /// The same, but takes only so many, at least one: looking for more than can be there costs
+    /// time. Returns whether it took as many.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub fn receive_at_most(&mut self, socket: &ClientSocket, width: usize) -> io::Result<bool> {
+        let width = width.clamp(1, self.messages.len());
         self.received = 0;
         // SAFETY: all messages point at parts of `buffers` of the stated length, which nothing
         // else borrows while `self` is borrowed mutably.
@@ -309,7 +371,7 @@ impl ReceiveBatch {
             libc::recvmmsg(
                 socket.as_fd().as_raw_fd(),
                 self.messages.as_mut_ptr(),
-                self.messages.len() as c_uint,
+                width as c_uint,
                 libc::MSG_DONTWAIT as c_int,
                 ptr::null_mut(),
             )
@@ -319,7 +381,7 @@ impl ReceiveBatch {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
-        Ok(self.received == self.messages.len())
+        Ok(self.received == width)
     }
 
     /// The datagrams; those longer than the capacity are cut.
@@ -384,6 +446,46 @@ mod tests {
     #[test]
     fn more_datagrams_than_a_run_may_have_are_several_runs() {
         assert_eq!(exchange(SendCall::Segments, &[20; 150]).len(), 150);
+    }
+
+    #[test]
+    fn a_socket_that_is_connected_again_has_another_port_and_nothing_of_before() {
+        for own in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(server) = UdpSocket::bind(own) else { continue }; // a machine without IPv6
+            let address = server.local_addr().unwrap();
+            let client = ClientSocket::connect(address, None, &UdpOptions::default()).unwrap();
+            let (mut buffer, mut ports) = ([0; 16], Vec::new());
+            let mut replies = ReceiveBatch::new(4, 16);
+            for round in 0..20_u8 {
+                client.send(&[round]).unwrap();
+                let (_, peer) = server.recv_from(&mut buffer).unwrap();
+                (0..3).for_each(|_| _ = server.send_to(&[round], peer).unwrap());
+                assert!(replies.receive_at_most(&client, 1).unwrap());
+                assert_eq!(replies.get(0), Some(&[round][..]), "the first of this round");
+                client.disconnect().unwrap();
+                let _ = server.send_to(b"late", peer); // perhaps it is told that nobody is there
+                client.reconnect(address).unwrap();
+                ports.push(peer.port());
+            }
+            ports.sort_unstable();
+            ports.dedup();
+            assert!(ports.len() >= 18, "{} ports in 20 rounds", ports.len());
+        }
+    }
+
+    #[test]
+    fn what_the_network_said_of_an_earlier_datagram_keeps_none_from_being_sent() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = server.local_addr().unwrap();
+        drop(server);
+        let client = ClientSocket::connect(address, None, &UdpOptions::default()).unwrap();
+        client.send(b"lost").unwrap(); // the kernel has noted by now that nobody listens
+        let server = UdpSocket::bind(address).unwrap();
+        server.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        client.send(b"sent").unwrap();
+        let mut buffer = [0; 16];
+        assert_eq!(server.recv(&mut buffer).unwrap(), 4);
+        assert_eq!(&buffer[..4], b"sent");
     }
 
     #[test]
