@@ -85,6 +85,9 @@ pub enum Doubt {
     NoQuestion(Rcode),
     /// The cookie is missing that was to be expected (rfc7873#5.3).
     NoCookie,
+    /// So many messages came to the port of a query for which nothing waits there that a forger may
+    /// know it; the query is not heard there any more. Never a verdict of [`check`].
+    Forged,
 }
 
 /// How a query should be sent again.

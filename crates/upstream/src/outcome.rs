@@ -70,6 +70,7 @@ impl Outcome {
         match doubt {
             Doubt::Case => Self::Redirected(Redirect::WithoutMixedCase),
             Doubt::NoCookie => Self::Redirected(Redirect::WithoutCookie),
+            Doubt::Forged => Self::Redirected(Redirect::FromAnotherPort),
             Doubt::NoQuestion(Rcode::FORMERR | Rcode::NOTIMP) if edns => {
                 Self::Redirected(Redirect::WithoutEdns)
             }
@@ -115,4 +116,6 @@ pub enum Redirect {
     WithCookie,
     /// A server cookie, none of which came back.
     WithoutCookie,
+    /// Nothing: a forger may know the port that the query left from.
+    FromAnotherPort,
 }

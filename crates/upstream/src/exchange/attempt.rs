@@ -67,6 +67,10 @@ pub(super) fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome
         }
         return;
     }
+    if outcome == Outcome::Redirected(Redirect::FromAnotherPort) {
+        member.counters.redirected += 1;
+        return; // nothing was heard from the upstream
+    }
     let was_asked = !matches!(outcome, Outcome::Failed(Failure::Untrusted | Failure::Loop));
     if ended.tells_health() && was_asked {
         let heard_at = ended.doubt.map_or(now, |(heard_at, _)| heard_at);
@@ -95,7 +99,7 @@ pub(super) fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome
                 Redirect::ToTcp => counters.truncated += 1,
                 Redirect::WithoutEdns => counters.edns_failed += 1,
                 Redirect::WithoutCookie => member.cookies.missed_anywhere(now),
-                Redirect::WithoutMixedCase | Redirect::WithCookie => {}
+                Redirect::WithoutMixedCase | Redirect::WithCookie | Redirect::FromAnotherPort => {}
             }
         }
         Outcome::Failed(_) | Outcome::Unreachable => counters.failed += 1,

@@ -52,6 +52,7 @@ impl Changes {
             Redirect::WithoutMixedCase => (&mut self.without_mixed_case, form.mixed_case),
             Redirect::WithCookie => (&mut self.with_cookie, true),
             Redirect::WithoutCookie => return true, // it was forgotten
+            Redirect::FromAnotherPort => return true, // each query has one
         };
         set.insert(upstream);
         is_new

@@ -164,11 +164,12 @@ fn doubt(exchange: &mut Exchange, pool: &mut Pool, attempt: u8, doubt: Doubt) ->
     actions
 }
 
-const DOUBTS: [Doubt; 4] = [
+const DOUBTS: [Doubt; 5] = [
     Doubt::Case,
     Doubt::NoCookie,
     Doubt::NoQuestion(Rcode::FORMERR),
     Doubt::NoQuestion(Rcode::REFUSED),
+    Doubt::Forged,
 ];
 
 #[test]
@@ -213,7 +214,7 @@ fn what_was_doubted_is_believed_when_tcp_cannot_be_had_or_is_silent() {
             let seen = (upstream, form.edns, form.mixed_case);
             let expected = match what {
                 Doubt::Case => (0, true, false),
-                Doubt::NoCookie => (0, true, true),
+                Doubt::NoCookie | Doubt::Forged => (0, true, true),
                 Doubt::NoQuestion(Rcode::FORMERR) => (0, false, true),
                 Doubt::NoQuestion(_) => (1, true, true),
             };
@@ -232,6 +233,33 @@ fn a_cookie_that_is_refused_twice_leads_to_tcp() {
         let actions = end(&mut exchange, &mut pool, attempt, outcome);
         assert_eq!(sent(&actions).2.over_tcp, over_tcp);
     }
+}
+
+#[test]
+fn nothing_is_learnt_of_an_upstream_from_what_is_forged_in_its_name() {
+    let mut pool = pool(1);
+    let (mut exchange, _) = start(&mut pool);
+    doubt(&mut exchange, &mut pool, 0, Doubt::Forged);
+    end(&mut exchange, &mut pool, 1, Outcome::Unreachable); // so that the doubt is believed
+    let member = &pool.members[0];
+    let heard = (member.rtt.sampled_at(), member.counters.redirected, member.counters.lost);
+    assert_eq!(heard, (None, 1, 0));
+}
+
+#[test]
+fn forgery_does_not_count_against_an_upstream() {
+    let mut pool = pool(1);
+    for _ in 0..10 {
+        let (mut exchange, mut actions) = start(&mut pool);
+        actions.extend(doubt(&mut exchange, &mut pool, 0, Doubt::Forged));
+        end(&mut exchange, &mut pool, 1, Outcome::Answered);
+        while let Some(at) = exchange.timer(&pool) {
+            exchange.on_timer(&mut pool, at, 0, &mut actions);
+        }
+    }
+    let Counters { answered, redirected, lost, .. } = pool.members[0].counters;
+    assert_eq!((answered, redirected, lost), (10, 10, 0));
+    assert_eq!(pool.members[0].health.state(), State::Up);
 }
 
 #[test]
