@@ -177,9 +177,13 @@ section! {
     /// Octets of the largest answer over UDP that servers are asked for (EDNS); what is larger
     /// comes over TCP.
     buffer_size: u16 = "1232", from "512" to "4096";
-    /// Sockets of each thread to a server, with a port at random each; a query leaves from any of
-    /// them. Each bears 8,192 queries that wait. More make forging answers harder.
-    ports: u16 = "16", from "1" to "256";
+    /// Most ports of each thread to a server at a time, each chosen at random and given back with
+    /// the last answer. From half of them on, up to 64 queries of a second leave from the same
+    /// port; when all are open, the oldest is closed for the next.
+    ports: u16 = "1024", from "16" to "4096";
+    /// Most queries that leave from the same port if they are sent together. Fewer make forging
+    /// answers harder and cost CPU time.
+    queries_per_port: u16 = "4", from "1" to "64";
     /// Connections to a server at a time.
     connections_max: u16 = "8", from "1" to "64";
     /// Queries that wait on each of them before another one is opened. When there are enough, more

@@ -152,7 +152,7 @@ impl Forwards {
             notices,
             servers,
             settings,
-            manner: Manner { udp_bytes: keys.buffer_size, ports_max: keys.ports },
+            manner: manner(keys),
             policy: self.policy,
             cache: Arc::clone(&self.cache),
             private_names: keys.rebinding_protection.then(|| keys.private_names.clone()),
@@ -211,6 +211,12 @@ fn settings(keys: &ForwardKeys) -> Settings {
             probe_nanos_max: nanos(keys.probe_interval_max).max(probe_nanos_min),
         },
     }
+}
+
+/// How servers are asked over UDP.
+fn manner(keys: &ForwardKeys) -> Manner {
+    let port_queries_max = keys.queries_per_port.into();
+    Manner { udp_bytes: keys.buffer_size, ports_max: keys.ports, port_queries_max }
 }
 
 /// How much is taken on.

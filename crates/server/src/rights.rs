@@ -46,16 +46,22 @@ pub(crate) fn inherited_sockets(signals: Signals) -> io::Result<Vec<OwnedFd>> {
     Ok(Vec::new())
 }
 
-/// Lets the process open as many descriptors as TCP may need.
-pub(crate) fn raise_descriptor_limit(config: &Config) {
+/// Lets the process open as many descriptors as TCP and forwarding may need; returns how many ports
+/// there may be to other servers.
+pub(crate) fn raise_descriptor_limit(config: &Config) -> usize {
     const BESIDES: u64 = 1024; // files, UDP sockets, the admin interface
-    let wanted = u64::from(config.tcp.connections_max) + BESIDES;
-    match process::raise_descriptor_limit(wanted) {
-        Ok(granted) if granted < wanted => tracing::warn!(
+    const PORTS_MIN: u64 = 256;
+    const PORTS_MAX: u64 = 8192; // what the default of `ports` may need for two servers
+    let needed = u64::from(config.tcp.connections_max) + BESIDES;
+    let granted = process::raise_descriptor_limit(needed + PORTS_MAX);
+    match &granted {
+        Ok(granted) if *granted < needed + PORTS_MIN => tracing::warn!(
             "the system allows {granted} open descriptors, but tcp.connections-max may need \
-             {wanted}: raise LimitNOFILE or `ulimit -n`"
+             {needed}, and forwarding {PORTS_MIN}: raise LimitNOFILE or `ulimit -n`"
         ),
         Ok(_) => {}
         Err(error) => tracing::warn!("cannot raise the limit of open descriptors: {error}"),
     }
+    let left = granted.unwrap_or(0).saturating_sub(needed);
+    left.clamp(PORTS_MIN, PORTS_MAX) as usize
 }

@@ -160,7 +160,7 @@ pub(crate) fn run(
     let is_shared = program.shares_addresses;
     let sockets =
         listen::listen(&config.listeners, found, is_shared).map_err(ServeError::Listen)?;
-    rights::raise_descriptor_limit(&config);
+    let ports_max = rights::raise_descriptor_limit(&config);
     rights::give_up(config.user.as_deref(), signals).map_err(ServeError::Privileges)?;
     let cpus = process::available_cpus();
     let executors = cpus.min(RIM_THREADS_MAX);
@@ -170,7 +170,7 @@ pub(crate) fn run(
     let signals = Caught::of(signals).map_err(ServeError::Start)?;
     let workers: usize = sockets.iter().map(|sockets| sockets.udp.len()).sum();
     let handlers = HANDLER_ENGINES + program.runtimes.len();
-    let engines = Engines { workers, executors, forwarders: executors, handlers };
+    let engines = Engines { workers, executors, forwarders: executors, handlers, ports_max };
     let counters: Vec<Arc<Counters>> = (0..engines.count()).map(|_| Arc::default()).collect();
     let Program { code, runtimes, start, loggers, required_zones, .. } = program;
     let publisher = Publisher::load(config, code, counters.clone(), cpus);
@@ -274,6 +274,8 @@ struct Engines {
     forwarders: usize,
     /// [`HANDLER_ENGINES`], and one for each runtime of the user's code.
     handlers: usize,
+    /// Most ports to other servers of all forwarder threads together.
+    ports_max: usize,
 }
 
 /// Engines for what code has no room for, for queries of the process itself, and for what code does
@@ -340,6 +342,7 @@ impl Running {
                 groups: Arc::clone(publisher.catalog().forwards().groups()),
                 clock,
                 runtime: runtime.handle().clone(),
+                ports_max: engines.ports_max / engines.forwarders.max(1),
             },
             &make_engine,
             forwarders,
@@ -376,18 +379,15 @@ impl Running {
             watchdog,
             stop_request,
         });
-        let failures = tokio::sync::Mutex::new(failures);
-        let stop_requests = tokio::sync::Mutex::new(stop_requests);
-        let deadlines = handlers.deadlines;
         let running = Self {
             control,
             workers,
             forwarders,
-            deadlines,
+            deadlines: handlers.deadlines,
             stop_tcp,
             tcp_tasks,
-            failures,
-            stop_requests,
+            failures: tokio::sync::Mutex::new(failures),
+            stop_requests: tokio::sync::Mutex::new(stop_requests),
         };
         Ok((running, handlers.handles))
     }

@@ -30,8 +30,8 @@
 //!
 //! A message that may be forged ([`Exchange::on_doubt`]) is not believed: a better one is waited
 //! for, and the upstream is asked over TCP. What was doubted is believed when TCP cannot be had, or
-//! brings nothing in time: there are old servers without. Where the port of a query may be known to a
-//! forger, there is nothing to believe: without TCP, the upstream is asked from another port.
+//! brings nothing in time: there are old servers without. Where the port of a query may be known to
+//! a forger, there is nothing to believe: without TCP, the upstream is asked from another port.
 //!
 //! When a question is answered, queries still under way are heard for another half second: whether
 //! an upstream was slow or lost the query decides how it is judged, and what the budget gets back.

@@ -101,7 +101,7 @@ const CONFINED: &[(&str, &[&str])] = &[
         ],
     ),
     ("libc", &["zonda-netio"]),
-    ("socket2", &["zonda-netio"]),
+    ("socket2", &["zonda-netio", "zonda-testkit"]),
     ("clap", &["zonda-cli", "xtask"]),
     ("anyhow", &["zonda-cli", "xtask"]),
     ("redb", &["zonda"]),

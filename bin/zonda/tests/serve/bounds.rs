@@ -230,7 +230,8 @@ fn an_upstream_that_never_stops_talking_costs_other_zones_nothing() {
     talk.join().unwrap();
     seen.check_all_answered();
     assert!(seen.within(50) < Duration::from_millis(50), "{:?}", seen.within(50));
-    assert!(server.metric("zonda_forward_ignored_total") > 1000.0);
+    assert!(server.metric("zonda_forward_ignored_total") > 32.0);
+    assert!(server.metric("zonda_forward_forgery_suspected_total") >= 1.0);
 }
 
 #[test]
@@ -248,8 +249,10 @@ fn an_upstream_that_is_silent_over_tcp_costs_few_connections_and_no_other_name()
         let asked = || ask_at_pace(server.zonda.address, GREEDY, 1000, questions);
         let big = scope.spawn(asked);
         let others = ask_modestly(server, "example.net", 300, 100);
+        // A UDP socket for each port that is open, and some for the next.
         let descriptors = server.metric("process_open_fds") - before;
-        assert!(descriptors < 100.0, "{descriptors} descriptors");
+        assert!(descriptors < 1100.0, "{descriptors} descriptors");
+        assert!(upstream.connections() <= 60, "{} connections", upstream.connections());
         (big.join().unwrap(), others)
     });
     assert!(big.0.iter().all(|asked| matches!(asked.answer, Some((_, 2)))), "each has SERVFAIL");

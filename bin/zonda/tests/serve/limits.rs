@@ -273,25 +273,44 @@ fn a_silent_server_is_down_as_soon_as_the_configuration_says() {
 }
 
 #[test]
-fn queries_leave_from_as_many_ports_and_want_answers_as_long_as_the_configuration_says() {
+fn queries_share_ports_and_want_answers_as_long_as_the_configuration_says() {
     let listener = Listener::start();
-    let keys = |ports, size| format!("ports = {ports}\nbuffer-size = {size}");
-    let forwarder = Forwarder::start(&[listener.address], &keys(2, 700));
-    let threads = forwarder.threads();
-    forwarder.ask_many("name", 200, 400);
-    let (ports, sizes) = listener.take();
-    assert!(ports.len() <= 2 * threads, "{} ports of {threads} threads", ports.len());
+    let keys = |queries, size| format!("queries-per-port = {queries}\nbuffer-size = {size}");
+    let forwarder = Forwarder::start(&[listener.address], &keys(1, 700));
+    let ask_together = |first: &str| {
+        forwarder.ask_many(first, 400, 100_000); // many of them come together
+        let (ports, sizes) = listener.take();
+        (ports.len(), sizes)
+    };
+    let (apart, sizes) = ask_together("name");
+    assert!(apart > 380, "{apart} ports for 400 queries"); // some are drawn twice
     assert_eq!(sizes, HashSet::from([700]));
     forwarder.reload(&keys(64, 4096));
-    forwarder.ask_many("other", 400, 400);
-    let (ports, sizes) = listener.take();
-    assert!(ports.len() > 16 * threads, "{} ports of {threads} threads", ports.len());
+    let (together, sizes) = ask_together("other");
+    assert!(together < apart * 3 / 4, "{together} ports for 400 queries");
     assert_eq!(sizes, HashSet::from([4096]));
-    forwarder.reload(&keys(1, 1232));
-    forwarder.ask_many("last", 100, 400);
-    let (ports, sizes) = listener.take();
-    assert!(ports.len() <= threads, "{} ports of {threads} threads", ports.len());
-    assert_eq!(sizes, HashSet::from([1232]));
+}
+
+#[test]
+fn no_more_ports_are_open_than_the_configuration_says() {
+    let upstream = silent();
+    let forwarder = Forwarder::start(&[upstream.address], "ports = 16\ntimeout = \"2s\"");
+    let threads = forwarder.threads();
+    let seen = thread::scope(|scope| {
+        let asking = scope.spawn(|| forwarder.ask_many("name", 1000, 1000));
+        while !asking.is_finished() {
+            let open = forwarder.server.metric("zonda_forward_ports");
+            assert!(open <= 16.0 * threads as f64, "{open} ports of {threads} threads");
+            thread::sleep(Duration::from_millis(50));
+        }
+        asking.join().unwrap()
+    });
+    assert_eq!(seen.lost(), 1000, "it is silent");
+    let mut by_port: Vec<u16> = upstream.log().iter().map(|asked| asked.client.port()).collect();
+    by_port.sort_unstable();
+    let most = by_port.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap();
+    assert!((8..=128).contains(&most), "{most} queries of one port, which may be drawn twice");
+    assert!(forwarder.server.metric("zonda_forward_ports_closed_early_total") >= 1.0);
 }
 
 #[test]
@@ -321,7 +340,7 @@ fn a_reload_with_other_limits_loses_neither_answers_nor_what_is_known_of_servers
         names.for_each(|name| assert_eq!(forwarder.ask(&name).rcode_text(), "NOERROR"));
     };
     ask_all();
-    for lines in ["ports = 2\nextra-queries = \"0 %\"", "connections-max = 2", ""] {
+    for lines in ["ports = 16\nextra-queries = \"0 %\"", "connections-max = 2", ""] {
         forwarder.reload(lines);
         ask_all();
         assert_eq!((upstream.asked(), answered()), (20, 20.0), "{lines}");

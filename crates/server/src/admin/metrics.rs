@@ -298,6 +298,15 @@ fn forwarding(page: &mut Page, control: &Control) {
     page.value(name, &[("why", "failed")], sum(|it| &it.failed));
     let help = "Messages from upstreams that answer no query of ours.";
     page.single("zonda_forward_ignored_total", "counter", help, sum(|it| &it.ignored));
+    let help = "Errors that the network (ICMP) told of queries, which end none.";
+    page.single("zonda_forward_icmp_errors_total", "counter", help, sum(|it| &it.icmp_errors));
+    let (name, help) = ("zonda_forward_forgery_suspected_total", "Ports that a forger may know.");
+    page.single(name, "counter", help, sum(|it| &it.forgery_suspected));
+    let help = "Ports from which upstreams are asked, now.";
+    page.single("zonda_forward_ports", "gauge", help, sum(|it| &it.ports));
+    let name = "zonda_forward_ports_closed_early_total";
+    let help = "Ports closed while queries waited there, to make room.";
+    page.single(name, "counter", help, sum(|it| &it.ports_closed_early));
     let help = "Probes sent to upstreams that are not up.";
     page.single("zonda_forward_probes_total", "counter", help, sum(|it| &it.probes));
     let help = "Queries that wait for other servers, now.";

@@ -25,6 +25,11 @@ use super::dice::Dice;
 const TRIES: [Duration; 2] = [Duration::from_millis(400), Duration::from_millis(800)];
 /// Octets of the longest answer over UDP that is read.
 const ANSWER_BYTES: usize = 4096;
+/// Messages that may come to the port of a query without answering it, before a forger is taken to
+/// know the port.
+const MISSES_MAX: u32 = 32;
+/// How long nothing is received after an error.
+const ERROR_PAUSE: Duration = Duration::from_millis(1);
 /// Addresses are not asked again sooner, whatever their TTL.
 const REFRESH_MIN: Duration = Duration::from_secs(1);
 /// They are asked again after this at the latest.
@@ -239,13 +244,18 @@ async fn ask_over_udp(server: SocketAddr, sent: &Sent<'_>, query: &[u8]) -> Opti
     let socket = UdpSocket::bind((own, 0)).await.ok()?;
     socket.connect(server).await.ok()?;
     socket.send(query).await.ok()?;
-    let mut buffer = [0; ANSWER_BYTES];
-    loop {
-        let len = socket.recv(&mut buffer).await.ok()?;
-        if let Some(reply) = Reply::read(sent, &buffer[..len]) {
-            return Some(reply);
+    let (mut buffer, mut missed) = ([0; ANSWER_BYTES], 0);
+    while missed <= MISSES_MAX {
+        let Ok(len) = socket.recv(&mut buffer).await else {
+            sleep(ERROR_PAUSE).await; // the network says something (ICMP), which may be forged
+            continue;
+        };
+        match Reply::read(sent, &buffer[..len]) {
+            Some(reply) => return Some(reply),
+            None => missed += 1,
         }
     }
+    Some(Reply::OverTcp(Some(Doubt::Forged)))
 }
 
 /// Asks over a connection of its own; none when that is not possible.
@@ -322,21 +332,66 @@ mod tests {
                 }
             }
         });
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = tcp.accept().await {
-                let mut query = vec![0; usize::from(stream.read_u16().await.unwrap())];
-                stream.read_exact(&mut query).await.unwrap();
-                let message = answer(&query, false);
-                stream.write_u16(message.len() as u16).await.unwrap();
-                stream.write_all(&message).await.unwrap();
-            }
-        });
+        tokio::spawn(answer_over_tcp(tcp));
+        assert_eq!(look_up(server).await, all_addresses());
+    }
+
+    /// Answers queries over TCP, one a connection.
+    async fn answer_over_tcp(tcp: TcpListener) {
+        while let Ok((mut stream, _)) = tcp.accept().await {
+            let mut query = vec![0; usize::from(stream.read_u16().await.unwrap())];
+            stream.read_exact(&mut query).await.unwrap();
+            let message = answer(&query, false);
+            stream.write_u16(message.len() as u16).await.unwrap();
+            stream.write_all(&message).await.unwrap();
+        }
+    }
+
+    /// What a bootstrap server tells of `dns.example` over IPv4 and IPv6.
+    async fn look_up(server: SocketAddr) -> Option<(Told, Told)> {
         let name: Name = "dns.example".parse().unwrap();
         let bootstrap = Bootstrap { name, port: 853, servers: vec![server] };
-        let found = bootstrap.look_up().await.unwrap();
+        bootstrap.look_up().await.map(|found| (found.v4, found.v6))
+    }
+
+    /// What [`answer`] tells.
+    fn all_addresses() -> Option<(Told, Told)> {
         let addresses = [[192, 0, 2, 1], [192, 0, 2, 2]].map(IpAddr::from).to_vec();
-        assert_eq!(found.v4, Told::Found(addresses, Duration::from_secs(60)));
-        assert_eq!(found.v6, Told::None);
+        Some((Told::Found(addresses, Duration::from_secs(60)), Told::None))
+    }
+
+    #[tokio::test]
+    async fn an_icmp_error_does_not_end_a_try() {
+        let udp = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        let server = udp.local_addr().unwrap();
+        drop(udp);
+        tokio::spawn(async move {
+            sleep(TRIES[0] / 4).await; // the first try was told that nothing listens
+            let (udp, mut query) = (UdpSocket::bind(server).await.unwrap(), [0; 512]);
+            while let Ok((len, client)) = udp.recv_from(&mut query).await {
+                udp.send_to(&answer(&query[..len], false), client).await.unwrap();
+            }
+        });
+        assert_eq!(look_up(server).await, all_addresses());
+    }
+
+    #[tokio::test]
+    async fn a_server_is_asked_over_tcp_when_its_answers_are_forged() {
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = tcp.local_addr().unwrap();
+        let udp = UdpSocket::bind(server).await.unwrap();
+        tokio::spawn(async move {
+            let mut query = [0; 512];
+            while let Ok((len, client)) = udp.recv_from(&mut query).await {
+                let mut forged = answer(&query[..len], false);
+                forged[0] ^= 1; // the id
+                for _ in 0..=MISSES_MAX {
+                    udp.send_to(&forged, client).await.unwrap();
+                }
+            }
+        });
+        tokio::spawn(answer_over_tcp(tcp));
+        assert_eq!(look_up(server).await, all_addresses());
     }
 
     /// What a bootstrap server does with queries of one type.

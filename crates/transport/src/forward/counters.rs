@@ -25,6 +25,14 @@ pub struct ForwarderCounters {
     pub answered: SharedCounter,
     /// Messages that were not believed: they belong to no query, or another question.
     pub ignored: SharedCounter,
+    /// Errors that the network (ICMP) told of queries.
+    pub icmp_errors: SharedCounter,
+    /// Ports that were closed since a forger may know them.
+    pub forgery_suspected: SharedCounter,
+    /// Ports that were closed while queries waited there, since there may be no more.
+    pub ports_closed_early: SharedCounter,
+    /// Ports that are open now.
+    pub ports: SharedCounter,
     /// Fetches whose clients were told that no upstream answered in time.
     pub timed_out: SharedCounter,
     /// Fetches whose clients were told that no upstream would answer.

@@ -386,7 +386,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return false };
         let place = usize::from(attempt.upstream);
         let server = &known.group.servers[place];
-        let Manner { udp_bytes, ports_max } = known.group.manner;
+        let manner @ Manner { udp_bytes, .. } = known.group.manner;
         let cookies = &mut known.pool.members[place].cookies;
         let case = self.dice.case_bits(fetch.wanted.name.len());
         let mut query = self.ports.room();
@@ -408,7 +408,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
         let Some(address) = server.address() else { return false };
         let at = now.monotonic_nanos;
-        let chosen = self.ports.choose((address, ports_max, at), &self.poller, &mut self.dice);
+        let chosen = self.ports.choose((address, manner, at), &self.poller, &mut self.dice);
         let Ok((port, id)) = chosen else {
             server.connections.pass_over(address);
             return false;

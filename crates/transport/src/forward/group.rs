@@ -42,8 +42,11 @@ pub struct Group {
 pub struct Manner {
     /// Octets of the largest answer that is asked for, 512 to 4096.
     pub udp_bytes: u16,
-    /// Sockets of each thread to each address, from which queries leave at random; at least 1.
+    /// Ports of each thread to each address that are open at a time; at least 1.
     pub ports_max: u16,
+    /// Queries that leave from the same port if they are sent together, at least 1; more only where
+    /// ports are scarce.
+    pub port_queries_max: u32,
 }
 
 impl Group {

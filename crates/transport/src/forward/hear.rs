@@ -1,8 +1,12 @@
 //! What a forwarder thread makes of messages from upstreams.
 //!
+//! What the network says of queries (ICMP) is counted and has no effect: anybody can forge it who
+//! guesses a port, and would learn that the guess was right if it changed when a query is repeated
+//! or answered, let alone whether. An upstream that does not listen is found as one that is silent.
+//!
 //! Deliberately absent: whom to ask next, which [`Exchange`](zonda_upstream::Exchange) decides.
 
-use std::io;
+use std::net::SocketAddr;
 
 use zonda_cache::{DENIES_BELOW, Flushes, Lifetime};
 use zonda_engine::{Fetched, Now, Reason};
@@ -28,21 +32,21 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Reads what a port has received, but not all at once if it is more than any upstream sends
     /// that means well: the others wait. What is left is told of again.
     pub(super) fn receive(&mut self, number: usize, now: Now) {
+        let serial = self.ports.serial(number);
         let (mut has_more, mut calls) = (true, 0);
-        while has_more && calls < RECEIVE_CALLS_MAX {
+        // Once the last answer has come, the port is another's.
+        while has_more && calls < RECEIVE_CALLS_MAX && self.ports.serial(number) == serial {
             calls += 1;
-            has_more = match self.ports.receive(number) {
-                Ok(has_more) => has_more,
-                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    self.pass_over(number);
-                    self.undeliverable(number, now);
-                    true
-                }
-                Err(_) => false,
-            };
+            has_more = self.ports.receive(number).unwrap_or_else(|_| {
+                self.counters.icmp_errors.add(1);
+                true
+            });
             let mut message = std::mem::take(&mut self.message);
             for place in 0.. {
                 let Some(received) = self.ports.received(place) else { break };
+                if self.ports.serial(number) != serial {
+                    break;
+                }
                 message.clear();
                 message.extend_from_slice(received);
                 self.read(number, &mut message, now);
@@ -51,43 +55,58 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
     }
 
-    /// Nobody listens where a port sends to, or nothing came from there: whoever has other
-    /// addresses is asked at the next.
-    pub(super) fn pass_over(&self, number: usize) {
-        let Some(address) = self.ports.upstream(number) else { return };
+    /// Nothing came from an address, or nothing can be sent there: servers that have others are
+    /// asked at the next.
+    pub(super) fn pass_over(&self, address: SocketAddr) {
         let servers = self.groups.values().flat_map(|known| &known.group.servers);
         for server in servers.filter(|server| server.over_udp) {
             server.connections.pass_over(address);
         }
     }
 
-    /// Nobody listens where a port sends to.
-    pub(super) fn undeliverable(&mut self, number: usize, now: Now) {
-        for cause in self.ports.forget_port(number) {
-            match cause {
-                Cause::Fetch(attempt) => self.conclude(attempt, Outcome::Unreachable, now),
-                Cause::Probe(probe) => self.probe_ended(probe, None, now),
-                Cause::Check(_) => {}
+    /// Takes a message that came to a port.
+    fn read(&mut self, number: usize, message: &mut [u8], now: Now) {
+        let serial = self.ports.serial(number);
+        let id = message.first_chunk().map(|id| u16::from_be_bytes(*id));
+        let lent = id.and_then(|id| Some((id, self.ports.lend(number, id)?)));
+        if let Some((id, lent)) = lent {
+            let (form, query) = (lent.form, &lent.query);
+            let is_believed = match lent.cause {
+                Cause::Fetch(attempt) => self.hear(attempt, form, query, message, now),
+                Cause::Probe(probe) => self.hear_probe(probe, form, query, message, now),
+                Cause::Check(probe) => self.hear_check(probe, form, query, message),
+            };
+            if is_believed {
+                return self.ports.settle(number, id, lent);
             }
+            self.ports.wait_on(number, id, lent); // the right one may still come
+        }
+        self.counters.ignored.add(1);
+        if serial.is_some_and(|serial| self.ports.miss(number, serial)) {
+            self.leave_port(number, now);
         }
     }
 
-    /// Takes a message that came to a port.
-    fn read(&mut self, number: usize, message: &mut [u8], now: Now) {
-        let id = message.first_chunk().map(|id| u16::from_be_bytes(*id));
-        let waiting = id.and_then(|id| Some((id, self.ports.forget(number, id)?)));
-        let Some((id, waiting)) = waiting else { return self.counters.ignored.add(1) };
-        let (form, query) = (waiting.form, &waiting.query);
-        let is_believed = match waiting.cause {
-            Cause::Fetch(attempt) => self.hear(attempt, form, query, message, now),
-            Cause::Probe(probe) => self.hear_probe(probe, form, query, message, now),
-            Cause::Check(probe) => self.hear_check(probe, form, query, message),
-        };
-        if is_believed {
-            self.ports.take_back(waiting.query);
-        } else {
-            self.counters.ignored.add(1);
-            self.ports.remember(number, id, waiting); // the right one may still come
+    /// Closes a port that a forger may know, and asks over TCP what waits there. Probes are sent
+    /// again in any case.
+    fn leave_port(&mut self, number: usize, now: Now) {
+        self.counters.forgery_suspected.add(1);
+        for cause in self.ports.give_up(number) {
+            let upstream = match cause {
+                Cause::Fetch(attempt) => {
+                    let fetch = self.fetches.get(attempt.fetch);
+                    fetch.map(|fetch| (fetch.wanted.group, usize::from(attempt.upstream)))
+                }
+                Cause::Probe(probe) | Cause::Check(probe) => Some((probe.group, probe.upstream)),
+            };
+            if let Some((group, place)) = upstream
+                && let Some(known) = self.groups.get(&group)
+            {
+                known.tell_forgery(place, now.monotonic_nanos);
+            }
+            if let Cause::Fetch(attempt) = cause {
+                self.doubt(attempt, Doubt::Forged, now);
+            }
         }
     }
 

@@ -32,6 +32,8 @@ struct Notice {
     told: View,
     /// When the log last said that it was up no more; nanoseconds of the monotonic clock.
     told_at: Option<u64>,
+    /// When the log last said that answers of it may be forged; nanoseconds of that clock.
+    forgery_told_at: Option<u64>,
 }
 
 /// What of a state is worth a line when it changes.
@@ -61,7 +63,8 @@ impl Notices {
     /// Of so many upstreams, which are up.
     #[must_use]
     pub fn new(upstreams: usize) -> Self {
-        let notice = Notice { suspect: 0, down: 0, told: View::UP, told_at: None };
+        let (told_at, forgery_told_at) = (None, None);
+        let notice = Notice { suspect: 0, down: 0, told: View::UP, told_at, forgery_told_at };
         let notices = (0..upstreams).map(|_| Mutex::new(Notice { ..notice }));
         Self { upstreams: notices.collect() }
     }
@@ -95,6 +98,19 @@ impl Notices {
         }
         notice.told = View { state, is_untrusted: told.is_untrusted || to.is_untrusted };
         Some(News::Worse(state))
+    }
+
+    /// A thread has closed a port to the upstream at a place, since a forger may know it; whether
+    /// that is news, which it is once a minute.
+    fn note_forgery(&self, place: usize, now: u64) -> bool {
+        let Some(notice) = self.upstreams.get(place) else { return false };
+        let mut notice = notice.lock().unwrap_or_else(PoisonError::into_inner);
+        let told_at = notice.forgery_told_at;
+        let is_news = told_at.is_none_or(|at| now.saturating_sub(at) >= QUIET_NANOS);
+        if is_news {
+            notice.forgery_told_at = Some(now);
+        }
+        is_news
     }
 }
 
@@ -137,6 +153,18 @@ impl KnownGroup {
                 "upstream {upstream} of zone {zone} is suspect: {why}; it is asked only when no \
                  other is up"
             ),
+        }
+    }
+
+    /// Tells the log that answers of an upstream may be forged, unless it was told so just before.
+    pub(super) fn tell_forgery(&self, place: usize, now: u64) {
+        if self.group.notices.note_forgery(place, now) {
+            tracing::warn!(
+                zone = %self.group.apex,
+                upstream = %self.group.servers[place].name,
+                "answers of an upstream may be forged: many messages came to a port for which \
+                 nothing waits there; the port is closed, and its queries are asked over TCP"
+            );
         }
     }
 
@@ -198,6 +226,15 @@ mod tests {
         assert_eq!(notices.note(0, UP, SUSPECT, QUIET_NANOS * 9 + 5), None);
         let later = notices.note(0, SUSPECT, SUSPECT, QUIET_NANOS * 11);
         assert_eq!(later, Some(News::Worse(State::Suspect)), "what stays is told of later");
+    }
+
+    #[test]
+    fn forgery_is_told_of_once_a_minute_for_each_upstream() {
+        let notices = Notices::new(2);
+        assert!(notices.note_forgery(0, 5) && notices.note_forgery(1, 6));
+        assert!(!notices.note_forgery(0, 7) && !notices.note_forgery(0, QUIET_NANOS + 4));
+        assert!(notices.note_forgery(0, QUIET_NANOS + 5));
+        assert!(!notices.note_forgery(2, 5), "there is none");
     }
 
     #[test]

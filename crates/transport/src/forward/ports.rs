@@ -1,39 +1,65 @@
-//! Sockets to upstreams: each upstream has several, so that a forger has to guess the port, too.
+//! Ports from which upstreams are asked: each query, or a few that are sent together, leaves from a
+//! port that the kernel has just chosen at random.
+//!
+//! A forger that is not on the way must guess the port of a query beside its id and the case of its
+//! name. A port can be found out, though, by whoever watches how the machine treats messages to it,
+//! and is then worth as much as it is used for. So it takes the queries of one turn of the thread
+//! only, a few of them, and is given back to the kernel with the last of their answers. While many
+//! queries wait and ports become scarce, a port takes more: 64 queries, of a second, at most.
+//!
+//! Messages that nothing waits for, or that are not believed, may be guesses. After
+//! [`MISSES_MAX`] of them a port counts as known to a forger and is closed; what waits there is
+//! asked over TCP. That is as many guesses as a forger has at a port that it knows.
+//!
+//! The sockets are connected, so that the kernel keeps away what comes from any other address or
+//! port, and a stranger cannot tell a port in use from others by sending to it. What the network
+//! says of a query (ICMP) is not believed, since anybody can forge it who guesses a port: it ends
+//! no query, and brings none forward. So neither when a query is repeated nor when it is answered
+//! tells anything of its port (rfc5452#9.2). What the kernel's own ICMP errors tell a stranger is
+//! not hidden here; it must be used before the last answer has come.
+//!
+//! A socket that has given its port back is connected again, which takes less than half of what it
+//! takes to open another. The queue of the former port is emptied in between.
+//!
+//! # Invariants
+//! - A port that is open has queries that wait, except between [`Ports::choose`] and
+//!   [`Ports::send`].
+//! - No port takes queries of two upstreams, more than [`QUERIES_MAX`], or any after
+//!   [`LIFE_NANOS`].
+//! - There are never more sockets than `ports_max`.
 
 use std::io;
 use std::net::SocketAddr;
 
-use zonda_netio::{ClientSocket, Poller, ReceiveBatch, SendBatch, SendCall, UdpOptions};
+use zonda_netio::{ClientSocket, Poller, ReceiveBatch, UdpOptions};
 
 use zonda_upstream::exchange::Form;
 use zonda_upstream::numbers::NumberMap;
 
 use super::dice::Dice;
 use super::fetch::FetchId;
+use super::group::Manner;
 
-/// Queries after which a socket gives its place to a new one, and for how long it has it at most,
-/// nanoseconds: whoever has found out its port must begin anew.
-const RENEW_QUERIES: u32 = 4096;
-/// See [`RENEW_QUERIES`].
-const RENEW_NANOS: u64 = 60_000_000_000;
-/// Sockets that wait for their last answers; while there are so many, none gives its place to
-/// another.
-const RETIRED_MAX: usize = 256;
-/// Queries of one socket that may wait at once: a fraction of the ids there are.
-const WAITING_MAX: usize = 1 << 13;
+/// Most queries of one port.
+const QUERIES_MAX: u32 = 64;
+/// How long a port takes queries, nanoseconds.
+const LIFE_NANOS: u64 = 1_000_000_000;
+/// Messages beyond one a query, which may be late or come twice, that a port takes without being
+/// closed although nothing waits for them. A forger that knows the port has so many guesses at an
+/// id of 16 bits and the case of the name; an upstream never sends so many by mistake.
+const MISSES_MAX: u32 = 32;
+/// Sockets without a port that are kept for the next queries, for each address family.
+const IDLE_MAX: usize = 256;
 /// Answers taken by one call.
 const RECEIVE_WIDTH: usize = 32;
-/// Queries of one turn that leave from the same port at most, so that their answers can be taken
-/// by one call. A forger who guesses one port has as good a chance as before.
-const TOGETHER_MAX: usize = RECEIVE_WIDTH;
 /// Octets of the longest answer over UDP that is read.
 const ANSWER_BYTES: usize = 4096;
 /// Octets of most queries.
 const QUERY_BYTES: usize = 128;
 /// Queries for which room is kept.
 const ROOM_MAX: usize = 64;
-/// Octets asked for as a socket's receive buffer.
-const BUFFER_BYTES: usize = 1 << 20;
+/// Octets asked for as a socket's receive buffer: the longest answers to all queries of a port.
+const BUFFER_BYTES: usize = QUERIES_MAX as usize * ANSWER_BYTES;
 
 /// A query that waits for its answer.
 #[derive(Debug)]
@@ -79,171 +105,264 @@ pub struct Probe {
     pub sent_at: u64,
 }
 
-/// A socket to one upstream.
+/// A socket, and the port that it has while queries wait there.
 struct Port {
-    /// The socket.
+    /// The socket; connected as long as there is an upstream.
     socket: ClientSocket,
-    /// Where it leads.
-    upstream: SocketAddr,
-    /// When it was opened.
+    /// Where the port leads; nowhere while the socket is idle.
+    upstream: Option<SocketAddr>,
+    /// Tells the port from others that the socket had before.
+    serial: u64,
+    /// The turn in which it was opened.
+    turn: u64,
+    /// When it was opened; nanoseconds of the monotonic clock.
     opened_at: u64,
     /// Queries that it was chosen for.
     chosen: u32,
-    /// What was asked over it and not answered, by id.
-    waiting: NumberMap<u16, Waiting>,
+    /// Messages that nothing waited for, or that were not believed.
+    missed: u32,
+    /// What was asked over it and not answered, by id; few enough to be searched.
+    waiting: Vec<(u16, Waiting)>,
 }
 
-/// The sockets to an upstream.
+impl Port {
+    /// The place of the query with an id.
+    fn place_of(&self, id: u16) -> Option<usize> {
+        self.waiting.iter().position(|(waiting, _)| *waiting == id)
+    }
+}
+
+/// The ports to an upstream.
 #[derive(Default)]
-struct Choice {
-    /// The numbers of those that are chosen.
-    numbers: Vec<usize>,
-    /// The turn in which one was chosen last.
-    turn: u64,
-    /// Its place among them.
-    place: usize,
-    /// Queries that it is still good for.
-    left: usize,
+struct Open {
+    /// How many are open.
+    count: usize,
+    /// The number of the one that was opened last.
+    last: usize,
 }
 
 /// All sockets of a thread.
 pub struct Ports {
-    /// By number; closed ones are empty.
+    /// By number; those of closed sockets are empty.
     ports: Vec<Option<Port>>,
-    /// Those to each upstream.
-    of: NumberMap<SocketAddr, Choice>,
+    /// The numbers of those.
+    vacant: Vec<usize>,
+    /// The numbers of idle sockets over IPv4 and over IPv6.
+    idle: [Vec<usize>; 2],
+    /// The ports to each upstream.
+    of: NumberMap<SocketAddr, Open>,
+    /// Most sockets at a time, at least 2.
+    ports_max: usize,
     /// How often [`begin_turn`](Self::begin_turn) was called.
     turn: u64,
-    /// Those that are not chosen any more, until their last answers have come.
-    retired: Vec<usize>,
+    /// The serial of the next port.
+    next_serial: u64,
     /// One of them was not asked before; perhaps in place of another.
     has_new: bool,
+    /// Ports that were closed while queries waited there, since there may be no more.
+    closed_early: u64,
     /// Room of queries that were answered.
     room: Vec<Vec<u8>>,
-    /// Sends.
-    sending: SendBatch,
     /// Receives.
     receiving: ReceiveBatch,
 }
 
 impl Ports {
-    /// None yet.
-    pub fn new() -> Self {
+    /// None yet, and never more than `ports_max`.
+    pub fn new(ports_max: usize) -> Self {
         Self {
             ports: Vec::new(),
+            vacant: Vec::new(),
+            idle: [Vec::new(), Vec::new()],
             of: NumberMap::default(),
+            ports_max: ports_max.max(2),
             turn: 0,
-            retired: Vec::new(),
+            next_serial: 0,
             has_new: false,
+            closed_early: 0,
             room: Vec::new(),
-            sending: SendBatch::new(SendCall::Single),
             receiving: ReceiveBatch::new(RECEIVE_WIDTH, ANSWER_BYTES),
         }
     }
 
-    /// Has other ports chosen than before.
+    /// Has queries leave from other ports than before.
     pub fn begin_turn(&mut self) {
         self.turn += 1;
     }
 
-    /// One of `ports_max` ports to `upstream`, at least one, and an id that is free on it, both at
-    /// random; some queries of one turn have the port in common. The kernel gives each socket a
-    /// port at random; a forger has to guess it beside the id and the case of the name. New sockets
-    /// are told to `poller` by their number.
+    /// A port to `upstream`, and an id that is free on it, both at random: the kernel chooses
+    /// ports. Queries of one turn have it in common as far as `manner` says. New sockets are told
+    /// to `poller` by their number. [`send`](Self::send) must follow.
     ///
     /// # Errors
-    /// When there is no socket to be had, or too many queries wait on this one.
+    /// When there is no socket or port to be had.
     pub fn choose(
         &mut self,
-        (upstream, ports_max, now): (SocketAddr, u16, u64),
+        (upstream, manner, now): (SocketAddr, Manner, u64),
         poller: &Poller,
         dice: &mut Dice,
     ) -> io::Result<(usize, u16)> {
-        let roll = dice.roll();
-        let choice = self.of.entry(upstream).or_insert_with(|| {
-            self.has_new = true;
-            Choice::default()
-        });
-        if choice.left == 0 || choice.turn != self.turn {
-            let place = (roll >> 32) as usize % usize::from(ports_max.max(1));
-            choice.place = place.min(choice.numbers.len()); // where the next is put that is opened
-            (choice.left, choice.turn) = (TOGETHER_MAX, self.turn);
-        }
-        choice.left -= 1;
-        let place = choice.place;
-        let known = choice.numbers.get(place).copied();
-        let number = match known.filter(|number| !self.is_due(*number, now)) {
+        let number = match self.shared(upstream, manner, now) {
             Some(number) => number,
-            None => self.replace((upstream, now), place, poller)?,
+            None => self.open((upstream, now), usize::from(manner.ports_max), poller)?,
         };
         let Some(Some(port)) = self.ports.get_mut(number) else {
             return Err(io::ErrorKind::NotFound.into()); // it was opened before
         };
-        if port.waiting.len() >= WAITING_MAX {
-            return Err(io::ErrorKind::ResourceBusy.into());
-        }
         port.chosen += 1;
-        let mut id = roll as u16;
-        while port.waiting.contains_key(&id) {
+        let mut id = dice.roll() as u16;
+        while port.place_of(id).is_some() {
             id = dice.roll() as u16;
         }
         Ok((number, id))
     }
 
-    /// Whether a port shall give its place to a new one.
-    fn is_due(&self, number: usize, now: u64) -> bool {
-        let Some(Some(port)) = self.ports.get(number) else { return false };
-        let is_old = now.saturating_sub(port.opened_at) >= RENEW_NANOS && port.chosen > 0;
-        (is_old || port.chosen >= RENEW_QUERIES) && self.retired.len() < RETIRED_MAX
+    /// The port that was opened last to an upstream, if it may take one more query.
+    fn shared(&self, upstream: SocketAddr, manner: Manner, now: u64) -> Option<usize> {
+        let open = self.of.get(&upstream)?;
+        let port = self.ports.get(open.last)?.as_ref()?;
+        let most = if self.is_scarce(open.count, manner) {
+            QUERIES_MAX
+        } else if port.turn == self.turn {
+            manner.port_queries_max.min(QUERIES_MAX)
+        } else {
+            0
+        };
+        let is_young = now.saturating_sub(port.opened_at) < LIFE_NANOS;
+        let takes_more = port.upstream == Some(upstream) && is_young && port.chosen < most;
+        takes_more.then_some(open.last)
     }
 
-    /// Opens a port to an upstream, at a place among those that are chosen. The one that was there
-    /// is closed once all its answers have come.
-    fn replace(
+    /// Whether half of the ports are taken that an upstream may have, to which `count` are open, or
+    /// half of all.
+    fn is_scarce(&self, count: usize, manner: Manner) -> bool {
+        2 * count >= usize::from(manner.ports_max) || 2 * self.open_count() >= self.ports_max
+    }
+
+    /// How many ports are open.
+    pub fn open_count(&self) -> usize {
+        self.sockets() - self.idle.iter().map(Vec::len).sum::<usize>()
+    }
+
+    /// How many sockets there are.
+    fn sockets(&self) -> usize {
+        self.ports.len() - self.vacant.len()
+    }
+
+    /// Opens a port to an upstream. If there are as many as there may be, the oldest is closed for
+    /// it.
+    fn open(
         &mut self,
         (upstream, now): (SocketAddr, u64),
-        place: usize,
+        ports_max: usize,
         poller: &Poller,
     ) -> io::Result<usize> {
+        let count = self.of.get(&upstream).map_or(0, |open| open.count);
+        if count >= ports_max.max(1) {
+            self.close_oldest(Some(upstream));
+        } else if self.open_count() >= self.ports_max {
+            self.close_oldest(None);
+        }
+        let number = self.connect(upstream, poller)?;
+        let (turn, serial) = (self.turn, self.next_serial);
+        self.next_serial += 1;
+        if let Some(Some(port)) = self.ports.get_mut(number) {
+            debug_assert!(port.upstream.is_none() && port.waiting.is_empty());
+            (port.upstream, port.serial) = (Some(upstream), serial);
+            (port.turn, port.opened_at) = (turn, now);
+            (port.chosen, port.missed) = (0, 0);
+        }
+        let open = self.of.entry(upstream).or_insert_with(|| {
+            self.has_new = true;
+            Open::default()
+        });
+        open.count += 1;
+        open.last = number;
+        Ok(number)
+    }
+
+    /// A socket that is connected to an upstream from a new port: an idle one if there is any.
+    fn connect(&mut self, upstream: SocketAddr, poller: &Poller) -> io::Result<usize> {
+        let family = usize::from(upstream.is_ipv6());
+        if let Some(number) = self.idle[family].pop() {
+            let port = self.ports.get(number).and_then(Option::as_ref);
+            let connected = port.map(|port| port.socket.reconnect(upstream));
+            if !matches!(connected, Some(Ok(()))) {
+                self.close(number);
+            }
+            return connected.unwrap_or(Err(io::ErrorKind::NotFound.into())).map(|()| number);
+        }
+        if self.sockets() >= self.ports_max
+            && let Some(number) = self.idle[1 - family].pop()
+        {
+            self.close(number);
+        }
         let options = UdpOptions {
             receive_buffer_bytes: BUFFER_BYTES,
             send_buffer_bytes: BUFFER_BYTES,
             ..UdpOptions::default()
         };
         let socket = ClientSocket::connect(upstream, None, &options)?;
-        let vacant = self.ports.iter().position(Option::is_none);
-        let number = vacant.unwrap_or(self.ports.len());
+        let number = self.vacant.last().copied().unwrap_or(self.ports.len());
         poller.add(&socket, number)?;
-        let waiting = NumberMap::default();
-        let port = Some(Port { socket, upstream, opened_at: now, chosen: 0, waiting });
-        match vacant {
-            Some(number) => self.ports[number] = port,
-            None => self.ports.push(port),
+        let (waiting, serial) = (Vec::new(), 0); // `open` gives it a serial
+        let (turn, opened_at, chosen, missed) = (0, 0, 0, 0);
+        let port =
+            Port { socket, upstream: None, serial, turn, opened_at, chosen, missed, waiting };
+        match self.vacant.pop() {
+            Some(number) => self.ports[number] = Some(port),
+            None => self.ports.push(Some(port)),
         }
-        let numbers = &mut self.of.entry(upstream).or_default().numbers;
-        match numbers.get_mut(place) {
-            Some(place) => self.retired.push(std::mem::replace(place, number)),
-            None => numbers.push(number),
-        }
-        self.close_retired();
         Ok(number)
     }
 
-    /// Closes those for which nothing is waited any more.
-    fn close_retired(&mut self) {
-        let ports = &mut self.ports;
-        self.retired.retain(|&number| {
-            let waits = ports[number].as_ref().is_some_and(|port| !port.waiting.is_empty());
-            if !waits {
-                ports[number] = None;
-            }
-            waits
+    /// Closes an idle socket, which is in no list any more.
+    fn close(&mut self, number: usize) {
+        if self.ports.get_mut(number).and_then(Option::take).is_some() {
+            self.vacant.push(number);
+        }
+    }
+
+    /// Closes the port that was opened before all others, of those to an upstream if there is one.
+    /// Nothing waits there any more.
+    fn close_oldest(&mut self, upstream: Option<SocketAddr>) {
+        let open = self.ports.iter().enumerate().filter_map(|(number, port)| {
+            let port = port.as_ref()?;
+            let to = port.upstream.filter(|to| upstream.is_none_or(|upstream| *to == upstream));
+            to.map(|_| (port.serial, number))
         });
+        let Some((_, number)) = open.min() else { return };
+        self.closed_early += 1;
+        self.give_up(number);
+    }
+
+    /// Gives a port back to the kernel if nothing waits there. Its socket becomes idle.
+    fn rest(&mut self, number: usize) {
+        let Some(Some(port)) = self.ports.get_mut(number) else { return };
+        if !port.waiting.is_empty() {
+            return;
+        }
+        let Some(upstream) = port.upstream.take() else { return };
+        if let Some(open) = self.of.get_mut(&upstream) {
+            open.count = open.count.saturating_sub(1);
+        }
+        let idle = &mut self.idle[usize::from(upstream.is_ipv6())];
+        if idle.len() < IDLE_MAX && port.socket.disconnect().is_ok() {
+            idle.push(number);
+        } else {
+            self.close(number);
+        }
     }
 
     /// Where a port leads.
     pub fn upstream(&self, number: usize) -> Option<SocketAddr> {
-        Some(self.ports.get(number)?.as_ref()?.upstream)
+        self.ports.get(number)?.as_ref()?.upstream
+    }
+
+    /// What tells a port from others that have its number before or after it.
+    pub fn serial(&self, number: usize) -> Option<u64> {
+        let port = self.ports.get(number)?.as_ref()?;
+        port.upstream.map(|_| port.serial)
     }
 
     /// Sends a query with an id that [`choose`](Self::choose) gave, and waits for its answer; false
@@ -251,12 +370,13 @@ impl Ports {
     #[must_use]
     pub fn send(&mut self, number: usize, id: u16, waiting: Waiting) -> bool {
         let Some(Some(port)) = self.ports.get_mut(number) else { return false };
-        self.sending.push(&waiting.query);
-        let sent = self.sending.send(&port.socket) == 0;
-        if sent {
-            port.waiting.insert(id, waiting);
+        let is_sent = port.socket.send(&waiting.query).is_ok();
+        if is_sent {
+            port.waiting.push((id, waiting));
+        } else {
+            self.rest(number);
         }
-        sent
+        is_sent
     }
 
     /// Room for a query.
@@ -264,21 +384,56 @@ impl Ports {
         self.room.pop().unwrap_or_else(|| Vec::with_capacity(QUERY_BYTES))
     }
 
-    /// Takes back the room of a query that was answered.
-    pub fn take_back(&mut self, query: Vec<u8>) {
-        if self.room.len() < ROOM_MAX {
+    /// Takes back the room of a query that is not waited for any more.
+    fn take_back(&mut self, query: Vec<u8>) {
+        if self.room.len() < ROOM_MAX && query.capacity() > 0 {
             self.room.push(query);
         }
     }
 
     /// What was asked over a port with an id.
     pub fn waiting(&self, number: usize, id: u16) -> Option<&Waiting> {
-        self.ports.get(number)?.as_ref()?.waiting.get(&id)
+        let port = self.ports.get(number)?.as_ref()?;
+        Some(&port.waiting.get(port.place_of(id)?)?.1)
     }
 
-    /// Waits for it no longer.
-    pub fn forget(&mut self, number: usize, id: u16) -> Option<Waiting> {
-        self.ports.get_mut(number)?.as_mut()?.waiting.remove(&id)
+    /// What was asked over a port with an id, with its message, while it is seen whether a message
+    /// answers it; [`settle`](Self::settle) or [`wait_on`](Self::wait_on) must follow. It waits
+    /// meanwhile.
+    pub fn lend(&mut self, number: usize, id: u16) -> Option<Waiting> {
+        let port = self.ports.get_mut(number)?.as_mut()?;
+        let place = port.place_of(id)?;
+        let (_, Waiting { cause, form, query }) = port.waiting.get_mut(place)?;
+        Some(Waiting { cause: *cause, form: *form, query: std::mem::take(query) })
+    }
+
+    /// Waits no longer for what was lent: it was answered.
+    pub fn settle(&mut self, number: usize, id: u16, lent: Waiting) {
+        if self.waiting(number, id).is_some_and(|waiting| waiting.cause == lent.cause) {
+            self.forget(number, id);
+        }
+        self.take_back(lent.query);
+    }
+
+    /// Waits on for what was lent: what came was not the answer. It may have been forgotten
+    /// meanwhile.
+    pub fn wait_on(&mut self, number: usize, id: u16, lent: Waiting) {
+        let port = self.ports.get_mut(number).and_then(Option::as_mut);
+        let place = port.as_ref().and_then(|port| port.place_of(id));
+        let waiting = port.zip(place).and_then(|(port, place)| port.waiting.get_mut(place));
+        if let Some((_, waiting)) = waiting.filter(|(_, waiting)| waiting.cause == lent.cause) {
+            waiting.query = lent.query;
+        }
+    }
+
+    /// Waits no longer for the answer to a query.
+    pub fn forget(&mut self, number: usize, id: u16) {
+        let Some(Some(port)) = self.ports.get_mut(number) else { return };
+        if let Some(place) = port.place_of(id) {
+            let (_, waiting) = port.waiting.swap_remove(place);
+            self.take_back(waiting.query);
+            self.rest(number);
+        }
     }
 
     /// Waits no longer for the answer to a query of a fetch; the id may be another's by now.
@@ -289,31 +444,43 @@ impl Ports {
         }
     }
 
-    /// Waits for it again: what came was not the answer.
-    pub fn remember(&mut self, number: usize, id: u16, waiting: Waiting) {
-        if let Some(Some(port)) = self.ports.get_mut(number) {
-            port.waiting.insert(id, waiting);
-        }
-    }
-
-    /// Waits no longer for anything on a port, to which nobody listens; tells for what it did.
-    pub fn forget_port(&mut self, number: usize) -> Vec<Cause> {
+    /// Waits no longer for anything on a port, and gives it back to the kernel; tells for what it
+    /// did.
+    pub fn give_up(&mut self, number: usize) -> Vec<Cause> {
         let Some(Some(port)) = self.ports.get_mut(number) else { return Vec::new() };
-        port.waiting.drain().map(|(_, waiting)| waiting.cause).collect()
+        let causes = port.waiting.drain(..).map(|(_, waiting)| waiting.cause).collect();
+        self.rest(number);
+        causes
     }
 
     /// Waits no longer for anything.
     pub fn forget_all(&mut self) {
-        self.ports.iter_mut().flatten().for_each(|port| port.waiting.clear());
+        (0..self.ports.len()).for_each(|number| _ = self.give_up(number));
     }
 
-    /// Takes what a port has received; returns whether there may be more.
+    /// Takes note of a message on the port with a serial that nothing waits for, or that is not
+    /// believed; whether a forger must be taken to know the port.
+    #[must_use]
+    pub fn miss(&mut self, number: usize, serial: u64) -> bool {
+        let port = self.ports.get_mut(number).and_then(Option::as_mut);
+        let port = port.filter(|port| port.upstream.is_some() && port.serial == serial);
+        port.is_some_and(|port| {
+            port.missed += 1;
+            port.missed > MISSES_MAX + port.chosen
+        })
+    }
+
+    /// Takes what a port has received, which is nothing if it is not open; returns whether there
+    /// may be more.
     ///
     /// # Errors
-    /// When the upstream's host says that nobody listens there.
+    /// What the network says of a query.
     pub fn receive(&mut self, number: usize) -> io::Result<bool> {
         match self.ports.get(number) {
-            Some(Some(port)) => self.receiving.receive(&port.socket),
+            Some(Some(port)) => {
+                let width = port.waiting.len().clamp(1, RECEIVE_WIDTH);
+                self.receiving.receive_at_most(&port.socket, width)
+            }
             _ => {
                 self.receiving.clear();
                 Ok(false)
@@ -331,20 +498,14 @@ impl Ports {
         std::mem::take(&mut self.has_new)
     }
 
-    /// Closes the sockets to all upstreams but those to `keep`, and those whose answers are still
-    /// waited for.
+    /// How many ports were closed while queries waited there, since this was last asked.
+    pub fn take_closed_early(&mut self) -> u64 {
+        std::mem::take(&mut self.closed_early)
+    }
+
+    /// Forgets all upstreams but those to `keep`, and those whose answers are still waited for.
     pub fn retain(&mut self, keep: impl Fn(SocketAddr) -> bool) {
-        let ports = &mut self.ports;
-        self.of.retain(|upstream, Choice { numbers, .. }| {
-            let waits = |number: &usize| {
-                ports[*number].as_ref().is_some_and(|port| !port.waiting.is_empty())
-            };
-            let keeps = keep(*upstream) || numbers.iter().any(waits);
-            if !keeps {
-                numbers.iter().for_each(|number| ports[*number] = None);
-            }
-            keeps
-        });
+        self.of.retain(|upstream, open| open.count > 0 || keep(*upstream));
     }
 }
 
@@ -353,11 +514,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use std::collections::HashSet;
+    use std::collections::HashMap;
     use std::net::UdpSocket;
-
-    /// Sockets to one upstream.
-    const PORTS: usize = 16;
 
     /// A server, and what asks it.
     struct Asking {
@@ -365,81 +523,160 @@ mod tests {
         ports: Ports,
         poller: Poller,
         dice: Dice,
+        manner: Manner,
     }
+
+    /// A query that was sent: the number of its port, its id, and the port.
+    type Sent = (usize, u16, u16);
 
     impl Asking {
-        fn new() -> Self {
-            let server = UdpSocket::bind("127.0.0.1:0").unwrap();
-            let (ports, poller, dice) = (Ports::new(), Poller::new().unwrap(), Dice::new());
-            Self { server, ports, poller, dice }
+        /// With so many ports to a server at a time, and queries of a turn on each.
+        fn new(ports_max: u16, port_queries_max: u32) -> Self {
+            Self {
+                server: UdpSocket::bind("127.0.0.1:0").unwrap(),
+                ports: Ports::new(1000),
+                poller: Poller::new().unwrap(),
+                dice: Dice::new(),
+                manner: Manner { udp_bytes: 1232, ports_max, port_queries_max },
+            }
         }
 
-        /// Sends so many queries; returns the ports that they left from.
-        fn ask(&mut self, count: usize, now: u64, is_answered: bool) -> HashSet<u16> {
-            let upstream = self.server.local_addr().unwrap();
-            let one = |_| {
-                self.ports.begin_turn();
-                let chosen =
-                    self.ports.choose((upstream, PORTS as u16, now), &self.poller, &mut self.dice);
-                let (number, id) = chosen.unwrap();
-                let probe = Probe { group: 0, upstream: 0, sent_at: now };
-                let form = Form { over_tcp: false, edns: false, mixed_case: false };
-                let query = id.to_be_bytes().to_vec();
-                let waiting = Waiting { cause: Cause::Probe(probe), form, query };
-                assert!(self.ports.send(number, id, waiting));
-                if is_answered {
-                    assert!(self.ports.forget(number, id).is_some());
-                }
-                self.server.recv_from(&mut [0; 2]).unwrap().1.port()
-            };
-            (0..count).map(one).collect()
+        /// Sends a query.
+        fn ask(&mut self, now: u64) -> Sent {
+            let to = (self.server.local_addr().unwrap(), self.manner, now);
+            let (number, id) = self.ports.choose(to, &self.poller, &mut self.dice).unwrap();
+            let probe = Probe { group: 0, upstream: 0, sent_at: now };
+            let form = Form { over_tcp: false, edns: false, mixed_case: false };
+            let query = id.to_be_bytes().to_vec();
+            let waiting = Waiting { cause: Cause::Probe(probe), form, query };
+            assert!(self.ports.send(number, id, waiting));
+            (number, id, self.server.recv_from(&mut [0; 2]).unwrap().1.port())
+        }
+
+        /// Sends so many queries in one turn.
+        fn ask_together(&mut self, count: usize, now: u64) -> Vec<Sent> {
+            self.ports.begin_turn();
+            (0..count).map(|_| self.ask(now)).collect()
+        }
+
+        /// Has these queries answered.
+        fn answer(&mut self, sent: &[Sent]) {
+            sent.iter().for_each(|(number, id, _)| self.ports.forget(*number, *id));
+        }
+    }
+
+    /// How many queries left from each port.
+    fn by_port(sent: &[Sent]) -> HashMap<u16, usize> {
+        sent.iter().fold(HashMap::new(), |mut counts, (_, _, port)| {
+            *counts.entry(*port).or_default() += 1;
+            counts
+        })
+    }
+
+    #[test]
+    fn queries_of_a_turn_share_ports_as_far_as_they_may_and_the_next_turn_has_others() {
+        for together in [1, 4] {
+            let mut asking = Asking::new(1000, together);
+            let mut sent = Vec::new();
+            for turn in 0..100 {
+                let of_turn = asking.ask_together(10, turn);
+                assert_eq!(by_port(&of_turn).len(), 10_usize.div_ceil(together as usize));
+                asking.answer(&of_turn);
+                sent.extend(of_turn);
+            }
+            let (ports, most) = (by_port(&sent).len(), 1000_usize.div_ceil(together as usize));
+            assert!(ports > most * 9 / 10, "{ports} of {most}; some are drawn twice");
+            assert_eq!(asking.ports.open_count(), 0);
+            assert!(asking.ports.sockets() <= 10, "{} sockets", asking.ports.sockets());
         }
     }
 
     #[test]
-    fn queries_leave_from_other_ports_after_a_minute_and_after_some_thousands() {
-        let mut asking = Asking::new();
-        let first = asking.ask(2000, 0, true);
-        assert_eq!(first.len(), PORTS);
-        let second = asking.ask(2000, RENEW_NANOS, true);
-        assert_eq!((second.len(), first.intersection(&second).count()), (PORTS, 0));
-        let many = asking.ask(3 * PORTS * RENEW_QUERIES as usize, RENEW_NANOS, true);
-        assert!(many.len() > 2 * PORTS, "{}", many.len());
-        let open = asking.ports.ports.iter().flatten().count();
-        assert!(open <= PORTS + 1, "{open} are open");
+    fn a_port_is_given_back_with_the_last_answer_and_not_before() {
+        let mut asking = Asking::new(1000, 2);
+        let sent = asking.ask_together(2, 0);
+        let number = sent[0].0;
+        asking.answer(&sent[..1]);
+        assert!(asking.ports.serial(number).is_some());
+        asking.answer(&sent[1..]);
+        assert_eq!((asking.ports.serial(number), asking.ports.upstream(number)), (None, None));
+        let address = ("127.0.0.1", sent[0].2);
+        assert!(UdpSocket::bind(address).is_ok(), "the port is free");
     }
 
     #[test]
-    fn some_queries_of_a_turn_leave_from_one_port_and_the_next_from_another() {
-        let Asking { server, mut ports, poller, mut dice } = Asking::new();
-        let upstream = server.local_addr().unwrap();
-        let mut choose = |ports: &mut Ports| {
-            ports.choose((upstream, PORTS as u16, 0), &poller, &mut dice).unwrap().0
-        };
-        let mut seen = HashSet::new();
-        for _ in 0..100 {
-            ports.begin_turn();
-            let together: HashSet<usize> = (0..TOGETHER_MAX).map(|_| choose(&mut ports)).collect();
-            assert_eq!(together.len(), 1);
-            seen.extend(together);
+    fn where_ports_are_scarce_each_takes_64_queries_of_a_second_and_the_oldest_is_closed() {
+        let mut asking = Asking::new(16, 1);
+        let mut sent = Vec::new();
+        for turn in 0..2000 {
+            sent.extend(asking.ask_together(1, turn));
+            assert!(asking.ports.open_count() <= 16);
         }
-        assert!(seen.len() > PORTS / 2, "{} of {PORTS}", seen.len());
-        ports.begin_turn();
-        let many: HashSet<usize> = (0..100 * TOGETHER_MAX).map(|_| choose(&mut ports)).collect();
-        assert!(many.len() > PORTS / 2, "{} of {PORTS}", many.len());
+        let counts = by_port(&sent);
+        assert_eq!(counts.values().max(), Some(&64));
+        assert!(counts.len() >= 8 + 2000 / 64, "{} ports", counts.len());
+        assert!(asking.ports.take_closed_early() >= 8);
+        let last = *sent.last().unwrap();
+        assert!(asking.ports.waiting(last.0, last.1).is_some());
+        let after_a_second = asking.ask_together(1, 2000 + LIFE_NANOS)[0];
+        assert_ne!(after_a_second.2, last.2);
     }
 
     #[test]
-    fn a_port_stays_open_until_its_last_answer_has_come() {
-        let mut asking = Asking::new();
-        asking.ask(200, 0, false);
-        asking.ask(200, RENEW_NANOS, true);
-        let open = |ports: &Ports| ports.ports.iter().flatten().count();
-        assert_eq!(open(&asking.ports), 2 * PORTS);
-        let waiting = asking.ports.ports.iter().flatten().map(|port| port.waiting.len());
-        assert_eq!(waiting.sum::<usize>(), 200);
+    fn all_sockets_together_have_a_bound() {
+        let mut asking = Asking::new(1000, 1);
+        asking.ports = Ports::new(10);
+        for turn in 0..1000 {
+            asking.ask_together(1, turn);
+            assert!(asking.ports.sockets() <= 10);
+        }
         asking.ports.forget_all();
-        asking.ask(200, 2 * RENEW_NANOS, true);
-        assert!(open(&asking.ports) <= PORTS + 1);
+        assert_eq!(asking.ports.open_count(), 0);
+    }
+
+    #[test]
+    fn what_came_to_a_port_is_not_heard_at_the_next_one_of_its_socket() {
+        let mut asking = Asking::new(1000, 1);
+        let first = asking.ask_together(1, 0)[0];
+        for _ in 0..10 {
+            asking.server.send_to(b"guess", ("127.0.0.1", first.2)).unwrap();
+        }
+        asking.answer(&[first]);
+        let second = asking.ask_together(1, 1)[0];
+        assert_eq!((second.0, second.1 != first.1), (first.0, true), "the same socket");
+        assert!(!asking.ports.receive(second.0).unwrap());
+        assert_eq!(asking.ports.received(0), None);
+    }
+
+    #[test]
+    fn a_forger_has_32_guesses_at_a_port_beyond_what_may_come_twice() {
+        let mut asking = Asking::new(1000, 4);
+        let sent = asking.ask_together(4, 0);
+        let number = sent[0].0;
+        let serial = asking.ports.serial(number).unwrap();
+        let guesses = (0..1000).take_while(|_| !asking.ports.miss(number, serial)).count();
+        assert_eq!(guesses as u32, 4 + MISSES_MAX);
+        assert_eq!(asking.ports.give_up(number).len(), 4);
+        let next = asking.ask_together(1, 1)[0];
+        assert_eq!(next.0, number);
+        assert!((0..1000).all(|_| !asking.ports.miss(number, serial)), "that port is no more");
+    }
+
+    #[test]
+    fn what_is_lent_waits_on_unless_it_is_settled_or_forgotten() {
+        let mut asking = Asking::new(1000, 1);
+        let (number, id, _) = asking.ask_together(1, 0)[0];
+        let lent = asking.ports.lend(number, id).unwrap();
+        assert!(asking.ports.waiting(number, id).is_some(), "it waits meanwhile");
+        asking.ports.wait_on(number, id, lent);
+        assert_eq!(asking.ports.waiting(number, id).unwrap().query, id.to_be_bytes());
+        let lent = asking.ports.lend(number, id).unwrap();
+        asking.ports.forget(number, id);
+        asking.ports.wait_on(number, id, lent);
+        assert!(asking.ports.waiting(number, id).is_none());
+        let (number, id, _) = asking.ask_together(1, 1)[0];
+        let lent = asking.ports.lend(number, id).unwrap();
+        asking.ports.settle(number, id, lent);
+        assert_eq!(asking.ports.open_count(), 0);
     }
 }

@@ -86,7 +86,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             mixed_case: !member.stream && member.mixed_case.is_on(probe.sent_at),
         };
         let server = &known.group.servers[probe.upstream];
-        let Manner { udp_bytes, ports_max } = known.group.manner;
+        let manner @ Manner { udp_bytes, .. } = known.group.manner;
         let (case, mut query) = (self.dice.case_bits(question.name.len()), Vec::new());
         let cookies = member.cookies.at(server.address(), probe.sent_at);
         if !server.over_udp {
@@ -97,7 +97,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
         let Some(address) = server.address() else { return false };
         let at = probe.sent_at;
-        let chosen = self.ports.choose((address, ports_max, at), &self.poller, &mut self.dice);
+        let chosen = self.ports.choose((address, manner, at), &self.poller, &mut self.dice);
         let Ok((port, id)) = chosen else {
             server.connections.pass_over(address);
             return false;
@@ -108,7 +108,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             let overdue_at = probe.sent_at + PROBE_NANOS;
             self.set_timer(overdue_at, Timer::ProbeOverdue(port, id, probe));
         } else {
-            self.pass_over(port);
+            self.pass_over(address);
         }
         sent
     }
@@ -139,11 +139,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Waits no longer for the answer to a probe.
     pub(super) fn probe_overdue(&mut self, port: usize, id: u16, probe: Probe, now: Now) {
         let waits = self.ports.waiting(port, id).map(|waiting| waiting.cause);
+        let address = self.ports.upstream(port);
         if matches!(waits, Some(Cause::Probe(it) | Cause::Check(it)) if it == probe) {
             self.ports.forget(port, id);
         }
         if waits == Some(Cause::Probe(probe)) {
-            self.pass_over(port);
+            address.into_iter().for_each(|address| self.pass_over(address));
             self.probe_ended(probe, None, now);
         }
     }

@@ -65,6 +65,8 @@ pub struct ForwarderConfig {
     pub clock: Clock,
     /// Runs what goes over streams.
     pub runtime: Handle,
+    /// Most ports from which this thread asks upstreams at a time, at least 2.
+    pub ports_max: usize,
 }
 
 /// A running thread. Dropping it leaves the thread running; see [`stop_forwarders`].
@@ -252,6 +254,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let (poller, alarm) = (Poller::new()?, Alarm::new()?);
         poller.add(config.inbox.wake(), INBOX)?;
         poller.add(&alarm, ALARM)?;
+        let ports = Ports::new(config.ports_max);
         Ok(Self {
             config,
             replies: Replies::new(make()),
@@ -259,7 +262,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             counters,
             poller,
             alarm,
-            ports: Ports::new(),
+            ports,
             fetches: Fetches::default(),
             admission: Admission::new(Bounds::default().waiting_max),
             peak: Peak::default(),
@@ -357,6 +360,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
         self.counters.waiting.set(self.admission.held().into());
         self.counters.fetching.set(self.fetches.unanswered() as u64);
+        self.counters.ports.set(self.ports.open_count() as u64);
+        self.counters.ports_closed_early.add(self.ports.take_closed_early());
         self.replies.send();
         if self.peak.note(self.under_way()) {
             self.set_timer(now.monotonic_nanos + PEAK_ENDS_NANOS, Timer::EndPeak);
