@@ -180,12 +180,41 @@ fn is_shown(folder: &Folder, json: &Path) {
     assert!(String::from_utf8(clash.stderr).unwrap().contains("is named run.html, too"));
 }
 
+/// Has every round cost the same, a hair apart, and the machine quiet: what else ran here meanwhile
+/// is not what is tested.
+fn be_steady(run: &mut serde_json::Value) {
+    for cell in run["cells"].as_array_mut().unwrap() {
+        for (number, round) in cell["rounds"].as_array_mut().unwrap().iter_mut().enumerate() {
+            let answered = round["traffic"]["completed"].as_f64().unwrap();
+            round["cpu_user_secs"] = 0.0.into();
+            round["cpu_system_secs"] = (answered * (4e-6 + number as f64 * 1e-9)).into();
+            round["seconds"] = (answered / 1e5).into();
+            round["foreign_cpu"] = 0.0.into();
+        }
+    }
+}
+
 /// The exit code of a comparison tells whether something became worse.
 fn is_compared(folder: &Folder, json: &Path, mut run: serde_json::Value) {
+    let disturbed = |share: f64, run: &serde_json::Value| {
+        let mut run = run.clone();
+        run["cells"][0]["rounds"][0]["foreign_cpu"] = share.into();
+        folder.write("disturbed.json", run.to_string()).to_str().unwrap().to_owned()
+    };
+    be_steady(&mut run);
+    fs::write(json, run.to_string()).unwrap();
     let json = json.to_str().unwrap();
     assert_eq!(bench(&["compare", json, json]).status.code(), Some(0));
+    let refused = bench(&["compare", json, &disturbed(0.5, &run)]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("disturbed.json: Other processes used") && said.lines().count() == 1);
+    let told = bench(&["compare", json, &disturbed(0.5, &run), "--disturbed-anyway"]);
+    assert_eq!(told.status.code(), Some(0));
+    assert!(String::from_utf8(told.stdout).unwrap().contains("differs: later run: Other"));
+
     for round in run["cells"][1]["rounds"].as_array_mut().unwrap() {
-        round["cpu_system_secs"] = 1000.0.into();
+        round["cpu_system_secs"] = (round["cpu_system_secs"].as_f64().unwrap() * 3.0).into();
     }
     let worse = folder.write("worse.json", run.to_string());
     let worse = worse.to_str().unwrap();

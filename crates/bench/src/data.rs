@@ -17,6 +17,10 @@ pub struct Run {
     pub format: u32,
     /// The suite's name, as on the command line.
     pub suite: String,
+    /// The name of the report that the suite repeats, as a heading; absent in suites that repeat
+    /// none, and in runs that were written before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<String>,
     /// One line that says what is compared.
     pub title: String,
     /// When it began; seconds since 1970.
@@ -35,6 +39,10 @@ pub struct Run {
     pub cells: Vec<Cell>,
     /// What the original report printed, to stand beside the tables.
     pub published: Vec<Table>,
+    /// How many tests (workloads at places) were planned, as long as the run has not reached its
+    /// end; absent in a whole run, and in runs that were written before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unfinished_of: Option<usize>,
 }
 
 /// The machine and the programs on it.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`data`] | what was measured, as it is written to JSON and read by reports |
 //! | [`load`] | the load generator |
+//! | [`paired`] | whether two figures differ, judged over rounds |
 //! | [`procfs`] | what the kernel knows of processes and the machine |
 //! | [`ramp`] | the highest rate that a server holds |
 //! | [`random`] | numbers that come again with their seed |
@@ -12,7 +13,7 @@
 //! | [`report`] | what a run says, as JSON, text and HTML, and beside another run |
 //! | [`server`] | servers under test: found, configured, started, stopped |
 //! | [`soak`] | one rate for hours, and what drifts meanwhile |
-//! | [`statistics`] | medians, spreads, and whether two figures differ |
+//! | [`statistics`] | medians and spreads |
 //! | [`suite`] | suites: what is measured side by side, and the measuring |
 //! | [`template`] | text with places to fill in, for configurations and zones |
 //!
@@ -21,6 +22,7 @@
 
 pub mod data;
 pub mod load;
+pub mod paired;
 pub mod procfs;
 pub mod ramp;
 pub mod random;

@@ -2,7 +2,7 @@
 
 use super::figures::{Figure, Group, cpu_secs};
 use super::verdict::{LOSS_MAX, list};
-use crate::data::{Cell, CpusUsed, Round, Run};
+use crate::data::{Cell, CpusUsed, Method, Round, Run};
 use crate::statistics::median;
 
 /// Above this share of the machine for others, a round does not say what it seems to; 0–1.
@@ -12,48 +12,114 @@ const BUSY_MIN: f64 = 0.9;
 
 /// Sentences, the gravest first; none for a run without blemish.
 pub fn caveats(run: &Run, groups: &[Group<'_>]) -> Vec<String> {
-    let mut found = Vec::new();
+    let found = [
+        disturbed(run),
+        unfinished(run, groups),
+        unsteady(groups),
+        shared_cpus(run),
+        measured_once(run),
+        late(run),
+        bound_by_load(run, groups),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+/// Rounds in which other processes used the machine.
+pub fn disturbed(run: &Run) -> Option<String> {
     let foreign: Vec<f64> =
         run.cells.iter().flat_map(|cell| &cell.rounds).map(|round| round.foreign_cpu).collect();
     let disturbed: Vec<f64> = foreign.iter().copied().filter(|it| *it > FOREIGN_MAX).collect();
-    if let Some(most) = disturbed.iter().copied().reduce(f64::max) {
-        found.push(format!(
-            "Other processes used more than {:.0} % of the machine in {} of {} rounds, up to \
-             {:.0} %: these figures show the form of a report and prove nothing.",
-            FOREIGN_MAX * 100.0,
-            disturbed.len(),
-            foreign.len(),
-            most * 100.0,
-        ));
-    }
-    if run.cells.iter().any(|cell| cell.rounds.len() == 1) {
-        found.push("Some cells have one round only: their noise is unknown.".to_owned());
-    }
+    let most = disturbed.iter().copied().reduce(f64::max)?;
+    Some(format!(
+        "Other processes used more than {:.0} % of the machine in {} of {} rounds, up to {:.0} %: \
+         these figures show the form of a report and prove nothing.",
+        FOREIGN_MAX * 100.0,
+        disturbed.len(),
+        foreign.len(),
+        most * 100.0,
+    ))
+}
+
+/// A run that did not reach its end.
+fn unfinished(run: &Run, groups: &[Group<'_>]) -> Option<String> {
+    let planned = run.unfinished_of?;
+    Some(format!(
+        "The run was ended early: it has {} of the {planned} tests of the suite.",
+        groups.len()
+    ))
+}
+
+/// Tests in which the machine was not the same in all rounds.
+fn unsteady(groups: &[Group<'_>]) -> Option<String> {
+    let found: Vec<String> = groups
+        .iter()
+        .filter_map(|group| Some(format!("“{}” ({})", group.label(), group.unsteady()?)))
+        .collect();
+    let names: Vec<&str> = found.iter().map(String::as_str).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "Nothing is compared in {} of {} tests, as the machine was not the same in all \
+             rounds: {}.",
+            names.len(),
+            groups.len(),
+            list(&names),
+        )
+    })
+}
+
+/// Servers and generator that took each other's time.
+fn shared_cpus(run: &Run) -> Option<String> {
+    let Method { server_cpus, load_cpus, .. } = &run.method;
+    let shared: Vec<String> =
+        server_cpus.iter().filter(|cpu| load_cpus.contains(cpu)).map(usize::to_string).collect();
+    let shared: Vec<&str> = shared.iter().map(String::as_str).collect();
+    let cpus = if shared.len() == 1 { "CPU" } else { "CPUs" };
+    (!shared.is_empty()).then(|| {
+        format!(
+            "Servers and generator shared {cpus} {}: a server had the less time, the more the \
+             generator took. Only CPU per query is the server's own.",
+            list(&shared),
+        )
+    })
+}
+
+/// Cells whose noise is not known.
+fn measured_once(run: &Run) -> Option<String> {
+    let is_once = run.cells.iter().any(|cell| cell.rounds.len() == 1);
+    is_once
+        .then(|| "Some servers have one round only in a test: their noise is unknown.".to_owned())
+}
+
+/// Latency that is the generator's.
+fn late(run: &Run) -> Option<String> {
     let points = || run.cells.iter().flat_map(|cell| &cell.latency_at);
     let late = points().filter(|point| point.is_generator_late).count();
-    if late > 0 {
-        found.push(format!(
+    (late > 0).then(|| {
+        format!(
             "The generator was late in {late} of {} measurements of latency below saturation: \
              queries left so late after their scheduled moments that this was half or more of the \
-             99.9th percentile. Where a ranked server met that, no such latency is shown of \
-             anybody.",
+             99.9th percentile. Where a compared server met that, no such latency is shown of \
+             any server.",
             points().count(),
-        ));
-    }
+        )
+    })
+}
+
+/// Servers that waited for the generator.
+fn bound_by_load(run: &Run, groups: &[Group<'_>]) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for cell in groups.iter().flat_map(|group| &group.cells) {
         if !names.contains(&&*cell.server) && is_bound_by_load(run, cell) {
             names.push(&cell.server);
         }
     }
-    if !names.is_empty() {
-        found.push(format!(
-            "In some places the generator was busy and the server was not: queries per second of \
+    (!names.is_empty()).then(|| {
+        format!(
+            "In some tests the generator was busy and the server was not: queries per second of \
              {} are a lower bound there, marked ≥.",
             list(&names)
-        ));
-    }
-    found
+        )
+    })
 }
 
 /// Whether the generator had no CPU left while the server had some. Nothing can be said of rounds
@@ -96,6 +162,32 @@ mod tests {
         let found = caveats(&run, &groups(&run));
         assert!(found[0].contains("in 1 of 176 rounds, up to 50 %"), "{found:?}");
         assert!(found[1].contains("one round only"), "{found:?}");
+    }
+
+    #[test]
+    fn tests_in_which_the_reflector_itself_was_unsteady_are_named_and_compared_by_nothing() {
+        let mut run = run();
+        let floor = &mut run.cells[0];
+        assert_eq!(floor.server, "reflector");
+        floor.rounds[2].cpu_system_secs *= 3.0;
+        let groups = groups(&run);
+        let found = caveats(&run, &groups);
+        let begin = "Nothing is compared in 1 of 6 tests, as the machine was not the same in all \
+                     rounds: “dino · threads 1” (the reflector's own rounds differ by 2.4";
+        assert!(found.len() == 1 && found[0].starts_with(begin), "{found:?}");
+        assert_eq!(groups[0].ranked().count(), 0);
+        assert!(groups[1].ranked().count() > 0);
+    }
+
+    #[test]
+    fn shared_cpus_and_an_early_end_are_told() {
+        let mut run = run();
+        run.method.server_cpus = vec![0, 1];
+        run.method.load_cpus = vec![0, 1];
+        run.unfinished_of = Some(29);
+        let found = caveats(&run, &groups(&run));
+        assert!(found[0].contains("it has 6 of the 29 tests"), "{found:?}");
+        assert!(found[1].contains("shared CPUs 0 and 1"), "{found:?}");
     }
 
     #[test]

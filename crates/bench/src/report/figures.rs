@@ -3,7 +3,8 @@
 use super::numbers::{grouped, short, time};
 use super::verdict::LOSS_MAX;
 use crate::data::{Cell, LoadPoint, LoadShare, Round, Run, Traffic};
-use crate::statistics::{Difference, Spread};
+use crate::paired::{Relation, Scale, Series};
+use crate::statistics::Spread;
 
 /// A figure that rounds have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +45,13 @@ pub const COMPARED: [Figure; 9] = [
     Figure::Ready,
 ];
 
+/// The share of the base within which figures are level.
+const LEVEL_SHARE: f64 = 0.05;
+
+/// Where the reflector's fastest round is more than so many times its slowest, the machine was not
+/// the same in all rounds, and what it adds to servers is unknown. In most runs it stays below 1.3.
+const FLOOR_SPREAD_MAX: f64 = 1.5;
+
 /// Length of a tick of `/proc/PID/stat`, as all kernels of Linux count for programs.
 const TICK_MICROS: f64 = 10_000.0;
 
@@ -55,10 +63,10 @@ impl Figure {
             Self::Qps => "queries per second".to_owned(),
             Self::LatencyMean => "average latency".to_owned(),
             Self::Percentile(thousandths) => {
-                format!("p{} latency under full load", f64::from(thousandths) / 1000.0)
+                format!("p{} latency at full load", f64::from(thousandths) / 1000.0)
             }
             Self::Tail => "p99.9 latency at one rate for all".to_owned(),
-            Self::Loss => "queries lost under full load".to_owned(),
+            Self::Loss => "queries lost at full load".to_owned(),
             Self::TailLoss => "queries lost at one rate for all".to_owned(),
             Self::Memory => "memory".to_owned(),
             Self::Switches => "context switches per 1,000 queries".to_owned(),
@@ -97,23 +105,36 @@ impl Figure {
         self == Self::Tail || !self.is_latency()
     }
 
-    /// The smallest difference that counts: starting any process varies by some tens of
-    /// milliseconds, memory comes in arenas, and single queries are lost by anybody.
-    fn resolution(self) -> f64 {
+    /// How it is held against others, and within what it is level. Starting any process varies by
+    /// some tens of milliseconds, memory comes in arenas, and any server loses single queries.
+    pub fn scale(self) -> Scale {
+        let ratio = |resolution| Scale::Ratio { level: LEVEL_SHARE, resolution };
         match self {
-            Self::Ready => 0.1,
-            Self::Memory => 1.0,
-            Self::Loss | Self::TailLoss => LOSS_MAX,
-            _ => 0.0,
+            Self::Loss | Self::TailLoss => Scale::Difference { level: LOSS_MAX },
+            Self::Ready => ratio(0.1),
+            Self::Memory => ratio(1.0),
+            _ => ratio(0.0),
         }
     }
 
-    /// How a value stands to another, which is the base of the share.
-    pub fn against(self, value: &Spread, base: &Spread) -> Difference {
-        match value.against(base) {
-            _ if (value.median - base.median).abs() < self.resolution() => Difference::None,
-            difference => difference,
+    /// The margin of [`Self::scale`] as text.
+    pub fn margin(self) -> String {
+        match self {
+            Self::Loss | Self::TailLoss => format!("{} % of the queries", LOSS_MAX * 100.0),
+            Self::Ready => format!("{:.0} % or 0.1 s", LEVEL_SHARE * 100.0),
+            Self::Memory => format!("{:.0} % or 1 MiB", LEVEL_SHARE * 100.0),
+            _ => format!("{:.0} %", LEVEL_SHARE * 100.0),
         }
+    }
+
+    /// Whether the figure depends on how fast the machine is at the moment, as the reflector's does.
+    pub fn follows_machine(self) -> bool {
+        matches!(self, Self::CpuPerQuery | Self::Qps | Self::LatencyMean | Self::Percentile(_))
+    }
+
+    /// Whether a change to this side is for the better.
+    pub fn is_better(self, change: f64) -> bool {
+        (change > 0.0) == self.more_is_better()
     }
 
     /// The share of queries that were lost where it was measured; 0–1.
@@ -125,21 +146,25 @@ impl Figure {
         if sent == 0 { 0.0 } else { lost as f64 / sent as f64 }
     }
 
-    /// The figure over all rounds of a cell. Whether the tail is the server's, the group knows: see
-    /// [`Group::figure`].
+    /// The figure over all rounds of a cell.
     pub fn of(self, cell: &Cell) -> Option<Spread> {
+        Some(self.series(cell)?.spread())
+    }
+
+    /// The figure in each round of a cell. Whether the tail is the server's, the group knows: see
+    /// [`Group::series`].
+    pub fn series(self, cell: &Cell) -> Option<Series> {
+        let points = |value: fn(&LoadPoint) -> Option<f64>| {
+            Series::of(common_points(cell).filter_map(value).enumerate())
+        };
         match self {
-            Self::Tail => {
-                Spread::of(common_points(cell).filter_map(|point| point.latency.percentile(99.9)))
-            }
-            Self::TailLoss => {
-                Spread::of(common_points(cell).filter_map(|point| point.traffic.loss()))
-            }
-            Self::Ready => Spread::of(cell.start.iter().map(|start| start.ready_secs)),
+            Self::Tail => points(|point| point.latency.percentile(99.9)),
+            Self::TailLoss => points(|point| point.traffic.loss()),
+            Self::Ready => Series::of(cell.start.iter().map(|start| (0, start.ready_secs))),
             _ => {
-                let values: Option<Vec<f64>> =
-                    cell.rounds.iter().map(|round| self.of_round(round)).collect();
-                Some(Spread::of(values?)?.widened(self.grain(cell)))
+                let value = |round: &Round| Some((round.number, self.of_round(round)?));
+                let values: Option<Vec<_>> = cell.rounds.iter().map(value).collect();
+                Some(Series::of(values?)?.grained(self.grain(cell)))
             }
         }
     }
@@ -225,14 +250,15 @@ impl<'a> Group<'a> {
         self.cells.iter().copied().find(|cell| cell.server == server)
     }
 
-    /// Cells of servers that may be ranked: no reflector, no odd answers, and rounds that count.
+    /// Cells of servers that may be compared: no reflector, no odd answers, rounds that count, and
+    /// a machine that was steady meanwhile.
     pub fn ranked(&self) -> impl Iterator<Item = &'a Cell> {
         self.cells.iter().copied().filter(|cell| self.is_ranked(cell))
     }
 
-    /// Whether this one of the cells may be ranked.
+    /// Whether this one of the cells may be compared.
     pub fn is_ranked(&self, cell: &Cell) -> bool {
-        !self.is_floor(cell) && self.reason_unranked(cell).is_none()
+        !self.is_floor(cell) && self.reason_unranked(cell).is_none() && self.unsteady().is_none()
     }
 
     /// Whether this one of the cells is the reflector's.
@@ -240,19 +266,45 @@ impl<'a> Group<'a> {
         self.floor.is_some_and(|floor| floor.server == cell.server)
     }
 
-    /// Why this one of the cells is not ranked though it is no reflector's.
+    /// Why this one of the cells is not compared though it is no reflector's.
     pub fn reason_unranked<'c>(&self, cell: &'c Cell) -> Option<&'c str> {
         let none = "other processes used the machine in every round";
         cell.unranked.as_deref().or_else(|| cell.rounds.is_empty().then_some(none))
     }
 
-    /// A figure of one of the cells. Where the generator was late at anybody, nobody has a tail: to
-    /// leave out those alone would be to leave out the fastest, whose latency is least beside it.
+    /// Why nothing is compared here: the reflector does the same in every round, so that where its
+    /// own rounds differ, the machine was not the same in them.
+    pub fn unsteady(&self) -> Option<String> {
+        let floor = self.floor?;
+        let times = |figure: Figure| {
+            let spread = Spread::of(floor.rounds.iter().filter_map(|it| figure.of_round(it)))?;
+            Some((figure, spread.high / spread.low))
+        };
+        let worst = [Figure::CpuPerQuery, Figure::Qps].into_iter().filter_map(times);
+        let worst = worst.max_by(|(_, a), (_, b)| a.total_cmp(b));
+        let (figure, times) = worst.filter(|(_, times)| *times > FLOOR_SPREAD_MAX)?;
+        let name = figure.name();
+        Some(format!("the reflector's own rounds differ by {} × in {name}", short(times)))
+    }
+
+    /// A figure of one of the cells. Where the generator was late at any server, no tail is shown:
+    /// to leave out those alone would be to leave out the fastest, whose latency is least beside it.
     pub fn figure(&self, figure: Figure, cell: &Cell) -> Option<Spread> {
+        Some(self.series(figure, cell)?.spread())
+    }
+
+    /// The same in each round.
+    pub fn series(&self, figure: Figure, cell: &Cell) -> Option<Series> {
         if figure == Figure::Tail && !self.late().is_empty() {
             return None;
         }
-        figure.of(cell)
+        figure.series(cell)
+    }
+
+    /// How a figure of one of the cells stands to that of another, which is the base.
+    pub fn relation(&self, figure: Figure, cell: &Cell, base: &Cell) -> Option<Relation> {
+        let (own, base) = (self.series(figure, cell)?, self.series(figure, base)?);
+        Some(own.against(&base, figure.scale()))
     }
 
     /// Ranked servers at which the generator was late at the rate that is the same for all.
@@ -263,12 +315,8 @@ impl<'a> Group<'a> {
 
     /// CPU per query as a multiple of the reflector's in the round of the same number.
     pub fn times_floor(&self, cell: &Cell) -> Option<Spread> {
-        let floor = self.floor?;
-        Spread::of(cell.rounds.iter().filter_map(|round| {
-            let same = floor.rounds.iter().find(|other| other.number == round.number)?;
-            let cost = Figure::CpuPerQuery;
-            Some(cost.of_round(round)? / cost.of_round(same)?)
-        }))
+        let (own, floor) = (Figure::CpuPerQuery.series(cell)?, self.floor?);
+        Some(own.grained(0.0).over(&Figure::CpuPerQuery.series(floor)?.grained(0.0))?.spread())
     }
 }
 
@@ -295,9 +343,13 @@ pub fn groups(run: &Run) -> Vec<Group<'_>> {
     groups
 }
 
-/// A cell's place as text: `threads 2, tier 1`.
+/// A cell's place as text: `threads 2, zones 10,000`.
 pub fn place(cell: &Cell) -> String {
+    let value = |value: &str| match value.parse::<u32>() {
+        Ok(number) if number >= 10_000 => grouped(number.into()),
+        _ => value.to_owned(),
+    };
     let axes: Vec<String> =
-        cell.place.iter().map(|(axis, value)| format!("{axis} {value}")).collect();
+        cell.place.iter().map(|(axis, of)| format!("{axis} {}", value(of))).collect();
     axes.join(", ")
 }

@@ -1,6 +1,7 @@
 //! Numbers as people read them.
 
-use crate::statistics::Difference;
+use super::figures::Figure;
+use crate::paired::{Interval, Relation};
 
 /// Three significant digits, thousands grouped: `1,234,567`, `123`, `12.3`, `1.23`, `0.123`.
 pub fn short(value: f64) -> String {
@@ -25,24 +26,44 @@ pub fn grouped(value: f64) -> String {
     text
 }
 
-/// A share with its sign: `+12 %`, `−3.4 %`, and multiples from four times on: `5.2 ×`; of nothing,
-/// `∞ ×`.
+/// A share with its sign: `+12 %`, `−3.4 %`, and multiples from four times on: `5.2 ×`.
 pub fn change(share: f64) -> String {
     let sign = if share < 0.0 { '−' } else { '+' };
     match share.abs() * 100.0 {
-        percent if percent.is_infinite() => "∞ ×".to_owned(),
         percent if percent >= 300.0 => format!("{} ×", short(1.0 + share)),
         percent if percent >= 9.95 => format!("{sign}{percent:.0} %"),
         percent => format!("{sign}{percent:.1} %"),
     }
 }
 
-/// A difference in a table.
-pub fn difference(difference: Difference) -> String {
-    match difference {
-        Difference::None => "no difference".to_owned(),
-        Difference::Share(share) => change(share),
-        Difference::Once(share) => format!("{}, once", change(share)),
+/// A change of a figure: of loss, which may begin at none, percentage points.
+pub fn change_of(figure: Figure, value: f64) -> String {
+    match figure {
+        Figure::Loss | Figure::TailLoss => {
+            let sign = if value < 0.0 { '−' } else { '+' };
+            format!("{sign}{} points", short(value.abs() * 100.0))
+        }
+        _ => change(value),
+    }
+}
+
+/// What a change lies between: `−3.0 % to +11 %`.
+pub fn interval(figure: Figure, interval: &Interval) -> String {
+    let [low, high] = [interval.low, interval.high].map(|it| match it {
+        it if it > 99.0 => "more than 100 ×".to_owned(),
+        it => change_of(figure, it),
+    });
+    format!("{low} to {high}")
+}
+
+/// A relation in a column of numbers: the change where there is one, `=` where figures are level,
+/// and `?` where they are not told apart.
+pub fn relation(figure: Figure, relation: &Relation) -> String {
+    match relation {
+        Relation::Differs(found) => change_of(figure, found.change),
+        Relation::Level(_) => "=".to_owned(),
+        Relation::Undecided(_) => "?".to_owned(),
+        Relation::Once(change) => format!("{}, once", change_of(figure, *change)),
     }
 }
 
@@ -69,7 +90,7 @@ pub fn time_tick(micros: f64) -> String {
 
 /// A sentence with its beginning in upper case, but for the name of a server, which stays as typed.
 pub fn capital(text: &str) -> String {
-    let words = ["no ", "only ", "nobody ", "ahead ", "queries ", "memory", "start "];
+    let words = ["in ", "only ", "nothing ", "ahead ", "queries ", "memory", "start "];
     match words.iter().any(|word| text.starts_with(word)) {
         true => text[..1].to_uppercase() + &text[1..],
         false => text.to_owned(),
@@ -103,6 +124,17 @@ mod tests {
         assert_eq!(change(-0.034), "−3.4 %");
         assert_eq!(change(0.123), "+12 %");
         assert_eq!(change(4.2), "5.20 ×");
-        assert_eq!(change(f64::INFINITY), "∞ ×");
+        assert_eq!(change_of(Figure::Loss, 0.02), "+2.00 points");
+    }
+
+    #[test]
+    fn what_is_not_told_apart_has_the_change_that_it_may_be() {
+        let wide = Interval { low: -0.35, change: 0.6, high: 3.0 };
+        assert_eq!(interval(Figure::Qps, &wide), "−35 % to 4.00 ×");
+        assert_eq!(
+            interval(Figure::Qps, &Interval { high: 1e6, ..wide }),
+            "−35 % to more than 100 ×"
+        );
+        assert_eq!(relation(Figure::Qps, &Relation::Undecided(Some(wide))), "?");
     }
 }

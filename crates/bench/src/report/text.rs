@@ -2,7 +2,7 @@
 
 use super::caveats::caveats;
 use super::figures::{Figure, Group, groups};
-use super::numbers::{difference, grouped, short};
+use super::numbers::{grouped, relation, short};
 use super::verdict::{HOME, Standing, behind, headlines, missing};
 use crate::data::{Cell, Run};
 use crate::statistics::Spread;
@@ -11,8 +11,8 @@ use crate::statistics::Spread;
 const COLUMNS: [&str; 10] = [
     "server",
     "CPU µs/query",
-    "spread",
-    "× floor",
+    "range",
+    "× reflector",
     "against best",
     "queries/s",
     "lost %",
@@ -21,7 +21,7 @@ const COLUMNS: [&str; 10] = [
     "MiB",
 ];
 
-/// All of it: a table and sentences for each place in the matrix, who was skipped, and at the end,
+/// All of it: a table and sentences for each place in the matrix, what was left out, and at the end,
 /// where a terminal stands still, what it all says.
 pub fn text(run: &Run) -> String {
     let mut out = format!("{}: {}\n", run.suite, run.title);
@@ -30,6 +30,9 @@ pub fn text(run: &Run) -> String {
     let groups = groups(run);
     for group in &groups {
         out += &format!("\n{}\n{}", group.label(), table(group));
+        if let Some(why) = group.unsteady() {
+            out += &format!("  nothing is compared here: {why}\n");
+        }
         for figure in [Figure::CpuPerQuery, Figure::Qps] {
             if let Some(standing) = Standing::of(group, figure) {
                 out += &format!("  {}: {}\n", figure.name(), standing.sentence());
@@ -46,7 +49,7 @@ pub fn text(run: &Run) -> String {
         out += "\n";
     }
     for skipped in &run.skipped {
-        out += &format!("skipped {}: {}\n", skipped.server, skipped.reason);
+        out += &format!("left out: {}: {}\n", skipped.server, skipped.reason);
     }
     let found = headlines(&groups);
     if !found.is_empty() {
@@ -61,11 +64,10 @@ pub fn text(run: &Run) -> String {
     out
 }
 
-/// A row for each server, the floor first, then by CPU per query, those not ranked last; these are
+/// A row for each server, the floor first, then by CPU per query, those not compared last; these are
 /// marked and say why below.
 fn table(group: &Group<'_>) -> String {
-    let best = Standing::of(group, Figure::CpuPerQuery);
-    let best = best.as_ref().map(Standing::best);
+    let standing = Standing::of(group, Figure::CpuPerQuery);
     let mut cells = group.cells.clone();
     cells.sort_by(|a, b| {
         let key = |cell: &Cell| (!group.is_floor(cell), !group.is_ranked(cell));
@@ -73,33 +75,33 @@ fn table(group: &Group<'_>) -> String {
         key(a).cmp(&key(b)).then(cost(a).total_cmp(&cost(b)))
     });
     let mut rows = vec![COLUMNS.map(str::to_owned)];
-    rows.extend(cells.iter().map(|cell| row(group, cell, best)));
+    rows.extend(cells.iter().map(|cell| row(group, cell, standing.as_ref())));
     let mut out = aligned(&rows);
     for cell in cells {
         if let Some(reason) = group.reason_unranked(cell) {
-            out += &format!("  * {} is not ranked: {reason}\n", cell.server);
+            out += &format!("  * {} is not compared: {reason}\n", cell.server);
         }
     }
     out
 }
 
 /// A server's figures.
-fn row(group: &Group<'_>, cell: &Cell, best: Option<&Spread>) -> [String; 10] {
+fn row(group: &Group<'_>, cell: &Cell, standing: Option<&Standing<'_>>) -> [String; 10] {
     let show = |spread: Option<Spread>, show: fn(f64) -> String| {
         spread.map_or_else(|| "–".to_owned(), |spread| show(spread.median))
     };
     let cost = Figure::CpuPerQuery.of(cell);
-    let versus = match (cost, best) {
-        (Some(cost), Some(best)) if group.is_ranked(cell) && cost == *best => "best".to_owned(),
-        (Some(cost), Some(best)) if group.is_ranked(cell) => {
-            difference(Figure::CpuPerQuery.against(&cost, best))
-        }
+    let versus = match standing {
+        Some(standing) if cost.is_some() && group.is_ranked(cell) => standing
+            .against_best(cell)
+            .map_or_else(|| "best".to_owned(), |found| relation(Figure::CpuPerQuery, &found)),
         _ => "–".to_owned(),
     };
     let spread = cost
         .map_or_else(|| "–".to_owned(), |cost| format!("{}–{}", short(cost.low), short(cost.high)));
     let mark = if group.reason_unranked(cell).is_some() { " *" } else { "" };
     let lost = match Figure::Qps.loss(cell) {
+        _ if cell.rounds.is_empty() => "–".to_owned(),
         0.0 => "0".to_owned(),
         loss => short(loss * 100.0),
     };
@@ -142,10 +144,10 @@ mod tests {
     fn the_text_says_who_is_ahead_and_where_zonda_is_behind() {
         let text = text(&run());
         assert!(text.contains("  zonda is behind: CPU per query: 1.44 µs, behind knot"), "{text}");
-        assert!(text.contains("coredns is not ranked: answers 12 % REFUSED"), "{text}");
-        assert!(text.contains("skipped dinodns: npm is not installed"), "{text}");
+        assert!(text.contains("coredns is not compared: answers 12 % REFUSED"), "{text}");
+        assert!(text.contains("left out: dinodns: npm is not installed"), "{text}");
         let end = text.lines().skip_while(|line| *line != "In short").nth(1);
-        assert!(end.is_some_and(|line| line.contains("behind in all 6 places")), "{text}");
+        assert!(end.is_some_and(|line| line.contains("behind in all 6 tests")), "{text}");
     }
 
     #[test]

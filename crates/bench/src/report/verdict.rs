@@ -1,9 +1,13 @@
-//! Sentences about who is ahead, by how much, and where the server at home is behind.
+//! Sentences about which server is ahead, by how much, and where the server at home is behind.
+//!
+//! Each claim is one of [`crate::paired`]. What a run does not tell apart is said to be just that,
+//! and counts neither as level nor as ahead.
 
 use super::figures::{COMPARED, Figure, Group};
-use super::numbers::{change, short};
+use super::numbers::{change_of, interval, short};
 use crate::data::Cell;
-use crate::statistics::{Difference, Spread};
+use crate::paired::Relation;
+use crate::statistics::Spread;
 
 /// The server whose weaknesses a report must not leave for the reader to find.
 pub const HOME: &str = "zonda";
@@ -11,37 +15,48 @@ pub const HOME: &str = "zonda";
 /// How the kinds begin that are programs made with it: where they are compared, it is not missed.
 const MADE_WITH_HOME: &str = "zonda-";
 
-/// Latencies of a server that loses more of its queries are not ranked; 0–1. What it has dropped
+/// Latencies of a server that loses more of its queries are not compared; 0–1. What it has dropped
 /// waits in no queue, so that the rest is answered sooner.
 pub const LOSS_MAX: f64 = 0.001;
 
-/// How the servers of a place stand in one figure.
+/// Whether this is the server at home, or a program made with it.
+pub fn is_of_home(server: &str) -> bool {
+    server == HOME || server.starts_with(MADE_WITH_HOME)
+}
+
+/// How the servers of a test stand in one figure.
 pub struct Standing<'a> {
+    /// The test.
+    group: &'a Group<'a>,
     /// The figure.
     figure: Figure,
-    /// Who may be ranked by it, the best first; at least one.
+    /// Servers that may be compared by it, the best median first; at least one.
     order: Vec<(&'a Cell, Spread)>,
 }
 
 /// Where the server at home stands.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Home {
-    /// Better than everybody else beyond noise.
+    /// Better than every other server.
     Ahead,
-    /// The best, or no different from the best.
+    /// No server is better, and all that are not worse are level with it.
     Level,
-    /// Somebody is better.
+    /// No server is known to be better, but some are not told apart from it.
+    Undecided,
+    /// Nothing to compare it with.
+    Alone,
+    /// Another server is better.
     Behind {
-        /// Who is.
+        /// Which.
         leader: String,
-        /// By what share of the leader's figure.
-        share: f64,
+        /// By what change from that server's figure.
+        change: f64,
     },
 }
 
 impl<'a> Standing<'a> {
-    /// Of a figure that somebody has.
-    pub fn of(group: &Group<'a>, figure: Figure) -> Option<Self> {
+    /// Of a figure that some server has.
+    pub fn of(group: &'a Group<'a>, figure: Figure) -> Option<Self> {
         let fit = |cell: &Cell| !figure.is_latency() || figure.loss(cell) <= LOSS_MAX;
         let ranked = group.ranked().filter(|cell| fit(cell));
         let mut order: Vec<(&Cell, Spread)> =
@@ -50,80 +65,130 @@ impl<'a> Standing<'a> {
         if figure.more_is_better() {
             order.reverse();
         }
-        (!order.is_empty()).then_some(Self { figure, order })
+        (!order.is_empty()).then_some(Self { group, figure, order })
     }
 
-    /// The leader's figure.
-    pub fn best(&self) -> &Spread {
-        &self.order[0].1
+    /// How a server stands to another one.
+    fn relation(&self, cell: &Cell, base: &Cell) -> Relation {
+        let found = self.group.relation(self.figure, cell, base);
+        found.unwrap_or(Relation::Undecided(None))
     }
 
-    /// The leader, and those from whom it does not differ: they follow each other.
-    fn level(&self) -> usize {
-        let alike = |(_, spread): &&(&Cell, Spread)| {
-            self.figure.against(spread, self.best()) == Difference::None
-        };
-        1 + self.order[1..].iter().take_while(alike).count()
+    /// Whether a server is among those that are compared.
+    pub fn compares(&self, cell: &Cell) -> bool {
+        self.order.iter().any(|(other, _)| other.server == cell.server)
     }
 
-    /// Where the server at home stands; none when it is not ranked, or alone.
+    /// How a server stands to the one with the best median; none for that one itself.
+    pub fn against_best(&self, cell: &Cell) -> Option<Relation> {
+        let (best, _) = self.order[0];
+        (best.server != cell.server).then(|| self.relation(cell, best))
+    }
+
+    /// Where the server at home stands; none when it is not compared.
     pub fn home(&self) -> Option<Home> {
-        let place = self.order.iter().position(|(cell, _)| cell.server == HOME)?;
-        let level = self.level();
-        match place {
-            _ if self.order.len() == 1 => None,
-            0 if level == 1 => Some(Home::Ahead),
-            place if place < level => Some(Home::Level),
-            place => Some(Home::Behind {
-                leader: self.order[0].0.server.clone(),
-                share: self.share(&self.order[place].1),
-            }),
+        let (home, _) = self.order.iter().find(|(cell, _)| cell.server == HOME)?;
+        let rivals = || self.order.iter().map(|(cell, _)| *cell).filter(|it| it.server != HOME);
+        let better = rivals().find_map(|rival| match self.relation(home, rival) {
+            Relation::Differs(found) if !self.figure.is_better(found.change) => {
+                Some((rival, found.change))
+            }
+            Relation::Once(change) if !self.figure.is_better(change) => Some((rival, change)),
+            _ => None,
+        });
+        if let Some((leader, change)) = better {
+            return Some(Home::Behind { leader: leader.server.clone(), change });
         }
+        let relations: Vec<Relation> = rivals().map(|it| self.relation(home, it)).collect();
+        let is_worse = |it: &&Relation| matches!(it, Relation::Differs(_));
+        let is_clear = |it: &Relation| matches!(it, Relation::Differs(_) | Relation::Level(_));
+        Some(match relations.len() {
+            0 => Home::Alone,
+            all if relations.iter().filter(is_worse).count() == all => Home::Ahead,
+            _ if relations.iter().all(is_clear) => Home::Level,
+            _ => Home::Undecided,
+        })
     }
 
-    /// Who leads alone, if somebody does.
+    /// The server that is better than every other one, if one is.
     pub fn leader(&self) -> Option<&'a str> {
-        (self.order.len() > 1 && self.level() == 1).then(|| &*self.order[0].0.server)
+        let (best, _) = self.order[0];
+        let is_worse =
+            |(cell, _): &(&Cell, Spread)| matches!(self.relation(cell, best), Relation::Differs(_));
+        let is_ahead = self.order.len() > 1 && self.order[1..].iter().all(is_worse);
+        is_ahead.then_some(&*best.server)
     }
 
-    /// By what share of the leader's figure this one differs from it.
-    fn share(&self, spread: &Spread) -> f64 {
-        spread.median / self.best().median - 1.0
-    }
-
-    /// Who is ahead, who comes next, and where the server at home is; follows a colon.
+    /// Which server is ahead or has the best median, which ones are level with it or not told
+    /// apart from it, which comes next, and where the server at home is; follows a colon.
     pub fn sentence(&self) -> String {
-        let level = self.level();
-        let names: Vec<&str> = self.order.iter().map(|(cell, _)| &*cell.server).collect();
-        let best = self.figure.show(self.best().median);
-        let mut text = match level {
-            1 if names.len() == 1 => return format!("only {} is ranked, with {best}.", names[0]),
-            1 => format!("{} is ahead with {best}", names[0]),
-            _ => {
-                let last = self.figure.show(self.order[level - 1].1.median);
-                format!("no difference between {} ({best} and {last})", list(&names[..level]))
+        let (best, spread) = &self.order[0];
+        let shown = self.figure.show(spread.median);
+        if self.order.len() == 1 {
+            return format!("only {} is compared, with {shown}.", best.server);
+        }
+        let others: Vec<(&Cell, &Spread, Relation)> = self.order[1..]
+            .iter()
+            .map(|(cell, spread)| (*cell, spread, self.relation(cell, best)))
+            .collect();
+        let level: Vec<_> = others.iter().filter(|it| matches!(it.2, Relation::Level(_))).collect();
+        let undecided: Vec<_> =
+            others.iter().filter(|it| matches!(it.2, Relation::Undecided(_))).collect();
+        let mut text = match (&level[..], &undecided[..]) {
+            ([], []) => format!("{} is ahead with {shown}", best.server),
+            ([], _) => format!("{} has the best median, {shown}", best.server),
+            ([.., last], _) => {
+                let names: Vec<&str> = level.iter().map(|(cell, ..)| &*cell.server).collect();
+                let names = list(&[&[&*best.server], &names[..]].concat());
+                let (margin, last) = (self.figure.margin(), self.figure.show(last.1.median));
+                let to = if last == shown { String::new() } else { format!(" to {last}") };
+                format!("{names} are level within {margin} ({shown}{to})")
             }
         };
-        if let Some((cell, spread)) = self.order.get(level) {
-            text += &format!("; next is {} with {}", cell.server, self.behind(spread));
+        if !undecided.is_empty() {
+            let parts: Vec<String> = undecided.iter().map(|it| self.not_told_apart(it)).collect();
+            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+            text += &format!("; not told apart from it in this run: {}", list(&parts));
         }
-        let home = names.iter().position(|name| *name == HOME).filter(|place| *place > level);
-        if let Some(place) = home {
-            text += &format!("; {HOME} has {}", self.behind(&self.order[place].1));
+        let is_apart =
+            |it: &&(_, _, Relation)| matches!(it.2, Relation::Differs(_) | Relation::Once(_));
+        let next = others.iter().find(is_apart);
+        if let Some((cell, spread, relation)) = next {
+            text += &format!("; next is {} with {}", cell.server, self.behind(spread, relation));
+        }
+        let home = others.iter().filter(is_apart).find(|(cell, ..)| cell.server == HOME);
+        if let Some((cell, spread, relation)) = home
+            && next.is_some_and(|(next, ..)| next.server != cell.server)
+        {
+            text += &format!("; {HOME} has {}", self.behind(spread, relation));
         }
         text + "."
     }
 
-    /// A figure with what it differs from the leader's.
-    fn behind(&self, spread: &Spread) -> String {
-        let once = once(spread, self.best());
-        format!("{} ({}{once})", self.figure.show(spread.median), change(self.share(spread)))
+    /// A server with its figure and what the change from the best may be.
+    fn not_told_apart(&self, (cell, spread, relation): &(&Cell, &Spread, Relation)) -> String {
+        let shown = self.figure.show(spread.median);
+        match relation {
+            Relation::Undecided(Some(found)) => {
+                format!("{} ({shown}; {})", cell.server, interval(self.figure, found))
+            }
+            _ => format!("{} ({shown})", cell.server),
+        }
     }
-}
 
-/// A word of warning when nobody knows the noise.
-fn once(a: &Spread, b: &Spread) -> &'static str {
-    if a.count < 2 || b.count < 2 { ", measured once" } else { "" }
+    /// A figure with what it differs from the best.
+    fn behind(&self, spread: &Spread, relation: &Relation) -> String {
+        let shown = self.figure.show(spread.median);
+        match relation {
+            Relation::Differs(found) => {
+                format!("{shown} ({})", change_of(self.figure, found.change))
+            }
+            Relation::Once(change) => {
+                format!("{shown} ({}, measured once)", change_of(self.figure, *change))
+            }
+            _ => shown,
+        }
+    }
 }
 
 /// Names with an “and” before the last.
@@ -136,37 +201,60 @@ pub fn list(names: &[&str]) -> String {
 }
 
 /// What a whole run says, a figure and a sentence each: how often the server at home is ahead,
-/// level and behind, where it is farthest behind, and how often it has no figure.
-pub fn headlines(groups: &[Group<'_>]) -> Vec<(Figure, String)> {
+/// level, not told apart and behind, where it is farthest behind, and how often it has no figure.
+pub fn headlines<'a>(groups: &'a [Group<'a>]) -> Vec<(Figure, String)> {
     let told = COMPARED.into_iter().filter(|figure| figure.is_headline());
+    let steady: Vec<&Group<'_>> = groups.iter().filter(|it| it.unsteady().is_none()).collect();
     let headline = |figure: Figure| {
-        let places: Vec<(&Group<'_>, Standing<'_>)> =
-            groups.iter().filter_map(|group| Some((group, Standing::of(group, figure)?))).collect();
-        let missing = groups.iter().filter(|group| is_missing(group, figure)).count();
+        let places: Vec<(&Group<'_>, Standing<'_>)> = steady
+            .iter()
+            .filter_map(|group| Some((*group, Standing::of(group, figure)?)))
+            .collect();
+        let missing = steady.iter().filter(|group| is_missing(group, figure)).count();
+        let total = steady.len();
         let found = match &places[..] {
             [] => None,
-            [(_, one)] => Some(one.sentence()),
-            many => Some(over_places(many)),
+            [(_, one)] if total == 1 => Some(one.sentence()),
+            [(group, one)] => Some(format!("in “{}”, {}", group.label(), one.sentence())),
+            many => Some(over_tests(many)),
         };
         let lacking = match missing {
             0 => None,
-            _ if groups.len() == 1 => Some(format!("{HOME} has no figure.")),
-            _ => Some(format!("{HOME} has no figure in {missing} of {} places.", groups.len())),
+            _ if total == 1 => Some(format!("{HOME} has no figure.")),
+            _ => Some(format!("{HOME} has no figure in {missing} of {total} tests.")),
         };
-        let said: Vec<String> = found.into_iter().chain(lacking).collect();
+        let unmeasured = unmeasured(&steady, figure, total - places.len());
+        let said: Vec<String> = found.into_iter().chain(lacking).chain(unmeasured).collect();
         (!said.is_empty()).then(|| (figure, said.join(" ")))
     };
     told.filter_map(headline).collect()
 }
 
-/// Whether others have a figure and the server at home is not ranked by it, or nobody has it
-/// because the generator was late.
-fn is_missing(group: &Group<'_>, figure: Figure) -> bool {
-    match Standing::of(group, figure) {
-        _ if is_stood_for(group) => false,
-        Some(standing) => standing.order.iter().all(|(cell, _)| cell.server != HOME),
-        None => figure == Figure::Tail && !group.late().is_empty(),
+/// A sentence on the tests in which no server has a figure; none where it was measured in none, and
+/// none of it was lost to the generator.
+fn unmeasured(steady: &[&Group<'_>], figure: Figure, count: usize) -> Option<String> {
+    let total = steady.len();
+    let is_late = |group: &&&Group<'_>| figure == Figure::Tail && !group.late().is_empty();
+    let late = steady.iter().filter(is_late).count();
+    match (count, late) {
+        (0, _) => None,
+        (count, 0) if count == total => None,
+        (count, 0) => Some(format!("No server has a figure in {count} of {total} tests.")),
+        (1, 1) if total == 1 => Some("No server has a figure: the generator was late.".to_owned()),
+        (count, late) if late == count => Some(format!(
+            "No server has a figure in {count} of {total} tests: the generator was late."
+        )),
+        (count, late) => Some(format!(
+            "No server has a figure in {count} of {total} tests, in {late} of them because the \
+             generator was late."
+        )),
     }
+}
+
+/// Whether other servers have a figure and the server at home is not compared by it.
+fn is_missing(group: &Group<'_>, figure: Figure) -> bool {
+    let standing = Standing::of(group, figure).filter(|_| !is_stood_for(group));
+    standing.is_some_and(|it| it.order.iter().all(|(cell, _)| cell.server != HOME))
 }
 
 /// Whether programs made with the server at home stand in its place.
@@ -175,68 +263,83 @@ fn is_stood_for(group: &Group<'_>) -> bool {
     group.cell(HOME).is_none() && group.cells.iter().any(is_made_with_home)
 }
 
-/// A sentence on several places.
-fn over_places(places: &[(&Group<'_>, Standing<'_>)]) -> String {
-    let (mut ahead, mut level, mut behind) = (0, 0, Vec::new());
-    for (group, standing) in places {
+/// A sentence on several tests.
+fn over_tests(tests: &[(&Group<'_>, Standing<'_>)]) -> String {
+    let (mut ahead, mut level, mut undecided, mut alone) = (0, 0, 0, 0);
+    let mut behind: Vec<(&Group<'_>, Figure, String, f64)> = Vec::new();
+    for (group, standing) in tests {
         match standing.home() {
             Some(Home::Ahead) => ahead += 1,
             Some(Home::Level) => level += 1,
-            Some(Home::Behind { leader, share }) => behind.push((group.label(), leader, share)),
+            Some(Home::Undecided) => undecided += 1,
+            Some(Home::Alone) => alone += 1,
+            Some(Home::Behind { leader, change }) => {
+                behind.push((group, standing.figure, leader, change));
+            }
             None => {}
         }
     }
-    let compared = ahead + level + behind.len();
+    let compared = ahead + level + undecided + behind.len();
     if compared == 0 {
-        return leaders(places);
+        return leaders(tests);
     }
-    let counts = [(ahead, "ahead"), (level, "level with the best"), (behind.len(), "behind")];
+    let counts = [
+        (ahead, "ahead"),
+        (level, "level with the best"),
+        (undecided, "not told apart from the best"),
+        (behind.len(), "behind"),
+    ];
     let parts: Vec<String> = counts
         .into_iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| match count == compared {
-            true if compared == 2 => format!("{what} in both places"),
-            true => format!("{what} in all {compared} places"),
+            true if compared == 1 => format!("{what} in 1 test"),
+            true if compared == 2 => format!("{what} in both tests"),
+            true => format!("{what} in all {compared} tests"),
             false => format!("{what} in {count}"),
         })
         .collect();
     let mut text = format!("{HOME} is {}", parts.join(", "));
     if parts.len() > 1 {
-        text += &format!(" of {compared} places");
+        text += &format!(" of {compared} tests");
     }
-    let farthest = behind.iter().max_by(|(_, _, a), (_, _, b)| a.abs().total_cmp(&b.abs()));
-    if let Some((label, leader, share)) = farthest {
-        text += &format!("; farthest in “{label}”: {} against {leader}", change(*share));
+    let farthest = behind.iter().max_by(|a, b| a.3.abs().total_cmp(&b.3.abs()));
+    if let Some((group, figure, leader, change)) = farthest {
+        let change = change_of(*figure, *change);
+        text += &format!("; farthest in “{}”: {change} against {leader}", group.label());
+    }
+    if alone > 0 {
+        text += &format!("; alone in {alone}");
     }
     text + "."
 }
 
-/// The same where the server at home was not ranked: how often each leads alone.
-fn leaders(places: &[(&Group<'_>, Standing<'_>)]) -> String {
+/// The same where the server at home was not compared: how often each server is ahead of all.
+fn leaders(tests: &[(&Group<'_>, Standing<'_>)]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
-    for leader in places.iter().filter_map(|(_, standing)| standing.leader()) {
+    for leader in tests.iter().filter_map(|(_, standing)| standing.leader()) {
         match counts.iter_mut().find(|(name, _)| *name == leader) {
             Some((_, count)) => *count += 1,
             None => counts.push((leader, 1)),
         }
     }
-    let total = places.len();
-    if places.iter().all(|(_, standing)| standing.order.len() == 1) {
+    let total = tests.len();
+    if tests.iter().all(|(_, standing)| standing.order.len() == 1) {
         let mut names: Vec<&str> =
-            places.iter().map(|(_, standing)| &*standing.order[0].0.server).collect();
+            tests.iter().map(|(_, standing)| &*standing.order[0].0.server).collect();
         names.sort_unstable();
         names.dedup();
-        return format!("nobody to compare with: {} in each of {total} places.", list(&names));
+        return format!("nothing to compare with: only {} in {total} tests.", list(&names));
     }
     let parts: Vec<String> =
         counts.iter().map(|(name, count)| format!("{name} in {count}")).collect();
     match parts.is_empty() {
-        true => format!("nobody is ahead alone in any of {total} places."),
-        false => format!("ahead alone, of {total} places: {}.", parts.join(", ")),
+        true => format!("no server is ahead of all others in any of {total} tests."),
+        false => format!("ahead of all others, of {total} tests: {}.", parts.join(", ")),
     }
 }
 
-/// Every figure in which somebody is ahead of the server at home beyond noise, one line each.
+/// Every figure in which another server is better than the server at home, one line each.
 pub fn behind(group: &Group<'_>) -> Vec<String> {
     let Some(home) = group.ranked().find(|cell| cell.server == HOME) else {
         return Vec::new();
@@ -245,7 +348,7 @@ pub fn behind(group: &Group<'_>) -> Vec<String> {
         let ours = group.figure(figure, home)?;
         let rivals = group.ranked().filter(|cell| cell.server != HOME);
         let ahead: Vec<String> =
-            rivals.filter_map(|cell| better(group, figure, &ours, cell)).collect();
+            rivals.filter_map(|rival| better(group, figure, home, rival)).collect();
         let ours = figure.show(ours.median);
         (!ahead.is_empty())
             .then(|| format!("{}: {ours}, behind {}", figure.name(), ahead.join(", ")))
@@ -253,32 +356,33 @@ pub fn behind(group: &Group<'_>) -> Vec<String> {
     COMPARED.into_iter().filter_map(line).collect()
 }
 
-/// Every figure that the server at home does not have here, or not to be ranked by, though it was
-/// to be measured; one line each, with the reason.
+/// Every figure that the server at home does not have here, or not to be compared by, though it
+/// was to be measured; one line each, with the reason.
 pub fn missing(group: &Group<'_>) -> Vec<String> {
-    if is_stood_for(group) {
+    if is_stood_for(group) || group.unsteady().is_some() {
         return Vec::new();
     }
     let Some(home) = group.cell(HOME) else {
-        return vec!["it did not take part here".to_owned()];
+        return vec!["it was not measured here".to_owned()];
     };
     if let Some(reason) = group.reason_unranked(home) {
-        return vec![format!("it is not ranked: {reason}")];
+        return vec![format!("it is not compared: {reason}")];
     }
     let line = |figure: Figure| Some(format!("{}: {}", figure.name(), lack(group, home, figure)?));
     COMPARED.into_iter().filter_map(line).collect()
 }
 
-/// Why the server at home, which is ranked, is not ranked by this figure; none if it is, or if
-/// nobody has the figure.
+/// Why the server at home, which is compared, is not compared by this figure; none if it is, or if
+/// no server has the figure.
 fn lack(group: &Group<'_>, home: &Cell, figure: Figure) -> Option<String> {
     let late = group.late();
     if figure == Figure::Tail && !late.is_empty() {
-        return Some(format!("the generator was late at {}, so nobody has it", list(&late)));
+        return Some(format!("the generator was late at {}, so no server has it", list(&late)));
     }
     let loss = figure.loss(home);
     match group.figure(figure, home) {
-        None => Standing::of(group, figure).map(|_| "others have it, it was not measured".into()),
+        None => Standing::of(group, figure)
+            .map(|_| "other servers have it, it was not measured".to_owned()),
         Some(_) if figure.is_latency() && loss > LOSS_MAX => {
             Some(format!("it lost {} % of its queries", short(loss * 100.0)))
         }
@@ -286,14 +390,15 @@ fn lack(group: &Group<'_>, home: &Cell, figure: Figure) -> Option<String> {
     }
 }
 
-/// A rival with its figure, if it is better than ours.
-fn better(group: &Group<'_>, figure: Figure, ours: &Spread, rival: &Cell) -> Option<String> {
+/// A rival with its figure, if it is better than the one at home.
+fn better(group: &Group<'_>, figure: Figure, home: &Cell, rival: &Cell) -> Option<String> {
     let theirs = group.figure(figure, rival)?;
-    let share = match figure.against(ours, &theirs) {
-        Difference::Share(share) | Difference::Once(share) => share,
-        Difference::None => return None,
+    let (change, once) = match group.relation(figure, home, rival)? {
+        Relation::Differs(found) => (found.change, ""),
+        Relation::Once(change) => (change, ", measured once"),
+        Relation::Level(_) | Relation::Undecided(_) => return None,
     };
-    if (share < 0.0) != figure.more_is_better() {
+    if figure.is_better(change) {
         return None;
     }
     let lost = match figure.loss(rival) {
@@ -302,8 +407,8 @@ fn better(group: &Group<'_>, figure: Figure, ours: &Spread, rival: &Cell) -> Opt
         }
         _ => String::new(),
     };
-    let (text, once) = (figure.show(theirs.median), once(ours, &theirs));
-    Some(format!("{} ({text}; {}{once}{lost})", rival.server, change(share)))
+    let (text, change) = (figure.show(theirs.median), change_of(figure, change));
+    Some(format!("{} ({text}; {change}{once}{lost})", rival.server))
 }
 
 #[cfg(test)]
@@ -348,7 +453,7 @@ mod tests {
             let said = of_figure(missing(&groups[0]), Figure::Tail);
             assert_eq!(said.is_empty(), is_known, "{said:?}");
             let headline = headlines(&groups).into_iter().find(|it| it.0 == Figure::Tail);
-            let said = "zonda has no figure in 1 of 6 places.";
+            let said = "No server has a figure in 1 of 6 tests: the generator was late.";
             assert_eq!(headline.is_some_and(|it| it.1.ends_with(said)), !is_known, "{server}");
         }
     }
@@ -358,7 +463,8 @@ mod tests {
         let mut run = run();
         run.cells.iter_mut().for_each(be_late);
         let headline = headlines(&groups(&run)).into_iter().find(|it| it.0 == Figure::Tail);
-        assert_eq!(headline.unwrap().1, "zonda has no figure in 6 of 6 places.");
+        let said = "No server has a figure in 6 of 6 tests: the generator was late.";
+        assert_eq!(headline.unwrap().1, said);
     }
 
     #[test]
@@ -366,14 +472,14 @@ mod tests {
         assert_eq!(missing(&groups(&run())[0]), Vec::<String>::new());
         let unranked = changed("zonda", |cell| cell.unranked = Some("answers nothing".to_owned()));
         let found = groups(&unranked);
-        assert_eq!(missing(&found[0]), ["it is not ranked: answers nothing"]);
+        assert_eq!(missing(&found[0]), ["it is not compared: answers nothing"]);
         let (_, said) = &headlines(&found)[0];
-        assert!(said.ends_with(". zonda has no figure in 1 of 6 places."), "{said}");
+        assert!(said.ends_with(". zonda has no figure in 1 of 6 tests."), "{said}");
         let unmeasured = changed("zonda", |cell| cell.rounds.clear());
-        assert!(missing(&groups(&unmeasured)[0])[0].starts_with("it is not ranked: other"));
+        assert!(missing(&groups(&unmeasured)[0])[0].starts_with("it is not compared: other"));
         let mut absent = run();
         absent.cells.retain(|cell| cell.server != "zonda");
-        assert_eq!(missing(&groups(&absent)[0]), ["it did not take part here"]);
+        assert_eq!(missing(&groups(&absent)[0]), ["it was not measured here"]);
     }
 
     #[test]
@@ -390,7 +496,7 @@ mod tests {
     fn a_latency_that_was_measured_for_others_only_is_said_to_be_missing() {
         let run = changed("zonda", |cell| cell.latency_at.clear());
         let said = missing(&groups(&run)[0]);
-        let why = "others have it, it was not measured";
+        let why = "other servers have it, it was not measured";
         let expected = [Figure::Tail, Figure::TailLoss].map(|it| format!("{}: {why}", it.name()));
         assert_eq!(said, expected);
     }
@@ -400,7 +506,7 @@ mod tests {
         let run = changed("zonda", |cell| lose(cell, 100));
         let groups = groups(&run);
         let said = of_figure(behind(&groups[0]), Figure::Loss);
-        let begin = "queries lost under full load: 1.00 %, behind knot (under 0.001 %; ";
+        let begin = "queries lost at full load: 1.00 %, behind knot (under 0.001 %; ";
         assert!(said.len() == 1 && said[0].starts_with(begin), "{said:?}");
         let lacking = of_figure(missing(&groups[0]), Figure::Percentile(50_000));
         assert!(lacking[0].ends_with(": it lost 1.00 % of its queries"), "{lacking:?}");
@@ -422,7 +528,49 @@ mod tests {
             cell.latency_at.extend_from_within(..);
         }
         let said = of_figure(behind(&groups(&run)[0]), Figure::TailLoss);
-        let begin = "queries lost at one rate for all: 2.00 %, behind knot (none; ∞ ×)";
+        let begin = "queries lost at one rate for all: 2.00 %, behind knot (none; +2.00 points)";
         assert!(said.len() == 1 && said[0].starts_with(begin), "{said:?}");
+    }
+
+    /// A run that is kept in the repository.
+    fn kept(name: &str) -> Run {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/runs/2026-11-21-epyc-2cpu");
+        let file = std::fs::File::open(format!("{folder}/{name}.json")).unwrap();
+        crate::report::json::read(file).unwrap()
+    }
+
+    #[test]
+    fn servers_that_differ_five_times_are_level_in_no_kept_run() {
+        let run = kept("handlers");
+        let groups = groups(&run);
+        let built = groups.iter().find(|group| group.label() == "built").unwrap();
+        let unsteady = built.unsteady().unwrap();
+        assert!(unsteady.ends_with("by 2.75 × in queries per second"), "{unsteady}");
+        let [fast, slow] = ["zonda-rust", "dinodns"].map(|name| built.cell(name).unwrap());
+        let found = [Figure::CpuPerQuery, Figure::Qps]
+            .map(|figure| built.relation(figure, slow, fast).unwrap());
+        assert!(matches!(found[0], Relation::Differs(_)), "{found:?}");
+        assert!(matches!(found[1], Relation::Undecided(Some(_))), "{found:?}");
+        let [one, other] = ["zonda-node", "zonda-dinodns"].map(|name| built.cell(name).unwrap());
+        let found = built.relation(Figure::CpuPerQuery, other, one);
+        assert!(matches!(found, Some(Relation::Undecided(Some(_)))), "{found:?}");
+    }
+
+    #[test]
+    fn figures_of_kept_runs_are_level_only_within_the_margin() {
+        for name in ["bind-forward", "cluster", "dinodns-coredns", "erldns", "handlers", "scale"] {
+            let run = kept(name);
+            for group in groups(&run) {
+                for (a, b) in group.ranked().flat_map(|a| group.ranked().map(move |b| (a, b))) {
+                    let found = group.relation(Figure::Qps, a, b);
+                    if let Some(Relation::Level(interval)) = found {
+                        assert!(interval.low >= -0.05 && interval.high <= 0.05, "{interval:?}");
+                        let apart =
+                            Figure::Qps.of(a).unwrap().median / Figure::Qps.of(b).unwrap().median;
+                        assert!((0.9..1.1).contains(&apart), "{} {apart}", group.label());
+                    }
+                }
+            }
+        }
     }
 }

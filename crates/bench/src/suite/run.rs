@@ -124,6 +124,7 @@ fn empty_run(suite: &Suite, options: &Options, ground: &Ground, generator: &Gene
     Run {
         format: FORMAT,
         suite: suite.name.clone(),
+        report: suite.report.clone(),
         title: suite.title.clone(),
         began_unix_secs: since_1970.as_secs(),
         took_secs: 0.0,
@@ -133,6 +134,7 @@ fn empty_run(suite: &Suite, options: &Options, ground: &Ground, generator: &Gene
         skipped: Vec::new(),
         cells: Vec::new(),
         published: suite.published.clone(),
+        unfinished_of: None,
     }
 }
 
@@ -221,15 +223,21 @@ impl Runner<'_> {
         self.progress = Progress::new(expected_secs);
         let Method { seconds, rounds, .. } = self.run.method;
         self.say(&format!(
-            "{}: {} places, {turns} cells, {rounds} rounds of {seconds} s each: about {}",
+            "{}: {} tests, {turns} servers in all, {rounds} rounds of {seconds} s each: about {}",
             suite.name,
             contests.len(),
             duration(Duration::from_secs_f64(expected_secs)),
         ));
+        // What is kept meanwhile says that it is not all.
+        self.run.unfinished_of = Some(contests.len());
         for contest in contests {
             if !self.is_stopped() {
                 self.hold(&contest)?;
             }
+        }
+        if !self.is_stopped() {
+            self.run.unfinished_of = None;
+            (self.watch)(Step::Measured(&self.run));
         }
         Ok(())
     }

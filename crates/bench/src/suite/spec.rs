@@ -25,6 +25,8 @@ const SHIPPED: &[&str] = &[
 pub struct Suite {
     /// Its name on the command line.
     pub name: String,
+    /// The heading of its page: the name of the report that it repeats, or of what it measures.
+    pub report: Option<String>,
     /// One line that says what is compared.
     pub title: String,
     /// Servers, the floor first.

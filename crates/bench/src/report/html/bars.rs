@@ -27,11 +27,11 @@ pub struct Bar<'a> {
 pub enum Fill {
     /// The reflector; a thread runs down from its end.
     Floor,
-    /// The server at home.
+    /// The server at home, or a program made with it.
     Home,
-    /// Anybody else.
+    /// Any other server.
     Other,
-    /// Somebody who is not ranked: an outline only.
+    /// A server that is not compared: an outline only.
     Unranked,
 }
 

@@ -8,7 +8,7 @@ use crate::data::{Cell, Latency, LoadPoint, Run};
 use crate::report::caveats::is_bound_by_load;
 use crate::report::figures::{Figure, Group, common_points, mebioctets};
 use crate::report::numbers::{capital, short, time_tick};
-use crate::report::verdict::{HOME, Standing};
+use crate::report::verdict::{HOME, Standing, is_of_home};
 use crate::statistics::median;
 
 /// Colours of rivals, told apart by the colour-blind as far as seven can be.
@@ -36,7 +36,12 @@ pub fn of_group(run: &Run, group: &Group<'_>) -> String {
         latency_against_load(run, group),
         curve,
     ];
-    grid(&charts)
+    let legend = "A bar is the median over rounds, and its whisker goes from the lowest to the \
+                  highest; the dotted line is the bare reflector, × its multiple.";
+    match grid(&charts) {
+        grid if grid.is_empty() => grid,
+        grid => format!("{grid}<p class=\"note\">{legend}</p>\n"),
+    }
 }
 
 /// What a figure says, and its bars.
@@ -45,9 +50,15 @@ fn bars_of(run: &Run, group: &Group<'_>, figure: Figure, title: &str) -> String 
     bars::chart(title, &said, &bars(run, group, figure))
 }
 
-/// Charts of a workload against the one axis that is a number, if there is one.
+/// Charts of a workload against each axis that is a number.
 pub fn against_size(run: &Run, groups: &[&Group<'_>]) -> String {
-    let Some(axis) = size_axis(groups) else { return String::new() };
+    let charts: Vec<String> = rows(groups).iter().flat_map(|row| against_axis(run, row)).collect();
+    grid(&charts)
+}
+
+/// Charts of the tests along one axis.
+fn against_axis(run: &Run, row: &Row<'_, '_>) -> Vec<String> {
+    let Row { axis, fixed, groups } = row;
     let cells: Vec<&Cell> = groups.iter().flat_map(|group| group.cells.iter().copied()).collect();
     let sizes: Vec<f64> = groups.iter().filter_map(|group| size(group.cells[0], axis)).collect();
     let chart = |title: &str, vertical: &str, value: fn(&Cell) -> Option<f64>| {
@@ -57,20 +68,22 @@ pub fn against_size(run: &Run, groups: &[&Group<'_>]) -> String {
             sorted(points.collect())
         });
         let ticks = sizes.iter().map(|value| (*value, tick_text(*value))).collect();
-        let title = format!("{title} against {axis}");
-        let (tick, horizontal) = (tick_text as fn(f64) -> String, axis);
+        let title = format!("{title} against {axis}{fixed}");
+        let (tick, horizontal) = (tick_text as fn(f64) -> String, *axis);
         let axes = Axes { title: &title, vertical, tick, horizontal, logarithmic: true, ticks };
         lines::chart(&axes, &lines)
     };
-    let mut charts = vec![
-        chart("CPU per query", "µs, median over rounds; lower is better", |cell| {
+    let mut charts =
+        vec![chart("CPU per query", "µs, median over rounds; lower is better", |cell| {
             Some(Figure::CpuPerQuery.of(cell)?.median)
-        }),
-        chart("Queries per second", "median over rounds; higher is better", |cell| {
+        })];
+    let has_rate = groups.iter().all(|group| group.cells[0].place.contains_key("rate"));
+    if !has_rate || *axis == "rate" {
+        charts.push(chart("Queries per second", "median over rounds; higher is better", |cell| {
             Some(Figure::Qps.of(cell)?.median)
-        }),
-    ];
-    if OF_LOAD.contains(&axis) {
+        }));
+    }
+    if OF_LOAD.contains(axis) {
         charts.push(chart("p99 latency", "ms, median over rounds; lower is better", |cell| {
             Some(Figure::Percentile(99_000).of(cell)?.median / 1000.0)
         }));
@@ -82,21 +95,58 @@ pub fn against_size(run: &Run, groups: &[&Group<'_>]) -> String {
             Some(cell.start.as_ref()?.ready_secs)
         }));
     }
-    grid(&charts)
+    charts
 }
 
-/// The first axis that has a number of its own in each of three places or more.
-fn size_axis<'a>(groups: &[&Group<'a>]) -> Option<&'a str> {
-    let first = *groups.first()?.cells.first()?;
-    let own = |axis: &&String| {
-        let sizes: Option<Vec<f64>> =
-            groups.iter().map(|group| size(group.cells.first()?, axis)).collect();
-        sizes.is_some_and(|mut sizes| {
-            sizes.sort_by(f64::total_cmp);
-            sizes.len() >= 3 && sizes.windows(2).all(|pair| pair[0] < pair[1])
-        })
+/// Tests along one axis.
+struct Row<'r, 'a> {
+    /// The axis.
+    axis: &'a str,
+    /// What the other axes are, as text behind the axis; empty where they do not matter.
+    fixed: String,
+    /// Tests, each with a number of its own on the axis.
+    groups: Vec<&'r Group<'a>>,
+}
+
+/// For each axis the longest row of tests that differ in it alone, or in which it has a number of
+/// its own in every test; rows of three tests or more.
+fn rows<'r, 'a>(groups: &[&'r Group<'a>]) -> Vec<Row<'r, 'a>> {
+    let axes = |group: &Group<'a>| group.cells.first().map(|cell| &cell.place);
+    let Some(first) = groups.first().and_then(|group| axes(group)) else { return Vec::new() };
+    let whole = first.keys().find(|axis| has_own_sizes(groups, axis));
+    if let Some(axis) = whole {
+        return vec![Row { axis, fixed: String::new(), groups: groups.to_vec() }];
+    }
+    let row = |axis: &'a String| {
+        let mut rows: Vec<(BTreeMap<&str, &str>, Vec<&'r Group<'a>>)> = Vec::new();
+        for group in groups {
+            let others: BTreeMap<&str, &str> = axes(group)?
+                .iter()
+                .filter(|(other, _)| *other != axis)
+                .map(|(other, value)| (other.as_str(), value.as_str()))
+                .collect();
+            match rows.iter_mut().find(|(fixed, _)| *fixed == others) {
+                Some((_, row)) => row.push(group),
+                None => rows.push((others, vec![group])),
+            }
+        }
+        rows.retain(|(_, row)| has_own_sizes(row, axis));
+        let (fixed, groups) = rows.into_iter().max_by_key(|(_, row)| row.len())?;
+        let fixed: Vec<String> =
+            fixed.iter().map(|(other, value)| format!("{other} {value}")).collect();
+        Some(Row { axis, fixed: format!(", {}", fixed.join(", ")), groups })
     };
-    first.place.keys().find(own).map(String::as_str)
+    first.keys().filter_map(row).collect()
+}
+
+/// Whether an axis has a number of its own in each of three tests or more.
+fn has_own_sizes(groups: &[&Group<'_>], axis: &str) -> bool {
+    let sizes: Option<Vec<f64>> =
+        groups.iter().map(|group| size(group.cells.first()?, axis)).collect();
+    sizes.is_some_and(|mut sizes| {
+        sizes.sort_by(f64::total_cmp);
+        sizes.len() >= 3 && sizes.windows(2).all(|pair| pair[0] < pair[1])
+    })
 }
 
 /// The value of an axis, if it is a number above 0.
@@ -126,7 +176,7 @@ fn bars<'a>(run: &Run, group: &Group<'a>, figure: Figure) -> Vec<Bar<'a>> {
         let fill = match () {
             () if group.is_floor(cell) => Fill::Floor,
             () if !group.is_ranked(cell) => Fill::Unranked,
-            () if cell.server == HOME => Fill::Home,
+            () if is_of_home(&cell.server) => Fill::Home,
             () => Fill::Other,
         };
         Some(Bar { name: &cell.server, fill, spread, text })

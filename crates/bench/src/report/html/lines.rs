@@ -9,8 +9,12 @@ const WIDTH: f64 = 400.0;
 const HEIGHT: f64 = 270.0;
 /// Left end of the lines; numbers stand before it.
 const LEFT: f64 = 56.0;
-/// Right end of the lines; names stand behind it.
-const RIGHT: f64 = 316.0;
+/// Right end of the lines at most; names stand behind it.
+const RIGHT_MAX: f64 = 316.0;
+/// From the end of the lines to the names behind it.
+const NAME_GAP: f64 = 17.0;
+/// Width that a character of a name takes at most, on average over a word.
+const CHARACTER: f64 = 7.8;
 /// Where the largest value lies.
 const TOP: f64 = 14.0;
 /// Where the smallest value lies.
@@ -65,13 +69,15 @@ pub fn chart(axes: &Axes<'_>, lines: &[Line<'_>]) -> String {
     if lines.is_empty() || points().any(|(_, y)| *y <= 0.0) || left >= right {
         return String::new();
     }
-    let x = |value: f64| LEFT + (across(value) - left) / (right - left) * (RIGHT - LEFT);
+    let longest = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or_default();
+    let end = (WIDTH - NAME_GAP - longest as f64 * CHARACTER).clamp(WIDTH / 2.0, RIGHT_MAX);
+    let x = |value: f64| LEFT + (across(value) - left) / (right - left) * (end - LEFT);
     let (low, high) = (low - 0.05, high + 0.05);
     let y = |value: f64| BOTTOM - (value.log10() - low) / (high - low) * (BOTTOM - TOP);
     let mut drawing = String::new();
     for tick in vertical_ticks(low, high) {
         drawing += &format!(
-            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{RIGHT}\"/>\
+            "<path class=\"grid\" d=\"M{LEFT} {y:.1}H{end:.1}\"/>\
              <text class=\"tick\" x=\"{a}\" y=\"{b:.1}\" text-anchor=\"end\">{text}</text>",
             y = y(tick),
             a = LEFT - 8.0,
@@ -107,36 +113,40 @@ pub fn chart(axes: &Axes<'_>, lines: &[Line<'_>]) -> String {
         drawing += &format!("<path class=\"mark\" style=\"fill:var({colour})\" d=\"{marks}\"/>");
         ends.extend(line.points.last().map(|(_, value)| (y(*value), *line)));
     }
-    drawing += &labels(ends);
-    frame(axes, &drawing)
+    drawing += &labels(ends, end);
+    frame(axes, &drawing, end)
 }
 
 /// The drawing with its heading and the names of its axes.
-fn frame(axes: &Axes<'_>, drawing: &str) -> String {
+fn frame(axes: &Axes<'_>, drawing: &str, end: f64) -> String {
     let title = escape(axes.title);
+    let logarithmic = match axes.logarithmic {
+        true => "both axes logarithmic",
+        false => "vertical axis logarithmic",
+    };
     format!(
-        "<figure><h4>{title}</h4><figcaption>{vertical}</figcaption>\
+        "<figure><h4>{title}</h4><figcaption>{vertical}; {logarithmic}</figcaption>\
          <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{title}\">{drawing}\
          <text class=\"tick\" x=\"{middle}\" y=\"{bottom}\" text-anchor=\"middle\">\
          {horizontal}</text></svg></figure>\n",
-        vertical = escape(axes.vertical),
-        middle = f64::midpoint(LEFT, RIGHT),
+        vertical = escape(axes.vertical.trim_end_matches('.')),
+        middle = f64::midpoint(LEFT, end),
         bottom = HEIGHT - 6.0,
         horizontal = escape(axes.horizontal),
     )
 }
 
 /// Names at the ends of lines, each with a thread to its end.
-fn labels(mut ends: Vec<(f64, &Line<'_>)>) -> String {
+fn labels(mut ends: Vec<(f64, &Line<'_>)>, right: f64) -> String {
     ends.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let places = apart(&ends.iter().map(|(end, _)| *end).collect::<Vec<_>>());
     let label = |((end, line), place): (&(f64, &Line<'_>), f64)| {
         format!(
             "<path d=\"M{a} {end:.1}L{b} {place:.1}\" stroke=\"var({colour})\" fill=\"none\"/>\
              <text x=\"{c}\" y=\"{base:.1}\" style=\"fill:var({colour})\">{name}</text>",
-            a = RIGHT + 5.0,
-            b = RIGHT + 14.0,
-            c = RIGHT + 17.0,
+            a = right + 5.0,
+            b = right + 14.0,
+            c = right + NAME_GAP,
             base = place + 4.5,
             colour = line.style.colour,
             name = escape(line.name),
@@ -170,17 +180,28 @@ fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
 
 /// Round numbers between two logarithms, the more of each decade the fewer there are.
 fn vertical_ticks(low: f64, high: f64) -> Vec<f64> {
-    let steps: &[f64] = match high - low {
-        many if many > 2.2 => &[1.0],
-        several if several > 0.8 => &[1.0, 2.0, 5.0],
-        _ => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
-    };
+    const STEPS: [&[f64]; 4] = [
+        &[1.0],
+        &[1.0, 2.0, 5.0],
+        &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+        &[
+            1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.25, 2.5, 2.75, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0,
+            9.0,
+        ],
+    ];
     let decades = low.floor() as i32..=high.ceil() as i32;
-    decades
-        .flat_map(|decade| steps.iter().map(move |step| step * 10_f64.powi(decade)))
-        .filter(|tick| (low..=high).contains(&tick.log10()))
-        .collect()
+    let ticks = |steps: &[f64]| -> Vec<f64> {
+        let all = decades
+            .clone()
+            .flat_map(|decade| steps.iter().map(move |step| step * 10_f64.powi(decade)));
+        all.filter(|tick| (low..=high).contains(&tick.log10())).collect()
+    };
+    let found = STEPS.into_iter().map(ticks).find(|ticks| ticks.len() >= TICKS_MIN);
+    found.unwrap_or_else(|| ticks(STEPS[STEPS.len() - 1]))
 }
+
+/// Fewer ticks than this, and the steps between them are made smaller.
+const TICKS_MIN: usize = 3;
 
 /// A round number without needless digits.
 pub fn tick_text(value: f64) -> String {
@@ -202,6 +223,33 @@ mod tests {
         assert!(places.windows(2).all(|pair| pair[0] - pair[1] >= LABEL), "{places:?}");
         assert!(places.iter().all(|place| (TOP..=BOTTOM + 4.0).contains(place)), "{places:?}");
         assert_eq!(places[0], 210.0);
+    }
+
+    #[test]
+    fn an_axis_has_ticks_enough_to_be_read() {
+        for (low, high) in [(0.0, 0.3), (5.2, 5.4), (1.0, 2.0), (0.1, 4.0)] {
+            let count = vertical_ticks(low, high).len();
+            assert!((2..=8).contains(&count), "{low} {high}: {count}");
+        }
+    }
+
+    #[test]
+    fn the_longest_name_ends_inside_the_drawing() {
+        let style = Style { colour: "--s0", shape: "", dashes: "" };
+        let axes = Axes {
+            title: "t",
+            vertical: "v",
+            tick: tick_text,
+            horizontal: "h",
+            logarithmic: true,
+            ticks: Vec::new(),
+        };
+        let line = Line { name: "zonda-dinodns", style, points: vec![(1.0, 1.0), (10.0, 2.0)] };
+        let drawn = chart(&axes, &[line]);
+        let (before, _) = drawn.split_once(">zonda-dinodns</text>").expect("it is drawn");
+        let (_, x) = before.rsplit_once("<text x=\"").expect("a text has a place");
+        let x: f64 = x.split('"').next().and_then(|x| x.parse().ok()).expect("a number");
+        assert!(x + 13.0 * CHARACTER <= WIDTH, "{x}");
     }
 
     #[test]

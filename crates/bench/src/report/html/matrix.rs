@@ -2,10 +2,10 @@
 
 use super::escape;
 use super::tables::table;
+use crate::paired::Relation;
 use crate::report::figures::{Figure, Group};
 use crate::report::numbers::{grouped, short};
-use crate::report::verdict::{HOME, Standing};
-use crate::statistics::Difference;
+use crate::report::verdict::{Standing, is_of_home};
 
 /// Tables of cost, rate and latency; nothing for a workload of one place.
 pub fn matrix(groups: &[&Group<'_>]) -> String {
@@ -21,20 +21,23 @@ pub fn matrix(groups: &[&Group<'_>]) -> String {
     let told = [
         (Figure::CpuPerQuery, "CPU time for each query, µs"),
         (Figure::Qps, "Queries answered per second"),
-        (Figure::Percentile(99_000), "p99 latency under the load of the rounds, µs"),
+        (Figure::Percentile(99_000), "p99 latency at full load, µs"),
     ];
     let tables = told.iter().map(|(figure, title)| {
         let mut head = vec![String::new()];
         head.extend(servers.iter().map(|server| escape(server)));
         let rows = groups.iter().map(|group| (false, row(group, &servers, *figure)));
-        format!("<div><h4>{title}</h4>\n{}</div>\n", table(&head, rows))
+        format!("<div>{}</div>\n", table(title, &head, rows))
     });
     let tables: String = tables.collect();
     format!(
-        "<div class=\"tables\">\n{tables}</div>\n<p class=\"note\">Bold: the best, and all that do \
-         not differ from it beyond noise; of latencies, only of servers that answer 99.9 % of \
-         their queries. * is not ranked; the place below says why.</p>\n"
+        "<div class=\"tables\">\n{tables}</div>\n<p class=\"note\">Medians. Bold: the best \
+         median, and all that are level with it within {} ; ? is not told apart from it in this \
+         run; of latencies, only of servers that answer 99.9 % of their queries. * is not \
+         compared; the test below says why.</p>\n",
+        escape(&Figure::CpuPerQuery.margin()),
     )
+    .replace(" ; ?", "; ?")
 }
 
 /// Medians at a place.
@@ -50,14 +53,18 @@ fn row(group: &Group<'_>, servers: &[&str], figure: Figure) -> Vec<String> {
             Figure::Qps => grouped(spread.median),
             _ => short(spread.median),
         };
-        let best = standing.as_ref().filter(|_| group.is_ranked(cell)).map(Standing::best);
-        let is_best = best.is_some_and(|best| figure.against(&spread, best) == Difference::None);
-        let mark = if group.reason_unranked(cell).is_some() { " *" } else { "" };
-        let home = if *server == HOME { " class=\"own\"" } else { "" };
-        if is_best {
-            format!("<b{home}>{text}</b>")
-        } else {
-            format!("<span{home}>{text}</span>{mark}")
+        let standing = standing.as_ref().filter(|it| it.compares(cell));
+        let against = standing.and_then(|standing| standing.against_best(cell));
+        let is_best = standing.is_some() && against.is_none();
+        let mark = match against {
+            _ if group.reason_unranked(cell).is_some() => " *",
+            Some(Relation::Undecided(_)) => " ?",
+            _ => "",
+        };
+        let home = if is_of_home(server) { " class=\"own\"" } else { "" };
+        match is_best || matches!(against, Some(Relation::Level(_))) {
+            true => format!("<b{home}>{text}</b>"),
+            false => format!("<span{home}>{text}</span>{mark}"),
         }
     }));
     row

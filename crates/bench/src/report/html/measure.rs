@@ -3,17 +3,17 @@
 use super::escape;
 use crate::data::{Cell, Traffic};
 use crate::report::figures::{Figure, cpu_secs};
-use crate::report::numbers::{difference, grouped};
+use crate::report::numbers::{grouped, relation};
 use crate::statistics::Spread;
 use std::collections::BTreeMap;
 
-/// A column of original reports that is measured here.
+/// The share of a test's rate from which on the server has held it.
+const RATE_HELD: f64 = 0.95;
+
+/// A column of original reports that is measured here; not the numbers of queries sent and
+/// completed, which rounds of other lengths cannot repeat.
 #[derive(Clone, Copy)]
 pub enum Measure {
-    /// Queries sent in all rounds.
-    Sent,
-    /// Queries answered.
-    Completed,
     /// Queries lost.
     Lost,
     /// Shares of RCODEs.
@@ -37,8 +37,6 @@ impl Measure {
     pub fn named(column: &str) -> Option<Self> {
         let (seconds, millis) = (1e6, 1e3);
         Some(match column.to_ascii_lowercase().as_str() {
-            "queries sent" => Self::Sent,
-            "queries completed" => Self::Completed,
             "queries lost" => Self::Lost,
             "response codes" => Self::Rcodes,
             "qps" | "queries per second" | "qps (median)" | "qps (a record)" => {
@@ -69,8 +67,6 @@ impl Measure {
             return None;
         }
         Some(match self {
-            Self::Sent => grouped(sent),
-            Self::Completed => grouped(completed),
             Self::Lost => grouped(total(|it| it.lost)),
             Self::Rcodes => rcodes(cell),
             Self::Of(figure, unit) => {
@@ -82,9 +78,11 @@ impl Measure {
                 };
                 let base =
                     base.filter(|base| base.server != cell.server && cell.unranked.is_none());
-                base.and_then(|base| figure.of(base)).map_or(text.clone(), |base| {
-                    let change = difference(figure.against(&spread, &base));
-                    format!("{text} <small>{change}</small>")
+                let found = base.and_then(|base| {
+                    Some(figure.series(cell)?.against(&figure.series(base)?, figure.scale()))
+                });
+                found.map_or(text.clone(), |found| {
+                    format!("{text} <small>{}</small>", relation(figure, &found))
                 })
             }
             Self::Percentile => {
@@ -98,6 +96,9 @@ impl Measure {
                 format!("{:.6}", spread.median / 1e6)
             }
             Self::CpuShare => {
+                if let Some(rate) = rate_not_reached(cell) {
+                    return Some(format!("– <small>at {}/s only</small>", grouped(rate)));
+                }
                 let shares = cell.rounds.iter().map(|round| cpu_secs(round) / round.seconds);
                 format!("{:.0}%", Spread::of(shares)?.median * 100.0)
             }
@@ -105,6 +106,19 @@ impl Measure {
             Self::Failure => format!("{:.2}%", (sent - completed) * 100.0 / sent),
         })
     }
+}
+
+/// The rate at which queries were answered, where the test has a rate that was not reached.
+fn rate_not_reached(cell: &Cell) -> Option<f64> {
+    let rate: f64 =
+        cell.place.get("rate").map_or_else(|| rate_in(&cell.workload), |it| it.parse().ok())?;
+    let answered = Figure::Qps.of(cell)?.median;
+    (answered < rate * RATE_HELD).then_some(answered)
+}
+
+/// The rate that the name of a workload says: `10,000 queries a second`.
+fn rate_in(workload: &str) -> Option<f64> {
+    workload.strip_suffix(" queries a second")?.replace(',', "").parse().ok()
 }
 
 /// Shares of RCODEs, the most frequent first, a line each.

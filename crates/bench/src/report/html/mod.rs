@@ -7,6 +7,7 @@ mod bars;
 mod charts;
 #[cfg(test)]
 mod contrast;
+mod index;
 mod lines;
 mod matrix;
 mod measure;
@@ -24,7 +25,7 @@ use crate::data::Run;
 
 /// Looks of the page.
 const STYLE: &str = include_str!("style.css");
-/// A workload with more places than this has them folded below the table of all of them.
+/// A workload with more tests than this has them folded below the table of all of them.
 const PLACES_OPEN_MAX: usize = 2;
 
 /// The page of a run.
@@ -40,23 +41,12 @@ pub fn html(run: &Run) -> String {
     }
     body += &published::published(run, &groups);
     body += &surroundings::method(run);
-    page(&format!("{} · zonda bench", run.suite), &body)
+    page(&format!("{} · zonda bench", surroundings::name_of(run)), &body)
 }
 
 /// A page that leads to those of several runs, each with the address of its own page.
 pub fn index(runs: &[(String, Run)]) -> String {
-    let mut body = String::from("<p class=\"kicker\">zonda bench</p>\n<h1>Benchmarks</h1>\n");
-    for (address, run) in runs {
-        body += &format!(
-            "<h2><a href=\"{}\">{}</a></h2>\n<p>{}.</p>\n{}{}",
-            escape(address),
-            escape(&run.suite),
-            escape(&run.title),
-            surroundings::where_and_when(run),
-            in_short(run, &groups(run)),
-        );
-    }
-    page("Benchmarks · zonda bench", &body)
+    page("Benchmarks · zonda bench", &index::body(runs))
 }
 
 /// A whole page around its body.
@@ -85,12 +75,12 @@ fn in_short(run: &Run, groups: &[Group<'_>]) -> String {
         })
         .collect();
     match items.is_empty() {
-        true => format!("{caveats}<p>No server can be ranked.</p>\n"),
+        true => format!("{caveats}<p>No server can be compared.</p>\n"),
         false => format!("{caveats}<ul class=\"short\">\n{items}</ul>\n"),
     }
 }
 
-/// All places of a workload: together, then each.
+/// All tests of a workload: together, then each.
 fn workload(run: &Run, groups: &[&Group<'_>]) -> String {
     let mut text = format!("<h2>{}</h2>\n", escape(groups[0].workload));
     text += &charts::against_size(run, groups);
@@ -112,6 +102,9 @@ fn workload(run: &Run, groups: &[&Group<'_>]) -> String {
 /// All about one place in the matrix.
 fn section(run: &Run, group: &Group<'_>) -> String {
     let mut text = charts::of_group(run, group);
+    if let Some(why) = group.unsteady() {
+        text += &format!("<p class=\"caveat\">Nothing is compared here: {}.</p>\n", escape(&why));
+    }
     for (lines, title) in [(behind(group), "is behind"), (missing(group), "has no figure")] {
         if !lines.is_empty() {
             let item = |line: &String| format!("<li>{}</li>", escape(line));
@@ -165,17 +158,15 @@ mod tests {
     fn what_was_published_stands_beside_what_was_measured() {
         let page = html(&run());
         let row = page.lines().find(|line| line.contains("<td>CoreDNS</td>")).unwrap_or_default();
-        assert!(
-            row.contains("<td>100</td><td><span class=\"here\">1,445,383</span></td>"),
-            "{row}"
-        );
-        assert!(page.contains("<td>zonda</td><td></td><td><span class=\"here\">"));
+        assert!(row.contains("<td>10</td><td><span class=\"here\">57,803"), "{row}");
+        assert!(page.contains("<td>zonda</td><td></td><td></td><td><span class=\"here\">"));
+        assert!(page.contains("Changes are from coredns."));
     }
 
     #[test]
     fn the_index_leads_to_each_page() {
         let page = index(&[("a.html".to_owned(), run()), ("b&c.html".to_owned(), run())]);
-        assert!(page.contains("<a href=\"a.html\">dinodns-coredns</a>"));
+        assert!(page.contains("<a href=\"a.html\">DinoDNS and CoreDNS</a>"), "{page}");
         assert!(page.contains("<a href=\"b&amp;c.html\">"));
     }
 

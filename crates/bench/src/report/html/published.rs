@@ -4,8 +4,8 @@ use super::escape;
 use super::measure::Measure;
 use super::tables::table;
 use crate::data::{Beside, Cell, Run, Table};
-use crate::report::figures::{Group, place};
-use crate::report::verdict::HOME;
+use crate::report::figures::{Figure, Group, place};
+use crate::report::verdict::{HOME, list};
 use std::collections::BTreeSet;
 
 /// More rows than this in a report, and only the server at home joins those that it tells of.
@@ -18,10 +18,13 @@ pub fn published(run: &Run, groups: &[Group<'_>]) -> String {
     if run.published.is_empty() {
         return String::new();
     }
-    let mut text = "<h2>Beside the original report</h2>\n<p>Each figure as it was published, by \
-                    others on other machines, and as it was measured here. The one cannot be \
-                    held against the other; the order of servers can.</p>\n"
-        .to_owned();
+    let mut text = format!(
+        "<h2>Beside the original report</h2>\n<p>Each figure as it was published, by other people \
+         on other machines, and as it was measured here. The one cannot be held against the other; \
+         the order of servers can. Small figures are the change from the first server of the \
+         report in the same test; = is level within {}, ? is not told apart in this run.</p>\n",
+        escape(&Figure::Qps.margin())
+    );
     for original in &run.published {
         let told = told(original, groups);
         let beside = match told.iter().all(|row| row.server.is_none()) {
@@ -30,13 +33,25 @@ pub fn published(run: &Run, groups: &[Group<'_>]) -> String {
         };
         let found = if beside.is_measured() { with(original, &beside) } else { alone(original) };
         text += &format!(
-            "<h3>{}</h3>\n<div class=\"beside\">{found}</div>\
+            "<h3>{}</h3>\n<div class=\"beside\">{found}</div>{}\
              <p class=\"note\">Published: {}.</p>\n",
             escape(&original.title),
+            base_note(&beside),
             escape(&original.source)
         );
     }
     text
+}
+
+/// Which servers the changes of a table are from.
+fn base_note(measured: &Measured<'_>) -> String {
+    let bases: BTreeSet<&str> =
+        measured.rows.iter().filter_map(|row| Some(&*row.base?.server)).collect();
+    let bases: Vec<&str> = bases.into_iter().collect();
+    match bases.is_empty() {
+        true => String::new(),
+        false => format!("<p class=\"note\">Changes are from {}.</p>\n", escape(&list(&bases))),
+    }
 }
 
 /// A table of which nothing was measured.
@@ -44,7 +59,7 @@ fn alone(original: &Table) -> String {
     let escaped = |cells: &[String]| cells.iter().map(|cell| escape(cell)).collect();
     let head: Vec<String> = escaped(&original.columns);
     let note = "<p class=\"note\">Nothing of it was measured in this run.</p>\n";
-    table(&head, original.rows.iter().map(|row| (false, escaped(row)))) + note
+    table("As published", &head, original.rows.iter().map(|row| (false, escaped(row)))) + note
 }
 
 /// A row of the report.
@@ -80,6 +95,9 @@ struct Measured<'a> {
 struct Row<'a> {
     /// Its cells as published; none when the report has no such row.
     published: Option<&'a [String]>,
+    /// A row of the report that tells of the same test; what it says of the test, such as the kind
+    /// of names, holds for this row, too.
+    same_test: Option<&'a [String]>,
     /// What was measured, as many as there are heads.
     cells: Vec<Option<&'a Cell>>,
     /// What it is compared with: the first of the report's servers that was measured at its place.
@@ -110,6 +128,7 @@ fn in_columns<'a>(told: &[Told<'a>]) -> Option<Measured<'a>> {
     }
     let row = |row: &Told<'a>| Row {
         published: Some(row.published),
+        same_test: None,
         cells: heads.iter().map(|server| row.group.and_then(|group| group.cell(server))).collect(),
         base: None,
     };
@@ -123,7 +142,7 @@ fn in_rows<'a>(told: &[Told<'a>]) -> Measured<'a> {
     for (index, row) in told.iter().enumerate() {
         let published = Some(row.published);
         let Some(group) = row.group else {
-            rows.push(Row { published, cells: vec![None], base: None });
+            rows.push(Row { published, same_test: None, cells: vec![None], base: None });
             continue;
         };
         let is_here =
@@ -131,7 +150,7 @@ fn in_rows<'a>(told: &[Told<'a>]) -> Measured<'a> {
         let names: Vec<&str> = told.iter().filter(is_here).filter_map(|it| it.server).collect();
         let base = names.iter().find_map(|name| group.cell(name));
         let own = row.server.and_then(|server| group.cell(server));
-        rows.push(Row { published, cells: vec![own], base });
+        rows.push(Row { published, same_test: None, cells: vec![own], base });
         if told[index + 1..].iter().any(|later| is_here(&later)) {
             continue;
         }
@@ -139,7 +158,10 @@ fn in_rows<'a>(told: &[Told<'a>]) -> Measured<'a> {
             let is_told = names.contains(&&*cell.server) || group.is_floor(cell);
             !is_told && (told.len() <= ROWS_MAX || cell.server == HOME)
         });
-        rows.extend(others.map(|cell| Row { published: None, cells: vec![Some(*cell)], base }));
+        let same_test = Some(row.published);
+        let row =
+            |cell: &&'a Cell| Row { published: None, same_test, cells: vec![Some(*cell)], base };
+        rows.extend(others.map(row));
     }
     Measured { heads: vec!["here"], rows }
 }
@@ -169,9 +191,9 @@ fn with(original: &Table, measured: &Measured<'_>) -> String {
         notes += &format!("<p class=\"note\">Here: {}.</p>\n", escape(one));
     }
     if measured.cells().any(|cell| cell.unranked.is_some()) {
-        notes += "<p class=\"note\">* is not ranked; its place above says why.</p>\n";
+        notes += "<p class=\"note\">* is not compared; its test above says why.</p>\n";
     }
-    table(&head, body) + &notes
+    table("As published, and as measured here in colour", &head, body) + &notes
 }
 
 /// Whether the row is that of the server at home.
@@ -190,7 +212,13 @@ fn cells(row: &Row<'_>, measures: &[Option<Measure>]) -> Vec<String> {
     for (index, measure) in measures.iter().enumerate() {
         cells.push(match index {
             0 => escape(name) + mark,
-            _ => published_cell(texts.get(index).map_or("", String::as_str), *measure),
+            _ => {
+                let own = texts.get(index).map_or("", String::as_str);
+                let shared = row.same_test.and_then(|texts| texts.get(index));
+                let is_of_test = measure.is_none() && own.is_empty();
+                let text = shared.filter(|text| is_of_test && !is_figure(text));
+                published_cell(text.map_or(own, String::as_str), *measure)
+            }
         });
         let Some(measure) = measure else { continue };
         cells.extend(row.cells.iter().map(|cell| {
@@ -199,6 +227,11 @@ fn cells(row: &Row<'_>, measures: &[Option<Measure>]) -> Vec<String> {
         }));
     }
     cells
+}
+
+/// Whether a cell of a report holds a figure, and not a word about the test.
+fn is_figure(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit() || "~<>-–".contains(first))
 }
 
 /// A cell of the report; what it says in brackets, or of several RCODEs, goes below where columns

@@ -4,12 +4,20 @@ use super::escape;
 use crate::data::{Run, Server};
 use crate::report::figures::mebioctets;
 use crate::report::numbers::{grouped, short};
+use crate::suite::Suite;
+
+/// The name of what the run repeats: that of the report, or the suite's.
+pub fn name_of(run: &Run) -> String {
+    let known = || Suite::shipped().into_iter().find(|suite| suite.name == run.suite)?.report;
+    run.report.clone().or_else(known).unwrap_or_else(|| run.suite.clone())
+}
 
 /// What was compared, when and where.
 pub fn heading(run: &Run) -> String {
     format!(
-        "<p class=\"kicker\">zonda bench · {}</p>\n<h1>{}</h1>\n{}",
+        "<p class=\"kicker\">zonda bench · suite {}</p>\n<h1>{}</h1>\n<p>{}.</p>\n{}",
         escape(&run.suite),
+        escape(&name_of(run)),
         escape(&run.title),
         where_and_when(run),
     )
@@ -77,7 +85,7 @@ pub fn method(run: &Run) -> String {
         (
             "Discarded",
             format!(
-                "rounds in which others used over {} % of the machine",
+                "rounds in which other processes used over {} % of the machine",
                 short(method.foreign_cpu_max * 100.0)
             ),
         ),
@@ -88,17 +96,18 @@ pub fn method(run: &Run) -> String {
         .map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(value)))
         .collect();
     let mut text = format!(
-        "<h2>How it was measured</h2>\n<p>A bar is the median over rounds and its whisker goes \
-         from the lowest to the highest. A difference smaller than that is called no difference. \
-         “× floor” is CPU per query as a multiple of a bare UDP reflector's in the round of the \
-         same number.</p>\n<dl>\n{entries}</dl>\n<h3>Servers</h3>\n"
+        "<h2>How it was measured</h2>\n<p>Servers differ where the 95 % interval of their ratio, \
+         taken round by round, excludes 1; they are level where it includes 1 and lies within the \
+         margin; else this run does not tell them apart. “× reflector” is CPU per query as a \
+         multiple of a bare UDP reflector's in the round of the same number.</p>\n<dl>\n{entries}\
+         </dl>\n<h3>Servers</h3>\n"
     );
     for server in &run.servers {
         text += &setups(server);
     }
     for skipped in &run.skipped {
         text += &format!(
-            "<p class=\"note\">{} did not take part: {}.</p>\n",
+            "<p class=\"note\">Left out: {}: {}.</p>\n",
             escape(&skipped.server),
             escape(&skipped.reason)
         );

@@ -3,32 +3,41 @@
 use super::escape;
 use crate::data::Cell;
 use crate::report::figures::{Figure, Group, cpu_secs};
-use crate::report::numbers::{difference, grouped, short};
-use crate::report::verdict::HOME;
+use crate::report::numbers::{grouped, relation, short};
+use crate::report::verdict::{HOME, is_of_home};
 use crate::statistics::Spread;
 
 /// The table of the original reports: what was sent and answered, QPS and latency with their Δ.
 pub fn traffic(group: &Group<'_>) -> String {
     let base = group.ranked().find(|cell| cell.server == HOME).or_else(|| group.ranked().next());
-    let head = ["", "Sent", "Completed", "Lost", "QPS", "Average latency (s)", "Success"];
+    let head =
+        ["", "Sent", "Completed", "Lost", "QPS", "Average latency (s)", "Success", "Failure"];
     let rows = group.cells.iter().map(|cell| {
         let (sent, completed, lost) = totals(cell);
-        let success = match sent {
+        let share = |count: u64| match sent {
             0 => "–".to_owned(),
-            _ => format!("{:.2} %", completed as f64 * 100.0 / sent as f64),
+            _ => format!("{:.2} %", count as f64 * 100.0 / sent as f64),
         };
-        let count = |value: u64| grouped(value as f64);
+        let count = |value: u64| match sent {
+            0 => "–".to_owned(),
+            _ => grouped(value as f64),
+        };
         let mut row = vec![name(group, cell), count(sent), count(completed), count(lost)];
         for figure in [Figure::Qps, Figure::LatencyMean] {
-            row.push(against(figure, cell, base));
+            row.push(against(group, figure, cell, base));
         }
-        row.push(success);
-        (cell.server == HOME, row)
+        row.extend([share(completed), share(sent.saturating_sub(completed))]);
+        (is_of_home(&cell.server), row)
     });
     let note = base.map_or_else(String::new, |base| {
-        format!("<p class=\"note\">Δ: against {}.</p>\n", escape(&base.server))
+        format!(
+            "<p class=\"note\">Small: the change from {}; = is level within {}, ? is not told \
+             apart in this run.</p>\n",
+            escape(&base.server),
+            escape(&Figure::Qps.margin()),
+        )
     });
-    table(&head.map(str::to_owned), rows) + &note
+    table("Queries of all rounds, and medians over rounds", &head.map(str::to_owned), rows) + &note
 }
 
 /// Sent, completed and lost over all rounds.
@@ -42,18 +51,15 @@ fn totals(cell: &Cell) -> (u64, u64, u64) {
 }
 
 /// A median with what it differs from the base's.
-fn against(figure: Figure, cell: &Cell, base: Option<&Cell>) -> String {
+fn against(group: &Group<'_>, figure: Figure, cell: &Cell, base: Option<&Cell>) -> String {
     let Some(spread) = figure.of(cell) else { return "–".to_owned() };
     let text = match figure {
         Figure::LatencyMean => format!("{:.6}", spread.median / 1e6),
         _ => grouped(spread.median),
     };
-    let ranked = cell.unranked.is_none();
-    let other = base.filter(|base| ranked && base.server != cell.server);
-    match other.and_then(|base| figure.of(base)) {
-        Some(base) => {
-            format!("{text} <small>{}</small>", difference(figure.against(&spread, &base)))
-        }
+    let other = base.filter(|base| group.is_ranked(cell) && base.server != cell.server);
+    match other.and_then(|base| group.relation(figure, cell, base)) {
+        Some(found) => format!("{text} <small>{}</small>", relation(figure, &found)),
         None => text,
     }
 }
@@ -63,9 +69,9 @@ pub fn cost(group: &Group<'_>) -> String {
     let head = [
         "",
         "CPU µs/query",
-        "spread",
+        "range",
         "user + system",
-        "× floor",
+        "× reflector",
         "p50 µs",
         "p99 µs",
         "p99.9 µs",
@@ -89,9 +95,10 @@ pub fn cost(group: &Group<'_>) -> String {
             0 => cell.rounds.len().to_string(),
             discarded => format!("{} <small>+{discarded} discarded</small>", cell.rounds.len()),
         });
-        (cell.server == HOME, row)
+        (is_of_home(&cell.server), row)
     });
-    table(&head.map(str::to_owned), rows) + &unranked(group)
+    table("Cost, latency and memory, medians over rounds", &head.map(str::to_owned), rows)
+        + &unranked(group)
 }
 
 /// Shares of user and system time.
@@ -103,24 +110,28 @@ fn shares(cell: &Cell) -> String {
     })
 }
 
-/// Who is not ranked here, and why.
+/// Servers that are not compared here, and why.
 fn unranked(group: &Group<'_>) -> String {
     let reasons = group.cells.iter().filter_map(|cell| {
         let (server, reason) = (escape(&cell.server), escape(group.reason_unranked(cell)?));
-        Some(format!("<p class=\"note\">* {server} is not ranked: {reason}.</p>\n"))
+        Some(format!("<p class=\"note\">* {server} is not compared: {reason}.</p>\n"))
     });
     reasons.collect()
 }
 
-/// The server's name, with a mark when it is not ranked.
+/// The server's name, with a mark when it is not compared.
 fn name(group: &Group<'_>, cell: &Cell) -> String {
     let mark = if group.reason_unranked(cell).is_some() { " *" } else { "" };
     format!("{}{mark}", escape(&cell.server))
 }
 
-/// A table that scrolls by itself where it is too wide; cells are HTML, and so are rows of the
-/// server at home, which stand out.
-pub fn table(head: &[String], rows: impl Iterator<Item = (bool, Vec<String>)>) -> String {
+/// A table with its caption, that scrolls by itself where it is too wide; heads and cells are HTML,
+/// and rows of the server at home stand out.
+pub fn table(
+    caption: &str,
+    head: &[String],
+    rows: impl Iterator<Item = (bool, Vec<String>)>,
+) -> String {
     let head: String = head.iter().map(|text| format!("<th scope=\"col\">{text}</th>")).collect();
     let mut body = String::new();
     for (is_home, cells) in rows {
@@ -128,7 +139,8 @@ pub fn table(head: &[String], rows: impl Iterator<Item = (bool, Vec<String>)>) -
         body += &format!("<tr{}>{cells}</tr>\n", if is_home { " class=\"home\"" } else { "" });
     }
     format!(
-        "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>{head}</tr></thead>\n\
-         <tbody>\n{body}</tbody></table></div>\n"
+        "<div class=\"scroll\" tabindex=\"0\"><table><caption>{}</caption><thead><tr>{head}</tr>\
+         </thead>\n<tbody>\n{body}</tbody></table></div>\n",
+        escape(caption)
     )
 }
