@@ -41,11 +41,6 @@ pub fn end(result: Result<ExitCode, Failure>) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// The same where every error is a failure.
-pub fn exit_code(result: Result<ExitCode, String>) -> ExitCode {
-    end(result.map_err(Failure::Failed))
-}
-
 /// Writes a line to standard error; what cannot be written there is lost.
 pub fn line(text: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{text}"); // there is nowhere to say that it failed

@@ -68,9 +68,129 @@ fn what_is_not_there_is_told_in_one_line() {
     ] {
         let output = bench(arguments);
         let text = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success());
+        assert_eq!(output.status.code(), Some(2), "{text}");
         assert!(text.starts_with(said) && text.lines().count() == 1, "{text}");
     }
+}
+
+/// A socket that never answers, its port, and a file that asks it for something.
+fn silent(folder: &Folder) -> (std::net::UdpSocket, String, String) {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = socket.local_addr().unwrap().port().to_string();
+    (socket, port, folder.write("queries.txt", "a.test A\n").display().to_string())
+}
+
+#[test]
+fn a_broken_limit_and_what_cannot_be_run_end_with_different_codes() {
+    let folder = Folder::new("codes");
+    let (_socket, port, queries) = silent(&folder);
+    let load = ["load", "-p", &port, "-d", &queries, "-t", "100ms"];
+    for (arguments, code, said) in [
+        (&["--max-loss", "0"][..], 1, "limits broken: lost 100 %"),
+        (&[], 0, ""),
+        (&["--cpus", "4095"], 2, "CPU 4095: there is none of that number"),
+        (&["-a", "::1"], 2, "-a ::1: not of the family of the server's address, 127.0.0.1"),
+        (&["-a", "192.0.2.1"], 2, "-a 192.0.2.1: this machine has no such address"),
+        (&["-s", "127.0.0.1:53"], 2, "127.0.0.1:53: give address and port by themselves"),
+        (&["--expect", "nofile"], 2, "nofile: No such file"),
+        (&["-q", "0"], 2, "-q must be at least one query for each thread"),
+        (&["--rate", "-5"], 2, "expected queries per second, a number above 0"),
+        (&["--rate", "abc"], 2, "expected queries per second, a number above 0"),
+        (&["-l", "0"], 2, "must be more than 0"),
+        (&["-n", "0"], 2, "invalid value '0'"),
+        (&["-c", "0"], 2, "must be a whole number above 0"),
+        (&["-E", "8"], 2, "expected a code, a colon"),
+        (&["--type", "AAAA"], 2, "cannot be used with"),
+        (&["--max-loss", "1"], 2, "expected a share with its %"),
+    ] {
+        let output = bench(&[&load[..], arguments].concat());
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {text}");
+        assert!(text.contains(said), "{arguments:?}: {text}");
+    }
+}
+
+#[test]
+fn a_time_is_seconds_or_has_a_unit_for_every_flag() {
+    let folder = Folder::new("times");
+    let (_socket, port, queries) = silent(&folder);
+    for time in ["0.2", "0.2s", "200ms", "200000us"] {
+        let common = ["-p", &port, "-d", &queries, "-t", time];
+        let load = ["load", "-l", time, "--linger", time, "--max-p99", time];
+        let ramp = ["ramp", "--step", time, "--from", "10", "--to", "10", "--max-p99", time];
+        let soak = ["soak", "-l", time, "--every", "1", "--max-p99", time];
+        for command in [&load[..], &ramp, &soak] {
+            let output = bench(&[command, &common[..]].concat());
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_suite_that_cannot_be_measured_is_no_success() {
+    let folder = Folder::new("unmeasured");
+    let suite = folder.write("small.toml", SUITE).display().to_string();
+    let elsewhere = bench(&["suite", &suite, "--server-cpus", "4095"]);
+    let said = String::from_utf8(elsewhere.stderr).unwrap();
+    assert_eq!(elsewhere.status.code(), Some(2), "{said}");
+    assert!(said.contains("there is no CPU 4095 to use; there are 0"), "{said}");
+    let part = bench(&["suite", &suite, "--pace", "dnsperf", "--seconds", "0.5"]);
+    assert_eq!(part.status.code(), Some(2));
+
+    // It ends at once, and answers nothing.
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+    command.args(["bench", "suite", &suite, "--against", "zonda", "--rounds", "1"]);
+    command.args(["--seconds", "100ms", "--max-foreign", "100"]).env("ZONDA", "/bin/false");
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.lines().last().unwrap().starts_with("zonda: small: nothing was measured: "));
+}
+
+#[test]
+fn bad_lines_are_left_out_only_where_that_is_asked_for() {
+    let folder = Folder::new("bad-lines");
+    let (_socket, port, _) = silent(&folder);
+    let queries = folder.write("bad.txt", "a.test A\nb.test\n").display().to_string();
+    let load = ["load", "-p", &port, "-d", &queries, "-t", "100ms", "--format", "json"];
+    let refused = bench(&load);
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(said.contains("bad.txt:2: expected a type") && said.contains("--skip-bad-lines"));
+    let output = bench(&[&load[..], &["--skip-bad-lines"]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("1 lines are left out as they are wrong, the first: "), "{said}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let whole: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    assert_eq!(whole["traffic"]["sent"], 1, "{whole}");
+}
+
+#[test]
+fn a_port_without_a_server_is_said_to_be_one() {
+    let folder = Folder::new("nobody");
+    let (socket, port, queries) = silent(&folder);
+    drop(socket);
+    let output = bench(&["load", "-p", &port, "-d", &queries, "-t", "0.2"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("no process listens on that port"), "{text}");
+    assert!(text.contains("– per answer"), "{text}");
+}
+
+#[test]
+fn a_ramp_writes_its_steps_as_json() {
+    let folder = Folder::new("ramp-json");
+    let (_socket, port, queries) = silent(&folder);
+    let json = folder.path().join("ramp.json");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_zonda"));
+    command.args(["bench", "ramp", "-p", &port, "-d", &queries, "--step", "200ms", "-t", "200ms"]);
+    let output = command.args(["--from", "50", "--json"]).arg(&json).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let found: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    assert_eq!(found["highest_rate_held"], serde_json::Value::Null, "{found}");
+    assert_eq!(found["steps"][0]["is_held"], false, "{found}");
+    assert!(found["steps"][0]["outcome"]["traffic"]["sent"].as_u64().unwrap() > 0, "{found}");
 }
 
 #[test]
@@ -85,7 +205,7 @@ fn a_ramp_is_a_table_by_rate_with_a_word_for_each_step() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(1), "{text}");
     let lines: Vec<&str> = text.lines().collect();
-    assert!(lines[0].ends_with("p99.9 µs    late µs"), "{text}");
+    assert!(lines[0].ends_with("p99.9       late"), "{text}");
     assert!(lines.len() == 2 && lines[1].ends_with("  not held"), "{text}");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.starts_with("100 queries per second: not held\nzonda: the server did"), "{said}");

@@ -127,6 +127,7 @@ fn the_same_flags_send_the_same_queries_from_as_many_clients() {
         &["-n", "2"],
         &["-n", "2", "-l", "20"],
         &["-c", "4"],
+        &["-c", "20", "-q", "5"],
         // Slowly, so that one thread does not send everything before the other has begun.
         &["-c", "4", "-T", "2", "-Q", "400"],
         &["-q", "1"],

@@ -105,6 +105,19 @@ fn the_second_signal_ends_it_at_once() {
 }
 
 #[test]
+fn replies_that_are_waited_for_after_the_signal_are_told() {
+    let folder = Folder::new("interrupt-waiting");
+    let (socket, port, queries) = server(&folder);
+    let child = start(&["load", "-p", &port, "-d", &queries, "-l", "3600", "-q", "3", "-t", "4"]);
+    socket.recv(&mut [0; 512]).unwrap();
+    signal("INT", &child);
+    let (found, _, errors) = said(child);
+    assert_eq!(found, Some(130));
+    let begin = "zonda: waiting up to 4s for 3 replies; interrupt again";
+    assert!(errors.starts_with(begin), "{errors}");
+}
+
+#[test]
 fn a_ramp_tells_the_rate_that_it_has_found_so_far() {
     let folder = Folder::new("interrupt-ramp");
     let (socket, port, queries) = server(&folder);

@@ -173,6 +173,6 @@ fn what_cannot_be_known_is_refused_before_the_hours() {
         (&port, &["-l", "30s", "--max-p99-drift", "1ms"], "zonda: a drift shows in 8 samples"),
     ] {
         let (code, _, errors) = said(&soak(&folder, port, arguments).output().unwrap());
-        assert!(code == Some(1) && errors.starts_with(expected), "{errors}");
+        assert!(code == Some(2) && errors.starts_with(expected), "{errors}");
     }
 }

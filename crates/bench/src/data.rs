@@ -116,6 +116,16 @@ pub struct Skipped {
     pub reason: String,
 }
 
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { server, reason } = self;
+        match server == "all" || reason.starts_with(server.as_str()) {
+            true => f.write_str(reason),
+            false => write!(f, "{server}: {reason}"),
+        }
+    }
+}
+
 /// All rounds of one server at one place in the matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {

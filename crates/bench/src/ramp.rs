@@ -52,10 +52,15 @@ impl Step {
         let Traffic { sent, unsent, dropped_by_generator, .. } = outcome.traffic;
         let own_unsent = if outcome.is_generator_late() { unsent } else { 0 };
         let own_loss = (dropped_by_generator + own_unsent) as f64 / (sent + unsent).max(1) as f64;
+        let lateness = outcome.lateness.as_ref().and_then(|lateness| lateness.percentile(99.0));
+        let micros = |micros: f64| Duration::from_secs_f64(micros.max(0.0) / 1e6);
         let is_generators = |broken: &Broken| match broken {
             Broken::Loss(loss, limit) => loss - own_loss <= *limit,
             Broken::Unanswered(share, _) => share - own_loss <= 0.01,
-            Broken::P99(..) => outcome.is_generator_late(),
+            Broken::P99(found, limit) => {
+                let own = lateness.map_or(Duration::ZERO, micros);
+                outcome.is_generator_late() && found.saturating_sub(own) <= *limit
+            }
             _ => false,
         };
         !broken.is_empty() && broken.iter().all(is_generators)
@@ -209,7 +214,10 @@ mod tests {
 
     /// A step of which one query in a hundred was lost and that broke these limits.
     fn step(rate: f64, broken: &[Broken], change: impl Fn(&mut Outcome)) -> Step {
-        let tail = |micros| Latency { percentiles: vec![(99.9, micros)], ..Latency::default() };
+        let tail = |micros| {
+            let percentiles = vec![(99.0, micros / 2.0), (99.9, micros)];
+            Latency { percentiles, ..Latency::default() }
+        };
         let mut outcome = Gatherer::new(0).finish(&[], 1.0);
         outcome.traffic = Traffic { sent: 1000, completed: 990, lost: 10, ..Traffic::default() };
         (outcome.latency, outcome.lateness) = (tail(1000.0), Some(tail(10.0)));
@@ -220,9 +228,10 @@ mod tests {
     #[test]
     fn a_limit_that_the_generator_broke_is_not_the_servers_fault() {
         let loss = Broken::Loss(0.01, 0.0015);
-        let p99 = Broken::P99(Duration::from_millis(20), Duration::from_millis(10));
+        let p99 = Broken::P99(Duration::from_micros(500), Duration::from_micros(250));
         let late = |outcome: &mut Outcome| {
-            outcome.lateness.as_mut().expect("it is set").percentiles[0].1 = 600.0;
+            let lateness = outcome.lateness.as_mut().expect("it is set");
+            lateness.percentiles = vec![(99.0, 300.0), (99.9, 600.0)];
         };
         let drop =
             |count| move |outcome: &mut Outcome| outcome.traffic.dropped_by_generator = count;
@@ -235,6 +244,8 @@ mod tests {
         };
         assert!(!is_generators(&[], &both));
         assert!(is_generators(&[p99], &late) && !is_generators(&[p99], &drop(10)));
+        let tight = Broken::P99(Duration::from_micros(500), Duration::from_micros(1));
+        assert!(!is_generators(&[tight], &late), "without it, the limit would be broken, too");
         assert!(is_generators(&[loss], &drop(9)) && !is_generators(&[loss], &drop(8)));
         assert!(!is_generators(&[loss], &late));
         assert!(is_generators(&[loss, p99], &both) && !is_generators(&[loss, p99], &late));
@@ -252,7 +263,7 @@ mod tests {
 
     #[test]
     fn the_search_is_at_the_generators_end_when_its_first_failure_is() {
-        let p99 = Broken::P99(Duration::from_millis(20), Duration::from_millis(10));
+        let p99 = Broken::P99(Duration::from_micros(500), Duration::from_micros(250));
         let late = |outcome: &mut Outcome| outcome.lateness = Some(outcome.latency.clone());
         let (held, lost) = (step(1.0, &[], |_| {}), step(2.0, &[p99], |_| {}));
         let spoiled = step(3.0, &[p99], late);

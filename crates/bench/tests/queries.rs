@@ -8,7 +8,7 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use zonda_bench::load::{Form, Queries};
+use zonda_bench::load::{Form, Lines, Queries};
 use zonda_testkit::process::Folder;
 
 /// Lines as many a dnsperf user keeps them.
@@ -58,4 +58,18 @@ fn what_is_wrong_in_a_file_is_told_with_its_line() {
     let missing = read(&folder.path().join("missing")).unwrap_err();
     assert!(missing.ends_with("missing: No such file or directory (os error 2)"), "{missing}");
     assert!(read(folder.path()).unwrap_err().contains("Is a directory"));
+}
+
+#[test]
+fn a_capture_whose_writer_was_killed_loses_its_last_packet_only() {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/capture");
+    let folder = Folder::new("cut-capture");
+    for file in fs::read_dir(corpus).unwrap() {
+        let octets = fs::read(file.unwrap().path()).unwrap();
+        let path = folder.write("cut.pcap", &octets[..octets.len() - 1]);
+        let (queries, left_out) =
+            Queries::read_some(&path, &Form::default(), Lines::AllGood).unwrap();
+        assert!((1..=2).contains(&queries.count()), "{}", queries.count());
+        assert!(left_out.cut_packet.is_some_and(|number| number >= 2), "{left_out:?}");
+    }
 }

@@ -38,7 +38,7 @@ pub struct Compare {
 impl Compare {
     /// Does it.
     pub fn run(self) -> ExitCode {
-        output::end(self.compare().map_err(output::Failure::NotRun))
+        super::exit_code(self.compare())
     }
 
     /// Prints the comparison.

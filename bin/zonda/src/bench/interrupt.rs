@@ -15,7 +15,7 @@ pub struct Interrupt {
     /// Set by either signal.
     pub stop: Arc<AtomicBool>,
     /// The signal's number; 0 before one has come.
-    signal: Arc<AtomicUsize>,
+    pub signal: Arc<AtomicUsize>,
 }
 
 impl Interrupt {

@@ -23,8 +23,9 @@ Examples:
   zonda bench load -p 5300 -d queries.txt --expect answers.txt --max-wrong 0
   zonda bench load -p 5300 --names zipf:1.1:1000000.example.com --type A,AAAA -l 10
 
-Ctrl-C and SIGTERM end the run early, with its summary and exit code 130 or 143; a second one ends
-it at once.
+Exit code 0 says that all limits were held, 1 that one was broken, and 2 that the run could not be
+made. Ctrl-C and SIGTERM end it early, with its summary and exit code 130 or 143; a second one ends
+it at once. A TIME is a number of seconds, or has a unit: 500us, 2ms, 1s, 30m, 6h.
 
 Without --rate, a query is sent when an earlier one was answered: a slow server is asked less. With
 --rate, queries are sent on a schedule and latency counts from the scheduled time.")]
@@ -32,19 +33,21 @@ pub struct Load {
     #[command(flatten)]
     target: Target,
     /// Go through the file at most N times (once, unless -l or --count is given)
-    #[arg(short = 'n', value_name = "N", conflicts_with = "names")]
+    #[arg(short = 'n', value_name = "N", conflicts_with = "names",
+        value_parser = clap::value_parser!(u64).range(1..))]
     runs: Option<u64>,
     /// Send for at most this long
-    #[arg(short = 'l', value_name = "SECONDS", value_parser = super::target::seconds)]
+    #[arg(short = 'l', value_name = "TIME", value_parser = limits::parse_time_above_0)]
     limit: Option<Duration>,
     /// Send at most N queries
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Queries that may wait for replies, over all clients
     #[arg(short = 'q', value_name = "N", default_value_t = 100, conflicts_with = "rate")]
     outstanding: usize,
     /// Send at most N queries a second
-    #[arg(short = 'Q', value_name = "N", conflicts_with = "rate")]
+    #[arg(short = 'Q', value_name = "N", conflicts_with = "rate", allow_negative_numbers = true,
+        value_parser = limits::parse_rate)]
     rate_max: Option<f64>,
     /// Print each N seconds how many queries were answered a second, as dnsperf does; to standard
     /// error, or with --format dnsperf to standard output
@@ -54,7 +57,8 @@ pub struct Load {
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = limits::parse_time)]
     linger: Duration,
     /// Send N queries a second, whether the server keeps up or not
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = limits::parse_rate)]
     rate: Option<f64>,
     /// Fail when more than this share of queries is lost, or never sent though --rate has them,
     /// such as 0.1%
@@ -91,7 +95,7 @@ enum Format {
 impl Load {
     /// Sends.
     pub fn run(self) -> ExitCode {
-        output::exit_code(self.try_run())
+        super::exit_code(self.try_run())
     }
 
     /// Sends, and prints what came of it.
@@ -103,19 +107,18 @@ impl Load {
             let command = command_line();
             output::print(|out| dnsperf::print_head(&plan, &command, out))?;
         }
-        let outcome = self.send(&plan)?;
+        let outcome = self.send(&plan, &interrupt)?;
         output::print(|out| match self.format {
             Format::Text => load::text::print(&outcome, out),
             Format::Dnsperf => dnsperf::print_end(&plan, &outcome, out),
             Format::Json => load::json::print(&outcome, out),
         })?;
-        self.judge(&outcome)?;
-        Ok(interrupt.exit_code())
+        Ok(self.broken_limits(&outcome).map_or(interrupt.exit_code(), |said| super::broken(&said)))
     }
 
     /// Follows the plan and shows how it goes.
-    fn send(&self, plan: &Plan) -> Result<Outcome, String> {
-        let bar = Bar::new(plan);
+    fn send(&self, plan: &Plan, interrupt: &Interrupt) -> Result<Outcome, String> {
+        let bar = Bar::new(plan, interrupt);
         let mut intervals = self.interval.map(Intervals::new);
         let mut printed = Ok(());
         let outcome = load::run(
@@ -137,18 +140,13 @@ impl Load {
         outcome.map_err(|error| error.to_string())
     }
 
-    /// Fails if a limit was broken.
-    fn judge(&self, outcome: &Outcome) -> Result<(), String> {
+    /// The limits that were broken, in words.
+    fn broken_limits(&self, outcome: &Outcome) -> Option<String> {
         let limits =
             Limits { loss_max: self.max_loss, p99_max: self.max_p99, wrong_max: self.max_wrong };
         let broken = limits.broken_by(outcome);
-        match broken.as_slice() {
-            [] => Ok(()),
-            _ => {
-                let words: Vec<String> = broken.iter().map(ToString::to_string).collect();
-                Err(format!("limits broken: {}", words.join("; ")))
-            }
-        }
+        let words: Vec<String> = broken.iter().map(ToString::to_string).collect();
+        (!words.is_empty()).then(|| format!("limits broken: {}", words.join("; ")))
     }
 
     /// What the command line asks for.

@@ -12,6 +12,7 @@ mod soak;
 mod suite;
 mod target;
 
+use crate::output::{self, Failure};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
@@ -32,6 +33,16 @@ enum What {
     Suite(suite::Suite),
     Reflector(reflector::Reflector),
     Report(report::Report),
+}
+
+/// The exit code of a command; an error is why it could not be run.
+fn exit_code(result: Result<ExitCode, String>) -> ExitCode {
+    output::end(result.map_err(Failure::NotRun))
+}
+
+/// Prints what a server did not keep; what the command ends with.
+fn broken(said: &str) -> ExitCode {
+    output::end(Err(Failure::Failed(said.to_owned())))
 }
 
 impl Bench {

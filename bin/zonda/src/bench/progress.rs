@@ -1,9 +1,15 @@
 //! What is shown while queries are sent: a bar on a terminal, and lines each few seconds on demand.
 
+use super::interrupt::Interrupt;
+use crate::output;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::Cell;
 use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use zonda_bench::load::{Mode, Plan, Progress, dnsperf};
+use zonda_bench::report::time;
 
 /// Positions of the bar.
 const STEPS: u64 = 1000;
@@ -20,11 +26,17 @@ pub struct Bar {
     rate: Option<f64>,
     /// When it began.
     began: Instant,
+    /// The number of the signal that has ended the sending; 0 before one has come.
+    signal: Arc<AtomicUsize>,
+    /// How long replies are waited for then.
+    timeout: Duration,
+    /// Whether it was said that they are.
+    has_said_waiting: Cell<bool>,
 }
 
 impl Bar {
     /// A bar for a run of this plan that begins now.
-    pub fn new(plan: &Plan) -> Self {
+    pub fn new(plan: &Plan, interrupt: &Interrupt) -> Self {
         let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
         let style =
             ProgressStyle::with_template("{bar:12} {wide_msg}").expect("the template is sound");
@@ -33,11 +45,36 @@ impl Bar {
             Mode::Open { rate } => Some(rate),
             Mode::Closed { .. } => None,
         };
-        Self { bar, after: plan.end.after, count: plan.count(), rate, began: Instant::now() }
+        Self {
+            bar,
+            after: plan.end.after,
+            count: plan.count(),
+            rate,
+            began: Instant::now(),
+            signal: Arc::clone(&interrupt.signal),
+            timeout: plan.timeout,
+            has_said_waiting: Cell::new(false),
+        }
+    }
+
+    /// Says once, after the first signal, that replies are waited for.
+    fn say_waiting(&self, progress: &Progress) {
+        let waiting = progress.sent.saturating_sub(progress.completed + progress.lost);
+        let is_due = self.signal.load(Ordering::Relaxed) > 0 && waiting > 0;
+        if is_due && !self.has_said_waiting.replace(true) {
+            self.print_above(|| {
+                output::line(format_args!(
+                    "zonda: waiting up to {:?} for {waiting} replies; interrupt again to end at \
+                     once",
+                    self.timeout
+                ));
+            });
+        }
     }
 
     /// Shows a second that is over, unless it is the last of a run, which is seldom whole.
     pub fn show(&self, progress: &Progress) {
+        self.say_waiting(progress);
         let elapsed = self.began.elapsed().as_secs_f64();
         if elapsed < (progress.second.second + 1) as f64 {
             return;
@@ -66,7 +103,7 @@ fn words(progress: &Progress, rate: Option<f64>) -> String {
     let second = &progress.second;
     let lost = 100.0 * progress.lost as f64 / progress.sent.max(1) as f64;
     let p99 = second.latency.percentile(99.0);
-    let p99 = p99.map_or("no answer".to_owned(), |micros| format!("p99 {micros:.0} µs"));
+    let p99 = p99.map_or("no answer".to_owned(), |micros| format!("p99 {}", time(micros)));
     let asked = rate.map_or(String::new(), |rate| format!(" of {rate:.0}"));
     format!("{}{asked} queries/s, {lost:.3} % lost, {p99}", second.completed)
 }

@@ -2,16 +2,20 @@
 
 use super::interrupt::Interrupt;
 use super::progress::Bar;
-use super::target::{self, Target};
+use super::target::Target;
 use crate::output;
 use clap::Args;
+use serde_json::json;
+use std::fs;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use zonda_bench::load::Mode;
 use zonda_bench::load::limits::{self, Limits};
+use zonda_bench::load::{self, Mode};
 use zonda_bench::ramp::{self, Event, Step};
+use zonda_bench::report::time;
 
 /// Percentiles that are shown.
 const SHOWN: [f64; 4] = [50.0, 90.0, 99.0, 99.9];
@@ -30,18 +34,22 @@ A rate is held when loss and the 99th percentile of latency stay within their li
 until one is not held; then the span to the last one that was is halved until it is small. The table
 has all of them by rate, with the 99.9th percentile of how late the generator was; where a limit
 broke by its fault, the table says so. Ctrl-C and SIGTERM end the search early, with what was found
-and exit code 130 or 143.")]
+and exit code 130 or 143. Exit code 1 says that the first rate was not held, and 2 that nothing can
+be said of the server.")]
 pub struct Ramp {
     #[command(flatten)]
     target: Target,
     /// Begin with N queries a second
-    #[arg(long, value_name = "N", default_value_t = 1000.0)]
+    #[arg(long, value_name = "N", default_value = "1000", allow_negative_numbers = true,
+        value_parser = limits::parse_rate)]
     from: f64,
     /// Go no higher than N queries a second
-    #[arg(long, value_name = "N", default_value_t = 10_000_000.0)]
+    #[arg(long, value_name = "N", default_value = "10000000", allow_negative_numbers = true,
+        value_parser = limits::parse_rate)]
     to: f64,
     /// Hold each rate for so long
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = target::seconds)]
+    #[arg(long, value_name = "TIME", default_value = "5s",
+        value_parser = limits::parse_time_above_0)]
     step: Duration,
     /// End when the rate is known to within this share
     #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = limits::parse_share)]
@@ -52,19 +60,24 @@ pub struct Ramp {
     /// Longest 99th percentile of latency
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = limits::parse_time)]
     max_p99: Duration,
+    /// Write all steps and the rate that was found as JSON to a file
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 impl Ramp {
     /// Searches.
     pub fn run(self) -> ExitCode {
-        output::exit_code(self.try_run())
+        super::exit_code(self.try_run())
     }
 
     /// Searches, and prints all steps and the rate that was found; each step is told as it is done.
     fn try_run(self) -> Result<ExitCode, String> {
-        let bounds_are_sound = self.from > 0.0 && self.from <= self.to && self.precision > 0.0;
-        if !bounds_are_sound {
-            return Err("expected 0 < --from ≤ --to, and a --precision above 0".to_owned());
+        if self.from > self.to {
+            return Err(format!("--from {} is more than --to {}", self.from, self.to));
+        }
+        if self.precision <= 0.0 {
+            return Err("--precision must be above 0".to_owned());
         }
         let (loss_max, p99_max) = (Some(self.max_loss), Some(self.max_p99));
         let limits = Limits { loss_max, p99_max, ..Limits::default() };
@@ -75,7 +88,7 @@ impl Ramp {
         plan.stop = Arc::clone(&interrupt.stop);
         let mut bar: Option<Bar> = None;
         let steps = ramp::run(&plan, &ramp, &mut |event| match event {
-            Event::Start(plan) => bar = Some(Bar::new(plan)),
+            Event::Start(plan) => bar = Some(Bar::new(plan, &interrupt)),
             Event::Second(progress) => bar.iter().for_each(|bar| bar.show(progress)),
             Event::Step(step) => {
                 bar.take().iter().for_each(Bar::clear);
@@ -85,12 +98,13 @@ impl Ramp {
         });
         bar.iter().for_each(Bar::clear);
         let steps = steps.map_err(|error| error.to_string())?;
+        self.keep(&steps, plan.is_stopped())?;
         output::print(|out| print_steps(&steps, out))?;
         let end_of_generator = ramp::end_of_generator(&steps);
         let highest = match (ramp::highest_held(&steps), end_of_generator) {
             (None, _) if plan.is_stopped() => return Ok(interrupt.exit_code()),
             (None, None) => {
-                return Err("the server did not hold the first rate; see --from".to_owned());
+                return Ok(super::broken("the server did not hold the first rate; see --from"));
             }
             (None, Some(rate)) => {
                 return Err(format!("the generator was not up to {rate:.0} queries per second"));
@@ -107,11 +121,37 @@ impl Ramp {
     }
 }
 
+impl Ramp {
+    /// Writes what was found, if it is wanted.
+    fn keep(&self, steps: &[Step], is_interrupted: bool) -> Result<(), String> {
+        let Some(path) = &self.json else { return Ok(()) };
+        let step = |step: &Step| {
+            let broken: Vec<String> = step.broken.iter().map(ToString::to_string).collect();
+            json!({
+                "rate": step.rate,
+                "is_held": step.is_held(),
+                "is_broken_by_generator": step.is_broken_by_generator(),
+                "broken": broken,
+                "outcome": load::json::whole(&step.outcome),
+            })
+        };
+        let steps_json: Vec<_> = steps.iter().map(step).collect();
+        let whole = json!({
+            "interrupted": is_interrupted,
+            "highest_rate_held": ramp::highest_held(steps),
+            "end_of_generator": ramp::end_of_generator(steps),
+            "steps": steps_json,
+        });
+        let name = |error| format!("{}: {error}", path.display());
+        fs::write(path, format!("{whole}\n")).map_err(name)
+    }
+}
+
 /// Prints the table of steps.
 fn print_steps(steps: &[Step], out: &mut impl Write) -> io::Result<()> {
     write!(out, "{:>10} {:>10} {:>9}", "rate", "answered", "lost %")?;
-    SHOWN.iter().try_for_each(|percent| write!(out, " {:>10}", format!("p{percent} µs")))?;
-    writeln!(out, " {:>10}", "late µs")?;
+    SHOWN.iter().try_for_each(|percent| write!(out, " {:>10}", format!("p{percent}")))?;
+    writeln!(out, " {:>10}", "late")?;
     steps.iter().try_for_each(|step| print_step(step, out))
 }
 
@@ -123,7 +163,7 @@ fn print_step(step: &Step, out: &mut impl Write) -> io::Result<()> {
     let latencies = SHOWN.map(|percent| outcome.latency.percentile(percent));
     let lateness = outcome.lateness.as_ref().and_then(|lateness| lateness.percentile(LATENESS));
     for micros in latencies.into_iter().chain([lateness]) {
-        let micros = micros.map_or_else(|| "–".to_owned(), |micros| format!("{micros:.1}"));
+        let micros = micros.map_or_else(|| "–".to_owned(), time);
         write!(out, " {micros:>10}")?;
     }
     writeln!(out, "  {}", word(step))

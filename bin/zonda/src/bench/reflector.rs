@@ -1,6 +1,5 @@
 //! `zonda bench reflector`: the floor under every server.
 
-use crate::output;
 use clap::Args;
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -28,6 +27,6 @@ impl Reflector {
         let reflector = reflector::Reflector::bind(self.listen, self.threads);
         let result = reflector.and_then(reflector::Reflector::run);
         let failed = |error| format!("{}: {error}", self.listen);
-        output::exit_code(result.map(|()| ExitCode::SUCCESS).map_err(failed))
+        super::exit_code(result.map(|()| ExitCode::SUCCESS).map_err(failed))
     }
 }

@@ -32,7 +32,7 @@ pub struct Report {
 impl Report {
     /// Does it.
     pub fn run(self) -> ExitCode {
-        output::exit_code(self.report())
+        super::exit_code(self.report())
     }
 
     /// Writes the pages or prints the tables.

@@ -28,22 +28,25 @@ Examples:
   zonda bench soak -p 5300 --names uniform:1000.example.com --count 100000000 --json soak.jsonl
 
 Without --rate, a query is sent when an earlier one was answered: as many as the server can take.
-Exit code 1 says that a limit was broken or that the server's process has ended. Ctrl-C and SIGTERM
-end the soak early, with what was measured and exit code 130 or 143.")]
+Exit code 1 says that a limit was broken or that the server's process has ended, and 2 that the soak
+could not be made. Ctrl-C and SIGTERM end it early, with what was measured and exit code 130 or 143.
+A TIME is a number of seconds, or has a unit: 500us, 2ms, 1s, 30m, 6h.")]
 pub struct Soak {
     #[command(flatten)]
     target: Target,
     /// Send N queries a second, on a schedule
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true,
+        value_parser = limits::parse_rate)]
     rate: Option<f64>,
     /// Queries that may wait for replies at once, over all clients
     #[arg(short = 'q', value_name = "N", default_value_t = 100, conflicts_with = "rate")]
     outstanding: usize,
     /// End after so many queries, if that is earlier
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
     /// Go on for so long, such as 30m or 6h
-    #[arg(short = 'l', value_name = "TIME", default_value = "1h", value_parser = parse_time)]
+    #[arg(short = 'l', value_name = "TIME", default_value = "1h",
+        value_parser = limits::parse_time_above_0)]
     limit: Duration,
     /// Take a sample after each interval of so many whole seconds
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = whole_seconds)]
@@ -74,7 +77,7 @@ pub struct Soak {
 impl Soak {
     /// Soaks.
     pub fn run(self) -> ExitCode {
-        output::exit_code(self.try_run())
+        super::exit_code(self.try_run())
     }
 
     /// Soaks, and prints what came of it.
@@ -89,14 +92,14 @@ impl Soak {
         self.check(process)?;
         let interrupt = Interrupt::watch()?;
         plan.stop = Arc::clone(&interrupt.stop);
-        let soaked = self.soak(&plan, process)?;
+        let soaked = self.soak(&plan, process, &interrupt)?;
         let drifts = drift::drifts(&soaked.samples);
         output::print(|out| {
             load::text::print(&soaked.outcome, out)?;
-            drift::print(&drifts, out)
+            drift::print(&drifts, soaked.samples.len(), out)
         })?;
-        self.judge(&soaked, &drifts)?;
-        Ok(interrupt.exit_code())
+        let broken = self.broken_limits(&soaked, &drifts);
+        Ok(broken.map_or(interrupt.exit_code(), |said| super::broken(&said)))
     }
 
     /// Refuses limits that nothing will be known of.
@@ -120,7 +123,12 @@ impl Soak {
     }
 
     /// Soaks, and writes samples as they come.
-    fn soak(&self, plan: &Plan, process: Option<u32>) -> Result<Soaked, String> {
+    fn soak(
+        &self,
+        plan: &Plan,
+        process: Option<u32>,
+        interrupt: &Interrupt,
+    ) -> Result<Soaked, String> {
         let file_error = |error| {
             let path = self.json.as_ref().map_or(String::new(), |path| path.display().to_string());
             format!("{path}: {error}")
@@ -128,7 +136,7 @@ impl Soak {
         let mut file = self.json.as_ref().map(File::create).transpose().map_err(file_error)?;
         let mut written = Ok(());
         let soak = soak::Soak { every_secs: self.every, process };
-        let bar = Bar::new(plan);
+        let bar = Bar::new(plan, interrupt);
         let soaked = soak::run(plan, &soak, &mut |progress, sample| {
             bar.show(progress);
             if let (Some(file), Some(sample), Ok(())) = (&mut file, sample, &written) {
@@ -140,10 +148,10 @@ impl Soak {
         soaked.map_err(|error| error.to_string())
     }
 
-    /// Fails if the server has ended or a limit was broken.
-    fn judge(&self, soaked: &Soaked, drifts: &[Drift]) -> Result<(), String> {
+    /// The limits that were broken, or that the server has ended, in words.
+    fn broken_limits(&self, soaked: &Soaked, drifts: &[Drift]) -> Option<String> {
         if soaked.has_server_ended {
-            return Err("the server's process has ended".to_owned());
+            return Some("the server's process has ended".to_owned());
         }
         let (loss_max, p99_max) = (self.max_loss, self.max_p99);
         let limits = Limits { loss_max, p99_max, ..Limits::default() };
@@ -151,7 +159,7 @@ impl Soak {
         let exceeded = self.drift_limits().exceeded_by(drifts);
         let words = broken.iter().map(ToString::to_string);
         let words: Vec<String> = words.chain(exceeded.iter().map(ToString::to_string)).collect();
-        if words.is_empty() { Ok(()) } else { Err(format!("limits broken: {}", words.join("; "))) }
+        (!words.is_empty()).then(|| format!("limits broken: {}", words.join("; ")))
     }
 
     /// The limits of drift that were given.

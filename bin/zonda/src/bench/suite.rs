@@ -8,14 +8,17 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 use zonda_bench::data::Run;
+use zonda_bench::load::limits::parse_time_above_0;
 use zonda_bench::report::{self, json};
 use zonda_bench::suite::{self, Options, Step};
 
 /// Run a suite of side-by-side measurements
 ///
-/// Servers that are not installed are left out with a word. Everything runs on 127.0.0.1. Ctrl-C
-/// and SIGTERM end the suite early, with what was measured and exit code 130 or 143.
+/// Servers that are not installed are left out, and listed. Everything runs on 127.0.0.1. Ctrl-C and
+/// SIGTERM end the suite early, with what was measured and exit code 130 or 143. Exit code 2 says
+/// that nothing could be measured.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -36,8 +39,8 @@ pub struct Suite {
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     workloads: Option<Vec<String>>,
     /// Length of one round, a day at most
-    #[arg(long, value_parser = round_seconds)]
-    seconds: Option<f64>,
+    #[arg(long, value_name = "TIME", value_parser = round_time)]
+    seconds: Option<Duration>,
     /// Rounds of each server in each cell
     #[arg(long, value_name = "N", value_parser = positive_count)]
     rounds: Option<usize>,
@@ -76,7 +79,7 @@ enum Pace {
 impl Suite {
     /// Measures, or lists.
     pub fn run(self) -> ExitCode {
-        output::exit_code(match &self.name {
+        super::exit_code(match &self.name {
             Some(name) if !self.list => self.measure(name),
             _ => list(),
         })
@@ -84,6 +87,10 @@ impl Suite {
 
     /// Runs the suite of this name.
     fn measure(&self, name: &str) -> Result<ExitCode, String> {
+        let is_whole = |time: &Duration| time.subsec_nanos() == 0;
+        if self.pace == Pace::Dnsperf && !self.seconds.as_ref().is_none_or(is_whole) {
+            return Err("dnsperf measures whole seconds; see --seconds".to_owned());
+        }
         let suite = suite::Suite::named(name).map_err(|error| error.to_string())?;
         // Refused before hours of measuring, not after them.
         for path in [&self.json, &self.html].into_iter().flatten() {
@@ -93,7 +100,7 @@ impl Suite {
         let options = Options {
             against: self.against.clone(),
             workloads: self.workloads.clone(),
-            seconds: self.seconds,
+            seconds: self.seconds.map(|time| time.as_secs_f64()),
             rounds: self.rounds,
             server_cpus: self.server_cpus.clone(),
             load_cpus: self.load_cpus.clone(),
@@ -113,13 +120,33 @@ impl Suite {
             write_whole(path, |out| out.write_all(report::html(&run).as_bytes()))?;
         }
         output::print(|out| out.write_all(report::text(&run).as_bytes()))?;
-        Ok(interrupt.exit_code())
+        match nothing_measured(&run).filter(|_| run.unfinished_of.is_none()) {
+            Some(said) => Err(said),
+            None => Ok(interrupt.exit_code()),
+        }
     }
 
     /// Writes the raw data, if they are wanted.
     fn keep(&self, run: &Run) -> Result<(), String> {
         self.json.as_ref().map_or(Ok(()), |path| write_whole(path, |out| json::write(run, out)))
     }
+}
+
+/// Why a run has no figure of any server but the reflector, if it has none and was to have one.
+fn nothing_measured(run: &Run) -> Option<String> {
+    let is_floor =
+        |name: &str| run.servers.iter().any(|server| server.is_floor && server.name == name);
+    let mut others = run.cells.iter().filter(|cell| !is_floor(&cell.server));
+    if others.any(|cell| !cell.rounds.is_empty()) {
+        return None;
+    }
+    let failed = run.cells.iter().filter_map(|cell| cell.unranked.clone());
+    let mut reasons: Vec<String> =
+        failed.chain(run.skipped.iter().map(ToString::to_string)).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    let said = || format!("{}: nothing was measured: {}", run.suite, reasons.join("; "));
+    (!reasons.is_empty()).then(said)
 }
 
 /// The file beside `path` that takes its place when it is whole.
@@ -168,10 +195,10 @@ fn positive_number(text: &str) -> Result<f64, String> {
 }
 
 /// Reads the length of a round.
-fn round_seconds(text: &str) -> Result<f64, String> {
-    let secs = positive_number(text)?;
-    let is_fit = secs <= suite::SECONDS_MAX;
-    if is_fit { Ok(secs) } else { Err(format!("must be at most {}", suite::SECONDS_MAX)) }
+fn round_time(text: &str) -> Result<Duration, String> {
+    let time = parse_time_above_0(text)?;
+    let is_fit = time.as_secs_f64() <= suite::SECONDS_MAX;
+    if is_fit { Ok(time) } else { Err("must be a day at most".to_owned()) }
 }
 
 /// Reads a count.

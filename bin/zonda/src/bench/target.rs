@@ -1,10 +1,15 @@
 //! Whom to load with what, for all commands that send queries; flags as dnsperf has them.
 
+use crate::output;
 use clap::{Args, ValueEnum};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::io::{self, ErrorKind, IsTerminal};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
-use zonda_bench::load::{Form, Mode, Names, Pace, Plan, Queries, Transport};
+use zonda_bench::load::limits;
+use zonda_bench::load::{
+    Form, LeftOut, Lines, Mode, Names, Pace, Plan, Queries, QueriesError, Transport,
+};
 use zonda_wire::Type;
 
 /// Whom to load with what.
@@ -14,7 +19,8 @@ pub struct Target {
     #[arg(short = 's', value_name = "SERVER", default_value = "127.0.0.1")]
     server: String,
     /// The server's port
-    #[arg(short = 'p', value_name = "PORT", default_value_t = 53)]
+    #[arg(short = 'p', value_name = "PORT", default_value_t = 53,
+        value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
     /// Use addresses of this family only
     #[arg(short = 'f', value_name = "FAMILY")]
@@ -32,29 +38,39 @@ pub struct Target {
     /// perhaps compressed (gzip); - is standard input
     #[arg(short = 'd', value_name = "FILE", default_value = "-")]
     queries: PathBuf,
+    /// Leave out lines of the file that are wrong, as dnsperf does, and tell how many
+    #[arg(long)]
+    skip_bad_lines: bool,
     /// Ask for random names instead: zipf:EXPONENT:COUNT.NAME (some often, most seldom),
     /// uniform:COUNT.NAME (1.NAME to COUNT.NAME, all equally often) or random:NAME (a new one each)
     #[arg(long, value_name = "SPEC", value_parser = Names::parse, conflicts_with = "queries")]
     names: Option<Names>,
     /// Types for which --names asks, all equally often
     #[arg(long = "type", value_name = "TYPE,...", value_delimiter = ',', default_value = "A",
-        value_parser = record_type, requires = "names")]
+        value_parser = record_type, requires = "names", conflicts_with = "queries")]
     types: Vec<Type>,
     /// Draw other names; the same seed draws the same ones in the same order
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "names")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        requires = "names",
+        conflicts_with = "queries"
+    )]
     seed: u64,
-    /// Clients, each with a socket, over all threads
-    #[arg(short = 'c', value_name = "N", default_value_t = 1)]
+    /// Clients, each with a socket, over all threads; each thread has one at least
+    #[arg(short = 'c', value_name = "N", default_value_t = 1, value_parser = count)]
     clients: usize,
     /// Threads
-    #[arg(short = 'T', value_name = "N", default_value_t = 1)]
+    #[arg(short = 'T', value_name = "N", default_value_t = 1, value_parser = count)]
     threads: usize,
     /// Socket buffers, in kilobytes; large, so that what is lost was not lost here (dnsperf leaves
     /// them to the system)
     #[arg(short = 'b', value_name = "N", default_value_t = 4096)]
     buffer: usize,
-    /// After how many seconds without reply a query is lost
-    #[arg(short = 't', value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    /// After how long without reply a query is lost
+    #[arg(short = 't', value_name = "TIME", default_value = "5s",
+        value_parser = limits::parse_time_above_0)]
     timeout: Duration,
     /// Send an OPT record (EDNS)
     #[arg(short = 'e')]
@@ -121,18 +137,19 @@ impl Target {
         let server = self.resolve()?;
         let queries = match &self.names {
             Some(names) => Queries::generated(names.clone(), self.types.clone(), self.seed, &form),
-            None => Queries::read(&self.queries, &form).map_err(|error| error.to_string())?,
+            None => self.read(&form)?,
         };
         let mut plan = Plan::new(server, queries);
         plan.local = (self.local.is_some() || self.local_port > 0).then(|| self.local_of(server));
         plan.transport = self.mode;
-        plan.threads = self.threads;
-        // A client that may never send is none.
-        plan.sockets = match mode {
-            Mode::Closed { outstanding, .. } => self.clients.min(outstanding),
-            Mode::Open { .. } => self.clients,
+        if let Some(local) = plan.local {
+            check_local(local, server)?;
         }
-        .max(self.threads);
+        plan.threads = self.threads;
+        plan.sockets = self.clients.max(self.threads);
+        if self.clients > 1 && self.clients < self.threads {
+            output::line(format_args!("zonda: {} clients, one for each thread", self.threads));
+        }
         plan.mode = mode;
         plan.end.runs = None;
         plan.timeout = self.timeout;
@@ -146,6 +163,33 @@ impl Target {
         plan.buffer_octets = self.buffer.saturating_mul(1024);
         plan.is_own_server = self.i_own_this_server;
         Ok(plan)
+    }
+
+    /// Reads the file of queries, and tells what of it was left out.
+    fn read(&self, form: &Form) -> Result<Queries, String> {
+        if self.queries.as_os_str() == "-" && io::stdin().is_terminal() {
+            output::line(
+                "zonda: reading queries from the terminal, a name and a type a line; see -d",
+            );
+        }
+        let lines = if self.skip_bad_lines { Lines::SkipBad } else { Lines::AllGood };
+        let (queries, LeftOut { bad_lines, first_bad, cut_packet }) =
+            Queries::read_some(&self.queries, form, lines).map_err(|error| match error {
+                QueriesError::Line(..) => format!("{error} (--skip-bad-lines leaves such out)"),
+                error => error.to_string(),
+            })?;
+        if let Some(first) = first_bad {
+            output::line(format_args!(
+                "zonda: {bad_lines} lines are left out as they are wrong, the first: {first}"
+            ));
+        }
+        if let Some(packet) = cut_packet {
+            let path = self.queries.display();
+            output::line(format_args!(
+                "zonda: {path}: cut short in packet {packet}, which is left out"
+            ));
+        }
+        Ok(queries)
     }
 
     /// Whether there is always one more query.
@@ -162,8 +206,17 @@ impl Target {
             Some(Family::Any) | None => true,
         };
         let found = found.ok().and_then(|mut addresses| addresses.find(suits));
-        found.ok_or_else(|| {
-            format!("{}: not an address of that family, nor a name that has one", self.server)
+        found.ok_or_else(|| match self.server.parse::<SocketAddr>() {
+            Ok(both) => format!(
+                "{}: give address and port by themselves: -s {} -p {}",
+                self.server,
+                both.ip(),
+                both.port()
+            ),
+            Err(_) if self.family.is_some_and(|family| family != Family::Any) => {
+                format!("{}: not an address of that family, nor a name that has one", self.server)
+            }
+            Err(_) => format!("{}: neither an address nor a name that has one", self.server),
         })
     }
 
@@ -177,10 +230,26 @@ impl Target {
     }
 }
 
-/// Reads a time in seconds.
-pub fn seconds(text: &str) -> Result<Duration, String> {
-    let secs = text.parse().map_err(|_| "expected a number of seconds")?;
-    Duration::try_from_secs_f64(secs).map_err(|error| error.to_string())
+/// Refuses an address that queries to `server` cannot be sent from.
+fn check_local(local: SocketAddr, server: SocketAddr) -> Result<(), String> {
+    let address = local.ip();
+    if local.is_ipv4() != server.is_ipv4() {
+        return Err(format!(
+            "-a {address}: not of the family of the server's address, {}",
+            server.ip()
+        ));
+    }
+    let bound = UdpSocket::bind(SocketAddr::new(address, 0));
+    bound.map(drop).map_err(|error| match error.kind() {
+        ErrorKind::AddrNotAvailable => format!("-a {address}: this machine has no such address"),
+        _ => format!("-a {address}: {error}"),
+    })
+}
+
+/// Reads a number of clients or threads.
+fn count(text: &str) -> Result<usize, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "must be a whole number above 0".to_owned())
 }
 
 /// Reads a record type.
@@ -207,8 +276,9 @@ fn refuse_key(_: &str) -> Result<String, String> {
 
 /// Reads an EDNS option, such as `3:abcd`.
 fn edns_option(text: &str) -> Result<(u16, Vec<u8>), String> {
-    let (code, value) = text.split_once(':').unwrap_or((text, ""));
-    let code = code.parse().map_err(|_| "expected a code, a colon and hexadecimal octets")?;
+    let expected = "expected a code, a colon and perhaps hexadecimal octets, such as 3: or 3:abcd";
+    let (code, value) = text.split_once(':').ok_or(expected)?;
+    let code = code.parse().map_err(|_| expected)?;
     let octets = value.as_bytes().chunks(2).map(|digits| {
         let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.len() == 2)?;
         u8::from_str_radix(digits, 16).ok()
@@ -224,7 +294,8 @@ mod tests {
     #[test]
     fn an_option_is_a_code_and_octets() {
         assert_eq!(edns_option("3:abCD"), Ok((3, vec![0xab, 0xcd])));
-        assert_eq!(edns_option("3"), Ok((3, vec![])));
+        assert_eq!(edns_option("3:"), Ok((3, vec![])));
+        assert!(edns_option("3").is_err());
         assert!(edns_option("3:abc").is_err());
         assert!(edns_option("x:ab").is_err());
     }

@@ -97,6 +97,14 @@ impl Clients {
         }
     }
 
+    /// How often "port unreachable" came back.
+    pub fn refused(&self) -> u64 {
+        match self {
+            Self::Udp(clients) => clients.refused(),
+            Self::Tcp(_) => 0,
+        }
+    }
+
     /// How often a connection was opened again.
     pub fn reconnects(&self) -> u64 {
         match self {

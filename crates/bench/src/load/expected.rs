@@ -14,6 +14,7 @@
 //! the order of records nor the case of names matter. Deliberately absent: the other sections.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
 
 use zonda_wire::query::HEADER_BYTES;
@@ -63,7 +64,7 @@ impl Expected {
         let file = input::open(path);
         let file = file.map_err(|error| QueriesError::File(path.to_owned(), error))?;
         let mut expected = Self::default();
-        input::each_line(file, path, |line| expected.take_line(line))?;
+        input::each_line(file, path, |line| expected.take_line(line), Err)?;
         if expected.answers.is_empty() {
             return Err(QueriesError::Empty(path.to_owned()));
         }
@@ -78,6 +79,36 @@ impl Expected {
         let Some(answer) = place.map(|place| &self.answers[*place]) else { return true };
         let is_same = || Record::answering(reply).is_some_and(|found| found == answer.records);
         header.rcode == answer.rcode && (header.is_truncated || is_same())
+    }
+
+    /// The question of a query whose reply is not what is expected, and how the two differ.
+    pub(super) fn difference(&self, query: &[u8], reply: &[u8], header: Header) -> String {
+        let question =
+            Message::parse(query).ok().and_then(|query| query.questions.into_iter().next());
+        let question = question.map_or_else(String::new, |it| format!("{} {}", it.name, it.qtype));
+        let place = key_of(query).and_then(|key| self.places.get(&key));
+        let Some(answer) = place.map(|place| &self.answers[*place]) else { return question };
+        if header.rcode != answer.rcode {
+            return format!("{question}: expected {}, got {}", answer.rcode, header.rcode);
+        }
+        let Some(found) = Record::answering(reply) else {
+            return format!("{question}: the records cannot be read");
+        };
+        let only = |these: &[Record], those: &[Record], what: &str| -> Vec<String> {
+            let alone = these.iter().filter(|record| !those.contains(record));
+            alone.map(|record| format!("{what} {record}")).collect()
+        };
+        let mut parts = only(&answer.records, &found, "missing:");
+        parts.extend(only(&found, &answer.records, "not expected:"));
+        if parts.is_empty() {
+            parts.push("a record is there more than once".to_owned());
+        }
+        let more = parts.len().saturating_sub(DIFFERENCES_MAX);
+        parts.truncate(DIFFERENCES_MAX);
+        if more > 0 {
+            parts.push(format!("{more} more"));
+        }
+        format!("{question}: {}", parts.join("; "))
     }
 
     /// Takes a line in.
@@ -146,6 +177,18 @@ impl Record {
     }
 }
 
+/// Most records that are told of one reply.
+const DIFFERENCES_MAX: usize = 4;
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let owner =
+            Name::from_wire(&self.owner).map_or_else(|_| String::new(), |it| it.to_string());
+        let data = rdata::Presentation { rtype: self.rtype, rdata: &self.rdata };
+        write!(f, "{owner} {} {data}", self.rtype)
+    }
+}
+
 /// A query's question as a key of [`Expected::places`].
 fn key_of(query: &[u8]) -> Option<Vec<u8>> {
     let question = query.get(HEADER_BYTES..)?;
@@ -211,9 +254,8 @@ mod tests {
     /// Reads lines as a file.
     fn read(lines: &str) -> Result<Expected, String> {
         let mut expected = Expected::default();
-        let file = input::each_line(lines.as_bytes(), Path::new("answers"), |line| {
-            expected.take_line(line)
-        });
+        let take = |line: &str| expected.take_line(line);
+        let file = input::each_line(lines.as_bytes(), Path::new("answers"), take, Err);
         expected.answers.iter_mut().for_each(|answer| answer.records.sort_unstable());
         file.map(|()| expected).map_err(|error| error.to_string())
     }
@@ -222,7 +264,14 @@ mod tests {
     fn judge(lines: &str, question: &str, flags: u16, answer: &[&str]) -> bool {
         let queries = Queries::from_lines(question, &Form::default()).unwrap();
         let query = queries.message(0, &mut Vec::new()).to_vec();
-        let asked = Message::parse(&query).unwrap();
+        let reply = reply(&query, flags, answer);
+        let header = check::read(&reply, &query).unwrap();
+        read(lines).unwrap().is_met(&query, &reply, header)
+    }
+
+    /// A reply to a query with these records.
+    fn reply(query: &[u8], flags: u16, answer: &[&str]) -> Vec<u8> {
+        let asked = Message::parse(query).unwrap();
         let record = |(ttl, text): (usize, &&str)| {
             let Record { owner, rtype, class, rdata } =
                 Record::parse(&tokens(text).unwrap()).unwrap();
@@ -231,9 +280,7 @@ mod tests {
             message::Record { section, owner, rtype, class, ttl, rdata }
         };
         let records = answer.iter().enumerate().map(record).collect();
-        let reply = Message { flags: 0x8100 | flags, records, ..asked }.to_wire();
-        let header = check::read(&reply, &query).unwrap();
-        read(lines).unwrap().is_met(&query, &reply, header)
+        Message { flags: 0x8100 | flags, records, ..asked }.to_wire()
     }
 
     const LINES: &str = "\
@@ -278,6 +325,24 @@ nothing.example.com A NXDOMAIN
         assert!(judge("www.example.com AAAA", 2, &[]) && judge("other.example A", 3, &[]));
         assert!(judge("www.example.com A", 0x0200, &[]));
         assert!(!judge("www.example.com A", 0x0202, &[]));
+    }
+
+    #[test]
+    fn a_reply_that_is_not_expected_is_told_with_what_is_missing_and_what_is_too_many() {
+        let tell = |flags, answer: &[&str]| {
+            let queries = Queries::from_lines("www.example.com A", &Form::default()).unwrap();
+            let query = queries.message(0, &mut Vec::new()).to_vec();
+            let reply = reply(&query, flags, answer);
+            let header = check::read(&reply, &query).unwrap();
+            read(LINES).unwrap().difference(&query, &reply, header)
+        };
+        assert_eq!(tell(3, &[]), "www.example.com. A: expected NOERROR, got NXDOMAIN");
+        assert_eq!(
+            tell(0, &[ALIAS, ONE, "host.example.com A 192.0.2.9"]),
+            "www.example.com. A: missing: host.example.com. A 192.0.2.2; not expected: \
+             host.example.com. A 192.0.2.9"
+        );
+        assert!(tell(0, &[ALIAS, ONE, TWO, TWO]).ends_with(": a record is there more than once"));
     }
 
     #[test]

@@ -18,11 +18,19 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         });
         writeln!(out, "{line}")?;
     }
-    let whole = json!({
+    writeln!(out, "{}", whole(outcome))
+}
+
+/// The whole run as one object.
+#[must_use]
+pub fn whole(outcome: &Outcome) -> serde_json::Value {
+    json!({
         "interrupted": outcome.is_interrupted,
         "seconds": outcome.seconds,
         "rate": outcome.rate(),
         "traffic": outcome.traffic,
+        "differences": outcome.differences,
+        "refused": outcome.refused,
         "truncated": outcome.truncated,
         "sent_octets": outcome.sent_octets,
         "completed_octets": outcome.completed_octets,
@@ -32,6 +40,5 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         "latency_micros_by_rcode": outcome.latency_by_rcode,
         "small_buffer_octets": outcome.small_buffer_octets,
         "generator_cpu_secs": outcome.cpu_secs,
-    });
-    writeln!(out, "{whole}")
+    })
 }

@@ -109,18 +109,15 @@ impl Limits {
     }
 }
 
-/// Reads a share: `0.1%` or `0.001`.
+/// Reads a share with its sign, `0.1%`: a bare number could be meant as percent or not.
 ///
 /// # Errors
 /// What was expected.
 pub fn parse_share(text: &str) -> Result<f64, String> {
-    let (number, unit) = match text.strip_suffix('%') {
-        Some(number) => (number, 100.0),
-        None => (text, 1.0),
-    };
-    let share = number.trim_end().parse::<f64>().map(|number| number / unit);
-    let share = share.ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "expected a share, such as 0.1%".to_owned())
+    let number = text.strip_suffix('%').or((text == "0").then_some(text));
+    let share = number.and_then(|number| number.trim_end().parse::<f64>().ok());
+    let share = share.map(|percent| percent / 100.0).filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a share with its %, such as 0.1%".to_owned())
 }
 
 /// Reads a number, or a share if it is one of percent: `3` or `0.1%`.
@@ -135,18 +132,43 @@ pub fn parse_most(text: &str) -> Result<Most, String> {
     count.map_err(|_| "expected a number or a share, such as 3 or 0.1%".to_owned())
 }
 
-/// Reads a time with its unit: `us`, `ms`, `s`, `m`, `h` or `d`.
+/// Reads a time: a number of seconds, or a number with its unit, `us`, `ms`, `s`, `m`, `h` or `d`.
 ///
 /// # Errors
 /// What was expected.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a time, such as 500us, 2ms, 1s or 6h".to_owned();
-    let units =
-        [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
+    let expected = || "expected a time: seconds, or 500us, 2ms, 1s, 30m or 6h".to_owned();
+    let units = [
+        ("us", 1e-6),
+        ("ms", 1e-3),
+        ("s", 1.0),
+        ("m", 60.0),
+        ("h", 3600.0),
+        ("d", 86_400.0),
+        ("", 1.0),
+    ];
     let number = |(name, unit): &(&str, f64)| Some((text.strip_suffix(name)?, *unit));
     let (number, unit) = units.iter().find_map(number).ok_or_else(expected)?;
     let secs = number.trim_end().parse::<f64>().map_err(|_| expected())? * unit;
     Duration::try_from_secs_f64(secs).map_err(|_| expected())
+}
+
+/// Reads a time as [`parse_time`] does, and refuses none.
+///
+/// # Errors
+/// What was expected.
+pub fn parse_time_above_0(text: &str) -> Result<Duration, String> {
+    let time = parse_time(text)?;
+    if time.is_zero() { Err("must be more than 0".to_owned()) } else { Ok(time) }
+}
+
+/// Reads a rate in queries per second.
+///
+/// # Errors
+/// What was expected.
+pub fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
+    rate.ok_or_else(|| "expected queries per second, a number above 0 such as 20000".to_owned())
 }
 
 #[cfg(test)]
@@ -156,8 +178,10 @@ mod tests {
     #[test]
     fn shares_and_times_are_read_with_their_units() {
         assert_eq!(parse_share("0.1%"), Ok(0.001));
-        assert_eq!(parse_share("0.5"), Ok(0.5));
-        assert!(parse_share("101%").is_err() && parse_share("some").is_err());
+        assert_eq!((parse_share("50 %"), parse_share("0")), (Ok(0.5), Ok(0.0)));
+        for text in ["101%", "some", "0.5", "1", "-1%", "%"] {
+            assert!(parse_share(text).is_err(), "{text}");
+        }
         assert_eq!(parse_most("3"), Ok(Most::Count(3)));
         assert_eq!(parse_most("50%"), Ok(Most::Share(0.5)));
         assert!(parse_most("0.5").is_err() && parse_most("101%").is_err());
@@ -166,6 +190,14 @@ mod tests {
         assert_eq!(parse_time("30us"), Ok(Duration::from_micros(30)));
         assert_eq!(parse_time("1.5h"), Ok(Duration::from_secs(5400)));
         assert_eq!(parse_time("2m"), Ok(Duration::from_secs(120)));
-        assert!(parse_time("2").is_err() && parse_time("-1s").is_err());
+        assert_eq!(parse_time("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(parse_time("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["", "s", "-1s", "-1", "2 weeks", "nan", "inf", "1e30"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+        assert!(parse_time_above_0("0").is_err() && parse_time_above_0("0ms").is_err());
+        assert!(
+            parse_rate("abc").is_err() && parse_rate("-5").is_err() && parse_rate("0").is_err()
+        );
     }
 }

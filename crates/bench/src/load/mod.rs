@@ -40,7 +40,7 @@ mod worker;
 
 pub use expected::Expected;
 pub use outcome::{Outcome, Progress, Second};
-pub use queries::{Form, Names, Queries, QueriesError};
+pub use queries::{Form, LeftOut, Lines, Names, Queries, QueriesError};
 pub use server_sockets::owner;
 pub use tally::{histogram, latency_of};
 
@@ -174,8 +174,11 @@ impl Plan {
             Mode::Closed { outstanding, .. } => outstanding,
             Mode::Open { .. } => usize::MAX,
         };
-        if self.threads == 0 || self.sockets < self.threads || outstanding < self.threads {
-            return Err(LoadError::Plan("give each thread a client and a query to send"));
+        if self.threads == 0 || self.sockets < self.threads {
+            return Err(LoadError::Plan("there must be a thread, and a client for each"));
+        }
+        if outstanding < self.threads {
+            return Err(LoadError::Plan("-q must be at least one query for each thread"));
         }
         if rate.is_some_and(|rate| !(rate > 0.0 && rate <= RATE_MAX)) {
             return Err(LoadError::Plan("a rate is more than 0 and at most 100 million a second"));
@@ -286,6 +289,9 @@ impl fmt::Display for LoadError {
                 guard::RATE_MAX
             ),
             Self::Connect(server, error) => write!(f, "{server}: {error}"),
+            Self::Pin(cpu, error) if error.kind() == io::ErrorKind::InvalidInput => {
+                write!(f, "CPU {cpu}: there is none of that number that this process may use")
+            }
             Self::Pin(cpu, error) => write!(f, "CPU {cpu}: {error}"),
             Self::System(error) => error.fmt(f),
         }

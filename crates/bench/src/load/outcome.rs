@@ -16,6 +16,10 @@ pub struct Outcome {
     pub seconds: f64,
     /// Queries and replies.
     pub traffic: data::Traffic,
+    /// What is not as expected in the first replies that do not say what is expected, ten at most.
+    pub differences: Vec<String>,
+    /// How often "port unreachable" came back over UDP: no process has the port.
+    pub refused: u64,
     /// Replies that say that something was left out, TC.
     pub truncated: u64,
     /// Octets of all queries.
@@ -186,6 +190,8 @@ impl Gatherer {
         Outcome {
             seconds: deadline_secs.min(last_nanos as f64 / 1e9),
             traffic,
+            refused: threads.iter().map(|thread| thread.refused).sum(),
+            differences: std::mem::take(&mut self.total.differences),
             truncated: self.total.truncated,
             sent_octets: self.total.sent_octets,
             completed_octets: self.total.completed_octets,

@@ -68,6 +68,8 @@ pub struct Tally {
     pub wrong: u64,
     /// Replies in time that do not say what is expected.
     pub incorrect: u64,
+    /// What is not as expected in the first of them, [`DIFFERENCES_MAX`] at most.
+    pub differences: Vec<String>,
     /// Replies that say that something was left out.
     pub truncated: u64,
     /// How long after their scheduled times queries were sent; absent until there is one.
@@ -76,7 +78,18 @@ pub struct Tally {
     latencies: Vec<Option<Box<Histogram<u64>>>>,
 }
 
+/// Replies of which it is told in what they are not as expected.
+const DIFFERENCES_MAX: usize = 10;
+
 impl Tally {
+    /// Counts a reply that does not say what is expected, and keeps how it differs, of the first.
+    pub fn note_incorrect(&mut self, difference: impl FnOnce() -> String) {
+        self.incorrect += 1;
+        if self.differences.len() < DIFFERENCES_MAX {
+            self.differences.push(difference());
+        }
+    }
+
     /// Counts a reply in time.
     pub fn complete(&mut self, rcode: Rcode, octets: usize, latency_nanos: u64) {
         self.completed_octets += octets as u64;
@@ -115,6 +128,8 @@ impl Tally {
         self.late += other.late;
         self.wrong += other.wrong;
         self.incorrect += other.incorrect;
+        let room = DIFFERENCES_MAX.saturating_sub(self.differences.len());
+        self.differences.extend(other.differences.iter().take(room).cloned());
         self.truncated += other.truncated;
         self.make_room(other.latencies.len());
         let lateness = (&mut self.lateness, &other.lateness);

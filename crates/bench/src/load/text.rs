@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::Outcome;
 use crate::data::Latency;
+use crate::report::time;
 
 /// Percentiles that are shown.
 const SHOWN: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
@@ -41,6 +42,16 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
         let share = 100.0 * *count as f64 / completed.max(1) as f64;
         writeln!(out, "{rcode:<11} {count:>12}  {share:.2} %")?;
     }
+    for difference in &outcome.differences {
+        writeln!(out, "  {difference}")?;
+    }
+    if traffic.incorrect > outcome.differences.len() as u64 {
+        let more = traffic.incorrect - outcome.differences.len() as u64;
+        writeln!(out, "  and {more} more that are not as expected")?;
+    }
+    if completed == 0 && outcome.refused > 0 {
+        writeln!(out, "no process listens on that port: each query came back as undeliverable")?;
+    }
     print_latency("latency", &outcome.latency, out)?;
     if let Some(lateness) = &outcome.lateness {
         print_latency("lateness", lateness, out)?;
@@ -55,16 +66,56 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
              more without root, see net.core.rmem_max; replies may be lost here"
         )?;
     }
-    let micros = 1e6 * outcome.cpu_secs / completed.max(1) as f64;
-    writeln!(out, "generator   {:>12.3}  CPU seconds, {micros:.2} µs per answer", outcome.cpu_secs)
+    let each = match completed {
+        0 => "–".to_owned(),
+        _ => time(1e6 * outcome.cpu_secs / completed as f64),
+    };
+    writeln!(out, "generator   {:>12.3}  CPU seconds, {each} per answer", outcome.cpu_secs)
 }
 
-/// Prints times in a line.
+/// Prints times in a line, each in the unit that suits it.
 fn print_latency(name: &str, latency: &Latency, out: &mut impl Write) -> io::Result<()> {
-    let name = format!("{name} µs");
-    write!(out, "{name:<11} {:>12.1}  average, {:.1} least", latency.mean, latency.min)?;
-    for (percent, micros) in latency.percentiles.iter().filter(|(one, _)| SHOWN.contains(one)) {
-        write!(out, ", p{percent} {micros:.1}")?;
+    if latency.percentiles.is_empty() {
+        return writeln!(out, "{name:<11} {:>12}", "–");
     }
-    writeln!(out, ", {:.1} most", latency.max)
+    write!(out, "{name:<11} {:>12}  average, {} least", time(latency.mean), time(latency.min))?;
+    for (percent, micros) in latency.percentiles.iter().filter(|(one, _)| SHOWN.contains(one)) {
+        write!(out, ", p{percent} {}", time(*micros))?;
+    }
+    writeln!(out, ", {} most", time(latency.max))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::outcome::Gatherer;
+
+    /// What is printed of a run that was changed so.
+    fn printed(change: impl Fn(&mut Outcome)) -> String {
+        let mut outcome = Gatherer::new(0).finish(&[], 1.0);
+        change(&mut outcome);
+        let mut text = Vec::new();
+        print(&outcome, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_run_without_an_answer_has_no_latency_and_says_if_no_process_listens() {
+        let text = printed(|outcome| outcome.refused = 1);
+        assert!(text.contains("no process listens on that port"), "{text}");
+        assert!(text.contains("latency                –\n"), "{text}");
+        assert!(text.ends_with("CPU seconds, – per answer\n"), "{text}");
+    }
+
+    #[test]
+    fn times_are_in_the_unit_that_suits_them_and_differences_are_listed() {
+        let text = printed(|outcome| {
+            outcome.traffic.completed = 3;
+            outcome.traffic.incorrect = 3;
+            outcome.differences = vec!["a. A: expected NOERROR, got NXDOMAIN".to_owned()];
+            outcome.latency.percentiles = vec![(99.9, 996_147.2)];
+        });
+        assert!(text.contains(", p99.9 996 ms, "), "{text}");
+        assert!(text.contains("\n  a. A: expected NOERROR, got NXDOMAIN\n  and 2 more"), "{text}");
+    }
 }

@@ -21,6 +21,8 @@ pub struct UdpClients {
     sending: SendBatch,
     /// Replies that were received last.
     receiving: ReceiveBatch,
+    /// How often the kernel said that no process has the port.
+    refused: u64,
 }
 
 impl UdpClients {
@@ -49,7 +51,7 @@ impl UdpClients {
         // faster is cheaper for the server.
         let receive_width = if plan.pace == Pace::Dnsperf { 1 } else { RECEIVE_WIDTH };
         let receiving = ReceiveBatch::new(receive_width, REPLY_OCTETS);
-        Ok(Self { sockets, sending: SendBatch::new(call), receiving })
+        Ok(Self { sockets, sending: SendBatch::new(call), receiving, refused: 0 })
     }
 
     /// Gathers a query.
@@ -67,9 +69,17 @@ impl UdpClients {
     pub fn receive(&mut self, place: usize) -> bool {
         match self.receiving.receive(&self.sockets[place]) {
             Ok(is_full) => is_full,
-            // "Port unreachable" says nothing that the lost queries do not say.
-            Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+            Err(error) => {
+                let is_refused = error.kind() == io::ErrorKind::ConnectionRefused;
+                self.refused += u64::from(is_refused);
+                is_refused
+            }
         }
+    }
+
+    /// How often "port unreachable" came back.
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// What [`Self::receive`] has taken.

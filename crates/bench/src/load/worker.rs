@@ -62,6 +62,8 @@ pub struct Finished {
     pub buffer_octets: Option<usize>,
     /// How often its clients connected again.
     pub reconnects: u64,
+    /// How often "port unreachable" came back to them.
+    pub refused: u64,
 }
 
 /// A thread's state.
@@ -176,6 +178,7 @@ impl<'a> Worker<'a> {
             dropped: self.clients.dropped(),
             buffer_octets: self.clients.buffer_octets(),
             reconnects: self.clients.reconnects(),
+            refused: self.clients.refused(),
         })
     }
 
@@ -410,8 +413,8 @@ impl Book<'_> {
         *self.last_nanos = now;
         self.tally.truncated += u64::from(header.is_truncated);
         let expected = self.plan.expected.as_ref();
-        if expected.is_some_and(|expected| !expected.is_met(query, reply, header)) {
-            self.tally.incorrect += 1;
+        if let Some(expected) = expected.filter(|it| !it.is_met(query, reply, header)) {
+            self.tally.note_incorrect(|| expected.difference(query, reply, header));
         }
         self.tally.complete(header.rcode, reply.len(), latency_nanos);
     }

@@ -25,4 +25,5 @@ mod verdict;
 mod sample;
 
 pub use html::{html, index};
+pub use numbers::time;
 pub use text::text;

@@ -49,13 +49,13 @@ pub fn text(run: &Run) -> String {
         out += "\n";
     }
     for skipped in &run.skipped {
-        out += &format!("left out: {}: {}\n", skipped.server, skipped.reason);
+        out += &format!("left out: {skipped}\n");
     }
-    let found = headlines(&groups);
-    if !found.is_empty() {
+    let (found, caveats) = (headlines(&groups), caveats(run, &groups));
+    if !found.is_empty() || !caveats.is_empty() {
         out += "\nIn short\n";
     }
-    for caveat in caveats(run, &groups) {
+    for caveat in caveats {
         out += &format!("  ! {caveat}\n");
     }
     for (figure, sentence) in found {

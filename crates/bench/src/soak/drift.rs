@@ -93,11 +93,15 @@ pub fn drifts(samples: &[Sample]) -> Vec<Drift> {
     Measure::ALL.into_iter().filter_map(drift).collect()
 }
 
-/// Prints a line for each.
+/// Prints a line for each, of so many samples.
 ///
 /// # Errors
 /// When `out` cannot be written to.
-pub fn print(drifts: &[Drift], out: &mut impl Write) -> io::Result<()> {
+pub fn print(drifts: &[Drift], samples: usize, out: &mut impl Write) -> io::Result<()> {
+    if drifts.is_empty() {
+        let least = trend::POINTS_MIN;
+        return writeln!(out, "no drift can be told: {samples} samples, and it takes {least}");
+    }
     writeln!(out, "{:<12} {:>12} {:>14}", "", "median", "per hour")?;
     for Drift { measure, trend: Trend { median, slope, is_beyond_noise } } in drifts {
         let word = match is_beyond_noise {
@@ -219,7 +223,7 @@ mod tests {
         let text = exceeded[0].to_string();
         assert_eq!(text, "memory MiB rises by 60.000 an hour, at most 59.000 may be");
         let mut text = Vec::new();
-        print(&drifts, &mut text).unwrap();
+        print(&drifts, 12, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(text.contains("memory MiB         15.500        +60.000  rises\n"), "{text}");
         assert!(

@@ -19,6 +19,8 @@ pub enum SuiteError {
     System(io::Error),
     /// A workload that the suite has not; those that it has.
     Workload(String, Vec<String>),
+    /// A CPU that this process may not use, and those that it may.
+    Cpu(usize, Vec<usize>),
     /// dnsperf shall ask, and is not there.
     NoDnsperf,
     /// No workload, place or server is left.
@@ -58,6 +60,10 @@ impl fmt::Display for SuiteError {
             Self::System(error) => error.fmt(f),
             Self::Workload(name, known) => {
                 write!(f, "no workload `{name}`; there are {}", known.join(", "))
+            }
+            Self::Cpu(cpu, allowed) => {
+                let allowed: Vec<String> = allowed.iter().map(usize::to_string).collect();
+                write!(f, "there is no CPU {cpu} to use; there are {}", allowed.join(", "))
             }
             Self::NoDnsperf => f.write_str("`dnsperf` is not installed: apt-get install dnsperf"),
             Self::Nothing => f.write_str("nothing is left to measure"),

@@ -1,8 +1,9 @@
 //! Where a suite runs: its CPUs, and a folder for its files.
 
 use std::path::{Path, PathBuf};
-use std::{env, fs, io, process};
+use std::{env, fs, process};
 
+use super::error::SuiteError;
 use super::place::Place;
 use super::run::Options;
 use crate::data::CpusUsed;
@@ -24,8 +25,12 @@ pub struct Ground {
 impl Ground {
     /// What the options say, or halves of the CPUs that this process may use; a CPU that is the
     /// only one serves both.
-    pub fn of(options: &Options) -> io::Result<Self> {
+    pub fn of(options: &Options) -> Result<Self, SuiteError> {
         let cpus = zonda_netio::process::allowed_cpus()?;
+        let mut wanted = options.server_cpus.iter().chain(&options.load_cpus);
+        if let Some(cpu) = wanted.find(|cpu| !cpus.contains(cpu)) {
+            return Err(SuiteError::Cpu(*cpu, cpus));
+        }
         let (servers, load) = cpus.split_at(cpus.len() / 2);
         let chosen = |given: &[usize], half: &[usize]| {
             if given.is_empty() { half.to_vec() } else { given.to_vec() }

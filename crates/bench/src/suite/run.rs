@@ -207,7 +207,7 @@ impl Runner<'_> {
     fn skip(&mut self, server: &str, reason: String) {
         let skipped = Skipped { server: server.to_owned(), reason };
         if !self.run.skipped.contains(&skipped) {
-            self.say(&format!("skipped: {}", skipped.reason));
+            self.say(&format!("left out: {skipped}"));
             self.run.skipped.push(skipped);
         }
     }
@@ -258,7 +258,15 @@ impl Runner<'_> {
             for place in Place::all(workload)? {
                 if place.cpus() > self.ground.server_cpus.len() {
                     let (cpus, text) = (place.cpus(), place.text());
-                    self.skip("all", format!("{}, {text}: needs {cpus} CPUs", workload.name));
+                    let given = self.ground.server_cpus.len();
+                    let name = &workload.name;
+                    self.skip(
+                        "all",
+                        format!(
+                            "{name}, {text}: needs {cpus} CPUs for servers, and has {given}; \
+                             see --server-cpus"
+                        ),
+                    );
                     continue;
                 }
                 let contestants = self.able_to_share(&contestants, &place);
@@ -393,6 +401,7 @@ impl Runner<'_> {
         for number in numbers {
             for attempt in 0..=REPEATS_MAX {
                 if attempt > 0 {
+                    self.say_waiting(seat, attempt);
                     self.wait_until_quiet();
                 }
                 if self.is_stopped() {
@@ -410,6 +419,9 @@ impl Runner<'_> {
                 kept = Some(bed);
                 if !is_disturbed {
                     break;
+                }
+                if attempt == REPEATS_MAX {
+                    self.progress.spared(self.round_secs(seat.contest));
                 }
             }
         }
@@ -470,6 +482,17 @@ impl Runner<'_> {
         }
         self.report(&line);
         Ok(is_disturbed)
+    }
+
+    /// Says that a round is measured again, as soon as the machine is quiet.
+    fn say_waiting(&mut self, seat: Seat<'_>, attempt: usize) {
+        let server = &seat.contestant.kind.name;
+        let (attempt, attempts) = (attempt + 1, REPEATS_MAX + 1);
+        let limit = QUIET_WAIT.as_secs();
+        self.say(&format!(
+            "{server}: waiting up to {limit} s for other processes, then attempt {attempt} of \
+             {attempts}"
+        ));
     }
 
     /// Waits until others leave the machine alone, for a while.

@@ -39,5 +39,5 @@ pub fn round_line(cell: &Cell, place: &str, round: &Round, is_disturbed: bool) -
 
 /// What becomes of a figure.
 fn verdict(is_disturbed: bool) -> &'static str {
-    if is_disturbed { ", discarded: others used the machine" } else { "" }
+    if is_disturbed { ", discarded: other processes used the machine" } else { "" }
 }

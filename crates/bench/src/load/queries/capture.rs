@@ -43,17 +43,18 @@ pub fn is_capture(start: &[u8]) -> bool {
     ByteOrder::of(start).is_some()
 }
 
-/// Adds the questions of a capture that comes from `path`.
+/// Adds the questions of a capture that comes from `path`. Where it ends within a packet, as what
+/// wrote it was killed, that packet is left out and its number returned.
 pub fn parse(
     file: impl BufRead,
     path: &Path,
     gathering: &mut Gathering,
-) -> Result<(), QueriesError> {
+) -> Result<Option<u64>, QueriesError> {
     read(file, gathering).map_err(|error| QueriesError::File(path.to_owned(), error))
 }
 
 /// All of [`parse`] but for the path in errors.
-fn read(mut file: impl BufRead, gathering: &mut Gathering) -> io::Result<()> {
+fn read(mut file: impl BufRead, gathering: &mut Gathering) -> io::Result<Option<u64>> {
     let wrong = |what: String| io::Error::new(ErrorKind::InvalidData, what);
     let mut header = [0; FILE_HEADER_OCTETS];
     file.read_exact(&mut header)?;
@@ -69,8 +70,9 @@ fn read(mut file: impl BufRead, gathering: &mut Gathering) -> io::Result<()> {
             break;
         }
         let mut header = [0; PACKET_HEADER_OCTETS];
-        let cut = |_| wrong(format!("cut short in packet {number}"));
-        file.read_exact(&mut header).map_err(cut)?;
+        if !is_whole(file.read_exact(&mut header))? {
+            return Ok(Some(number));
+        }
         let len = order.u32(&header[8..]) as usize;
         if len > PACKET_OCTETS_MAX {
             return Err(wrong(format!(
@@ -78,13 +80,24 @@ fn read(mut file: impl BufRead, gathering: &mut Gathering) -> io::Result<()> {
             )));
         }
         packet.resize(len, 0);
-        file.read_exact(&mut packet).map_err(cut)?;
+        if !is_whole(file.read_exact(&mut packet))? {
+            return Ok(Some(number));
+        }
         let message = ip_packet(link, &packet).and_then(udp_datagram).and_then(payload);
         if let Some((name, qtype, qclass)) = message.and_then(question) {
             gathering.ask_wire(name, qtype, qclass);
         }
     }
-    Ok(())
+    Ok(None)
+}
+
+/// Whether all was read that was asked for, and the file did not end before.
+fn is_whole(read: io::Result<()>) -> io::Result<bool> {
+    match read {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// In which order the writer of a capture put the octets of a number.

@@ -39,30 +39,40 @@ pub fn peek<R: BufRead>(mut reader: R, count: usize) -> io::Result<(Vec<u8>, imp
     Ok((start, whole))
 }
 
-/// Hands each line that comes from `path` to `take`, which says what is wrong with it.
+/// Hands each line that comes from `path` to `take`, which says what is wrong with it; `on_bad`
+/// decides whether it goes on behind a line that is wrong, too long or no text.
 ///
 /// # Errors
-/// The first line that is wrong, too long or no text.
+/// What `on_bad` does not pass over, and what cannot be read.
 pub fn each_line(
     mut lines: impl BufRead,
     path: &Path,
     mut take: impl FnMut(&str) -> Result<(), String>,
+    mut on_bad: impl FnMut(QueriesError) -> Result<(), QueriesError>,
 ) -> Result<(), QueriesError> {
     let mut line = Vec::with_capacity(LINE_OCTETS_MAX + 1);
     for number in 1.. {
-        let fail = |what| Err(QueriesError::Line(path.to_owned(), number, what));
+        let fail = |what| QueriesError::Line(path.to_owned(), number, what);
         line.clear();
         match lines.by_ref().take(LINE_OCTETS_MAX as u64 + 1).read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(len) if len > LINE_OCTETS_MAX => {
-                return fail(format!("longer than {LINE_OCTETS_MAX} octets"));
+                on_bad(fail(format!("longer than {LINE_OCTETS_MAX} octets")))?;
+                if line.last() != Some(&b'\n') {
+                    lines.skip_until(b'\n').map_err(|error| fail(error.to_string()))?;
+                }
+                continue;
             }
             Ok(_) => {}
-            Err(error) => return fail(error.to_string()),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(fail("the compressed file is cut short".to_owned()));
+            }
+            Err(error) => return Err(fail(error.to_string())),
         }
-        let text = std::str::from_utf8(&line).map_err(|_| "this is no text".to_owned());
+        let text = std::str::from_utf8(&line);
+        let text = text.map_err(|_| "not UTF-8: neither lines of text nor a capture".to_owned());
         if let Err(what) = text.and_then(&mut take) {
-            return fail(what);
+            on_bad(fail(what))?;
         }
     }
     Ok(())

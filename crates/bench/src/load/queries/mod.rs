@@ -49,6 +49,8 @@ pub enum QueriesError {
     File(PathBuf, io::Error),
     /// A line is wrong: the file, the line's number from 1, and what is wrong.
     Line(PathBuf, usize, String),
+    /// The file is of another format: what it is, and how it is made readable.
+    Format(PathBuf, &'static str),
     /// The file holds no query.
     Empty(PathBuf),
 }
@@ -58,6 +60,7 @@ impl fmt::Display for QueriesError {
         match self {
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Line(path, line, what) => write!(f, "{}:{line}: {what}", path.display()),
+            Self::Format(path, what) => write!(f, "{}: {what}", path.display()),
             Self::Empty(path) => write!(f, "{}: holds no query", path.display()),
         }
     }
@@ -90,9 +93,22 @@ impl Queries {
     /// # Errors
     /// What cannot be read, with file and line.
     pub fn read(path: &Path, form: &Form) -> Result<Self, QueriesError> {
+        Self::read_some(path, form, Lines::AllGood).map(|(queries, _)| queries)
+    }
+
+    /// Reads a file as [`read`](Self::read) does; lines that are wrong may be left out. Tells what
+    /// was left out, too: of lines, and of the end of a capture that was cut short.
+    ///
+    /// # Errors
+    /// What cannot be read, with file and line.
+    pub fn read_some(
+        path: &Path,
+        form: &Form,
+        lines: Lines,
+    ) -> Result<(Self, LeftOut), QueriesError> {
         let file = input::open(path);
         let file = file.map_err(|error| QueriesError::File(path.to_owned(), error))?;
-        Self::from_reader(file, path, form)
+        Self::gather(file, path, form, lines)
     }
 
     /// Reads lines as [`read`](Self::read) does.
@@ -112,14 +128,35 @@ impl Queries {
         path: &Path,
         form: &Form,
     ) -> Result<Self, QueriesError> {
+        Self::gather(file, path, form, Lines::AllGood).map(|(queries, _)| queries)
+    }
+
+    /// Reads lines or a capture, and notes what was left out.
+    fn gather(
+        file: impl io::BufRead,
+        path: &Path,
+        form: &Form,
+        lines: Lines,
+    ) -> Result<(Self, LeftOut), QueriesError> {
         let peeked = input::peek(file, capture::MAGIC_OCTETS);
         let (start, file) = peeked.map_err(|error| QueriesError::File(path.to_owned(), error))?;
-        let mut gathering = Gathering::new(form);
-        match capture::is_capture(&start) {
-            true => capture::parse(file, path, &mut gathering)?,
-            false => text::parse(file, path, &mut gathering)?,
+        if let Some((_, what)) = FOREIGN.iter().find(|(magic, _)| start.starts_with(magic)) {
+            return Err(QueriesError::Format(path.to_owned(), what));
         }
-        gathering.finish().ok_or_else(|| QueriesError::Empty(path.to_owned()))
+        let (mut gathering, mut left_out) = (Gathering::new(form), LeftOut::default());
+        match capture::is_capture(&start) {
+            true => left_out.cut_packet = capture::parse(file, path, &mut gathering)?,
+            false => text::parse(file, path, &mut gathering, |bad| match lines {
+                Lines::AllGood => Err(bad),
+                Lines::SkipBad => {
+                    left_out.bad_lines += 1;
+                    left_out.first_bad.get_or_insert_with(|| bad.to_string());
+                    Ok(())
+                }
+            })?,
+        }
+        let queries = gathering.finish().ok_or_else(|| QueriesError::Empty(path.to_owned()))?;
+        Ok((queries, left_out))
     }
 
     /// Queries for random names and each of `types`, of which there is at least one; the same ones
@@ -155,6 +192,34 @@ impl Queries {
     }
 }
 
+/// Whether all lines of a file must be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// A wrong line is an error.
+    AllGood,
+    /// A wrong line is left out, as dnsperf does.
+    SkipBad,
+}
+
+/// What of a file was left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// How many lines were wrong.
+    pub bad_lines: u64,
+    /// The first of them, with what is wrong.
+    pub first_bad: Option<String>,
+    /// The packet in which a capture was cut short, from 1: what wrote it was killed.
+    pub cut_packet: Option<u64>,
+}
+
+/// What files of other formats begin with, and how they are made readable.
+const FOREIGN: [(&[u8], &str); 4] = [
+    (b"\x0a\x0d\x0d\x0a", "a capture in pcapng: convert it by `editcap -F pcap FILE OUT.pcap`"),
+    (b"\xfd7zX", "compressed by xz: unpack it by `xz -dc FILE` and read it by `-d -`"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd: unpack it by `zstd -dc FILE` and read it by `-d -`"),
+    (b"BZh", "compressed by bzip2: unpack it by `bzip2 -dc FILE` and read it by `-d -`"),
+];
+
 /// Queries while they are gathered.
 struct Gathering {
     /// What they have in common.
@@ -171,10 +236,14 @@ impl Gathering {
         Self { frame: Frame::new(form), octets: Vec::new(), ends: Vec::new() }
     }
 
-    /// Adds a question. When the name is none, nothing more can be added.
+    /// Adds a question, or nothing when the name is none.
     fn ask(&mut self, name: &str, qtype: Type, qclass: Class) -> Result<(), NameError> {
+        let start = self.octets.len();
         self.frame.begin(&mut self.octets);
-        name::parse_into(name.as_bytes(), &[0], &mut self.octets)?;
+        if let Err(error) = name::parse_into(name.as_bytes(), &[0], &mut self.octets) {
+            self.octets.truncate(start);
+            return Err(error);
+        }
         self.frame.end(qtype, qclass, &mut self.octets);
         self.ends.push(self.octets.len());
         Ok(())

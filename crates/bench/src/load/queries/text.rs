@@ -5,13 +5,14 @@ use std::io::BufRead;
 use std::path::Path;
 use zonda_wire::{Class, Type};
 
-/// Adds the queries of all lines that come from `path`.
+/// Adds the queries of all lines that come from `path`; `on_bad` decides on those that are wrong.
 pub fn parse(
     lines: impl BufRead,
     path: &Path,
     gathering: &mut Gathering,
+    on_bad: impl FnMut(QueriesError) -> Result<(), QueriesError>,
 ) -> Result<(), QueriesError> {
-    input::each_line(lines, path, |line| parse_line(line, gathering))
+    input::each_line(lines, path, |line| parse_line(line, gathering), on_bad)
 }
 
 /// Adds the query of a line, if it is neither empty nor a comment.
@@ -28,7 +29,9 @@ fn parse_line(line: &str, gathering: &mut Gathering) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::load::queries::Lines;
     use crate::load::{Form, Queries};
+    use std::path::Path;
     use zonda_wire::{Message, Type};
 
     #[test]
@@ -57,6 +60,38 @@ mod tests {
         let opt = message.opt.unwrap();
         assert!(opt.dnssec_ok());
         assert_eq!(opt.option(3), Some(&[1, 2][..]));
+    }
+
+    #[test]
+    fn bad_lines_can_be_left_out_and_are_counted() {
+        let mut lines = b"a. A\nb.\nc..d A\n\xff A\ne. AAAA x\nf. MX\n".to_vec();
+        lines.extend_from_slice(format!("{} A\ng. A", "x".repeat(9000)).as_bytes());
+        let file = std::env::temp_dir().join(format!("zonda-bad-lines-{}", std::process::id()));
+        std::fs::write(&file, lines).unwrap();
+        let (queries, left_out) =
+            Queries::read_some(&file, &Form::default(), Lines::SkipBad).unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let name = |place| {
+            let message = Message::parse(queries.message(place, &mut Vec::new())).unwrap();
+            message.questions[0].name.to_string()
+        };
+        assert_eq!((queries.count(), left_out.bad_lines), (3, 5), "{left_out:?}");
+        assert_eq!([0, 1, 2].map(name), ["a.", "f.", "g."]);
+        let first = left_out.first_bad.unwrap();
+        assert!(first.ends_with(":2: expected a type after b."), "{first}");
+    }
+
+    #[test]
+    fn files_of_other_formats_are_told_with_what_reads_them() {
+        for (start, said) in [
+            (&b"\x0a\x0d\x0d\x0a\x1c\0\0\0"[..], "editcap -F pcap"),
+            (b"\xfd7zXZ\0", "xz -dc"),
+            (b"\x28\xb5\x2f\xfd\0", "zstd -dc"),
+            (b"BZh9", "bzip2 -dc"),
+        ] {
+            let error = Queries::from_reader(start, Path::new("f"), &Form::default()).unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
+        }
     }
 
     #[test]

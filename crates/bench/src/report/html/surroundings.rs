@@ -106,11 +106,7 @@ pub fn method(run: &Run) -> String {
         text += &setups(server);
     }
     for skipped in &run.skipped {
-        text += &format!(
-            "<p class=\"note\">Left out: {}: {}.</p>\n",
-            escape(&skipped.server),
-            escape(&skipped.reason)
-        );
+        text += &format!("<p class=\"note\">Left out: {}.</p>\n", escape(&skipped.to_string()));
     }
     text
 }
