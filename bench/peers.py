@@ -9,6 +9,9 @@ reflector (udp_echo.c, beside this file, built on first use): what the kernel al
 
     peers.py --list
     peers.py --workloads dino,erl-all --servers echo,knot,nsd,zonda --rounds 5
+    peers.py --workloads dino,erl-mix,erl-all,big --servers echo,zonda,knot,nsd --rounds 7 --json bench/runs/peers.json
+
+With --json, all rounds are kept; `cargo xtask generate` makes README's table of bench/runs/peers.json.
 
 Zonda is $ZONDA (default target/release/zonda). Peers come from Debian: dnsperf knot-dnsutils knot nsd bind9 pdns-server
 pdns-backend-bind unbound dnsmasq-base dnsdist ldnsutils. CoreDNS is $COREDNS (go install github.com/coredns/coredns@latest),
@@ -316,29 +319,51 @@ def run(server, workload, seconds, server_cpus="0", threads=1, clients=100, load
             try: q.wait(5)
             except subprocess.TimeoutExpired: os.killpg(q.pid, signal.SIGKILL); q.wait()
 
+# ------------------------------------------------------------------------------------------------ what is kept of it
+
+def machine():
+    """The processor, its CPUs and the kernel."""
+    model = re.search(r"model name\s*:\s*(.*)", open("/proc/cpuinfo").read())
+    return {"cpu": model.group(1) if model else "", "cpus": os.cpu_count(), "kernel": os.uname().release}
+
+VERSION = {"zonda": [ZONDA, "--version"], "knot": ["knotd", "--version"], "nsd": ["nsd", "-v"], "bind": ["named", "-v"], "pdns": ["pdns_server", "--version"],
+           "coredns": [COREDNS, "-version"]}
+
+def version(server):
+    """What a server prints as its version, if it is known how it is asked."""
+    if server not in VERSION: return ""
+    r = subprocess.run(VERSION[server], capture_output=True, text=True)
+    return ((r.stdout or r.stderr).strip().split("\n") or [""])[0]
+
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--servers", help="comma-separated; default: all that suit the workload")
     a.add_argument("--workloads", default="dino,erl-mix,erl-all")
     a.add_argument("--seconds", type=int, default=4); a.add_argument("--rounds", type=int, default=3); a.add_argument("--threads", type=int, default=1)
-    a.add_argument("--server-cpus", default="0"); a.add_argument("--load-cpus", default="1"); a.add_argument("--list", action="store_true"); a.add_argument("--json", action="store_true")
+    a.add_argument("--server-cpus", default="0"); a.add_argument("--load-cpus", default="1"); a.add_argument("--list", action="store_true")
+    a.add_argument("--json", metavar="FILE", help="keep every round in a file; README's table is made from one")
     a = a.parse_args()
     if a.list:
         for w, (_, q, k) in WORKLOADS.items(): print(f"{w}: {'sampled' if callable(q) else len(q)} queries; servers: {', '.join(SERVERS[k])}")
         return
+    kept = {"began": int(time.time()), "machine": machine(), "seconds": a.seconds, "rounds": a.rounds, "threads": a.threads,
+            "server_cpus": a.server_cpus, "load_cpus": a.load_cpus, "versions": {}, "workloads": {}}
     for w in a.workloads.split(","):
         results, why = {}, {}
         names = a.servers.split(",") if a.servers else list(SERVERS[WORKLOADS[w][2]])
-        for _ in range(a.rounds):
+        for n in range(a.rounds):
             for s in names:
                 if s in why or s not in SERVERS[WORKLOADS[w][2]]: continue
                 r = run(s, w, a.seconds, a.server_cpus, a.threads, load_cpus=a.load_cpus)
                 if not isinstance(r, str) and r["foreign"] > 0.05: r = run(s, w, a.seconds, a.server_cpus, a.threads, load_cpus=a.load_cpus)  # others were at work: once more
                 if isinstance(r, str): why[s] = r
-                else: results.setdefault(s, []).append(r)
+                else: results.setdefault(s, []).append({"round": n, **r})
         med = lambda s, k: statistics.median(x[k] for x in results[s])
         base = med("echo", "us") if "echo" in results else None
-        if a.json: print(json.dumps({"workload": w, "medians": {s: {k: med(s, k) for k in ("qps", "us", "lost", "ms", "mb", "noerror", "foreign")} for s in results}, "skipped": why})); continue
+        if a.json:  # after each workload, so that nothing is lost when it ends
+            kept["versions"].update({s: version(s) for s in results if s not in kept["versions"]})
+            kept["workloads"][w] = {"rounds": results, "skipped": why}
+            write(pathlib.Path(a.json), json.dumps(kept, indent=1) + "\n")
         print(f"== {w} (server on CPU {a.server_cpus}, medians of {a.rounds} × {a.seconds} s)")
         for s in sorted(results, key=lambda s: med(s, "us")):
             ratio = f"{med(s, 'us') / base:5.2f} × echo" if base else ""

@@ -1,7 +1,8 @@
-//! Files made from code: the configuration's reference page and sample, and the list of RFCs.
+//! Files made from code: the configuration's reference page and sample, the list of RFCs, and
+//! README's table of costs.
 
-use crate::rfcs;
 use crate::tidy::Tree;
+use crate::{peers, rfcs};
 use std::path::Path;
 use std::process::ExitCode;
 use std::{fs, io};
@@ -9,8 +10,17 @@ use std::{fs, io};
 /// Writes every generated file, and says which cannot be written.
 pub fn run() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let rfcs = (rfcs::PAGE, rfcs::page(&Tree::of_repository()));
-    for (path, content) in zonda_config::generated_files().into_iter().chain([rfcs]) {
+    let tree = Tree::of_repository();
+    let rfcs = (rfcs::PAGE, rfcs::page(&tree));
+    let readme = match peers::page(&tree).transpose() {
+        Ok(readme) => readme.map(|page| (peers::PAGE, page)),
+        Err(error) => {
+            eprintln!("{}: {error}", peers::PAGE);
+            return ExitCode::FAILURE;
+        }
+    };
+    let made = zonda_config::generated_files().into_iter().chain([rfcs]).chain(readme);
+    for (path, content) in made {
         if let Err(error) = write(&root.join(path), &content) {
             eprintln!("{path}: {error}");
             return ExitCode::FAILURE;

@@ -2,6 +2,7 @@
 
 mod generate;
 mod instructions;
+mod peers;
 mod rfcs;
 mod tidy;
 

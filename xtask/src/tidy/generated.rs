@@ -1,7 +1,7 @@
 //! Pages that are made from code are as the code would make them now.
 
 use super::{Finding, Tree};
-use crate::rfcs;
+use crate::{peers, rfcs};
 
 /// Compares them.
 pub fn check(tree: &Tree) -> Vec<Finding> {
@@ -12,6 +12,14 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     }
     if tree.text(rfcs::PAGE) != Some(&rfcs::page(tree)) {
         findings.push(Finding::new(rfcs::PAGE, 0, "is stale: run `cargo xtask generate`"));
+    }
+    match peers::page(tree) {
+        Some(Ok(page)) if tree.text(peers::PAGE) != Some(&page) => {
+            let what = "its table of costs is not that of the kept run: run `cargo xtask generate`";
+            findings.push(Finding::new(peers::PAGE, 0, what));
+        }
+        Some(Err(error)) => findings.push(Finding::new(peers::PAGE, 0, error)),
+        Some(Ok(_)) | None => {}
     }
     findings
 }
