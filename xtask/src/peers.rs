@@ -117,7 +117,10 @@ mod tests {
     /// A run in which every server costs so many times the reflector, and a last round that others
     /// disturbed.
     fn run(count: usize) -> String {
-        let round = |number: usize, us: f64, foreign: f64| serde_json::json!({"round": number, "us": us, "mb": 70.4, "foreign": foreign});
+        let round = |number: usize, us: f64, foreign: f64| {
+            let mb = 70.4;
+            serde_json::json!({ "round": number, "us": us, "mb": mb, "foreign": foreign })
+        };
         let rounds = |times: f64| -> Vec<Value> {
             let quiet = (0..count).map(|n| round(n, (4.0 + n as f64) * times, 0.01));
             quiet.chain([round(count, 99.0 * times * times, 0.5)]).collect()

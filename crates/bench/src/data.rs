@@ -39,6 +39,10 @@ pub struct Run {
     pub cells: Vec<Cell>,
     /// What the original report printed, to stand beside the tables.
     pub published: Vec<Table>,
+    /// What of the original report is not repeated, a line each; empty in runs that were written
+    /// before it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// How many tests (workloads at places) were planned, as long as the run has not reached its
     /// end; absent in a whole run, and in runs that were written before it was kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -16,9 +16,9 @@ use zonda_bench::suite::{self, Options, Step};
 
 /// Run a suite of side-by-side measurements
 ///
-/// Servers that are not installed are left out, and listed. Everything runs on 127.0.0.1. Ctrl-C and
-/// SIGTERM end the suite early, with what was measured and exit code 130 or 143. Exit code 2 says
-/// that nothing could be measured.
+/// Servers that are not installed are left out, and listed. Everything runs on 127.0.0.1. Ctrl-C
+/// and SIGTERM end the suite early, with what was measured and exit code 130 or 143. Exit code 2
+/// says that nothing could be measured.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

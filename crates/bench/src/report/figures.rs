@@ -127,7 +127,7 @@ impl Figure {
         }
     }
 
-    /// Whether the figure depends on how fast the machine is at the moment, as the reflector's does.
+    /// Whether the figure depends on how fast the machine is just then, as the reflector's does.
     pub fn follows_machine(self) -> bool {
         matches!(self, Self::CpuPerQuery | Self::Qps | Self::LatencyMean | Self::Percentile(_))
     }
@@ -288,7 +288,7 @@ impl<'a> Group<'a> {
     }
 
     /// A figure of one of the cells. Where the generator was late at any server, no tail is shown:
-    /// to leave out those alone would be to leave out the fastest, whose latency is least beside it.
+    /// to leave out those alone would be to leave out the fastest, whose latency is the least.
     pub fn figure(&self, figure: Figure, cell: &Cell) -> Option<Spread> {
         Some(self.series(figure, cell)?.spread())
     }

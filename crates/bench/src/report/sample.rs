@@ -57,6 +57,7 @@ pub fn run() -> Run {
         }],
         cells,
         published: vec![published()],
+        left_out: Vec::new(),
         unfinished_of: None,
     }
 }

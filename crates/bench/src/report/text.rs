@@ -21,8 +21,8 @@ const COLUMNS: [&str; 10] = [
     "MiB",
 ];
 
-/// All of it: a table and sentences for each place in the matrix, what was left out, and at the end,
-/// where a terminal stands still, what it all says.
+/// All of it: a table and sentences for each test, what was left out, and at the end, where a
+/// terminal stands still, what it all says.
 pub fn text(run: &Run) -> String {
     let mut out = format!("{}: {}\n", run.suite, run.title);
     let environment = &run.environment;
@@ -64,8 +64,8 @@ pub fn text(run: &Run) -> String {
     out
 }
 
-/// A row for each server, the floor first, then by CPU per query, those not compared last; these are
-/// marked and say why below.
+/// A row for each server, the floor first, then by CPU per query, those not compared last; these
+/// are marked and say why below.
 fn table(group: &Group<'_>) -> String {
     let standing = Standing::of(group, Figure::CpuPerQuery);
     let mut cells = group.cells.clone();

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
-use std::{fmt, io};
+use std::{env, fmt, io};
 
 use zonda_netio::child;
 use zonda_wire::{Name, NameError, Type};
@@ -23,6 +23,8 @@ use crate::template::{TemplateError, Values};
 
 /// How long a server has between being asked to end and being ended.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// How variables begin that override settings of Zonda.
+const SETTINGS: &[u8] = b"ZONDA_";
 /// Lines of a server's log that are shown when it does not come up.
 const LOG_LINES: usize = 5;
 
@@ -65,6 +67,11 @@ impl Running {
         let output = File::create(&log)?;
         let mut command = Command::new(&program);
         command.args(&arguments).stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
+        // Settings of the shell's are not those of the suite.
+        let settings = env::vars_os().map(|(name, _)| name);
+        for name in settings.filter(|name| name.as_encoded_bytes().starts_with(SETTINGS)) {
+            command.env_remove(name);
+        }
         for (name, text) in &role.environment {
             command.env(name, values.fill(text)?);
         }

@@ -134,6 +134,7 @@ fn empty_run(suite: &Suite, options: &Options, ground: &Ground, generator: &Gene
         skipped: Vec::new(),
         cells: Vec::new(),
         published: suite.published.clone(),
+        left_out: suite.left_out.clone(),
         unfinished_of: None,
     }
 }

@@ -45,6 +45,9 @@ pub struct Suite {
     /// What the original report printed.
     #[serde(default)]
     pub published: Vec<Table>,
+    /// What of it the suite does not repeat, and why; a line each.
+    #[serde(default)]
+    pub left_out: Vec<String>,
 }
 
 /// What is asked, of servers that know what. In a file, `like = "NAME"` takes what is not said from

@@ -161,6 +161,7 @@ mod tests {
         assert!(row.contains("<td>10</td><td><span class=\"here\">57,803"), "{row}");
         assert!(page.contains("<td>zonda</td><td></td><td></td><td><span class=\"here\">"));
         assert!(page.contains("Changes are from coredns."));
+        assert!(page.contains("<h3>Left out of the report</h3>"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::escape;
 use super::measure::Measure;
+use super::surroundings::left_out;
 use super::tables::table;
 use crate::data::{Beside, Cell, Run, Table};
 use crate::report::figures::{Figure, Group, place};
@@ -39,6 +40,11 @@ pub fn published(run: &Run, groups: &[Group<'_>]) -> String {
             base_note(&beside),
             escape(&original.source)
         );
+    }
+    let left_out: String =
+        left_out(run).iter().map(|what| format!("<li>{}</li>\n", escape(what))).collect();
+    if !left_out.is_empty() {
+        text += &format!("<h3>Left out of the report</h3>\n<ul>\n{left_out}</ul>\n");
     }
     text
 }

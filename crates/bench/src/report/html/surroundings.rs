@@ -8,8 +8,19 @@ use crate::suite::Suite;
 
 /// The name of what the run repeats: that of the report, or the suite's.
 pub fn name_of(run: &Run) -> String {
-    let known = || Suite::shipped().into_iter().find(|suite| suite.name == run.suite)?.report;
+    let known = || shipped(run)?.report;
     run.report.clone().or_else(known).unwrap_or_else(|| run.suite.clone())
+}
+
+/// What of the original report the suite does not repeat.
+pub fn left_out(run: &Run) -> Vec<String> {
+    let known = || shipped(run).map(|suite| suite.left_out).unwrap_or_default();
+    if run.left_out.is_empty() { known() } else { run.left_out.clone() }
+}
+
+/// The suite of today with the name of the run's: what older runs do not say, it says.
+fn shipped(run: &Run) -> Option<Suite> {
+    Suite::shipped().into_iter().find(|suite| suite.name == run.suite)
 }
 
 /// What was compared, when and where.
