@@ -20,7 +20,8 @@ class Zonda {
   #bridge;
   #onError;
   #middleware = [];
-  /** Routes by their patterns, and by the numbers that the core knows them by. */
+  /** Routes by the canonical forms of their patterns, and by the numbers that the core knows them
+   * by. */
   #routes = new Map();
   #numbered = new Map();
   #nextNumber = 0;
@@ -54,7 +55,7 @@ class Zonda {
 
   /** Answers the names of a pattern with functions; those that it had before are replaced. */
   handle(pattern, ...handlers) {
-    native.checkPattern(pattern);
+    const canonical = native.checkPattern(pattern);
     if (handlers.length === 0) throw new TypeError(`handle('${pattern}') needs a function`);
     const number = this.#nextNumber++;
     const route = {
@@ -63,9 +64,9 @@ class Zonda {
       handlers: handlers.flat().map(checked),
       captures: captures(pattern),
     };
-    const former = this.#routes.get(pattern);
-    this.#routes.delete(pattern);
-    this.#routes.set(pattern, route);
+    const former = this.#routes.get(canonical);
+    this.#routes.delete(canonical);
+    this.#routes.set(canonical, route);
     this.#numbered.set(number, route);
     this.#publish();
     this.#forget(former);
@@ -74,9 +75,10 @@ class Zonda {
 
   /** Answers the names of a pattern no longer; tells whether it did. */
   unhandle(pattern) {
-    const route = this.#routes.get(pattern);
+    const canonical = native.checkPattern(pattern);
+    const route = this.#routes.get(canonical);
     if (route === undefined) return false;
-    this.#routes.delete(pattern);
+    this.#routes.delete(canonical);
     this.#publish();
     this.#forget(route);
     return true;

@@ -1,11 +1,9 @@
 //! The server as JavaScript holds it.
 
+mod options;
 mod zones;
 
-use std::io::IsTerminal;
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -13,29 +11,21 @@ use std::time::Duration;
 use napi::bindgen_prelude::{Buffer, BufferSlice, Either, Function};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
-use tracing_subscriber::filter::LevelFilter;
 use zonda::store::Mirrors;
-use zonda_config::Flags;
 use zonda_engine::handlers::{Draft, Handler, Pattern, Route};
-use zonda_server::{Code, OwnReply, RuntimeHandle, Server, StandardError, Texts};
-use zonda_transport::handlers::RuntimeConfig;
+use zonda_server::{Code, OwnReply, RuntimeHandle, Server, Texts};
 use zonda_wire::Name;
 
 use crate::batch;
 use crate::own_store::{Calls, OwnStore};
-use crate::server::{self, Answered, Running, Start, Stores};
-use crate::store::duration;
+use crate::server::{self, Running, Stores};
 use crate::table::Table;
+use options::{log, parsed, start};
 
 /// Queries that one call takes: replies to the first shall not wait for all others.
 const TAKE_MAX: usize = 512;
 /// Octets that are kept for what is taken next: many of the usual batches, and few of the longest.
 const TAKEN_OCTETS_KEPT: usize = 1 << 20;
-/// How long handlers have time, unless it is said otherwise, milliseconds: clients ask again, or
-/// another server, after some 2 to 5 seconds.
-const DEADLINE_MILLIS: f64 = 5000.0;
-/// Queries that wait for handlers at most, unless it is said otherwise: some 10 MB of queries.
-const WAITING_MAX: usize = 65_536;
 /// How long stopping waits before it looks again whether the server, or a reload, has ended.
 const STOP_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -230,8 +220,8 @@ impl Shared {
         }
     }
 
-    /// Stops the server, unless that is under way or done, and tells JavaScript that it has stopped,
-    /// which then is not called any more.
+    /// Stops the server, unless that is under way or done, and tells JavaScript that it has
+    /// stopped, which then is not called any more.
     fn close(&self, calls: &Calls) -> Option<Result<(), String>> {
         let (server, mirrors) = self.to_stop()?;
         let stopped = self.stop(server, mirrors, calls);
@@ -337,7 +327,8 @@ impl Core {
     }
 
     /// Starts the server; an event of `token` tells when it answers. `wake` is called when queries
-    /// or events wait, and `closed` once, when the server has stopped, with the reason if it had to.
+    /// or events wait, and `closed` once, when the server has stopped, with the reason if it had
+    /// to.
     #[napi(catch_unwind)]
     pub fn start(
         &self,
@@ -560,62 +551,4 @@ fn close_ended(shared: &Shared, calls: &Calls) {
 fn in_thread(function: impl FnOnce() + Send + 'static) -> napi::Result<()> {
     let builder = std::thread::Builder::new().name("zonda-node".to_owned());
     builder.spawn(function).map(drop).map_err(error)
-}
-
-/// What options say of a server; its code, zones that are no files, and how JavaScript is reached,
-/// are still to be added.
-fn start(options: &CoreOptions) -> napi::Result<Start> {
-    let zone = |zone: &Vec<String>| zone.join("=");
-    let flags = Flags {
-        listen: options.listen.iter().map(|text| listener(text).0.to_owned()).collect(),
-        listen_nowhere: options.listens_nowhere,
-        zones: options.zones.iter().map(zone).collect(),
-        forward: (!options.forward.is_empty()).then(|| options.forward.join(",")),
-        workers: options.workers.map(|workers| workers.to_string()),
-        ..Flags::default()
-    };
-    let metrics = options.metrics.as_deref().map(|text| parsed(text, "address and port"));
-    let deadline = duration(options.deadline.unwrap_or(DEADLINE_MILLIS))?;
-    let runtime = RuntimeConfig {
-        waiting_max: options.waiting_max.map_or(WAITING_MAX, |queries| queries as usize),
-        patience_nanos: u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX),
-        wake: Box::new(|| {}),
-    };
-    Ok(Start {
-        file: options.config.as_ref().map(PathBuf::from),
-        flags,
-        texts: Arc::default(),
-        stores: Stores::new(),
-        answered: options.listen.iter().map(|text| listener(text).1).collect(),
-        metrics: metrics.transpose()?,
-        shares_addresses: options.shares_addresses,
-        allows_failed_zones: options.allows_failed_zones.unwrap_or(false),
-        code: Code::default(),
-        runtime,
-        ended: Box::new(|| {}),
-    })
-}
-
-/// An address, and what is answered on it.
-fn listener(text: &str) -> (&str, Answered) {
-    match (text.strip_prefix("udp://"), text.strip_prefix("tcp://")) {
-        (Some(address), _) => (address, Answered { udp: true, tcp: false }),
-        (_, Some(address)) => (address, Answered { udp: false, tcp: true }),
-        (None, None) => (text, Answered { udp: true, tcp: true }),
-    }
-}
-
-/// What a text says, or an error that names it.
-fn parsed<T: FromStr>(text: &str, what: &str) -> napi::Result<T> {
-    text.parse().map_err(|_| error(format!("`{text}` is no {what}")))
-}
-
-/// Has the server log to standard error, once for all apps of the process.
-fn log(level: &str) -> napi::Result<()> {
-    let level: LevelFilter = parsed(level, "level of the log: error, warn, info, debug, or off")?;
-    let is_terminal = std::io::stderr().is_terminal();
-    let log = tracing_subscriber::fmt().with_max_level(level).with_ansi(is_terminal);
-    let log = log.with_writer(|| StandardError).log_internal_errors(false);
-    let _ = log.try_init(); // the first app's level holds; a program in Rust may have its own
-    Ok(())
 }

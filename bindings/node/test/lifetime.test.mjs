@@ -193,3 +193,16 @@ test('fields and classes that would be left out are told', async (t) => {
   );
   await store.close();
 });
+
+test('a handler is replaced and removed however its pattern is written', async (t) => {
+  const text = (data) => (req, res) => res.answer({ type: 'TXT', data });
+  const app = await started(t, { listen: [] }, (app) => {
+    app.handle('Example.ORG/A|TXT', text('first'));
+    app.handle('example.org./TXT|A', text('second'));
+  });
+  const reply = await app.query({ name: 'example.org', type: 'TXT' });
+  assert.deepEqual(reply.answers[0].data, ['second']);
+  assert.equal(app.unhandle('EXAMPLE.org/TXT|A'), true);
+  assert.equal(app.unhandle('example.org/A|TXT'), false);
+  assert.equal((await app.query({ name: 'example.org', type: 'TXT' })).answers.length, 0);
+});

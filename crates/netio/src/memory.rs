@@ -35,8 +35,8 @@ const OWN_PAGES_COUNT_MAX: libc::c_int = 1024;
 /// Has the allocator take pages of their own for large allocations, which the system hands out
 /// zeroed and only as they are touched. For programs; a library leaves the allocator as it is.
 ///
-/// Buffers for the largest message, and tables that fill as queries come, are asked for zeroed. From
-/// a heap that was used before, the allocator would have to clear them, and they would take up
+/// Buffers for the largest message, and tables that fill as queries come, are asked for zeroed.
+/// From a heap that was used before, the allocator would have to clear them, and they would take up
 /// memory before their first use. glibc's own limit is 128 KiB, and grows.
 pub fn map_large_allocations() {
     #[cfg(target_env = "gnu")]

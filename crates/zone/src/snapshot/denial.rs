@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use zonda_wire::{Type, name};
 
 /// Most additional iterations of a hash that are computed for a question; a zone with more proves
-/// nothing. A reply needs up to three hashes, of 0.2 µs for each iteration: some 100 µs at most. Where
-/// validators stop, at 150 in Unbound 1.17 and BIND 9.18, below in newer ones, they take the zone for
-/// unsigned (rfc9276#3.2); with less proven here than they ask for, they would refuse its answers.
+/// nothing. A reply needs up to three hashes, of 0.2 µs for each iteration: some 100 µs at most.
+/// Where validators stop, at 150 in Unbound 1.17 and BIND 9.18, below in newer ones, they take the
+/// zone for unsigned (rfc9276#3.2). They refuse answers with less proven than they ask for.
 pub const ITERATIONS_MAX: u16 = 150;
 
 /// How a zone proves absence.

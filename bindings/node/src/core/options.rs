@@ -1,0 +1,79 @@
+//! What an app's options say of its server, and of its log.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use tracing_subscriber::filter::LevelFilter;
+use zonda_config::Flags;
+use zonda_server::{Code, StandardError};
+use zonda_transport::handlers::RuntimeConfig;
+
+use super::{CoreOptions, error};
+use crate::server::{Answered, Start, Stores};
+use crate::store::duration;
+
+/// How long handlers have time, unless it is said otherwise, milliseconds: clients ask again, or
+/// another server, after some 2 to 5 seconds.
+const DEADLINE_MILLIS: f64 = 5000.0;
+/// Queries that wait for handlers at most, unless it is said otherwise: some 10 MB of queries.
+const WAITING_MAX: usize = 65_536;
+
+/// What options say of a server; its code, zones that are no files, and how JavaScript is reached,
+/// are still to be added.
+pub(super) fn start(options: &CoreOptions) -> napi::Result<Start> {
+    let zone = |zone: &Vec<String>| zone.join("=");
+    let flags = Flags {
+        listen: options.listen.iter().map(|text| listener(text).0.to_owned()).collect(),
+        listen_nowhere: options.listens_nowhere,
+        zones: options.zones.iter().map(zone).collect(),
+        forward: (!options.forward.is_empty()).then(|| options.forward.join(",")),
+        workers: options.workers.map(|workers| workers.to_string()),
+        ..Flags::default()
+    };
+    let metrics = options.metrics.as_deref().map(|text| parsed(text, "address and port"));
+    let deadline = duration(options.deadline.unwrap_or(DEADLINE_MILLIS))?;
+    let runtime = RuntimeConfig {
+        waiting_max: options.waiting_max.map_or(WAITING_MAX, |queries| queries as usize),
+        patience_nanos: u64::try_from(deadline.as_nanos()).unwrap_or(u64::MAX),
+        wake: Box::new(|| {}),
+    };
+    Ok(Start {
+        file: options.config.as_ref().map(PathBuf::from),
+        flags,
+        texts: Arc::default(),
+        stores: Stores::new(),
+        answered: options.listen.iter().map(|text| listener(text).1).collect(),
+        metrics: metrics.transpose()?,
+        shares_addresses: options.shares_addresses,
+        allows_failed_zones: options.allows_failed_zones.unwrap_or(false),
+        code: Code::default(),
+        runtime,
+        ended: Box::new(|| {}),
+    })
+}
+
+/// An address, and what is answered on it.
+fn listener(text: &str) -> (&str, Answered) {
+    match (text.strip_prefix("udp://"), text.strip_prefix("tcp://")) {
+        (Some(address), _) => (address, Answered { udp: true, tcp: false }),
+        (_, Some(address)) => (address, Answered { udp: false, tcp: true }),
+        (None, None) => (text, Answered { udp: true, tcp: true }),
+    }
+}
+
+/// What a text says, or an error that names it.
+pub(super) fn parsed<T: FromStr>(text: &str, what: &str) -> napi::Result<T> {
+    text.parse().map_err(|_| error(format!("`{text}` is no {what}")))
+}
+
+/// Has the server log to standard error, once for all apps of the process.
+pub(super) fn log(level: &str) -> napi::Result<()> {
+    let level: LevelFilter = parsed(level, "level of the log: error, warn, info, debug, or off")?;
+    let is_terminal = std::io::stderr().is_terminal();
+    let log = tracing_subscriber::fmt().with_max_level(level).with_ansi(is_terminal);
+    let log = log.with_writer(|| StandardError).log_internal_errors(false);
+    let _ = log.try_init(); // the first app's level holds; a program in Rust may have its own
+    Ok(())
+}
