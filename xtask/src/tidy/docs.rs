@@ -2,7 +2,8 @@
 //!
 //! Checked: relative links and images (the file or folder exists; from a page of `docs/`, which is
 //! published as a book, it lies there), their `#anchors` (a heading of the Markdown file has it),
-//! and every block marked `toml` or `json` parses. Not checked: links to other sites. Shell blocks that say so are run by `bin/zonda/tests/docs.rs`.
+//! and every block marked `toml` or `json` parses. Not checked: links to other sites. Shell blocks
+//! that say so are run by `bin/zonda/tests/docs.rs`.
 
 use toml::de::DeTable;
 
