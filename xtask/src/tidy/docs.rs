@@ -125,7 +125,8 @@ fn resolve(tree: &Tree, from: &str, link: &str) -> Result<(), String> {
     }
     let (path, wanted) = link.split_once('#').unwrap_or((link, ""));
     let target = if path.is_empty() { from.to_owned() } else { join(from, path) };
-    if from.starts_with("docs/") && !target.starts_with("docs/") {
+    let is_in_book = target == "docs" || target.starts_with("docs/");
+    if from.starts_with("docs/") && !is_in_book {
         return Err(format!("links to {link}, which no book of docs/ has: write `{target}`"));
     }
     if !tree.has(&target) {

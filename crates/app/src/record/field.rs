@@ -15,8 +15,6 @@ use zonda_wire::{Name, Type, name};
 pub(super) const STRING_BYTES_MAX: usize = 255;
 /// Types in a block of a bitmap (rfc4034#4.1.2).
 const BLOCK_TYPES: u16 = 256;
-/// Types that a bitmap without blocks can hold (rfc2535#5.2).
-const FLAT_TYPES: u16 = 128;
 
 /// How values of a kind of field are written and read.
 pub(super) trait Codec {
@@ -223,9 +221,10 @@ fn write_types(types: &[Type], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends types below 128, one bit for each; what is not below is left out.
+/// Appends types below 128, one bit for each. With a type above, more octets follow than the record
+/// may have, which its check refuses.
 fn write_flat_types(types: &[Type], out: &mut Vec<u8>) {
-    let places: Vec<u16> = types.iter().map(|it| it.0).filter(|it| *it < FLAT_TYPES).collect();
+    let places: Vec<u16> = types.iter().map(|it| it.0).collect();
     out.extend_from_slice(&bits_of(&places));
 }
 

@@ -217,7 +217,7 @@ record! {
     Nxt = NXT, checked {
         /// The next name of the zone that has records.
         next_name: Name = OneName, &str => field::name("next_name", next_name)?;
-        /// The types of this one, all below 128; at least one.
+        /// The types of this one, all below 128; perhaps none.
         types: Vec<Type> = FlatTypes, &[Type] => types.to_vec();
     }
 }
