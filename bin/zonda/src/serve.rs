@@ -81,8 +81,19 @@ impl Serve {
     }
 }
 
+/// Writes panics as the log is written: the hook of the standard library would wait without end for
+/// a reader of standard error that reads no more, and the thread would never be started again.
+fn write_panics_to_log() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        let _ = writeln!(StandardError, "thread {name}: {panic}"); // it never fails
+    }));
+}
+
 /// Sends what happens to standard error.
 fn start_log(config: &Log) {
+    write_panics_to_log();
     let level = match config.level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,

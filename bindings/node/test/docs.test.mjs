@@ -64,7 +64,7 @@ function whole({ lines }) {
     before.push("const app = new Zonda({ listen: '127.0.0.1:5300', workers: 1 });");
   }
   const after = [];
-  if (!hasServer && !text.includes('app.start(')) after.push('await app.start();');
+  if (!hasServer && !/app\.(start|serve)\(/.test(text)) after.push('await app.start();');
   if (!hasServer && !text.includes('app.stop(')) after.push('await app.stop();');
   return [before.join(' ') + text, ...after, ''].join('\n').replace(/\b(5300|8053)\b/g, '0');
 }

@@ -60,19 +60,20 @@ pub fn give_back() {
     }
 }
 
-/// Drops the pages of the program's and its libraries' files from the process's memory, code above
-/// all, so that those that only the start needed do not count as used for as long as it lives.
-/// Returns how many octets are mapped from files that way; 0 where `/proc` is not mounted.
+/// Drops the pages of the program's and its libraries' code from the process's memory, so that those
+/// that only the start needed do not count as used for as long as it lives. Returns how many octets
+/// of code are mapped; 0 where `/proc` is not mounted.
 ///
 /// The kernel maps 64 KiB around each page that is touched. What is needed again is mapped again
-/// from the page cache, where the files' pages stay.
-pub fn drop_file_pages() -> usize {
-    let Ok(smaps) = std::fs::read_to_string("/proc/self/smaps") else { return 0 };
+/// from the page cache, where the files' pages stay. Code alone is dropped: other mappings may have
+/// pages that the start has written before they became read-only.
+pub fn drop_code_pages() -> usize {
+    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return 0 };
     let mut dropped = 0;
-    for (start, end) in unchanged_file_mappings(&smaps) {
-        // SAFETY: the range is a private mapping of a file that no part of the process can write
-        // to and that has no page of its own (`Anonymous` is 0): all its contents are the file's,
-        // from which the kernel maps them again.
+    for (start, end) in code_mappings(&maps) {
+        // SAFETY: the range is a private mapping of a file that can be executed and not written
+        // to, and nothing of the process writes to code or unloads a library: all its contents are
+        // the file's, from which the kernel maps them again.
         if unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) } == 0 {
             dropped += end - start;
         }
@@ -80,23 +81,19 @@ pub fn drop_file_pages() -> usize {
     dropped
 }
 
-/// The mappings in `smaps` of files that are private, read-only, and as they are in the file: from
+/// The mappings in `maps` of files that are private and executable, and cannot be written to: from
 /// where to where.
-fn unchanged_file_mappings(smaps: &str) -> Vec<(usize, usize)> {
+fn code_mappings(maps: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    let mut mapping = None;
-    for line in smaps.lines() {
+    for line in maps.lines() {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        if let [range, rights, _, _, _, path @ ..] = &fields[..]
+        if let [range, "r-xp", _, _, _, path, ..] = &fields[..]
+            && path.starts_with('/')
             && let Some((start, end)) = range.split_once('-')
             && let (Ok(start), Ok(end)) =
                 (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
         {
-            let is_file = path.first().is_some_and(|path| path.starts_with('/'));
-            let is_candidate = is_file && matches!(*rights, "r--p" | "r-xp");
-            mapping = is_candidate.then_some((start, end));
-        } else if fields[..] == ["Anonymous:", "0", "kB"] {
-            found.extend(mapping.take());
+            found.push((start, end));
         }
     }
     found
@@ -114,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_runs_on_after_the_pages_of_its_files_were_dropped() {
+    fn a_program_runs_on_after_the_pages_of_its_code_were_dropped() {
         let resident = || {
             let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
             let line = status.lines().find(|line| line.starts_with("RssFile:")).expect("a line");
@@ -122,23 +119,23 @@ mod tests {
             kib.parse::<usize>().expect("a number")
         };
         let before = resident();
-        assert!(drop_file_pages() > 0, "nothing was dropped");
+        assert!(drop_code_pages() > 0, "nothing was dropped");
         let after = resident();
         assert!(after < before, "{before} KiB before, {after} KiB after");
     }
 
     #[test]
-    fn only_mappings_of_files_without_pages_of_their_own_are_dropped() {
-        let smaps = "\
-            1000-2000 r--p 00000000 fe:00 99 /usr/bin/my zonda\nRss: 4 kB\nAnonymous: 0 kB\n\
-            2000-5000 r-xp 00001000 fe:00 99 /usr/bin/my zonda\nAnonymous:        0 kB\n\
-            5000-6000 r--p 00004000 fe:00 99 /usr/bin/my zonda\nAnonymous:        4 kB\n\
-            6000-7000 rw-p 00005000 fe:00 99 /usr/bin/my zonda\nAnonymous:        0 kB\n\
-            8000-9000 r-xp 00000000 fe:00 98 /usr/lib/libc.so.6\nAnonymous:        0 kB\n\
-            9000-a000 r-xp 00000000 00:00 0 [vdso]\nAnonymous:        0 kB\n\
-            a000-b000 r--p 00000000 00:00 0\nAnonymous:        0 kB\n";
-        let expected = vec![(0x1000, 0x2000), (0x2000, 0x5000), (0x8000, 0x9000)];
-        assert_eq!(unchanged_file_mappings(smaps), expected);
+    fn only_code_of_files_is_dropped() {
+        let maps = "\
+            1000-2000 r--p 00000000 fe:00 99 /usr/bin/my zonda\n\
+            2000-5000 r-xp 00001000 fe:00 99 /usr/bin/my zonda\n\
+            5000-6000 r--p 00004000 fe:00 99 /usr/bin/my zonda\n\
+            6000-7000 rw-p 00005000 fe:00 99 /usr/bin/my zonda\n\
+            7000-8000 rwxp 00005000 fe:00 99 /usr/bin/my zonda\n\
+            8000-9000 r-xp 00000000 fe:00 98 /usr/lib/libc.so.6\n\
+            9000-a000 r-xp 00000000 00:00 0 [vdso]\n\
+            a000-b000 r-xp 00000000 00:00 0\n";
+        assert_eq!(code_mappings(maps), [(0x2000, 0x5000), (0x8000, 0x9000)]);
     }
 
     #[test]

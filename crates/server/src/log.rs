@@ -1,7 +1,7 @@
 //! The server's log on standard error, where no reader of it can stop the server.
 //!
 //! A reader that has gone away, a full disk and a reader that reads no more cost log lines, which
-//! are counted, and nothing else: writing never fails and waits at most [`PATIENCE`].
+//! are counted, and nothing else: writing never fails and never waits for long ([`PATIENCE`]).
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -10,8 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use zonda_netio::descriptors::is_writable;
 
-/// How long a line waits for a slow reader. Any thread may write a line, a UDP worker too, whose
-/// clients wait as long; while a reader stalls, only the first line waits.
+/// How long each 4 KiB of a line wait for a slow reader, and lines of other threads behind it. Any
+/// thread may write a line, a UDP worker too, whose clients wait as long; once a reader has not read
+/// in that time, lines wait no more until it reads again.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Octets that a pipe takes without blocking once it is writable (pipe(7), `PIPE_BUF`).
@@ -36,11 +37,20 @@ pub struct StandardError;
 
 impl Write for StandardError {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.write_all(line)?;
+        Ok(line.len())
+    }
+
+    fn write_fmt(&mut self, arguments: std::fmt::Arguments<'_>) -> io::Result<()> {
+        self.write_all(arguments.to_string().as_bytes()) // a line at once
+    }
+
+    fn write_all(&mut self, line: &[u8]) -> io::Result<()> {
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
         if last.write(&mut io::stderr().lock(), line).is_err() {
             LINES_LOST.fetch_add(1, Relaxed);
         }
-        Ok(line.len())
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {

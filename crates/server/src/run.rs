@@ -135,8 +135,11 @@ pub fn serve(options: Options) -> Result<(), ServeError> {
     run(options, Signals::Heeded, |_| {
         tokio::spawn(async {
             tokio::time::sleep(SETTLED).await;
-            memory::give_back();
-            memory::drop_file_pages();
+            let _ = tokio::task::spawn_blocking(|| {
+                memory::give_back();
+                memory::drop_code_pages();
+            })
+            .await;
         });
     })
 }

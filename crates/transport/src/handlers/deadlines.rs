@@ -70,6 +70,8 @@ impl Deadlines {
                     }
                 });
                 if !is_sound && faults.is_spent() {
+                    tracing::error!(thread = NAME, "giving up: too many panics");
+                    let _ = survives(|| fail(Runtime::take_any));
                     let (worker, fault) = (NAME.to_owned(), Fault::Panic);
                     // A full channel holds failures enough to end the process.
                     let _ = failures.try_send(Failure { worker, fault });
