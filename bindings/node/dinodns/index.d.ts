@@ -146,6 +146,74 @@ export type SupportedAnswer = {
   };
 }[SupportedRecordType];
 
+/** Types of records whose data dns-packet leaves as octets. */
+type OctetType =
+  | 'AFSDB'
+  | 'APL'
+  | 'AXFR'
+  | 'CDNSKEY'
+  | 'CDS'
+  | 'CERT'
+  | 'DHCID'
+  | 'DLV'
+  | 'HIP'
+  | 'IPSECKEY'
+  | 'IXFR'
+  | 'KEY'
+  | 'KX'
+  | 'LOC'
+  | 'NSEC3PARAM'
+  | 'NULL'
+  | 'SIG'
+  | 'TA'
+  | 'TKEY'
+  | 'TSIG'
+  | 'URI';
+
+/** The data of the types that dns-packet's types have. */
+type PacketData = { [T in OctetType]: Buffer } & Pick<
+  ZoneData,
+  StringType | Exclude<FieldType, 'CAA' | 'SPF'>
+> & {
+    CAA: {
+      issuerCritical?: boolean;
+      flags?: number;
+      tag: 'issue' | 'issuewild' | 'iodef';
+      value: string;
+    };
+  };
+
+/** A record that is read from a message, as dns-packet's types say it. Records of other types are
+ * there, too. */
+export type PacketAnswer = {
+  [T in keyof PacketData]: {
+    name: string;
+    type: T;
+    class?: 'IN' | 'CS' | 'CH' | 'HS' | 'ANY';
+    ttl?: number;
+    flush?: boolean;
+    data: PacketData[T];
+  };
+}[keyof PacketData];
+
+/** What tells of EDNS in a message that is read. */
+export interface PacketOptAnswer {
+  name: string;
+  type: 'OPT';
+  udpPayloadSize: number;
+  extendedRcode: number;
+  ednsVersion: number;
+  flags: number;
+  flag_do: boolean;
+  options: any[];
+}
+
+/** A record that dns-packet takes, of the types that only it knows, too. */
+type GivenAnswer =
+  | SupportedAnswer
+  | OptAnswer
+  | (Omit<SupportedAnswer, 'type' | 'data'> & { type: OctetType; data: Buffer });
+
 /** What tells of EDNS. */
 export interface OptAnswer {
   name: string;
@@ -158,7 +226,7 @@ export interface OptAnswer {
   options?: Array<{ code: number | string; data?: Buffer; [field: string]: any }>;
 }
 
-/** A message as dns-packet reads it. */
+/** A message as dns-packet reads and writes it: one that has dns-packet's type is taken. */
 export interface Packet {
   id?: number;
   type?: 'query' | 'response';
@@ -174,10 +242,14 @@ export interface Packet {
   flag_cd?: boolean;
   opcode?: string;
   rcode?: string;
-  questions?: SupportedQuestion[];
-  answers?: SupportedAnswer[];
-  authorities?: SupportedAnswer[];
-  additionals?: Array<SupportedAnswer | OptAnswer>;
+  questions?: Array<{
+    name: string;
+    type: SupportedRecordType | OctetType | 'OPT';
+    class?: string;
+  }>;
+  answers?: GivenAnswer[];
+  authorities?: GivenAnswer[];
+  additionals?: GivenAnswer[];
   [field: string]: any;
 }
 
@@ -223,11 +295,11 @@ export declare class PacketWrapper {
   removeFlag(flag: number): void;
   get questions(): ReadonlyArray<SupportedQuestion>;
   set questions(questions: SupportedQuestion[]);
-  get answers(): ReadonlyArray<SupportedAnswer>;
+  get answers(): PacketAnswer[];
   set answers(answers: SupportedAnswer[]);
-  get authorities(): ReadonlyArray<SupportedAnswer>;
+  get authorities(): PacketAnswer[];
   set authorities(authorities: SupportedAnswer[]);
-  get additionals(): ReadonlyArray<SupportedAnswer | OptAnswer>;
+  get additionals(): Array<PacketAnswer | PacketOptAnswer>;
   set additionals(additionals: Array<SupportedAnswer | OptAnswer>);
   copy(): PacketWrapper;
   freeze(): PacketWrapper;

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import {
   copyFileSync,
+  cpSync,
   existsSync,
   mkdtempSync,
   readFileSync,
@@ -143,6 +144,13 @@ test('the types are those of a program that uses all of it', async () => {
   assert.equal(stdout, '');
 });
 
+/** Puts the types of a module where programs of the folder find them. */
+function copyTypes(module) {
+  const path = join('node_modules', '@types', module);
+  assert.ok(existsSync(join(here, path)), `npm ci installs @types/${module}`);
+  cpSync(join(here, path), join(folder, path), { recursive: true });
+}
+
 /** What TypeScript says of a program that is compiled in the folder; nothing, if it is right. */
 async function compiled(name, program, ...options) {
   writeFileSync(join(folder, name), program);
@@ -171,6 +179,56 @@ test('its types are found by every way in which TypeScript resolves modules', as
   ];
   for (const [name, ...options] of cases) {
     assert.equal(await compiled(name, program, '--target', 'es2022', ...options), '', name);
+  }
+});
+
+/** Programs that have dns-packet's types in what they give and take. */
+const DNS_PACKET_PROGRAMS = {
+  serializer: `
+    class Own implements Serializer<dnsPacket.Packet> {
+      encode(packet: dnsPacket.Packet): Buffer { return dnsPacket.encode(packet); }
+      decode(octets: Buffer): dnsPacket.Packet { return dnsPacket.decode(octets); }
+    }
+    new DNSOverUDP({ address: '127.0.0.1', port: 0, serializer: new Own() });`,
+  network: `
+    class Own extends EventEmitter implements Network<dnsPacket.Packet> {
+      networkType = SupportedNetworkType.UDP;
+      address = '127.0.0.1';
+      port = 0;
+      serializer?: Serializer<dnsPacket.Packet>;
+      handler?: NetworkHandler;
+      listen() {}
+      close() {}
+    }
+    new DefaultServer({ networks: [new Own()] });`,
+  request: `
+    const packet: dnsPacket.Packet = { id: 1, questions: [{ name: 'a.example', type: 'OPT' }] };
+    const from = { remoteAddress: '::1', remotePort: 1, type: SupportedNetworkType.UDP };
+    new DNSResponse(packet, from);
+    const read = dnsPacket.decode(Buffer.alloc(12));
+    console.log(new DNSRequest(packet, from), new DNSRequest(read, from));`,
+  answers: `
+    export const handler: Handler = (req, res) => {
+      const a: dnsPacket.Answer[] = res.packet.answers;
+      const all: dnsPacket.Answer[] = [...res.packet.authorities, ...res.packet.additionals];
+      res.packet.answers = [...res.packet.answers, { type: 'MX', data: { exchange: 'a' } }];
+      dnsPacket.encode({ answers: [...a, ...all] });
+      // @ts-expect-error: an address is a text
+      res.packet.answers = [{ name: 'a.example', type: 'A', data: 7 }];
+    };`,
+};
+
+test('programs give and take messages and records of the types of dns-packet', async () => {
+  copyTypes('dns-packet');
+  const imports = `
+    import dnsPacket from 'dns-packet';
+    import { EventEmitter } from 'node:events';
+    import { DefaultServer, DNSOverUDP, DNSRequest, DNSResponse } from 'zonda/dinodns';
+    import { SupportedNetworkType } from 'zonda/dinodns';
+    import type { Handler, Network, NetworkHandler, Serializer } from 'zonda/dinodns';`;
+  const options = ['--target', 'es2022', '--module', 'nodenext', '--esModuleInterop'];
+  for (const [name, program] of Object.entries(DNS_PACKET_PROGRAMS)) {
+    assert.equal(await compiled(`${name}.cts`, imports + program, ...options), '', name);
   }
 });
 
