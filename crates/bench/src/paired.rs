@@ -12,7 +12,7 @@
 //! | includes 1, and is wider | nothing: not told apart ([`Relation::Undecided`]) |
 //!
 //! Noise widens the interval, so that it can only take a claim away. Two rounds give an interval
-//! that is 13 times as wide as their noise, and three one of 2.5 times: they tell apart what
+//! that is 9 times as wide as their noise, and three one of 2.5 times: they tell apart what
 //! differs by far, and seldom show that anything is level. One round shows neither.
 //!
 //! Deliberately absent: a correction for many comparisons. One of twenty claims may be chance.
