@@ -230,6 +230,7 @@ impl Control {
             }
         }
         let _ = supervisor::notify(State::Ready);
+        self.watchdog.note_round(RELOAD, true); // one that panicked may have come before
         self.reloaded.notify_one();
         result
     }

@@ -207,9 +207,6 @@ impl Writer {
     /// Writes what is sent until nobody can send any more.
     fn run(&mut self, entries: &Receiver<Entry>) {
         while let Ok(first) = entries.recv() {
-            if self.is_reopen_due.swap(false, Relaxed) {
-                self.reopen();
-            }
             self.take(first);
             while let Ok(next) = entries.try_recv() {
                 self.take(next);
@@ -232,8 +229,11 @@ impl Writer {
         }
     }
 
-    /// Does what an entry says.
+    /// Does what an entry says, in a new file if one is due: under load there is always a next entry.
     fn take(&mut self, entry: Entry) {
+        if self.is_reopen_due.swap(false, Relaxed) {
+            self.reopen();
+        }
         match entry {
             Entry::Line(line) => {
                 let text = match self.format {
