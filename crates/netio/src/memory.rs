@@ -60,9 +60,9 @@ pub fn give_back() {
     }
 }
 
-/// Drops the pages of the program's and its libraries' code from the process's memory, so that those
-/// that only the start needed do not count as used for as long as it lives. Returns how many octets
-/// of code are mapped; 0 where `/proc` is not mounted.
+/// Drops the pages of the program's and its libraries' code from the process's memory, so that
+/// those that only the start needed do not count as used for as long as it lives. Returns how many
+/// octets of code are mapped; 0 where `/proc` is not mounted.
 ///
 /// The kernel maps 64 KiB around each page that is touched. What is needed again is mapped again
 /// from the page cache, where the files' pages stay. Code alone is dropped: other mappings may have

@@ -33,6 +33,7 @@ mod rights;
 mod run;
 mod running;
 mod settings;
+mod settle;
 mod stamp;
 mod threads;
 mod units;

@@ -11,8 +11,8 @@ use std::time::Duration;
 use zonda_netio::descriptors::is_writable;
 
 /// How long each 4 KiB of a line wait for a slow reader, and lines of other threads behind it. Any
-/// thread may write a line, a UDP worker too, whose clients wait as long; once a reader has not read
-/// in that time, lines wait no more until it reads again.
+/// thread may write a line, a UDP worker too, whose clients wait as long; once a reader has not
+/// read in that time, lines wait no more until it reads again.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Octets that a pipe takes without blocking once it is writable (pipe(7), `PIPE_BUF`).

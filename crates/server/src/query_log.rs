@@ -229,7 +229,8 @@ impl Writer {
         }
     }
 
-    /// Does what an entry says, in a new file if one is due: under load there is always a next entry.
+    /// Does what an entry says, in a new file if one is due: looked at for each entry, since under
+    /// load the queue may never be empty.
     fn take(&mut self, entry: Entry) {
         if self.is_reopen_due.swap(false, Relaxed) {
             self.reopen();

@@ -14,6 +14,7 @@ use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use crate::rights;
+use crate::settle;
 use crate::threads::{self, Rim};
 use crate::watchdog::Watchdog;
 use std::collections::HashSet;
@@ -43,8 +44,6 @@ use zonda_transport::udp::{UdpWorker, stop_workers};
 use zonda_transport::{Clock, Deferrals};
 use zonda_wire::Name;
 
-/// How long after it has begun to answer a process gives back the memory that its start needed.
-const SETTLED: Duration = Duration::from_secs(1);
 /// How long stopping may take before what is left is abandoned.
 const STOP_MAX: Duration = Duration::from_secs(10);
 /// The same after a hand-over, when TCP connections are served on for a while.
@@ -132,16 +131,7 @@ pub(crate) enum Signals {
 /// When it cannot start, or must end because workers fail.
 pub fn serve(options: Options) -> Result<(), ServeError> {
     memory::map_large_allocations();
-    run(options, Signals::Heeded, |_| {
-        tokio::spawn(async {
-            tokio::time::sleep(SETTLED).await;
-            let _ = tokio::task::spawn_blocking(|| {
-                memory::give_back();
-                memory::drop_code_pages();
-            })
-            .await;
-        });
-    })
+    run(options, Signals::Heeded, |_| settle::give_back_what_the_start_needed())
 }
 
 /// Runs the server until it is told to stop; tells `ready` when it answers.
