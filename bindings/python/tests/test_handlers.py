@@ -231,7 +231,7 @@ def test_a_query_tells_all_about_itself(app, serve):
     assert seen["state"] == {}
 
 
-def test_a_network_is_read_and_what_is_none_is_not(app, serve):
+def test_a_network_is_read_and_an_option_that_holds_none_is_a_format_error(app, serve):
     @app.handle("a.example")
     def look(query, reply):
         reply.answer(zonda.TXT(str(query.client_subnet)))
@@ -242,16 +242,19 @@ def test_a_network_is_read_and_what_is_none_is_not(app, serve):
             ([0, 1, 24, 0, 192, 0, 2], "192.0.2.0/24"),
             ([0, 1, 23, 0, 192, 0, 2], "192.0.2.0/23"),
             ([0, 2, 56, 0, 0x20, 1, 0xD, 0xB8, 0, 0, 1], "2001:db8:0:100::/56"),
-            ([0, 1, 24], "None"),
-            ([0, 7, 24, 0, 192, 0, 2], "None"),
-            ([0, 1, 99, 0, 192, 0, 2, 1], "None"),
-            ([0, 1, 24, 0, 192, 0], "None"),
-            ([0, 1, 23, 0, 192, 0, 3], "None"),
+            ([0, 1, 24], None),
+            ([0, 7, 24, 0, 192, 0, 2], None),
+            ([0, 1, 99, 0, 192, 0, 2, 1], None),
+            ([0, 1, 24, 0, 192, 0], None),
+            ([0, 1, 23, 0, 192, 0, 3], None),
         ]:
             option = dns.edns.GenericOption(8, bytes(octets))
             query = dns.message.make_query("a.example", "TXT", options=[option])
             reply = dns.message.from_wire(await client.app.query_message(query.to_wire()))
-            assert reply.answer[0][0].strings == (expected.encode(),), octets
+            if expected is None:  # a format error (rfc7871#7.1.2)
+                assert (reply.rcode(), reply.answer) == (dns.rcode.FORMERR, []), octets
+            else:
+                assert reply.answer[0][0].strings == (expected.encode(),), octets
 
     serve(app, scenario)
 
