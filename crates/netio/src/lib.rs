@@ -12,7 +12,7 @@
 //! | [`poller`], [`wake`], [`alarm`] | waits for any of several descriptors; wakes who waits |
 //! | [`stop`] | ends a thread that blocks in a receive call |
 //! | [`tcp`] | listening TCP sockets, and connections to others |
-//! | [`file`] | files that are opened where they are said to be |
+//! | [`mod@file`] | files that are opened where they are said to be |
 //! | [`local`] | Unix sockets for their owner alone, and who is at the other end |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
 //! | [`supervisor`] | socket activation and state notices of systemd |

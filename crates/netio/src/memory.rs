@@ -60,20 +60,21 @@ pub fn give_back() {
     }
 }
 
-/// Drops the pages of the program's and its libraries' code from the process's memory, so that
-/// those that only the start needed do not count as used for as long as it lives. Returns how many
-/// octets of code are mapped; 0 where `/proc` is not mounted.
+/// Drops the pages of the program's and its libraries' code and constants from the process's
+/// memory, so that those that only the start needed do not count as used for as long as it lives.
+/// Returns how many octets are mapped that way; 0 where `/proc` is not mounted.
 ///
 /// The kernel maps 64 KiB around each page that is touched. What is needed again is mapped again
-/// from the page cache, where the files' pages stay. Code alone is dropped: other mappings may have
-/// pages that the start has written before they became read-only.
+/// from the page cache, where the files' pages stay. What lies behind the code in a file is left
+/// alone: relocation has written there before it became read-only.
 pub fn drop_code_pages() -> usize {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return 0 };
     let mut dropped = 0;
     for (start, end) in code_mappings(&maps) {
-        // SAFETY: the range is a private mapping of a file that can be executed and not written
-        // to, and nothing of the process writes to code or unloads a library: all its contents are
-        // the file's, from which the kernel maps them again.
+        // SAFETY: the range is a private mapping of a file: of its code, or of its beginning, with
+        // the ELF header and the constants in front of the code. Neither was ever writable, since
+        // nothing here has relocations in its code, and no library is unloaded. So all its contents
+        // are the file's, from which the kernel maps them again.
         if unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) } == 0 {
             dropped += end - start;
         }
@@ -81,14 +82,15 @@ pub fn drop_code_pages() -> usize {
     dropped
 }
 
-/// The mappings in `maps` of files that are private and executable, and cannot be written to: from
-/// where to where.
+/// The private mappings in `maps` of the code of files, and of their beginnings, that cannot be
+/// written to: from where to where.
 fn code_mappings(maps: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for line in maps.lines() {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        if let [range, "r-xp", _, _, _, path, ..] = &fields[..]
+        if let [range, rights, offset, _, _, path, ..] = &fields[..]
             && path.starts_with('/')
+            && (*rights == "r-xp" || (*rights == "r--p" && *offset == "00000000"))
             && let Some((start, end)) = range.split_once('-')
             && let (Ok(start), Ok(end)) =
                 (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn only_code_of_files_is_dropped() {
+    fn only_code_of_files_and_what_lies_in_front_of_it_is_dropped() {
         let maps = "\
             1000-2000 r--p 00000000 fe:00 99 /usr/bin/my zonda\n\
             2000-5000 r-xp 00001000 fe:00 99 /usr/bin/my zonda\n\
@@ -135,7 +137,8 @@ mod tests {
             8000-9000 r-xp 00000000 fe:00 98 /usr/lib/libc.so.6\n\
             9000-a000 r-xp 00000000 00:00 0 [vdso]\n\
             a000-b000 r-xp 00000000 00:00 0\n";
-        assert_eq!(code_mappings(maps), [(0x2000, 0x5000), (0x8000, 0x9000)]);
+        let expected = [(0x1000, 0x2000), (0x2000, 0x5000), (0x8000, 0x9000)];
+        assert_eq!(code_mappings(maps), expected);
     }
 
     #[test]

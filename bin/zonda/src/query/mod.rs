@@ -20,6 +20,10 @@ use std::net::IpAddr;
 use std::process::ExitCode;
 use zonda_wire::{Class, Type};
 
+/// The help of `--port`; as a doc comment, rustdoc would take the address for a link.
+const PORT_HELP: &str =
+    "Ask this port, unless the server is written with one: @127.0.0.1:5300, @[::1]:5300";
+
 /// Ask a server a question and show the reply
 ///
 /// Without @SERVER the first name server of /etc/resolv.conf is asked, or 127.0.0.1. Asks over UDP,
@@ -31,8 +35,8 @@ pub struct Query {
     /// options that begin with +
     #[arg(value_name = "@SERVER | NAME | TYPE | CLASS | +OPTION")]
     words: Vec<String>,
-    /// Ask this port, unless the server is written with one: @127.0.0.1:5300, @[::1]:5300
-    #[arg(short, long, default_value_t = 53)]
+    /// The port to ask, unless the server is written with one.
+    #[arg(short, long, default_value_t = 53, help = PORT_HELP)]
     port: u16,
     /// Ask over IPv4 only
     #[arg(short = '4', conflicts_with = "only_ipv6")]
