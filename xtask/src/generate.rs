@@ -11,7 +11,7 @@ use std::{fs, io};
 pub fn run() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let tree = Tree::of_repository();
-    let rfcs = (rfcs::PAGE, rfcs::page(&tree));
+    let rfcs = (rfcs::PAGE, rfcs::page());
     let readme = match peers::page(&tree).transpose() {
         Ok(readme) => readme.map(|page| (peers::PAGE, page)),
         Err(error) => {

@@ -1,4 +1,4 @@
-//! The page that tells which RFCs are followed, and where in the code.
+//! The page that tells which RFCs are followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -14,14 +14,14 @@ const LIST: &str = include_str!("rfcs.txt");
 const HEAD: &str = "\
 # RFCs
 
-<!-- Made by `cargo xtask generate` from xtask/src/rfcs.txt and the citations in the code. -->
+<!-- Made by `cargo xtask generate` from xtask/src/rfcs.txt. -->
 
-How far Zonda follows the RFCs of DNS, and which modules, below `crates/`, cite them. A citation in
-the code looks like `rfc2308#5`, so a search for `rfc2308` finds what follows from it. What RFC 1034
-§4.3.2 and its kin demand, case by case, stands in `crates/engine/tests/scenarios`.
+How far Zonda follows the RFCs of DNS. A citation in the code looks like `rfc2308#5`, so a search
+for `rfc2308` finds what follows from it. What RFC 1034 §4.3.2 and its kin demand, case by case,
+stands in `crates/engine/tests/scenarios`.
 
-| RFC | title | followed | remark | where |
-|---|---|---|---|---|
+| RFC | title | followed | remark |
+|---|---|---|---|
 ";
 
 /// A line of the list.
@@ -43,17 +43,13 @@ fn list() -> impl Iterator<Item = Rfc<'static>> {
 }
 
 /// The page.
-pub fn page(tree: &Tree) -> String {
-    let cited = citations(tree);
+pub fn page() -> String {
     let mut page = HEAD.to_owned();
     for Rfc { number, title, followed, remark } in list() {
-        let modules: Vec<String> =
-            cited.get(&number).into_iter().flatten().map(|it| format!("`{it}`")).collect();
-        let modules = modules.join(", ");
         let _ = writeln!(
             page,
             "| [{number}](https://www.rfc-editor.org/rfc/rfc{number}) | {title} | {followed} \
-             | {remark} | {modules} |"
+             | {remark} |"
         ); // never fails
     }
     page
