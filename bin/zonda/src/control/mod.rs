@@ -18,7 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 use zonda_server::client::{self, answers, ask, encoded};
 
-/// How long `zonda ready` waits for the server: whoever runs it regularly waits little longer.
+/// How long `zonda ready` waits for the server: a container runs it every ten seconds.
 const READY_MAX: Duration = Duration::from_secs(5);
 
 /// How to reach the server.
