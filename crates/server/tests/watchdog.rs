@@ -79,11 +79,12 @@ fn metric(socket: &Path, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {name} in\n{page}")).parse().unwrap()
 }
 
-/// Asks for the sockets as a successor does, and goes away; whether there were any.
+/// Asks for the sockets as a successor does, and goes away; whether there were any. A thread of the
+/// hand-over that is down for good has closed its socket.
 fn go_away_as_a_successor(socket: &Path) -> bool {
     let mut beside = socket.as_os_str().to_owned();
     beside.push(".hand-over");
-    let mut stream = UnixStream::connect(Path::new(&beside)).unwrap();
+    let Ok(mut stream) = UnixStream::connect(Path::new(&beside)) else { return false };
     stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     stream.read_exact(&mut [0; 6]).is_ok()
 }
