@@ -86,6 +86,11 @@ impl<R: Responder> Replies<R> {
         std::mem::take(&mut self.batches)
     }
 
+    /// Exchanges what was gathered for empty batches.
+    pub fn swap_batches(&mut self, batches: &mut Vec<SocketReplies>) {
+        std::mem::swap(&mut self.batches, batches);
+    }
+
     /// Sends what was gathered.
     pub fn send(&mut self) {
         for (socket, batch) in self.batches.iter_mut().filter(|(_, batch)| !batch.is_empty()) {

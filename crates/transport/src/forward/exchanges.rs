@@ -18,7 +18,7 @@ use zonda_wire::Rcode;
 use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Fetches, Sent, Waiter};
 use super::group::{Group, Manner, Server};
-use super::ports::{Attempt, Cause, Waiting};
+use super::ports::{Attempt, Cause, Refused, Waiting};
 use super::stream::{Patience, send_over_stream};
 use super::thread::{Forwarder, Timer};
 use super::wanted::Wanted;
@@ -416,11 +416,19 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let cookies = cookies.at(Some(address), now.monotonic_nanos);
         fetch.wanted.question().write((id, form), &case, &cookies, udp_bytes, &mut query);
         fetch.sent.push(Sent { port, id, upstream: attempt.upstream, address });
-        let is_sent = self.ports.send(port, id, Waiting { cause, form, query });
-        if !is_sent {
-            server.connections.pass_over(address);
+        self.ports.send(port, id, Waiting { cause, form, query });
+        true
+    }
+
+    /// Goes on without a query that the kernel refused to send.
+    pub(super) fn take_refused(&mut self, refused: Refused, now: Now) {
+        let Some((address, cause)) = self.ports.take_refused(refused) else { return };
+        self.pass_over(address);
+        match cause {
+            Cause::Fetch(attempt) => self.conclude(attempt, Outcome::Unreachable, now),
+            Cause::Probe(probe) => self.probe_ended(probe, None, now),
+            Cause::Check(_) => {}
         }
-        is_sent
     }
 
     /// Answers all who wait for a fetch with an answer that has expired, if there is one.

@@ -13,6 +13,7 @@ use zonda_netio::process::current_cpu;
 
 use super::fairness::{client, gives_way};
 use super::group::Report;
+use super::ports::Refused;
 use super::stream::StreamAnswer;
 use crate::deferred::{Deferred, Way};
 
@@ -109,6 +110,8 @@ pub(super) struct Contents {
     pub(super) dropped: Vec<Deferred>,
     /// Answers.
     pub(super) answers: Vec<StreamAnswer>,
+    /// Queries that the kernel has refused to send.
+    pub(super) refused: Vec<Refused>,
     /// Who wants to know what the thread knows of the upstreams.
     pub(super) reports: Vec<std::sync::mpsc::Sender<Vec<Report>>>,
     /// How many gave way to newer ones of the same client.
@@ -141,7 +144,10 @@ impl Contents {
 
     /// Whether there is nothing.
     fn is_empty(&self) -> bool {
-        self.has_no_queries() && self.answers.is_empty() && self.reports.is_empty()
+        self.has_no_queries()
+            && self.answers.is_empty()
+            && self.refused.is_empty()
+            && self.reports.is_empty()
     }
 
     /// Whether nobody waits.

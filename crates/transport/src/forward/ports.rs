@@ -30,6 +30,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use zonda_netio::{ClientSocket, Poller, ReceiveBatch, UdpOptions};
 
@@ -105,10 +106,46 @@ pub struct Probe {
     pub sent_at: u64,
 }
 
+/// A query that the kernel has refused to send.
+#[derive(Clone, Copy, Debug)]
+pub struct Refused {
+    /// The number of its port.
+    pub number: usize,
+    /// The serial of its port.
+    pub serial: u64,
+    /// Its id.
+    pub id: u16,
+}
+
+/// Queries that are to be sent.
+#[derive(Default)]
+pub struct Departures {
+    /// Their octets, one after the other.
+    octets: Vec<u8>,
+    /// The socket of each, where its octets end, and what it is told by if it is refused.
+    queries: Vec<(Arc<ClientSocket>, usize, Refused)>,
+}
+
+impl Departures {
+    /// Sends all; returns those that the kernel refuses.
+    #[must_use]
+    pub fn send(&mut self) -> Vec<Refused> {
+        let (mut start, mut all_refused) = (0, Vec::new());
+        for (socket, end, refused) in self.queries.drain(..) {
+            if socket.send(&self.octets[start..end]).is_err() {
+                all_refused.push(refused);
+            }
+            start = end;
+        }
+        self.octets.clear();
+        all_refused
+    }
+}
+
 /// A socket, and the port that it has while queries wait there.
 struct Port {
-    /// The socket; connected as long as there is an upstream.
-    socket: ClientSocket,
+    /// The socket; connected as long as there is an upstream. Shared with queries that leave.
+    socket: Arc<ClientSocket>,
     /// Where the port leads; nowhere while the socket is idle.
     upstream: Option<SocketAddr>,
     /// Tells the port from others that the socket had before.
@@ -163,6 +200,8 @@ pub struct Ports {
     closed_early: u64,
     /// Room of queries that were answered.
     room: Vec<Vec<u8>>,
+    /// Queries that are to be sent.
+    departures: Departures,
     /// Receives.
     receiving: ReceiveBatch,
 }
@@ -181,6 +220,7 @@ impl Ports {
             has_new: false,
             closed_early: 0,
             room: Vec::new(),
+            departures: Departures::default(),
             receiving: ReceiveBatch::new(RECEIVE_WIDTH, ANSWER_BYTES),
         }
     }
@@ -302,9 +342,9 @@ impl Ports {
             send_buffer_bytes: BUFFER_BYTES,
             ..UdpOptions::default()
         };
-        let socket = ClientSocket::connect(upstream, None, &options)?;
+        let socket = Arc::new(ClientSocket::connect(upstream, None, &options)?);
         let number = self.vacant.last().copied().unwrap_or(self.ports.len());
-        poller.add(&socket, number)?;
+        poller.add(&*socket, number)?;
         let (waiting, serial) = (Vec::new(), 0); // `open` gives it a serial
         let (turn, opened_at, chosen, missed) = (0, 0, 0, 0);
         let port =
@@ -347,7 +387,9 @@ impl Ports {
             open.count = open.count.saturating_sub(1);
         }
         let idle = &mut self.idle[usize::from(upstream.is_ipv6())];
-        if idle.len() < IDLE_MAX && port.socket.disconnect().is_ok() {
+        // A query that has not left yet must not leave for the next upstream.
+        let is_ours = Arc::strong_count(&port.socket) == 1;
+        if is_ours && idle.len() < IDLE_MAX && port.socket.disconnect().is_ok() {
             idle.push(number);
         } else {
             self.close(number);
@@ -365,18 +407,32 @@ impl Ports {
         port.upstream.map(|_| port.serial)
     }
 
-    /// Sends a query with an id that [`choose`](Self::choose) gave, and waits for its answer; false
-    /// if the kernel refuses to send it.
-    #[must_use]
-    pub fn send(&mut self, number: usize, id: u16, waiting: Waiting) -> bool {
-        let Some(Some(port)) = self.ports.get_mut(number) else { return false };
-        let is_sent = port.socket.send(&waiting.query).is_ok();
-        if is_sent {
-            port.waiting.push((id, waiting));
-        } else {
-            self.rest(number);
+    /// Waits for the answer to a query with an id that [`choose`](Self::choose) gave, which is among
+    /// the [departures](Self::swap_departures) now.
+    pub fn send(&mut self, number: usize, id: u16, waiting: Waiting) {
+        let Some(Some(port)) = self.ports.get_mut(number) else { return };
+        let Departures { octets, queries } = &mut self.departures;
+        octets.extend_from_slice(&waiting.query);
+        let refused = Refused { number, serial: port.serial, id };
+        queries.push((Arc::clone(&port.socket), octets.len(), refused));
+        port.waiting.push((id, waiting));
+    }
+
+    /// Exchanges the queries that are to be sent for none. They may be sent by another thread.
+    pub fn swap_departures(&mut self, departures: &mut Departures) {
+        std::mem::swap(&mut self.departures, departures);
+    }
+
+    /// Waits no longer for the answer to a query that the kernel refused to send; where it was to
+    /// go, and what for, unless it was forgotten before.
+    pub fn take_refused(&mut self, refused: Refused) -> Option<(SocketAddr, Cause)> {
+        let Refused { number, serial, id } = refused;
+        if self.serial(number) != Some(serial) {
+            return None;
         }
-        is_sent
+        let sent = (self.upstream(number)?, self.waiting(number, id)?.cause);
+        self.forget(number, id);
+        Some(sent)
     }
 
     /// Room for a query.
@@ -479,7 +535,7 @@ impl Ports {
         match self.ports.get(number) {
             Some(Some(port)) => {
                 let width = port.waiting.len().clamp(1, RECEIVE_WIDTH);
-                self.receiving.receive_at_most(&port.socket, width)
+                self.receiving.receive_at_most(&*port.socket, width)
             }
             _ => {
                 self.receiving.clear();
@@ -549,7 +605,10 @@ mod tests {
             let form = Form { over_tcp: false, edns: false, mixed_case: false };
             let query = id.to_be_bytes().to_vec();
             let waiting = Waiting { cause: Cause::Probe(probe), form, query };
-            assert!(self.ports.send(number, id, waiting));
+            self.ports.send(number, id, waiting);
+            let mut departures = Departures::default();
+            self.ports.swap_departures(&mut departures);
+            assert!(departures.send().is_empty());
             (number, id, self.server.recv_from(&mut [0; 2]).unwrap().1.port())
         }
 

@@ -103,14 +103,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             return false;
         };
         question.write((id, form), &case, &cookies, udp_bytes, &mut query);
-        let sent = self.ports.send(port, id, Waiting { cause, form, query });
-        if sent {
-            let overdue_at = probe.sent_at + PROBE_NANOS;
-            self.set_timer(overdue_at, Timer::ProbeOverdue(port, id, probe));
-        } else {
-            self.pass_over(address);
-        }
-        sent
+        self.ports.send(port, id, Waiting { cause, form, query });
+        self.set_timer(probe.sent_at + PROBE_NANOS, Timer::ProbeOverdue(port, id, probe));
+        true
     }
 
     /// Takes a message for a probe; false if it is none.

@@ -3,9 +3,10 @@
 //! It waits for its inbox, its sockets and its timers at once, and for nothing else. Answers that
 //! have arrived are taken before timers, so that a busy thread calls nothing overdue that is there.
 //!
-//! While it sleeps, whoever brings queries does its work with them: that spares a change of threads
-//! for each. Its state is behind a lock for that, which it holds while it is awake; who brings
-//! queries never waits for it, but leaves them in the inbox then.
+//! While it sleeps, the thread that brings queries does its work with them: that spares a change of
+//! threads for each. Its state is behind a lock for that, which it holds while it works; a thread
+//! that brings queries never waits for it, but leaves them in the inbox then. What a turn sends, to
+//! upstreams and to clients, leaves after the state is unlocked.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,12 +31,12 @@ use super::exchanges::BODY_BYTES_MAX;
 use super::fetch::{FetchId, Fetches};
 use super::group::{Bounds, Groups, KnownGroup, Report};
 use super::inbox::{AdmitNow, Contents, Forwarders, Inbox};
-use super::ports::{Ports, Probe};
+use super::ports::{Departures, Ports, Probe};
 use crate::clock::Clock;
 use crate::deferred::Deferred;
 use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
 use crate::memory::Peak;
-use crate::replies::Replies;
+use crate::replies::{Replies, SocketReplies};
 use crate::responder::Responder;
 
 /// The inbox among what is waited for; ports count from 0.
@@ -96,13 +97,14 @@ impl ForwarderThread {
         let inbox = Arc::clone(&config.inbox);
         let name = config.name.clone();
         let is_stopped = Arc::clone(&stop);
-        let forwarder = Arc::new(Mutex::new(Forwarder::new(config, make, Arc::clone(&counters))?));
-        let work: Weak<Mutex<Forwarder<_, _>>> = Arc::downgrade(&forwarder);
+        let forwarder = Mutex::new(Forwarder::new(config, make, Arc::clone(&counters))?);
+        let shared = Arc::new(Shared { forwarder, spare: Mutex::default() });
+        let work: Weak<Shared<_, _>> = Arc::downgrade(&shared);
         inbox.set_work(work);
         let thread = thread::Builder::new().name(name.clone()).spawn(move || {
             // Stands if the thread panics outside of what it survives.
             let mut outcome = Err(Fault::Panic);
-            survives(|| outcome = run(&forwarder, &is_stopped));
+            survives(|| outcome = run(&shared, &is_stopped));
             if let Err(fault) = outcome {
                 let told = format!("{fault:?}");
                 // A full channel holds failures enough to end the process. Told first: a log that
@@ -198,48 +200,101 @@ pub(super) enum Timer {
     EndPeak,
 }
 
-/// The state, which whoever brings queries may have for a moment while the thread sleeps.
-fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
-    state.lock().unwrap_or_else(PoisonError::into_inner) // panics are caught while it is held
-}
-
 /// Works until told to stop; an error is one fault too many.
 fn run<R: Responder, F: FnMut() -> R>(
-    state: &Mutex<Forwarder<R, F>>,
+    shared: &Shared<R, F>,
     stop: &AtomicBool,
 ) -> Result<(), Fault> {
-    let mut poller = lock(state).poller.share();
-    let mut drain_until = None;
-    loop {
-        let set = lock(state).set_alarm();
-        let ready = set.and_then(|()| Ok(poller.wait(None)?.collect::<Vec<_>>()));
-        let mut forwarder = lock(state);
-        forwarder.config.inbox.works_here();
-        match ready {
-            Ok(ready) => forwarder.work(|it| it.turn(&ready)),
+    let (mut poller, inbox) = {
+        let forwarder = shared.lock();
+        (forwarder.poller.share(), Arc::clone(&forwarder.config.inbox))
+    };
+    let (mut ready, mut output) = (Vec::new(), Output::default());
+    let (mut drain_until, mut is_over, mut alarm) = (None, false, Ok(()));
+    while !is_over {
+        ready.clear();
+        let waited = alarm.and_then(|()| poller.wait(None).map(|numbers| ready.extend(numbers)));
+        let mut forwarder = shared.lock();
+        inbox.works_here();
+        match waited {
+            Ok(()) => forwarder.work(|it| it.turn(&ready)),
             Err(error) if forwarder.faults.is_spent() => return Err(Fault::Receive(error)),
-            Err(_) => continue,
+            Err(_) => {}
         }
         if forwarder.is_spent {
             return Err(Fault::Panic);
         }
         if stop.load(Ordering::Acquire) {
             let until = *drain_until.get_or_insert_with(|| Instant::now() + DRAIN_MAX);
-            if forwarder.is_drained() || Instant::now() >= until {
+            is_over = forwarder.is_drained() || Instant::now() >= until;
+            if is_over {
                 forwarder.give_up_all();
-                return Ok(());
             }
         }
+        alarm = forwarder.set_alarm();
+        forwarder.swap_output(&mut output);
+        drop(forwarder);
+        output.send(&inbox);
+    }
+    Ok(())
+}
+
+/// A forwarder's state, and memory for what is sent without it.
+struct Shared<R, F> {
+    /// The state.
+    forwarder: Mutex<Forwarder<R, F>>,
+    /// Empty outputs, of the threads that bring queries.
+    spare: Mutex<Vec<Output>>,
+}
+
+impl<R, F> Shared<R, F> {
+    /// The state, which a thread that brings queries may have for a moment.
+    fn lock(&self) -> MutexGuard<'_, Forwarder<R, F>> {
+        self.forwarder.lock().unwrap_or_else(PoisonError::into_inner) // panics are caught within
+    }
+
+    /// The empty outputs.
+    fn spare(&self) -> MutexGuard<'_, Vec<Output>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<R: Responder, F: FnMut() -> R + Send> AdmitNow for Mutex<Forwarder<R, F>> {
+impl<R: Responder, F: FnMut() -> R + Send> AdmitNow for Shared<R, F> {
     fn admit_now(&self, queries: &mut Vec<Deferred>) {
-        let Ok(mut forwarder) = self.try_lock() else { return };
-        forwarder.config.inbox.stir();
+        let Ok(mut forwarder) = self.forwarder.try_lock() else { return };
+        let inbox = Arc::clone(&forwarder.config.inbox);
+        inbox.stir();
         forwarder.work(|it| it.admit_all(queries));
         if forwarder.set_alarm().is_err() || forwarder.is_spent {
-            forwarder.config.inbox.wake().wake(); // the thread sees to it
+            inbox.wake().wake(); // the thread sees to it
+        }
+        let mut output = self.spare().pop().unwrap_or_default();
+        forwarder.swap_output(&mut output);
+        drop(forwarder);
+        output.send(&inbox);
+        self.spare().push(output);
+    }
+}
+
+/// What a turn sends once the state is unlocked: a send may wake its receiver on the same CPU, and
+/// the receiver's answer the thread, which would wait for the state then.
+#[derive(Default)]
+struct Output {
+    /// Queries to upstreams.
+    queries: Departures,
+    /// Replies to clients.
+    replies: Vec<SocketReplies>,
+}
+
+impl Output {
+    /// Sends all; queries that the kernel refuses come back by way of the inbox.
+    fn send(&mut self, inbox: &Inbox) {
+        let refused = self.queries.send();
+        if !refused.is_empty() {
+            inbox.put(|contents| contents.refused.extend(refused));
+        }
+        for (socket, batch) in self.replies.iter_mut().filter(|(_, batch)| !batch.is_empty()) {
+            batch.send(socket);
         }
     }
 }
@@ -327,7 +382,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if self.ports.take_new() {
             self.close_ports();
         }
-        self.replies.send();
+    }
+
+    /// Exchanges what is to be sent for an empty output.
+    fn swap_output(&mut self, output: &mut Output) {
+        self.ports.swap_departures(&mut output.queries);
+        self.replies.swap_batches(&mut output.replies);
     }
 
     /// Does all there is to do now.
@@ -362,7 +422,6 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.counters.fetching.set(self.fetches.unanswered() as u64);
         self.counters.ports.set(self.ports.open_count() as u64);
         self.counters.ports_closed_early.add(self.ports.take_closed_early());
-        self.replies.send();
         if self.peak.note(self.under_way()) {
             self.set_timer(now.monotonic_nanos + PEAK_ENDS_NANOS, Timer::EndPeak);
         }
@@ -423,7 +482,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Takes what was handed over.
     fn empty_inbox(&mut self, now: Now) {
         let contents = self.config.inbox.take_all();
-        let Contents { queries, dropped, answers, reports, dropped_own, dropped_other } = contents;
+        let Contents { queries, dropped, answers, refused, reports, dropped_own, dropped_other } =
+            contents;
         self.see_groups();
         self.counters.received.add(queries.len() as u64 + dropped_own + dropped_other);
         self.counters.dropped_own.add(dropped_own);
@@ -435,6 +495,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.admit_taken(now);
         for answer in answers {
             self.read_stream(answer, now);
+        }
+        for query in refused {
+            self.take_refused(query, now);
         }
         for report in reports {
             let _ = report.send(self.report()); // who asked may have lost patience
@@ -505,6 +568,5 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             }
             self.fail(fetch.waiters, Reason::UpstreamFailed, "", now);
         }
-        self.replies.send();
     }
 }
