@@ -21,6 +21,9 @@
 //! - At most [`LINKS_MAX`] links, [`RECORDS_MAX`] records and [`OCTETS_MAX`] octets, of whatever
 //!   message.
 
+mod sets;
+
+use sets::{Sets, covers, is_wanted, soa_minimum, speaks_beyond_owner};
 use std::fmt;
 use std::ops::Range;
 use zonda_wire::name::{self, NAME_BYTES_MAX};
@@ -257,6 +260,9 @@ impl Answer {
         let (name, fixed) = question.split_last_chunk::<4>().ok_or(Unfit::Malformed)?;
         let qtype = Type(u16::from_be_bytes([fixed[0], fixed[1]]));
         let class = Class(u16::from_be_bytes([fixed[2], fixed[3]]));
+        if !dnssec_ok && self.collect_plain(response, (name, qtype, class))? {
+            return Ok(Kind::Positive);
+        }
         let is_other = |record: &RecordView<'_>| {
             record.section != Section::Additional && record.class != class
         };
@@ -291,6 +297,41 @@ impl Answer {
             self.keep_denials(&sets)?;
         }
         Ok(kind)
+    }
+
+    /// Takes the records of an answer in which all have the name and the type of the question, in
+    /// one pass; false, with nothing kept, where there is anything else.
+    ///
+    /// That is what most answers are, and what [`collect`](Self::collect) would take of them.
+    fn collect_plain(
+        &mut self,
+        response: &Response<'_>,
+        (name, qtype, class): (&[u8], Type, Class),
+    ) -> Result<bool, Unfit> {
+        let has_rules = matches!(qtype, Type::CNAME | Type::RRSIG) || speaks_beyond_owner(qtype);
+        if has_rules || qtype.is_meta() || response.rcode() != Rcode::NOERROR {
+            return Ok(false);
+        }
+        self.octets.extend_from_slice(name);
+        for record in response.records() {
+            let is_plain = match record.section {
+                Section::Answer => record.rtype == qtype && record.points_at_question(),
+                _ => true,
+            };
+            if record.section != Section::Additional && record.class != class || !is_plain {
+                self.clear();
+                return Ok(false);
+            }
+            if record.section == Section::Answer {
+                self.keep(&record, 0..name.len())?;
+            }
+        }
+        if self.kept.is_empty() {
+            self.clear();
+            return Ok(false);
+        }
+        self.links.push(0..name.len());
+        Ok(true)
     }
 
     /// Goes on to the next name of the chain.
@@ -524,58 +565,6 @@ impl Answer {
 
 /// Octets of an RRSIG's data before the signer's name (rfc4034#3.1).
 const SIGNER_AT: usize = 18;
-
-/// The records of a response that a question can be about.
-struct Sets<'r> {
-    response: &'r Response<'r>,
-    class: Class,
-    dnssec_ok: bool,
-    /// The apex of the zone that the servers are asked for.
-    apex: &'r [u8],
-}
-
-impl<'r> Sets<'r> {
-    /// Whether a name is of the zone that the servers are asked for, or of one below it.
-    fn is_inside(&self, name: &[u8]) -> bool {
-        name::is_at_or_below(name, self.apex)
-    }
-
-    /// Whether the servers are believed in a record of this owner.
-    fn may_say(&self, record: &RecordView<'_>, owner: &[u8]) -> bool {
-        !speaks_of_others(record) || self.is_inside(owner)
-    }
-
-    /// The records of a section that have the question's class.
-    fn section(&self, section: Section) -> impl Iterator<Item = RecordView<'r>> + use<'r> {
-        let class = self.class;
-        let records = self.response.records();
-        records.filter(move |record| record.section == section && record.class == class)
-    }
-}
-
-/// Whether a record is of a type that is asked for, which may be ANY.
-fn is_wanted(record: &RecordView<'_>, rtype: Type) -> bool {
-    record.rtype == rtype || rtype == Type::ANY && !record.rtype.is_meta()
-}
-
-/// Types of records that speak of more names than their owner: of those below it, of its zone, or
-/// of those up to the next.
-const OF_OTHERS: [Type; 5] = [Type::DNAME, Type::SOA, Type::NS, Type::NSEC, Type::NSEC3];
-
-/// Whether a record speaks of more names than its owner, or is a signature over such a record.
-fn speaks_of_others(record: &RecordView<'_>) -> bool {
-    OF_OTHERS.iter().any(|&rtype| record.rtype == rtype || covers(record, rtype))
-}
-
-/// The last field of an SOA record's data, seconds (rfc2308#4).
-fn soa_minimum(record: &RecordView<'_>) -> Option<u32> {
-    record.raw.last_chunk().map(|field| u32::from_be_bytes(*field))
-}
-
-/// Whether a record is a signature over records of a type.
-fn covers(record: &RecordView<'_>, rtype: Type) -> bool {
-    record.rtype == Type::RRSIG && record.raw.starts_with(&rtype.0.to_be_bytes())
-}
 
 #[cfg(test)]
 mod tests;

@@ -179,8 +179,8 @@ pub fn keeps_case(sent: &Sent<'_>, message: &[u8]) -> bool {
 /// Whether the sender of a message that answers what was sent has seen the query, which a forger
 /// who is not on the way has not: it came over a stream, or with our cookie.
 #[must_use]
-pub fn is_confirmed(sent: &Sent<'_>, message: &[u8]) -> bool {
-    sent.stream || has_our_cookie(sent, message)
+pub fn is_confirmed(sent: &Sent<'_>, response: &Response<'_>) -> bool {
+    sent.stream || holds_our_cookie(sent, response)
 }
 
 /// Whether the header and the question are those of the query; then, what is doubtful about them.
@@ -215,8 +215,12 @@ fn is_ours(sent: &Sent<'_>, message: &[u8]) -> Result<Option<Doubt>, Mismatch> {
 
 /// Whether our cookie is in a message, so that whoever sent it has seen the query.
 fn has_our_cookie(sent: &Sent<'_>, message: &[u8]) -> bool {
-    let response = Response::parse(message).ok();
-    let client = response.as_ref().and_then(cookie).map(|(client, _)| *client);
+    Response::parse(message).is_ok_and(|response| holds_our_cookie(sent, &response))
+}
+
+/// The same of a message that was read.
+fn holds_our_cookie(sent: &Sent<'_>, response: &Response<'_>) -> bool {
+    let client = cookie(response).map(|(client, _)| *client);
     client.is_some() && client == sent.cookie
 }
 
@@ -366,7 +370,9 @@ mod tests {
         let plain = message(0x8180, [1, 0, 0, 0], &[QUESTION]);
         let ours = message(0x8180, [1, 0, 0, 1], &[QUESTION, &opt(0, b"client01")]);
         let other = message(0x8180, [1, 0, 0, 1], &[QUESTION, &opt(0, b"client02")]);
-        let confirmed = [&plain, &ours, &other].map(|octets| is_confirmed(&SENT, octets));
+        let [plain, ours, other] =
+            [&plain, &ours, &other].map(|octets| Response::parse(octets).expect("a response"));
+        let confirmed = [&plain, &ours, &other].map(|response| is_confirmed(&SENT, response));
         assert_eq!(confirmed, [false, true, false]);
         let no_cookie = Sent { cookie: None, ..SENT };
         assert!(!is_confirmed(&no_cookie, &plain) && !is_confirmed(&no_cookie, &ours));

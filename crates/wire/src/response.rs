@@ -196,6 +196,12 @@ impl RecordView<'_> {
         self.rdata_at - 6 // two octets of length stand between
     }
 
+    /// Whether the owner is a pointer to the name of the question (rfc1035#4.1.4), as most are.
+    #[must_use]
+    pub fn points_at_question(&self) -> bool {
+        self.octets.get(self.owner_at..self.owner_at + 2) == Some(&[0xc0, HEADER_BYTES as u8])
+    }
+
     /// Appends the owner, uncompressed.
     ///
     /// # Errors

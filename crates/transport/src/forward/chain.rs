@@ -50,6 +50,9 @@ enum Step {
 impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Answers a query with what was fetched for it, or has others fetch what is missing.
     pub(super) fn deliver(&mut self, mut query: Deferred, fetched: &Fetched<'_>, now: Now) {
+        if !fetched.goes_on && query.chain.is_none() {
+            return self.replies.answer(query, fetched, now);
+        }
         let Some(qtype) = Query::parse(&query.query).ok().map(|query| query.qtype) else {
             return self.replies.answer(query, fetched, now); // the engine has read it before
         };

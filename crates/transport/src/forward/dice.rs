@@ -30,6 +30,10 @@ pub struct Dice {
     keyed: SipHasher24,
     /// Numbers made with that key.
     counter: u64,
+    /// A number of which parts were not used yet, lowest bits first.
+    rest: u64,
+    /// How many bits of it.
+    rest_bits: u32,
 }
 
 impl Dice {
@@ -38,7 +42,12 @@ impl Dice {
     /// # Panics
     /// As [`secret`].
     pub fn new() -> Self {
-        Self { keyed: SipHasher24::new_with_key(&secret()), counter: 0 }
+        Self::with_key(&secret())
+    }
+
+    /// One with a key.
+    fn with_key(key: &[u8; 16]) -> Self {
+        Self { keyed: SipHasher24::new_with_key(key), counter: 0, rest: 0, rest_bits: 0 }
     }
 
     /// The next number.
@@ -52,11 +61,22 @@ impl Dice {
         hasher.finish()
     }
 
+    /// The next number of 16 bits: a quarter of one of 64.
+    pub fn roll_u16(&mut self) -> u16 {
+        if self.rest_bits == 0 {
+            (self.rest, self.rest_bits) = (self.roll(), u64::BITS);
+        }
+        let number = self.rest as u16;
+        self.rest >>= u16::BITS;
+        self.rest_bits -= u16::BITS;
+        number
+    }
+
     /// Takes another key. Without one from the system the former stays good.
     #[cold]
     fn renew(&mut self) {
         if let Ok(key) = system_octets() {
-            *self = Self { keyed: SipHasher24::new_with_key(&key), counter: 0 };
+            *self = Self::with_key(&key);
         }
     }
 
@@ -77,14 +97,23 @@ mod tests {
         let mut reference = SipHasher24::new_with_key(&key);
         reference.write(&std::array::from_fn::<u8, 15, _>(|octet| octet as u8));
         assert_eq!(reference.finish(), 0xa129_ca61_49be_45e5);
-        let keyed = SipHasher24::new_with_key(&key);
-        let (mut first, mut second) = (Dice { keyed, counter: 0 }, Dice { keyed, counter: 0 });
+        let (mut first, mut second) = (Dice::with_key(&key), Dice::with_key(&key));
         let numbers: Vec<u64> = (0..10).map(|_| first.roll()).collect();
         assert!(numbers.iter().all(|number| second.roll() == *number));
         first.counter = NUMBERS_PER_KEY;
         let renewed: Vec<u64> = (0..10).map(|_| first.roll()).collect();
         assert_eq!(first.counter, 10);
         assert!(renewed.iter().all(|number| !numbers.contains(number)));
+    }
+
+    #[test]
+    fn four_numbers_of_16_bits_are_made_of_one_and_none_of_its_bits_is_used_twice() {
+        let (mut parts, mut whole) = (Dice::with_key(&[7; 16]), Dice::with_key(&[7; 16]));
+        for _ in 0..10 {
+            let of_parts =
+                (0..4).fold(0, |number, at| number | u64::from(parts.roll_u16()) << (16 * at));
+            assert_eq!(of_parts, whole.roll());
+        }
     }
 
     #[test]

@@ -323,7 +323,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     ) {
         let Some(fetch) = self.fetches.get(attempt.fetch) else { return };
         let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return };
-        let (pool, at, random) = (&mut known.pool, now.monotonic_nanos, self.dice.roll());
+        // Where the next upstream is to be chosen.
+        let random = if outcome == Outcome::Answered { 0 } else { self.dice.roll() };
+        let (pool, at) = (&mut known.pool, now.monotonic_nanos);
         fetch.exchange.on_outcome(pool, at, attempt.index, outcome, random, actions);
     }
 

@@ -152,7 +152,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             Verdict::Failed(failure) => Outcome::Failed(failure),
             Verdict::Accept(response) => {
                 learn(member, &sent, form, &response, message, now);
-                let is_confirmed = check::is_confirmed(&sent, message);
+                let is_confirmed = check::is_confirmed(&sent, &response);
                 let snapshot = self.config.snapshot.load();
                 match self.reader.read(&fetch.wanted, &known.group, &snapshot.zones, message) {
                     Ok(mut read) => {

@@ -250,9 +250,9 @@ impl Ports {
             return Err(io::ErrorKind::NotFound.into()); // it was opened before
         };
         port.chosen += 1;
-        let mut id = dice.roll() as u16;
+        let mut id = dice.roll_u16();
         while port.place_of(id).is_some() {
-            id = dice.roll() as u16;
+            id = dice.roll_u16();
         }
         Ok((number, id))
     }
@@ -535,7 +535,7 @@ impl Ports {
         match self.ports.get(number) {
             Some(Some(port)) => {
                 let width = port.waiting.len().clamp(1, RECEIVE_WIDTH);
-                self.receiving.receive_at_most(&*port.socket, width)
+                self.receiving.receive_at_most(&port.socket, width)
             }
             _ => {
                 self.receiving.clear();

@@ -416,3 +416,49 @@ fn a_record_of_another_class_than_the_question_makes_an_answer_malformed() {
     octets[at + 3] = 3;
     assert_eq!(read(&mut octets, "a.example", false), ["Malformed"]);
 }
+
+/// Type, class and section of a record.
+type Fixed = (Type, Class, Section);
+
+/// A response to `www.example. A` whose records have pointers to the question for owners, or the
+/// owner written out.
+fn by_hand(owner: &[u8], rcode: u8, records: &[Fixed]) -> Vec<u8> {
+    let count = |section| records.iter().filter(|record| record.2 == section).count() as u8;
+    let counts = [Section::Answer, Section::Authority, Section::Additional].map(count);
+    let mut octets = vec![0, 1, 0x81, 0x80 | rcode, 0, 1, 0, counts[0], 0, counts[1], 0, counts[2]];
+    octets.extend_from_slice(b"\x03WWW\x07example\0\0\x01\0\x01");
+    for (number, (rtype, class, _)) in records.iter().enumerate() {
+        octets.extend_from_slice(owner);
+        let fixed = [rtype.0, class.0, 0, 300, 4].map(u16::to_be_bytes).concat();
+        octets.extend_from_slice(&fixed);
+        octets.extend_from_slice(&[192, 0, 2, number as u8]);
+    }
+    octets
+}
+
+#[test]
+fn an_answer_of_one_set_is_read_alike_however_its_owners_are_written() {
+    use Section::{Additional, Answer, Authority};
+    let (a, null, ch) = (Type::A, Type(10), Class(3));
+    let cases: [(u8, &[Fixed], usize); 9] = [
+        (0, &[(a, Class::IN, Answer)], 2),
+        (0, &[(a, Class::IN, Answer), (a, Class::IN, Answer)], 3),
+        (0, &[(a, Class::IN, Answer), (null, Class::IN, Authority)], 2),
+        (0, &[(a, Class::IN, Answer), (null, ch, Additional)], 2),
+        (0, &[(a, Class::IN, Answer), (null, Class::IN, Answer)], 2),
+        (0, &[(a, ch, Answer)], 1),
+        (0, &[(a, Class::IN, Answer), (null, ch, Authority)], 1),
+        (3, &[(a, Class::IN, Answer)], 1),
+        (0, &[(null, Class::IN, Authority)], 1),
+    ];
+    for (rcode, records, lines) in cases {
+        let pointers = by_hand(b"\xc0\x0c", rcode, records);
+        let written_out = by_hand(b"\x03wWw\x07example\0", rcode, records);
+        for dnssec_ok in [false, true] {
+            let [first, second] = [&pointers, &written_out]
+                .map(|octets| read(&mut octets.clone(), "www.example.", dnssec_ok));
+            assert_eq!(first, second, "{records:?}");
+            assert_eq!(first.len(), lines, "{first:?}");
+        }
+    }
+}
