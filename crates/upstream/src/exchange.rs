@@ -19,8 +19,9 @@
 //! those that have not failed, and while one of them may still answer, it is waited for. But what
 //! the network could not deliver is repeated like what was lost, as servers restart, and clients
 //! get what is stale meanwhile. Where a connection could not be had, that is after 50 ms, then
-//! after half as long again each time. An upstream that truncates its answers and cannot be reached
-//! over TCP twice has failed.
+//! after half as long again each time. So is a query repeated whose port had to be closed for newer
+//! ones ([`Outcome::PortClosed`]), elsewhere if possible; it tells nothing of the upstream. An
+//! upstream that truncates its answers and cannot be reached over TCP twice has failed.
 //!
 //! What an upstream stumbled over (truncation, EDNS, mixed case, a cookie) is changed for the rest
 //! of the exchange, and asked there again; others are asked as ever. The time until a repeat to the
@@ -75,8 +76,9 @@ const REPEAT_NANOS_MAX: u64 = 800 * MILLISECOND_NANOS;
 /// A query over a stream is not overdue before, nanoseconds: the network repeats what it loses, and
 /// there may be a connection to set up.
 const STREAM_OVERDUE_NANOS_MIN: u64 = 500 * MILLISECOND_NANOS;
-/// An upstream to which there is no connection is asked again after this, nanoseconds; half as long
-/// again each time in a row.
+/// An upstream to which there is no connection, or a question whose port was closed, is asked again
+/// after this, nanoseconds; half as long again each time. Not at once: where ports are too few, a
+/// query that is sent again takes the port of another, which would do the same.
 const RECONNECT_NANOS_MIN: u64 = 50 * MILLISECOND_NANOS;
 /// Connections of an upstream of UDP that were refused, after which it has none.
 const REFUSED_MAX: usize = 2;
@@ -258,6 +260,9 @@ impl Exchange {
         actions: &mut Vec<Action>,
     ) {
         if let Some(ended) = self.attempts.get_mut(usize::from(attempt)) {
+            if outcome == Outcome::PortClosed && ended.doubt.is_some() {
+                return; // what has come may yet be believed
+            }
             ended.doubt = None; // something better has come
         }
         self.conclude(pool, now, (attempt, outcome), random, actions);
@@ -317,6 +322,7 @@ impl Exchange {
                     self.repeat_soon(now, refused);
                 }
             }
+            Outcome::PortClosed => self.repeat_soon(now, self.closed().count()),
         }
     }
 
@@ -384,6 +390,12 @@ impl Exchange {
     /// The attempts that wait.
     fn waiting(&self) -> impl Iterator<Item = &Attempt> {
         self.attempts[..usize::from(self.count)].iter().filter(|attempt| attempt.waits)
+    }
+
+    /// The attempts whose ports were closed.
+    fn closed(&self) -> impl Iterator<Item = &Attempt> {
+        let attempts = self.attempts[..usize::from(self.count)].iter();
+        attempts.filter(|attempt| attempt.outcome == Some(Outcome::PortClosed))
     }
 
     /// Sends the question, if there is an attempt left.
@@ -537,6 +549,8 @@ impl Exchange {
             self.send(pool, now, next, Kind::Needed, false, actions);
         } else if self.waiting().any(|it| !self.failed.contains(usize::from(it.upstream))) {
             // An answer may come yet.
+        } else if self.closed().any(|it| !self.failed.contains(usize::from(it.upstream))) {
+            self.repeat_soon(now, 1);
         } else if reason == Reason::Unreachable && self.asked != self.failed {
             self.tell(Told::Stale, actions); // the query is repeated when it is overdue
         } else {
@@ -552,13 +566,13 @@ impl Exchange {
         attempts.filter(is_refused).count()
     }
 
-    /// Has the question asked again soon if nothing else is waited for: there was no connection, so
-    /// often for this upstream, and nothing was sent.
-    fn repeat_soon(&mut self, now: u64, refused: usize) {
+    /// Has the question asked again soon if nothing else is waited for: no answer can come, so often
+    /// already, since there was no connection, or the port was closed.
+    fn repeat_soon(&mut self, now: u64, times: usize) {
         if self.is_settled() || self.waiting().next().is_some() {
             return;
         }
-        let pause = (1..refused).fold(RECONNECT_NANOS_MIN, |pause, _| pause + pause / 2);
+        let pause = (1..times).fold(RECONNECT_NANOS_MIN, |pause, _| pause + pause / 2);
         let at = now + pause.min(REPEAT_NANOS_MAX);
         (self.overdue_at, self.clearly_overdue_at) = (at, at);
         self.counted = false;

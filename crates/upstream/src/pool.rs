@@ -168,7 +168,7 @@ pub struct Counters {
     pub edns_failed: u64,
     /// Queries that were never answered.
     pub lost: u64,
-    /// Queries whose question was dropped before they ended.
+    /// Queries whose question was dropped, or whose port was closed, before they ended.
     pub abandoned: u64,
     /// Of those sent: copies sent because another upstream was slow, or to learn the time.
     pub hedges: u64,

@@ -314,6 +314,29 @@ fn no_more_ports_are_open_than_the_configuration_says() {
 }
 
 #[test]
+fn a_slow_server_loses_nothing_and_stays_up_though_its_ports_are_too_few() {
+    let slow = always().then([wait(600..601), say(Reply::address(7))]);
+    let upstream = Upstream::start([slow]);
+    let keys = "ports = 16\nrepeat-after-min = \"1s\"\nextra-queries = \"0 %\"\n\
+                suspect-after = 100";
+    let forwarder = Forwarder::start(&[upstream.address], keys);
+    // More than a thread's ports take: 8 of a query or a few, 8 of 64.
+    let threads = forwarder.threads();
+    let count = threads * 1500;
+    let seen = forwarder.ask_many("name", count, 2 * count as u32);
+    seen.check_all_answered();
+    assert!(forwarder.server.metric("zonda_forward_ports_closed_early_total") >= 1.0);
+    let ended = |result: &str| {
+        forwarder.sum("zonda_upstream_results_total{", &format!("result=\"{result}\""))
+    };
+    wait_until("each query has ended", || forwarder.sum("zonda_upstream_outstanding{", "") == 0.0);
+    let (lost, abandoned) = (ended("lost"), ended("abandoned"));
+    assert!(abandoned >= 32.0, "{abandoned} lost their port");
+    assert!(lost <= count as f64 / 100.0, "{lost} were lost, {abandoned} lost their port");
+    assert_eq!(forwarder.threads_that_see("up") as usize, threads);
+}
+
+#[test]
 fn so_many_connections_are_opened_as_the_configuration_says() {
     for (keys, opened) in [
         ("connections-max = 3\npipeline-max = 1", 3),

@@ -110,6 +110,16 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
     }
 
+    /// Has queries repeated whose ports were closed in favour of newer ones. Probes are sent again
+    /// in any case.
+    pub(super) fn repeat_closed(&mut self, now: Now) {
+        for cause in self.ports.take_closed() {
+            if let Cause::Fetch(attempt) = cause {
+                self.conclude(attempt, Outcome::PortClosed, now);
+            }
+        }
+    }
+
     /// Ends a query without an answer, and does what follows.
     pub(super) fn conclude(&mut self, attempt: Attempt, outcome: Outcome, now: Now) {
         let mut actions = Vec::new();

@@ -198,6 +198,8 @@ pub struct Ports {
     has_new: bool,
     /// Ports that were closed while queries waited there, since there may be no more.
     closed_early: u64,
+    /// What waited there; no more than [`QUERIES_MAX`] for each query of a turn.
+    closed: Vec<Cause>,
     /// Room of queries that were answered.
     room: Vec<Vec<u8>>,
     /// Queries that are to be sent.
@@ -219,6 +221,7 @@ impl Ports {
             next_serial: 0,
             has_new: false,
             closed_early: 0,
+            closed: Vec::new(),
             room: Vec::new(),
             departures: Departures::default(),
             receiving: ReceiveBatch::new(RECEIVE_WIDTH, ANSWER_BYTES),
@@ -364,7 +367,7 @@ impl Ports {
     }
 
     /// Closes the port that was opened before all others, of those to an upstream if there is one.
-    /// Nothing waits there any more.
+    /// Nothing waits there any more; [`take_closed`](Self::take_closed) tells what did.
     fn close_oldest(&mut self, upstream: Option<SocketAddr>) {
         let open = self.ports.iter().enumerate().filter_map(|(number, port)| {
             let port = port.as_ref()?;
@@ -373,7 +376,8 @@ impl Ports {
         });
         let Some((_, number)) = open.min() else { return };
         self.closed_early += 1;
-        self.give_up(number);
+        let causes = self.give_up(number);
+        self.closed.extend(causes);
     }
 
     /// Gives a port back to the kernel if nothing waits there. Its socket becomes idle.
@@ -559,6 +563,12 @@ impl Ports {
         std::mem::take(&mut self.closed_early)
     }
 
+    /// What waited on those ports, since this was last asked: their answers will not be heard.
+    #[must_use]
+    pub fn take_closed(&mut self) -> Vec<Cause> {
+        std::mem::take(&mut self.closed)
+    }
+
     /// Forgets all upstreams but those to `keep`, and those whose answers are still waited for.
     pub fn retain(&mut self, keep: impl Fn(SocketAddr) -> bool) {
         self.of.retain(|upstream, open| open.count > 0 || keep(*upstream));
@@ -674,7 +684,11 @@ mod tests {
         let counts = by_port(&sent);
         assert_eq!(counts.values().max(), Some(&64));
         assert!(counts.len() >= 8 + 2000 / 64, "{} ports", counts.len());
-        assert!(asking.ports.take_closed_early() >= 8);
+        let (ports, queries) = (asking.ports.take_closed_early(), asking.ports.take_closed());
+        let open = asking.ports.ports.iter().flatten().map(|port| port.waiting.len());
+        assert!(ports >= 8);
+        assert_eq!(queries.len() + open.sum::<usize>(), 2000, "each waits, or is told of");
+        assert!(asking.ports.take_closed().is_empty());
         let last = *sent.last().unwrap();
         assert!(asking.ports.waiting(last.0, last.1).is_some());
         let after_a_second = asking.ask_together(1, 2000 + LIFE_NANOS)[0];

@@ -379,6 +379,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.counters.received.add(queries.len() as u64);
         self.taken.extend(queries.drain(..).rev());
         self.admit_taken(now);
+        self.repeat_closed(now);
         if self.ports.take_new() {
             self.close_ports();
         }
@@ -415,6 +416,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 Timer::EndPeak => self.end_peak(),
             }
         }
+        self.repeat_closed(now);
         if self.ports.take_new() {
             self.close_ports();
         }

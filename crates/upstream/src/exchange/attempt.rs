@@ -55,11 +55,15 @@ pub(super) enum Kind {
 
 /// Remembers what an outcome tells of its upstream.
 pub(super) fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome, settled: bool) {
+    let member = &mut pool.members[usize::from(ended.upstream)];
+    member.outstanding -= 1;
+    if outcome == Outcome::PortClosed {
+        member.counters.abandoned += 1;
+        return; // it may have been answered in a moment
+    }
     if outcome != Outcome::Unreachable {
         pool.budget.ended(false);
     }
-    let member = &mut pool.members[usize::from(ended.upstream)];
-    member.outstanding -= 1;
     if outcome == Outcome::Unreachable {
         member.counters.failed += 1;
         if ended.tells_health() {
@@ -102,6 +106,6 @@ pub(super) fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome
                 Redirect::WithoutMixedCase | Redirect::WithCookie | Redirect::FromAnotherPort => {}
             }
         }
-        Outcome::Failed(_) | Outcome::Unreachable => counters.failed += 1,
+        Outcome::Failed(_) | Outcome::Unreachable | Outcome::PortClosed => counters.failed += 1,
     }
 }

@@ -364,6 +364,61 @@ fn a_question_that_is_dropped_leaves_nothing_outstanding() {
 }
 
 #[test]
+fn a_query_whose_port_was_closed_is_repeated_and_tells_nothing_of_its_upstream() {
+    let mut pool = pool(1);
+    let (mut exchange, actions) = start(&mut pool);
+    let (mut attempt, mut asked_at) = (sent(&actions).0, vec![0]);
+    for _ in 0..5 {
+        let at = asked_at[asked_at.len() - 1];
+        let mut actions = Vec::new();
+        exchange.on_outcome(&mut pool, at, attempt, Outcome::PortClosed, 0, &mut actions);
+        assert_eq!(actions, []);
+        attempt = sent(&repeat_at(&mut exchange, &mut pool, &mut asked_at)).0;
+    }
+    let millis: Vec<u64> = asked_at.iter().map(|at| at / MILLISECOND_NANOS).collect();
+    assert_eq!(millis, [0, 50, 125, 237, 406, 659]);
+    assert_eq!(end(&mut exchange, &mut pool, attempt, Outcome::Answered), []);
+    let Member { counters, health, outstanding, rtt, .. } = &pool.members[0];
+    let Counters { answered, abandoned, lost, failed, .. } = *counters;
+    assert_eq!((answered, abandoned, lost, failed, *outstanding), (1, 5, 0, 0, 0));
+    assert_eq!((health.state(), health.lost_share()), (State::Up, 0));
+    assert!(rtt.sampled_at().is_some() && !pool.budget.much_is_lost());
+}
+
+/// What follows from the next timer that has a query sent; notes when it was due.
+fn repeat_at(exchange: &mut Exchange, pool: &mut Pool, asked_at: &mut Vec<u64>) -> Vec<Action> {
+    let mut actions = Vec::new();
+    while actions.is_empty() {
+        let at = exchange.timer(pool).unwrap_or(u64::MAX);
+        exchange.on_timer(pool, at, 0, &mut actions);
+        if !actions.is_empty() {
+            asked_at.push(at);
+        }
+    }
+    actions
+}
+
+#[test]
+fn a_question_is_not_given_up_while_an_upstream_whose_port_was_closed_may_answer() {
+    let mut pool = pool(2);
+    let (mut exchange, _) = start(&mut pool);
+    assert_eq!(sent(&repeat(&mut exchange, &mut pool)).1, 1);
+    assert_eq!(end(&mut exchange, &mut pool, 1, Outcome::PortClosed), []);
+    assert_eq!(end(&mut exchange, &mut pool, 0, Outcome::Failed(SERVFAIL)), []);
+    assert_eq!(sent(&repeat(&mut exchange, &mut pool)).1, 1, "the one that has not failed");
+}
+
+#[test]
+fn what_was_doubted_is_believed_though_its_port_was_closed_meanwhile() {
+    let mut pool = pool(1);
+    let (mut exchange, _) = start(&mut pool);
+    assert!(sent(&doubt(&mut exchange, &mut pool, 0, Doubt::Case)).2.over_tcp);
+    assert_eq!(end(&mut exchange, &mut pool, 0, Outcome::PortClosed), []);
+    let actions = end(&mut exchange, &mut pool, 1, Outcome::Unreachable);
+    assert!(!sent(&actions).2.mixed_case);
+}
+
+#[test]
 fn an_upstream_that_truncates_and_refuses_two_connections_has_failed() {
     let mut pool = pool(1);
     let (mut exchange, _) = start(&mut pool);
