@@ -21,9 +21,9 @@ const PAYLOAD_MAX: usize = 65_507;
 /// Segments in one run; linux/udp.h: UDP_MAX_SEGMENTS, 64 before Linux 6.8.
 const SEGMENTS_MAX: usize = 64;
 
-/// Errors that the network may have told of earlier datagrams, one a call, before a send is given
-/// up as refused.
-const PENDING_ERRORS_MAX: usize = 3;
+/// How often a datagram is sent again that the kernel did not take: each call may tell an error of
+/// earlier datagrams, and tells it once.
+const SEND_AGAIN_MAX: u32 = 3;
 
 /// Datagrams and errors that are dropped before a socket is connected again: more than a receive
 /// buffer holds, as nothing comes while it is not.
@@ -80,20 +80,24 @@ impl ClientSocket {
         Err(io::ErrorKind::ResourceBusy.into())
     }
 
-    /// Sends a datagram. What the network says of earlier ones, which the kernel tells here and
-    /// anyone can forge, is passed over.
+    /// Sends a datagram; returns how many errors the kernel told that are the network's (ICMP), of
+    /// earlier datagrams. Anyone can forge those: where none but them keep the datagram from being
+    /// sent, it is lost as others are.
     ///
     /// # Errors
-    /// When the kernel refuses this one, for example as there is no route.
-    pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
-        let mut sent = self.socket.send(datagram);
-        for _ in 0..PENDING_ERRORS_MAX {
-            if sent.is_ok() {
-                break;
-            }
-            sent = self.socket.send(datagram);
-        }
-        sent.map(drop)
+    /// When the kernel itself refuses this datagram, for example as there is no route.
+    pub fn send(&self, datagram: &[u8]) -> io::Result<u32> {
+        let may_leave = || datagram.len() <= PAYLOAD_MAX && self.has_route();
+        send_past_icmp(|| self.socket.send(datagram), may_leave)
+    }
+
+    /// Whether the kernel has a way to the server, as far as it tells: a socket that has sent
+    /// nothing is told nothing by the network.
+    #[cold]
+    fn has_route(&self) -> bool {
+        let Ok(server) = self.socket.peer_addr() else { return true };
+        let socket = Socket::new(server.domain(), Type::DGRAM, Some(Protocol::UDP));
+        socket.map_or(true, |socket| socket.connect(&server).is_ok())
     }
 
     /// The receive buffer granted, in the unit of [`UdpOptions`]; the kernel may grant less than
@@ -107,6 +111,50 @@ impl ClientSocket {
     pub fn dropped(&self) -> io::Result<u32> {
         dropped_by(&self.socket)
     }
+}
+
+/// Calls `send` until the kernel takes the datagram, [`SEND_AGAIN_MAX`] times more than once at
+/// most; returns how many errors were the network's. `may_leave` tells whether they can all be.
+fn send_past_icmp(
+    mut send: impl FnMut() -> io::Result<usize>,
+    may_leave: impl FnOnce() -> bool,
+) -> io::Result<u32> {
+    let mut icmp_errors = 0;
+    for again in 0.. {
+        let Err(error) = send() else { break };
+        let is_icmp = is_icmp(&error);
+        icmp_errors += u32::from(is_icmp);
+        if again == SEND_AGAIN_MAX {
+            if is_icmp && may_leave() {
+                break; // all were the network's
+            }
+            return Err(error);
+        }
+    }
+    Ok(icmp_errors)
+}
+
+/// Whether an error of a connected socket is what the network tells of earlier datagrams: Linux
+/// makes it of the type and code of an ICMP message (`icmp_err_convert`, `icmpv6_err_convert`). An
+/// error of a receive call that is none of these is the system's own. A send call may also fail so
+/// for want of a route, or as the datagram is too long.
+#[must_use]
+pub fn is_icmp(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ECONNREFUSED
+                | libc::EHOSTUNREACH
+                | libc::ENETUNREACH
+                | libc::EHOSTDOWN
+                | libc::ENONET
+                | libc::ENOPROTOOPT
+                | libc::EPROTO
+                | libc::EOPNOTSUPP
+                | libc::EACCES
+                | libc::EMSGSIZE
+        )
+    )
 }
 
 impl AsFd for ClientSocket {
@@ -352,7 +400,8 @@ impl ReceiveBatch {
     /// be more.
     ///
     /// # Errors
-    /// "Port unreachable" and the like are told here, once for each; an empty queue is no error.
+    /// "Port unreachable" and the like ([`is_icmp`]) are told here, once for each; an empty queue
+    /// is no error.
     pub fn receive(&mut self, socket: &ClientSocket) -> io::Result<bool> {
         self.receive_at_most(socket, self.messages.len())
     }
@@ -479,13 +528,47 @@ mod tests {
         let address = server.local_addr().unwrap();
         drop(server);
         let client = ClientSocket::connect(address, None, &UdpOptions::default()).unwrap();
-        client.send(b"lost").unwrap(); // the kernel has noted by now that nobody listens
+        assert_eq!(client.send(b"lost").unwrap(), 0); // the kernel has noted that nobody listens
         let server = UdpSocket::bind(address).unwrap();
         server.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        client.send(b"sent").unwrap();
+        assert_eq!(client.send(b"sent").unwrap(), 1, "and tells it now");
         let mut buffer = [0; 16];
         assert_eq!(server.recv(&mut buffer).unwrap(), 4);
         assert_eq!(&buffer[..4], b"sent");
+    }
+
+    /// What comes of a send whose calls fail so, one after the other, and then succeed.
+    fn send_after(errors: &[i32], has_route: bool) -> Result<u32, Option<i32>> {
+        let mut errors = errors.iter();
+        let send = || errors.next().map_or(Ok(1), |code| Err(io::Error::from_raw_os_error(*code)));
+        send_past_icmp(send, || has_route).map_err(|error| error.raw_os_error())
+    }
+
+    #[test]
+    fn errors_of_the_network_refuse_no_datagram_however_many_come() {
+        assert_eq!(send_after(&[], true), Ok(0));
+        assert_eq!(send_after(&[libc::ECONNREFUSED, libc::EHOSTUNREACH], true), Ok(2));
+        assert_eq!(send_after(&[libc::ECONNREFUSED; 4], true), Ok(4));
+        assert_eq!(send_after(&[libc::ENETUNREACH; 4], true), Ok(4));
+    }
+
+    #[test]
+    fn a_datagram_is_refused_for_want_of_a_route_or_by_the_kernel() {
+        assert_eq!(send_after(&[libc::ENETUNREACH; 4], false), Err(Some(libc::ENETUNREACH)));
+        assert_eq!(send_after(&[libc::EPERM; 4], true), Err(Some(libc::EPERM)));
+        assert_eq!(send_after(&[libc::ENOBUFS], true), Ok(0), "lack of memory may pass");
+        let address = ([127, 0, 0, 1], 9).into();
+        let client = ClientSocket::connect(address, None, &UdpOptions::default()).unwrap();
+        assert!(client.has_route());
+        let too_long = client.send(&vec![0; PAYLOAD_MAX + 1]);
+        assert_eq!(too_long.unwrap_err().raw_os_error(), Some(libc::EMSGSIZE));
+    }
+
+    #[test]
+    fn an_error_of_receiving_that_the_system_makes_is_not_the_networks() {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let error = ReceiveBatch::new(1, 16).receive(&ClientSocket { socket }).unwrap_err();
+        assert_eq!((error.raw_os_error(), is_icmp(&error)), (Some(libc::ENOTCONN), false));
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub enum Outcome {
     Failed(Failure),
     /// The network could not deliver it.
     Unreachable,
-    /// Its port was closed before an answer came, in favour of newer queries: nothing is known of
+    /// Its port was closed before an answer came, as newer queries needed it: nothing is known of
     /// the upstream, and an answer would not be heard.
     PortClosed,
     /// It shall be asked otherwise.
@@ -98,7 +98,7 @@ impl fmt::Display for Last {
             Self::Unanswered => f.write_str("timed out"),
             Self::Ended(Outcome::Failed(failure)) => write!(f, "{failure}"),
             Self::Ended(Outcome::Unreachable) => f.write_str("cannot be reached"),
-            Self::Ended(Outcome::PortClosed) => f.write_str("its port went to newer queries"),
+            Self::Ended(Outcome::PortClosed) => f.write_str("the port of the query was closed"),
             Self::Ended(Outcome::Redirected(_)) => f.write_str("wants to be asked otherwise"),
             Self::Ended(Outcome::Answered) => f.write_str("answered"),
         }

@@ -300,6 +300,8 @@ fn forwarding(page: &mut Page, control: &Control) {
     page.single("zonda_forward_ignored_total", "counter", help, sum(|it| &it.ignored));
     let help = "Errors that the network (ICMP) told of queries, which end none.";
     page.single("zonda_forward_icmp_errors_total", "counter", help, sum(|it| &it.icmp_errors));
+    let (name, help) = ("zonda_forward_receive_errors_total", "Receive calls that failed.");
+    page.single(name, "counter", help, sum(|it| &it.receive_errors));
     let (name, help) = ("zonda_forward_forgery_suspected_total", "Ports that a forger may know.");
     page.single(name, "counter", help, sum(|it| &it.forgery_suspected));
     let help = "Ports from which upstreams are asked, now.";

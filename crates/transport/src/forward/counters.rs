@@ -27,6 +27,8 @@ pub struct ForwarderCounters {
     pub ignored: SharedCounter,
     /// Errors that the network (ICMP) told of queries.
     pub icmp_errors: SharedCounter,
+    /// Receive calls that failed for another reason, for each of which a port was closed.
+    pub receive_errors: SharedCounter,
     /// Ports that were closed since a forger may know them.
     pub forgery_suspected: SharedCounter,
     /// Ports that were closed while queries waited there, since there may be no more.

@@ -6,10 +6,12 @@
 //!
 //! Deliberately absent: whom to ask next, which [`Exchange`](zonda_upstream::Exchange) decides.
 
+use std::io;
 use std::net::SocketAddr;
 
 use zonda_cache::{DENIES_BELOW, Flushes, Lifetime};
 use zonda_engine::{Fetched, Now, Reason};
+use zonda_netio::is_icmp;
 use zonda_upstream::Member;
 use zonda_upstream::check::{self, Doubt, Failure, Repeat, Verdict, check};
 use zonda_upstream::exchange::{Form, Outcome, Redirect};
@@ -37,10 +39,14 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         // Once the last answer has come, the port is another's.
         while has_more && calls < RECEIVE_CALLS_MAX && self.ports.serial(number) == serial {
             calls += 1;
-            has_more = self.ports.receive(number).unwrap_or_else(|_| {
-                self.counters.icmp_errors.add(1);
-                true
-            });
+            has_more = match self.ports.receive(number) {
+                Ok(has_more) => has_more,
+                Err(error) if is_icmp(&error) => {
+                    self.counters.icmp_errors.add(1);
+                    true
+                }
+                Err(error) => return self.leave_broken(number, &error),
+            };
             let mut message = std::mem::take(&mut self.message);
             for place in 0.. {
                 let Some(received) = self.ports.received(place) else { break };
@@ -53,6 +59,18 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             }
             self.message = message;
         }
+    }
+
+    /// Closes a port on which the system receives nothing, which says nothing of the upstream: what
+    /// waits there is repeated.
+    #[cold]
+    fn leave_broken(&mut self, number: usize, error: &io::Error) {
+        self.counters.receive_errors.add(1);
+        if !self.receive_faults.is_spent() {
+            let upstream = self.ports.upstream(number).map(tracing::field::display);
+            tracing::error!(upstream, %error, "cannot receive from an upstream: its port is closed");
+        }
+        self.ports.close_broken(number);
     }
 
     /// Nothing came from an address, or nothing can be sent there: servers that have others are
@@ -110,7 +128,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
     }
 
-    /// Has queries repeated whose ports were closed in favour of newer ones. Probes are sent again
+    /// Has queries repeated whose ports were closed although nothing came for them. Probes are sent again
     /// in any case.
     pub(super) fn repeat_closed(&mut self, now: Now) {
         for cause in self.ports.take_closed() {

@@ -124,6 +124,8 @@ pub struct Departures {
     octets: Vec<u8>,
     /// The socket of each, where its octets end, and what it is told by if it is refused.
     queries: Vec<(Arc<ClientSocket>, usize, Refused)>,
+    /// Errors that the network (ICMP) told of earlier queries when these were sent.
+    icmp_errors: u64,
 }
 
 impl Departures {
@@ -132,8 +134,9 @@ impl Departures {
     pub fn send(&mut self) -> Vec<Refused> {
         let (mut start, mut all_refused) = (0, Vec::new());
         for (socket, end, refused) in self.queries.drain(..) {
-            if socket.send(&self.octets[start..end]).is_err() {
-                all_refused.push(refused);
+            match socket.send(&self.octets[start..end]) {
+                Ok(icmp_errors) => self.icmp_errors += u64::from(icmp_errors),
+                Err(_) => all_refused.push(refused),
             }
             start = end;
         }
@@ -200,6 +203,8 @@ pub struct Ports {
     closed_early: u64,
     /// What waited there; no more than [`QUERIES_MAX`] for each query of a turn.
     closed: Vec<Cause>,
+    /// Errors that the network (ICMP) told of earlier queries when others were sent.
+    icmp_errors: u64,
     /// Room of queries that were answered.
     room: Vec<Vec<u8>>,
     /// Queries that are to be sent.
@@ -222,6 +227,7 @@ impl Ports {
             has_new: false,
             closed_early: 0,
             closed: Vec::new(),
+            icmp_errors: 0,
             room: Vec::new(),
             departures: Departures::default(),
             receiving: ReceiveBatch::new(RECEIVE_WIDTH, ANSWER_BYTES),
@@ -415,7 +421,7 @@ impl Ports {
     /// the [departures](Self::swap_departures) now.
     pub fn send(&mut self, number: usize, id: u16, waiting: Waiting) {
         let Some(Some(port)) = self.ports.get_mut(number) else { return };
-        let Departures { octets, queries } = &mut self.departures;
+        let Departures { octets, queries, .. } = &mut self.departures;
         octets.extend_from_slice(&waiting.query);
         let refused = Refused { number, serial: port.serial, id };
         queries.push((Arc::clone(&port.socket), octets.len(), refused));
@@ -424,6 +430,7 @@ impl Ports {
 
     /// Exchanges the queries that are to be sent for none. They may be sent by another thread.
     pub fn swap_departures(&mut self, departures: &mut Departures) {
+        self.icmp_errors += std::mem::take(&mut departures.icmp_errors);
         std::mem::swap(&mut self.departures, departures);
     }
 
@@ -534,7 +541,8 @@ impl Ports {
     /// may be more.
     ///
     /// # Errors
-    /// What the network says of a query.
+    /// What the network says of a query ([`is_icmp`](zonda_netio::is_icmp)), or why the system
+    /// receives nothing.
     pub fn receive(&mut self, number: usize) -> io::Result<bool> {
         match self.ports.get(number) {
             Some(Some(port)) => {
@@ -561,6 +569,19 @@ impl Ports {
     /// How many ports were closed while queries waited there, since this was last asked.
     pub fn take_closed_early(&mut self) -> u64 {
         std::mem::take(&mut self.closed_early)
+    }
+
+    /// How many errors the network told of earlier queries when others were sent, since this was
+    /// last asked.
+    pub fn take_icmp_errors(&mut self) -> u64 {
+        std::mem::take(&mut self.icmp_errors)
+    }
+
+    /// Closes a port on which nothing can be received; [`take_closed`](Self::take_closed) tells
+    /// what waited there.
+    pub fn close_broken(&mut self, number: usize) {
+        let causes = self.give_up(number);
+        self.closed.extend(causes);
     }
 
     /// What waited on those ports, since this was last asked: their answers will not be heard.
@@ -609,7 +630,13 @@ mod tests {
 
         /// Sends a query.
         fn ask(&mut self, now: u64) -> Sent {
-            let to = (self.server.local_addr().unwrap(), self.manner, now);
+            let (number, id) = self.send(self.server.local_addr().unwrap(), now);
+            (number, id, self.server.recv_from(&mut [0; 2]).unwrap().1.port())
+        }
+
+        /// Sends a query to an address; returns the number of its port, and its id.
+        fn send(&mut self, address: SocketAddr, now: u64) -> (usize, u16) {
+            let to = (address, self.manner, now);
             let (number, id) = self.ports.choose(to, &self.poller, &mut self.dice).unwrap();
             let probe = Probe { group: 0, upstream: 0, sent_at: now };
             let form = Form { over_tcp: false, edns: false, mixed_case: false };
@@ -619,7 +646,7 @@ mod tests {
             let mut departures = Departures::default();
             self.ports.swap_departures(&mut departures);
             assert!(departures.send().is_empty());
-            (number, id, self.server.recv_from(&mut [0; 2]).unwrap().1.port())
+            (number, id)
         }
 
         /// Sends so many queries in one turn.
@@ -719,6 +746,18 @@ mod tests {
         assert_eq!((second.0, second.1 != first.1), (first.0, true), "the same socket");
         assert!(!asking.ports.receive(second.0).unwrap());
         assert_eq!(asking.ports.received(0), None);
+    }
+
+    #[test]
+    fn errors_of_the_network_that_are_told_when_a_query_is_sent_are_counted_and_end_none() {
+        let mut asking = Asking::new(1000, 4);
+        let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        asking.ports.begin_turn();
+        let sent: Vec<_> = (0..4).map(|_| asking.send(gone, 0)).collect();
+        assert!(sent.iter().all(|(number, _)| *number == sent[0].0), "all left from one port");
+        assert_eq!(asking.ports.take_icmp_errors(), 3, "the first query was told of none");
+        assert!(sent.iter().all(|(number, id)| asking.ports.waiting(*number, *id).is_some()));
+        assert_eq!(asking.ports.take_icmp_errors(), 0);
     }
 
     #[test]

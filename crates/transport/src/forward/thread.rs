@@ -176,6 +176,8 @@ pub(super) struct Forwarder<R, F> {
     pub(super) loops_heeded: u64,
     /// Panics, and failures to wait.
     faults: FaultBudget,
+    /// Failures to receive from upstreams, of which the log is told as many.
+    pub(super) receive_faults: FaultBudget,
     /// Whether there were too many panics.
     is_spent: bool,
 }
@@ -334,6 +336,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             groups: NumberMap::default(),
             loops_heeded: 0,
             faults: FaultBudget::new(),
+            receive_faults: FaultBudget::new(),
             is_spent: false,
         })
     }
@@ -424,6 +427,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.counters.fetching.set(self.fetches.unanswered() as u64);
         self.counters.ports.set(self.ports.open_count() as u64);
         self.counters.ports_closed_early.add(self.ports.take_closed_early());
+        self.counters.icmp_errors.add(self.ports.take_icmp_errors());
         if self.peak.note(self.under_way()) {
             self.set_timer(now.monotonic_nanos + PEAK_ENDS_NANOS, Timer::EndPeak);
         }
