@@ -139,6 +139,11 @@ impl HttpsSession {
         !self.driver.is_finished() && self.usage.is_open()
     }
 
+    /// See [`Session::is_stalled`](crate::Session::is_stalled).
+    pub fn is_stalled(&self) -> bool {
+        !self.driver.is_finished() && self.usage.is_stalled()
+    }
+
     /// See [`Session::waiting`](crate::Session::waiting).
     pub fn waiting(&self) -> usize {
         self.usage.waiting()

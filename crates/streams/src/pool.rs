@@ -1,7 +1,9 @@
 //! The connections to one server: reused, opened when there is none, counted.
 //!
 //! A query takes the connection with the fewest that wait. When all have so many, another is opened
-//! beside them, and when there is none, everybody waits for the same dial. After a dial that
+//! beside them, and when there is none, everybody waits for the same dial. A connection that seems
+//! to be dead takes no queries until something comes over it. While queries wait there it counts,
+//! so that a server that is slow, or never answers, has no more than so many. After a dial that
 //! failed, queries fail like it for a moment, so that a server that is gone is not besieged. One
 //! that wants to be left alone is left alone.
 //!
@@ -33,13 +35,17 @@ const BACKOFF_MAX: Duration = Duration::from_millis(200);
 const REST_MAX: Duration = Duration::from_secs(300);
 /// How long a server is left alone that has flooded a connection.
 const REST_AFTER_FLOOD: Duration = Duration::from_secs(1);
+/// Connections that take no queries, but on which some wait, beside which another is opened. A
+/// server that leaves queries without any answer gets a new connection as soon as that shows; where
+/// it does on so many, it is slow rather than gone, and is asked over those.
+const LINGERING_MAX: usize = 8;
 /// How often a dial begins anew because the server has moved meanwhile.
 const MOVES_MAX: usize = 2;
 
 /// How many connections there may be to one server, and what they carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time, at least 1.
+    /// Connections at a time that take queries, at least 1. Some more may wait for late answers.
     pub connections_max: usize,
     /// Queries that wait on each before another one is opened; when there are enough, more wait.
     pub pipeline_max: usize,
@@ -70,7 +76,7 @@ pub struct Connections {
 /// What is open, and what comes next.
 #[derive(Debug, Default)]
 struct State {
-    /// And where they lead.
+    /// And where they lead; those on which queries wait that take no others, too.
     sessions: Vec<(SocketAddr, Arc<Session>)>,
     /// A dial under way, and where its result comes.
     dial: Option<watch::Receiver<Dialed>>,
@@ -275,22 +281,25 @@ impl Connections {
     fn open_session(self: &Arc<Self>) -> Option<Arc<Session>> {
         let mut state = self.lock();
         self.sweep(&mut state);
-        let sessions = state.sessions.iter().map(|(_, session)| (session.waiting(), session));
-        let (waiting, session) = sessions.min_by_key(|(waiting, _)| *waiting)?;
-        let session = Arc::clone(session);
+        let session = state.least_busy(Session::is_open)?;
         let Limits { connections_max, pipeline_max } = self.limits;
-        let may_dial = state.sessions.len() < connections_max && state.failed_now().is_none();
-        if waiting >= pipeline_max && may_dial {
-            self.dial(&mut state);
+        if session.waiting() >= pipeline_max {
+            let lingering = state.lingering();
+            let has_room = state.sessions.len() - lingering < connections_max;
+            if has_room && lingering < LINGERING_MAX && state.failed_now().is_none() {
+                self.dial(&mut state);
+            }
         }
         Some(session)
     }
 
-    /// Leaves out connections that are of no use any more. A server that has flooded one is left
+    /// Leaves out connections that are of no use any more, and on which no query waits. A server that has flooded one is left
     /// alone.
     fn sweep(&self, state: &mut State) {
         let flooded = state.sessions.iter().filter(|(_, session)| session.is_flooded()).count();
-        state.sessions.retain(|(_, session)| session.is_open() && !session.is_flooded());
+        state.sessions.retain(|(_, session)| {
+            !session.is_flooded() && (session.is_open() || session.waiting() > 0)
+        });
         if flooded > 0 {
             self.tallies.flooded.fetch_add(flooded as u64, Ordering::Relaxed);
             let until = Instant::now() + REST_AFTER_FLOOD;
@@ -298,12 +307,17 @@ impl Connections {
         }
     }
 
-    /// The connection that comes of the dial under way, or of a new one.
+    /// The connection that comes of the dial under way, or of a new one; one that seems to be dead
+    /// if there are enough of those.
     async fn dialed_session(self: &Arc<Self>) -> Result<Arc<Session>, Fault> {
         let mut dial = {
             let mut state = self.lock();
             if let Some(fault) = state.failed_now() {
                 return Err(fault);
+            }
+            if state.dial.is_none() && state.lingering() >= LINGERING_MAX {
+                self.tallies.reused.fetch_add(1, Ordering::Relaxed);
+                return state.least_busy(Session::is_stalled).ok_or(Fault::Busy);
             }
             self.dial(&mut state)
         };
@@ -395,6 +409,18 @@ impl Connections {
 }
 
 impl State {
+    /// The connection with the fewest queries that wait, among those of a kind.
+    fn least_busy(&self, is_of_kind: fn(&Session) -> bool) -> Option<Arc<Session>> {
+        let sessions = self.sessions.iter().map(|(_, session)| session);
+        let sessions = sessions.filter(|session| is_of_kind(session));
+        sessions.min_by_key(|session| session.waiting()).map(Arc::clone)
+    }
+
+    /// Connections that take no queries, but on which some may wait.
+    fn lingering(&self) -> usize {
+        self.sessions.iter().filter(|(_, session)| !session.is_open()).count()
+    }
+
     /// Why nobody may dial now.
     fn failed_now(&self) -> Option<Fault> {
         let failure = self.failure.as_ref().filter(|failure| Instant::now() < failure.until)?;

@@ -134,6 +134,11 @@ impl QuicSession {
         self.connection.close_reason().is_none() && self.usage.is_open()
     }
 
+    /// See [`Session::is_stalled`](crate::Session::is_stalled).
+    pub fn is_stalled(&self) -> bool {
+        self.connection.close_reason().is_none() && self.usage.is_stalled()
+    }
+
     /// See [`Session::waiting`](crate::Session::waiting).
     pub fn waiting(&self) -> usize {
         self.usage.waiting()

@@ -72,6 +72,15 @@ impl Session {
         }
     }
 
+    /// Whether neither side has closed it, but it seems to be dead.
+    pub fn is_stalled(&self) -> bool {
+        match self {
+            Self::Stream(session) => session.is_stalled(),
+            Self::Https(session) => session.is_stalled(),
+            Self::Quic(session) => session.is_stalled(),
+        }
+    }
+
     /// Queries that wait for their answers.
     pub fn waiting(&self) -> usize {
         match self {

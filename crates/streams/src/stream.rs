@@ -120,6 +120,12 @@ impl StreamSession {
         waiting.ended.is_none() && !waiting.is_leaving && !waiting.is_stalled()
     }
 
+    /// See [`Session::is_stalled`](crate::Session::is_stalled).
+    pub fn is_stalled(&self) -> bool {
+        let waiting = self.table.lock();
+        waiting.ended.is_none() && !waiting.is_leaving && waiting.is_stalled()
+    }
+
     /// See [`Session::waiting`](crate::Session::waiting).
     pub fn waiting(&self) -> usize {
         self.table.lock().askers.len()

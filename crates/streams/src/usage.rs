@@ -73,6 +73,12 @@ impl Usage {
         !state.is_leaving && !state.is_stalled()
     }
 
+    /// Whether it would be good for another query, did it not seem to be dead.
+    pub fn is_stalled(&self) -> bool {
+        let state = self.lock();
+        !state.is_leaving && state.is_stalled()
+    }
+
     /// Queries that wait for their answers.
     pub fn waiting(&self) -> usize {
         self.lock().waiting

@@ -73,6 +73,47 @@ async fn a_server_that_has_died_is_asked_over_another_connection() {
     assert_eq!(server.accepted(), 2);
 }
 
+/// Asks so many questions, each of which may wait for 20 seconds; returns what becomes of them.
+fn ask_all(connections: &Arc<Connections>, count: u16) -> JoinSet<Result<Vec<u8>, Fault>> {
+    let mut tasks = JoinSet::new();
+    for id in 0..count {
+        let (connections, query) = (Arc::clone(connections), query(id, "one"));
+        tasks.spawn(async move {
+            let answer = timeout(Duration::from_secs(20), connections.ask(&query)).await;
+            answer.unwrap_or(Err(Fault::Late))
+        });
+    }
+    tasks
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_connections_and_never_answers_has_no_more_than_a_few() {
+    let server = Server::start(Manner::Reversed(usize::MAX), None).await;
+    let connections = connections(server.address);
+    let mut asking = Vec::new();
+    for _ in 0..70 {
+        asking.push(ask_all(&connections, 10));
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(server.accepted(), 8, "after 7 seconds, half a second each");
+    let ended = asking.iter_mut().filter_map(JoinSet::try_join_next);
+    assert_eq!(ended.map(Result::unwrap).collect::<Vec<_>>(), [], "all wait");
+}
+
+#[tokio::test]
+async fn a_connection_that_seemed_to_be_dead_is_used_again_once_an_answer_comes() {
+    let server = Server::start(Manner::Late(Duration::from_millis(900)), None).await;
+    let connections = connections(server.address);
+    let first = ask_all(&connections, 10);
+    sleep(Duration::from_millis(600)).await;
+    let second = ask_all(&connections, 1); // over another connection
+    assert!(first.join_all().await.iter().all(Result::is_ok));
+    let third = timeout(Duration::from_millis(300), connections.ask(&query(1, "one"))).await;
+    assert!(third.unwrap().is_ok(), "over the first connection");
+    assert!(second.join_all().await.iter().all(Result::is_ok));
+    assert_eq!(server.accepted(), 2);
+}
+
 #[tokio::test]
 async fn a_server_that_wants_the_connection_closed_is_not_asked_over_it_again() {
     let server = Server::start(Manner::Leaving, None).await;

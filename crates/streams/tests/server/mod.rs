@@ -4,9 +4,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::time::sleep;
 use tokio_rustls::TlsAcceptor;
 
 /// What a server does after it has answered.
@@ -22,6 +24,8 @@ pub enum Manner {
     Dropping(usize),
     /// Answers the first query of all, and nothing ever after on that connection.
     Dying,
+    /// Answers the first query of a connection so late, and each other one at once then.
+    Late(Duration),
     /// Answers, and wants the connection closed (rfc7828#3.3.2).
     Leaving,
 }
@@ -85,6 +89,11 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, manner: Manner, 
             return;
         }
         held.push(query);
+        if let Manner::Late(delay) = manner
+            && answered == 0
+        {
+            sleep(delay).await;
+        }
         let wanted = if let Manner::Reversed(count) = manner { count } else { 1 };
         if held.len() < wanted || manner == Manner::Dying && number == 0 && answered == 1 {
             continue;
