@@ -3,7 +3,8 @@
 //! HTTP/2, TLS and QUIC have frames that answer nothing, such as PING, and a server may send DNS
 //! messages that answer nothing. Reading them costs time and no memory, so that only their number
 //! needs a bound. All octets that are received are a debt; a query that ends pays for an answer of
-//! its length. A connection whose debt is more than [`SPARE_OCTETS`], and [`QUERY_OCTETS`] for each
+//! its length, and so does the answer to a query that was given up, once for each, where it can be
+//! told from what was never asked for. A connection whose debt is more than [`SPARE_OCTETS`], and [`QUERY_OCTETS`] for each
 //! query that waits, is closed.
 //!
 //! Deliberately absent: what the octets say.
@@ -77,6 +78,11 @@ impl Intake {
         Asking { intake: self, answer_octets: 0 }
     }
 
+    /// Takes note of an answer of so many octets to a query that was sent, and given up since.
+    pub fn answered_late(&self, octets: usize) {
+        self.lock().pay(octets as u64);
+    }
+
     /// Whether the server has sent too much.
     pub fn is_flooded(&self) -> bool {
         self.lock().is_flooded
@@ -106,7 +112,14 @@ impl Drop for Asking<'_> {
     fn drop(&mut self) {
         let mut state = self.intake.lock();
         state.waiting -= 1;
-        state.debt = state.debt.saturating_sub(FRAMES_OCTETS + 2 * self.answer_octets);
+        state.pay(self.answer_octets);
+    }
+}
+
+impl State {
+    /// Pays for an answer of so many octets.
+    fn pay(&mut self, answer_octets: u64) {
+        self.debt = self.debt.saturating_sub(FRAMES_OCTETS + 2 * answer_octets);
     }
 }
 

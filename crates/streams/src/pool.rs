@@ -84,6 +84,8 @@ struct State {
     failure: Option<DialFailure>,
     /// What the server last did instead of answering, unless it has answered since.
     refusal: Option<Refusal>,
+    /// Late answers over connections that were left out.
+    late: u64,
 }
 
 /// What came of a dial; `None` while it is under way.
@@ -133,6 +135,8 @@ pub struct Counts {
     pub reused: u64,
     /// Connections that were closed, since the server sent much that was not asked for.
     pub flooded: u64,
+    /// Answers over TCP and TLS to queries that had been given up.
+    pub late: u64,
     /// Why the last connection could not be opened, unless one was opened since; else what the
     /// server last did instead of answering, unless it has answered since.
     pub fault: Option<Fault>,
@@ -176,7 +180,7 @@ impl Connections {
     /// else is asked there.
     pub fn move_to(&self, addresses: Vec<SocketAddr>) {
         let mut state = self.lock();
-        state.sessions.retain(|(address, _)| addresses.contains(address));
+        state.keep(|address, _| addresses.contains(&address));
         state.failure = None;
         self.addresses.store(Arc::new(addresses));
     }
@@ -272,6 +276,7 @@ impl Connections {
             failed: read(&self.tallies.failed),
             reused: read(&self.tallies.reused),
             flooded: read(&self.tallies.flooded),
+            late: state.late + state.sessions.iter().map(|(_, it)| it.late()).sum::<u64>(),
             fault: failed.or(refused).cloned(),
         }
     }
@@ -297,7 +302,7 @@ impl Connections {
     /// alone.
     fn sweep(&self, state: &mut State) {
         let flooded = state.sessions.iter().filter(|(_, session)| session.is_flooded()).count();
-        state.sessions.retain(|(_, session)| {
+        state.keep(|_, session| {
             !session.is_flooded() && (session.is_open() || session.waiting() > 0)
         });
         if flooded > 0 {
@@ -414,6 +419,15 @@ impl State {
         let sessions = self.sessions.iter().map(|(_, session)| session);
         let sessions = sessions.filter(|session| is_of_kind(session));
         sessions.min_by_key(|session| session.waiting()).map(Arc::clone)
+    }
+
+    /// Leaves out all connections but these.
+    fn keep(&mut self, is_kept: impl Fn(SocketAddr, &Session) -> bool) {
+        self.sessions.retain(|(address, session)| {
+            let is_kept = is_kept(*address, session);
+            self.late += if is_kept { 0 } else { session.late() };
+            is_kept
+        });
     }
 
     /// Connections that take no queries, but on which some may wait.

@@ -63,6 +63,14 @@ impl Session {
         }
     }
 
+    /// Answers to queries that had been given up, as far as the transport tells them from others.
+    pub fn late(&self) -> u64 {
+        match self {
+            Self::Stream(session) => session.late(),
+            Self::Https(_) | Self::Quic(_) => 0, // a query that is given up is called off there
+        }
+    }
+
     /// Whether it can be asked: neither side has closed it, and it does not seem to be dead.
     pub fn is_open(&self) -> bool {
         match self {

@@ -11,8 +11,9 @@
 //! # Invariants
 //! - An id is in the table from before its query is written until its answer has come or its asker
 //!   has gone. Ids count up, so that a late answer finds another asker after 65,536 queries only.
+//! - An id whose asker has gone is given up until its answer comes, or another asker has it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -95,7 +96,7 @@ impl StreamSession {
     ) -> Self {
         let table = Arc::new(Table(Mutex::new(Waiting::new())));
         let (queries, to_write) = unbounded_channel();
-        tokio::spawn(drive(stream, to_write, Arc::clone(&table)));
+        tokio::spawn(drive(stream, to_write, Arc::clone(&table), Arc::clone(&intake)));
         Self { table, queries, intake, is_resumed }
     }
 
@@ -131,6 +132,11 @@ impl StreamSession {
         self.table.lock().askers.len()
     }
 
+    /// See [`Session::late`](crate::Session::late).
+    pub fn late(&self) -> u64 {
+        self.table.lock().late
+    }
+
     /// See [`Session::is_flooded`](crate::Session::is_flooded).
     pub fn is_flooded(&self) -> bool {
         self.intake.is_flooded()
@@ -151,6 +157,10 @@ struct Table(Mutex<Waiting>);
 struct Waiting {
     /// By the id of the query.
     askers: HashMap<u16, oneshot::Sender<Vec<u8>>>,
+    /// Ids of queries that were given up, and have no answer yet: at most as many as there are ids.
+    given_up: HashSet<u16>,
+    /// Answers that came to such.
+    late: u64,
     /// The id of the next one, unless it is in use.
     next_id: u16,
     /// Since when somebody waits and nothing has come.
@@ -173,7 +183,10 @@ struct Place<'t> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.table.lock().askers.remove(&self.id);
+        let mut waiting = self.table.lock();
+        if waiting.askers.remove(&self.id).is_some() {
+            waiting.given_up.insert(self.id);
+        }
     }
 }
 
@@ -197,18 +210,21 @@ impl Table {
         }
         let id = waiting.next_id;
         waiting.next_id = id.wrapping_add(1);
+        waiting.given_up.remove(&id);
         waiting.askers.insert(id, asker);
         waiting.used_at = Instant::now();
         waiting.silent_since.get_or_insert_with(Instant::now);
         Ok(Place { table: self, id })
     }
 
-    /// Gives a message to its asker, if there is one still.
-    fn answer(&self, message: Vec<u8>) {
+    /// Gives a message to its asker, if there is one still; returns whether the query was given up.
+    fn answer(&self, message: Vec<u8>) -> bool {
         let id = message.first_chunk().map_or(0, |id| u16::from_be_bytes(*id));
         let keepalive = keepalive(&message);
         let mut waiting = self.lock();
         let asker = waiting.askers.remove(&id);
+        let is_late = asker.is_none() && waiting.given_up.remove(&id);
+        waiting.late += u64::from(is_late);
         waiting.used_at = Instant::now();
         waiting.silent_since = (!waiting.askers.is_empty()).then_some(waiting.used_at);
         if let Some(idle_max) = keepalive {
@@ -219,6 +235,7 @@ impl Table {
         if let Some(asker) = asker {
             let _ = asker.send(message); // who asked may have gone this moment
         }
+        is_late
     }
 
     /// Ends all that wait.
@@ -239,6 +256,8 @@ impl Waiting {
     fn new() -> Self {
         Self {
             askers: HashMap::new(),
+            given_up: HashSet::new(),
+            late: 0,
             next_id: 0,
             silent_since: None,
             used_at: Instant::now(),
@@ -283,10 +302,11 @@ async fn drive(
     stream: impl AsyncRead + AsyncWrite,
     to_write: UnboundedReceiver<Vec<u8>>,
     table: Arc<Table>,
+    intake: Arc<Intake>,
 ) {
     let (reader, mut writer) = tokio::io::split(stream);
     let fault = tokio::select! {
-        error = read(reader, &table) => error.into(),
+        error = read(reader, &table, &intake) => error.into(),
         ended = write(&mut writer, to_write) => ended.map_or_else(Fault::from, |()| Fault::Closed),
         fault = watch(&table) => fault,
     };
@@ -295,11 +315,16 @@ async fn drive(
 }
 
 /// Gives messages to their askers until the stream ends.
-async fn read(reader: impl AsyncRead + Unpin, table: &Table) -> io::Error {
+async fn read(reader: impl AsyncRead + Unpin, table: &Table, intake: &Intake) -> io::Error {
     let mut reader = BufReader::new(reader);
     loop {
         match read_message(&mut reader).await {
-            Ok(message) => table.answer(message),
+            Ok(message) => {
+                let octets = message.len();
+                if table.answer(message) {
+                    intake.answered_late(octets);
+                }
+            }
             Err(error) => return error,
         }
     }

@@ -101,6 +101,31 @@ async fn a_server_that_accepts_connections_and_never_answers_has_no_more_than_a_
 }
 
 #[tokio::test]
+async fn answers_that_come_after_their_queries_were_given_up_are_no_flood_and_are_counted() {
+    const GIVEN_UP: u16 = 3999;
+    let server = Server::start(Manner::Reversed(usize::from(GIVEN_UP) + 1), None).await;
+    let (connections, long) = (connections(server.address), "a".repeat(60));
+    let mut tasks = JoinSet::new();
+    for id in 0..GIVEN_UP {
+        let (connections, query) = (Arc::clone(&connections), query(id, &long));
+        tasks.spawn(async move {
+            timeout(Duration::from_millis(400), connections.ask(&query)).await.is_err()
+        });
+    }
+    assert!(tasks.join_all().await.iter().all(|is_given_up| *is_given_up));
+    expect(&connections, 7, &long).await; // the last, which the server answers first
+    let late = timeout(Duration::from_secs(5), async {
+        while connections.counts().late < GIVEN_UP.into() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    });
+    let is_counted = late.await.is_ok();
+    let counts = connections.counts();
+    assert_eq!((counts.open, counts.flooded, &counts.fault), (1, 0, &None), "{counts:?}");
+    assert!(is_counted && server.accepted() == 1, "{counts:?}");
+}
+
+#[tokio::test]
 async fn a_connection_that_seemed_to_be_dead_is_used_again_once_an_answer_comes() {
     let server = Server::start(Manner::Late(Duration::from_millis(900)), None).await;
     let connections = connections(server.address);

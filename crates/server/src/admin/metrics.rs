@@ -396,6 +396,9 @@ fn upstream_connections(page: &mut Page, all: &[KnownUpstream]) {
     let name = "zonda_upstream_floods_total";
     let help = "Connections closed since the upstream sent much that was not asked for.";
     upstream_counter(page, all, (name, help), |one| vec![(None, one.connections.flooded)]);
+    let name = "zonda_upstream_late_answers_total";
+    let help = "Answers over TCP and TLS to queries that had been given up.";
+    upstream_counter(page, all, (name, help), |one| vec![(None, one.connections.late)]);
     let name = "zonda_upstream_connections";
     page.metric(name, "gauge", "Connections that are open.");
     for one in all {

@@ -199,6 +199,7 @@ impl KnownUpstream {
                 "failed": self.connections.failed,
                 "reused": self.connections.reused,
                 "flooded": self.connections.flooded,
+                "late": self.connections.late,
                 "failure": self.connections.fault.as_ref().map(ToString::to_string),
             }),
         })
