@@ -1,9 +1,9 @@
 //! What queries cost that wait for an upstream.
 
-use super::hostile::Forwarder;
+use super::hostile::{Forwarder, recursive};
 use super::server::wait_until;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 use zonda_testkit::Upstream;
@@ -59,6 +59,17 @@ fn failures(mut stream: TcpStream) -> usize {
 
 #[test]
 fn padding_of_queries_that_wait_is_not_kept_and_memory_is_given_back() {
+    check_memory(false);
+}
+
+#[test]
+fn memory_of_many_queries_is_given_back_though_some_always_wait() {
+    check_memory(true);
+}
+
+/// Makes sure that the server neither grows by the padding of queries that wait, nor keeps their
+/// memory; with `some_wait`, though new queries wait afterwards.
+fn check_memory(some_wait: bool) {
     let is_silent = |asked: &Asked| asked.name.contains("silent");
     let upstream =
         Upstream::start([when(is_silent).then([]), always().then([say(Reply::address(7))])]);
@@ -78,7 +89,16 @@ fn padding_of_queries_that_wait_is_not_kept_and_memory_is_given_back() {
         streams.into_iter().map(|stream| thread::spawn(move || failures(stream))).collect();
     let failed: usize = receivers.into_iter().map(|receiver| receiver.join().unwrap()).sum();
     assert_eq!(failed, CONNECTIONS * QUERIES, "each query is answered");
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut names = 0..;
     wait_until("memory is given back", || {
+        if some_wait {
+            // Each waits for 3 seconds, and this is called more often.
+            let name = format!("w{}.silent.example", names.next().unwrap());
+            client.send_to(&recursive(&name, "A").to_bytes(1), address).unwrap();
+        }
         server.process_status("VmRSS").saturating_sub(before) < KEPT_KIB_MAX
     });
+    let waiting = server.metric("zonda_forward_waiting");
+    assert_eq!(waiting > 0.0, some_wait, "{waiting} wait");
 }

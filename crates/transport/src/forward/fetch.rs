@@ -1,5 +1,7 @@
 //! What is being fetched, and for whom.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::net::SocketAddr;
 
 use zonda_cache::Flushes;
@@ -82,8 +84,8 @@ pub struct FetchId {
 pub struct Fetches {
     /// By place; those that are free are empty.
     fetches: Vec<Option<Fetch>>,
-    /// Free places.
-    free: Vec<usize>,
+    /// Free places, of which the lowest is taken first, so that the last ones become free for good.
+    free: BinaryHeap<Reverse<usize>>,
     /// Where something is being fetched that was not answered yet, by [`Wanted::number`], which
     /// has a secret in it. Of two that share a number, which is next to impossible, the later one
     /// is found.
@@ -142,10 +144,13 @@ impl Fetches {
         exchange: Exchange,
         waiters: Vec<Waiter>,
     ) -> FetchId {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.fetches.push(None);
-            self.fetches.len() - 1
-        });
+        let place = self.free.pop().map_or_else(
+            || {
+                self.fetches.push(None);
+                self.fetches.len() - 1
+            },
+            |Reverse(place)| place,
+        );
         let number = self.next_number;
         self.next_number += 1;
         self.by_wanted.insert(wanted.number(name_hash), place);
@@ -177,7 +182,7 @@ impl Fetches {
     pub fn end(&mut self, id: FetchId) -> Option<Fetch> {
         self.get(id)?;
         self.close(id);
-        self.free.push(id.place);
+        self.free.push(Reverse(id.place));
         self.fetches[id.place].take()
     }
 
@@ -188,12 +193,15 @@ impl Fetches {
         std::mem::take(&mut self.fetches).into_iter().flatten()
     }
 
-    /// Gives up room that none of them has any more.
-    pub fn shrink(&mut self) {
-        if self.len() == 0 {
-            (self.fetches, self.free) = (Vec::new(), Vec::new());
-        }
+    /// Gives up room behind the last of them; returns for how many there still is.
+    pub fn shrink(&mut self) -> usize {
+        while self.fetches.pop_if(|fetch| fetch.is_none()).is_some() {}
+        let places = self.fetches.len();
+        self.free.retain(|Reverse(place)| *place < places);
+        self.fetches.shrink_to_fit();
+        self.free.shrink_to_fit();
         self.by_wanted.shrink_to_fit();
+        places
     }
 
     /// Lets another fetch what this one does. Its place is its own still, so that no other's entry

@@ -441,11 +441,11 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Gives memory back if a peak of waiting queries is over: by a thread that may take its time.
     fn end_peak(&mut self) {
         if self.peak.is_over(self.under_way()) {
-            self.fetches.shrink();
+            let left = self.fetches.shrink();
+            self.peak.gave_back(left);
             self.timers.shrink_to_fit();
-            if self.admission.held() == 0 {
-                self.places = Vec::new();
-            }
+            while self.places.pop_if(|place| place.is_none()).is_some() {}
+            self.places.shrink_to_fit();
             self.config.runtime.spawn_blocking(zonda_netio::memory::give_back);
         }
     }

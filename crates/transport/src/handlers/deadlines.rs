@@ -66,6 +66,7 @@ impl Deadlines {
                         looks_left -= 1;
                         if looks_left == 0 && peak.is_over(waiting) {
                             zonda_netio::memory::give_back();
+                            peak.gave_back(waiting);
                         }
                     }
                 });
