@@ -12,8 +12,12 @@ use zonda_zone::snapshot::node_flag;
 use zonda_zone::{Found, LookupName, Node, Set, Zone};
 
 /// Most targets of MX, SRV, SVCB and HTTPS records whose addresses are added; what a set has beyond
-/// is left out. Servers of a zone have no such bound: glue is sent whole (rfc9471#2.1).
+/// is left out.
 const TARGETS_MAX: usize = 32;
+/// Most servers of a zone or a delegation whose addresses are added; what a set has beyond is left
+/// out, which no client misses. A set of 64 KiB has thousands, each of which would be looked up for
+/// every query over TCP. Of so many, all glue is sent (rfc9471#2.1).
+const SERVERS_MAX: usize = 64;
 /// Octets of the shortest record that is added: an address of IP version 4 behind a pointer.
 const RECORD_BYTES_MIN: usize = 2 + 10 + 4;
 
@@ -38,7 +42,7 @@ pub fn of_answer<'s>(
     let is_servers = set.rtype == Type::NS;
     // A zone's own servers may lie below its delegations: the root's do (rfc9609#4.2).
     let hidden = if is_servers { node_flag::BELOW_DNAME } else { NOT_OURS };
-    let count_max = if is_servers { usize::MAX } else { TARGETS_MAX };
+    let count_max = if is_servers { SERVERS_MAX } else { TARGETS_MAX };
     let mut nodes = Nodes { zone, hidden, places: [UNKNOWN; TARGETS_MAX] };
     // A service leads to others of its kind as well (rfc9460#4.1).
     let types = [Type::A, Type::AAAA, set.rtype];
@@ -94,13 +98,13 @@ fn is_repeated<'r>(
     })
 }
 
-/// Adds the addresses of the servers of a delegation, whose owner is the last `cut_len` octets of
+/// Adds the addresses of the first servers of a delegation, whose owner is the last `cut_len` octets of
 /// the name at a hop. The reply is truncated if those of servers at or below the cut do not fit:
 /// the client could not go on without them (rfc9471#3).
 pub fn glue(cx: &mut Context<'_>, zone: &Zone, hop: usize, cut_len: usize, servers: Set<'_>) {
     let mut nodes = Nodes { zone, hidden: node_flag::BELOW_DNAME, places: [UNKNOWN; TARGETS_MAX] };
     let mut in_domain = InDomain { hop, cut_len, known: 0 };
-    let counted = || servers.rdatas().enumerate();
+    let counted = || servers.rdatas().enumerate().take(SERVERS_MAX);
     let mut count = 0;
     for (number, target) in counted() {
         if in_domain.learn(cx, number, target) {
@@ -113,7 +117,7 @@ pub fn glue(cx: &mut Context<'_>, zone: &Zone, hop: usize, cut_len: usize, serve
             glue_of(cx, &mut nodes, (number, target), Type::AAAA, flag::TC);
         }
     }
-    if count == usize::from(servers.count) {
+    if count == usize::from(servers.count).min(SERVERS_MAX) {
         return;
     }
     for rtype in [Type::A, Type::AAAA] {
