@@ -646,6 +646,7 @@ mod tests {
             let mut departures = Departures::default();
             self.ports.swap_departures(&mut departures);
             assert!(departures.send().is_empty());
+            self.ports.swap_departures(&mut departures); // tells of errors
             (number, id)
         }
 
