@@ -1,17 +1,19 @@
-// The pages for Node.js: every block of JavaScript in them is run, and they leave nothing out.
+// The pages for Node.js: every block of JavaScript in them is run, every block of TypeScript is
+// compiled, and they leave nothing out.
 //
-// The blocks below one heading are one program. What it does not say itself stands before it: the
-// imports of zonda and of assert, and an app. An app that it neither starts nor stops is started and
-// stopped. Ports 5300 and 8053 are free ones. Lines keep their numbers, so that an error names that
-// of the page.
+// The blocks of JavaScript below one heading are one program. What it does not say itself stands
+// before it: the imports of zonda and of assert, and an app. An app that it neither starts nor stops
+// is started and stopped. Ports 5300 and 8053 are free ones. Lines keep their numbers, so that an
+// error names that of the page.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import zonda from '../index.js';
 import { folder, freePort, query, sleep, udp } from './helpers.mjs';
 
@@ -34,9 +36,9 @@ function read(path) {
   return readFileSync(join(root, path), 'utf8');
 }
 
-/** The programs of a page: the line of the first block, and all lines, empty where the page has
- * something else. */
-function programs(page) {
+/** The programs of a page in a language: the line of the first block, and all lines, empty where
+ * the page has something else. */
+function programs(page, wanted) {
   const programs = [];
   let program;
   let language;
@@ -45,7 +47,7 @@ function programs(page) {
       language = language === undefined ? line.slice(3).split(' ')[0] : undefined;
     } else if (language === undefined && line.startsWith('## ')) {
       program = undefined;
-    } else if (language === 'js') {
+    } else if (language === wanted) {
       if (program === undefined) programs.push((program = { line: index, lines: [] }));
       program.lines[index] = line;
     }
@@ -79,7 +81,7 @@ function workplace(t) {
   return place;
 }
 
-/** Starts a program in a folder, as nobody's test. */
+/** Starts a program in a folder, outside the test that runs this. */
 function begin(place, file) {
   const { NODE_TEST_CONTEXT, ...env } = process.env;
   const child = spawn(process.execPath, [file], { cwd: place, env });
@@ -91,7 +93,7 @@ function begin(place, file) {
 }
 
 for (const page of PAGES) {
-  for (const program of programs(page)) {
+  for (const program of programs(page, 'js')) {
     test(`${page}:${program.line} runs`, async (t) => {
       const place = workplace(t);
       const file = `${page.replaceAll('/', '-')}.mjs`;
@@ -101,6 +103,27 @@ for (const page of PAGES) {
       const [code, signal] = await once(child, 'exit');
       clearTimeout(timer);
       assert.deepEqual([code, signal], [0, null], child.said);
+    });
+  }
+}
+
+/** What TypeScript says of a program in a folder; nothing, if it is right. */
+async function compiled(place, file) {
+  const tsc = join(here, 'node_modules', '.bin', 'tsc');
+  const types = join(here, 'node_modules', '@types');
+  const options = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022'];
+  const args = [...options, '--typeRoots', types, '--types', 'node', file];
+  const { stdout } = await promisify(execFile)(tsc, args, { cwd: place }).catch((error) => error);
+  return stdout;
+}
+
+for (const page of PAGES) {
+  for (const { line, lines } of programs(page, 'ts')) {
+    test(`${page}:${line} compiles`, async (t) => {
+      const place = workplace(t);
+      const file = `${page.replaceAll('/', '-')}.mts`;
+      writeFileSync(join(place, file), Array.from(lines, (text) => text ?? '').join('\n'));
+      assert.equal(await compiled(place, file), '');
     });
   }
 }
