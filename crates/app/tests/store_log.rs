@@ -95,6 +95,6 @@ fn of_a_store_that_is_absent_the_log_says_only_that_it_is() {
     let lines = LINES.lock().unwrap();
     let about_it: Vec<_> = lines.iter().filter(|line| line.contains("example.org")).collect();
     assert_eq!(about_it.len(), 1, "{lines:?}");
-    assert!(about_it[0].starts_with("store of example.org.: it is tried again"), "{lines:?}");
+    assert!(about_it[0].starts_with("store of example.org.: unavailable, retrying"), "{lines:?}");
     assert!(!lines.iter().any(|line| line.contains("not loaded")), "{lines:?}");
 }

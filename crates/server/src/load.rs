@@ -218,6 +218,6 @@ fn log(diagnostics: &Diagnostics) {
     let all = diagnostics.error_count() + diagnostics.warning_count();
     if all > LOGGED_MAX as u64 {
         let more = all - LOGGED_MAX as u64;
-        tracing::warn!("and {more} more errors and warnings; `zonda check` tells them");
+        tracing::warn!("and {more} more errors and warnings; `zonda check` lists them");
     }
 }

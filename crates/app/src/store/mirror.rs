@@ -109,11 +109,12 @@ impl Mirrors {
         }
     }
 
-    /// Stops all mirrors. One whose store does not answer is left behind after a second.
+    /// Stops all mirrors. The thread of a store that does not return within a second is not
+    /// waited for.
     pub fn stop(&self) {
         self.front.stop();
         if lock(&self.ended).recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
-            tracing::warn!("a store does not answer; its thread is left behind");
+            tracing::warn!("a store did not return; stopping without waiting for its thread");
         }
     }
 }

@@ -327,7 +327,7 @@ fn log(apex: &Name, before: &HashSet<String>, now: &HashSet<String>) {
 /// Says that a store cannot be followed.
 pub(super) fn log_outage(apex: &Name, was_read: bool, error: &StoreError) {
     let served = if was_read { "its last data are served" } else { "its zone is SERVFAIL" };
-    tracing::error!("store of {apex}: it is tried again, meanwhile {served}: {error}");
+    tracing::error!("store of {apex}: unavailable, retrying; meanwhile {served}: {error}");
 }
 
 #[cfg(test)]

@@ -138,7 +138,7 @@ impl Bootstrap {
             };
             match &found {
                 Some(found) => self.tell(&upstream, found),
-                None => tracing::warn!("no bootstrap server tells the addresses of {}", self.name),
+                None => tracing::warn!("no bootstrap server has addresses of {}", self.name),
             }
             drop(upstream);
             sleep(pause).await;
