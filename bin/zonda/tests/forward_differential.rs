@@ -72,9 +72,9 @@ const ACCEPTED: &[Accepted] = &[
             found.ours.rcode_text() == "SERVFAIL" && found.theirs.answer.iter().any(grows)
         },
     },
-    // What is answered at home is not believed of others; Unbound does so for questions only.
+    // Records of upstreams for local names are not accepted; Unbound does so for QNAMEs only.
     Accepted {
-        name: "what_an_alias_of_a_special_name_leads_to_is_told_at_home",
+        name: "the_target_of_an_alias_that_is_a_special_name_is_answered_locally",
         applies: |found, part| {
             let is_special = |record: &Record| {
                 record.record_type == type_number("CNAME")
