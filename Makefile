@@ -40,7 +40,7 @@ test: toolchain packages fmt clippy tidy deny unit doc instructions interop node
 test-full: test ## The gates, then a long comparison with the peers and their speed (about two hours)
 	ZONDA_TEST_ZONES=2000 cargo test --workspace $(FEATURES) --test '*' real_peers
 	cargo build --release --bin zonda
-	python3 bench/peers.py --workloads dino,erl-mix,erl-all,big --rounds 7
+	python3 bench/peers.py --workloads dino,erl-mix,erl-all,big --rounds 7 --json target/peers.json
 
 toolchain: ## Installs a C compiler and Rust, if missing
 	@command -v cc >/dev/null && command -v curl >/dev/null || scripts/install-packages $(BUILD_PACKAGES)
