@@ -4,8 +4,8 @@
 //! messages that answer nothing. Reading them costs time and no memory, so that only their number
 //! needs a bound. All octets that are received are a debt; a query that ends pays for an answer of
 //! its length, and so does the answer to a query that was given up, once for each, where it can be
-//! told from what was never asked for. A connection whose debt is more than [`SPARE_OCTETS`], and [`QUERY_OCTETS`] for each
-//! query that waits, is closed.
+//! told from what was never asked for. A connection whose debt is more than
+//! [`SPARE_OCTETS`], and [`QUERY_OCTETS`] for each query that waits, is closed.
 //!
 //! Deliberately absent: what the octets say.
 

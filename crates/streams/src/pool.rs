@@ -298,8 +298,8 @@ impl Connections {
         Some(session)
     }
 
-    /// Leaves out connections that are of no use any more, and on which no query waits. A server that has flooded one is left
-    /// alone.
+    /// Leaves out connections that are of no use any more, and on which no query waits. A
+    /// server that has flooded one is left alone.
     fn sweep(&self, state: &mut State) {
         let flooded = state.sessions.iter().filter(|(_, session)| session.is_flooded()).count();
         state.keep(|_, session| {

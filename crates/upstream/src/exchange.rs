@@ -566,8 +566,8 @@ impl Exchange {
         attempts.filter(is_refused).count()
     }
 
-    /// Has the question asked again soon if nothing else is waited for: no answer can come, so often
-    /// already, since there was no connection, or the port was closed.
+    /// Has the question asked again soon if nothing else is waited for: no answer can come, so
+    /// often already, since there was no connection, or the port was closed.
     fn repeat_soon(&mut self, now: u64, times: usize) {
         if self.is_settled() || self.waiting().next().is_some() {
             return;

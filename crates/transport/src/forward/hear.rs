@@ -68,7 +68,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.counters.receive_errors.add(1);
         if !self.receive_faults.is_spent() {
             let upstream = self.ports.upstream(number).map(tracing::field::display);
-            tracing::error!(upstream, %error, "cannot receive from an upstream: its port is closed");
+            tracing::error!(upstream, %error, "cannot receive from an upstream; port closed");
         }
         self.ports.close_broken(number);
     }
@@ -128,8 +128,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
     }
 
-    /// Has queries repeated whose ports were closed although nothing came for them. Probes are sent again
-    /// in any case.
+    /// Has queries repeated whose ports were closed although nothing came for them. Probes are sent
+    /// again in any case.
     pub(super) fn repeat_closed(&mut self, now: Now) {
         for cause in self.ports.take_closed() {
             if let Cause::Fetch(attempt) = cause {

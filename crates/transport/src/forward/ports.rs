@@ -417,7 +417,7 @@ impl Ports {
         port.upstream.map(|_| port.serial)
     }
 
-    /// Waits for the answer to a query with an id that [`choose`](Self::choose) gave, which is among
+    /// Waits for the answer to a query with an id that [`choose`](Self::choose) gave. It is among
     /// the [departures](Self::swap_departures) now.
     pub fn send(&mut self, number: usize, id: u16, waiting: Waiting) {
         let Some(Some(port)) = self.ports.get_mut(number) else { return };

@@ -98,9 +98,9 @@ fn is_repeated<'r>(
     })
 }
 
-/// Adds the addresses of the first servers of a delegation, whose owner is the last `cut_len` octets of
-/// the name at a hop. The reply is truncated if those of servers at or below the cut do not fit:
-/// the client could not go on without them (rfc9471#3).
+/// Adds the addresses of the first servers of a delegation, whose owner is the last `cut_len`
+/// octets of the name at a hop. The reply is truncated if those of servers at or below the cut
+/// do not fit: the client could not go on without them (rfc9471#3).
 pub fn glue(cx: &mut Context<'_>, zone: &Zone, hop: usize, cut_len: usize, servers: Set<'_>) {
     let mut nodes = Nodes { zone, hidden: node_flag::BELOW_DNAME, places: [UNKNOWN; TARGETS_MAX] };
     let mut in_domain = InDomain { hop, cut_len, known: 0 };
