@@ -8,7 +8,9 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use tracing_subscriber::filter::LevelFilter;
 use zonda_config::{Log, LogFormat, LogLevel};
-use zonda_server::{CheckReport, Options, Program, ServeError, StandardError, serve};
+use zonda_server::{
+    CheckReport, Options, Program, ServeError, StandardError, flush_log, flush_log_to_reader, serve,
+};
 
 /// What `zonda serve` says when it was told nothing.
 const NOTHING_TO_SERVE: &str = "\
@@ -70,14 +72,16 @@ impl Serve {
             Box::new(move || Ok(configuration.load().map_err(|error| error.text)?.config));
         let (config, take_over, program) = (loaded.config, self.take_over, Program::default());
         let options = Options { config, read_config, take_over, program };
-        Ok(match serve(options) {
+        let exit_code = match serve(options) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 tracing::error!("{error}");
                 let ran = matches!(error, ServeError::Worker(_) | ServeError::Down(_));
                 ExitCode::from(if ran { 1 } else { 2 })
             }
-        })
+        };
+        flush_log();
+        Ok(exit_code)
     }
 }
 
@@ -88,6 +92,7 @@ fn write_panics_to_log() {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");
         let _ = writeln!(StandardError, "thread {name}: {panic}"); // it never fails
+        flush_log_to_reader(); // the process may end with this panic
     }));
 }
 

@@ -42,7 +42,7 @@ mod watchdog;
 pub use check::{CheckReport, check, check_text};
 pub use failed_zones::{FailedZone, failed_text};
 pub use following::Following;
-pub use log::StandardError;
+pub use log::{StandardError, flush_log, flush_log_to_reader};
 pub use log_budget::LogBudget;
 pub use program::{
     Code, Logger, OwnReply, Program, RuntimeHandle, Texts, failed_in_code, read_config,

@@ -9,6 +9,7 @@ use crate::forwards::KnownForward;
 use crate::handover::{self, HandOverError};
 use crate::listen::{self, Found, ListenError, Sockets};
 use crate::load::LoadError;
+use crate::log;
 use crate::log_budget::LogBudget;
 use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::Publisher;
@@ -155,6 +156,7 @@ pub(crate) fn run(
         listen::listen(&config.listeners, found, is_shared).map_err(ServeError::Listen)?;
     let ports_max = rights::raise_descriptor_limit(&config);
     rights::give_up(config.user.as_deref(), signals).map_err(ServeError::Privileges)?;
+    log::start_writer().map_err(ServeError::Start)?; // a thread has the rights of its parent
     let cpus = process::available_cpus();
     let executors = cpus.min(RIM_THREADS_MAX);
     let runtime = runtime(executors).map_err(ServeError::Start)?;
@@ -511,7 +513,7 @@ fn engine_maker(
         }
         for logger in &loggers {
             let logger = Arc::clone(logger);
-            engine.add_observer(Box::new(move |event: &Event<'_>| log(&*logger, event)));
+            engine.add_observer(Box::new(move |event: &Event<'_>| tell_logger(&*logger, event)));
         }
         long_calls.add(&engine);
         engine
@@ -519,7 +521,7 @@ fn engine_maker(
 }
 
 /// Tells a logger of the user's of a query. Its panic costs no query, and no worker.
-fn log(logger: &dyn Logger, event: &Event<'_>) {
+fn tell_logger(logger: &dyn Logger, event: &Event<'_>) {
     static PANICS: LogBudget = LogBudget::new();
     if let Err(payload) = catch_unwind(AssertUnwindSafe(|| logger.log(event))) {
         let what = panic_message(&*payload);

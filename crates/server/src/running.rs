@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use crate::control::Control;
 use crate::failed_zones::{FailedZone, failed_zones, tell_all_mistakes};
 use crate::following::Following;
+use crate::log;
 use crate::program::{Code, OwnReply};
 use crate::run::{Options, ServeError, Signals, run};
 use zonda_config::{Given, Source, Zone};
@@ -33,6 +34,7 @@ impl Server {
             let result = run(options, Signals::Ignored, move |control| {
                 let _ = ready.send(Arc::clone(control)); // gone only if the caller panicked
             });
+            log::flush_log(); // the program may end the process now
             if let Some(ended) = ended {
                 ended();
             }
