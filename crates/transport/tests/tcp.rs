@@ -233,7 +233,7 @@ async fn a_full_server_closes_the_longest_idle_connection() {
     assert!(is_closed(&mut clients[1]).await);
     ask(&mut clients[0], "a").await;
     ask(&mut clients[2], "a").await;
-    assert_eq!(running.stop().await.evicted.get(), 1);
+    assert_eq!(running.stop().await.admission.evicted.get(), 1);
 }
 
 #[tokio::test]
@@ -250,7 +250,7 @@ async fn connections_in_the_middle_of_a_message_are_not_closed_for_a_newcomer() 
         client.write_all(&framed(&query(1, "b"))[5..]).await.unwrap();
         assert_eq!(id(&receive(client).await.unwrap()), 1);
     }
-    assert_eq!(running.stop().await.refused_total.get(), 1);
+    assert_eq!(running.stop().await.admission.refused_total.get(), 1);
 }
 
 #[tokio::test]
@@ -268,7 +268,7 @@ async fn one_client_has_a_share_of_connections_and_a_connection_of_queries() {
     }
     assert!(is_closed(&mut clients[0]).await);
     let counters = running.stop().await;
-    assert_eq!((counters.refused_client.get(), counters.query_limits.get()), (1, 1));
+    assert_eq!((counters.admission.refused_client.get(), counters.query_limits.get()), (1, 1));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -544,6 +544,6 @@ async fn connections_that_send_half_a_message_keep_nobody_out() {
     }
     assert!(answered > 20, "{answered}");
     let counters = running.stop().await;
-    assert_eq!(counters.refused_total.get(), 0, "{counters:?}");
-    assert!(counters.evicted.get() > 100, "{counters:?}");
+    assert_eq!(counters.admission.refused_total.get(), 0, "{counters:?}");
+    assert!(counters.admission.evicted.get() > 100, "{counters:?}");
 }

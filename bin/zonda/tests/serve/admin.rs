@@ -5,6 +5,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
 use std::os::unix::fs::chown;
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 use std::time::Duration;
 use zonda_testkit::process::{Folder, Process, free_port};
@@ -173,6 +174,31 @@ fn a_client_that_takes_all_its_connections_leaves_some_to_other_clients() {
     let output = Command::new("curl").args(curl).output().unwrap();
     assert_eq!(text(&output.stdout), "ok\n");
     drop(connections);
+}
+
+#[test]
+fn idle_connections_on_all_places_keep_an_operator_from_nothing() {
+    let server = Server::start(&[], "");
+    let socket = server.socket();
+    // The first half has asked something, the other half nothing.
+    let idle: Vec<UnixStream> = (0..80)
+        .map(|number| {
+            let mut stream = UnixStream::connect(&socket).unwrap();
+            if number < 40 {
+                stream.write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
+                assert!(stream.read(&mut [0; 1024]).unwrap() > 0);
+            }
+            stream
+        })
+        .collect();
+    let mut operator = UnixStream::connect(&socket).unwrap();
+    operator.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    operator.write_all(b"GET /health HTTP/1.0\r\nhost: localhost\r\n\r\n").unwrap();
+    let mut reply = String::new();
+    operator.read_to_string(&mut reply).expect("an answer before the idle ones are closed");
+    assert!(reply.starts_with("HTTP/1.0 200 ") && reply.ends_with("ok\n"), "{reply}");
+    assert!(server.metric("zonda_admin_limits_total{limit=\"evicted\"}") >= 17.0);
+    drop(idle);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Connections to the administrative interface, and the bounds within which they live.
 //!
 //! A client that takes no answers, or takes many connections, keeps other clients from nothing:
-//! each has few connections, and each connection little time.
+//! each has few connections, and each connection little time. Many clients that send no request, or
+//! none after the first, keep an operator from nothing either: where all places are taken, a
+//! connection without a request goes, or the one that has been idle longest.
 
 use super::access::{self, Rights};
 use super::{api, bind_statistics};
@@ -11,24 +13,24 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::collections::HashMap;
 use std::convert::Infallible;
+use std::future::pending;
 use std::io;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::Semaphore;
 use tokio::time::{Sleep, sleep, timeout};
 use zonda_config::Network;
+use zonda_transport::tcp::admission::{Activity, Admission, AdmissionCounters, Ticket};
 
-/// Connections open at once on each socket; more wait.
+/// Connections open at once on each socket; for one more, another has to go, or it is closed itself.
 const CONNECTIONS_MAX: usize = 64;
-/// Connections that one client address has open at once; more are closed.
+/// Connections that one client, an IPv4 address or an IPv6 /64, has open at once; more are closed.
 const CONNECTIONS_PER_CLIENT: usize = 16;
 /// How long a client may take to send a request's header.
 const HEADER_MAX: Duration = Duration::from_secs(10);
@@ -42,8 +44,8 @@ const REQUEST_MAX: Duration = Duration::from_secs(900);
 /// Connections that were closed, by the bound that they met.
 #[derive(Default)]
 pub struct Counters {
-    /// One more than [`CONNECTIONS_PER_CLIENT`].
-    pub per_client: AtomicU64,
+    /// More than [`CONNECTIONS_PER_CLIENT`] or [`CONNECTIONS_MAX`].
+    pub admission: AdmissionCounters,
     /// A client that takes nothing for [`WRITE_MAX`].
     pub write_timeouts: AtomicU64,
     /// One that was as old as [`CONNECTION_MAX`].
@@ -114,61 +116,42 @@ impl Listener {
     }
 }
 
+/// Places for the connections of a socket.
+fn places() -> Arc<Admission> {
+    Admission::new(CONNECTIONS_MAX, CONNECTIONS_PER_CLIENT)
+}
+
 /// Accepts connections, a bounded number at a time.
 pub async fn accept_all(listener: &Listener, interface: Interface, control: Arc<Control>) {
-    let (slots, clients) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Clients::default());
+    let places = places();
     loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((_, client)) if !interface.is_for(client) => {}
             Ok((stream, client)) => {
-                let Some(place) = clients.admit(client) else {
-                    control.admin.per_client.fetch_add(1, Relaxed);
-                    continue;
-                };
-                let (interface, control) = (interface.clone(), Arc::clone(&control));
-                tokio::spawn(async move {
-                    let answer = |request| interface.clone().answer(request, Arc::clone(&control));
-                    serve(stream, &control.admin, answer).await;
-                    drop((slot, place));
-                });
+                let now = control.clock.now().monotonic_nanos;
+                if let Some(ticket) = places.admit(client, now, &control.admin.admission) {
+                    tokio::spawn(keep(stream, ticket, interface.clone(), Arc::clone(&control)));
+                }
             }
             Err(_) => sleep(Duration::from_millis(50)).await, // out of descriptors
         }
     }
 }
 
-/// How many connections each client address has open.
-#[derive(Clone, Default)]
-struct Clients(Arc<Mutex<HashMap<IpAddr, usize>>>);
-
-/// The place of a connection among those of its client.
-struct Place(Clients, Option<IpAddr>);
-
-impl Clients {
-    /// A place for one more connection of a client, if it may have one.
-    fn admit(&self, client: Option<IpAddr>) -> Option<Place> {
-        if let Some(address) = client {
-            let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            let count = open.entry(address).or_default();
-            if *count >= CONNECTIONS_PER_CLIENT {
-                return None;
-            }
-            *count += 1;
+/// Serves a connection until it ends or has to make room for another.
+async fn keep(stream: impl Stream, ticket: Ticket, interface: Interface, control: Arc<Control>) {
+    let answer = |request| async {
+        if !ticket.set_busy() {
+            pending::<()>().await; // it has to go, and does not begin what it could not end
         }
-        Some(Place(self.clone(), client))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let Some(address) = self.1 else { return };
-        let mut open = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = open.get(&address).map_or(0, |count| count.saturating_sub(1));
-        match left {
-            0 => open.remove(&address),
-            left => open.insert(address, left),
-        };
+        let reply = interface.clone().answer(request, Arc::clone(&control)).await;
+        // One that was told to go meanwhile goes now.
+        let _ = ticket.set_waiting(Activity::Idle(control.clock.now().monotonic_nanos));
+        reply
+    };
+    tokio::select! {
+        () = serve(stream, &control.admin, answer) => {}
+        () = ticket.evicted() => {}
     }
 }
 
@@ -289,17 +272,17 @@ mod tests {
     }
 
     #[test]
-    fn a_client_gets_the_place_of_a_connection_that_it_closed() {
-        let (clients, client) = (Clients::default(), "192.0.2.1".parse().ok());
-        let mut places: Vec<_> =
-            (0..CONNECTIONS_PER_CLIENT).map(|_| clients.admit(client)).collect();
-        assert!(places.iter().all(Option::is_some));
-        assert!(clients.admit(client).is_none());
-        assert!(clients.admit("192.0.2.2".parse().ok()).is_some());
-        places.pop();
-        assert!(clients.admit(client).is_some());
-        drop(places);
-        assert!(clients.0.lock().unwrap().is_empty());
+    fn one_client_has_its_share_of_places_whatever_its_address_in_an_ipv6_64() {
+        let (places, counters) = (places(), AdmissionCounters::default());
+        let admit = |client: String| places.admit(client.parse().ok(), 0, &counters);
+        let mut held: Vec<_> =
+            (0..CONNECTIONS_PER_CLIENT).map(|host| admit(format!("2001:db8::{host:x}"))).collect();
+        assert!(held.iter().all(Option::is_some));
+        assert!(admit("2001:db8::ffff".to_owned()).is_none());
+        assert!(admit("2001:db8:0:1::1".to_owned()).is_some());
+        assert!(admit("192.0.2.2".to_owned()).is_some());
+        held.pop();
+        assert!(admit("2001:db8::ffff".to_owned()).is_some());
     }
 
     #[tokio::test(start_paused = true)]

@@ -174,9 +174,9 @@ fn tcp(page: &mut Page, control: &Control) {
     let name = "zonda_tcp_limits_total";
     page.metric(name, "counter", "TCP connections closed or refused, by the limit that bit.");
     for (limit, count) in [
-        ("connections_max", tcp.refused_total.get()),
-        ("connections_per_client", tcp.refused_client.get()),
-        ("evicted", tcp.evicted.get()),
+        ("connections_max", tcp.admission.refused_total.get()),
+        ("connections_per_client", tcp.admission.refused_client.get()),
+        ("evicted", tcp.admission.evicted.get()),
         ("idle_timeout", tcp.idle_timeouts.get()),
         ("message_timeout", tcp.read_timeouts.get()),
         ("write_timeout", tcp.write_timeouts.get()),
@@ -194,11 +194,13 @@ fn admin(page: &mut Page, control: &Control) {
     page.metric(name, "counter", help);
     let admin = &control.admin;
     for (limit, count) in [
-        ("connections_per_client", &admin.per_client),
-        ("write_timeout", &admin.write_timeouts),
-        ("lifetime", &admin.expired),
+        ("connections_max", admin.admission.refused_total.get()),
+        ("connections_per_client", admin.admission.refused_client.get()),
+        ("evicted", admin.admission.evicted.get()),
+        ("write_timeout", admin.write_timeouts.load(Relaxed)),
+        ("lifetime", admin.expired.load(Relaxed)),
     ] {
-        page.value(name, &[("limit", limit)], count.load(Relaxed));
+        page.value(name, &[("limit", limit)], count);
     }
 }
 

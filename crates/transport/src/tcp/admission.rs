@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::{TcpConfig, TcpCounters};
+use crate::counter::SharedCounter;
 
 /// How long a client has to send a message before its connection goes first. A whole query is in
 /// one segment, so that this is time enough to send it anew where the first was lost.
@@ -26,14 +26,27 @@ const SITE_CLIENTS: usize = 10;
 /// does not look at all for each new connection.
 const FOUND_MAX: usize = 64;
 
-/// All open connections. The lock is taken when a connection opens and when it closes.
-pub(super) struct Admission {
+/// All open connections, of DNS or of another protocol. The lock is taken when a connection opens
+/// and when it closes.
+pub struct Admission {
     /// Bound on all connections.
     total_max: usize,
     /// Bound per client.
     per_client_max: usize,
     /// Open connections.
     table: Mutex<Table>,
+}
+
+/// Connections that a bound kept out or closed.
+#[derive(Debug, Default)]
+pub struct AdmissionCounters {
+    /// Closed at once: all places were taken, and the connections there had work.
+    pub refused_total: SharedCounter,
+    /// Closed at once: the client had as many open as it may have, or its IPv6 /48 ten times as
+    /// many.
+    pub refused_client: SharedCounter,
+    /// Closed to make room for a new one: without a whole message, or idle.
+    pub evicted: SharedCounter,
 }
 
 /// What the lock guards.
@@ -71,7 +84,7 @@ struct Seat {
 /// What a connection that may have to go is doing, and since when: nanoseconds of the server's
 /// clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Activity {
+pub enum Activity {
     /// It was opened, and no whole message has come.
     Opened(u64),
     /// Part of a message has come.
@@ -133,24 +146,27 @@ enum Rank {
 }
 
 impl Admission {
-    /// One without connections.
-    pub(super) fn new(config: &TcpConfig) -> Self {
-        Self {
-            total_max: config.connections_max.max(1),
-            per_client_max: config.connections_per_client_max.max(1),
+    /// Places for `total_max` connections, at least 1, of which one client has `per_client_max` at
+    /// most, at least 1.
+    #[must_use]
+    pub fn new(total_max: usize, per_client_max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            total_max: total_max.max(1),
+            per_client_max: per_client_max.max(1),
             table: Mutex::default(),
-        }
+        })
     }
 
-    /// Takes in a connection of `ip` unless that breaks a limit, which is counted; nanoseconds of
-    /// the server's clock.
-    pub(super) fn admit(
+    /// Takes in a connection of a client unless that breaks a limit, which is counted; nanoseconds
+    /// of the server's clock. A client without an address is bound by the places in all alone.
+    pub fn admit(
         self: &Arc<Self>,
-        ip: IpAddr,
+        client: Option<IpAddr>,
         now: u64,
-        counters: &TcpCounters,
+        counters: &AdmissionCounters,
     ) -> Option<Ticket> {
-        let limits = [(Some(host(ip)), 1), (site(ip), SITE_CLIENTS)];
+        let ip = client.map(|ip| ip.to_canonical());
+        let limits = [(ip.map(host), 1), (ip.and_then(site), SITE_CLIENTS)];
         let mut table = self.table();
         let is_full = |(client, times): (Option<Client>, usize)| {
             let open = client.and_then(|client| table.clients.get(&client));
@@ -180,7 +196,8 @@ impl Admission {
     }
 
     /// Connections open now.
-    pub(super) fn open(&self) -> usize {
+    #[must_use]
+    pub fn open(&self) -> usize {
         self.table().open.len()
     }
 
@@ -251,25 +268,27 @@ impl Table {
 }
 
 /// A connection's place; gives it back when dropped.
-pub(super) struct Ticket {
+pub struct Ticket {
     /// The table that has the place.
     admission: Arc<Admission>,
     /// Number of the place.
     number: u64,
-    /// Address of the client.
-    ip: IpAddr,
+    /// Address of the client, if it has one.
+    ip: Option<IpAddr>,
     /// Shared with admission.
     seat: Arc<Seat>,
 }
 
 impl Ticket {
     /// Says what the connection waits for: it may be evicted. False if it was told to go before.
-    pub(super) fn set_waiting(&self, activity: Activity) -> bool {
+    #[must_use]
+    pub fn set_waiting(&self, activity: Activity) -> bool {
         self.set(activity.word())
     }
 
     /// Says that the connection has work; false if it was told to go before.
-    pub(super) fn set_busy(&self) -> bool {
+    #[must_use]
+    pub fn set_busy(&self) -> bool {
         self.set(BUSY)
     }
 
@@ -281,7 +300,7 @@ impl Ticket {
     }
 
     /// Waits until the connection has to go.
-    pub(super) async fn evicted(&self) {
+    pub async fn evicted(&self) {
         self.seat.evicted.notified().await;
     }
 }
@@ -294,8 +313,8 @@ impl Drop for Ticket {
         if self.seat.state.swap(BUSY, Ordering::Relaxed) == LEAVING {
             table.leaving -= 1;
         }
-        table.forget(host(self.ip));
-        site(self.ip).into_iter().for_each(|site| table.forget(site));
+        let counted = [self.ip.map(host), self.ip.and_then(site)];
+        counted.into_iter().flatten().for_each(|client| table.forget(client));
     }
 }
 
@@ -326,19 +345,14 @@ mod tests {
     use super::*;
 
     /// Admission with these limits.
-    fn admission(total: usize, per_client: usize) -> (Arc<Admission>, TcpCounters) {
-        let config = TcpConfig {
-            connections_max: total,
-            connections_per_client_max: per_client,
-            ..TcpConfig::default()
-        };
-        (Arc::new(Admission::new(&config)), TcpCounters::default())
+    fn admission(total: usize, per_client: usize) -> (Arc<Admission>, AdmissionCounters) {
+        (Admission::new(total, per_client), AdmissionCounters::default())
     }
 
     #[test]
     fn one_client_gets_no_more_than_its_share_whatever_its_address_in_the_subnet() {
         let (admission, counters) = admission(10, 2);
-        let admit = |ip: &str| admission.admit(ip.parse().unwrap(), 0, &counters);
+        let admit = |ip: &str| admission.admit(ip.parse().ok(), 0, &counters);
         let held = [admit("2001:db8::1"), admit("2001:db8::2"), admit("2001:db8:0:1::1")];
         assert!(held.iter().all(Option::is_some));
         assert!(admit("2001:db8::3").is_none());
@@ -352,7 +366,7 @@ mod tests {
     #[test]
     fn an_ipv6_site_gets_the_share_of_ten_clients_however_many_networks_it_has() {
         let (admission, counters) = admission(1000, 2);
-        let admit = |ip: String| admission.admit(ip.parse().unwrap(), 0, &counters);
+        let admit = |ip: String| admission.admit(ip.parse().ok(), 0, &counters);
         let held: Vec<_> = (0..30).map(|net| admit(format!("2001:db8:0:{net:x}::1"))).collect();
         assert_eq!(held.iter().flatten().count(), 20);
         assert_eq!(counters.refused_client.get(), 10);
@@ -364,7 +378,7 @@ mod tests {
     #[tokio::test]
     async fn the_longest_idle_connection_makes_room_and_busy_ones_stay() {
         let (admission, counters) = admission(3, 10);
-        let admit = || admission.admit("192.0.2.1".parse().unwrap(), 1000, &counters);
+        let admit = || admission.admit("192.0.2.1".parse().ok(), 1000, &counters);
         let held = [admit().unwrap(), admit().unwrap(), admit().unwrap()];
         assert!(held.iter().all(Ticket::set_busy));
         assert!(admit().is_none());
@@ -384,7 +398,7 @@ mod tests {
     fn half_sent_messages_go_before_idle_connections_and_new_connections_last() {
         let (admission, counters) = admission(5, 10);
         let now = 10 * HALF_SENT_NANOS;
-        let admit = |at| admission.admit("192.0.2.1".parse().unwrap(), at, &counters).unwrap();
+        let admit = |at| admission.admit("192.0.2.1".parse().ok(), at, &counters).unwrap();
         let (silent, new) = (admit(now - 2 * HALF_SENT_NANOS), admit(now - 1));
         let others = [admit(now), admit(now), admit(now)];
         let [idle, half_sent, begun] = &others;
@@ -403,7 +417,7 @@ mod tests {
     #[test]
     fn a_connection_that_was_found_and_has_gone_or_works_since_is_not_told_to_go() {
         let (admission, counters) = admission(4, 10);
-        let admit = |at| admission.admit("192.0.2.1".parse().unwrap(), at, &counters);
+        let admit = |at| admission.admit("192.0.2.1".parse().ok(), at, &counters);
         let mut held: Vec<_> = (0..4).map(|at| admit(at).unwrap()).collect();
         let now = 10 * HALF_SENT_NANOS;
         assert!(admit(now).is_some_and(|it| it.set_busy()), "the first went, others were found");

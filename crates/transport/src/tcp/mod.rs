@@ -14,7 +14,7 @@
 //! [`TcpConfig::idle_max`]), and replies in several messages. Replies keep the order of their
 //! queries but for those that wait for other servers.
 
-mod admission;
+pub mod admission;
 mod connection;
 mod executor;
 
@@ -34,7 +34,7 @@ use crate::counter::SharedCounter;
 use crate::deferred::Deferrals;
 use crate::faults::FailureSender;
 use crate::responder::Responder;
-use admission::Admission;
+use admission::{Admission, AdmissionCounters};
 use connection::Connection;
 use executor::Executors;
 
@@ -86,18 +86,14 @@ pub enum Stop {
 
 /// What all listeners of a [`TcpServer`] have done.
 ///
-/// `accepted` = `refused_total` + `refused_client` + open connections + closed ones.
+/// `accepted` = `admission.refused_total` + `admission.refused_client` + open connections + closed
+/// ones.
 #[derive(Debug, Default)]
 pub struct TcpCounters {
     /// Connections accepted from the kernel.
     pub accepted: SharedCounter,
-    /// Closed at once: `connections_max` were open and all had work.
-    pub refused_total: SharedCounter,
-    /// Closed at once: the client had `connections_per_client_max` open, or its IPv6 /48 ten times
-    /// as many.
-    pub refused_client: SharedCounter,
-    /// Closed to make room for a new one at `connections_max`: without a whole message, or idle.
-    pub evicted: SharedCounter,
+    /// Kept out or closed by `connections_max` and `connections_per_client_max`.
+    pub admission: AdmissionCounters,
     /// Closed after `idle_max`.
     pub idle_timeouts: SharedCounter,
     /// Closed because a message took longer than `read_max`.
@@ -149,7 +145,7 @@ impl<R: Responder> TcpServer<R> {
         let counters = Arc::<TcpCounters>::default();
         Arc::new(Self {
             executors: Executors::new(executors, clock, make, failures, Arc::clone(&counters)),
-            admission: Arc::new(Admission::new(&config)),
+            admission: Admission::new(config.connections_max, config.connections_per_client_max),
             config,
             clock,
             deferrals,
@@ -222,7 +218,8 @@ impl<R: Responder> TcpServer<R> {
         self.counters.accepted.add(1);
         let address = SocketAddr::new(address.ip().to_canonical(), address.port());
         let now = self.clock.monotonic_nanos();
-        let Some(ticket) = self.admission.admit(address.ip(), now, &self.counters) else { return };
+        let counters = &self.counters.admission;
+        let Some(ticket) = self.admission.admit(Some(address.ip()), now, counters) else { return };
         // Replies are written whole; waiting for more to send would only delay them.
         let _ = stream.set_nodelay(true);
         let peer = Peer { address, transport: Transport::Tcp, listener };
