@@ -175,12 +175,13 @@ impl CacheFile {
         Ok(file)
     }
 
-    /// Writes when it is time to, or told to.
-    fn run(&self, orders: &Receiver<Order>, interval: Duration) {
+    /// Writes when it is time to, or told to. Returns whether it was told to end.
+    fn run(&self, orders: &Receiver<Order>, interval: Duration) -> bool {
         loop {
             match orders.recv_timeout(interval) {
                 Ok(Order::Write) | Err(RecvTimeoutError::Timeout) => self.write(),
-                Ok(Order::End) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Order::End) => return true,
+                Err(RecvTimeoutError::Disconnected) => return false, // yet `self` has the sender
             }
         }
     }

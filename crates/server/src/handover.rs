@@ -116,7 +116,10 @@ pub fn offer(
     stop: Sender<Stop>,
     watchdog: &Arc<Watchdog>,
 ) -> io::Result<()> {
-    let wait = move || wait_for_successor(&listener, &own, &prepare, &stop);
+    let wait = move || {
+        wait_for_successor(&listener, &own, &prepare, &stop);
+        true // the server ends now
+    };
     watchdog.spawn("hand-over", wait).map(drop)
 }
 

@@ -75,7 +75,11 @@ impl QueryLog {
             dropped: Arc::clone(&dropped),
             is_reopen_due: Arc::clone(&is_reopen_due),
         };
-        watchdog.spawn("query-log", move || writer.run(&receiver))?;
+        let write = move || {
+            writer.run(&receiver);
+            true // nothing is there any more that could send a line
+        };
+        watchdog.spawn("query-log", write)?;
         Ok(Some(Self { entries, dropped, is_reopen_due, sample: config.sample }))
     }
 

@@ -41,25 +41,34 @@ enum End {
     Panicked,
 }
 
+impl End {
+    /// Whether all is as it should be.
+    fn is_due(&self) -> bool {
+        matches!(self, Self::Returned(true))
+    }
+}
+
 impl Watchdog {
-    /// Starts a thread that does `work`, and does it again after a panic. Work that returns is
-    /// done.
+    /// Starts a thread that does `work`, and does it again after a panic. Work that ends otherwise
+    /// returns whether it was to: at the end of the server, but not before it.
     ///
     /// # Errors
     /// When the system has no thread left.
     pub fn spawn(
         self: &Arc<Self>,
         name: &str,
-        mut work: impl FnMut() + Send + 'static,
+        mut work: impl FnMut() -> bool + Send + 'static,
     ) -> io::Result<JoinHandle<()>> {
         let watchdog = Arc::clone(self);
         watchdog.know(name);
         let watched = name.to_owned();
         thread::Builder::new().name(name.to_owned()).spawn(move || {
             let mut budget = FaultBudget::new();
-            // What a panic leaves half done is that of one line, file or hand-over.
-            while catch_unwind(AssertUnwindSafe(&mut work)).is_err() {
-                if !watchdog.note(&watched, &End::Panicked, &mut budget) {
+            loop {
+                // What a panic leaves half done is that of one line, file or hand-over.
+                let end = catch_unwind(AssertUnwindSafe(&mut work))
+                    .map_or(End::Panicked, |is_due| End::Returned(is_due));
+                if end.is_due() || !watchdog.note(&watched, &end, &mut budget) {
                     return;
                 }
                 thread::sleep(PAUSE);
@@ -78,7 +87,7 @@ impl Watchdog {
         let mut budget = FaultBudget::new();
         loop {
             let end = end_of(work()).await;
-            if matches!(end, End::Returned(true)) || !self.note(&name, &end, &mut budget) {
+            if end.is_due() || !self.note(&name, &end, &mut budget) {
                 return;
             }
             tokio::time::sleep(PAUSE).await;
@@ -169,14 +178,28 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_panics_goes_on_and_one_that_returns_is_done() {
+    fn a_thread_that_panics_goes_on_and_one_that_returns_when_it_is_to_is_done() {
         let (watchdog, calls) = (Arc::<Watchdog>::default(), Arc::<AtomicU32>::default());
         let counted = Arc::clone(&calls);
-        let work = move || assert!(counted.fetch_add(1, Relaxed) == 2, "not yet");
+        let work = move || {
+            assert!(counted.fetch_add(1, Relaxed) == 2, "not yet");
+            true
+        };
         watchdog.spawn("writer", work).unwrap().join().unwrap();
         assert_eq!(calls.load(Relaxed), 3);
         assert_eq!(state(&watchdog), ThreadState { panics: 2, is_down: false });
         assert!(watchdog.down().is_empty());
+    }
+
+    #[test]
+    fn a_thread_that_returns_before_it_is_to_is_down() {
+        let (watchdog, calls) = (Arc::<Watchdog>::default(), Arc::<AtomicU32>::default());
+        let counted = Arc::clone(&calls);
+        let work = move || counted.fetch_add(1, Relaxed) > 0;
+        watchdog.spawn("writer", work).unwrap().join().unwrap();
+        assert_eq!(calls.load(Relaxed), 1);
+        assert_eq!(state(&watchdog), ThreadState { panics: 0, is_down: true });
+        assert_eq!(watchdog.down(), ["writer"]);
     }
 
     #[test]
