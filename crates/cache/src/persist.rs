@@ -86,11 +86,12 @@ impl From<io::Error> for LoadError {
 }
 
 /// Writes what is worth keeping to a file beside `path`, and then puts it in the place of `path` at
-/// once. Returns the number of answers.
+/// once. Removes what killed processes left there. Returns the number of answers.
 ///
 /// # Errors
 /// Those of the file system; `path` is untouched then.
 pub fn save(cache: &Cache, path: &Path, clocks: Clocks) -> io::Result<u64> {
+    remove_leftovers(path);
     let beside = beside(path);
     // A new file, and not what a link of that name leads to; its mode is 0600, as the names that
     // were asked for are nobody else's business.
@@ -115,7 +116,8 @@ const BESIDE_DIGITS: usize = 16;
 /// How old a file is that no process writes any more.
 const LEFTOVER_AGE: Duration = Duration::from_secs(600);
 
-/// A path beside another one that cannot be foreseen: `PATH.0123456789abcdef.new`.
+/// A path beside another one that cannot be foreseen: `PATH.0123456789abcdef.new`. It is not the
+/// same for all processes: a server and its successor may write at the same time.
 fn beside(path: &Path) -> PathBuf {
     let number = RandomState::new().build_hasher().finish();
     let mut beside = OsString::from(path);

@@ -204,6 +204,20 @@ fn what_a_killed_process_left_is_removed_once_it_is_old() {
 }
 
 #[test]
+fn what_was_young_at_the_start_is_removed_by_a_later_save() {
+    let folder = folder("young-leftovers");
+    let (path, left) = (folder.join("cache"), folder.join("cache.0123456789abcdef.new"));
+    fs::write(&left, "").unwrap();
+    let (cache, _) = filled(10);
+    save(&cache, &path, clocks(520, 7000)).unwrap();
+    assert!(left.exists(), "a process may be writing it");
+    let file = File::options().append(true).open(&left).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(3600)).unwrap();
+    save(&cache, &path, clocks(520, 7000)).unwrap();
+    assert_eq!(names_in(&folder), ["cache"]);
+}
+
+#[test]
 fn a_file_is_replaced_whole_and_read_by_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let directory = &folder("replaced");
