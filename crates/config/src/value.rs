@@ -339,19 +339,23 @@ impl<T: Value> Value for Toggle<T> {
 pub enum Output {
     /// The standard output.
     Stdout,
+    /// The standard error, where the server's own log goes.
+    Stderr,
     /// Appended to this file.
     File(PathBuf),
 }
 
 impl Value for Output {
     fn form() -> String {
-        "\"stdout\", the path of a file".into()
+        "\"stdout\", \"stderr\", the path of a file".into()
     }
 
     fn from_text(text: &str) -> Option<Self> {
         match text {
             "" => None,
-            "stdout" => Some(Self::Stdout),
+            // The links of these names would lead to a terminal or pipe that need not be openable.
+            "stdout" | "/dev/stdout" => Some(Self::Stdout),
+            "stderr" | "/dev/stderr" => Some(Self::Stderr),
             path => Some(Self::File(path.into())),
         }
     }
@@ -359,7 +363,7 @@ impl Value for Output {
     fn relative_to(self, directory: &Path) -> Self {
         match self {
             Self::File(path) => Self::File(path.relative_to(directory)),
-            Self::Stdout => self,
+            Self::Stdout | Self::Stderr => self,
         }
     }
 }

@@ -7,11 +7,12 @@ use crate::watchdog::Watchdog;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::FileTypeExt;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_config::{LogFormat, Output, QueryLog as Config};
@@ -22,6 +23,13 @@ use zonda_wire::{Class, Rcode, Type};
 
 /// How long a stop waits for lines to be written.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
+
+/// How long after a failure to open the file anew that is tried again.
+const REOPEN_PAUSE: Duration = Duration::from_secs(10);
+
+/// Octets that are written at once; a pipe takes so many whole (pipe(7), `PIPE_BUF`), so that no
+/// line is mixed with one of the server's own log on standard error.
+const CHUNK_BYTES: usize = 4096;
 
 /// The log's handle: makes what workers tell of their queries.
 #[derive(Clone)]
@@ -69,11 +77,12 @@ impl QueryLog {
         let (dropped, is_reopen_due) = (Arc::<AtomicU64>::default(), Arc::default());
         let (entries, receiver) = sync_channel(config.capacity as usize);
         let mut writer = Writer {
-            target: open(&output)?,
+            target: Target::open(&output)?,
             output,
             format: config.format,
             dropped: Arc::clone(&dropped),
             is_reopen_due: Arc::clone(&is_reopen_due),
+            failed_reopen: None,
         };
         let write = move || {
             writer.run(&receiver);
@@ -151,14 +160,31 @@ impl Observer for Sampler {
 }
 
 /// Where lines go. Its buffer holds whole lines, so that a killed server leaves no half of one.
-type Target = BufWriter<Box<dyn Write + Send>>;
+struct Target(BufWriter<File>);
 
-/// Opens what is configured.
-fn open(output: &Output) -> io::Result<Target> {
-    Ok(BufWriter::new(match output {
-        Output::Stdout => Box::new(io::stdout()),
-        Output::File(path) => Box::new(open_file(path)?),
-    }))
+impl Target {
+    /// Opens what is configured. Standard output and error are written to beside their locks, which
+    /// a reader that does not read would have held for ever.
+    fn open(output: &Output) -> io::Result<Self> {
+        let file = match output {
+            Output::Stdout => io::stdout().as_fd().try_clone_to_owned()?.into(),
+            Output::Stderr => io::stderr().as_fd().try_clone_to_owned()?.into(),
+            Output::File(path) => open_file(path)?,
+        };
+        Ok(Self(BufWriter::with_capacity(CHUNK_BYTES, file)))
+    }
+
+    /// Whether it is a file that has no name any more, so that what is written is lost.
+    fn is_deleted(&self) -> bool {
+        self.0.get_ref().metadata().is_ok_and(|about| about.is_file() && about.nlink() == 0)
+    }
+
+    /// Gives it up. Returns how many lines it has not taken, which are lost with it.
+    fn close(self) -> u64 {
+        // A buffer that is dropped would try to write what is counted here.
+        let left = self.0.into_parts().1.unwrap_or_default();
+        left.iter().filter(|octet| **octet == b'\n').count() as u64
+    }
 }
 
 /// Mode of a new file: names that clients ask for are for the server's user and group alone.
@@ -172,9 +198,11 @@ const MODE: u32 = 0o640;
 fn open_file(path: &Path) -> io::Result<File> {
     let about = fs::symlink_metadata(path);
     if about.as_ref().is_ok_and(|it| it.is_symlink()) {
-        let path = path.display();
+        let target = fs::read_link(path).unwrap_or_default();
+        let (path, target) = (path.display(), target.display());
         return Err(io::Error::other(format!(
-            "query-log.output: {path} is a symbolic link; write the path that it leads to"
+            "query-log.output: {path} is a symbolic link to {target}; write the path of the file \
+             itself, or \"stdout\" or \"stderr\" for those of the server"
         )));
     }
     if about.as_ref().is_ok_and(|it| it.file_type().is_fifo()) {
@@ -205,13 +233,27 @@ struct Writer {
     format: LogFormat,
     dropped: Arc<AtomicU64>,
     is_reopen_due: Arc<AtomicBool>,
+    /// What is known of a file that could not be opened anew yet.
+    failed_reopen: Option<FailedReopen>,
+}
+
+/// A file that could not be opened anew, so that lines go into the former one.
+struct FailedReopen {
+    /// When that is tried again.
+    next: Instant,
+    /// Whether the former file is deleted.
+    loses_lines: bool,
 }
 
 impl Writer {
     /// Writes what is sent until nobody can send any more.
     fn run(&mut self, entries: &Receiver<Entry>) {
-        while let Ok(first) = entries.recv() {
-            self.take(first);
+        loop {
+            match self.next_entry(entries) {
+                Ok(first) => self.take(first),
+                Err(RecvTimeoutError::Timeout) => self.reopen_if_due(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
             while let Ok(next) = entries.try_recv() {
                 self.take(next);
             }
@@ -219,33 +261,64 @@ impl Writer {
         }
     }
 
+    /// Waits for an entry, or for the time to open the file anew.
+    fn next_entry(&self, entries: &Receiver<Entry>) -> Result<Entry, RecvTimeoutError> {
+        match &self.failed_reopen {
+            Some(failed) => {
+                entries.recv_timeout(failed.next.saturating_duration_since(Instant::now()))
+            }
+            None => entries.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+
+    /// Opens the file anew if that was asked for, or has failed before and is to be tried again.
+    fn reopen_if_due(&mut self) {
+        let is_asked_for = self.is_reopen_due.swap(false, Relaxed);
+        let is_retry = || self.failed_reopen.as_ref().is_some_and(|it| it.next <= Instant::now());
+        if is_asked_for || is_retry() {
+            self.reopen();
+        }
+    }
+
     /// Opens the file anew, under the name that it should have.
     fn reopen(&mut self) {
         self.flush();
-        match open(&self.output) {
+        match Target::open(&self.output) {
             Ok(target) => {
-                // What the former file did not take is lost with it.
-                let left = self.target.buffer().iter().filter(|octet| **octet == b'\n').count();
-                self.dropped.fetch_add(left as u64, Relaxed);
-                self.target = target;
+                let former = std::mem::replace(&mut self.target, target);
+                self.dropped.fetch_add(former.close(), Relaxed);
+                if self.failed_reopen.take().is_some() {
+                    tracing::info!("the query log could be opened anew");
+                }
             }
-            Err(error) => tracing::error!("the query log cannot be opened anew: {error}"),
+            Err(error) => {
+                if self.failed_reopen.is_none() {
+                    tracing::error!(
+                        %error,
+                        "the query log cannot be opened anew: lines go into the former file, \
+                         until a later try succeeds"
+                    );
+                }
+                let next = Instant::now() + REOPEN_PAUSE;
+                let loses_lines = self.target.is_deleted();
+                self.failed_reopen = Some(FailedReopen { next, loses_lines });
+            }
         }
     }
 
     /// Does what an entry says, in a new file if one is due: looked at for each entry, since under
     /// load the queue may never be empty.
     fn take(&mut self, entry: Entry) {
-        if self.is_reopen_due.swap(false, Relaxed) {
-            self.reopen();
-        }
+        self.reopen_if_due();
         match entry {
             Entry::Line(line) => {
                 let text = match self.format {
                     LogFormat::Text => line.to_text(),
                     LogFormat::Json => line.to_json(),
                 };
-                if self.target.write_all(text.as_bytes()).is_err() {
+                let written = self.target.0.write_all(text.as_bytes());
+                if written.is_err() || self.failed_reopen.as_ref().is_some_and(|it| it.loses_lines)
+                {
                     self.dropped.fetch_add(1, Relaxed);
                 }
             }
@@ -259,7 +332,7 @@ impl Writer {
 
     /// Writes what is buffered; a full disk is told of once the buffer is full.
     fn flush(&mut self) {
-        let _ = self.target.flush();
+        let _ = self.target.0.flush();
     }
 }
 
@@ -335,6 +408,9 @@ impl std::fmt::Display for Rfc3339 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+    use std::path::PathBuf;
 
     #[test]
     fn a_line_says_the_same_as_text_and_as_json() {
@@ -387,6 +463,111 @@ mod tests {
         assert!(!line.to_json().contains("tags"), "{}", line.to_json());
     }
 
+    /// A line for the root.
+    fn line() -> Entry {
+        Entry::Line(Line {
+            unix_secs: 0,
+            client: "192.0.2.1:53".parse().expect("an address"),
+            transport: Transport::Udp,
+            name: [0; NAME_BYTES_MAX],
+            name_len: 1,
+            qclass: Class::IN,
+            qtype: Type::A,
+            rcode: Some(Rcode::NOERROR),
+            reason: Reason::Answered,
+            reply_bytes: 12,
+            tags: Tags::default(),
+        })
+    }
+
+    /// A writer to a file that is there.
+    fn writer(path: &Path) -> Writer {
+        let output = Output::File(path.to_owned());
+        Writer {
+            target: Target::open(&output).expect("the folder is writable"),
+            output,
+            format: LogFormat::Text,
+            dropped: Arc::default(),
+            is_reopen_due: Arc::default(),
+            failed_reopen: None,
+        }
+    }
+
+    /// An empty folder for one test.
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("zonda-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder); // of a process of the same number
+        fs::create_dir(&folder).expect("the folder for temporary files is writable");
+        folder
+    }
+
+    /// The lines in a file.
+    fn lines(path: &Path) -> usize {
+        fs::read_to_string(path).expect("it is there").lines().count()
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_anew_is_tried_again_and_lines_that_are_lost_are_counted() {
+        let folder = folder("reopen");
+        let (logs, moved) = (folder.join("logs"), folder.join("moved"));
+        fs::create_dir(&logs).expect("the folder is writable");
+        let mut writer = writer(&logs.join("queries"));
+        writer.take(line());
+        fs::rename(&logs, &moved).expect("both are in one folder");
+        writer.is_reopen_due.store(true, Relaxed);
+        writer.take(line());
+        writer.flush();
+        assert_eq!(lines(&moved.join("queries")), 2, "lines go on into the former file");
+        assert_eq!(writer.dropped.load(Relaxed), 0);
+        fs::remove_dir_all(&moved).expect("it is this test's");
+        let retry_now = |writer: &mut Writer| {
+            let failed = writer.failed_reopen.as_mut().expect("it has failed");
+            failed.next = Instant::now();
+        };
+        retry_now(&mut writer);
+        writer.take(line());
+        assert_eq!(writer.dropped.load(Relaxed), 1, "the former file is deleted");
+        fs::create_dir(&logs).expect("the folder is writable");
+        retry_now(&mut writer);
+        writer.take(line());
+        writer.flush();
+        assert_eq!((lines(&logs.join("queries")), writer.dropped.load(Relaxed)), (1, 1));
+        assert!(writer.failed_reopen.is_none());
+        let _ = fs::remove_dir_all(&folder); // it is in the way of no other test
+    }
+
+    #[test]
+    fn a_line_is_either_written_or_counted_as_dropped() {
+        let folder = folder("dropped");
+        let path = folder.join("queries");
+        let mut writer = writer(&path);
+        // A file that takes nothing now, and something once its peer has read.
+        let (peer, full) = UnixStream::pair().expect("a pair of sockets");
+        full.set_nonblocking(true).expect("a socket need not block");
+        peer.set_nonblocking(true).expect("a socket need not block");
+        writer.target.0 = BufWriter::with_capacity(CHUNK_BYTES, OwnedFd::from(full).into());
+        let mut sent = 0;
+        while writer.dropped.load(Relaxed) < 10 {
+            writer.take(line());
+            sent += 1;
+        }
+        let former = std::mem::replace(
+            &mut writer.target,
+            Target::open(&writer.output).expect("the folder is writable"),
+        );
+        let mut read = vec![0; 1 << 20];
+        let mut taken = (&peer).read(&mut read).expect("there is much");
+        let left = former.0.buffer().len();
+        assert!(left > 0, "there is room now, but the file is given up");
+        writer.dropped.fetch_add(former.close(), Relaxed);
+        while let Ok(more @ 1..) = (&peer).read(&mut read[taken..]) {
+            taken += more;
+        }
+        let written = read[..taken].iter().filter(|octet| **octet == b'\n').count() as u64;
+        assert_eq!(written + writer.dropped.load(Relaxed), sent);
+        let _ = fs::remove_dir_all(&folder); // it is in the way of no other test
+    }
+
     #[test]
     fn a_log_is_its_users_and_groups_alone_and_is_not_where_a_link_leads() {
         use std::os::unix::fs::{PermissionsExt, symlink};
@@ -397,7 +578,11 @@ mod tests {
         assert_eq!(mode & 0o137, 0, "{mode:o}");
         symlink(&log, &link).expect("there is no such link yet");
         let error = open_file(&link).expect_err("it is a link");
-        assert!(error.to_string().contains("is a symbolic link"), "{error}");
+        let error = error.to_string();
+        assert!(
+            error.contains("is a symbolic link to /") && error.contains("\"stdout\""),
+            "{error}"
+        );
         for path in [log, link] {
             let _ = fs::remove_file(path); // it is in the way of no other test
         }

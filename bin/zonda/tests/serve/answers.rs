@@ -43,6 +43,14 @@ fn the_query_log_has_a_line_for_each_query() {
 }
 
 #[test]
+fn the_query_log_goes_to_standard_error_where_its_link_in_dev_is_named() {
+    let server = Server::start(&[], "[query-log]\noutput = \"/dev/stderr\"");
+    server.rcode("other.test", "AAAA");
+    let line = server.zonda.process.log_soon(" udp other.test. IN AAAA REFUSED no_zone ");
+    assert!(!line.is_empty());
+}
+
+#[test]
 fn the_query_log_can_be_json() {
     let folder = Folder::new("log");
     let path = folder.path().join("queries.log");
