@@ -8,12 +8,12 @@ use crate::message::{Now, Peer};
 use crate::reason::Reason;
 use crate::snapshot::Snapshot;
 use crate::zones::ZoneMatch;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::sync::Arc;
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::tsig::UnknownKey;
 use zonda_wire::{Ede, Query, Rcode, Reply};
-use zonda_zone::LookupName;
+use zonda_zone::{HashSeed, LookupName};
 
 /// Most CNAME and DNAME records that are followed for one query; a longer chain is answered as far
 /// as it was followed. Ours to choose: resolvers go on by themselves, and stop at 8 to 16.
@@ -88,7 +88,7 @@ impl Turn {
 /// State of a worker that outlives a query.
 pub struct Worker {
     /// The names of a chain of CNAME and DNAME records.
-    pub chain: Box<[LookupName; CHAIN_MAX]>,
+    pub chain: AliasChain,
     /// A name being put together or looked up beside the chain.
     pub scratch: Box<LookupName>,
     /// The target of an alias, written out.
@@ -120,7 +120,7 @@ pub struct Worker {
 impl Default for Worker {
     fn default() -> Self {
         Self {
-            chain: Box::new(std::array::from_fn(|_| LookupName::default())),
+            chain: AliasChain::default(),
             scratch: Box::default(),
             target: Vec::with_capacity(NAME_BYTES_MAX),
             message: Vec::new(),
@@ -134,6 +134,37 @@ impl Default for Worker {
             turn: Turn::default(),
             slip: 0,
         }
+    }
+}
+
+/// The names of a chain of aliases, at most [`CHAIN_MAX`]. There are as many as the longest chain
+/// so far had; the memory of the others is there, and not touched.
+pub struct AliasChain(Vec<LookupName>);
+
+impl Default for AliasChain {
+    fn default() -> Self {
+        Self(Vec::with_capacity(CHAIN_MAX))
+    }
+}
+
+impl Deref for AliasChain {
+    type Target = [LookupName];
+
+    #[inline]
+    fn deref(&self) -> &[LookupName] {
+        &self.0
+    }
+}
+
+impl AliasChain {
+    /// Makes the name in wire form, of any case, the chain's at `link`, which is below
+    /// [`CHAIN_MAX`].
+    pub fn set(&mut self, link: usize, wire: &[u8], seed: HashSeed) {
+        debug_assert!(link < CHAIN_MAX, "link {link}");
+        if self.0.len() <= link {
+            self.0.resize_with(link + 1, LookupName::default); // within the capacity
+        }
+        self.0[link].set(wire, seed);
     }
 }
 

@@ -108,12 +108,13 @@ pub const LATENCY_BOUNDS: [u64; 11] = [
     1_000_000_000,
 ];
 
-/// Zones whose counters lie together.
-const ZONES_A_CHUNK: usize = 4096;
-/// Chunks there can be: counters for four million zones.
-const CHUNKS_MAX: usize = 1024;
+/// Zones whose counters lie in the first chunk; each further chunk has twice as many as its
+/// predecessor, so that few zones need little memory and many need few chunks.
+const FIRST_CHUNK_ZONES: usize = 64;
+/// Chunks there can be: counters for more than four million zones.
+const CHUNKS_MAX: usize = 17;
 /// Most zones that are counted by themselves.
-pub const ZONES_MAX: usize = ZONES_A_CHUNK * CHUNKS_MAX;
+pub const ZONES_MAX: usize = FIRST_CHUNK_ZONES * ((1 << CHUNKS_MAX) - 1);
 
 /// The counters of one worker.
 pub struct Counters {
@@ -138,7 +139,8 @@ pub struct Counters {
     pub query_bytes: Counter,
     /// Octets sent.
     pub reply_bytes: Counter,
-    zones: Box<[OnceLock<Box<[Counter]>>]>,
+    /// Chunks of counters of zones, made as zones are.
+    zones: [OnceLock<Box<[Counter]>>; CHUNKS_MAX],
 }
 
 impl Default for Counters {
@@ -154,7 +156,7 @@ impl Default for Counters {
             truncated: Counter::default(),
             query_bytes: Counter::default(),
             reply_bytes: Counter::default(),
-            zones: (0..CHUNKS_MAX).map(|_| OnceLock::new()).collect(),
+            zones: std::array::from_fn(|_| OnceLock::new()),
         }
     }
 }
@@ -163,8 +165,10 @@ impl Counters {
     /// Makes room to count zones numbered below `zones`. Called before a snapshot with such zones
     /// is published, so that no worker ever has to.
     pub fn reserve_zones(&self, zones: usize) {
-        for chunk in self.zones.iter().take(zones.div_ceil(ZONES_A_CHUNK)) {
-            chunk.get_or_init(|| (0..ZONES_A_CHUNK).map(|_| Counter::default()).collect());
+        let needed = |chunk: &usize| FIRST_CHUNK_ZONES * ((1 << chunk) - 1) < zones;
+        for (chunk, counters) in (0..).zip(&self.zones).take_while(|(chunk, _)| needed(chunk)) {
+            let count = FIRST_CHUNK_ZONES << chunk;
+            counters.get_or_init(|| (0..count).map(|_| Counter::default()).collect());
         }
     }
 
@@ -172,8 +176,12 @@ impl Counters {
     #[inline]
     #[must_use]
     pub fn zone(&self, number: u32) -> Option<&Counter> {
-        let number = number as usize;
-        self.zones.get(number / ZONES_A_CHUNK)?.get()?.get(number % ZONES_A_CHUNK)
+        // Chunk c begins at FIRST · (2ᶜ − 1): with FIRST added, the highest bit is the chunk, and
+        // the bits below it are the place in the chunk.
+        let shifted = number as usize + FIRST_CHUNK_ZONES;
+        let bit = shifted.ilog2();
+        let chunk = (bit - FIRST_CHUNK_ZONES.ilog2()) as usize;
+        self.zones.get(chunk)?.get()?.get(shifted - (1 << bit))
     }
 
     /// Counts a reply.
@@ -215,5 +223,27 @@ mod tests {
         counters.zone(5000).expect("room was made").add(2);
         assert_eq!(counters.zone(5000).map(Counter::get), Some(2));
         assert!(counters.zone(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn each_zone_has_a_counter_of_its_own() {
+        let counters = Counters::default();
+        for zones in [1, 64, 65, 192, 193, 10_000] {
+            counters.reserve_zones(zones);
+            assert!(counters.zone(zones as u32 - 1).is_some(), "{zones}");
+        }
+        (0..10_000).for_each(|zone| counters.zone(zone).expect("room was made").add(zone.into()));
+        let counted = (0..10_000).map(|zone| counters.zone(zone).map(Counter::get));
+        assert!(counted.eq((0..10_000).map(Some)));
+    }
+
+    #[test]
+    fn few_zones_are_counted_in_little_memory_and_millions_have_room() {
+        let counters = Counters::default();
+        counters.reserve_zones(5);
+        let made = counters.zones.iter().filter_map(OnceLock::get);
+        assert_eq!(made.map(|chunk| chunk.len()).sum::<usize>(), FIRST_CHUNK_ZONES);
+        assert!(size_of::<Counters>() < 8 << 10, "{}", size_of::<Counters>());
+        assert!(ZONES_MAX > 4_000_000);
     }
 }

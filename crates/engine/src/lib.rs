@@ -58,7 +58,8 @@ pub struct Engine {
     worker: Worker,
     places: Places,
     hot: HotAnswers,
-    prepared: Box<[Prepared; STRIDE]>,
+    /// Messages that are looked up together: as many as there ever were, with room for [`STRIDE`].
+    prepared: Vec<Prepared>,
     /// Told of every query.
     observers: Vec<Box<dyn Observer>>,
 }
@@ -195,7 +196,7 @@ impl Engine {
             worker: Worker::default(),
             places: Places::default(),
             hot: HotAnswers::default(),
-            prepared: Box::new(std::array::from_fn(|_| Prepared::default())),
+            prepared: Vec::with_capacity(STRIDE),
             observers: Vec::new(),
         }
     }
@@ -217,6 +218,7 @@ impl Engine {
         let (mut first, mut query_bytes, mut reply_bytes) = (0, 0, 0);
         while first < batch.len() {
             let count = (batch.len() - first).min(STRIDE);
+            self.make_room(count);
             // Passes so short that a processor runs several messages' at once, and waits for their
             // memory together.
             for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
@@ -245,6 +247,14 @@ impl Engine {
         self.counters.reply_bytes.add(reply_bytes as u64);
     }
 
+    /// Makes room for `count` messages that are looked up together, at most [`STRIDE`].
+    #[inline]
+    fn make_room(&mut self, count: usize) {
+        if self.prepared.len() < count {
+            self.prepared.resize_with(count, Prepared::default); // within the capacity
+        }
+    }
+
     /// Answers one message of `len` octets in `buffer`, where the reply then lies.
     pub fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome {
         let mut single = Single { peer, buffer, len, deferral: None };
@@ -268,6 +278,7 @@ impl Engine {
         fetched: &Fetched<'_>,
     ) -> usize {
         let snapshot = self.snapshot.load();
+        self.make_room(1);
         self.prepared[0].read(buffer, len, &snapshot, &self.hot);
         let known = Known { fetched: Some(fetched), supplied: None, history: Some(history) };
         self.finish_one(now, &snapshot, peer, buffer, known).reply_bytes()
@@ -285,6 +296,7 @@ impl Engine {
         supplied: Supplied<'_>,
     ) -> Outcome {
         let snapshot = self.snapshot.load();
+        self.make_room(1);
         self.prepared[0].read(buffer, len, &snapshot, &self.hot);
         let known = Known { fetched: None, supplied: Some(supplied), history: Some(history) };
         self.finish_one(now, &snapshot, peer, buffer, known)

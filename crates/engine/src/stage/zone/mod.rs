@@ -73,7 +73,7 @@ pub fn go_on(cx: &mut Context<'_>, reason: Reason) -> Flow {
     if !cx.reply.last_alias(&mut cx.worker.target) {
         return reply(Rcode::NOERROR, reason);
     }
-    cx.worker.chain[0].set(&cx.worker.target, cx.snapshot.zones.seed());
+    cx.worker.chain.set(0, &cx.worker.target, cx.snapshot.zones.seed());
     let Some((zone, labels)) = data_for(cx, 0) else {
         let (rcode, reason) = end_of_chain(cx, 0, (Rcode::NOERROR, reason));
         return reply(rcode, reason);
@@ -250,7 +250,7 @@ impl<'s> Walk<'s> {
         if !fetched.goes_on || is_full || !cx.reply.last_alias(&mut cx.worker.target) {
             return Some(end);
         }
-        cx.worker.chain[link].set(&cx.worker.target, cx.snapshot.zones.seed());
+        cx.worker.chain.set(link, &cx.worker.target, cx.snapshot.zones.seed());
         self.hop += 1;
         let Some((zone, labels)) = data_for(cx, link) else {
             return Some(end_of_chain(cx, link, end));
@@ -477,7 +477,7 @@ impl<'s> Walk<'s> {
     /// Makes `target` the present name.
     fn go_to(&mut self, cx: &mut Context<'_>, target: &[u8]) -> Step {
         if self.hop < CHAIN_MAX {
-            cx.worker.chain[self.hop].set(target, cx.snapshot.zones.seed());
+            cx.worker.chain.set(self.hop, target, cx.snapshot.zones.seed());
         }
         self.hop += 1;
         Step::Next
