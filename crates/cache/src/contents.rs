@@ -15,9 +15,9 @@ const FAILURE: usize = NXDOMAIN + 1;
 /// Kinds that are told apart.
 const PLACES: usize = FAILURE + 1;
 
-/// How many answers there are of each kind and type.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contents(Box<[u32; PLACES]>);
+/// How many answers there are of each kind and type; nothing before the first was counted.
+#[derive(Clone, Debug, Default)]
+pub struct Contents(Option<Box<[u32; PLACES]>>);
 
 /// Answers of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,16 +31,19 @@ pub struct Content {
     pub answers: u64,
 }
 
-impl Default for Contents {
-    fn default() -> Self {
-        Self(Box::new([0; PLACES]))
+impl PartialEq for Contents {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
     }
 }
+
+impl Eq for Contents {}
 
 impl Contents {
     /// What there is, type by type: answers with records, those without, denials, failures.
     pub fn iter(&self) -> impl Iterator<Item = Content> {
-        let places = self.0.iter().enumerate().filter(|(_, answers)| **answers > 0);
+        let counts = self.0.iter().flat_map(|counts| counts.iter());
+        let places = counts.enumerate().filter(|(_, answers)| **answers > 0);
         places.map(|(place, answers)| {
             let (kind, qtype) = match place {
                 ..NODATA => (Kind::Positive, place),
@@ -55,21 +58,27 @@ impl Contents {
 
     /// One more.
     pub(crate) fn add(&mut self, kind: Kind, qtype: Type) {
-        let count = &mut self.0[place(kind, qtype)];
+        let count = &mut self.counts()[place(kind, qtype)];
         *count = count.saturating_add(1);
     }
 
     /// One less.
     pub(crate) fn subtract(&mut self, kind: Kind, qtype: Type) {
-        let count = &mut self.0[place(kind, qtype)];
+        let count = &mut self.counts()[place(kind, qtype)];
         debug_assert!(*count > 0, "{kind:?} {qtype}");
         *count = count.saturating_sub(1);
+    }
+
+    /// The counts, to be changed.
+    fn counts(&mut self) -> &mut [u32; PLACES] {
+        self.0.get_or_insert_with(|| Box::new([0; PLACES]))
     }
 }
 
 impl AddAssign<&Self> for Contents {
     fn add_assign(&mut self, other: &Self) {
-        for (count, more) in self.0.iter_mut().zip(other.0.iter()) {
+        let Some(more) = &other.0 else { return };
+        for (count, more) in self.counts().iter_mut().zip(more.iter()) {
             *count = count.saturating_add(*more);
         }
     }

@@ -37,7 +37,7 @@ pub struct Row<'c> {
 impl Cuts {
     /// A table in which no name is denied.
     pub fn new() -> Self {
-        Self(Box::new(std::array::from_fn(|_| std::array::from_fn(|_| AtomicU32::new(0)))))
+        Self(bytemuck::allocation::zeroed_box()) // the system hands out what is touched
     }
 
     /// Takes note that a name, in wire form and lower case, does not exist until a moment.

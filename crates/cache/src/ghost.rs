@@ -11,17 +11,22 @@ pub const BUCKET_BYTES: usize = SLOTS * size_of::<u32>();
 
 /// The memory of what is gone.
 pub struct Ghosts {
+    /// Those of all buckets; none before the first is remembered.
     fingerprints: Box<[u32]>,
+    buckets: usize,
 }
 
 impl Ghosts {
     /// Nothing is remembered yet.
     pub fn new(buckets: usize) -> Self {
-        Self { fingerprints: vec![0; buckets * SLOTS].into() }
+        Self { fingerprints: Box::default(), buckets }
     }
 
     /// Remembers an entry.
     pub fn insert(&mut self, place: Place) {
+        if self.fingerprints.is_empty() {
+            self.fingerprints = vec![0; self.buckets * SLOTS].into();
+        }
         let bucket = self.bucket(place);
         bucket.rotate_right(1);
         bucket[0] = place.fingerprint();
@@ -29,6 +34,9 @@ impl Ghosts {
 
     /// Whether an entry is remembered; it is forgotten in the same step.
     pub fn take(&mut self, place: Place) -> bool {
+        if self.fingerprints.is_empty() {
+            return false;
+        }
         let bucket = self.bucket(place);
         let Some(at) = bucket.iter().position(|&it| it == place.fingerprint()) else {
             return false;
@@ -40,11 +48,11 @@ impl Ghosts {
 
     /// Forgets everything.
     pub fn clear(&mut self) {
-        self.fingerprints = vec![0; self.fingerprints.len()].into();
+        self.fingerprints = Box::default();
     }
 
     fn bucket(&mut self, place: Place) -> &mut [u32] {
-        let start = place.bucket(self.fingerprints.len() / SLOTS) * SLOTS;
+        let start = place.ghost_bucket(self.buckets) * SLOTS;
         &mut self.fingerprints[start..start + SLOTS]
     }
 }

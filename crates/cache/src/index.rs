@@ -9,11 +9,20 @@
 //! hurt each other and never the time that a look-up takes. All types of a name share a bucket. A
 //! cache filled to 95 % with the smallest answers had lost 2 % of them so when each name had one
 //! type, 6 % with two and 11 % with three; half full 0, 1 and 3 %.
+//!
+//! Not all buckets are in use from the start: entries would lie in as many pages of memory as there
+//! are entries. The buckets in use are the first ones, and grow by one with each
+//! [split](Index::next_split), as in linear hashing (Litwin, 1980):
+//!
+//! ```text
+//!  base · 2ʲ buckets, the first two of them split     b0 b1 | b2 b3 … | b0' b1'
+//!  what b0 held is now in b0 or in b0', by one bit      └──────────────┴┘
+//! ```
 
 use crate::ring::Position;
 use crate::words::{LINE_WORDS, Words};
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 /// Slots in a bucket.
 pub const SLOTS: usize = LINE_WORDS;
@@ -51,10 +60,22 @@ impl Place {
         self.0 as usize & (shards - 1)
     }
 
-    /// One of `buckets` buckets, fewer than 2³²: bits 32–63.
+    /// One of `buckets` buckets of the ghosts, fewer than 2³²: bits 32–63.
     #[inline]
-    pub fn bucket(self, buckets: usize) -> usize {
+    pub fn ghost_bucket(self, buckets: usize) -> usize {
         (((self.0 >> 32) * buckets as u64) >> 32) as usize
+    }
+
+    /// One of `base` buckets of the index before any is split, fewer than 2¹⁶: bits 48–63.
+    #[inline]
+    fn base_bucket(self, base: usize) -> usize {
+        ((self.0 >> 48) as usize * base) >> 16
+    }
+
+    /// The bits that say where an entry goes when its bucket is split: bits 32–47.
+    #[inline]
+    fn split_bits(self) -> usize {
+        (self.0 >> 32) as usize & 0xffff
     }
 
     /// What tells the entries of a bucket apart: bits 10–35.
@@ -126,28 +147,146 @@ impl Word {
     }
 }
 
+/// Buckets in use from the start: between this and twice as many. They fill a page of memory.
+const BASE_MIN: usize = 64;
+/// How often each bucket can be split: [`Place::split_bits`] has as many bits.
+const DOUBLINGS_MAX: u32 = 16;
+
 /// The buckets.
 pub struct Index {
     words: Words,
-    buckets: usize,
+    /// Buckets in use from the start.
+    base: usize,
+    /// How often their number can double.
+    doublings: u32,
+    /// Which buckets are in use, an [`Extent`]; changed by the writer of the shard alone.
+    extent: AtomicU64,
 }
 
-impl Index {
-    /// Empty buckets.
-    pub fn new(buckets: usize) -> Self {
-        Self { words: Words::new(buckets * SLOTS), buckets }
+/// How many buckets are in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extent {
+    /// From `base · 2ʲ` to `base · 2ʲ⁺¹`.
+    count: u32,
+    /// The bits of [`Place::split_bits`] that decide: `2ʲ⁺¹ − 1`.
+    mask: u32,
+}
+
+impl Extent {
+    fn from_word(word: u64) -> Self {
+        Self { count: word as u32, mask: (word >> 32) as u32 }
     }
 
-    /// How many buckets there are.
-    pub fn buckets(&self) -> usize {
-        self.buckets
+    fn to_word(self) -> u64 {
+        u64::from(self.mask) << 32 | u64::from(self.count)
     }
 
     /// The bucket of a place.
     #[inline]
+    fn bucket(self, place: Place, base: usize) -> usize {
+        let number = place.base_bucket(base) + base * (place.split_bits() & self.mask as usize);
+        // A bucket that is not there yet has not been split from its lower half.
+        let half = base * ((self.mask as usize + 1) >> 1);
+        if number < self.count as usize { number } else { number - half }
+    }
+}
+
+/// The next bucket to be divided in two.
+pub struct Split<'i> {
+    /// Its slots.
+    pub from: &'i [AtomicU64],
+    /// The slots of the bucket that takes some of its entries, all empty.
+    pub to: &'i [AtomicU64],
+    /// The number of that bucket.
+    to_number: usize,
+    /// What is in use afterwards.
+    next: Extent,
+}
+
+impl Index {
+    /// Empty buckets, of which at most `buckets` and, but for less than one in 64, as many will be
+    /// in use.
+    pub fn new(buckets: usize) -> Self {
+        let doublings = (buckets / BASE_MIN).max(1).ilog2().min(DOUBLINGS_MAX);
+        let base = (buckets >> doublings).max(1);
+        let extent = Extent { count: base as u32, mask: 0 }; // at most 2³² / SLOTS
+        Self {
+            words: Words::new((base << doublings) * SLOTS),
+            base,
+            doublings,
+            extent: AtomicU64::new(extent.to_word()),
+        }
+    }
+
+    /// How many buckets are in use.
+    pub fn buckets(&self) -> usize {
+        self.extent().count as usize
+    }
+
+    /// Which buckets are in use.
+    #[inline]
+    fn extent(&self) -> Extent {
+        Extent::from_word(self.extent.load(Acquire))
+    }
+
+    /// The number of the bucket of a place. It is another one after the bucket was split and the
+    /// place's entries have moved, which a reader that has not found one must look for.
+    #[inline]
+    pub fn number(&self, place: Place) -> usize {
+        self.extent().bucket(place, self.base)
+    }
+
+    /// The bucket of a place; without a slot as long as nothing was ever stored.
+    #[inline]
     pub fn bucket(&self, place: Place) -> &[AtomicU64] {
-        let start = place.bucket(self.buckets) * SLOTS;
-        &self.words.as_slice()[start..start + SLOTS]
+        self.slots(self.number(place))
+    }
+
+    /// The slots of a bucket.
+    #[inline]
+    pub fn slots(&self, number: usize) -> &[AtomicU64] {
+        self.words.as_slice().get(number * SLOTS..(number + 1) * SLOTS).unwrap_or_default()
+    }
+
+    /// Makes sure that every bucket has slots.
+    pub fn allocate(&self) {
+        self.words.allocate();
+    }
+
+    /// The bucket whose turn it is to be divided; `None` when all are in use.
+    pub fn next_split(&self) -> Option<Split<'_>> {
+        let Extent { count, mask } = self.extent();
+        if count as usize == self.base << self.doublings {
+            return None;
+        }
+        let is_doubled = count as usize == self.base * (mask as usize + 1);
+        let mask = if is_doubled { mask << 1 | 1 } else { mask };
+        let (to_number, half) = (count as usize, self.base * ((mask as usize + 1) >> 1));
+        let (from, to) = (self.slots(to_number - half), self.slots(to_number));
+        Some(Split { from, to, to_number, next: Extent { count: count + 1, mask } })
+    }
+
+    /// Divides a bucket in two: `place_of` says where the entry of a word belongs.
+    ///
+    /// An entry that moves is in both buckets when readers are told of the second, and leaves the
+    /// first then. A reader that comes to the first too late finds that its number has changed.
+    pub fn split(&self, split: &Split<'_>, place_of: impl Fn(Word) -> Option<Place>) {
+        let moves = |slot: &AtomicU64| {
+            let word = Word(slot.load(Relaxed));
+            let place = Some(word).filter(|word| word.is_held()).and_then(&place_of)?;
+            (split.next.bucket(place, self.base) == split.to_number).then_some(word)
+        };
+        let mut moved = [false; SLOTS];
+        for ((from, to), moved) in split.from.iter().zip(split.to).zip(&mut moved) {
+            if let Some(word) = moves(from) {
+                to.store(word.0, Release);
+                *moved = true;
+            }
+        }
+        self.extent.store(split.next.to_word(), Release);
+        for (from, _) in split.from.iter().zip(moved).filter(|(_, moved)| *moved) {
+            from.store(0, Release); // hits counted meanwhile are lost
+        }
     }
 
     /// The slot that holds just this entry.

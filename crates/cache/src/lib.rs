@@ -5,7 +5,7 @@
 //! workers read it. Bounded in octets from its construction on; its memory is not touched before
 //! it is used.
 //!
-//! Deliberately absent: clocks (callers pass seconds), sockets, resizing, and sweeping: what has
+//! Deliberately absent: clocks (callers pass seconds), sockets, shrinking, and sweeping: what has
 //! expired is not found, lies where it lies until its room is wanted, and then leaves before
 //! anything that has not. So memory once used stays used, up to the bound, whatever expires.
 //!
@@ -53,11 +53,20 @@
 //! and the index points there, before the tail passes the old one. What a reader reads may be
 //! anything until (e), so every access is checked, and nothing is believed before.
 //!
+//! The index grows bucket by bucket: a writer (6) stores the words of entries that move into the new
+//! bucket, (7) stores how many buckets are in use, with release, and (8) empties the slots that they
+//! leave, with release. A reader that knows of the new bucket sees (6). One that does not, and comes
+//! to a slot after (8), has not found its entry, sees (7) when it looks once more in which bucket
+//! that belongs, and starts again. Moving a word counts as (5): the lock of the writers orders it
+//! behind the entry's words.
+//!
 //! # Invariants
 //! - An answer is found for its own question only: the whole name is compared, not its hash.
 //! - It is fresh before `expires`, stale until `stale until`, and not found after that.
 //! - Logs, index and ghosts never exceed `bytes_max`; beside them a shard has a scratch entry and
 //!   2 KiB of counters, and the cache 16 KiB that tell how deep names are denied.
+//! - The memory that is touched grows with what is kept, up to the bound: the logs with its octets,
+//!   the index with its number.
 
 mod body;
 mod cache;

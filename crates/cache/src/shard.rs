@@ -65,7 +65,7 @@ impl Shard {
     /// Reads the bucket of a place, and nothing more.
     #[inline]
     pub fn touch_bucket(&self, place: Place) -> u64 {
-        self.index.bucket(place)[0].load(Relaxed)
+        self.index.bucket(place).first().map_or(0, |slot| slot.load(Relaxed))
     }
 
     /// Reads the first two lines of the entry at one of two places in a bucket, if there may be
@@ -103,7 +103,8 @@ impl Shard {
         out: &mut [u8],
     ) -> Result<Option<Hit>, Overtaken> {
         let tails = self.tails.0.each_ref().map(|tail| Position(tail.load(Acquire)));
-        for slot in self.index.bucket(place) {
+        let number = self.index.number(place);
+        for slot in self.index.slots(number) {
             let word = Word(slot.load(Acquire));
             if !word.may_be(place) {
                 continue;
@@ -124,7 +125,8 @@ impl Shard {
                 Copied::Other => {}
             }
         }
-        Ok(None)
+        // An entry that left the bucket when that was split is in another one.
+        if self.index.number(place) == number { Ok(None) } else { Err(Overtaken) }
     }
 
     /// Copies what lies at a position, if it is the entry of `key`. What it returns holds only if
@@ -173,6 +175,12 @@ impl Shard {
         let words = self.logs[log as usize].as_slice().get(position.offset()..)?;
         let header = Header::read(words.first_chunk()?);
         Some((header, words.get(..header.words())?))
+    }
+
+    /// Makes sure that there is memory to write to.
+    fn allocate(&self) {
+        self.index.allocate();
+        self.logs.iter().for_each(|log| _ = log.allocate());
     }
 
     /// Waits for the right to write.

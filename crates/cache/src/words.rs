@@ -1,9 +1,10 @@
 //! Memory that many threads read while one writes: 64-bit words, zero at first.
 //!
 //! A word is atomic, a run of words is not: who reads several must find out afterwards whether they
-//! belong together. The system hands the memory out page by page when it is first written, so that
-//! a large empty cache costs nothing.
+//! belong together. The memory is asked for before the first word is written, and the system hands
+//! it out page by page then, so that a large empty cache costs nothing.
 
+use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -16,26 +17,45 @@ pub const LINE_WORDS: usize = LINE_BYTES / WORD_BYTES;
 
 /// A run of words that begins at a cache line.
 pub struct Words {
-    all: Box<[AtomicU64]>,
-    /// The first word of the run in `all`, which the allocator aligns to 16 octets only. Asking it
-    /// for more would make it write zeroes over memory that is zero.
-    first: usize,
+    /// There from the first call of [`allocate`](Self::allocate) on.
+    all: OnceLock<Allocated>,
     len: usize,
 }
 
+/// The memory of a run.
+struct Allocated {
+    words: Box<[AtomicU64]>,
+    /// The first word of the run in `words`, which the allocator aligns to 16 octets only. Asking
+    /// it for more would make it write zeroes over memory that is zero.
+    first: usize,
+}
+
 impl Words {
-    /// `len` words, all zero.
+    /// `len` words, all zero, of which none is there yet.
     pub fn new(len: usize) -> Self {
-        let all = bytemuck::allocation::zeroed_slice_box::<AtomicU64>(len + LINE_WORDS - 1);
-        let first = all.as_ptr().align_offset(LINE_BYTES);
-        debug_assert!(first < LINE_WORDS);
-        Self { all, first, len }
+        Self { all: OnceLock::new(), len }
     }
 
-    /// All words.
+    /// All words; none before there was reason to write one, which stands for zeroes.
     #[inline]
     pub fn as_slice(&self) -> &[AtomicU64] {
-        &self.all[self.first..self.first + self.len]
+        match self.all.get() {
+            Some(Allocated { words, first }) => &words[*first..*first + self.len],
+            None => &[],
+        }
+    }
+
+    /// All words, to be written. Even an allocation of which no word is touched takes a page, for
+    /// what the allocator notes of it.
+    pub fn allocate(&self) -> &[AtomicU64] {
+        self.all.get_or_init(|| {
+            let len = self.len + LINE_WORDS - 1;
+            let words = bytemuck::allocation::zeroed_slice_box::<AtomicU64>(len);
+            let first = words.as_ptr().align_offset(LINE_BYTES);
+            debug_assert!(first < LINE_WORDS);
+            Allocated { words, first }
+        });
+        self.as_slice()
     }
 }
 

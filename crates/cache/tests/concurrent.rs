@@ -5,8 +5,8 @@
 mod common;
 
 use common::{addresses, answer, hash, key, lifetime, name};
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_cache::{BYTES_MIN, Cache};
@@ -83,4 +83,37 @@ fn nobody_reads_a_torn_or_foreign_answer_while_the_logs_are_overwritten() {
         assert!(written > 10_000 && found > 10_000, "{written} written, {found} found");
         assert!(cache.stats().ghost_hits > 0);
     });
+}
+
+#[test]
+fn what_is_kept_is_found_while_the_index_grows() {
+    const KEPT: usize = 100_000;
+    let cache = Cache::new(64 << 20); // room for all, in an index of a hundred times its first size
+    let name = |number: usize| name(&format!("host{number}.example"));
+    let stored = AtomicUsize::new(0);
+    let read = |seed: u64| {
+        let (mut random, mut body, mut looked) = (Random::new(seed), [0; 64], 0);
+        loop {
+            match stored.load(Acquire) {
+                KEPT => return looked,
+                0 => thread::yield_now(),
+                count => {
+                    let name = name(random.below(count));
+                    assert!(cache.find(&key(&name), 0, &mut body).is_some(), "{name:?}");
+                    looked += 1;
+                }
+            }
+        }
+    };
+    let first_size = cache.buckets();
+    thread::scope(|scope| {
+        let readers = [1, 2].map(|seed| scope.spawn(move || read(seed)));
+        for number in 0..KEPT {
+            let body = addresses(1, 60, number as u64);
+            cache.insert(&key(&name(number)), &answer(&body), lifetime(0, 60)).unwrap();
+            stored.store(number + 1, Release);
+        }
+        assert!(readers.map(|reader| reader.join().unwrap()).iter().all(|looked| *looked > 1000));
+    });
+    assert!(cache.buckets() > 50 * first_size, "{} of {first_size}", cache.buckets());
 }

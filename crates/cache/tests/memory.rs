@@ -31,7 +31,12 @@ fn memory_is_taken_as_it_is_used_and_never_more_than_allowed() {
         let body = addresses(1, 60, number as u64);
         cache.insert(&key(&name), &answer(&body), lifetime(0, 60)).unwrap();
     };
-    (0..names).for_each(insert);
+    (0..10_000).for_each(insert);
+    println!("10,000 entries in {} octets", taken());
+    assert!(taken() < 4 << 20, "10,000 entries: {}", taken());
+    assert_eq!(cache.stats().entries, 10_000, "there is room for more");
+
+    (10_000..names).for_each(insert);
     let entries = cache.stats().entries as usize;
     println!("{entries} entries in {} octets: {} each", taken(), taken() / entries);
     assert!(entries > names * 95 / 100, "{entries}");

@@ -29,6 +29,15 @@ const MOVED_MIN: usize = 1024;
 /// leaves the tail, and is found at every moment. Larger ones leave.
 const RESERVE_WORDS: usize = 1024;
 
+/// Buckets of the index for each entry, as long as it can grow: few enough entries share one that
+/// none has to leave it, and ten thousand entries need 1.3 MB of it.
+const BUCKETS_PER_ENTRY: u64 = 2;
+/// The same while an insertion meets a full bucket. Splitting more would not help it: what it holds
+/// is one name's.
+const BUCKETS_PER_ENTRY_MAX: u64 = 8;
+/// Buckets that one insertion may split, which takes some microseconds.
+const SPLITS_MAX: usize = 16;
+
 /// What only the holder of the lock sees.
 pub struct Writer {
     rings: [Ring; 2],
@@ -142,6 +151,8 @@ impl<'s> Writing<'s> {
             return Err(Refused::TooLarge);
         }
         let place = header.place;
+        self.shard.allocate();
+        self.grow_index(place);
         let (log, frequency) = match self.live(key, place) {
             Some(former) => match former.word.frequency() {
                 0 => (former.word.log(), 0),
@@ -163,6 +174,28 @@ impl<'s> Writing<'s> {
         self.writer.stats.inserts += 1;
         self.writer.contents.add(header.kind, header.qtype);
         Ok(())
+    }
+
+    /// Takes more buckets of the index into use if it is dense, or if the bucket of a place is full.
+    fn grow_index(&self, place: Place) {
+        let index = &self.shard.index;
+        for _ in 0..SPLITS_MAX {
+            let (buckets, entries) = (index.buckets() as u64, self.writer.stats.entries + 1);
+            let is_held = |slot: &AtomicU64| Word(slot.load(Relaxed)).is_held();
+            let is_enough = buckets >= entries * BUCKETS_PER_ENTRY_MAX
+                || buckets >= entries * BUCKETS_PER_ENTRY
+                    && !index.bucket(place).iter().all(is_held);
+            if is_enough {
+                return;
+            }
+            let Some(split) = index.next_split() else { return };
+            let place_of = |word: Word| {
+                let position = word.position(self.writer.rings[word.log() as usize].tail());
+                let (header, _) = self.shard.entry(word.log(), position)?;
+                Some(header.place)
+            };
+            index.split(&split, place_of);
+        }
     }
 
     /// The entry of a question.
