@@ -53,12 +53,12 @@
 //! and the index points there, before the tail passes the old one. What a reader reads may be
 //! anything until (e), so every access is checked, and nothing is believed before.
 //!
-//! The index grows bucket by bucket: a writer (6) stores the words of entries that move into the new
-//! bucket, (7) stores how many buckets are in use, with release, and (8) empties the slots that they
-//! leave, with release. A reader that knows of the new bucket sees (6). One that does not, and comes
-//! to a slot after (8), has not found its entry, sees (7) when it looks once more in which bucket
-//! that belongs, and starts again. Moving a word counts as (5): the lock of the writers orders it
-//! behind the entry's words.
+//! The index grows bucket by bucket: a writer (6) stores the words of entries that move into the
+//! new bucket, (7) stores how many buckets are in use, with release, and (8) empties the slots that
+//! they leave, with release. A reader that knows of the new bucket sees (6). One that does not, and
+//! comes to a slot after (8), has not found its entry, sees (7) when it looks once more in which
+//! bucket that belongs, and starts again. Moving a word counts as (5): the lock of the writers
+//! orders it behind the entry's words.
 //!
 //! # Invariants
 //! - An answer is found for its own question only: the whole name is compared, not its hash.

@@ -66,8 +66,8 @@ impl Watchdog {
             let mut budget = FaultBudget::new();
             loop {
                 // What a panic leaves half done is that of one line, file or hand-over.
-                let end = catch_unwind(AssertUnwindSafe(&mut work))
-                    .map_or(End::Panicked, |is_due| End::Returned(is_due));
+                let end =
+                    catch_unwind(AssertUnwindSafe(&mut work)).map_or(End::Panicked, End::Returned);
                 if end.is_due() || !watchdog.note(&watched, &end, &mut budget) {
                     return;
                 }

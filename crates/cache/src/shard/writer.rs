@@ -176,7 +176,7 @@ impl<'s> Writing<'s> {
         Ok(())
     }
 
-    /// Takes more buckets of the index into use if it is dense, or if the bucket of a place is full.
+    /// Takes more buckets of the index into use if it is dense, or the bucket of a place is full.
     fn grow_index(&self, place: Place) {
         let index = &self.shard.index;
         for _ in 0..SPLITS_MAX {

@@ -28,7 +28,7 @@ use tokio::time::{Sleep, sleep, timeout};
 use zonda_config::Network;
 use zonda_transport::tcp::admission::{Activity, Admission, AdmissionCounters, Ticket};
 
-/// Connections open at once on each socket; for one more, another has to go, or it is closed itself.
+/// Connections open at once on each socket; for one more, an idle one is closed, or it is itself.
 const CONNECTIONS_MAX: usize = 64;
 /// Connections that one client, an IPv4 address or an IPv6 /64, has open at once; more are closed.
 const CONNECTIONS_PER_CLIENT: usize = 16;
