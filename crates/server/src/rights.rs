@@ -1,6 +1,7 @@
 //! What the process was started with: sockets, a limit of descriptors, rights.
 
 use crate::run::Signals;
+use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;
 use zonda_config::Config;
@@ -46,22 +47,87 @@ pub(crate) fn inherited_sockets(signals: Signals) -> io::Result<Vec<OwnedFd>> {
     Ok(Vec::new())
 }
 
+/// Descriptors without which no server works: a small one on two CPUs has some thirty open.
+const DESCRIPTORS_MIN: u64 = 64;
+/// Descriptors beside TCP connections and ports: files, UDP sockets, the admin interface.
+const BESIDES: u64 = 1024;
+/// Ports with which forwarding is as fast as it should be.
+const PORTS_MIN: u64 = 256;
+/// Most ports: what the default of `ports` may need for two servers.
+const PORTS_MAX: u64 = 8192;
+
+/// The system allows fewer open descriptors than any server needs.
+#[derive(Debug)]
+pub struct TooFewDescriptors {
+    /// How many it allows.
+    granted: u64,
+}
+
+impl fmt::Display for TooFewDescriptors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let granted = self.granted;
+        write!(
+            f,
+            "cannot start: the system allows {granted} open descriptors, and {DESCRIPTORS_MIN} \
+             are needed at least: raise LimitNOFILE or `ulimit -n`"
+        )
+    }
+}
+
 /// Lets the process open as many descriptors as TCP and forwarding may need; returns how many ports
 /// there may be to other servers.
-pub(crate) fn raise_descriptor_limit(config: &Config) -> usize {
-    const BESIDES: u64 = 1024; // files, UDP sockets, the admin interface
-    const PORTS_MIN: u64 = 256;
-    const PORTS_MAX: u64 = 8192; // what the default of `ports` may need for two servers
+///
+/// # Errors
+/// When the system allows too few to start.
+pub(crate) fn raise_descriptor_limit(config: &Config) -> Result<usize, TooFewDescriptors> {
     let needed = u64::from(config.tcp.connections_max) + BESIDES;
-    let granted = process::raise_descriptor_limit(needed + PORTS_MAX);
-    match &granted {
-        Ok(granted) if *granted < needed + PORTS_MIN => tracing::warn!(
-            "the system allows {granted} open descriptors, but tcp.connections-max may need \
-             {needed}, and forwarding {PORTS_MIN}: raise LimitNOFILE or `ulimit -n`"
-        ),
-        Ok(_) => {}
-        Err(error) => tracing::warn!("cannot raise the limit of open descriptors: {error}"),
+    let granted = match process::raise_descriptor_limit(needed + PORTS_MAX) {
+        Ok(granted) => granted,
+        Err(error) => {
+            tracing::warn!(%error, "cannot raise the limit of open descriptors");
+            return Ok(PORTS_MIN as usize);
+        }
+    };
+    if granted < DESCRIPTORS_MIN {
+        return Err(TooFewDescriptors { granted });
     }
-    let left = granted.unwrap_or(0).saturating_sub(needed);
-    left.clamp(PORTS_MIN, PORTS_MAX) as usize
+    let ports = ports_within(granted, needed);
+    if granted < needed + PORTS_MIN {
+        tracing::warn!(
+            granted,
+            needed = needed + PORTS_MIN,
+            ports,
+            "the system allows fewer open descriptors than tcp.connections-max and forwarding may \
+             need: raise LimitNOFILE or `ulimit -n`"
+        );
+    }
+    Ok(ports as usize)
+}
+
+/// How many ports there may be to other servers, of `granted` descriptors, where all else may need
+/// as many as `needed`. Where too few are left, a quarter is for ports: connections rarely need all
+/// of theirs, and all clients wait for ports.
+fn ports_within(granted: u64, needed: u64) -> u64 {
+    let quarter = (granted / 4).min(PORTS_MIN);
+    granted.saturating_sub(needed).clamp(quarter, PORTS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_take_what_is_left_of_the_descriptors_or_a_quarter_where_that_is_little() {
+        let needed = 10_000 + BESIDES;
+        for (granted, ports) in [
+            (DESCRIPTORS_MIN, 16),
+            (200, 50),
+            (1024, 256),
+            (needed, 256),
+            (needed + 300, 300),
+            (65_536, PORTS_MAX),
+        ] {
+            assert_eq!(ports_within(granted, needed), ports, "of {granted}");
+        }
+    }
 }

@@ -14,7 +14,7 @@ use crate::log_budget::LogBudget;
 use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
-use crate::rights;
+use crate::rights::{self, TooFewDescriptors};
 use crate::settle;
 use crate::threads::{self, Rim};
 use crate::watchdog::Watchdog;
@@ -61,6 +61,8 @@ pub enum ServeError {
     Listen(ListenError),
     /// The sockets of the former server could not be had.
     HandOver(HandOverError),
+    /// The system allows fewer open descriptors than any server needs.
+    Descriptors(TooFewDescriptors),
     /// The rights of root could not be given up.
     Privileges(PrivilegeError),
     /// The admin interface could not be started.
@@ -80,6 +82,7 @@ impl fmt::Display for ServeError {
         match self {
             Self::Listen(error) => error.fmt(f),
             Self::HandOver(error) => error.fmt(f),
+            Self::Descriptors(error) => error.fmt(f),
             Self::Privileges(error) => error.fmt(f),
             Self::Admin(error) => f.write_str(error),
             Self::Zones(failed) => f.write_str(&failed_text(failed)),
@@ -142,6 +145,7 @@ pub(crate) fn run(
     ready: impl FnOnce(&Arc<Control>),
 ) -> Result<(), ServeError> {
     let Options { config, read_config, take_over, program } = options;
+    let ports_max = rights::raise_descriptor_limit(&config).map_err(ServeError::Descriptors)?;
     let mut found = Found::adopt(rights::inherited_sockets(signals).map_err(ServeError::Start)?);
     let former = if take_over {
         let (former, descriptors) = handover::ask(&config).map_err(ServeError::HandOver)?;
@@ -154,7 +158,6 @@ pub(crate) fn run(
     let is_shared = program.shares_addresses;
     let sockets =
         listen::listen(&config.listeners, found, is_shared).map_err(ServeError::Listen)?;
-    let ports_max = rights::raise_descriptor_limit(&config);
     rights::give_up(config.user.as_deref(), signals).map_err(ServeError::Privileges)?;
     log::start_writer().map_err(ServeError::Start)?; // a thread has the rights of its parent
     let cpus = process::available_cpus();

@@ -7,6 +7,7 @@ mod bounds;
 mod cache;
 mod chains;
 mod connections;
+mod descriptors;
 mod forged;
 mod forward;
 mod freshness;

@@ -42,13 +42,23 @@ impl Server {
 
     /// The same with more arguments.
     pub fn start_with(more: &[(&str, &str)], keys: &str, arguments: &[&str]) -> Self {
+        Self::start_program(BINARY, more, keys, arguments)
+    }
+
+    /// The same, of a program that becomes the server.
+    pub fn start_program(
+        program: &str,
+        more: &[(&str, &str)],
+        keys: &str,
+        arguments: &[&str],
+    ) -> Self {
         let [admin, statistics] = [(); 2].map(|()| SocketAddr::from(([127, 0, 0, 1], free_port())));
         let folder = Folder::new("config");
         let config = write_config(&folder, admin, statistics, keys);
         let first = zone(1);
         let zones = [&[("example.org", &*first)], more].concat();
         let arguments = [&["--config", config.to_str().unwrap()], arguments].concat();
-        let zonda = Zonda::start(BINARY, &zones, &arguments);
+        let zonda = Zonda::start(program, &zones, &arguments);
         Self { zonda, admin, statistics, folder }
     }
 
