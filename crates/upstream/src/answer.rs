@@ -435,10 +435,12 @@ impl Answer {
         first.ok_or(Unfit::Malformed) // who calls this has seen the set
     }
 
-    /// Keeps the SOA record of the authority section that encloses the last name most closely. Of
-    /// one above the zone that the servers are asked for, only the time is kept.
+    /// Keeps the SOA record of the authority section that encloses the last name most closely: only
+    /// the name's own zone can deny it (rfc2308#3), and there should be no other. Of one above the
+    /// zone that the servers are asked for, only the time is kept; of several of the same name, the
+    /// shortest, as of a set with several TTLs (rfc2181#5.2).
     fn keep_soa(&mut self, sets: &Sets<'_>) -> Result<(), Unfit> {
-        let mut zone = 0; // octets of its name
+        let (mut zone, mut above) = (0, 0); // octets of their names
         for record in sets.section(Section::Authority).filter(|r| r.rtype == Type::SOA) {
             self.expand_owner(&record)?;
             if !name::is_at_or_below(self.last_name(), &self.owner) {
@@ -446,8 +448,12 @@ impl Answer {
             }
             if sets.may_say(&record, &self.owner) {
                 zone = zone.max(self.owner.len());
-            } else {
-                self.denied_secs = soa_minimum(&record).map(|secs| secs.min(record.ttl));
+            } else if self.owner.len() >= above
+                && let Some(secs) = soa_minimum(&record).map(|secs| secs.min(record.ttl))
+            {
+                let before = self.denied_secs.filter(|_| self.owner.len() == above);
+                self.denied_secs = Some(before.map_or(secs, |before| before.min(secs)));
+                above = self.owner.len();
             }
         }
         if zone == 0 {

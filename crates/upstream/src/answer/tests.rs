@@ -462,3 +462,25 @@ fn an_answer_of_one_set_is_read_alike_however_its_owners_are_written() {
         }
     }
 }
+
+#[test]
+fn of_several_zones_above_the_one_that_encloses_the_name_most_closely_tells_the_time() {
+    let test = ">test. 300 SOA ns.test. h.test. 1 2 3 4 50";
+    let sub = ">sub.test. 300 SOA ns.test. h.test. 1 2 3 4 40";
+    let shorter = ">sub.test. 30 SOA ns.test. h.test. 2 2 3 4 40";
+    let beside = ">other.test. 300 SOA ns.test. h.test. 1 2 3 4 7";
+    for (records, secs) in [
+        (&[sub, test][..], 40),
+        (&[test, sub], 40),
+        (&[test, sub, beside], 40),
+        (&[shorter, sub, test], 30),
+        (&[sub, shorter], 30),
+    ] {
+        let [name, apex]: [Name; 2] = ["a.b.sub.test", "b.sub.test"].map(|it| it.parse().unwrap());
+        let mut message = response(("a.b.sub.test", Type::A), Rcode::NXDOMAIN, records);
+        let scope = Scope { apex: apex.as_wire(), is_elsewhere: &|_| false };
+        let mut answer = Answer::default();
+        let kind = answer.read_within(&mut message, name.as_wire(), false, scope);
+        assert_eq!((kind, answer.denied_secs()), (Ok(Kind::NameError), Some(secs)), "{records:?}");
+    }
+}
