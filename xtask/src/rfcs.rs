@@ -17,8 +17,8 @@ const HEAD: &str = "\
 <!-- Made by `cargo xtask generate` from xtask/src/rfcs.txt. -->
 
 How far Zonda follows the RFCs of DNS. A citation in the code looks like `rfc2308#5`, so a search
-for `rfc2308` finds what follows from it. What RFC 1034 §4.3.2 and its kin demand, case by case,
-stands in `crates/engine/tests/scenarios`.
+for `rfc2308` finds the code for it. The cases of RFC 1034 §4.3.2 and related RFCs are
+in `crates/engine/tests/scenarios`.
 
 | RFC | title | followed | remark |
 |---|---|---|---|

@@ -45,24 +45,24 @@ section! {
     /// Threads that answer UDP queries, for each listener.
     /// 0: one for each CPU that the cgroup's quota and the affinity mask leave to the server.
     workers: u16 = "0", from "0" to "1024";
-    /// The user whose rights the server keeps once its sockets are bound, when started as root.
+    /// The user to which the server changes once its sockets are bound, when started as root.
     user: Option<String>, like "zonda";
     /// The directory that zone files must not leave by the paths written for them, nor their
     /// `$INCLUDE`s by any link that they follow.
     /// Unset: the configuration file's directory; for a zone given as a flag, that of its file.
     root: Option<PathBuf>, like "/var/lib/zonda";
-    /// Reload a zone when its file changes, not only when told to.
-    /// The files of a `directory` are always watched.
+    /// Reload a zone when its file changes, and not only at a command. The files of a `directory`
+    /// are always watched.
     watch: bool = "false";
-    /// How often watched files are looked at.
+    /// Interval at which watched files are checked.
     watch_interval: Duration = "2s", from "100 ms" to "1h";
 }
 
 section! {
     /// An address on which queries are answered; repeat the section for more.
-    /// `ZONDA_LISTEN="ADDRESS,ADDRESS"` and `--listen ADDRESS` take the place of all of them.
-    /// Without any, the server listens on 127.0.0.1:53; `listen = []` at the top of the file lets
-    /// it listen nowhere, for programs that hold it and ask it themselves.
+    /// `ZONDA_LISTEN="ADDRESS,ADDRESS"` and `--listen ADDRESS` replace all of them. Without any,
+    /// the server listens on 127.0.0.1:53; with `listen = []` at the top of the file, it has no
+    /// listeners, for programs that embed the server and pass it their own queries.
     pub struct ListenKeys: Array "listen", Restart;
 
     /// Address and port. A wildcard address costs each query some 2 % against a concrete one.
@@ -73,13 +73,14 @@ section! {
     tcp: bool = "true";
     /// Threads that answer this listener's UDP queries; 0: as many as the server's `workers`.
     workers: u16 = "0", from "0" to "1024";
-    /// Receive buffer asked for each UDP socket. The kernel's default holds only some 250 queries.
+    /// Receive buffer requested for each UDP socket. The kernel's default holds only some 250
+    /// queries.
     receive_buffer: Size = "4 MiB", from "64 KiB" to "1 GiB";
-    /// Send buffer asked for each UDP socket.
+    /// Send buffer requested for each UDP socket.
     send_buffer: Size = "1 MiB", from "64 KiB" to "1 GiB";
-    /// Who is answered here: rules, of which the first that matches decides, or names of lists in
-    /// `[access]`. The last rule must be for `any`. Unset: everyone is answered. Changes of this
-    /// key take effect at a reload.
+    /// Access list of this listener: rules, of which the first that matches the client decides, or
+    /// names of lists in `[access]`. The last rule must be for `any`. Unset: all clients are
+    /// answered. Changes of this key take effect at a reload.
     access: Vec<AccessRule>, like "allow 192.0.2.0/24, refuse any";
 }
 
@@ -97,127 +98,127 @@ section! {
     file: Option<PathBuf>, like "zones/example.com.zone";
     /// A file of zones in the JSON form of erldns; without `name`, all of them are served.
     json: Option<PathBuf>, like "zones/example.com.json";
-    /// A directory in which every `NAME.zone` and `NAME.json` is a zone of that name. They are
-    /// picked up as they appear, change and vanish.
+    /// A directory in which every `NAME.zone` and `NAME.json` is a zone of that name, loaded,
+    /// reloaded and removed with its file.
     directory: Option<PathBuf>, like "zones";
-    /// A file of addresses and their names, such as `/etc/hosts`, inside the zone's name. It may
-    /// lie anywhere, and is always watched. With `forward`, what it lacks is forwarded.
+    /// A file of addresses and their names, such as `/etc/hosts`, inside the zone's name. It may be
+    /// anywhere, and is always watched. With `forward`, other names are forwarded.
     hosts: Option<PathBuf>, like "/etc/hosts";
-    /// Who is answered from here, after the listener let the query pass; as in `[[listen]]`.
-    /// Unset: everyone, but for zones with `forward`: they are for clients with loopback, private
-    /// and link-local addresses, so that no stranger can make the server ask others.
+    /// Access list of this zone, applied after that of the listener; as in `[[listen]]`. Unset: all
+    /// clients are answered; from zones with `forward`, only clients with loopback, private and
+    /// link-local addresses, so that other clients cannot use the upstreams.
     access: Vec<AccessRule>, like "allow any";
 }
 
 section! {
-    /// The source of a zone whose answers other servers give. Stands behind its `[[zone]]`.
-    /// `--forward ADDRESS` (else `ZONDA_FORWARD="ADDRESS,ADDRESS"`) makes such a zone for `.`, all
-    /// names that no other zone holds.
+    /// The source of a forwarded zone, whose answers come from other servers. Follows its
+    /// `[[zone]]`. `--forward ADDRESS` (else `ZONDA_FORWARD="ADDRESS,ADDRESS"`) makes such a zone
+    /// for `.`, all names that no other zone holds.
     pub struct ForwardKeys: Nested "zone.forward", Reload;
 
-    /// The servers. An address, with a port if that is not 53, is asked over UDP, and over TCP when
-    /// an answer was truncated; `tcp://ADDRESS` over TCP from the first; `tls://ADDRESS#NAME` over
-    /// TLS, port 853, with a certificate for NAME or, without `#NAME`, for the address itself;
+    /// The upstreams. An address, with a port if that is not 53, is queried over UDP, and over TCP
+    /// when an answer was truncated; `tcp://ADDRESS` over TCP only; `tls://ADDRESS#NAME` over TLS,
+    /// port 853, with a certificate for NAME or, without `#NAME`, for the address itself;
     /// `quic://ADDRESS#NAME` likewise over QUIC, and `https://ADDRESS/PATH#NAME` over HTTPS, port
-    /// 443, where PATH is `dns-query` if none is given. With `bootstrap`, a name can stand in place
-    /// of any ADDRESS.
+    /// 443, with the default PATH `dns-query`. With `bootstrap`, a name can replace any ADDRESS.
     to: Vec<Upstream>, like "192.0.2.1, 192.0.2.2:5353, tls://192.0.2.4#dns.example.net";
-    /// The addresses of servers that know those of the servers that are given by name. They are
-    /// asked over UDP, and again when the TTL is over.
+    /// The addresses of servers that resolve the names of upstreams given by name. They are queried
+    /// over UDP, and again when the TTL has expired.
     bootstrap: Vec<ServerAddress>, like "192.0.2.53, 192.0.2.54:5353";
-    /// A PEM file of the certificates that those of the servers must lead to. Unset: the public
+    /// A PEM file of the certificates to which those of the upstreams must chain. Unset: the public
     /// roots that Mozilla trusts, which are built in.
     ca_file: Option<PathBuf>, like "private-ca.pem";
-    /// The keys that the servers may have, in place of certificates that lead to a root and show
-    /// the right name: SHA-256 hashes as in rfc7858#4.2. Give the next key, too, before it is used.
+    /// The keys that the upstreams may have, instead of certificates that chain to a root and have
+    /// the right name: SHA-256 hashes as in rfc7858#4.2. Add the next key before it is used.
     pins: Vec<PinnedKey>, like "sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=";
-    /// Believe servers that are asked over an encrypted transport when they say that they have
-    /// validated an answer, and pass that on (AD, rfc6840#5.8). Otherwise AD is never set.
+    /// Trust the AD bit of upstreams over an encrypted transport, which says that they have
+    /// validated the answer, and pass it on (rfc6840#5.8). Otherwise AD is never set.
     trust_ad: bool = "false";
-    /// Which of them is asked first: the one that is expected to answer first, all in turn, any,
-    /// the first of the list, or one by the question's name, so that the caches of the servers hold
-    /// different names. Those that do not answer are passed over; a server that is slow today, or
-    /// has lost a query, is helped out by another in any case.
+    /// Which upstream is queried first: the one that is expected to answer first, all in turn, any,
+    /// the first of the list, or one by the name in the question, so that the caches of the
+    /// upstreams hold different names. With each policy, upstreams that do not answer are not
+    /// queried, and another one is queried, too, when the first is slower than usual or a query is
+    /// lost.
     policy: Policy = "fastest";
-    /// Names that are not forwarded, nor any below them, as if the zone did not hold them: another
-    /// zone that does answers, else they are REFUSED.
+    /// Names that are not forwarded, with all names below them, as if they were outside the zone:
+    /// another zone that holds them answers, else they are REFUSED.
     except: Vec<Name>, like "internal.example.com";
-    /// Keep answers from clients that hold a loopback, private or link-local address: by giving one
-    /// to a name of the Internet, its owner has browsers talk to machines behind a firewall (DNS
+    /// Block answers with a loopback, private or link-local address: by such an address, the owner
+    /// of a name on the Internet lets browsers connect to machines behind a firewall (DNS
     /// rebinding). Such an answer is passed on empty, with extended error 15.
     rebinding_protection: bool = "false";
-    /// Names that may have such addresses nevertheless, and all below them.
+    /// Names that may have such addresses nevertheless, with all names below them.
     private_names: Vec<Name>, like "plex.direct, home.example.com";
-    /// Queries that may wait for one server at a time. The threads that ask have equal shares, and
-    /// at least one each.
+    /// Queries that may wait for one upstream at a time. The forwarder threads have equal shares,
+    /// and at least one each.
     outstanding_max: u32 = "1000000", from "1" to "1000000";
-    /// After how long without answer a client gets SERVFAIL. An answer is waited for twice as long,
-    /// to be kept for the next.
+    /// Time without an answer after which a client gets SERVFAIL. The server waits twice as long
+    /// for the answer, to cache it.
     timeout: Duration = "5s", from "100 ms" to "1m";
-    /// After how long without answer it gets one that has expired, if there is one (rfc8767).
+    /// Time without an answer after which it gets an expired one, if there is one (rfc8767).
     stale_after: Duration = "1800 ms", from "0 ms" to "1m";
-    /// Queries sent beside those that questions need, as a share of the questions: copies to a
-    /// second server where the first is slower than usual, and early repeats of what is overdue.
-    /// 0 %: none, so that only what has no answer after 150 ms is repeated.
+    /// Queries in addition to those that questions need, as a share of the questions: copies to a
+    /// second upstream when the first is slower than usual, and early repeats of overdue queries. 0
+    /// %: none, so that a query is repeated only after 150 ms without an answer.
     extra_queries: Percent = "5 %", from "0 %" to "100 %";
-    /// The earliest repeat of a query that has no answer. The smoothed time of the server and four
-    /// times its variance decide, if that is longer.
+    /// The earliest repeat of a query without an answer. The smoothed time of the upstream and four
+    /// times its variance apply, if that is longer.
     repeat_after_min: Duration = "20 ms", from "1 ms" to "1s";
-    /// After how many overdue answers, with nothing heard meanwhile, a server is suspect: it is
-    /// asked only where no other is up, and probed.
+    /// Number of overdue answers, without any message in between, after which an upstream is
+    /// suspect: it is queried only if no other one is up, and probed.
     suspect_after: u32 = "3", from "1" to "100";
-    /// After how long without a word a suspect is down, and asked by probes only.
+    /// Silence after which a suspect upstream is down, and gets probes only.
     down_after: Duration = "3s", from "100 ms" to "5m";
-    /// Time between probes of a server that does not answer. While it is down, each is twice as
-    /// long as the one before.
+    /// Time between probes of an upstream that does not answer. While it is down, each interval is
+    /// twice as long as the one before.
     probe_interval: Duration = "500 ms", from "100 ms" to "1m";
-    /// The longest such time; where all servers of a zone are down, a second, unless
+    /// The longest such time; if all upstreams of a zone are down, a second, unless
     /// `probe-interval` is longer.
     probe_interval_max: Duration = "16s", from "100 ms" to "5m";
-    /// Octets of the largest answer over UDP that servers are asked for (EDNS); what is larger
-    /// comes over TCP.
+    /// Octets of the largest answer over UDP that the server requests from upstreams (EDNS); larger
+    /// answers come over TCP.
     buffer_size: u16 = "1232", from "512" to "4096";
-    /// Most ports of each thread to a server at a time, each chosen at random and given back with
+    /// Most ports of each thread to an upstream at a time, each chosen at random and closed with
     /// the last answer. From half of them on, up to 64 queries of a second leave from the same
     /// port; when all are open, the oldest is closed for the next.
     ports: u16 = "1024", from "16" to "4096";
-    /// Most queries that leave from the same port if they are sent together. Fewer make forging
-    /// answers harder and cost CPU time.
+    /// Most queries that leave from the same port if they are sent together. With fewer, forging
+    /// answers is harder, and costs of CPU time are higher.
     queries_per_port: u16 = "4", from "1" to "64";
-    /// Connections to a server at a time.
+    /// Connections to an upstream at a time.
     connections_max: u16 = "8", from "1" to "64";
-    /// Queries that wait on each of them before another one is opened. When there are enough, more
+    /// Queries that wait on each of them before another one is opened. At `connections-max`, more
     /// may wait.
     pipeline_max: u16 = "128", from "1" to "16384";
 }
 
 section! {
-    /// How much is taken on for all zones together.
+    /// Limits for all forwarded zones together.
     pub struct Forwarding: Table "forwarding", Reload;
 
-    /// Queries that wait at once. The threads that forward have equal shares, and at least one
-    /// each. When one more comes, the oldest of a client that has more than its share is answered
-    /// SERVFAIL. Up to four times as many answers are fetched at a time, since a fetch goes on when
-    /// nobody waits any more.
+    /// Queries that wait at once. The forwarder threads have equal shares, and at least one each.
+    /// When one more comes, the oldest of a client that has more than its share is answered
+    /// SERVFAIL. Up to four times as many fetches are under way at a time, since a fetch continues
+    /// when no query waits for it any more.
     waiting_max: u32 = "16384", from "1" to "1000000";
-    /// Those of them that wait for the same answer, and so for the same thread, which bears no more
-    /// than its share.
+    /// Those of them that wait for the same answer, and so in the same thread, up to its share of
+    /// `waiting-max`.
     waiting_per_answer_max: u32 = "1024", from "1" to "100000";
-    /// Answers of servers that one answer is put together of, where aliases lead from a zone that
-    /// is forwarded into another. A longer chain is SERVFAIL.
+    /// Answers of upstreams that one reply combines, where aliases lead from one forwarded zone
+    /// into another. A longer chain is SERVFAIL.
     chain_max: u8 = "8", from "1" to "16";
 }
 
 section! {
-    /// Names that mean something only on the local network or on the machine, such as `localhost`,
-    /// `home.arpa` or `168.192.in-addr.arpa`. Where `.` is forwarded, they are answered here,
+    /// Names that have a meaning on the local network or on the machine only, such as `localhost`,
+    /// `home.arpa` or `168.192.in-addr.arpa`. Where `.` is forwarded, this server answers them,
     /// unless there is a zone for them or for names above them.
     pub struct SpecialNames: Table "special-names", Reload;
 
-    /// Those that are forwarded like any other, with all below them; `.` stands for all.
+    /// Special names that are forwarded like any other, with all names below them; `.` means all.
     forward: Vec<Name>, like "home.arpa, 168.192.in-addr.arpa";
-    /// More names that do not exist, nor any below them. Those that are reserved for tests and
-    /// examples are forwarded unless they stand here.
+    /// More names that do not exist, with all names below them. Those that are reserved for tests
+    /// and examples are forwarded unless they are listed here.
     answer: Vec<Name>, like "test, example";
 }
 
@@ -269,8 +270,8 @@ section! {
     /// Limits of DNS over TCP (rfc7766, rfc9210).
     pub struct Tcp: Table "tcp", Restart;
 
-    /// Connections open at once, all listeners together. When there are more, those go first on
-    /// which half a message waits for its rest, then those that have been idle longest.
+    /// Connections open at once, all listeners together. At the limit, connections with an
+    /// incomplete message are closed first, then those that have been idle longest.
     connections_max: u32 = "10000", from "1" to "1000000";
     /// Connections open at once from one client: an IPv4 address or an IPv6 /64. An IPv6 /48 may
     /// have ten times as many.
@@ -284,60 +285,60 @@ section! {
     write_timeout: Duration = "5s", from "100 ms" to "1m";
     /// Queries answered on one connection before it is closed; 0: no limit.
     queries_per_connection: u32 = "0", from "0" to "1000000000";
-    /// Tell clients that ask for it how long they may stay idle (rfc7828).
+    /// Tell clients with the keepalive option how long they may stay idle (rfc7828).
     keepalive: bool = "true";
 }
 
 section! {
-    /// How answers are made.
+    /// Options of answers.
     pub struct Answers: Table "answers", Reload;
 
     /// Follow a CNAME into another zone of this server.
     cross_zone: bool = "false";
-    /// Rotate the addresses of a set from one answer to the next.
+    /// Rotate the addresses of an RRset from one answer to the next.
     rotate: bool = "false";
 }
 
 section! {
-    /// Answers of other servers that are kept.
+    /// The cache of upstreams' answers.
     pub struct CacheKeys: Table "cache", Restart;
 
-    /// Memory for them; none of it is taken before it is used.
+    /// Memory of the cache; it is allocated as the cache fills.
     bytes: Size = "256 MiB", from "1 MiB" to "3 GiB";
-    /// Answers are kept at least so long, whatever their TTL, unless that is 0.
+    /// The least time for which answers are cached, whatever their TTL, unless that is 0.
     ttl_min: Duration = "0s", from "0s" to "1h";
-    /// Answers are kept at most so long.
+    /// The longest time for which answers are cached.
     ttl_max: Duration = "1d", from "1s" to "30d";
-    /// The least for answers that say that something does not exist (rfc2308#5), unless the TTL
-    /// is 0.
+    /// The least time for negative answers (rfc2308#5), unless their TTL is 0.
     negative_ttl_min: Duration = "0s", from "0s" to "1h";
-    /// The most for them.
+    /// The longest time for negative answers.
     negative_ttl_max: Duration = "3h", from "1s" to "1d";
-    /// How long it is kept that no server would answer a question: the first time. Each time in a
+    /// Time for which a first failure of all upstreams is cached. For each further failure in a
     /// row, it is twice as long (rfc9520#3.2).
     failure_ttl_min: Duration = "1s", from "1s" to "5m";
-    /// And at most. Where no server could be reached at all, 5 s, unless the least is longer.
+    /// The longest such time. If no upstream could be reached at all, 5 s, unless the least is
+    /// longer.
     failure_ttl_max: Duration = "5m", from "1s" to "5m";
-    /// How long after it has expired an answer may still be given, when no server answers
+    /// Time after its expiry for which an answer may still be used, when no upstream answers
     /// (rfc8767). 0 s: never.
     stale: Duration = "1d", from "0s" to "30d";
-    /// The TTL that such an answer is given with (rfc8767#4).
+    /// The TTL of expired answers in replies (rfc8767#4).
     stale_ttl: Duration = "30s", from "1s" to "1h";
-    /// In which last part of its TTL an answer that was given repeatedly is fetched anew; nobody
-    /// waits for it. 0 %: not before it has expired.
+    /// The last part of its TTL in which an answer that clients got repeatedly is fetched again; no
+    /// client waits for that. 0 %: only after it has expired.
     prefetch: Percent = "10 %", from "0 %" to "50 %";
-    /// The shortest TTL of which that is done.
+    /// The shortest TTL for which that is done.
     prefetch_ttl_min: Duration = "5s", from "2s" to "1d";
-    /// Where a name is known not to exist, neither does any below it (rfc8020): nobody is asked for
-    /// those, if the answer that denied it cannot be forged blindly: it came over TCP, TLS, HTTPS
-    /// or QUIC, or with our cookie. Turn it off for servers that deny names which only others lie
-    /// below.
+    /// Answer for all names below one that does not exist (rfc8020) without a query to upstreams,
+    /// if the NXDOMAIN cannot be forged off-path: it came over TCP, TLS, HTTPS or QUIC, or with the
+    /// cookie of the query. Turn it off for upstreams that deny names below which other names
+    /// exist.
     nxdomain_cut: bool = "true";
-    /// A file that holds what is kept while the server does not run. Read at the start; written at
-    /// the end, at a hand-over, after a flush, and every so often. Its directory must be writable
-    /// by the server. Unset: a server that starts has nothing.
+    /// A file for the cache while the server does not run. Read at the start; written at the stop,
+    /// at a hand-over, after a flush, and at an interval. Its directory must be writable by the
+    /// server. Unset: the cache of a new server is empty.
     persist: Option<PathBuf>, like "/var/lib/zonda/cache";
-    /// How often that file is written, if there is anything new.
+    /// Interval at which that file is written, if the cache has changed.
     persist_interval: Duration = "5m", from "1s" to "1d";
 }
 
@@ -353,12 +354,12 @@ section! {
     /// still accepted: to roll over, add the new one last everywhere, then move it first, then drop
     /// the old. Unset: made at random at each start.
     cookie_secrets: Vec<CookieSecret>;
-    /// Name server identifier, sent to clients that ask for it (rfc5001). Unset: none is sent.
+    /// Name server identifier, sent to clients with the NSID option (rfc5001). Unset: none is sent.
     nsid: Option<Nsid>, like "ns1.example.com";
 }
 
 section! {
-    /// What the server tells about itself. Unset, such questions are refused.
+    /// The identity of the server. Unset, such queries are refused.
     pub struct Identity: Table "identity", Reload;
 
     /// The answer to `version.bind` and `version.server`, class CH, type TXT.
@@ -368,15 +369,15 @@ section! {
 }
 
 section! {
-    /// Response rate limiting: keeps the server from being used to flood others.
+    /// Response rate limiting, so that attackers cannot use the server to flood a victim.
     pub struct RateLimit: Table "rate-limit", Reload;
 
     /// Responses of one kind to one client network in a second. Unset: no limit.
     responses_per_second: Option<u32>, like "20", from "1" to "1000000";
     /// Of the responses above the limit, one in so many is sent truncated, so that a real client
-    /// can ask again over TCP; 0: none, 1: all.
+    /// can repeat the query over TCP; 0: none, 1: all.
     slip: u8 = "2", from "0" to "10";
-    /// Seconds of responses that a network which was silent may get at once.
+    /// Seconds of responses that a network may get at once after a silence.
     window: Duration = "15s", from "1s" to "1h";
     /// Length of the prefix that makes a client network of IPv4 addresses.
     prefix_v4: u8 = "24", from "8" to "32";
@@ -399,13 +400,13 @@ section! {
     token: Option<Token>;
     /// A file that holds the token, read at start; in place of `token`.
     token_file: Option<PathBuf>, like "/etc/zonda/token";
-    /// The Unix socket on which `zonda reload`, `status` and their like reach the server.
+    /// The Unix socket on which `zonda reload`, `status` and other commands reach the server.
     /// Unset: `zonda-ADDRESS.sock`, after the first listener, in `$RUNTIME_DIRECTORY` (systemd sets
     /// it), else in `/run/zonda` for root, else in `$XDG_RUNTIME_DIR/zonda`, else in the working
     /// directory.
     socket: Option<Toggle<PathBuf>>, like "/run/zonda/zonda.sock";
-    /// Address and port at which BIND's JSON statistics are read, as `statistics-channels` has
-    /// them; what is there tells docs/coming-from-bind.md.
+    /// Address and port of BIND's JSON statistics, as in `statistics-channels`;
+    /// docs/coming-from-bind.md lists them.
     bind_statistics: Toggle<SocketAddr> = "off";
     /// Networks that may read them, besides loopback addresses.
     bind_statistics_clients: Vec<Network>, like "192.0.2.0/24, 2001:db8::/32";
