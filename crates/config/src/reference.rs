@@ -13,7 +13,7 @@ The server reads one file in [TOML](https://toml.io), which says `version = 1`. 
 set by an environment variable, and some by a flag; a flag wins over a variable, a variable over the
 file. A key, section or `ZONDA_` variable that does not exist is an error, but for those that
 Kubernetes sets for a Service. `zonda check` reports all
-errors at once; `zonda serve --print-config` shows what every value came out as, and who set it.
+errors at once; `zonda serve --print-config` shows every value and its origin.
 
 Relative paths in the file start from its directory, those in variables and flags from the working
 directory. In a variable, the elements of a list are separated by commas. Where a list is expected,
