@@ -25,5 +25,6 @@ mod verdict;
 mod sample;
 
 pub use html::{html, index};
+pub(crate) use numbers::short;
 pub use numbers::time;
 pub use text::text;

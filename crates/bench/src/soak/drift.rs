@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Sample;
 use super::trend::{self, Trend};
+use crate::report::{short, time};
 
 /// Octets of a mebibyte.
 const MIB: f64 = 1_048_576.0;
@@ -57,18 +58,35 @@ impl Measure {
             Self::Lost => Some(100.0 * sample.lost as f64 / sample.sent.max(1) as f64),
         }
     }
+
+    /// A value as people read it, with its unit.
+    fn text(self, value: f64) -> String {
+        match self {
+            Self::Memory => format!("{} MiB", short(value)),
+            Self::Descriptors | Self::Cpus => short(value),
+            Self::ContextSwitches => format!("{}/s", short(value)),
+            Self::P50 | Self::P99 => time(value),
+            Self::Lost => format!("{} %", short(value)),
+        }
+    }
+
+    /// By how much a value changes, with its sign and unit.
+    fn change_text(self, change: f64) -> String {
+        let sign = if change < 0.0 { '−' } else { '+' };
+        format!("{sign}{}", self.text(change.abs()))
+    }
 }
 
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Memory => "memory MiB",
+            Self::Memory => "memory",
             Self::Descriptors => "descriptors",
             Self::Cpus => "CPUs",
-            Self::ContextSwitches => "switches/s",
-            Self::P50 => "p50 µs",
-            Self::P99 => "p99 µs",
-            Self::Lost => "lost %",
+            Self::ContextSwitches => "switches",
+            Self::P50 => "p50",
+            Self::P99 => "p99",
+            Self::Lost => "lost",
         })
     }
 }
@@ -109,7 +127,8 @@ pub fn print(drifts: &[Drift], samples: usize, out: &mut impl Write) -> io::Resu
             true if *slope > 0.0 => "rises",
             true => "falls",
         };
-        writeln!(out, "{measure:<12} {median:>12.3} {slope:>+14.3}  {word}")?;
+        let (median, slope) = (measure.text(*median), measure.change_text(*slope));
+        writeln!(out, "{measure:<12} {median:>12} {slope:>14}  {word}")?;
     }
     Ok(())
 }
@@ -139,7 +158,8 @@ pub struct Exceeded {
 impl fmt::Display for Exceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { measure, slope, limit } = self;
-        write!(f, "{measure} rises by {slope:.3} an hour, at most {limit:.3} may be")
+        let [slope, limit] = [slope, limit].map(|it| measure.text(*it));
+        write!(f, "{measure} rises by {slope} an hour, at most {limit} may be")
     }
 }
 
@@ -221,15 +241,27 @@ mod tests {
         let exceeded = limits(59.0).exceeded_by(&drifts);
         assert_eq!(exceeded.len(), 1);
         let text = exceeded[0].to_string();
-        assert_eq!(text, "memory MiB rises by 60.000 an hour, at most 59.000 may be");
+        assert_eq!(text, "memory rises by 60.0 MiB an hour, at most 59.0 MiB may be");
         let mut text = Vec::new();
         print(&drifts, 12, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
-        assert!(text.contains("memory MiB         15.500        +60.000  rises\n"), "{text}");
+        assert!(text.contains("memory           15.5 MiB      +60.0 MiB  rises\n"), "{text}");
         assert!(
-            text.contains("p99 µs             70.000         +0.000  within noise\n"),
+            text.contains("p99               70.0 µs       +0.00 µs  within noise\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn times_are_in_the_unit_that_suits_them() {
+        let trend = Trend { median: 996_147.2, slope: -1_234.0, is_beyond_noise: true };
+        let mut text = Vec::new();
+        print(&[Drift { measure: Measure::P99, trend }], 12, &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains("p99                996 ms       −1.23 ms  falls\n"), "{text}");
+        let exceeded = Exceeded { measure: Measure::P99, slope: 2500.0, limit: 100.0 };
+        let text = exceeded.to_string();
+        assert_eq!(text, "p99 rises by 2.50 ms an hour, at most 100 µs may be");
     }
 
     #[test]
