@@ -12,17 +12,25 @@ pub struct Progress {
     expected_secs: f64,
     /// Expected of those that are done.
     done_secs: f64,
+    /// Attempts that did not count, since the last one that did.
+    discarded: u64,
 }
 
 impl Progress {
     /// Nothing is done yet.
     pub fn new(expected_secs: f64) -> Self {
-        Self { began: Instant::now(), expected_secs, done_secs: 0.0 }
+        Self { began: Instant::now(), expected_secs, done_secs: 0.0, discarded: 0 }
     }
 
     /// Something is done that was expected to take so long.
     pub fn done(&mut self, expected_secs: f64) {
         self.done_secs += expected_secs;
+        self.discarded = 0;
+    }
+
+    /// An attempt did not count.
+    pub fn discarded(&mut self) {
+        self.discarded += 1;
     }
 
     /// Something will not be done that was expected to take so long.
@@ -40,8 +48,12 @@ impl Progress {
 impl fmt::Display for Progress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = 100.0 * self.done_secs / self.expected_secs.max(f64::MIN_POSITIVE);
-        let left = self.left_after(self.began.elapsed());
-        write!(f, "{:.0} %, {} left", share.min(100.0), duration(left))
+        write!(f, "{:.0} %, ", share.min(100.0))?;
+        match self.discarded {
+            0 => write!(f, "{} left", duration(self.left_after(self.began.elapsed()))),
+            1 => f.write_str("time left unknown, as the last attempt did not count"),
+            more => write!(f, "time left unknown, as the last {more} attempts did not count"),
+        }
     }
 }
 
@@ -67,6 +79,17 @@ mod tests {
         assert_eq!(progress.left_after(Duration::from_secs(20)).as_secs(), 180);
         progress.spared(40.0);
         assert_eq!(progress.left_after(Duration::from_secs(20)).as_secs(), 100);
+    }
+
+    #[test]
+    fn no_time_is_promised_while_attempts_do_not_count() {
+        let mut progress = Progress::new(100.0);
+        progress.done(10.0);
+        (0..3).for_each(|_| progress.discarded());
+        let said = "10 %, time left unknown, as the last 3 attempts did not count";
+        assert_eq!(progress.to_string(), said);
+        progress.done(10.0);
+        assert!(progress.to_string().ends_with(" left"), "{progress}");
     }
 
     #[test]

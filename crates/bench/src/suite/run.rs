@@ -477,6 +477,7 @@ impl Runner<'_> {
         let line = words::round_line(cell, &seat.contest.place.text(), &round, is_disturbed);
         if is_disturbed {
             cell.discarded += 1;
+            self.progress.discarded();
         } else {
             cell.rounds.push(round);
             self.progress.done(self.round_secs(seat.contest));
