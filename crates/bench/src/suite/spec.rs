@@ -277,6 +277,20 @@ mod tests {
     use crate::suite::place::Place;
 
     #[test]
+    fn what_a_suite_leaves_out_of_its_report_is_listed_in_the_documentation() {
+        let page = include_str!("../../../../docs/benchmark-suites.md");
+        for suite in Suite::shipped() {
+            assert_eq!(suite.left_out.is_empty(), suite.published.is_empty(), "{}", suite.name);
+            if !suite.left_out.is_empty() {
+                let items: String =
+                    suite.left_out.iter().map(|what| format!("- {what}\n")).collect();
+                let list = format!("Left out of the report:\n\n{items}\n## ");
+                assert!(page.contains(&list), "{}: expected\n{list}", suite.name);
+            }
+        }
+    }
+
+    #[test]
     fn every_shipped_suite_names_shipped_servers_and_asks_readable_questions() {
         let suites = Suite::shipped();
         assert_eq!(suites.len(), SHIPPED.len());
