@@ -11,7 +11,7 @@ use crate::report::numbers::{capital, short, time_tick};
 use crate::report::verdict::{HOME, Standing, is_of_home};
 use crate::statistics::median;
 
-/// Colours of rivals, told apart by the colour-blind as far as seven can be.
+/// Colours of rivals; the colour-blind tell them, and the first server's, apart, too.
 const COLOURS: [&str; 6] = ["--s1", "--s2", "--s3", "--s4", "--s5", "--s6"];
 /// Shapes of points: square, triangle, diamond, triangle downwards, bar, cross.
 const SHAPES: [&str; 6] = [
@@ -331,8 +331,27 @@ fn sorted(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Server;
     use crate::report::figures::groups;
     use crate::report::sample::run;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn each_of_nineteen_servers_has_a_colour_shape_and_dashes_that_no_other_has() {
+        let mut run = run();
+        let rival = run.servers.iter().find(|server| !server.is_floor && server.name != HOME);
+        let rival = rival.expect("the sample has one").clone();
+        run.servers = (0..18).map(|n| Server { name: format!("s{n}"), ..rival.clone() }).collect();
+        let names = run.servers.iter().map(|server| &*server.name).chain([HOME]);
+        let looks = |name| {
+            let Style { colour, shape, dashes } = style(&run, name);
+            (colour, shape, dashes)
+        };
+        let all: BTreeSet<_> = names.map(looks).collect();
+        assert_eq!(all.len(), 19);
+        let first: BTreeSet<_> = all.iter().filter(|it| it.2 == "none").map(|it| it.1).collect();
+        assert_eq!(first.len(), 7, "without dashes, the shapes alone tell them apart");
+    }
 
     #[test]
     fn where_the_generator_was_late_at_somebody_ranked_no_latency_is_drawn_of_anybody() {

@@ -10,11 +10,13 @@ fn colour(name: &str, dark: bool) -> [f64; 3] {
     [0, 2, 4].map(|at| f64::from(u8::from_str_radix(&value[at..at + 2], 16).unwrap()) / 255.0)
 }
 
+/// A part of a colour without the curve of sRGB.
+fn linear(part: f64) -> f64 {
+    if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+}
+
 /// Relative luminance.
 fn luminance(colour: [f64; 3]) -> f64 {
-    let linear = |part: f64| {
-        if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
-    };
     let [red, green, blue] = colour.map(linear);
     0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
@@ -27,8 +29,8 @@ fn contrast(a: &str, b: &str, dark: bool) -> f64 {
 
 #[test]
 fn text_and_drawings_stand_out_from_paper_in_both_schemes() {
-    let text =
-        ["--ink", "--soft", "--s0", "--s1", "--s2", "--s3", "--s4", "--s5", "--s6", "--floor"];
+    let text = ["--ink", "--soft", "--s0", "--floor"];
+    let drawn = ["--s1", "--s2", "--s3", "--s4", "--s5", "--s6", "--other"];
     for dark in [false, true] {
         for name in text {
             let ratio = contrast(name, "--paper", dark);
@@ -38,40 +40,62 @@ fn text_and_drawings_stand_out_from_paper_in_both_schemes() {
             let ratio = contrast(name, ground, dark);
             assert!(ratio >= 4.5, "{name} on {ground}, dark {dark}: {ratio:.2}");
         }
-        let ratio = contrast("--other", "--paper", dark);
-        assert!(ratio >= 3.0, "--other, dark {dark}: {ratio:.2}");
+        for name in drawn {
+            let ratio = contrast(name, "--paper", dark);
+            assert!(ratio >= 3.0, "{name}, dark {dark}: {ratio:.2}");
+        }
     }
 }
 
-/// What a colour becomes for those who lack one kind of cones, after Viénot, Brettel and Mollon
-/// (1999): linear parts mixed by a matrix.
-fn seen_without(colour: [f64; 3], matrix: [[f64; 3]; 3]) -> [f64; 3] {
+/// Linear parts mixed by a matrix.
+type Mixture = [[f64; 3]; 3];
+
+/// What colours become without cones for long waves (protanopia), without those for middle waves
+/// (deuteranopia), after Viénot, Brettel and Mollon (1999), and with all.
+const SIGHTS: [(&str, Mixture); 3] = [
+    ("protanopia", [[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]]),
+    ("deuteranopia", [[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]]),
+    ("all cones", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+];
+
+/// Colours of lines are further apart than this in CIELAB, where 2.3 is just noticed.
+const DISTANCE_MIN: f64 = 18.0;
+
+/// A colour as it is seen.
+fn seen(colour: [f64; 3], sight: Mixture) -> [f64; 3] {
     let linear = colour.map(|part: f64| part.powf(2.2));
-    matrix.map(|row| {
+    sight.map(|row| {
         let sum: f64 = row.iter().zip(linear).map(|(weight, part)| weight * part).sum();
         sum.clamp(0.0, 1.0).powf(1.0 / 2.2)
     })
 }
 
+/// Lightness and the two opponent axes of CIELAB, under D65.
+fn lab(colour: [f64; 3]) -> [f64; 3] {
+    let [red, green, blue] = colour.map(linear);
+    let x = (0.4124 * red + 0.3576 * green + 0.1805 * blue) / 0.9505;
+    let y = 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    let z = (0.0193 * red + 0.1192 * green + 0.9505 * blue) / 1.089;
+    let [x, y, z] = [x, y, z].map(|part| match part > 0.008_856 {
+        true => part.cbrt(),
+        false => 7.787 * part + 16.0 / 116.0,
+    });
+    [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
+}
+
 #[test]
-fn the_first_four_lines_differ_for_the_colour_blind_too() {
-    let kinds = [
-        [[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]],
-        [[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]],
-    ];
-    let names = ["--s0", "--s1", "--s2", "--s3"];
-    for (dark, kind) in [false, true].into_iter().flat_map(|dark| kinds.map(|kind| (dark, kind))) {
-        let seen = names.map(|name| seen_without(colour(name, dark), kind));
+fn every_two_lines_differ_for_the_colour_blind_too() {
+    let names = ["--s0", "--s1", "--s2", "--s3", "--s4", "--s5", "--s6"];
+    for (dark, (sight, mixture)) in
+        [false, true].into_iter().flat_map(|dark| SIGHTS.map(|sight| (dark, sight)))
+    {
+        let seen = names.map(|name| lab(seen(colour(name, dark), mixture)));
         for (index, a) in seen.iter().enumerate() {
             for (other, b) in seen.iter().enumerate().skip(index + 1) {
                 let square: f64 = a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum();
-                let distance = square.sqrt();
-                assert!(
-                    distance > 0.12,
-                    "{} {}, dark {dark}: {distance:.2}",
-                    names[index],
-                    names[other]
-                );
+                let (distance, one, other) = (square.sqrt(), names[index], names[other]);
+                let text = format!("{one} {other}, {sight}, dark {dark}: {distance:.1}");
+                assert!(distance > DISTANCE_MIN, "{text}");
             }
         }
     }
