@@ -73,3 +73,47 @@ fn a_capture_whose_writer_was_killed_loses_its_last_packet_only() {
         assert!(left_out.cut_packet.is_some_and(|number| number >= 2), "{left_out:?}");
     }
 }
+
+/// A capture of raw IPv4 packets, each a protocol and what it carries.
+fn capture_of(packets: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let mut capture = 0xa1b2_c3d4_u32.to_be_bytes().to_vec();
+    capture.extend([0; 16]);
+    capture.extend(101_u32.to_be_bytes()); // raw IP
+    for (protocol, carried) in packets {
+        let len = 20 + carried.len() as u16;
+        capture.extend([0; 8]);
+        capture.extend([u32::from(len), u32::from(len)].map(u32::to_be_bytes).concat());
+        capture.extend([0x45, 0]);
+        capture.extend(len.to_be_bytes());
+        capture.extend([0, 0, 0, 0, 64, *protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
+        capture.extend(carried);
+    }
+    capture
+}
+
+#[test]
+fn packets_of_queries_over_tcp_are_counted_as_left_out_of_a_capture() {
+    let (udp, tcp) = (17, 6);
+    let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\0\x01a\0\0\x01\0\x01";
+    let datagram = [&b"\x30\x39\0\x35\0\x1b\0\0"[..], query].concat();
+    // To or from port 53, without options.
+    let segment =
+        |ports: &[u8; 4], data: &[u8]| [&ports[..], &[0; 8], &[0x50, 0x18], &[0; 6], data].concat();
+    let (ask, answer) = (b"\x30\x39\0\x35", b"\0\x35\x30\x39");
+    let over_tcp = [&[0, query.len() as u8][..], query].concat();
+    let packets = [
+        (tcp, segment(ask, b"")), // opens the connection
+        (tcp, segment(ask, &over_tcp)),
+        (tcp, segment(answer, &over_tcp)),
+        (tcp, segment(ask, &over_tcp)),
+    ];
+    let folder = Folder::new("tcp-capture");
+    let read = |packets: &[(u8, Vec<u8>)]| {
+        let file = folder.write("some.pcap", capture_of(packets));
+        Queries::read_some(&file, &Form::default(), Lines::AllGood)
+    };
+    let (queries, left_out) = read(&[&packets[..], &[(udp, datagram)]].concat()).unwrap();
+    assert_eq!((queries.count(), left_out.tcp_packets), (1, 2));
+    let error = read(&packets).unwrap_err().to_string();
+    assert!(error.ends_with("its 2 packets to port 53 over TCP are not read"), "{error}");
+}

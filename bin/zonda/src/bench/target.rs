@@ -173,7 +173,7 @@ impl Target {
             );
         }
         let lines = if self.skip_bad_lines { Lines::SkipBad } else { Lines::AllGood };
-        let (queries, LeftOut { bad_lines, first_bad, cut_packet }) =
+        let (queries, LeftOut { bad_lines, first_bad, cut_packet, tcp_packets }) =
             Queries::read_some(&self.queries, form, lines).map_err(|error| match error {
                 QueriesError::Line(..) => format!("{error} (--skip-bad-lines leaves such out)"),
                 error => error.to_string(),
@@ -187,6 +187,13 @@ impl Target {
             let path = self.queries.display();
             output::line(format_args!(
                 "zonda: {path}: cut short in packet {packet}, which is left out"
+            ));
+        }
+        if tcp_packets > 0 {
+            let path = self.queries.display();
+            output::line(format_args!(
+                "zonda: {path}: {tcp_packets} packets to port 53 over TCP are left out: only \
+                 questions over UDP are read"
             ));
         }
         Ok(queries)

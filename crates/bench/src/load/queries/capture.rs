@@ -3,7 +3,7 @@
 //! Both byte orders, times in microseconds or nanoseconds; Ethernet with or without VLAN tags,
 //! Linux's cooked captures (SLL, SLL2) and raw IP, IPv4 and IPv6. Whatever is no such question is
 //! passed over. Deliberately absent: what surrounded a question, which the form says as for any
-//! other query; fragments, IPv6 extension headers, TCP, and pcapng.
+//! other query; fragments, IPv6 extension headers, TCP, whose packets are counted, and pcapng.
 
 use std::io::{self, BufRead, ErrorKind};
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::path::Path;
 use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::{Class, Type, name};
 
-use super::{Gathering, QueriesError};
+use super::{Gathering, LeftOut, QueriesError};
 
 /// Octets that tell a capture from anything else.
 pub const MAGIC_OCTETS: usize = 4;
@@ -31,8 +31,9 @@ const PACKET_OCTETS_MAX: usize = 1 << 18;
 /// Where DNS is asked.
 const PORT: u16 = 53;
 
-/// The protocol number of UDP.
+/// The protocol numbers of UDP and TCP.
 const UDP: u8 = 17;
+const TCP: u8 = 6;
 
 /// EtherTypes: the two of IP, and those of VLAN tags.
 const IP: [u16; 2] = [0x0800, 0x86dd];
@@ -44,17 +45,22 @@ pub fn is_capture(start: &[u8]) -> bool {
 }
 
 /// Adds the questions of a capture that comes from `path`. Where it ends within a packet, as what
-/// wrote it was killed, that packet is left out and its number returned.
+/// wrote it was killed, that packet is left out; so are packets over TCP. Notes both.
 pub fn parse(
     file: impl BufRead,
     path: &Path,
     gathering: &mut Gathering,
-) -> Result<Option<u64>, QueriesError> {
-    read(file, gathering).map_err(|error| QueriesError::File(path.to_owned(), error))
+    left_out: &mut LeftOut,
+) -> Result<(), QueriesError> {
+    read(file, gathering, left_out).map_err(|error| QueriesError::File(path.to_owned(), error))
 }
 
 /// All of [`parse`] but for the path in errors.
-fn read(mut file: impl BufRead, gathering: &mut Gathering) -> io::Result<Option<u64>> {
+fn read(
+    mut file: impl BufRead,
+    gathering: &mut Gathering,
+    left_out: &mut LeftOut,
+) -> io::Result<()> {
     let wrong = |what: String| io::Error::new(ErrorKind::InvalidData, what);
     let mut header = [0; FILE_HEADER_OCTETS];
     file.read_exact(&mut header)?;
@@ -71,7 +77,8 @@ fn read(mut file: impl BufRead, gathering: &mut Gathering) -> io::Result<Option<
         }
         let mut header = [0; PACKET_HEADER_OCTETS];
         if !is_whole(file.read_exact(&mut header))? {
-            return Ok(Some(number));
+            left_out.cut_packet = Some(number);
+            break;
         }
         let len = order.u32(&header[8..]) as usize;
         if len > PACKET_OCTETS_MAX {
@@ -81,14 +88,21 @@ fn read(mut file: impl BufRead, gathering: &mut Gathering) -> io::Result<Option<
         }
         packet.resize(len, 0);
         if !is_whole(file.read_exact(&mut packet))? {
-            return Ok(Some(number));
+            left_out.cut_packet = Some(number);
+            break;
         }
-        let message = ip_packet(link, &packet).and_then(udp_datagram).and_then(payload);
-        if let Some((name, qtype, qclass)) = message.and_then(question) {
-            gathering.ask_wire(name, qtype, qclass);
+        match ip_packet(link, &packet).and_then(transport) {
+            Some((UDP, datagram)) => {
+                let question = payload(datagram).and_then(question);
+                if let Some((name, qtype, qclass)) = question {
+                    gathering.ask_wire(name, qtype, qclass);
+                }
+            }
+            Some((TCP, segment)) => left_out.tcp_packets += u64::from(asks_over_tcp(segment)),
+            _ => {}
         }
     }
-    Ok(None)
+    Ok(())
 }
 
 /// Whether all was read that was asked for, and the file did not end before.
@@ -147,8 +161,8 @@ fn ip_packet(link: u32, frame: &[u8]) -> Option<&[u8]> {
     IP.contains(&ether_type).then_some(rest)
 }
 
-/// The UDP datagram in an IP packet that is whole.
-fn udp_datagram(packet: &[u8]) -> Option<&[u8]> {
+/// The protocol in an IP packet that is whole, and what the packet carries.
+fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
     let (protocol, start, end) = match packet.first()? >> 4 {
         4 => {
             let is_fragment = u16_at(packet, 6)? & 0x3fff != 0; // MF and the offset
@@ -159,7 +173,13 @@ fn udp_datagram(packet: &[u8]) -> Option<&[u8]> {
         6 => (*packet.get(6)?, 40, 40 + usize::from(u16_at(packet, 4)?)),
         _ => return None,
     };
-    packet.get(start..end).filter(|_| protocol == UDP)
+    Some((protocol, packet.get(start..end)?))
+}
+
+/// Whether a TCP segment has octets for [`PORT`]: a query or a part of some.
+fn asks_over_tcp(segment: &[u8]) -> bool {
+    let data_at = segment.get(12).map(|offset| usize::from(offset >> 4) * 4);
+    u16_at(segment, 2) == Some(PORT) && data_at.is_some_and(|at| at < segment.len())
 }
 
 /// The message in a UDP datagram to [`PORT`].

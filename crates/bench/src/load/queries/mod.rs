@@ -53,6 +53,8 @@ pub enum QueriesError {
     Format(PathBuf, &'static str),
     /// The file holds no query.
     Empty(PathBuf),
+    /// The file is a capture with queries in so many TCP packets alone.
+    OnlyTcp(PathBuf, u64),
 }
 
 impl fmt::Display for QueriesError {
@@ -62,6 +64,12 @@ impl fmt::Display for QueriesError {
             Self::Line(path, line, what) => write!(f, "{}:{line}: {what}", path.display()),
             Self::Format(path, what) => write!(f, "{}: {what}", path.display()),
             Self::Empty(path) => write!(f, "{}: holds no query", path.display()),
+            Self::OnlyTcp(path, count) => write!(
+                f,
+                "{}: holds no query over UDP; those in its {count} packets to port 53 over TCP \
+                 are not read",
+                path.display()
+            ),
         }
     }
 }
@@ -97,7 +105,7 @@ impl Queries {
     }
 
     /// Reads a file as [`read`](Self::read) does; lines that are wrong may be left out. Tells what
-    /// was left out, too: of lines, and of the end of a capture that was cut short.
+    /// was left out, too: of lines, and of a capture its TCP packets and an end that was cut short.
     ///
     /// # Errors
     /// What cannot be read, with file and line.
@@ -145,7 +153,7 @@ impl Queries {
         }
         let (mut gathering, mut left_out) = (Gathering::new(form), LeftOut::default());
         match capture::is_capture(&start) {
-            true => left_out.cut_packet = capture::parse(file, path, &mut gathering)?,
+            true => capture::parse(file, path, &mut gathering, &mut left_out)?,
             false => text::parse(file, path, &mut gathering, |bad| match lines {
                 Lines::AllGood => Err(bad),
                 Lines::SkipBad => {
@@ -155,7 +163,10 @@ impl Queries {
                 }
             })?,
         }
-        let queries = gathering.finish().ok_or_else(|| QueriesError::Empty(path.to_owned()))?;
+        let queries = gathering.finish().ok_or_else(|| match left_out.tcp_packets {
+            0 => QueriesError::Empty(path.to_owned()),
+            count => QueriesError::OnlyTcp(path.to_owned(), count),
+        })?;
         Ok((queries, left_out))
     }
 
@@ -210,6 +221,8 @@ pub struct LeftOut {
     pub first_bad: Option<String>,
     /// The packet in which a capture was cut short, from 1: what wrote it was killed.
     pub cut_packet: Option<u64>,
+    /// Packets of a capture with octets for port 53 over TCP.
+    pub tcp_packets: u64,
 }
 
 /// What files of other formats begin with, and how they are made readable.
