@@ -177,7 +177,7 @@ fn a_restarted_server_answers_from_its_cache_without_any_upstream() {
     server.restart();
     names.iter().for_each(|name| assert_eq!(server.address_of(name), "192.0.2.7"));
     assert_eq!(upstream.asked(), asked);
-    let log = server.zonda.process.log("answers read");
+    let log = server.zonda.process.log_soon("answers read");
     assert!(log.contains(&format!("{}: 100,", path.display())), "{log}");
 }
 
@@ -245,8 +245,9 @@ fn a_cache_file_that_is_of_no_use_is_told_of_and_ignored() {
         fs::write(&path, content).unwrap();
         let asked = upstream.asked();
         server.start_again(&[]);
-        let log = server.zonda.process.log("empty cache");
-        assert!(log.contains(&format!("{}: {what}", path.display())), "{log}");
+        let line = format!("{}: {what}", path.display());
+        let log = server.zonda.process.log_soon(&line);
+        assert!(log.contains("empty cache"), "{line}: {log}");
         assert_eq!(server.address_of("www.example.net"), "192.0.2.7");
         assert_eq!(upstream.asked(), asked + 1);
     }
@@ -254,7 +255,7 @@ fn a_cache_file_that_is_of_no_use_is_told_of_and_ignored() {
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
     server.start_again(&[]);
-    assert!(server.zonda.process.log("not a regular file").contains("empty cache"));
+    assert!(server.zonda.process.log_soon("not a regular file").contains("empty cache"));
     server.address_of("www.example.net");
     let failed = "zonda_cache_file_writes_total{result=\"failed\"}";
     wait_until("it is told that it cannot be written", || server.metric(failed) >= 1.0);
