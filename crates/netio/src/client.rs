@@ -157,6 +157,24 @@ pub fn is_icmp(error: &io::Error) -> bool {
     )
 }
 
+/// Whether an error of opening or connecting a socket is that this system has no descriptor, memory
+/// or port left, which says nothing of the server.
+#[must_use]
+pub fn is_exhaustion(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::EMFILE
+                | libc::ENFILE
+                | libc::ENOMEM
+                | libc::ENOBUFS
+                | libc::ENOSPC // of what epoll may watch
+                | libc::EAGAIN // of ports, where connecting chooses one
+                | libc::EADDRINUSE
+        )
+    )
+}
+
 impl AsFd for ClientSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()

@@ -311,6 +311,8 @@ fn forwarding(page: &mut Page, control: &Control) {
     let name = "zonda_forward_ports_closed_early_total";
     let help = "Ports closed while queries waited there, to make room.";
     page.single(name, "counter", help, sum(|it| &it.ports_closed_early));
+    let (name, help) = ("zonda_forward_without_port_total", "Queries that found no port.");
+    page.single(name, "counter", help, sum(|it| &it.without_port));
     let help = "Probes sent to upstreams that are not up.";
     page.single("zonda_forward_probes_total", "counter", help, sum(|it| &it.probes));
     let help = "Queries that wait for other servers, now.";

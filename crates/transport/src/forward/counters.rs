@@ -33,6 +33,8 @@ pub struct ForwarderCounters {
     pub forgery_suspected: SharedCounter,
     /// Ports that were closed while queries waited there, since there may be no more.
     pub ports_closed_early: SharedCounter,
+    /// Queries and probes for which the system had no port, as it lacked descriptors or memory.
+    pub without_port: SharedCounter,
     /// Ports that are open now.
     pub ports: SharedCounter,
     /// Fetches whose clients were told that no upstream answered in time.

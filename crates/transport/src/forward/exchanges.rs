@@ -10,6 +10,7 @@ use zonda_cache::policy::Limits;
 use zonda_cache::{Flushes, Kind};
 use zonda_engine::counters::type_place;
 use zonda_engine::{Deferral, Fetched, LEADS_OUT, Now, Reason, To, alias_of};
+use zonda_netio::is_exhaustion;
 use zonda_upstream::Ticket;
 use zonda_upstream::check::Failure;
 use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome};
@@ -411,9 +412,17 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(address) = server.address() else { return false };
         let at = now.monotonic_nanos;
         let chosen = self.ports.choose((address, manner, at), &self.poller, &mut self.dice);
-        let Ok((port, id)) = chosen else {
-            server.connections.pass_over(address);
-            return false;
+        let (port, id) = match chosen {
+            Ok(chosen) => chosen,
+            Err(error) if is_exhaustion(&error) => {
+                self.counters.without_port.add(1);
+                self.ports.put_off(cause);
+                return true;
+            }
+            Err(_) => {
+                server.connections.pass_over(address);
+                return false;
+            }
         };
         let cookies = cookies.at(Some(address), now.monotonic_nanos);
         fetch.wanted.question().write((id, form), &case, &cookies, udp_bytes, &mut query);

@@ -577,11 +577,10 @@ impl Ports {
         std::mem::take(&mut self.icmp_errors)
     }
 
-    /// Closes a port on which nothing can be received; [`take_closed`](Self::take_closed) tells
-    /// what waited there.
-    pub fn close_broken(&mut self, number: usize) {
-        let causes = self.give_up(number);
-        self.closed.extend(causes);
+    /// Takes note of a query for which the system has no port at the moment:
+    /// [`take_closed`](Self::take_closed) tells of it as if its port had been closed.
+    pub fn put_off(&mut self, cause: Cause) {
+        self.closed.push(cause);
     }
 
     /// What waited on those ports, since this was last asked: their answers will not be heard.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use zonda_engine::Now;
+use zonda_netio::is_exhaustion;
 use zonda_upstream::Question;
 use zonda_upstream::check::{Doubt, Verdict, check};
 use zonda_upstream::exchange::Form;
@@ -98,9 +99,16 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(address) = server.address() else { return false };
         let at = probe.sent_at;
         let chosen = self.ports.choose((address, manner, at), &self.poller, &mut self.dice);
-        let Ok((port, id)) = chosen else {
-            server.connections.pass_over(address);
-            return false;
+        let (port, id) = match chosen {
+            Ok(chosen) => chosen,
+            Err(error) if is_exhaustion(&error) => {
+                self.counters.without_port.add(1);
+                return true; // the next probe follows in any case
+            }
+            Err(_) => {
+                server.connections.pass_over(address);
+                return false;
+            }
         };
         question.write((id, form), &case, &cookies, udp_bytes, &mut query);
         self.ports.send(port, id, Waiting { cause, form, query });
