@@ -1,6 +1,7 @@
 //! Advice to the kernel and the allocator about memory.
 
-use std::io;
+use std::ffi::CStr;
+use std::{io, ptr, slice};
 
 /// Octets of a huge page on the processors we run on.
 const HUGE_PAGE: usize = 2 << 20;
@@ -62,43 +63,83 @@ pub fn give_back() {
 
 /// Drops the pages of the program's and its libraries' code and constants from the process's
 /// memory, so that those that only the start needed do not count as used for as long as it lives.
-/// Returns how many octets are mapped that way; 0 where `/proc` is not mounted.
+/// Returns how many octets are mapped that way.
 ///
 /// The kernel maps 64 KiB around each page that is touched. What is needed again is mapped again
-/// from the page cache, where the files' pages stay. What lies behind the code in a file is left
-/// alone: relocation has written there before it became read-only.
+/// from the page cache, where the files' pages stay. Constants that hold addresses are left alone:
+/// relocation has written to them before they became read-only.
 pub fn drop_code_pages() -> usize {
-    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return 0 };
-    let mut dropped = 0;
-    for (start, end) in code_mappings(&maps) {
-        // SAFETY: the range is a private mapping of a file: of its code, or of its beginning, with
-        // the ELF header and the constants in front of the code. Neither was ever writable, since
-        // nothing here has relocations in its code, and no library is unloaded. So all its contents
-        // are the file's, from which the kernel maps them again.
-        if unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) } == 0 {
-            dropped += end - start;
-        }
-    }
+    let mut dropped = 0_usize;
+    // SAFETY: `drop_object` fits the call, which hands it the pointer to `dropped` and to entries
+    // that the linker holds for as long.
+    unsafe { libc::dl_iterate_phdr(Some(drop_object), ptr::from_mut(&mut dropped).cast()) };
     dropped
 }
 
-/// The private mappings in `maps` of the code of files, and of their beginnings, that cannot be
-/// written to: from where to where.
-fn code_mappings(maps: &str) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
-    for line in maps.lines() {
-        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-        if let [range, rights, offset, _, _, path, ..] = &fields[..]
-            && path.starts_with('/')
-            && (*rights == "r-xp" || (*rights == "r--p" && *offset == "00000000"))
-            && let Some((start, end)) = range.split_once('-')
-            && let (Ok(start), Ok(end)) =
-                (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16))
-        {
-            found.push((start, end));
+/// Drops what a loaded object, the program or a library, has in segments that were never writable;
+/// adds their octets to the number at `dropped`.
+///
+/// # Safety
+/// As for a callback of `dl_iterate_phdr`, with a pointer to a `usize`.
+unsafe extern "C" fn drop_object(
+    object: *mut libc::dl_phdr_info,
+    _: libc::size_t,
+    dropped: *mut libc::c_void,
+) -> libc::c_int {
+    // SAFETY: all are the caller's for the time of the call: the object, its name, its headers,
+    // and the number that it was given.
+    let (object, dropped) = unsafe { (&*object, &mut *dropped.cast::<usize>()) };
+    let (headers, count) = (object.dlpi_phdr, usize::from(object.dlpi_phnum));
+    if object.dlpi_name.is_null() || headers.is_null() {
+        return 0;
+    }
+    // SAFETY: as above.
+    let (name, headers) =
+        unsafe { (CStr::from_ptr(object.dlpi_name), slice::from_raw_parts(headers, count)) };
+    if name.to_bytes().starts_with(b"linux-") {
+        return 0; // the kernel's own, of no file
+    }
+    let loaded = headers.iter().filter(|segment| segment.p_type == libc::PT_LOAD);
+    for segment in loaded.filter(|segment| segment.p_flags & libc::PF_W == 0) {
+        let start = object.dlpi_addr as usize + segment.p_vaddr as usize;
+        let end = (start + segment.p_memsz as usize).next_multiple_of(PAGE);
+        let start = start / PAGE * PAGE;
+        // SAFETY: the range is a private mapping of a file that was never writable, since nothing
+        // here has relocations in its code, and no library is unloaded. So all its contents are
+        // the file's, from which the kernel maps them again.
+        if unsafe { libc::madvise(start as *mut _, end - start, libc::MADV_DONTNEED) } == 0 {
+            *dropped += end - start;
         }
     }
-    found
+    0
+}
+
+/// Octets of a page at least.
+const PAGE: usize = 4096;
+/// Octets below the caller's frame that [`give_back_stack`] leaves alone.
+const STACK_KEPT: usize = 32 << 10;
+
+/// Gives the pages back to the system that the first thread has used of its stack and uses no more:
+/// what has the start of a program behind it needs few of them. For that thread; others free
+/// theirs when they end. Does nothing where `/proc` is not mounted.
+#[inline(never)]
+pub fn give_back_stack() {
+    let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return };
+    let stack = maps.lines().find(|line| line.ends_with("[stack]"));
+    let bounds = stack.and_then(|line| line.split_ascii_whitespace().next()?.split_once('-'));
+    let number = |hex: &str| usize::from_str_radix(hex, 16).ok();
+    let Some((Some(start), Some(end))) = bounds.map(|(start, end)| (number(start), number(end)))
+    else {
+        return;
+    };
+    let here = ptr::from_ref(&start) as usize;
+    let unused_end = here.saturating_sub(STACK_KEPT) / PAGE * PAGE;
+    if !(start..end).contains(&here) || unused_end <= start {
+        return; // another thread, or nothing to give back
+    }
+    // SAFETY: the range is of this thread's own stack, further below the frame of this function
+    // than the frames of what it calls reach. What lies there belongs to calls that have returned.
+    unsafe { libc::madvise(start as *mut _, unused_end - start, libc::MADV_DONTNEED) };
 }
 
 #[cfg(test)]
@@ -127,18 +168,18 @@ mod tests {
     }
 
     #[test]
-    fn only_code_of_files_and_what_lies_in_front_of_it_is_dropped() {
-        let maps = "\
-            1000-2000 r--p 00000000 fe:00 99 /usr/bin/my zonda\n\
-            2000-5000 r-xp 00001000 fe:00 99 /usr/bin/my zonda\n\
-            5000-6000 r--p 00004000 fe:00 99 /usr/bin/my zonda\n\
-            6000-7000 rw-p 00005000 fe:00 99 /usr/bin/my zonda\n\
-            7000-8000 rwxp 00005000 fe:00 99 /usr/bin/my zonda\n\
-            8000-9000 r-xp 00000000 fe:00 98 /usr/lib/libc.so.6\n\
-            9000-a000 r-xp 00000000 00:00 0 [vdso]\n\
-            a000-b000 r-xp 00000000 00:00 0\n";
-        let expected = [(0x1000, 0x2000), (0x2000, 0x5000), (0x8000, 0x9000)];
-        assert_eq!(code_mappings(maps), expected);
+    fn constants_that_hold_addresses_stay_as_they_are() {
+        static NAMES: [&str; 3] = ["one", "two", "three"];
+        let names = std::hint::black_box(&NAMES);
+        drop_code_pages();
+        assert_eq!(names.concat(), "onetwothree");
+    }
+
+    #[test]
+    fn a_thread_that_is_not_the_first_keeps_its_stack() {
+        let kept = std::hint::black_box([7_u8; 1 << 16]);
+        give_back_stack();
+        assert!(kept.iter().all(|octet| *octet == 7));
     }
 
     #[test]

@@ -27,7 +27,7 @@ use zonda_netio::supervisor::{self, State};
 use zonda_transport::forward::ForwarderCounters;
 use zonda_transport::tcp::TcpServer;
 use zonda_transport::udp::UdpCounters;
-use zonda_transport::{Clock, Deferrals};
+use zonda_transport::{Clock, Deferrals, LazyResponder};
 use zonda_wire::Name;
 
 /// The looks at watched files, as the watchdog knows them.
@@ -49,7 +49,7 @@ pub struct ControlParts {
     /// The counters of all UDP workers.
     pub udp: Vec<Arc<UdpCounters>>,
     /// The TCP server.
-    pub tcp: Arc<TcpServer<Engine>>,
+    pub tcp: Arc<TcpServer<LazyResponder<Engine>>>,
     /// The counters of all forwarder threads.
     pub forwarders: Vec<Arc<ForwarderCounters>>,
     /// Where deferred queries go: the threads of forwarders, runtimes of the user's code.
@@ -94,7 +94,7 @@ pub struct Control {
     /// The counters of all UDP workers.
     pub udp: Vec<Arc<UdpCounters>>,
     /// The TCP server.
-    pub tcp: Arc<TcpServer<Engine>>,
+    pub tcp: Arc<TcpServer<LazyResponder<Engine>>>,
     /// The counters of all forwarder threads.
     pub forwarders: Vec<Arc<ForwarderCounters>>,
     /// Where deferred queries go: the threads of forwarders, runtimes of the user's code.

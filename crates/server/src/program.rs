@@ -14,7 +14,7 @@ use zonda_engine::handlers::{
 };
 use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Supplied, Transport};
 use zonda_transport::handlers::{Answerer, LongCalls, Runtime, RuntimeConfig};
-use zonda_transport::{Clock, Deferrals, Deferred, Way, kept_octets};
+use zonda_transport::{Clock, Deferrals, Deferred, LazyResponder, Way, kept_octets};
 use zonda_wire::Name;
 use zonda_zone::HashSeed;
 
@@ -241,8 +241,8 @@ impl LongCallWatch {
 
 /// Answers queries that the process itself has.
 pub(crate) struct OwnQueries {
-    /// An engine, and room for a query and then its reply.
-    engine: Mutex<(Engine, Box<[u8]>)>,
+    /// An engine, and room for a query and then its reply; there once there was a query.
+    engine: Mutex<(LazyResponder<Engine>, Vec<u8>)>,
     clock: Clock,
     deferrals: Deferrals,
 }
@@ -261,9 +261,8 @@ const MESSAGE_MAX: usize = u16::MAX as usize;
 
 impl OwnQueries {
     /// Answers with an engine of its own.
-    pub(crate) fn new(engine: Engine, clock: Clock, deferrals: Deferrals) -> Self {
-        let room = vec![0; MESSAGE_MAX].into();
-        Self { engine: Mutex::new((engine, room)), clock, deferrals }
+    pub(crate) fn new(engine: LazyResponder<Engine>, clock: Clock, deferrals: Deferrals) -> Self {
+        Self { engine: Mutex::new((engine, Vec::new())), clock, deferrals }
     }
 
     /// Asks a query, at most 65,535 octets, as a client at `address` would over TCP.
@@ -299,8 +298,9 @@ impl OwnQueries {
         let query = &query[..query.len().min(MESSAGE_MAX)];
         let mut guard = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
         let (engine, buffer) = &mut *guard;
+        buffer.resize(MESSAGE_MAX, 0);
         buffer[..query.len()].copy_from_slice(query);
-        match call(engine, self.clock.now(), &peer, buffer, query.len()) {
+        match call(engine.get(), self.clock.now(), &peer, buffer, query.len()) {
             Outcome::Reply(len) => OwnReply::Now(Some(buffer[..len].to_vec())),
             Outcome::Silence => OwnReply::Now(None),
             Outcome::Deferred(deferral) => {

@@ -15,8 +15,8 @@ use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use crate::rights::{self, TooFewDescriptors};
-use crate::settle;
-use crate::threads::{self, Rim};
+use crate::settle::{self, Settling};
+use crate::threads::{self, Rim, lazily};
 use crate::watchdog::Watchdog;
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -135,7 +135,7 @@ pub(crate) enum Signals {
 /// When it cannot start, or must end because workers fail.
 pub fn serve(options: Options) -> Result<(), ServeError> {
     memory::map_large_allocations();
-    run(options, Signals::Heeded, |_| settle::give_back_what_the_start_needed())
+    run(options, Signals::Heeded, |_| memory::give_back_stack())
 }
 
 /// Runs the server until it is told to stop; tells `ready` when it answers.
@@ -165,7 +165,7 @@ pub(crate) fn run(
     let runtime = runtime(executors).map_err(ServeError::Start)?;
     let _context = runtime.enter();
     // From here on, so that a request to reload does not end a server that still loads.
-    let signals = Caught::of(signals).map_err(ServeError::Start)?;
+    let caught = Caught::of(signals).map_err(ServeError::Start)?;
     let workers: usize = sockets.iter().map(|sockets| sockets.udp.len()).sum();
     let handlers = HANDLER_ENGINES + program.runtimes.len();
     let engines = Engines { workers, executors, forwarders: executors, handlers, ports_max };
@@ -174,7 +174,8 @@ pub(crate) fn run(
     let publisher = Publisher::load(config, code, counters.clone(), cpus);
     require(&publisher, &required_zones)?;
     let parts = Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers };
-    let (running, handles) = Running::start(&runtime, parts)?;
+    let settling = (signals == Signals::Heeded).then(Settling::default); // the process is ours
+    let (running, handles) = Running::start(&runtime, parts, settling)?;
     let control = Arc::clone(&running.control);
     let admin = admin::serve(admin, &control).map_err(ServeError::Start)?;
     if let Some(former) = former {
@@ -186,7 +187,7 @@ pub(crate) fn run(
     }
     ready(&control);
     let _ = supervisor::notify(State::Ready);
-    let reason = runtime.block_on(running.wait(signals));
+    let reason = runtime.block_on(running.wait(caught));
     let down = control.watchdog.down();
     let _ = supervisor::notify(State::Stopping);
     if matches!(reason, Ok(Stop::TakenOver)) {
@@ -320,7 +321,11 @@ struct Running {
 
 impl Running {
     /// Starts workers, TCP and forwarder threads, and what is needed for the user's code.
-    fn start(runtime: &Runtime, parts: Parts) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
+    fn start(
+        runtime: &Runtime,
+        parts: Parts,
+        settling: Option<Settling>,
+    ) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
         let Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers } = parts;
         let clock = Clock::start();
         let watchdog = Arc::<Watchdog>::default();
@@ -352,9 +357,10 @@ impl Running {
         let deferrals = Deferrals::new(threads, runtimes.collect(), clock, make_overflow);
         let rim = Rim { clock, deferrals, failed };
         let workers = threads::start_workers(&sockets, udp, &make_engine, &rim)?;
-        let handlers = Handlers::start(handlers, &make_engine, &rim, Arc::clone(&long_calls))?;
+        let watch = settle::watch(Arc::clone(&long_calls), settling);
+        let handlers = Handlers::start(handlers, &make_engine, &rim, watch)?;
         let executors = executors.to_vec();
-        let make = move |executor: usize| make_engine(&executors[executor]);
+        let make = move |executor: usize| lazily(&make_engine, &executors[executor]);
         let (limits, deferrals) = (tcp_config(publisher.config()), rim.deferrals.clone());
         let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, rim.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
@@ -545,23 +551,21 @@ impl Handlers {
     /// Starts it, with engines that count in `counters`.
     fn start(
         counters: &[Arc<Counters>],
-        make_engine: &impl Fn(&Arc<Counters>) -> Engine,
+        make_engine: &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
         rim: &Rim,
-        long_calls: Arc<LongCallWatch>,
+        watch: zonda_transport::handlers::Watchdog,
     ) -> io::Result<Self> {
         let (clock, deferrals) = (rim.clock, &rim.deferrals);
-        let mut engines = counters.iter().map(make_engine);
-        let mut engine =
-            || engines.next().expect("those of HANDLER_ENGINES, and one for each runtime");
-        let own_queries = OwnQueries::new(engine(), clock, deferrals.clone());
-        let answerer = Answerer::new(engine(), clock, deferrals.clone());
-        let mut seen = LongCalls::default();
-        let watchdog = Box::new(move || long_calls.look(&mut seen));
+        let mut counters = counters.iter();
+        let mut next =
+            || counters.next().expect("those of HANDLER_ENGINES, and one for each runtime");
+        let own_queries = OwnQueries::new(lazily(make_engine, next()), clock, deferrals.clone());
+        let answerer = Answerer::new(lazily(make_engine, next()), clock, deferrals.clone());
         let runtimes = Arc::clone(&deferrals.runtimes);
-        let deadlines = Deadlines::start(runtimes, answerer, watchdog, rim.failed.clone())?;
+        let deadlines = Deadlines::start(runtimes, answerer, watch, rim.failed.clone())?;
         let handle = |runtime: &Arc<CodeRuntime>| RuntimeHandle {
             runtime: Arc::clone(runtime),
-            answerer: Answerer::new(engine(), clock, deferrals.clone()),
+            answerer: Answerer::new(make_engine(next()), clock, deferrals.clone()),
         };
         let handles = deferrals.runtimes.iter().map(handle).collect();
         Ok(Self { own_queries, handles, deadlines: Some(deadlines) })

@@ -9,12 +9,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
-use zonda_transport::Clock;
-use zonda_transport::Deferrals;
 use zonda_transport::faults::Failure;
 use zonda_transport::forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox};
 use zonda_transport::tcp::{self, TcpServer};
 use zonda_transport::udp::{UdpConfig, UdpWorker};
+use zonda_transport::{Clock, Deferrals, LazyResponder};
 
 /// What all threads have in common.
 pub struct Rim {
@@ -64,18 +63,27 @@ pub fn start_forwarders(
     let inboxes = counters.iter().map(|_| Inbox::new()).collect::<io::Result<Vec<_>>>()?;
     let (forwarders, mut threads) = (Forwarders::new(inboxes.clone()), Vec::new());
     for (number, (inbox, counters)) in inboxes.into_iter().zip(counters).enumerate() {
-        let (make, counters) = (make_engine.clone(), Arc::clone(counters));
-        let make = move || make(&counters);
+        let (make_engine, counters) = (make_engine.clone(), Arc::clone(counters));
+        let make = move || lazily(&make_engine, &counters);
         let config = config(number, inbox, forwarders.clone());
         threads.push(ForwarderThread::spawn(config, make, failed.clone())?);
     }
     Ok((forwarders, threads))
 }
 
+/// An engine that counts in `counters`, made when it has to answer.
+pub fn lazily(
+    make_engine: &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
+    counters: &Arc<Counters>,
+) -> LazyResponder<Engine> {
+    let (make_engine, counters) = (make_engine.clone(), Arc::clone(counters));
+    LazyResponder::new(move || make_engine(&counters))
+}
+
 /// Serves TCP on all listeners that have it.
 pub fn serve_tcp(
     runtime: &Runtime,
-    server: &Arc<TcpServer<Engine>>,
+    server: &Arc<TcpServer<LazyResponder<Engine>>>,
     sockets: &[Sockets],
     stop: &watch::Receiver<tcp::Stop>,
     watchdog: &Arc<Watchdog>,

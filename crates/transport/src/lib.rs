@@ -28,4 +28,4 @@ pub mod udp;
 pub use clock::Clock;
 pub use counter::SharedCounter;
 pub use deferred::{CODE_BYTES_MAX, Deferrals, Deferred, Way, kept_octets};
-pub use responder::Responder;
+pub use responder::{LazyResponder, Responder};

@@ -16,6 +16,7 @@ mod https_server;
 mod limits;
 mod local;
 mod log;
+mod memory;
 mod names;
 mod quic_server;
 mod reload;

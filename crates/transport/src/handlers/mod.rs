@@ -17,6 +17,6 @@ mod runtime;
 mod waiting;
 
 pub use answerer::Answerer;
-pub use deadlines::{Deadlines, LongCalls};
+pub use deadlines::{Deadlines, LongCalls, Watchdog};
 pub use runtime::{Runtime, RuntimeConfig, RuntimeCounters};
 pub use waiting::{PLACE_BYTES, Ticket};
