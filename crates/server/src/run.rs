@@ -38,7 +38,7 @@ use zonda_netio::{memory, privileges::PrivilegeError, process};
 use zonda_transport::faults::Failure;
 use zonda_transport::forward::{ForwarderConfig, ForwarderThread, stop_forwarders};
 use zonda_transport::handlers::{
-    Answerer, Deadlines, LongCalls, Runtime as CodeRuntime, RuntimeConfig,
+    Answerer, Deadlines, Runtime as CodeRuntime, RuntimeConfig, Watchdog as Looks,
 };
 use zonda_transport::tcp::{self, TcpConfig, TcpServer};
 use zonda_transport::udp::{UdpWorker, stop_workers};
@@ -553,7 +553,7 @@ impl Handlers {
         counters: &[Arc<Counters>],
         make_engine: &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
         rim: &Rim,
-        watch: zonda_transport::handlers::Watchdog,
+        watch: Looks,
     ) -> io::Result<Self> {
         let (clock, deferrals) = (rim.clock, &rim.deferrals);
         let mut counters = counters.iter();
