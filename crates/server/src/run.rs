@@ -16,7 +16,7 @@ use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use crate::rights::{self, TooFewDescriptors};
 use crate::settle::{self, Settling};
-use crate::threads::{self, Rim, lazily};
+use crate::threads::{self, Rim, lazily, tcp_config};
 use crate::watchdog::Watchdog;
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -40,7 +40,7 @@ use zonda_transport::forward::{ForwarderConfig, ForwarderThread, stop_forwarders
 use zonda_transport::handlers::{
     Answerer, Deadlines, Runtime as CodeRuntime, RuntimeConfig, Watchdog as Looks,
 };
-use zonda_transport::tcp::{self, TcpConfig, TcpServer};
+use zonda_transport::tcp::{self, TcpServer};
 use zonda_transport::udp::{UdpWorker, stop_workers};
 use zonda_transport::{Clock, Deferrals};
 use zonda_wire::Name;
@@ -586,17 +586,4 @@ fn open_cache(
     let kept = (&*cache, forwards.policy());
     cache_file::load(&path, kept, &sources, publisher.seed(), clock);
     CacheFile::keep(path, keys.persist_interval, cache, clock, watchdog).map(Some)
-}
-
-/// The bounds of TCP as the transport reads them.
-fn tcp_config(config: &Config) -> TcpConfig {
-    let tcp = &config.tcp;
-    TcpConfig {
-        connections_max: tcp.connections_max as usize,
-        connections_per_client_max: tcp.connections_per_client as usize,
-        queries_max: u64::from(tcp.queries_per_connection),
-        idle_max: tcp.idle_timeout,
-        read_max: tcp.message_timeout,
-        write_max: tcp.write_timeout,
-    }
 }

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use zonda_config::Config;
 use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
 use zonda_transport::faults::Failure;
 use zonda_transport::forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox};
-use zonda_transport::tcp::{self, TcpServer};
+use zonda_transport::tcp::{self, TcpConfig, TcpServer};
 use zonda_transport::udp::{UdpConfig, UdpWorker};
 use zonda_transport::{Clock, Deferrals, LazyResponder};
 
@@ -23,6 +24,19 @@ pub struct Rim {
     pub deferrals: Deferrals,
     /// Where it is told that a thread has given up.
     pub failed: mpsc::Sender<Failure>,
+}
+
+/// The bounds of TCP as the transport reads them.
+pub fn tcp_config(config: &Config) -> TcpConfig {
+    let tcp = &config.tcp;
+    TcpConfig {
+        connections_max: tcp.connections_max as usize,
+        connections_per_client_max: tcp.connections_per_client as usize,
+        queries_max: u64::from(tcp.queries_per_connection),
+        idle_max: tcp.idle_timeout,
+        read_max: tcp.message_timeout,
+        write_max: tcp.write_timeout,
+    }
 }
 
 /// Starts a UDP worker for each socket; they count in `counters`.
