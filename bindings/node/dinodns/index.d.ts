@@ -622,7 +622,7 @@ export interface DefaultCacheOptions {
 export declare class DefaultCache extends Cache {
   constructor(options?: DefaultCacheOptions);
   cache: Map<string, { data: any[]; until: number }>;
-  maxEntries: number | undefined;
+  maxEntries: number;
   get size(): number;
   get<T extends SupportedRecordType>(zone: string, type: T): Found<T> | null;
   set<T extends SupportedRecordType>(

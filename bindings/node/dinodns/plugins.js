@@ -209,8 +209,11 @@ function without(all, data) {
 class Cache {}
 
 /** A cache in memory. What is put into it with a time to live is forgotten after that. */
+/** Entries of a cache for which no other number is given: clients choose the names that fill it. */
+const MAX_ENTRIES = 100_000;
+
 class DefaultCache extends Cache {
-  constructor({ maxEntries } = {}) {
+  constructor({ maxEntries = MAX_ENTRIES } = {}) {
     super();
     this.cache = new Map();
     this.maxEntries = maxEntries;
@@ -237,7 +240,7 @@ class DefaultCache extends Cache {
   set(zone, type, data, ttl = Infinity) {
     if (this.maxEntries === 0) return;
     const key = DefaultCache.getKey(zone, type);
-    if (!this.cache.has(key) && this.cache.size >= (this.maxEntries ?? Infinity)) {
+    if (!this.cache.has(key) && this.cache.size >= this.maxEntries) {
       this.evictRandomMember();
     }
     const until = Date.now() + ttl * 1000;

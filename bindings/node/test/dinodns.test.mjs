@@ -186,6 +186,16 @@ test('DinoDNS keeps answers in its cache, whole and for their time', async (t) =
   assert.ok(asked >= 3);
 });
 
+test('a cache of DinoDNS that is given no size is bounded, as clients choose the names in it', () => {
+  const cache = new DefaultCache();
+  for (let number = 0; number < 100_001; number++) cache.set(`${number}.example`, 'A', '192.0.2.1');
+  assert.equal(cache.size, 100_000);
+  assert.equal(cache.get('0.example', 'A'), null);
+  assert.deepEqual(cache.get('100000.example', 'A'), ['192.0.2.1']);
+  const other = new DefaultCache({ maxEntries: Infinity });
+  assert.equal(other.maxEntries, Infinity);
+});
+
 test('events, metadata and extra tell what handlers want to know', async (t) => {
   const events = [];
   let data;
