@@ -223,9 +223,7 @@ fn run<R: Responder, F: FnMut() -> R>(
             Err(error) if forwarder.faults.is_spent() => return Err(Fault::Receive(error)),
             Err(_) => {}
         }
-        if forwarder.is_spent {
-            return Err(Fault::Panic);
-        }
+        let is_spent = forwarder.is_spent;
         if stop.load(Ordering::Acquire) {
             let until = *drain_until.get_or_insert_with(|| Instant::now() + DRAIN_MAX);
             is_over = forwarder.is_drained() || Instant::now() >= until;
@@ -237,6 +235,9 @@ fn run<R: Responder, F: FnMut() -> R>(
         forwarder.swap_output(&mut output);
         drop(forwarder);
         output.send(&inbox);
+        if is_spent {
+            return Err(Fault::Panic); // those that waited have been answered
+        }
     }
     Ok(())
 }
