@@ -74,6 +74,7 @@ impl ClientSocket {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     return self.socket.connect(&server.into());
                 }
+                Err(error) if !is_icmp(&error) => return Err(error),
                 Ok(_) | Err(_) => {} // a datagram, or what the network said of one
             }
         }

@@ -99,11 +99,12 @@ unsafe extern "C" fn drop_object(
     if name.to_bytes().starts_with(b"linux-") {
         return 0; // the kernel's own, of no file
     }
+    let page = page_bytes();
     let loaded = headers.iter().filter(|segment| segment.p_type == libc::PT_LOAD);
     for segment in loaded.filter(|segment| segment.p_flags & libc::PF_W == 0) {
         let start = object.dlpi_addr as usize + segment.p_vaddr as usize;
-        let end = (start + segment.p_memsz as usize).next_multiple_of(PAGE);
-        let start = start / PAGE * PAGE;
+        let end = (start + segment.p_memsz as usize).next_multiple_of(page);
+        let start = start / page * page;
         // SAFETY: the range is a private mapping of a file that was never writable, since nothing
         // here has relocations in its code, and no library is unloaded. So all its contents are
         // the file's, from which the kernel maps them again.
@@ -114,8 +115,13 @@ unsafe extern "C" fn drop_object(
     0
 }
 
-/// Octets of a page at least.
-const PAGE: usize = 4096;
+/// Octets of a page, as this kernel has them.
+fn page_bytes() -> usize {
+    // SAFETY: the call takes a number.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).unwrap_or(64 << 10) // the largest that Linux has
+}
+
 /// Octets below the caller's frame that [`give_back_stack`] leaves alone.
 const STACK_KEPT: usize = 32 << 10;
 
@@ -133,7 +139,8 @@ pub fn give_back_stack() {
         return;
     };
     let here = ptr::from_ref(&start) as usize;
-    let unused_end = here.saturating_sub(STACK_KEPT) / PAGE * PAGE;
+    let page = page_bytes(); // of which the kernel drops whole ones only
+    let unused_end = here.saturating_sub(STACK_KEPT) / page * page;
     if !(start..end).contains(&here) || unused_end <= start {
         return; // another thread, or nothing to give back
     }

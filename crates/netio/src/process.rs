@@ -100,7 +100,7 @@ pub fn be_nice(niceness: i8) -> io::Result<()> {
 }
 
 /// Raises the limit of open descriptors to `wanted`, or as far as this process may; returns the
-/// limit in force. Never lowers it.
+/// limit in force, the former one if it may not be changed. Never lowers it.
 pub fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the call writes one rlimit.
@@ -116,6 +116,7 @@ pub fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
     // Only the privileged may raise the hard limit.
     set(wanted, limit.rlim_max.max(wanted))
         .or_else(|_| set(wanted.min(limit.rlim_max), limit.rlim_max))
+        .or(Ok(limit.rlim_cur))
 }
 
 /// The user whose rights the process has.

@@ -243,7 +243,7 @@ impl<'s> Writing<'s> {
 
     /// Takes an entry out of the index.
     fn forget(&mut self, live: &Live<'_>) {
-        live.slot.store(0, Relaxed);
+        live.slot.store(0, Release); // as every 0 that a reader may meet after a split
         self.writer.live_words -= live.header.words();
         self.writer.stats.entries -= 1;
         self.writer.contents.subtract(live.header.kind, live.header.qtype);
