@@ -320,9 +320,13 @@ impl Connections {
             if let Some(fault) = state.failed_now() {
                 return Err(fault);
             }
-            if state.dial.is_none() && state.lingering() >= LINGERING_MAX {
+            let stalled = state.sessions.iter().filter(|(_, session)| session.is_stalled()).count();
+            if state.dial.is_none()
+                && stalled >= LINGERING_MAX
+                && let Some(session) = state.least_busy(Session::is_stalled)
+            {
                 self.tallies.reused.fetch_add(1, Ordering::Relaxed);
-                return state.least_busy(Session::is_stalled).ok_or(Fault::Busy);
+                return Ok(session);
             }
             self.dial(&mut state)
         };
