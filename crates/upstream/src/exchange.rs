@@ -423,7 +423,10 @@ impl Exchange {
         let least = pool.settings.repeat_nanos_min;
         let overdue_after = member.rtt.overdue_after(now, least).max(overdue_min);
         let before = self.attempts[..usize::from(self.count)].iter();
-        let is_lost = |it: &&Attempt| it.upstream == index && it.doubt.is_none();
+        let is_lost = |it: &&Attempt| {
+            let tells = it.outcome != Some(Outcome::PortClosed);
+            it.upstream == index && it.doubt.is_none() && tells
+        };
         let again = before.filter(is_lost).count();
         // Losses tell of load only while they are rare.
         let again = if pool.budget.much_is_lost() { again / 2 } else { again };

@@ -16,10 +16,11 @@ use zonda_upstream::check::Failure;
 use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome};
 use zonda_wire::Rcode;
 
+use super::departures::Refused;
 use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Fetches, Sent, Waiter};
 use super::group::{Group, Manner, Server};
-use super::ports::{Attempt, Cause, Refused, Waiting};
+use super::ports::{Attempt, Cause, Waiting};
 use super::stream::{Patience, send_over_stream};
 use super::thread::{Forwarder, Timer};
 use super::wanted::Wanted;
@@ -433,7 +434,11 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
     /// Goes on without a query that the kernel refused to send.
     pub(super) fn take_refused(&mut self, refused: Refused, now: Now) {
-        let Some((address, cause)) = self.ports.take_refused(refused) else { return };
+        let Some((address, cause)) = self.ports.take_refused(refused.from) else { return };
+        if refused.is_exhaustion && matches!(cause, Cause::Fetch(_)) {
+            self.counters.without_port.add(1);
+            return self.ports.put_off(cause);
+        }
         self.pass_over(address);
         match cause {
             Cause::Fetch(attempt) => self.conclude(attempt, Outcome::Unreachable, now),

@@ -70,9 +70,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             let upstream = self.ports.upstream(number).map(tracing::field::display);
             tracing::error!(upstream, %error, "cannot receive from an upstream; port closed");
         }
-        for cause in self.ports.give_up(number) {
-            self.ports.put_off(cause);
-        }
+        self.ports.close_broken(number);
     }
 
     /// Nothing came from an address, or nothing can be sent there: servers that have others are

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 use zonda_netio::Wake;
 use zonda_netio::process::current_cpu;
 
+use super::departures::Refused;
 use super::fairness::{client, gives_way};
 use super::group::Report;
-use super::ports::Refused;
 use super::stream::StreamAnswer;
 use crate::deferred::{Deferred, Way};
 

@@ -31,6 +31,7 @@ mod body;
 mod bootstrap;
 mod chain;
 mod counters;
+mod departures;
 mod dice;
 mod exchanges;
 mod fairness;

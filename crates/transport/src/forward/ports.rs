@@ -37,6 +37,7 @@ use zonda_netio::{ClientSocket, Poller, ReceiveBatch, UdpOptions};
 use zonda_upstream::exchange::Form;
 use zonda_upstream::numbers::NumberMap;
 
+use super::departures::{Departures, Origin};
 use super::dice::Dice;
 use super::fetch::FetchId;
 use super::group::Manner;
@@ -104,45 +105,6 @@ pub struct Probe {
     pub upstream: usize,
     /// When; nanoseconds of the monotonic clock.
     pub sent_at: u64,
-}
-
-/// A query that the kernel has refused to send.
-#[derive(Clone, Copy, Debug)]
-pub struct Refused {
-    /// The number of its port.
-    pub number: usize,
-    /// The serial of its port.
-    pub serial: u64,
-    /// Its id.
-    pub id: u16,
-}
-
-/// Queries that are to be sent.
-#[derive(Default)]
-pub struct Departures {
-    /// Their octets, one after the other.
-    octets: Vec<u8>,
-    /// The socket of each, where its octets end, and what it is told by if it is refused.
-    queries: Vec<(Arc<ClientSocket>, usize, Refused)>,
-    /// Errors that the network (ICMP) told of earlier queries when these were sent.
-    icmp_errors: u64,
-}
-
-impl Departures {
-    /// Sends all; returns those that the kernel refuses.
-    #[must_use]
-    pub fn send(&mut self) -> Vec<Refused> {
-        let (mut start, mut all_refused) = (0, Vec::new());
-        for (socket, end, refused) in self.queries.drain(..) {
-            match socket.send(&self.octets[start..end]) {
-                Ok(icmp_errors) => self.icmp_errors += u64::from(icmp_errors),
-                Err(_) => all_refused.push(refused),
-            }
-            start = end;
-        }
-        self.octets.clear();
-        all_refused
-    }
 }
 
 /// A socket, and the port that it has while queries wait there.
@@ -421,23 +383,21 @@ impl Ports {
     /// the [departures](Self::swap_departures) now.
     pub fn send(&mut self, number: usize, id: u16, waiting: Waiting) {
         let Some(Some(port)) = self.ports.get_mut(number) else { return };
-        let Departures { octets, queries, .. } = &mut self.departures;
-        octets.extend_from_slice(&waiting.query);
-        let refused = Refused { number, serial: port.serial, id };
-        queries.push((Arc::clone(&port.socket), octets.len(), refused));
+        let from = Origin { number, serial: port.serial, id };
+        self.departures.push(&port.socket, from, &waiting.query);
         port.waiting.push((id, waiting));
     }
 
     /// Exchanges the queries that are to be sent for none. They may be sent by another thread.
     pub fn swap_departures(&mut self, departures: &mut Departures) {
-        self.icmp_errors += std::mem::take(&mut departures.icmp_errors);
+        self.icmp_errors += departures.take_icmp_errors();
         std::mem::swap(&mut self.departures, departures);
     }
 
     /// Waits no longer for the answer to a query that the kernel refused to send; where it was to
     /// go, and what for, unless it was forgotten before.
-    pub fn take_refused(&mut self, refused: Refused) -> Option<(SocketAddr, Cause)> {
-        let Refused { number, serial, id } = refused;
+    pub fn take_refused(&mut self, from: Origin) -> Option<(SocketAddr, Cause)> {
+        let Origin { number, serial, id } = from;
         if self.serial(number) != Some(serial) {
             return None;
         }
@@ -516,8 +476,22 @@ impl Ports {
     pub fn give_up(&mut self, number: usize) -> Vec<Cause> {
         let Some(Some(port)) = self.ports.get_mut(number) else { return Vec::new() };
         let causes = port.waiting.drain(..).map(|(_, waiting)| waiting.cause).collect();
+        if Arc::strong_count(&port.socket) > 1 {
+            self.departures.cancel(number, port.serial);
+        }
         self.rest(number);
         causes
+    }
+
+    /// The same for a port on which the system receives nothing; its socket is closed, too.
+    pub fn close_broken(&mut self, number: usize) {
+        let Some(Some(port)) = self.ports.get_mut(number) else { return };
+        let causes = port.waiting.drain(..).map(|(_, waiting)| waiting.cause);
+        self.closed.extend(causes);
+        if let Some(open) = port.upstream.take().and_then(|upstream| self.of.get_mut(&upstream)) {
+            open.count = open.count.saturating_sub(1);
+        }
+        self.close(number);
     }
 
     /// Waits no longer for anything.

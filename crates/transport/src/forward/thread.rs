@@ -19,19 +19,20 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use zonda_engine::{Now, Reason, Snapshot};
-use zonda_netio::{Alarm, Poller};
+use zonda_netio::{Alarm, Poller, ReplyBatch};
 use zonda_upstream::exchange::Action;
 use zonda_upstream::numbers::NumberMap;
 use zonda_upstream::{Admission, Ticket};
 
 use super::body::BodyReader;
 use super::counters::ForwarderCounters;
+use super::departures::Departures;
 use super::dice::Dice;
 use super::exchanges::BODY_BYTES_MAX;
 use super::fetch::{FetchId, Fetches};
 use super::group::{Bounds, Groups, KnownGroup, Report};
 use super::inbox::{AdmitNow, Contents, Forwarders, Inbox};
-use super::ports::{Departures, Ports, Probe};
+use super::ports::{Ports, Probe};
 use crate::clock::Clock;
 use crate::deferred::Deferred;
 use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
@@ -47,6 +48,8 @@ const ALARM: usize = usize::MAX - 1;
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// How often a stopped thread looks whether the others have ended, too, nanoseconds.
 const DRAIN_LOOK_NANOS: u64 = 20_000_000;
+/// Most replies of a turn for which memory is kept until the next.
+const REPLIES_KEPT_MAX: usize = 1024;
 /// How long after a peak of waiting queries memory is given back, nanoseconds.
 const PEAK_ENDS_NANOS: u64 = 2_000_000_000;
 
@@ -218,12 +221,16 @@ fn run<R: Responder, F: FnMut() -> R>(
         let waited = alarm.and_then(|()| poller.wait(None).map(|numbers| ready.extend(numbers)));
         let mut forwarder = shared.lock();
         inbox.works_here();
-        match waited {
-            Ok(()) => forwarder.work(|it| it.turn(&ready)),
-            Err(error) if forwarder.faults.is_spent() => return Err(Fault::Receive(error)),
-            Err(_) => {}
+        let fault = match waited {
+            Ok(()) => {
+                forwarder.work(|it| it.turn(&ready));
+                forwarder.is_spent.then_some(Fault::Panic)
+            }
+            Err(error) => forwarder.faults.is_spent().then_some(Fault::Receive(error)),
+        };
+        if fault.is_some() {
+            forwarder.give_up_all();
         }
-        let is_spent = forwarder.is_spent;
         if stop.load(Ordering::Acquire) {
             let until = *drain_until.get_or_insert_with(|| Instant::now() + DRAIN_MAX);
             is_over = forwarder.is_drained() || Instant::now() >= until;
@@ -235,8 +242,8 @@ fn run<R: Responder, F: FnMut() -> R>(
         forwarder.swap_output(&mut output);
         drop(forwarder);
         output.send(&inbox);
-        if is_spent {
-            return Err(Fault::Panic); // those that waited have been answered
+        if let Some(fault) = fault {
+            return Err(fault); // the queries that waited have been answered
         }
     }
     Ok(())
@@ -297,7 +304,11 @@ impl Output {
             inbox.put(|contents| contents.refused.extend(refused));
         }
         for (socket, batch) in self.replies.iter_mut().filter(|(_, batch)| !batch.is_empty()) {
+            let is_burst = batch.len() > REPLIES_KEPT_MAX;
             batch.send(socket);
+            if is_burst {
+                *batch = ReplyBatch::default(); // its memory is as large as the burst
+            }
         }
     }
 }
