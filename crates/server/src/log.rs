@@ -11,6 +11,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -50,7 +51,9 @@ pub fn lines_lost() -> u64 {
 pub fn start_writer() -> io::Result<()> {
     let mut queue = LOG.queue();
     if !queue.has_writer {
-        thread::Builder::new().name("log".to_owned()).spawn(|| LOG.write_queue(&io::stderr()))?;
+        // What a program has the log call may panic when this thread tells of lost lines.
+        let write = || while catch_unwind(|| LOG.write_queue(&io::stderr())).is_err() {};
+        thread::Builder::new().name("log".to_owned()).spawn(write)?;
         queue.has_writer = true;
     }
     Ok(())
