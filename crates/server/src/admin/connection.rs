@@ -19,8 +19,8 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -144,29 +144,40 @@ async fn keep(stream: impl Stream, ticket: Ticket, interface: Interface, control
         if !ticket.set_busy() {
             pending::<()>().await; // it has to go, and does not begin what it could not end
         }
-        let reply = interface.clone().answer(request, Arc::clone(&control)).await;
-        // One that was told to go meanwhile goes now.
+        interface.clone().answer(request, Arc::clone(&control)).await
+    };
+    let rest = || {
+        // One that was told to go before is about to.
         let _ = ticket.set_waiting(Activity::Idle(control.clock.now().monotonic_nanos));
-        reply
     };
     tokio::select! {
-        () = serve(stream, &control.admin, answer) => {}
+        () = serve(stream, &control.admin, answer, rest) => {}
         () = ticket.evicted() => {}
     }
 }
 
-/// Serves the requests of one connection.
+/// Serves the requests of one connection; calls `rest` when an answer has left, whole.
 async fn serve<A: Future<Output = api::Reply>>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     counters: &Counters,
     answer: impl Fn(Request<Incoming>) -> A,
+    rest: impl Fn(),
 ) {
     let work = tokio::sync::Mutex::new(()); // held while a request is answered
+    let is_unsent = AtomicBool::new(false);
     let service = service_fn(|request| async {
         let _working = work.lock().await;
-        Ok::<_, Infallible>(answer(request).await)
+        is_unsent.store(false, Relaxed);
+        let reply = answer(request).await;
+        is_unsent.store(true, Relaxed);
+        Ok::<_, Infallible>(reply)
     });
-    let stream = PromptStream { stream, stalled: None, counters };
+    let sent = || {
+        if is_unsent.swap(false, Relaxed) {
+            rest();
+        }
+    };
+    let stream = PromptStream { stream, stalled: None, has_written: false, sent, counters };
     let mut served = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
@@ -190,14 +201,18 @@ async fn serve<A: Future<Output = api::Reply>>(
 }
 
 /// A stream that fails when its peer takes nothing for [`WRITE_MAX`].
-struct PromptStream<'c, S> {
+struct PromptStream<'c, S, F> {
     stream: S,
+    /// Something was written since the last flush.
+    has_written: bool,
+    /// Called when what was written has left.
+    sent: F,
     /// Runs while the peer takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
     counters: &'c Counters,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for PromptStream<'_, S> {
+impl<S: AsyncRead + Unpin, F: Unpin> AsyncRead for PromptStream<'_, S, F> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -207,7 +222,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for PromptStream<'_, S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for PromptStream<'_, S> {
+impl<S: AsyncWrite + Unpin, F: Fn() + Unpin> AsyncWrite for PromptStream<'_, S, F> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -215,6 +230,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PromptStream<'_, S> {
     ) -> Poll<io::Result<usize>> {
         if let Poll::Ready(written) = Pin::new(&mut self.stream).poll_write(context, octets) {
             self.stalled = None;
+            self.has_written = true;
             return Poll::Ready(written);
         }
         let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(WRITE_MAX)));
@@ -224,7 +240,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for PromptStream<'_, S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let flushed = ready!(Pin::new(&mut self.stream).poll_flush(context));
+        if flushed.is_ok() && std::mem::take(&mut self.has_written) {
+            (self.sent)();
+        }
+        Poll::Ready(flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -252,7 +272,7 @@ mod tests {
             sleep(answer_time).await;
             api::text(StatusCode::OK, "x".repeat(10 * ROOM))
         };
-        serve(end, &counters, answer).await;
+        serve(end, &counters, answer, || ()).await;
         (start.elapsed(), counters)
     }
 
@@ -330,5 +350,26 @@ mod tests {
         }
         let (lasted, _) = served.await.unwrap();
         assert_eq!(lasted.as_secs(), (CONNECTION_MAX + WRITE_MAX).as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_rests_once_its_answer_has_left_and_not_while_it_is_written() {
+        let (mut client, server) = duplex(ROOM);
+        let rests = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&rests);
+        let served = tokio::spawn(async move {
+            let answer = |_| async { api::text(StatusCode::OK, "x".repeat(10 * ROOM)) };
+            let rest = || _ = counted.fetch_add(1, Relaxed);
+            serve(server, &Counters::default(), answer, rest).await;
+        });
+        client.write_all(REQUEST).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(rests.load(Relaxed), 0, "most of it waits to be read");
+        let mut answer = vec![0; 11 * ROOM];
+        client.read_exact(&mut answer).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(rests.load(Relaxed), 1);
+        drop(client);
+        served.await.unwrap();
     }
 }
