@@ -312,3 +312,48 @@ pub fn count_hit(slot: &AtomicU64, word: Word) {
         let _ = slot.compare_exchange(word.0, word.0 + 1, Relaxed, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// Whether a bucket has a word.
+    fn has(slots: &[AtomicU64], word: Word) -> bool {
+        slots.iter().any(|slot| slot.load(Relaxed) == word.0)
+    }
+
+    #[test]
+    fn every_split_leaves_each_entry_in_the_bucket_of_its_place_and_tells_of_those_that_moved() {
+        let index = Index::new(1000);
+        index.allocate();
+        let spread = |number: u64| Place(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut entries = Vec::new();
+        for number in 1..300_u32 {
+            let place = spread(number.into());
+            let word = Word::new(place, LogName::Small, Position(number.into()), 0);
+            let empty = index.bucket(place).iter().find(|slot| slot.load(Relaxed) == 0);
+            if let Some(slot) = empty {
+                slot.store(word.0, Relaxed);
+                entries.push((place, word));
+            }
+        }
+        assert!(entries.len() > 250);
+        let mut moves = 0;
+        while let Some(split) = index.next_split() {
+            let before: Vec<usize> =
+                entries.iter().map(|(place, _)| index.number(*place)).collect();
+            let place_of = |word: Word| entries.iter().find(|(_, it)| *it == word).map(|it| it.0);
+            index.split(&split, place_of);
+            for ((place, word), before) in entries.iter().zip(before) {
+                assert!(has(index.bucket(*place), *word), "{} buckets", index.buckets());
+                if index.number(*place) != before {
+                    assert!(!has(index.slots(before), *word), "it has left the former one");
+                    moves += 1;
+                }
+            }
+        }
+        assert_eq!((index.buckets(), moves > entries.len()), (1000, true));
+    }
+}

@@ -28,7 +28,7 @@ const FLUSH_MAX: Duration = Duration::from_secs(1);
 const REOPEN_PAUSE: Duration = Duration::from_secs(10);
 
 /// Octets that are written at once; a pipe takes so many whole (pipe(7), `PIPE_BUF`), so that no
-/// line is mixed with one of the server's own log on standard error.
+/// line is mixed with one of the server's own log on standard error that is as short.
 const CHUNK_BYTES: usize = 4096;
 
 /// The log's handle: makes what workers tell of their queries.
