@@ -137,8 +137,8 @@ impl Default for Worker {
     }
 }
 
-/// The names of a chain of aliases, at most [`CHAIN_MAX`]. There are as many as the longest chain
-/// so far had; the memory of the others is there, and not touched.
+/// The names of a chain of aliases, at most [`CHAIN_MAX`]. Its length is that of the longest
+/// chain so far; the rest of its capacity is reserved, and not touched.
 pub struct AliasChain(Vec<LookupName>);
 
 impl Default for AliasChain {

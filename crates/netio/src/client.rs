@@ -83,7 +83,7 @@ impl ClientSocket {
 
     /// Sends a datagram; returns how many errors the kernel told that are the network's (ICMP), of
     /// earlier datagrams. Anyone can forge those: where none but them keep the datagram from being
-    /// sent, it is lost as others are.
+    /// sent, it counts as sent, and is lost as a datagram on the way may be.
     ///
     /// # Errors
     /// When the kernel itself refuses this datagram, for example as there is no route.
@@ -547,7 +547,7 @@ mod tests {
         let address = server.local_addr().unwrap();
         drop(server);
         let client = ClientSocket::connect(address, None, &UdpOptions::default()).unwrap();
-        assert_eq!(client.send(b"lost").unwrap(), 0); // the kernel has noted that nobody listens
+        assert_eq!(client.send(b"lost").unwrap(), 0); // the kernel notes that the port is closed
         let server = UdpSocket::bind(address).unwrap();
         server.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         assert_eq!(client.send(b"sent").unwrap(), 1, "and tells it now");

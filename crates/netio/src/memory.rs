@@ -126,8 +126,8 @@ fn page_bytes() -> usize {
 const STACK_KEPT: usize = 32 << 10;
 
 /// Gives the pages back to the system that the first thread has used of its stack and uses no more:
-/// what has the start of a program behind it needs few of them. For that thread; others free
-/// theirs when they end. Does nothing where `/proc` is not mounted.
+/// after its start, a program needs few of them. Must be called by that thread; in other threads,
+/// and where `/proc` is not mounted, it does nothing.
 #[inline(never)]
 pub fn give_back_stack() {
     let Ok(maps) = std::fs::read_to_string("/proc/self/maps") else { return };

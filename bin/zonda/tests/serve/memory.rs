@@ -1,5 +1,5 @@
-//! How much memory the server takes of its own, on one CPU: anonymous pages, as those of files are
-//! others in a build without optimisation.
+//! How many anonymous pages the server takes on one CPU. Pages of files are not counted: a build
+//! without optimisation has other code.
 
 use super::server::{BINARY, wait_until, zone};
 use std::fs;
