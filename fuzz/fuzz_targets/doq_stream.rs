@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/streams/tests/any_doq_stream/mod.rs"]
+#[path = "../../crates/client/tests/any_doq_stream/mod.rs"]
 mod any_doq_stream;
 
 fuzz_target!(|octets: &[u8]| any_doq_stream::check(octets));

@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use zonda::Any;
-use zonda_engine::handlers::{Draft, Ending, Record, Vary};
+use zonda_engine::handlers::{Ending, HandlerReply, Record, Vary};
 use zonda_engine::{Reason, Supplied, Transport};
 use zonda_transport::Deferred;
 use zonda_transport::handlers::Ticket;
@@ -103,7 +103,7 @@ pub struct Mistake {
 /// Has each reply of a batch answered; those that cannot be sent become SERVFAIL and are returned.
 pub fn read_replies(
     batch: &[u8],
-    draft: &mut Draft,
+    draft: &mut HandlerReply,
     mut answer: impl FnMut(Ticket, Supplied<'_>),
 ) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
@@ -115,7 +115,7 @@ pub fn read_replies(
         draft.clear();
         let read = read_reply(&mut reply, draft);
         let supplied = match read {
-            Ok(Answer::Draft) => Supplied::Draft(draft),
+            Ok(Answer::HandlerReply) => Supplied::HandlerReply(draft),
             Ok(Answer::Failed) | Err(_) => Supplied::Failed(Reason::HandlerFailed),
         };
         answer(ticket, supplied);
@@ -131,7 +131,7 @@ pub fn read_replies(
 ///
 /// # Errors
 /// What is wrong with one of them.
-pub fn read_records(records: &[u8], draft: &mut Draft) -> Result<(), String> {
+pub fn read_records(records: &[u8], draft: &mut HandlerReply) -> Result<(), String> {
     let mut rest = Parts(records);
     while !rest.0.is_empty() {
         read_record(&mut rest, draft).ok_or("a record ends early")??;
@@ -142,13 +142,13 @@ pub fn read_records(records: &[u8], draft: &mut Draft) -> Result<(), String> {
 /// What a reply is.
 enum Answer {
     /// What lies in the draft.
-    Draft,
+    HandlerReply,
     /// None: the code has failed.
     Failed,
 }
 
 /// Reads a reply from behind its ticket.
-fn read_reply(reply: &mut Parts<'_>, draft: &mut Draft) -> Result<Answer, String> {
+fn read_reply(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Result<Answer, String> {
     let cut = || "the reply ends early".to_owned(); // our own half of JavaScript has a mistake
     let kind = reply.word().ok_or_else(cut)?;
     let kept_secs = reply.word().ok_or_else(cut)?;
@@ -176,11 +176,11 @@ fn read_reply(reply: &mut Parts<'_>, draft: &mut Draft) -> Result<Answer, String
     while !reply.0.is_empty() {
         read_record(reply, draft).ok_or_else(cut)??;
     }
-    Ok(Answer::Draft)
+    Ok(Answer::HandlerReply)
 }
 
 /// Reads a record into a draft. Nothing if it ends early.
-fn read_record(reply: &mut Parts<'_>, draft: &mut Draft) -> Option<Result<(), String>> {
+fn read_record(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Option<Result<(), String>> {
     let (kind, ttl, lens) = (reply.word()?, reply.word()?, reply.word()?);
     let owner = reply.octets((lens & 0xffff) as usize)?;
     let data = reply.octets((lens >> 16) as usize)?;
@@ -205,7 +205,7 @@ struct Given<'a> {
 
 impl Given<'_> {
     /// Adds the record to a draft.
-    fn push(&self, section: Section, ttl: u32, draft: &mut Draft) -> Result<(), String> {
+    fn push(&self, section: Section, ttl: u32, draft: &mut HandlerReply) -> Result<(), String> {
         let Self { rtype, owner, data, .. } = *self;
         if rtype.is_meta() {
             return Err(format!("{rtype} is no type of records that an answer holds"));

@@ -12,7 +12,7 @@ use napi::bindgen_prelude::{Buffer, BufferSlice, Either, Function};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 use zonda::store::Mirrors;
-use zonda_engine::handlers::{Draft, Handler, Pattern, Route};
+use zonda_engine::handlers::{Handler, HandlerReply, Pattern, Route};
 use zonda_server::{Code, OwnReply, RuntimeHandle, Server, Texts};
 use zonda_wire::Name;
 
@@ -132,7 +132,7 @@ struct Started {
     /// Keep zones as their stores have them; nothing from when it is to stop.
     mirrors: Option<Mirrors>,
     handle: RuntimeHandle,
-    draft: Draft,
+    draft: HandlerReply,
     /// Queries that were taken and that JavaScript has not got yet, and whether there are more.
     taken: (Vec<u8>, bool),
 }
@@ -299,7 +299,7 @@ impl Core {
     #[napi]
     pub fn set_records(&self, name: String, records: &[u8]) -> napi::Result<()> {
         let name = name.parse::<Name>().map_err(error)?;
-        let mut draft = Draft::default();
+        let mut draft = HandlerReply::default();
         let read = batch::read_records(records, &mut draft);
         if read.is_err() {
             draft.clear();
@@ -359,7 +359,7 @@ impl Core {
         in_thread(move || {
             let started = server::start(start).map(|Running { server, handle, mirrors }| {
                 let (running, mirrors) = (Arc::new(server), Some(mirrors));
-                let (draft, taken) = (Draft::default(), (Vec::new(), false));
+                let (draft, taken) = (HandlerReply::default(), (Vec::new(), false));
                 *lock(&shared.started) = Some(Started { running, mirrors, handle, draft, taken });
             });
             let failed = started.is_err();

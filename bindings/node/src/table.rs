@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use zonda_engine::handlers::{Asked, Draft, Source};
+use zonda_engine::handlers::{HandlerQuery, HandlerReply, Source};
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::{Name, Section, Type};
 
@@ -33,7 +33,7 @@ pub struct Table {
 
 impl Table {
     /// Gives a name the records of a draft, in place of those that it had.
-    pub fn set(&self, name: &Name, draft: &Draft) {
+    pub fn set(&self, name: &Name, draft: &HandlerReply) {
         let record = |(_, _, rtype, ttl, rdata): (Section, &[u8], Type, u32, &[u8])| Record {
             rtype,
             ttl,
@@ -56,7 +56,7 @@ impl Table {
 }
 
 impl Source for Table {
-    fn answer(&self, asked: &Asked<'_>, draft: &mut Draft) {
+    fn answer(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         let names = self.names.read().unwrap_or_else(PoisonError::into_inner);
         let Some(records) = find(&names, asked.name.as_wire()) else { return draft.nxdomain() };
         draft.no_data();

@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use zonda_engine::handlers::Draft;
+use zonda_engine::handlers::HandlerReply;
 use zonda_engine::{Engine, Peer, Reason, Supplied};
 use zonda_server::RuntimeHandle;
 use zonda_transport::handlers::{Answerer, Runtime, Ticket};
@@ -34,7 +34,7 @@ pub struct Taken {
 }
 
 /// What code says to a query; nothing if it failed.
-pub type Given = (Ticket, Option<Draft>);
+pub type Given = (Ticket, Option<HandlerReply>);
 
 impl From<RuntimeHandle> for Batches {
     fn from(RuntimeHandle { runtime, answerer }: RuntimeHandle) -> Self {
@@ -58,7 +58,7 @@ impl Batches {
         let mut answerer = self.answerer.lock().unwrap_or_else(PoisonError::into_inner);
         for (ticket, draft) in given {
             let supplied = match draft {
-                Some(draft) => Supplied::Draft(draft),
+                Some(draft) => Supplied::HandlerReply(draft),
                 None => Supplied::Failed(Reason::HandlerFailed),
             };
             answerer.answer(&self.runtime, *ticket, supplied);

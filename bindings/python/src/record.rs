@@ -11,7 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
-use zonda_engine::handlers::Draft;
+use zonda_engine::handlers::HandlerReply;
 use zonda_wire::rdata::schema::{self, Schema};
 use zonda_wire::rdata::{self, Presentation, tokens};
 use zonda_wire::{Name, Section, Type};
@@ -51,7 +51,12 @@ impl Record {
     }
 
     /// Adds it to a reply, with another time to live if there is one.
-    pub fn push(&self, draft: &mut Draft, section: Section, ttl: Option<u32>) -> PyResult<()> {
+    pub fn push(
+        &self,
+        draft: &mut HandlerReply,
+        section: Section,
+        ttl: Option<u32>,
+    ) -> PyResult<()> {
         let owner = self.owner.as_ref().map_or(&[][..], Name::as_wire);
         let fixed = (self.rtype, ttl.unwrap_or(self.ttl));
         let pushed = draft.push(section, owner, fixed, &self.rdata);

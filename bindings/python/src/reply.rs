@@ -3,7 +3,7 @@
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
-use zonda_engine::handlers::{Draft, Ending, Keep, Vary};
+use zonda_engine::handlers::{Ending, HandlerReply, Keep, Vary};
 use zonda_transport::handlers::Ticket;
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Message, Rcode, Section};
@@ -23,7 +23,7 @@ const FLAGS: u16 = flag::AA | flag::RA | flag::AD | flag::TC;
 pub struct Reply {
     /// The query that it is for, and what stands for that; none when it was received.
     query: Option<(Ticket, Py<Query>)>,
-    draft: Draft,
+    draft: HandlerReply,
     /// Whether the code failed.
     has_failed: bool,
     /// Whether it can no longer be changed.
@@ -34,12 +34,12 @@ impl Reply {
     /// An empty one for a query.
     pub fn new(ticket: Ticket, query: Py<Query>) -> Self {
         let query = Some((ticket, query));
-        Self { query, draft: Draft::default(), has_failed: false, is_sent: false }
+        Self { query, draft: HandlerReply::default(), has_failed: false, is_sent: false }
     }
 
     /// One that was received.
     pub fn received(message: &[u8]) -> PyResult<Self> {
-        let (mut draft, is_sent) = (Draft::default(), true);
+        let (mut draft, is_sent) = (HandlerReply::default(), true);
         read(message, &mut draft)?;
         Ok(Self { query: None, draft, has_failed: false, is_sent })
     }
@@ -67,7 +67,7 @@ impl Reply {
     }
 
     /// The draft, if it may still be changed.
-    fn open(&mut self) -> PyResult<&mut Draft> {
+    fn open(&mut self) -> PyResult<&mut HandlerReply> {
         match self.is_sent {
             true => Err(PyRuntimeError::new_err("the reply was sent: it cannot be changed")),
             false => Ok(&mut self.draft),
@@ -186,17 +186,17 @@ impl Reply {
 
     /// Says that the name exists, but has no records of the type.
     fn no_data(&mut self) -> PyResult<()> {
-        self.open().map(Draft::no_data)
+        self.open().map(HandlerReply::no_data)
     }
 
     /// Says that there is no such name.
     fn nxdomain(&mut self) -> PyResult<()> {
-        self.open().map(Draft::nxdomain)
+        self.open().map(HandlerReply::nxdomain)
     }
 
     /// Refuses to answer.
     fn refused(&mut self) -> PyResult<()> {
-        self.open().map(Draft::refused)
+        self.open().map(HandlerReply::refused)
     }
 
     /// Says that this kind of question is not answered here.
@@ -212,17 +212,17 @@ impl Reply {
 
     /// Sends nothing.
     fn drop(&mut self) -> PyResult<()> {
-        self.open().map(Draft::silence)
+        self.open().map(HandlerReply::silence)
     }
 
     /// Leaves the query to the zones, as if there were no handler.
     fn pass_on(&mut self) -> PyResult<()> {
-        self.open().map(Draft::pass_on)
+        self.open().map(HandlerReply::pass_on)
     }
 
     /// Makes it as new.
     fn clear(&mut self) -> PyResult<()> {
-        self.open().map(Draft::clear)
+        self.open().map(HandlerReply::clear)
     }
 
     /// Says why there is no, or another, answer (rfc8914): a number or a name such as `"Blocked"`,
@@ -336,7 +336,7 @@ impl Reply {
 
 /// Adds a record of ours, one of dnspython, or a list of them.
 fn add(
-    draft: &mut Draft,
+    draft: &mut HandlerReply,
     section: Section,
     record: &Bound<'_, PyAny>,
     ttl: Option<u32>,
@@ -365,7 +365,7 @@ fn known<C>(
 }
 
 /// Reads a message into a draft.
-fn read(message: &[u8], draft: &mut Draft) -> PyResult<()> {
+fn read(message: &[u8], draft: &mut HandlerReply) -> PyResult<()> {
     let message =
         Message::parse(message).map_err(|error| PyValueError::new_err(error.to_string()))?;
     draft.clear();

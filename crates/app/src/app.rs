@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use zonda_config::{Config, Flags, Given};
 use zonda_engine::handlers::{
-    Asked, Cache, Draft, Elsewhere, Handler, Pattern, Route, Source, Stage,
+    Cache, Elsewhere, Handler, HandlerQuery, HandlerReply, Pattern, Route, Source, Stage,
 };
 use zonda_server::{
     Code, Logger, Options, Program, Server, Texts, failed_in_code, read_config, zones_in_code,
@@ -183,7 +183,7 @@ impl App {
     /// Has all replies pass a function, which may change them.
     pub fn after(
         &mut self,
-        function: impl Fn(&Asked<'_>, &mut Draft) + Send + Sync + 'static,
+        function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) + Send + Sync + 'static,
     ) -> &mut Self {
         self.middleware(After(function))
     }
@@ -192,7 +192,7 @@ impl App {
     pub fn handle<E: Ended>(
         &mut self,
         pattern: &str,
-        function: impl Fn(&Asked<'_>, &mut Draft) -> E + Send + Sync + 'static,
+        function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) -> E + Send + Sync + 'static,
     ) -> &mut Self {
         if let Some(pattern) = self.pattern(pattern) {
             self.routes.push(in_workers(pattern, function));
@@ -443,10 +443,10 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, Error> {
 /// The route to a function that runs in the workers.
 pub(crate) fn in_workers<E: Ended>(
     pattern: Pattern,
-    function: impl Fn(&Asked<'_>, &mut Draft) -> E + Send + Sync + 'static,
+    function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) -> E + Send + Sync + 'static,
 ) -> Route<Handler> {
     let text = pattern.as_str().to_owned();
-    let code = move |asked: &Asked<'_>, draft: &mut Draft| {
+    let code = move |asked: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         let ended = function(asked, draft);
         ended.end(&text, draft);
     };
@@ -461,8 +461,8 @@ pub(crate) fn in_runtime(pattern: Pattern, handler: u32) -> Route<Handler> {
 /// A function that sees replies.
 struct After<F>(F);
 
-impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Stage for After<F> {
-    fn after(&self, asked: &Asked<'_>, draft: &mut Draft) {
+impl<F: Fn(&HandlerQuery<'_>, &mut HandlerReply) + Send + Sync> Stage for After<F> {
+    fn after(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         (self.0)(asked, draft);
     }
 }

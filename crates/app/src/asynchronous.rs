@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
-use zonda_engine::handlers::{Draft, Ending, NO_HANDLER, Pattern, panic_message};
+use zonda_engine::handlers::{Ending, HandlerReply, NO_HANDLER, Pattern, panic_message};
 use zonda_engine::{Reason, Supplied};
 use zonda_netio::process::{allowed_cpus, available_cpus, be_nice, pin_thread};
 use zonda_server::{LogBudget, RuntimeHandle};
@@ -40,7 +40,7 @@ const LONG_FOR: u32 = 256;
 const BATCH_TIME_MAX: Duration = Duration::from_micros(200);
 
 /// A reply under way.
-type Answering = Pin<Box<dyn Future<Output = Draft> + Send>>;
+type Answering = Pin<Box<dyn Future<Output = HandlerReply> + Send>>;
 
 /// Asynchronous code and its names.
 pub(crate) struct AsyncCode {
@@ -241,7 +241,7 @@ fn lock(table: &Mutex<AsyncTable>) -> MutexGuard<'_, AsyncTable> {
 async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<Notify>) {
     let RuntimeHandle { runtime, mut answerer } = handle;
     // Bounded by what may wait.
-    let (answered, mut answers) = mpsc::unbounded_channel::<(Ticket, Option<Draft>)>();
+    let (answered, mut answers) = mpsc::unbounded_channel::<(Ticket, Option<HandlerReply>)>();
     let mut batch = Vec::with_capacity(BATCH_MAX);
     let mut ended = Vec::with_capacity(BATCH_MAX);
     let middleware = Arc::new(std::mem::take(&mut lock(&table).middleware));
@@ -306,9 +306,9 @@ async fn give_way() {
 }
 
 /// What is made of code's reply; without one, it has failed.
-fn supplied(draft: &Option<Draft>) -> Supplied<'_> {
+fn supplied(draft: &Option<HandlerReply>) -> Supplied<'_> {
     match draft {
-        Some(draft) => Supplied::Draft(draft),
+        Some(draft) => Supplied::HandlerReply(draft),
         None => Supplied::Failed(Reason::HandlerFailed),
     }
 }
@@ -319,9 +319,9 @@ type WithCode = (OwnedQuery, Option<Arc<AsyncCode>>);
 /// How far code has come with a query.
 enum Begun {
     /// It has answered, or panicked.
-    Ended(Option<Draft>),
+    Ended(Option<HandlerReply>),
     /// It is to go on in a task.
-    Waits(Pin<Box<dyn Future<Output = Option<Draft>> + Send>>),
+    Waits(Pin<Box<dyn Future<Output = Option<HandlerReply>> + Send>>),
 }
 
 /// Has code begin to answer a query, unless that is known to take long, or `until` has passed.
@@ -383,13 +383,13 @@ impl Pace {
 struct Answered {
     ticket: Ticket,
     /// Nothing as long as the code has not answered.
-    draft: Option<Draft>,
-    answered: mpsc::UnboundedSender<(Ticket, Option<Draft>)>,
+    draft: Option<HandlerReply>,
+    answered: mpsc::UnboundedSender<(Ticket, Option<HandlerReply>)>,
 }
 
 impl Answered {
     /// Waits for the reply.
-    async fn by(mut self, answering: impl Future<Output = Option<Draft>>) {
+    async fn by(mut self, answering: impl Future<Output = Option<HandlerReply>>) {
         self.draft = answering.await;
     }
 }
@@ -405,7 +405,7 @@ async fn pass(
     query: OwnedQuery,
     code: Option<Arc<AsyncCode>>,
     middleware: Arc<Vec<AsyncCode>>,
-) -> Option<Draft> {
+) -> Option<HandlerReply> {
     let saw_client = query.saw_client();
     let has_passed = code.as_ref().is_some_and(|code| code.is_deferred);
     for code in middleware.iter().filter(|_| !has_passed) {
@@ -414,14 +414,14 @@ async fn pass(
             return Some(draft);
         }
     }
-    let Some(code) = code else { return Some(Draft::default()) };
+    let Some(code) = code else { return Some(HandlerReply::default()) };
     let mut draft = call(&code, query.on(&code.pattern), "the handler").await?;
     draft.saw_client |= saw_client.load(Ordering::Relaxed);
     Some(draft)
 }
 
 /// What code says to a query; nothing if it panics, which is logged.
-async fn call(code: &AsyncCode, query: OwnedQuery, what: &str) -> Option<Draft> {
+async fn call(code: &AsyncCode, query: OwnedQuery, what: &str) -> Option<HandlerReply> {
     static BUDGET: LogBudget = LogBudget::new();
     let mut answering = pin!(async { (code.function)(query).await });
     poll_fn(|cx| {

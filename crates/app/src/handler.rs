@@ -1,22 +1,22 @@
 //! What code may return.
 
 use std::fmt::Display;
-use zonda_engine::handlers::Draft;
+use zonda_engine::handlers::HandlerReply;
 use zonda_server::LogBudget;
 
 /// What a handler may return: nothing, or a `Result` whose error becomes SERVFAIL and a line in the
 /// log.
 pub trait Ended {
     /// Puts an error into the reply.
-    fn end(self, pattern: &str, reply: &mut Draft);
+    fn end(self, pattern: &str, reply: &mut HandlerReply);
 }
 
 impl Ended for () {
-    fn end(self, _: &str, _: &mut Draft) {}
+    fn end(self, _: &str, _: &mut HandlerReply) {}
 }
 
 impl<E: Display> Ended for Result<(), E> {
-    fn end(self, pattern: &str, reply: &mut Draft) {
+    fn end(self, pattern: &str, reply: &mut HandlerReply) {
         if let Err(error) = self {
             fail(pattern, &error, reply);
         }
@@ -26,19 +26,19 @@ impl<E: Display> Ended for Result<(), E> {
 /// What asynchronous code may answer with: a reply, or a `Result` with one.
 pub trait AsyncAnswer: Send {
     /// The reply.
-    fn into_reply(self, pattern: &str) -> Draft;
+    fn into_reply(self, pattern: &str) -> HandlerReply;
 }
 
-impl AsyncAnswer for Draft {
-    fn into_reply(self, _: &str) -> Draft {
+impl AsyncAnswer for HandlerReply {
+    fn into_reply(self, _: &str) -> HandlerReply {
         self
     }
 }
 
-impl<E: Display + Send> AsyncAnswer for Result<Draft, E> {
-    fn into_reply(self, pattern: &str) -> Draft {
+impl<E: Display + Send> AsyncAnswer for Result<HandlerReply, E> {
+    fn into_reply(self, pattern: &str) -> HandlerReply {
         self.unwrap_or_else(|error| {
-            let mut reply = Draft::default();
+            let mut reply = HandlerReply::default();
             fail(pattern, &error, &mut reply);
             reply
         })
@@ -47,7 +47,7 @@ impl<E: Display + Send> AsyncAnswer for Result<Draft, E> {
 
 /// Answers SERVFAIL, and logs why. The client is not told: the error may hold what is none of its
 /// business.
-fn fail(pattern: &str, error: &dyn Display, reply: &mut Draft) {
+fn fail(pattern: &str, error: &dyn Display, reply: &mut HandlerReply) {
     static BUDGET: LogBudget = LogBudget::new();
     BUDGET.spend(|more| tracing::error!("the handler of {pattern} failed: {error}{more}"));
     reply.fail("the code that answers for this name failed");

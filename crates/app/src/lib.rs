@@ -74,9 +74,9 @@ pub use store::RedbStore;
 pub use store::RedisStore;
 pub use store::{MemoryStore, RecordSet, Store};
 #[doc(inline)]
-pub use zonda_engine::handlers::Asked as Query;
+pub use zonda_engine::handlers::HandlerQuery as Query;
 #[doc(inline)]
-pub use zonda_engine::handlers::Draft as Reply;
+pub use zonda_engine::handlers::HandlerReply as Reply;
 #[doc(inline)]
 pub use zonda_engine::handlers::{Cache, Elsewhere, PatternError, Record, Source, Stage, Vary};
 pub use zonda_engine::{Event, Now, Reason, Transport};

@@ -10,7 +10,7 @@ use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use zonda_config::Given;
-use zonda_engine::handlers::{Asked, Draft, Handler, Route};
+use zonda_engine::handlers::{Handler, HandlerQuery, HandlerReply, Route};
 use zonda_server::{Code, FailedZone, OwnReply, Server, Texts, check_text, replace_text};
 use zonda_wire::{Message, Name, Type};
 
@@ -87,7 +87,7 @@ impl Running {
     pub fn handle<E: Ended>(
         &self,
         pattern: &str,
-        function: impl Fn(&Asked<'_>, &mut Draft) -> E + Send + Sync + 'static,
+        function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) -> E + Send + Sync + 'static,
     ) -> Result<(), Error> {
         self.replace(in_workers(parse(pattern)?, function));
         Ok(())

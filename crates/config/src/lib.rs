@@ -49,7 +49,7 @@ pub use value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, ServerAddress, Toggle,
     Token,
 };
-pub use zonda_streams::Trust;
+pub use zonda_client::Trust;
 pub use zonda_upstream::{Host, Transport, Upstream};
 
 use std::net::{IpAddr, SocketAddr};

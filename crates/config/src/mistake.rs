@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use zonda_streams::TlsError;
+use zonda_client::TlsError;
 use zonda_upstream::Upstream;
 use zonda_upstream::pool::UPSTREAMS_MAX;
 use zonda_wire::Name;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use zonda_streams::Pin;
+use zonda_client::Pin;
 use zonda_upstream::{Host, Policy, Transport, Upstream};
 use zonda_wire::Name;
 use zonda_wire::rdata::base64_word;

@@ -1,8 +1,8 @@
 //! What the stages of one query share.
 
-use crate::deferral::{Deferral, Fetched, Supplied, To};
+use crate::deferral::{Deferral, Supplied, To, UpstreamAnswer};
 use crate::epilogue::OPT_BYTES_MAX;
-use crate::handlers::{Draft, History, Watch};
+use crate::handlers::{HandlerReply, History, Watch};
 use crate::hot::{Hit, HotAnswers, Rotation};
 use crate::message::{Now, Peer};
 use crate::reason::Reason;
@@ -60,7 +60,7 @@ pub struct Context<'a> {
     /// How the answer rotates.
     pub rotation: Rotation,
     /// What was fetched for this query, which was deferred before.
-    pub fetched: Option<&'a Fetched<'a>>,
+    pub fetched: Option<&'a UpstreamAnswer<'a>>,
     /// What code said to this query, which was deferred to it before.
     pub supplied: Option<Supplied<'a>>,
     /// What is known of it from before it was deferred.
@@ -99,7 +99,7 @@ pub struct Worker {
     /// would no longer fit into registers.
     pub deferral: Deferral,
     /// What code in the worker wants to become of a query.
-    pub draft: Draft,
+    pub draft: HandlerReply,
     /// Which code is called at the moment.
     pub watch: Arc<Watch>,
     /// An OPT record under way.
@@ -125,7 +125,7 @@ impl Default for Worker {
             target: Vec::with_capacity(NAME_BYTES_MAX),
             message: Vec::new(),
             deferral: Deferral::new(To::Forward(0), 0),
-            draft: Draft::default(),
+            draft: HandlerReply::default(),
             watch: Arc::default(),
             opt: [0; OPT_BYTES_MAX],
             unknown_key: UnknownKey::default(),

@@ -3,7 +3,7 @@
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Class, Rcode, Type};
 
-use crate::handlers::{Draft, Elsewhere, History};
+use crate::handlers::{Elsewhere, HandlerReply, History};
 use crate::reason::Reason;
 
 /// What must be fetched before a query can be answered.
@@ -41,14 +41,14 @@ pub enum To {
 #[derive(Clone, Copy, Debug)]
 pub enum Supplied<'a> {
     /// This.
-    Draft(&'a Draft),
+    HandlerReply(&'a HandlerReply),
     /// Nothing, for this reason.
     Failed(Reason),
 }
 
 /// What was fetched for a query.
 #[derive(Clone, Copy, Debug)]
-pub struct Fetched<'a> {
+pub struct UpstreamAnswer<'a> {
     /// The name that it was fetched for, in wire form and lower case; empty with a failure.
     pub name: &'a [u8],
     /// The response code.
@@ -69,7 +69,7 @@ pub struct Fetched<'a> {
     pub text: &'a [u8],
 }
 
-impl Fetched<'_> {
+impl UpstreamAnswer<'_> {
     /// Whether it answers for a name, in wire form and lower case. A failure does for any.
     #[must_use]
     pub fn is_for(&self, name: &[u8]) -> bool {
@@ -103,7 +103,7 @@ pub(crate) fn write_message(
     message.extend_from_slice(body);
 }
 
-/// The bit in the flags of a kept answer that stands for [`Fetched::goes_on`] where nobody else is
+/// The bit in the flags of a kept answer that stands for [`UpstreamAnswer::goes_on`] where nobody else is
 /// asked for the other zone: we have its data, or should have. Truncated answers are never kept, so
 /// that TC is free for it.
 pub const GOES_ON: u16 = flag::TC;

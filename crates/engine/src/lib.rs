@@ -26,7 +26,7 @@ mod snapshot;
 pub mod stage;
 pub mod zones;
 
-pub use deferral::{Deferral, Fetched, GOES_ON, LEADS_OUT, Outcome, Supplied, To};
+pub use deferral::{Deferral, GOES_ON, LEADS_OUT, Outcome, Supplied, To, UpstreamAnswer};
 pub use epilogue::TEXT_BYTES_MAX;
 pub use message::{Batch, Message, Now, Peer, Transport};
 pub use reason::Reason;
@@ -275,7 +275,7 @@ impl Engine {
         buffer: &mut [u8],
         len: usize,
         history: &History,
-        fetched: &Fetched<'_>,
+        fetched: &UpstreamAnswer<'_>,
     ) -> usize {
         let snapshot = self.snapshot.load();
         self.make_room(1);
@@ -411,7 +411,7 @@ impl Engine {
 /// What is known of a query that was deferred before.
 #[derive(Clone, Copy, Default)]
 struct Known<'a> {
-    fetched: Option<&'a Fetched<'a>>,
+    fetched: Option<&'a UpstreamAnswer<'a>>,
     supplied: Option<Supplied<'a>>,
     history: Option<&'a History>,
 }

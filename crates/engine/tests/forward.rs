@@ -9,8 +9,8 @@ use zonda_engine::access::{Access, AccessList};
 use zonda_engine::handlers::History;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    Deferral, Engine, Fetched, GOES_ON, Now, Outcome, Peer, Reason, Settings, Snapshot, To,
-    Transport,
+    Deferral, Engine, GOES_ON, Now, Outcome, Peer, Reason, Settings, Snapshot, To, Transport,
+    UpstreamAnswer,
     stage::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
@@ -78,7 +78,7 @@ fn ask(engine: &mut Engine, query: &[u8]) -> (Outcome, Option<Message>) {
 }
 
 /// The reply to a deferred query.
-fn resume(engine: &mut Engine, query: &[u8], fetched: &Fetched<'_>) -> Message {
+fn resume(engine: &mut Engine, query: &[u8], fetched: &UpstreamAnswer<'_>) -> Message {
     let mut buffer = [0; 1232];
     buffer[..query.len()].copy_from_slice(query);
     let history = History::default();
@@ -87,9 +87,13 @@ fn resume(engine: &mut Engine, query: &[u8], fetched: &Fetched<'_>) -> Message {
 }
 
 /// What was fetched, without words.
-fn fetched<'b>(rcode: Rcode, (counts, body): ([u16; 3], &'b [u8]), reason: Reason) -> Fetched<'b> {
+fn fetched<'b>(
+    rcode: Rcode,
+    (counts, body): ([u16; 3], &'b [u8]),
+    reason: Reason,
+) -> UpstreamAnswer<'b> {
     let (is_authentic, goes_on, text) = (false, false, b"".as_slice());
-    Fetched { name: &[], rcode, is_authentic, counts, body, goes_on, reason, text }
+    UpstreamAnswer { name: &[], rcode, is_authentic, counts, body, goes_on, reason, text }
 }
 
 /// A body with one A record of the question's name.
@@ -185,7 +189,7 @@ fn that_an_answer_was_validated_is_told_to_those_who_ask_for_it() {
     ] {
         let query = query(1, asked, "www.example.net", Type::A);
         let fetched = fetched(Rcode::NOERROR, ([1, 0, 0], BODY), Reason::Forwarded);
-        let fetched = Fetched { is_authentic, ..fetched };
+        let fetched = UpstreamAnswer { is_authentic, ..fetched };
         let reply = resume(&mut engine(), &query, &fetched);
         assert_eq!(reply.flags & AUTHENTIC, told);
     }
@@ -205,7 +209,7 @@ fn an_answer_that_does_not_fit_is_truncated() {
 fn a_failure_says_why() {
     let query = query(1, RECURSION_DESIRED, "www.example.net", Type::A);
     let failure = fetched(Rcode::SERVFAIL, ([0; 3], &[]), Reason::UpstreamTimeout);
-    let fetched = Fetched { text: b"192.0.2.1: timed out", ..failure };
+    let fetched = UpstreamAnswer { text: b"192.0.2.1: timed out", ..failure };
     let reply = resume(&mut engine(), &query, &fetched);
     assert_eq!(reply.rcode(), Rcode::SERVFAIL);
     let no_reachable_authority = (15, b"\0\x16192.0.2.1: timed out".to_vec()); // rfc8914#4.23
@@ -368,7 +372,7 @@ fn an_answer_that_was_fetched_before_a_zone_of_ours_went_is_a_failure() {
         let query = query(1, RECURSION_DESIRED, "www.example.net", Type::A);
         let body = alias(target);
         let fetched = fetched(Rcode::NOERROR, ([1, 0, 0], &body), Reason::Stale);
-        let fetched = Fetched { goes_on: true, ..fetched };
+        let fetched = UpstreamAnswer { goes_on: true, ..fetched };
         let reply = resume(&mut engine(), &query, &fetched);
         assert_eq!((reply.rcode(), reply.records.len()), expected);
     }
@@ -381,7 +385,8 @@ fn a_chain_through_other_servers_and_back_ends_where_any_chain_does() {
         let body = alias(target);
         let fetched = fetched(Rcode::NOERROR, ([1, 0, 0], &body), Reason::Forwarded);
         let name = b"\x03www\x07example\x03net\0";
-        let reply = resume(&mut engine(), &query, &Fetched { name, goes_on: true, ..fetched });
+        let reply =
+            resume(&mut engine(), &query, &UpstreamAnswer { name, goes_on: true, ..fetched });
         assert_eq!((reply.rcode(), reply.records.len()), (Rcode::NOERROR, records));
     }
 }

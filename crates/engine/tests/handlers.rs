@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex};
 use zonda_cache::{Answer, Kind, Lifetime};
 use zonda_engine::counters::Counter;
 use zonda_engine::handlers::{
-    Asked, Cache, Draft, Elsewhere, Ending, Handler, Handlers, History, NO_HANDLER, Route, Stage,
-    Vary,
+    Cache, Elsewhere, Ending, Handler, HandlerQuery, HandlerReply, Handlers, History, NO_HANDLER,
+    Route, Stage, Vary,
 };
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    Engine, Fetched, Now, Outcome, Peer, Reason, Settings, Snapshot, Supplied, To, Transport,
+    Engine, Now, Outcome, Peer, Reason, Settings, Snapshot, Supplied, To, Transport,
+    UpstreamAnswer,
     stage::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
@@ -68,7 +69,7 @@ fn engine_set(zones: Vec<(&str, Source)>, handlers: Handlers, settings: Settings
 /// A route to code in the worker.
 fn here(
     pattern: &str,
-    code: impl Fn(&Asked<'_>, &mut Draft) + Send + Sync + 'static,
+    code: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) + Send + Sync + 'static,
 ) -> Route<Handler> {
     Route { pattern: pattern.parse().unwrap(), handler: Handler::Here(Arc::new(code)) }
 }
@@ -142,14 +143,14 @@ fn told(outcome: Outcome, buffer: &[u8]) -> String {
 }
 
 /// Adds an address record of the name asked for.
-fn push(draft: &mut Draft, section: Section, last: u8) {
+fn push(draft: &mut HandlerReply, section: Section, last: u8) {
     draft.push(section, &[], (Type::A, 60), &[192, 0, 2, last]).unwrap();
     draft.reply(Rcode::NOERROR);
 }
 
 #[test]
 fn records_stand_in_their_sections_in_whatever_order_they_were_added() {
-    let code = |_: &Asked<'_>, draft: &mut Draft| {
+    let code = |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         for (section, last) in
             [(Section::Additional, 3), (Section::Authority, 2), (Section::Answer, 1)]
         {
@@ -169,7 +170,7 @@ fn records_stand_in_their_sections_in_whatever_order_they_were_added() {
 
 #[test]
 fn an_answer_too_large_for_udp_is_truncated_whole_and_comes_over_tcp() {
-    let code = |_: &Asked<'_>, draft: &mut Draft| {
+    let code = |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         for last in 0..200 {
             push(draft, Section::Answer, last);
         }
@@ -182,7 +183,7 @@ fn an_answer_too_large_for_udp_is_truncated_whole_and_comes_over_tcp() {
 
 #[test]
 fn names_that_code_answers_are_counted_one_by_one_and_those_it_denies_by_the_zone() {
-    let code = |asked: &Asked<'_>, draft: &mut Draft| {
+    let code = |asked: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         if asked.name.as_wire().starts_with(b"\x04miss") {
             (draft.rcode, draft.ending) = (Rcode::NXDOMAIN, Ending::Reply);
         } else {
@@ -208,7 +209,7 @@ fn names_that_code_answers_are_counted_one_by_one_and_those_it_denies_by_the_zon
 
 #[test]
 fn what_does_not_fit_of_the_additional_section_is_left_out() {
-    let code = |_: &Asked<'_>, draft: &mut Draft| {
+    let code = |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         push(draft, Section::Answer, 1);
         for last in 0..200 {
             push(draft, Section::Additional, last);
@@ -224,7 +225,9 @@ fn what_does_not_fit_of_the_additional_section_is_left_out() {
 fn code_that_passes_on_leaves_the_query_to_the_zones() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
-    let code = move |_: &Asked<'_>, _: &mut Draft| _ = counted.fetch_add(1, Ordering::Relaxed);
+    let code = move |_: &HandlerQuery<'_>, _: &mut HandlerReply| {
+        _ = counted.fetch_add(1, Ordering::Relaxed)
+    };
     let mut engine = engine(vec![here("a.example", code)], Vec::new(), None);
     for _ in 0..3 {
         // Also when the zone's answer is among those that are kept.
@@ -239,9 +242,9 @@ fn code_that_passes_on_leaves_the_query_to_the_zones() {
 fn a_query_for_code_elsewhere_is_deferred_and_answered_with_what_that_supplies() {
     let mut engine = engine(vec![elsewhere("a.example", 5)], Vec::new(), None);
     assert_eq!(ask(&mut engine, "a.example", Type::A), "deferred to 5 of 3");
-    let mut draft = Draft::default();
-    let of = |draft: &Draft, engine: &mut Engine| {
-        supply(engine, "a.example", Type::A, Supplied::Draft(draft))
+    let mut draft = HandlerReply::default();
+    let of = |draft: &HandlerReply, engine: &mut Engine| {
+        supply(engine, "a.example", Type::A, Supplied::HandlerReply(draft))
     };
     assert_eq!(of(&draft, &mut engine), "NOERROR aa Answer:a.example.A=192021"); // the zone's
     push(&mut draft, Section::Answer, 7);
@@ -263,7 +266,7 @@ fn every_query_goes_to_a_runtime_that_has_middleware() {
     let mut engine = engine(vec![elsewhere("a.example", 5)], Vec::new(), Some(3));
     assert_eq!(ask(&mut engine, "a.example", Type::A), "deferred to 5 of 3");
     assert_eq!(ask(&mut engine, "b.example", Type::A), format!("deferred to {NO_HANDLER} of 3"));
-    let passed_on = Supplied::Draft(&Draft::default());
+    let passed_on = Supplied::HandlerReply(&HandlerReply::default());
     assert_eq!(
         supply(&mut engine, "b.example", Type::A, passed_on),
         "NOERROR aa Answer:b.example.A=192022"
@@ -274,7 +277,7 @@ fn every_query_goes_to_a_runtime_that_has_middleware() {
 struct Adds(u8);
 
 impl Stage for Adds {
-    fn after(&self, _: &Asked<'_>, draft: &mut Draft) {
+    fn after(&self, _: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         assert!(self.0 < 200, "told to");
         push(draft, Section::Additional, self.0);
     }
@@ -297,11 +300,11 @@ fn replies_pass_middleware_in_the_opposite_order_each_time_they_are_given() {
 struct Tells;
 
 impl Stage for Tells {
-    fn before(&self, asked: &Asked<'_>, draft: &mut Draft) {
+    fn before(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         draft.tag("type", asked.query.qtype);
     }
 
-    fn after(&self, asked: &Asked<'_>, draft: &mut Draft) {
+    fn after(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         let tags: Vec<String> = draft.tags().map(|(key, value)| format!("{key}={value}")).collect();
         let text = format!("{} {}", tags.join(" "), asked.waited().as_secs());
         draft.set_error(Ede::OTHER, &text);
@@ -310,7 +313,7 @@ impl Stage for Tells {
 
 #[test]
 fn tags_are_the_querys_whoever_notes_them_and_also_when_it_has_to_wait() {
-    let tagged = |_: &Asked<'_>, draft: &mut Draft| draft.tag("by", "the worker");
+    let tagged = |_: &HandlerQuery<'_>, draft: &mut HandlerReply| draft.tag("by", "the worker");
     let routes = vec![here("a.example", tagged), elsewhere("b.example", 1)];
     let mut engine = engine(routes, vec![Arc::new(Tells)], None);
     for _ in 0..2 {
@@ -318,7 +321,7 @@ fn tags_are_the_querys_whoever_notes_them_and_also_when_it_has_to_wait() {
         assert_eq!(reply, "NOERROR aa Answer:a.example.A=192021 (type=A by=the worker 0)");
     }
     let (query, mut buffer) = (query("b.example", Type::A), vec![0; 65_535]);
-    let mut given = Draft::default();
+    let mut given = HandlerReply::default();
     given.tag("by", "code elsewhere");
     buffer[..query.len()].copy_from_slice(&query);
     let peer = peer(Transport::Udp);
@@ -328,7 +331,7 @@ fn tags_are_the_querys_whoever_notes_them_and_also_when_it_has_to_wait() {
     assert!(other.ends_with("(type=MX 0)"), "a query has none of another's tags: {other}");
     let later = Now { monotonic_nanos: NOW.monotonic_nanos + 3_000_000_000, ..NOW };
     let history = &deferral.history;
-    let supplied = Supplied::Draft(&given);
+    let supplied = Supplied::HandlerReply(&given);
     let outcome = engine.supply(later, &peer, &mut buffer, query.len(), history, supplied);
     let reply = "NOERROR aa Answer:b.example.A=192022 (type=A by=code elsewhere 3)";
     assert_eq!(told(outcome, &buffer), reply);
@@ -346,7 +349,7 @@ fn a_panic_in_middleware_is_servfail_without_the_records_of_the_answer() {
 
 #[test]
 fn a_kept_answer_still_says_which_error_it_has_but_not_its_text() {
-    let code = |_: &Asked<'_>, draft: &mut Draft| {
+    let code = |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         draft.nxdomain();
         draft.set_error(Ede::BLOCKED, "on the list");
         draft.cache(10, Vary::Nothing);
@@ -369,7 +372,7 @@ fn a_kept_answer_still_says_which_error_it_has_but_not_its_text() {
 fn a_kept_answer_ages_and_is_asked_for_again_when_it_has_expired() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
-    let code = move |_: &Asked<'_>, draft: &mut Draft| {
+    let code = move |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         counted.fetch_add(1, Ordering::Relaxed);
         push(draft, Section::Answer, 1);
         draft.cache(10, Vary::Nothing);
@@ -392,12 +395,12 @@ fn a_kept_answer_ages_and_is_asked_for_again_when_it_has_expired() {
 /// A cache that counts what it is told.
 #[derive(Default)]
 struct Notes {
-    kept: Mutex<HashMap<Vec<u8>, (u64, Draft)>>,
+    kept: Mutex<HashMap<Vec<u8>, (u64, HandlerReply)>>,
     told: AtomicU32,
 }
 
 impl Cache for Notes {
-    fn look_up(&self, asked: &Asked<'_>, draft: &mut Draft) {
+    fn look_up(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         assert_ne!(asked.name.label(0), b"cursed", "told to");
         if let Some((since, kept)) = self.kept.lock().unwrap().get(&asked.cache_key()) {
             let age = asked.now.monotonic_nanos / 1_000_000_000 - since;
@@ -405,7 +408,7 @@ impl Cache for Notes {
         }
     }
 
-    fn keep(&self, asked: &Asked<'_>, draft: &Draft) {
+    fn keep(&self, asked: &HandlerQuery<'_>, draft: &HandlerReply) {
         assert_ne!(asked.name.label(0), b"bad", "told to");
         self.told.fetch_add(1, Ordering::Relaxed);
         let since = asked.now.monotonic_nanos / 1_000_000_000;
@@ -429,7 +432,7 @@ fn engine_with_cache(
 fn a_cache_of_the_users_answers_instead_of_code_here_and_elsewhere() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&calls);
-    let code = move |_: &Asked<'_>, draft: &mut Draft| {
+    let code = move |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         push(draft, Section::Answer, counted.fetch_add(1, Ordering::Relaxed) as u8);
         draft.set_error(Ede::OTHER, "made");
         draft.tag("made", "once");
@@ -442,9 +445,9 @@ fn a_cache_of_the_users_answers_instead_of_code_here_and_elsewhere() {
     assert!(ask(&mut engine, "a.here.test", Type::TXT).contains("192021"), "another question");
     assert_eq!((calls.load(Ordering::Relaxed), notes.told.load(Ordering::Relaxed)), (2, 2));
     assert_eq!(ask(&mut engine, "b.afar.test", Type::A), "deferred to 5 of 3");
-    let mut draft = Draft::default();
+    let mut draft = HandlerReply::default();
     push(&mut draft, Section::Answer, 7);
-    let reply = supply(&mut engine, "b.afar.test", Type::A, Supplied::Draft(&draft));
+    let reply = supply(&mut engine, "b.afar.test", Type::A, Supplied::HandlerReply(&draft));
     assert_eq!(ask(&mut engine, "b.afar.test", Type::A), reply);
     // What zones say is theirs.
     assert!(ask(&mut engine, "a.example", Type::A).starts_with("NOERROR aa Answer:a.example"));
@@ -453,7 +456,7 @@ fn a_cache_of_the_users_answers_instead_of_code_here_and_elsewhere() {
 
 #[test]
 fn what_a_cache_gives_again_has_aged_and_has_none_of_the_tags_of_who_asked_first() {
-    let code = |_: &Asked<'_>, draft: &mut Draft| {
+    let code = |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         push(draft, Section::Answer, 1);
         draft.tag("made", "now");
         assert_eq!(draft.shortest_ttl_secs(), Some(60));
@@ -483,7 +486,7 @@ fn what_a_cache_gives_again_has_aged_and_has_none_of_the_tags_of_who_asked_first
 struct Blocks;
 
 impl Stage for Blocks {
-    fn before(&self, asked: &Asked<'_>, draft: &mut Draft) {
+    fn before(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         if asked.name.label(0) == b"blocked" {
             draft.nxdomain();
         }
@@ -492,7 +495,7 @@ impl Stage for Blocks {
 
 #[test]
 fn a_cache_is_not_told_what_holds_for_one_query_only() {
-    let code = |asked: &Asked<'_>, draft: &mut Draft| {
+    let code = |asked: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         push(draft, Section::Answer, 1);
         match asked.name.label(0) {
             b"panics" => panic!("a mistake"),
@@ -523,11 +526,11 @@ fn a_cache_is_not_told_what_holds_for_one_query_only() {
     check("varies-knowing", 0);
     check("plain", 1);
     supply(&mut engine, "a.afar", Type::A, Supplied::Failed(Reason::HandlerTimeout));
-    supply(&mut engine, "a.afar", Type::A, Supplied::Draft(&Draft::default()));
-    let mut knowing = Draft::default();
+    supply(&mut engine, "a.afar", Type::A, Supplied::HandlerReply(&HandlerReply::default()));
+    let mut knowing = HandlerReply::default();
     knowing.saw_client = true;
     push(&mut knowing, Section::Answer, 1);
-    supply(&mut engine, "a.afar", Type::A, Supplied::Draft(&knowing));
+    supply(&mut engine, "a.afar", Type::A, Supplied::HandlerReply(&knowing));
     assert_eq!(notes.told.load(Ordering::Relaxed), 1);
 }
 
@@ -536,10 +539,10 @@ fn an_answer_of_code_that_was_replaced_meanwhile_is_given_and_not_kept() {
     for (handler, is_kept) in [(5, true), (6, false)] {
         let routes = vec![elsewhere("*.afar", handler)];
         let (mut engine, notes) = engine_with_cache(routes, Vec::new(), None);
-        let mut draft = Draft::default();
+        let mut draft = HandlerReply::default();
         push(&mut draft, Section::Answer, 7);
         draft.cache(60, Vary::Nothing);
-        let reply = supply(&mut engine, "a.afar", Type::A, Supplied::Draft(&draft));
+        let reply = supply(&mut engine, "a.afar", Type::A, Supplied::HandlerReply(&draft));
         assert_eq!(reply, "NOERROR aa Answer:a.afar.A=192027");
         assert_eq!(notes.told.load(Ordering::Relaxed), u32::from(is_kept));
         notes.kept.lock().unwrap().clear();
@@ -550,20 +553,20 @@ fn an_answer_of_code_that_was_replaced_meanwhile_is_given_and_not_kept() {
 
 #[test]
 fn a_panic_in_a_cache_is_servfail_and_one_beside_middleware_elsewhere_is_never_asked() {
-    let code = |_: &Asked<'_>, draft: &mut Draft| push(draft, Section::Answer, 1);
+    let code = |_: &HandlerQuery<'_>, draft: &mut HandlerReply| push(draft, Section::Answer, 1);
     let routes = || vec![here("*.test", code), elsewhere("*.afar", 5)];
     let (mut engine, _) = engine_with_cache(routes(), Vec::new(), None);
     let failed = "SERVFAIL (the code that answers for this name failed)";
     assert_eq!(ask(&mut engine, "cursed.test", Type::A), failed);
     assert_eq!(ask(&mut engine, "bad.test", Type::A), failed);
-    let mut draft = Draft::default();
+    let mut draft = HandlerReply::default();
     push(&mut draft, Section::Answer, 7);
-    assert_eq!(supply(&mut engine, "bad.afar", Type::A, Supplied::Draft(&draft)), failed);
+    assert_eq!(supply(&mut engine, "bad.afar", Type::A, Supplied::HandlerReply(&draft)), failed);
     let (mut engine, notes) = engine_with_cache(routes(), Vec::new(), Some(3));
-    let passed_on = Supplied::Draft(&Draft::default());
+    let passed_on = Supplied::HandlerReply(&HandlerReply::default());
     let reply = supply(&mut engine, "cursed.test", Type::A, passed_on);
     assert_eq!(reply, "NOERROR aa Answer:cursed.test.A=192021");
-    supply(&mut engine, "a.afar", Type::A, Supplied::Draft(&draft));
+    supply(&mut engine, "a.afar", Type::A, Supplied::HandlerReply(&draft));
     assert_eq!(notes.told.load(Ordering::Relaxed), 0);
 }
 
@@ -576,11 +579,11 @@ fn what_code_asks_to_see_what_becomes_of_a_query_is_neither_counted_nor_told() {
         counted.fetch_add(1, Ordering::Relaxed);
     }));
     let (query, mut buffer) = (query("b.example", Type::A), vec![0; 4096]);
-    let passed_on = Draft::default();
+    let passed_on = HandlerReply::default();
     let mut supply_to = |asked_by_code, engine: &mut Engine| {
         buffer[..query.len()].copy_from_slice(&query);
         let history = History { asked_by_code, ..History::default() };
-        let supplied = Supplied::Draft(&passed_on);
+        let supplied = Supplied::HandlerReply(&passed_on);
         engine.supply(NOW, &peer(Transport::Tcp), &mut buffer, query.len(), &history, supplied)
     };
     let sums = |engine: &Engine| {
@@ -600,7 +603,7 @@ fn what_code_asks_to_see_what_becomes_of_a_query_is_neither_counted_nor_told() {
 }
 
 /// What leaves a query as it is.
-fn leaves(_: &Asked<'_>, _: &mut Draft) {}
+fn leaves(_: &HandlerQuery<'_>, _: &mut HandlerReply) {}
 
 #[test]
 fn a_name_that_code_has_is_not_denied_by_its_zone_for_another_type_nor_is_one_above() {
@@ -631,7 +634,7 @@ fn what_code_for_many_names_has_left_is_as_the_zone_says() {
     let denied = "NXDOMAIN aa Authority:example.SOA=";
     let reply = ask(&mut engine, "a.here.example", Type::A);
     assert!(reply.starts_with(denied), "{reply}");
-    let passed_on = Supplied::Draft(&Draft::default());
+    let passed_on = Supplied::HandlerReply(&HandlerReply::default());
     let reply = supply(&mut engine, "a.afar.example", Type::TXT, passed_on);
     assert!(reply.starts_with(denied), "{reply}");
 }
@@ -702,8 +705,8 @@ fn left(engine: &mut Engine, name: &str) -> String {
     let Outcome::Deferred(deferral) = engine.answer(NOW, &peer, &mut buffer, query.len()) else {
         panic!("it is not deferred");
     };
-    let (len, nothing) = (query.len(), Draft::default());
-    let supplied = Supplied::Draft(&nothing);
+    let (len, nothing) = (query.len(), HandlerReply::default());
+    let supplied = Supplied::HandlerReply(&nothing);
     let outcome = engine.supply(NOW, &peer, &mut buffer, len, &deferral.history, supplied);
     told(outcome, &buffer)
 }
@@ -712,14 +715,14 @@ fn left(engine: &mut Engine, name: &str) -> String {
 struct Defers(&'static [u8], u32);
 
 impl Stage for Defers {
-    fn before(&self, asked: &Asked<'_>, draft: &mut Draft) {
+    fn before(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         draft.tag(format!("seen by {}", self.1), "");
         if asked.name.label(0) == self.0 {
             draft.defer_to(Elsewhere { runtime: 3, handler: self.1 });
         }
     }
 
-    fn after(&self, _: &Asked<'_>, draft: &mut Draft) {
+    fn after(&self, _: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         let tags: Vec<&str> = draft.tags().map(|(key, _)| key).collect();
         let tags = tags.join(", ");
         draft.set_error(Ede::OTHER, &tags);
@@ -730,7 +733,7 @@ impl Stage for Defers {
 fn what_middleware_defers_goes_on_behind_it_when_that_leaves_it() {
     let middleware: Vec<Arc<dyn Stage>> =
         vec![Arc::new(Defers(b"a", 1)), Arc::new(Defers(b"b", 2))];
-    let answers = |_: &Asked<'_>, draft: &mut Draft| push(draft, Section::Answer, 9);
+    let answers = |_: &HandlerQuery<'_>, draft: &mut HandlerReply| push(draft, Section::Answer, 9);
     let mut engine = engine(vec![here("*.example", answers)], middleware, None);
     assert_eq!(ask(&mut engine, "a.example", Type::A), "deferred to 1 of 3");
     assert_eq!(ask(&mut engine, "b.example", Type::A), "deferred to 2 of 3");
@@ -738,25 +741,25 @@ fn what_middleware_defers_goes_on_behind_it_when_that_leaves_it() {
         let answer = format!("NOERROR aa Answer:{name}.A=192029 (seen by 1, seen by 2)");
         assert_eq!(left(&mut engine, name), answer, "each has seen it once");
     }
-    let mut draft = Draft::default();
+    let mut draft = HandlerReply::default();
     push(&mut draft, Section::Answer, 7);
-    let answered = supply(&mut engine, "a.example", Type::A, Supplied::Draft(&draft));
+    let answered = supply(&mut engine, "a.example", Type::A, Supplied::HandlerReply(&draft));
     assert!(answered.starts_with("NOERROR aa Answer:a.example.A=192027"), "{answered}");
 }
 
 #[test]
 fn what_a_handler_defers_goes_to_the_zones_when_that_leaves_it_and_no_further() {
     let afar = Elsewhere { runtime: 3, handler: 5 };
-    let defers = move |_: &Asked<'_>, draft: &mut Draft| {
+    let defers = move |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         push(draft, Section::Answer, 9); // which is not sent
         draft.defer_to(afar);
     };
     let mut engine = engine(vec![here("a.example", defers)], Vec::new(), None);
     assert_eq!(ask(&mut engine, "a.example", Type::A), "deferred to 5 of 3");
     assert_eq!(left(&mut engine, "a.example"), "NOERROR aa Answer:a.example.A=192021");
-    let mut draft = Draft::default();
+    let mut draft = HandlerReply::default();
     draft.defer_to(afar);
-    let once_more = supply(&mut engine, "a.example", Type::A, Supplied::Draft(&draft));
+    let once_more = supply(&mut engine, "a.example", Type::A, Supplied::HandlerReply(&draft));
     assert!(once_more.starts_with("SERVFAIL"), "{once_more}");
 }
 
@@ -835,7 +838,7 @@ fn resume(engine: &mut Engine, name: &str, (counts, body): ([u16; 3], &[u8])) ->
     buffer[..query.len()].copy_from_slice(&query);
     let (rcode, reason, text) = (Rcode::NXDOMAIN, Reason::Forwarded, &[][..]);
     let (name, is_authentic, goes_on) = (&[][..], true, false);
-    let fetched = Fetched { name, rcode, counts, body, is_authentic, goes_on, reason, text };
+    let fetched = UpstreamAnswer { name, rcode, counts, body, is_authentic, goes_on, reason, text };
     let (peer, history) = (peer(Transport::Udp), History::default());
     let len = engine.resume(NOW, &peer, &mut buffer, query.len(), &history, &fetched);
     told(Outcome::Reply(len), &buffer)

@@ -165,7 +165,7 @@ impl World {
     /// Asks a question until its answer is kept; all replies must be the same but for rotation.
     fn ask(&self, question: &str) -> String {
         let mut engine = self.engine();
-        let asked = Asked::parse(question);
+        let asked = HandlerQuery::parse(question);
         let replies: Vec<_> = (0..4).map(|_| asked.send(&mut engine)).collect();
         if self.settings.rotate {
             return replies.join("--\n");
@@ -181,7 +181,7 @@ impl World {
         let mut replies = BTreeMap::new();
         for number in 0..times.parse::<u32>().unwrap() {
             let question = question.replace('$', &number.to_string());
-            let reply = Asked::parse(&question).send(&mut engine);
+            let reply = HandlerQuery::parse(&question).send(&mut engine);
             *replies.entry(reply.lines().next().unwrap().to_owned()).or_default() += 1;
         }
         replies
@@ -192,7 +192,7 @@ impl World {
         let mut engine = self.engine();
         let mut firsts = BTreeMap::new();
         for question in questions.split(" | ").cycle().take(100 * questions.split(" | ").count()) {
-            let reply = Asked::parse(question).send(&mut engine);
+            let reply = HandlerQuery::parse(question).send(&mut engine);
             *firsts.entry(reply.lines().nth(1).unwrap().to_owned()).or_default() += 1;
         }
         firsts
@@ -212,12 +212,12 @@ impl World {
 }
 
 /// A question and how it is asked.
-struct Asked {
+struct HandlerQuery {
     message: Vec<u8>,
     transport: Transport,
 }
 
-impl Asked {
+impl HandlerQuery {
     fn parse(text: &str) -> Self {
         let mut words = text.split_whitespace();
         if let Some(hex) = text.strip_prefix("octets") {

@@ -2,7 +2,6 @@
 
 use crate::admin;
 use crate::cache_file::CacheFile;
-use crate::catalog::{Outcome, Scope};
 use crate::following::Following;
 use crate::handover;
 use crate::listen::Sockets;
@@ -11,6 +10,7 @@ use crate::program::{LongCallWatch, OwnQueries};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use crate::watchdog::Watchdog;
+use crate::zone_set::{Outcome, Scope};
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -76,7 +76,7 @@ pub struct ControlParts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// An administrator wants it.
-    Asked,
+    Requested,
     /// A successor answers from its sockets.
     TakenOver,
 }
@@ -179,7 +179,7 @@ impl Control {
 
     /// Asks the server to stop.
     pub fn stop(&self) {
-        let _ = self.stop_request.try_send(Stop::Asked); // a full channel holds the request already
+        let _ = self.stop_request.try_send(Stop::Requested); // a full channel holds the request already
     }
 
     /// Offers the sockets, with `others` that are not DNS, to a successor that asks on `listener`.
@@ -251,7 +251,7 @@ impl Control {
         let zone = zone();
         let (plan, seed) = {
             let publisher = self.publisher();
-            (publisher.catalog().plan_given(&zone), publisher.seed())
+            (publisher.zone_set().plan_given(&zone), publisher.seed())
         };
         let Some(plan) = plan else { return };
         let loaded = load::load_all(&plan.stale(), seed, 1);
@@ -263,7 +263,7 @@ impl Control {
         let (plan, seed) = {
             let publisher = self.publisher();
             let config = config.as_ref().unwrap_or(publisher.config());
-            (publisher.catalog().plan(config, scope), publisher.seed())
+            (publisher.zone_set().plan(config, scope), publisher.seed())
         };
         let loaded = load::load_all(&plan.stale(), seed, process::available_cpus());
         self.publisher().apply(config, plan, loaded)

@@ -6,8 +6,8 @@ use std::fmt;
 use zonda_config::Config;
 use zonda_wire::Name;
 
-use crate::catalog::Catalog;
 use crate::check::check_zones;
+use crate::zone_set::ZoneSet;
 
 /// Zones whose mistakes are all told; of further ones, the first mistake of each is.
 const TOLD_MAX: usize = 20;
@@ -43,13 +43,13 @@ pub fn failed_text(failed: &[FailedZone]) -> String {
 }
 
 /// The zones of which the last attempt to load failed, in the order of their names.
-pub fn failed_zones(catalog: &Catalog) -> Vec<FailedZone> {
-    let zones = catalog.zones().filter_map(|zone| {
+pub fn failed_zones(zone_set: &ZoneSet) -> Vec<FailedZone> {
+    let zones = zone_set.zones().filter_map(|zone| {
         let error = zone.error.as_ref()?.to_string();
         let (name, is_served) = (Some(zone.entry.apex.to_lowercase()), zone.data().is_some());
         Some(FailedZone { name, is_served, error })
     });
-    let files = catalog.failures().map(|failure| {
+    let files = zone_set.failures().map(|failure| {
         let (is_served, error) = (failure.is_served, failure.error.to_string());
         FailedZone { name: None, is_served, error }
     });

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use zonda_cache::policy::Limits;
 use zonda_cache::{Cache, Freshness, Policy};
+use zonda_client::{self as streams, Connections, Protocol, Tls, Url};
 use zonda_config::{
     CacheKeys, Config, ForwardKeys, ForwardZone, Forwarding, Host, Transport, Upstream,
 };
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
-use zonda_streams::{self as streams, Connections, Protocol, Tls, Url};
 use zonda_transport::forward::{
-    self, Bootstrap, Bounds, Group, Groups, Loops, Manner, Notices, Server,
+    self, Bootstrap, Bounds, Group, Groups, Loops, Manner, Server, StateLog,
 };
 use zonda_upstream::{Settings, Thresholds};
 use zonda_wire::Name;
@@ -116,15 +116,15 @@ impl Forwards {
                 Some(known) if known.config == *config => known,
                 Some(known) => {
                     let servers = servers(config, Some(&known));
-                    let notices = Arc::clone(&known.group.1.notices);
+                    let state_log = Arc::clone(&known.group.1.state_log);
                     let numbers = (known.group_number(), known.number);
-                    self.make(config.clone(), numbers, servers, notices)
+                    self.make(config.clone(), numbers, servers, state_log)
                 }
                 None => {
                     let number = group_number(config, self.known.iter().chain(&former));
-                    let notices = Arc::new(Notices::new(config.forward.to.len()));
+                    let state_log = Arc::new(StateLog::new(config.forward.to.len()));
                     let numbers = (number, numbers.take());
-                    self.make(config.clone(), numbers, servers(config, None), notices)
+                    self.make(config.clone(), numbers, servers(config, None), state_log)
                 }
             };
             self.known.push(known);
@@ -143,13 +143,13 @@ impl Forwards {
         config: ForwardZone,
         (group_number, number): (u32, Number),
         servers: Vec<Server>,
-        notices: Arc<Notices>,
+        state_log: Arc<StateLog>,
     ) -> KnownForward {
         let (keys, settings) = (&config.forward, settings(&config.forward));
         let group = Group {
             apex: config.name.clone(),
             loops: Loops::new(keys.to.len(), settings.thresholds.probe_nanos_max),
-            notices,
+            state_log,
             servers,
             settings,
             manner: manner(keys),

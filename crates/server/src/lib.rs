@@ -1,7 +1,7 @@
 //! Builds and runs the server: sockets, zones, reload, metrics, control.
 //!
 //! ```text
-//! Config ─► listen ─► Sockets ─► workers, TCP ◄── snapshot ── publish ◄─ catalog ◄─ load ◄─ files
+//! Config ─► listen ─► Sockets ─► workers, TCP ◄── snapshot ── publish ◄─ zone set ◄─ load ◄─ files
 //!                                                                ▲
 //!                       signals, watch, admin interface ─► control
 //! ```
@@ -10,7 +10,6 @@
 
 mod admin;
 mod cache_file;
-mod catalog;
 mod check;
 pub mod client;
 mod control;
@@ -38,6 +37,7 @@ mod stamp;
 mod threads;
 mod units;
 mod watchdog;
+mod zone_set;
 
 pub use check::{CheckReport, check, check_text};
 pub use failed_zones::{FailedZone, failed_text};

@@ -10,7 +10,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use zonda_config::{Advice, Config, ConfigError, Flags, Given};
 use zonda_engine::handlers::{
-    Cache, Callee, Draft, Handler, Handlers, History, Route, Stage, Watch,
+    Cache, Callee, Handler, HandlerReply, Handlers, History, Route, Stage, Watch,
 };
 use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Supplied, Transport};
 use zonda_transport::handlers::{Answerer, LongCalls, Runtime, RuntimeConfig};
@@ -277,14 +277,14 @@ impl OwnQueries {
     /// code has to answer.
     pub(crate) fn ask_below(&self, query: &[u8], peer: Peer) -> OwnReply {
         let peer = Peer { transport: Transport::Tcp, ..peer }; // neither truncated nor limited
-        let passed_on = Draft::default();
+        let passed_on = HandlerReply::default();
         self.ask_with(query, peer, |engine, now, peer, buffer, len| {
             let history = History {
                 received_nanos: now.monotonic_nanos,
                 asked_by_code: true,
                 ..History::default()
             };
-            engine.supply(now, peer, buffer, len, &history, Supplied::Draft(&passed_on))
+            engine.supply(now, peer, buffer, len, &history, Supplied::HandlerReply(&passed_on))
         })
     }
 

@@ -1,9 +1,9 @@
-//! From catalog to snapshot: the one place where what workers see is swapped.
+//! From zone set to snapshot: the one place where what workers see is swapped.
 
-use crate::catalog::{Catalog, Outcome, Plan, Scope};
 use crate::load::{self, LoadedUnit};
 use crate::program::Code;
 use crate::settings::Lasting;
+use crate::zone_set::{Outcome, Plan, Scope, ZoneSet};
 use arc_swap::ArcSwap;
 use std::sync::Arc;
 use std::thread;
@@ -21,7 +21,7 @@ const READ_MAX: Duration = Duration::from_secs(10);
 /// Owns the configuration and the zones, and publishes them.
 pub struct Publisher {
     config: Config,
-    catalog: Catalog,
+    zone_set: ZoneSet,
     lasting: Lasting,
     snapshot: Arc<ArcSwap<Snapshot>>,
     handlers: Option<Arc<Handlers>>,
@@ -48,20 +48,20 @@ impl Publisher {
     /// Loads all zones of `config`; workers will count in `engines`.
     pub fn load(config: Config, code: Code, engines: Vec<Arc<Counters>>, threads: usize) -> Self {
         let seed = HashSeed::random();
-        let mut catalog = Catalog::new(seed, engines, &config);
-        catalog.set_forwards(&config);
-        let plan = catalog.plan(&config, Scope::Changed);
+        let mut zone_set = ZoneSet::new(seed, engines, &config);
+        zone_set.set_forwards(&config);
+        let plan = zone_set.plan(&config, Scope::Changed);
         let loaded = load::load_all(&plan.stale(), seed, threads);
-        let outcome = catalog.apply(plan, loaded);
+        let outcome = zone_set.apply(plan, loaded);
         let mut lasting = Lasting::default();
-        let zones = catalog.table(None, &outcome);
+        let zones = zone_set.table(None, &outcome);
         let settings = lasting.settings(&config);
         let handlers = code.handlers(seed);
         let first = Snapshot { zones, handlers: handlers.clone(), settings, generation: 1 };
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
         let history = History::default();
         zonda_netio::memory::give_back();
-        Self { config, catalog, lasting, snapshot, handlers, seed, generation: 1, history }
+        Self { config, zone_set, lasting, snapshot, handlers, seed, generation: 1, history }
     }
 
     /// What workers answer from.
@@ -75,8 +75,8 @@ impl Publisher {
     }
 
     /// The zones.
-    pub fn catalog(&self) -> &Catalog {
-        &self.catalog
+    pub fn zone_set(&self) -> &ZoneSet {
+        &self.zone_set
     }
 
     /// The seed that new zones must be built with.
@@ -94,12 +94,12 @@ impl Publisher {
         let new_settings = config.is_some();
         if let Some(next) = config {
             self.config.take_over(next);
-            self.catalog.set_forwards(&self.config);
+            self.zone_set.set_forwards(&self.config);
         }
-        let outcome = self.catalog.apply(plan, loaded);
+        let outcome = self.zone_set.apply(plan, loaded);
         if outcome.changed || new_settings {
             let former = self.snapshot.load_full();
-            let zones = self.catalog.table(Some(&former.zones), &outcome);
+            let zones = self.zone_set.table(Some(&former.zones), &outcome);
             drop(former);
             self.publish(zones);
         }
@@ -154,7 +154,7 @@ impl Publisher {
             }
             thread::sleep(Duration::from_millis(1));
         }
-        self.catalog.note_published();
+        self.zone_set.note_published();
         drop(former);
         zonda_netio::memory::give_back();
     }

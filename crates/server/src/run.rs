@@ -2,7 +2,6 @@
 
 use crate::admin;
 use crate::cache_file::{self, CacheFile};
-use crate::catalog::KnownZone;
 use crate::control::{Control, ControlParts, ReadConfig, Stop};
 use crate::failed_zones::{FailedZone, failed_text, failed_zones, tell_all_mistakes};
 use crate::forwards::KnownForward;
@@ -16,8 +15,9 @@ use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use crate::rights::{self, TooFewDescriptors};
 use crate::settle::{self, Settling};
-use crate::threads::{self, Rim, lazily, tcp_config};
+use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::watchdog::Watchdog;
+use crate::zone_set::KnownZone;
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::fmt;
@@ -51,8 +51,8 @@ const STOP_MAX: Duration = Duration::from_secs(10);
 const HANDED_OVER_MAX: Duration = Duration::from_secs(20);
 /// How long forwarders have at least, also if code has taken all of that time.
 const FORWARDERS_MAX: Duration = Duration::from_secs(1);
-/// Threads of the rim, on which TCP and the admin interface run.
-const RIM_THREADS_MAX: usize = 4;
+/// Threads of the I/O runtime, on which TCP and the admin interface run.
+const IO_THREADS_MAX: usize = 4;
 
 /// Why the server could not start, or ended.
 #[derive(Debug)]
@@ -161,7 +161,7 @@ pub(crate) fn run(
     rights::give_up(config.user.as_deref(), signals).map_err(ServeError::Privileges)?;
     log::start_writer().map_err(ServeError::Start)?; // a thread has the rights of its parent
     let cpus = process::available_cpus();
-    let executors = cpus.min(RIM_THREADS_MAX);
+    let executors = cpus.min(IO_THREADS_MAX);
     let runtime = runtime(executors).map_err(ServeError::Start)?;
     let _context = runtime.enter();
     // From here on, so that a request to reload does not end a server that still loads.
@@ -204,7 +204,7 @@ pub(crate) fn run(
 
 /// Refuses to start without zones that a program needs.
 fn require(publisher: &Publisher, zones: &HashSet<Name>) -> Result<(), ServeError> {
-    let mut failed = failed_zones(publisher.catalog());
+    let mut failed = failed_zones(publisher.zone_set());
     failed.retain(|it| it.name.as_ref().is_some_and(|name| zones.contains(name)));
     if failed.is_empty() {
         return Ok(());
@@ -216,7 +216,7 @@ fn require(publisher: &Publisher, zones: &HashSet<Name>) -> Result<(), ServeErro
 /// Tells the administrator what runs and how to try it.
 fn announce(control: &Control, metrics: Option<SocketAddr>) {
     let publisher = control.publisher();
-    let zones: Vec<_> = publisher.catalog().zones().collect();
+    let zones: Vec<_> = publisher.zone_set().zones().collect();
     let without_data = || zones.iter().filter(|zone| zone.data().is_none());
     let is_awaited = |zone: &&&KnownZone| zone.error.as_ref().is_some_and(LoadError::is_awaited);
     let awaited = without_data().filter(is_awaited).count();
@@ -235,7 +235,7 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
         tracing::info!("forwarding {} to {}", zone.name, to.join(", "));
     }
     let lost = |count, what| if count == 0 { String::new() } else { format!(", {what}: {count}") };
-    let files = publisher.catalog().failures().count();
+    let files = publisher.zone_set().failures().count();
     let awaited_too = lost(awaited, "not read yet");
     match lost(failed, "not loaded") + &lost(files, "files with errors") {
         lost if lost.is_empty() && served + awaited == 0 && forwards > 0 => {}
@@ -257,9 +257,9 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
     }
 }
 
-/// The runtime of the rim.
+/// The I/O runtime.
 fn runtime(threads: usize) -> io::Result<Runtime> {
-    Builder::new_multi_thread().worker_threads(threads).thread_name("rim").enable_all().build()
+    Builder::new_multi_thread().worker_threads(threads).thread_name("io").enable_all().build()
 }
 
 /// How many engines there are of each kind, in the order in which they are numbered.
@@ -342,7 +342,7 @@ impl Running {
                 inbox,
                 forwarders,
                 snapshot: Arc::clone(publisher.snapshot()),
-                groups: Arc::clone(publisher.catalog().forwards().groups()),
+                groups: Arc::clone(publisher.zone_set().forwards().groups()),
                 clock,
                 runtime: runtime.handle().clone(),
                 ports_max: engines.ports_max / engines.forwarders.max(1),
@@ -355,14 +355,14 @@ impl Running {
         let (overflow, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
         let make_overflow = || make_engine(overflow);
         let deferrals = Deferrals::new(threads, runtimes.collect(), clock, make_overflow);
-        let rim = Rim { clock, deferrals, failed };
-        let workers = threads::start_workers(&sockets, udp, &make_engine, &rim)?;
+        let handles = ThreadHandles { clock, deferrals, failed };
+        let workers = threads::start_workers(&sockets, udp, &make_engine, &handles)?;
         let watch = settle::watch(Arc::clone(&long_calls), settling);
-        let handlers = Handlers::start(handlers, &make_engine, &rim, watch)?;
+        let handlers = Handlers::start(handlers, &make_engine, &handles, watch)?;
         let executors = executors.to_vec();
         let make = move |executor: usize| lazily(&make_engine, &executors[executor]);
-        let (limits, deferrals) = (tcp_config(publisher.config()), rim.deferrals.clone());
-        let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, rim.failed);
+        let (limits, deferrals) = (tcp_config(publisher.config()), handles.deferrals.clone());
+        let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, handles.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets, &stop, &watchdog)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
@@ -373,7 +373,7 @@ impl Running {
             udp: workers.iter().map(|worker| Arc::clone(worker.counters())).collect(),
             tcp,
             forwarders: forwarders.iter().map(|thread| Arc::clone(thread.counters())).collect(),
-            deferrals: rim.deferrals,
+            deferrals: handles.deferrals,
             own_queries: handlers.own_queries,
             long_calls,
             sockets,
@@ -404,12 +404,12 @@ impl Running {
         let (stop, reason) = tokio::select! {
             biased; // a successor that has the sockets outranks a signal
             Some(stop) = stop_requests.recv() => match stop {
-                Stop::Asked => (stop, "asked to"),
+                Stop::Requested => (stop, "asked to"),
                 Stop::TakenOver => (stop, "a successor has taken over"),
             },
             Some(failure) = failures.recv() => return Err(ServeError::Worker(failure.worker)),
-            () = caught(&mut terminate) => (Stop::Asked, "SIGTERM"),
-            () = caught(&mut interrupt) => (Stop::Asked, "SIGINT"),
+            () = caught(&mut terminate) => (Stop::Requested, "SIGTERM"),
+            () = caught(&mut interrupt) => (Stop::Requested, "SIGINT"),
             never = self.keep_up_to_date(hangup) => match never {},
         };
         tracing::info!("stopping: {reason}");
@@ -552,17 +552,17 @@ impl Handlers {
     fn start(
         counters: &[Arc<Counters>],
         make_engine: &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
-        rim: &Rim,
+        handles: &ThreadHandles,
         watch: Looks,
     ) -> io::Result<Self> {
-        let (clock, deferrals) = (rim.clock, &rim.deferrals);
+        let (clock, deferrals) = (handles.clock, &handles.deferrals);
         let mut counters = counters.iter();
         let mut next =
             || counters.next().expect("those of HANDLER_ENGINES, and one for each runtime");
         let own_queries = OwnQueries::new(lazily(make_engine, next()), clock, deferrals.clone());
         let answerer = Answerer::new(lazily(make_engine, next()), clock, deferrals.clone());
         let runtimes = Arc::clone(&deferrals.runtimes);
-        let deadlines = Deadlines::start(runtimes, answerer, watch, rim.failed.clone())?;
+        let deadlines = Deadlines::start(runtimes, answerer, watch, handles.failed.clone())?;
         let handle = |runtime: &Arc<CodeRuntime>| RuntimeHandle {
             runtime: Arc::clone(runtime),
             answerer: Answerer::new(make_engine(next()), clock, deferrals.clone()),
@@ -580,7 +580,7 @@ fn open_cache(
 ) -> io::Result<Option<Arc<CacheFile>>> {
     let keys = &publisher.config().cache;
     let Some(path) = keys.persist.clone() else { return Ok(None) };
-    let forwards = publisher.catalog().forwards();
+    let forwards = publisher.zone_set().forwards();
     let cache = Arc::clone(forwards.cache());
     let sources: Vec<u32> = forwards.iter().map(KnownForward::group_number).collect();
     let kept = (&*cache, forwards.policy());

@@ -97,7 +97,7 @@ impl Server {
     /// among them.
     #[must_use]
     pub fn failed_zones(&self) -> Vec<FailedZone> {
-        let mut failed = failed_zones(self.control.publisher().catalog());
+        let mut failed = failed_zones(self.control.publisher().zone_set());
         let stores = self.control.stores();
         failed.retain(|zone| zone.name.as_ref().is_none_or(|name| !stores.contains_key(name)));
         failed

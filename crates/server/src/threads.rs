@@ -1,4 +1,4 @@
-//! The threads that answer and those that ask others.
+//! The threads of the server: UDP workers, TCP, forwarders.
 
 use crate::listen::Sockets;
 use crate::watchdog::Watchdog;
@@ -16,8 +16,8 @@ use zonda_transport::tcp::{self, TcpConfig, TcpServer};
 use zonda_transport::udp::{UdpConfig, UdpWorker};
 use zonda_transport::{Clock, Deferrals, LazyResponder};
 
-/// What all threads have in common.
-pub struct Rim {
+/// Handles that each thread of the server is given when it starts.
+pub struct ThreadHandles {
     /// Tells the time.
     pub clock: Clock,
     /// Where deferred queries go.
@@ -44,7 +44,7 @@ pub fn start_workers(
     sockets: &[Sockets],
     counters: &[Arc<Counters>],
     make_engine: &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
-    rim: &Rim,
+    handles: &ThreadHandles,
 ) -> io::Result<Vec<UdpWorker>> {
     let mut workers = Vec::new();
     let mut counters = counters.iter();
@@ -56,10 +56,10 @@ pub fn start_workers(
             let worker = UdpWorker::spawn(
                 Arc::clone(socket),
                 config,
-                rim.clock,
+                handles.clock,
                 move || make(&counters),
-                rim.deferrals.clone(),
-                rim.failed.clone(),
+                handles.deferrals.clone(),
+                handles.failed.clone(),
             );
             workers.push(worker?);
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use zonda_cache::{Answer, Cache, DENIES_BELOW, Key, Kind, Lifetime};
 use zonda_engine::counters::Counters;
-use zonda_engine::handlers::{Asked, Draft, Handler, Handlers, Route};
+use zonda_engine::handlers::{Handler, HandlerQuery, HandlerReply, Handlers, Route};
 use zonda_engine::stage::cookie::Secrets;
 use zonda_engine::stage::rate::{RateSettings, RateTable};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
@@ -149,7 +149,7 @@ fn answering_with_every_option_on_allocates_nothing() {
 
 #[test]
 fn answering_with_code_in_the_worker_allocates_nothing() {
-    let code = |_: &Asked<'_>, draft: &mut Draft| {
+    let code = |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         let fixed = (Type::A, 60);
         let pushed = draft.push(Section::Answer, &[], fixed, &[192, 0, 2, 1]);
         draft.reply(if pushed.is_ok() { Rcode::NOERROR } else { Rcode::SERVFAIL });

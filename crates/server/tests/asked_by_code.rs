@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use zonda_config::Flags;
-use zonda_engine::handlers::Draft;
+use zonda_engine::handlers::HandlerReply;
 use zonda_engine::{Event, Supplied};
 use zonda_server::{Code, Options, OwnReply, Program, RuntimeHandle, Server, Texts, read_config};
 use zonda_transport::handlers::RuntimeConfig;
@@ -68,10 +68,10 @@ fn answer(server: &Server, handle: &mut RuntimeHandle) -> Vec<u8> {
         OwnReply::Now(reply) => reply,
         OwnReply::Later(mut reply) => reply.blocking_recv(),
     };
-    let mut draft = Draft::default();
+    let mut draft = HandlerReply::default();
     draft.push(Section::Answer, &[], (Type::A, 60), &[192, 0, 2, 7]).unwrap();
     draft.reply(Rcode::NOERROR);
-    handle.answerer.answer(&handle.runtime, ticket, Supplied::Draft(&draft));
+    handle.answerer.answer(&handle.runtime, ticket, Supplied::HandlerReply(&draft));
     handle.answerer.send();
     Message::parse(&below.unwrap()).unwrap().records[0].rdata.clone()
 }

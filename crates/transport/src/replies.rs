@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use zonda_cache::{Hit, Kind};
-use zonda_engine::{Fetched, GOES_ON, LEADS_OUT, Now, Outcome, Reason, Supplied};
+use zonda_engine::{GOES_ON, LEADS_OUT, Now, Outcome, Reason, Supplied, UpstreamAnswer};
 use zonda_netio::{ReplyBatch, UdpSocket};
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Rcode};
@@ -34,7 +34,7 @@ impl<R: Responder> Replies<R> {
     }
 
     /// Answers a query.
-    pub fn answer(&mut self, waiter: Deferred, fetched: &Fetched<'_>, now: Now) {
+    pub fn answer(&mut self, waiter: Deferred, fetched: &UpstreamAnswer<'_>, now: Now) {
         let Deferred { query, peer, deferral, way, .. } = waiter;
         let (len, history) = (query.len(), &deferral.history);
         self.buffer[..len].copy_from_slice(&query);
@@ -100,7 +100,7 @@ impl<R: Responder> Replies<R> {
 }
 
 /// What is given again of what was kept.
-pub fn kept<'b>(hit: &Hit, body: &'b [u8], name: &'b [u8]) -> Fetched<'b> {
+pub fn kept<'b>(hit: &Hit, body: &'b [u8], name: &'b [u8]) -> UpstreamAnswer<'b> {
     let reason = match hit.kind {
         Kind::Failure => Reason::CachedFailure,
         _ if hit.ede == Some(Ede::BLOCKED) => Reason::Blocked,
@@ -111,7 +111,7 @@ pub fn kept<'b>(hit: &Hit, body: &'b [u8], name: &'b [u8]) -> Fetched<'b> {
     let (body, text) =
         if hit.kind == Kind::Failure { (&[][..], octets) } else { (octets, &[][..]) };
     let goes_on = hit.flags & (GOES_ON | LEADS_OUT) != 0;
-    Fetched {
+    UpstreamAnswer {
         name,
         rcode: Rcode(hit.flags & 0x000f),
         is_authentic: hit.flags & flag::AD != 0 && !hit.is_stale,
@@ -124,9 +124,9 @@ pub fn kept<'b>(hit: &Hit, body: &'b [u8], name: &'b [u8]) -> Fetched<'b> {
 }
 
 /// What is given in place of an answer.
-pub fn failure(reason: Reason, text: &str) -> Fetched<'_> {
+pub fn failure(reason: Reason, text: &str) -> UpstreamAnswer<'_> {
     let (rcode, text) = (Rcode::SERVFAIL, text.as_bytes());
-    Fetched {
+    UpstreamAnswer {
         name: &[],
         rcode,
         is_authentic: false,

@@ -1,7 +1,7 @@
 //! What a transport asks of the engine.
 
 use zonda_engine::handlers::History;
-use zonda_engine::{Batch, Engine, Fetched, Now, Outcome, Peer, Supplied, Transport};
+use zonda_engine::{Batch, Engine, Now, Outcome, Peer, Supplied, Transport, UpstreamAnswer};
 
 /// Makes replies from queries: the engine, or a stand-in in tests.
 ///
@@ -22,7 +22,7 @@ pub trait Responder: Send + 'static {
         buffer: &mut [u8],
         len: usize,
         history: &History,
-        fetched: &Fetched<'_>,
+        fetched: &UpstreamAnswer<'_>,
     ) -> usize;
 
     /// Answers a query that was deferred to the user's code, with what that says.
@@ -56,7 +56,7 @@ impl Responder for Engine {
         buffer: &mut [u8],
         len: usize,
         history: &History,
-        fetched: &Fetched<'_>,
+        fetched: &UpstreamAnswer<'_>,
     ) -> usize {
         Self::resume(self, now, peer, buffer, len, history, fetched)
     }
@@ -115,7 +115,7 @@ impl<R: Responder> Responder for LazyResponder<R> {
         buffer: &mut [u8],
         len: usize,
         history: &History,
-        fetched: &Fetched<'_>,
+        fetched: &UpstreamAnswer<'_>,
     ) -> usize {
         self.get().resume(now, peer, buffer, len, history, fetched)
     }

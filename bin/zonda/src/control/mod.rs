@@ -32,7 +32,7 @@ struct Target {
 
 /// How to reach the server, and how to show what it answers.
 #[derive(Args)]
-struct Asked {
+struct AdminConnection {
     #[command(flatten)]
     target: Target,
     /// Print what the server answers as it is: JSON, as described in docs/admin.md
@@ -47,7 +47,7 @@ impl Target {
     }
 }
 
-impl Asked {
+impl AdminConnection {
     /// Asks the server and prints its answer: a table, or JSON. A failure of the server is told on
     /// standard error.
     fn ask(self, method: &str, path: &str, show: Show) -> ExitCode {
@@ -117,7 +117,7 @@ pub struct Reload {
     /// Load this zone only, changed or not
     zone: Option<String>,
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminConnection,
 }
 
 impl Reload {
@@ -132,7 +132,7 @@ impl Reload {
 #[derive(Args)]
 pub struct Status {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminConnection,
 }
 
 impl Status {
@@ -175,7 +175,7 @@ impl Ready {
 #[derive(Args)]
 pub struct Stats {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminConnection,
 }
 
 impl Stats {
@@ -189,7 +189,7 @@ impl Stats {
 #[derive(Args)]
 pub struct Upstreams {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminConnection,
 }
 
 impl Upstreams {
@@ -214,7 +214,7 @@ pub struct Zones {
     #[arg(long, value_name = "NAME")]
     after: Option<String>,
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminConnection,
 }
 
 impl Zones {
@@ -244,7 +244,7 @@ enum CacheCommand {
         /// The name
         name: String,
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminConnection,
     },
     /// Forget the answers that are kept for a name
     Flush {
@@ -254,7 +254,7 @@ enum CacheCommand {
         #[arg(long)]
         tree: bool,
         #[command(flatten)]
-        asked: Asked,
+        asked: AdminConnection,
     },
 }
 
@@ -277,7 +277,7 @@ impl Cache {
 #[derive(Args)]
 pub struct Stop {
     #[command(flatten)]
-    asked: Asked,
+    asked: AdminConnection,
 }
 
 impl Stop {

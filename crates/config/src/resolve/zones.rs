@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use toml::de::DeTable;
-use zonda_streams::{Tls, Trust, Url};
+use zonda_client::{Tls, Trust, Url};
 use zonda_upstream::pool::UPSTREAMS_MAX;
 use zonda_upstream::{Host, Upstream};
 use zonda_wire::{Name, name};

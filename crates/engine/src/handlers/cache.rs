@@ -2,7 +2,7 @@
 //!
 //! Deliberately absent: memory, keys and times, which are the user's.
 
-use super::{Asked, Draft, Ending, Keep, Vary};
+use super::{Ending, HandlerQuery, HandlerReply, Keep, Vary};
 use std::sync::Arc;
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
@@ -16,30 +16,30 @@ use zonda_wire::query::flag;
 ///
 /// What holds for one query only is not told: failures, silence and truncated answers, what was
 /// answered too late or by middleware, and answers of code that has read who asks or says that they
-/// [vary](Draft::cache). Whatever zones and other servers answer is not, either.
+/// [vary](HandlerReply::cache). Whatever zones and other servers answer is not, either.
 pub trait Cache: Send + Sync {
     /// Answers a query with what is kept for it, or leaves the draft as it is.
     ///
-    /// What an answer may depend on is told by [`Asked::cache_key`]; how to give one again, with
-    /// TTLs that have counted down, by [`Draft::give_again`].
-    fn look_up(&self, asked: &Asked<'_>, draft: &mut Draft);
+    /// What an answer may depend on is told by [`HandlerQuery::cache_key`]; how to give one again, with
+    /// TTLs that have counted down, by [`HandlerReply::give_again`].
+    fn look_up(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply);
 
     /// Takes note of what code has answered, if it likes: for no longer than
-    /// [`Draft::shortest_ttl_secs`].
-    fn keep(&self, asked: &Asked<'_>, draft: &Draft);
+    /// [`HandlerReply::shortest_ttl_secs`].
+    fn keep(&self, asked: &HandlerQuery<'_>, draft: &HandlerReply);
 }
 
 impl<C: Cache + ?Sized> Cache for Arc<C> {
-    fn look_up(&self, asked: &Asked<'_>, draft: &mut Draft) {
+    fn look_up(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         (**self).look_up(asked, draft);
     }
 
-    fn keep(&self, asked: &Asked<'_>, draft: &Draft) {
+    fn keep(&self, asked: &HandlerQuery<'_>, draft: &HandlerReply) {
         (**self).keep(asked, draft);
     }
 }
 
-impl Draft {
+impl HandlerReply {
     /// Whether it answers the same question whoever asks, also in a while.
     pub(crate) fn is_for_all(&self) -> bool {
         let varies = |keep: Keep| keep.vary != Vary::Nothing;

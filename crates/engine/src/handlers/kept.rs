@@ -4,7 +4,7 @@
 //! depends on the client is kept under a name of its own: that of the question behind labels made
 //! of the client's address and of the network that it tells.
 
-use super::{Asked, Handlers};
+use super::{HandlerQuery, Handlers};
 use crate::context::Context;
 use std::fmt::{self, Write};
 use std::iter;
@@ -97,7 +97,7 @@ pub(crate) fn keep(cx: &Context<'_>, handlers: &Handlers, keep: Keep, name: &Nam
 /// The name that an answer to a query is kept under, which must not be overwritten yet. Nothing if
 /// there is no room for the label, or the client tells a network that is none.
 pub(crate) fn kept_under(cx: &Context<'_>, vary: Vary) -> Option<Named> {
-    Named::new(&Asked::new(cx, None), vary, cx.snapshot.zones.seed())
+    Named::new(&HandlerQuery::new(cx, None), vary, cx.snapshot.zones.seed())
 }
 
 /// The name that an answer is kept under, if it is not the question's.
@@ -112,7 +112,7 @@ impl Named {
     /// See [`kept_under`]. Code may have looked at the address of the client and at the network
     /// that it tells: whoever differs in either has an answer of his own, so that nobody gets one
     /// for others, or has others get his, by what he tells.
-    fn new(asked: &Asked<'_>, vary: Vary, seed: HashSeed) -> Option<Self> {
+    fn new(asked: &HandlerQuery<'_>, vary: Vary, seed: HashSeed) -> Option<Self> {
         let address = asked.peer.address.ip();
         let bits = match (vary, address) {
             (Vary::Nothing, _) => return Some(Self { name: None, source: 0 }),

@@ -8,29 +8,29 @@
 //! the user's, if there is one.
 //!
 //! A handler lies over the zones: what it does not answer is answered from them. Code that runs in
-//! the worker is called with a [`Draft`] of the reply; code that runs elsewhere has the query
+//! the worker is called with a [`HandlerReply`] of the reply; code that runs elsewhere has the query
 //! deferred, and supplies a draft later.
 //!
 //! Deliberately absent: how code elsewhere is reached, and in which language it is written.
 
 mod cache;
 mod client;
-mod draft;
 mod history;
 mod kept;
 mod pattern;
 mod record;
+mod reply;
 mod routes;
 mod watch;
 
 pub(crate) use kept::{give_again, keep, kept_under};
 
 pub use cache::Cache;
-pub use draft::{Draft, Ending, Overfull};
 pub use history::{History, Tags, Then};
 pub use kept::{Keep, Vary};
 pub use pattern::{Pattern, PatternError};
 pub use record::Record;
+pub use reply::{Ending, HandlerReply, Overfull};
 pub use routes::{Claim, Route, Routes};
 pub use watch::{Call, Watch};
 
@@ -173,11 +173,11 @@ pub trait Source: Send + Sync {
     /// Answers a query, or leaves the draft as it is.
     ///
     /// A panic is caught, and the query answered SERVFAIL.
-    fn answer(&self, asked: &Asked<'_>, draft: &mut Draft);
+    fn answer(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply);
 }
 
-impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Source for F {
-    fn answer(&self, asked: &Asked<'_>, draft: &mut Draft) {
+impl<F: Fn(&HandlerQuery<'_>, &mut HandlerReply) + Send + Sync> Source for F {
+    fn answer(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         self(asked, draft);
     }
 }
@@ -189,20 +189,20 @@ impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Source for F {
 /// passes the first before that and the second when its reply is there.
 pub trait Stage: Send + Sync {
     /// Sees a query; what it puts into the draft is the reply.
-    fn before(&self, _asked: &Asked<'_>, _draft: &mut Draft) {}
+    fn before(&self, _asked: &HandlerQuery<'_>, _draft: &mut HandlerReply) {}
 
     /// Sees a reply and may change it.
-    fn after(&self, _asked: &Asked<'_>, _draft: &mut Draft) {}
+    fn after(&self, _asked: &HandlerQuery<'_>, _draft: &mut HandlerReply) {}
 }
 
-impl<F: Fn(&Asked<'_>, &mut Draft) + Send + Sync> Stage for F {
-    fn before(&self, asked: &Asked<'_>, draft: &mut Draft) {
+impl<F: Fn(&HandlerQuery<'_>, &mut HandlerReply) + Send + Sync> Stage for F {
+    fn before(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         self(asked, draft);
     }
 }
 
 /// A query as code sees it.
-pub struct Asked<'a> {
+pub struct HandlerQuery<'a> {
     /// The time. A query that was deferred was received before.
     pub now: Now,
     /// When it was received; nanoseconds of the monotonic clock.
@@ -221,7 +221,7 @@ pub struct Asked<'a> {
     pub pattern: Option<&'a Pattern>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> HandlerQuery<'a> {
     /// The query on its way through the plan.
     pub(crate) fn new(cx: &'a Context<'_>, pattern: Option<&'a Pattern>) -> Self {
         let Context { now, received_nanos, peer, query, name, .. } = *cx;

@@ -1,8 +1,8 @@
 //! Records as code gives them, and what replies are made of them.
 
 use super::Elsewhere;
-use super::draft::{Draft, Ending};
 use super::kept::{Keep, Vary};
+use super::reply::{Ending, HandlerReply};
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Name, Rcode, Section, Type};
 
@@ -39,7 +39,7 @@ impl<R: Record + ?Sized> Record for &R {
     }
 }
 
-impl Draft {
+impl HandlerReply {
     /// Adds a record to the answer.
     pub fn answer(&mut self, record: impl Record) {
         self.add(Section::Answer, &record);

@@ -4,7 +4,7 @@ use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::Arc;
 use zonda_engine::counters::Counters;
-use zonda_engine::handlers::{Asked, Draft, Handlers, Stage};
+use zonda_engine::handlers::{HandlerQuery, HandlerReply, Handlers, Stage};
 use zonda_engine::stage::cookie::Secrets;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Engine, Now, Peer, Settings, Snapshot, Transport};
@@ -45,12 +45,12 @@ pub fn engine() -> Engine {
 struct Reader;
 
 impl Stage for Reader {
-    fn before(&self, asked: &Asked<'_>, _: &mut Draft) {
+    fn before(&self, asked: &HandlerQuery<'_>, _: &mut HandlerReply) {
         assert!(asked.options().map(|(_, data)| data.len()).sum::<usize>() <= 4096);
         assert!(asked.capture("none").is_none());
     }
 
-    fn after(&self, asked: &Asked<'_>, draft: &mut Draft) {
+    fn after(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         assert_eq!(asked.options().count(), 0);
         if draft.records().count() == 2 {
             draft.retain(|section, _, _| section == Section::Answer);

@@ -2,9 +2,9 @@
 
 use super::access::Rights;
 use super::{cache, metrics, upstreams};
-use crate::catalog::{KnownZone, Outcome};
 use crate::control::Control;
 use crate::query_log::Rfc3339;
+use crate::zone_set::{KnownZone, Outcome};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -122,7 +122,7 @@ fn metrics_page(control: &Control) -> Reply {
 /// line each. What is wrong with a file is told only if `tells_all`.
 fn ready(control: &Control, tells_all: bool) -> Reply {
     let publisher = control.publisher();
-    let unserved = publisher.catalog().zones().filter(|zone| zone.data().is_none());
+    let unserved = publisher.zone_set().zones().filter(|zone| zone.data().is_none());
     let zones = unserved.filter_map(|zone| {
         let (apex, error) = (&zone.entry.apex, zone.error.as_ref()?);
         Some(match tells_all {
@@ -130,7 +130,7 @@ fn ready(control: &Control, tells_all: bool) -> Reply {
             false => format!("zone {apex} is not served: `zonda zones {apex}` tells why\n"),
         })
     });
-    let failures = publisher.catalog().failures().filter(|failure| !failure.is_served);
+    let failures = publisher.zone_set().failures().filter(|failure| !failure.is_served);
     let failures = failures.map(|failure| match tells_all {
         true => format!("{}\n", failure.error),
         false => "a file of zones cannot be read: `zonda status` tells which\n".to_owned(),
@@ -146,11 +146,11 @@ fn ready(control: &Control, tells_all: bool) -> Reply {
 /// What the server is and how it is.
 fn status(control: &Control) -> Value {
     let publisher = control.publisher();
-    let catalog = publisher.catalog();
-    let unserved = catalog.zones().filter(|zone| zone.data().is_none()).count();
-    let failed = catalog.zones().filter(|zone| zone.error.is_some()).count();
+    let zone_set = publisher.zone_set();
+    let unserved = zone_set.zones().filter(|zone| zone.data().is_none()).count();
+    let failed = zone_set.zones().filter(|zone| zone.error.is_some()).count();
     let history = &publisher.history;
-    let failures = catalog.failures().map(|failure| failure.error.to_string());
+    let failures = zone_set.failures().map(|failure| failure.error.to_string());
     let down = control.watchdog.down();
     let threads = down.iter().map(|name| format!("thread {name} is down; see the log"));
     let problems: Vec<String> =
@@ -161,7 +161,7 @@ fn status(control: &Control) -> Value {
         "uptime_seconds": control.started.elapsed().as_secs(),
         "listeners": control.addresses().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "workers": control.udp.len(),
-        "zones": catalog.zones().len(),
+        "zones": zone_set.zones().len(),
         "zones_not_served": unserved,
         "zones_with_errors": failed,
         "problems": problems,
@@ -188,7 +188,7 @@ fn zones(query: &str, control: &Control) -> Reply {
     let by_name = |a: &&KnownZone, b: &&KnownZone| order(&a.entry.apex, &b.entry.apex);
     let is_behind =
         |zone: &&KnownZone| after.as_ref().is_none_or(|it| order(&zone.entry.apex, it).is_gt());
-    let mut zones: Vec<_> = publisher.catalog().zones().filter(is_behind).collect();
+    let mut zones: Vec<_> = publisher.zone_set().zones().filter(is_behind).collect();
     let limit = limit.min(PAGE_MAX);
     if limit < zones.len() {
         zones.select_nth_unstable_by(limit, by_name);
@@ -196,14 +196,14 @@ fn zones(query: &str, control: &Control) -> Reply {
     }
     zones.sort_unstable_by(by_name);
     let page: Vec<_> = zones.into_iter().map(|zone| describe(zone, control)).collect();
-    json_reply(&json!({ "total": publisher.catalog().zones().len(), "zones": page }))
+    json_reply(&json!({ "total": publisher.zone_set().zones().len(), "zones": page }))
 }
 
 fn zone(name: &str, control: &Control) -> Reply {
     let Ok(name) = name.parse::<Name>() else {
         return text(StatusCode::BAD_REQUEST, "not the name of a zone\n".into());
     };
-    match control.publisher().catalog().zone(&name) {
+    match control.publisher().zone_set().zone(&name) {
         Some(zone) => json_reply(&describe(zone, control)),
         None => text(StatusCode::NOT_FOUND, format!("zone {name} is not served here\n")),
     }
@@ -243,7 +243,7 @@ fn reload(query: &str, control: &Control) -> Reply {
         };
     };
     match name.parse::<Name>() {
-        Ok(name) if control.publisher().catalog().zone(&name).is_some() => {
+        Ok(name) if control.publisher().zone_set().zone(&name).is_some() => {
             outcome_reply(&control.reload_zone(&name))
         }
         Ok(name) => text(StatusCode::NOT_FOUND, format!("zone {name} is not served here\n")),

@@ -4,9 +4,9 @@
 //! up is told in `docs/metrics.md` and tested.
 
 use super::upstreams::{KnownUpstream, STATES, TROUBLES, survey};
-use crate::catalog::Catalog;
 use crate::control::Control;
 use crate::following::Following;
+use crate::zone_set::ZoneSet;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::{Display, Write};
@@ -206,14 +206,14 @@ fn admin(page: &mut Page, control: &Control) {
 
 fn zones(page: &mut Page, control: &Control) {
     let publisher = control.publisher();
-    let catalog = publisher.catalog();
-    let served = catalog.zones().filter(|zone| zone.data().is_some()).count();
+    let zone_set = publisher.zone_set();
+    let served = zone_set.zones().filter(|zone| zone.data().is_some()).count();
     let stale =
-        catalog.zones().filter(|zone| zone.data().is_some() && zone.error.is_some()).count();
+        zone_set.zones().filter(|zone| zone.data().is_some() && zone.error.is_some()).count();
     page.metric("zonda_zones", "gauge", "Zones by state.");
     page.value("zonda_zones", &[("state", "current")], served - stale);
     page.value("zonda_zones", &[("state", "stale")], stale);
-    page.value("zonda_zones", &[("state", "unavailable")], catalog.zones().len() - served);
+    page.value("zonda_zones", &[("state", "unavailable")], zone_set.zones().len() - served);
     let history = &publisher.history;
     page.single("zonda_reloads_total", "counter", "Reloads.", history.reloads);
     let (name, failed) = ("zonda_failed_reloads_total", history.failed_reloads);
@@ -222,15 +222,15 @@ fn zones(page: &mut Page, control: &Control) {
         let name = "zonda_last_reload_timestamp_seconds";
         page.single(name, "gauge", "When the last reload ended.", last.as_secs());
     }
-    zone_queries(page, catalog, publisher.config());
+    zone_queries(page, zone_set, publisher.config());
 }
 
 /// Queries by zone: of those listed, else of the busiest, and of all others together.
-fn zone_queries(page: &mut Page, catalog: &Catalog, config: &Config) {
+fn zone_queries(page: &mut Page, zone_set: &ZoneSet, config: &Config) {
     let name = "zonda_zone_queries_total";
     page.metric(name, "counter", "Queries by zone; the zones not told apart count as other.");
     let listed: HashSet<Name> = config.metrics.zones.iter().map(Name::to_lowercase).collect();
-    let mut counts: Vec<(u64, &Name)> = catalog.queries().collect();
+    let mut counts: Vec<(u64, &Name)> = zone_set.queries().collect();
     let all: u64 = counts.iter().map(|(count, _)| count).sum();
     if listed.is_empty() {
         let busiest = config.metrics.busiest as usize;
@@ -247,7 +247,7 @@ fn zone_queries(page: &mut Page, catalog: &Catalog, config: &Config) {
         page.value(name, &[("zone", &apex.to_string())], count);
     }
     let told: u64 = counts.iter().map(|(count, _)| count).sum();
-    page.value(name, &[("zone", "other")], all - told + catalog.queries_gone());
+    page.value(name, &[("zone", "other")], all - told + zone_set.queries_gone());
 }
 
 /// How zones follow stores, if any do.
@@ -498,7 +498,7 @@ fn cache(page: &mut Page, control: &Control) {
     page.value(name, &[("found", "stale")], reason(Reason::Stale));
     page.value(name, &[("found", "failure")], reason(Reason::CachedFailure));
     page.value(name, &[("found", "nothing")], control.forwarders.iter().map(missed).sum::<u64>());
-    let cache = Arc::clone(control.publisher().catalog().forwards().cache());
+    let cache = Arc::clone(control.publisher().zone_set().forwards().cache());
     let stats = cache.stats();
     page.single("zonda_cache_entries", "gauge", "Answers in the cache.", stats.entries);
     page.single("zonda_cache_bytes", "gauge", "Octets of the answers in the cache.", stats.bytes);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use zonda_streams::Counts;
+use zonda_client::Counts;
 use zonda_transport::forward::Report;
 use zonda_upstream::health::{State, Trouble};
 use zonda_upstream::pool::Counters;
@@ -57,7 +57,7 @@ pub fn survey(control: &Control) -> Vec<KnownUpstream> {
     let reports = control.deferrals.forwarders.reports();
     let publisher = control.publisher();
     let mut known = Vec::new();
-    for zone in publisher.catalog().forwards().iter() {
+    for zone in publisher.zone_set().forwards().iter() {
         for (place, (upstream, server)) in zone.upstreams().enumerate() {
             let (zone_name, upstream) = (zone.entry.apex.to_string(), upstream.to_string());
             let connections = server.connections.counts();

@@ -11,8 +11,8 @@ use zonda_upstream::{Answer, Unfit, rebinding};
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Owner, Places, Query, Rcode, Reply, Response, Section};
 
+use super::fetch_key::FetchKey;
 use super::group::Group;
-use super::wanted::Wanted;
 
 /// The longest body: more would not fit behind any question.
 const BODY_BYTES_MAX: usize = u16::MAX as usize;
@@ -51,7 +51,7 @@ pub enum Onward {
 
 impl Onward {
     /// Who answers for a name, in wire form, if the servers of a group do not.
-    fn of(name: &[u8], wanted: &Wanted, zones: &ZoneTable) -> Option<Self> {
+    fn of(name: &[u8], wanted: &FetchKey, zones: &ZoneTable) -> Option<Self> {
         match &zones.answering(name, wanted.qtype)?.0.source {
             Source::Forward(forward) if forward.number == wanted.group => None,
             Source::Forward(_) => Some(Self::Others),
@@ -91,7 +91,7 @@ impl BodyReader {
     /// When it is of no use.
     pub fn read(
         &mut self,
-        wanted: &Wanted,
+        wanted: &FetchKey,
         group: &Group,
         zones: &ZoneTable,
         message: &mut [u8],
@@ -204,7 +204,7 @@ impl BodyReader {
     /// octets. Proofs are left out where records of our data follow, which go before them.
     fn write(
         &mut self,
-        wanted: &Wanted,
+        wanted: &FetchKey,
         message: &[u8],
         term: Option<Term>,
         onward: Option<Onward>,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
-use zonda_streams::{Connections, Protocol};
+use zonda_client::{Connections, Protocol};
 use zonda_upstream::capability::Cookies;
 use zonda_upstream::check::{Doubt, Repeat, Sent, Verdict, check};
 use zonda_upstream::exchange::Form;
@@ -19,7 +19,7 @@ use zonda_upstream::query::sent;
 use zonda_upstream::{Answer, Question, UDP_BYTES};
 use zonda_wire::{Class, Name, Type};
 
-use super::dice::Dice;
+use super::random::RandomSource;
 
 /// How long an answer is waited for; there is one try for each.
 const TRIES: [Duration; 2] = [Duration::from_millis(400), Duration::from_millis(800)];
@@ -188,9 +188,9 @@ impl Bootstrap {
         };
         // Whoever is asked for an address and nothing else is understood by everyone.
         let mut form = Form { over_tcp: false, edns: false, mixed_case: true };
-        let (mut dice, none, mut query) = (Dice::new(), Cookies::new([0; 8]), Vec::new());
+        let (mut random, none, mut query) = (RandomSource::new(), Cookies::new([0; 8]), Vec::new());
         for limit in TRIES {
-            let (id, case) = (dice.roll() as u16, dice.case_bits(question.name.len()));
+            let (id, case) = (random.next() as u16, random.case_bits(question.name.len()));
             question.write((id, form), &case, &none, UDP_BYTES, &mut query);
             let sent = sent(&query, form, false);
             let mut reply = timeout(limit, ask_over_udp(server, &sent, &query)).await;

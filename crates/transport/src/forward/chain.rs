@@ -8,13 +8,13 @@
 //! which a chain leads nowhere else.
 
 use zonda_engine::zones::Source;
-use zonda_engine::{Deferral, Fetched, GOES_ON, LEADS_OUT, Now, Reason, To};
+use zonda_engine::{Deferral, GOES_ON, LEADS_OUT, Now, Reason, To, UpstreamAnswer};
 use zonda_upstream::{Unfit, rebinding};
 use zonda_wire::response::Response;
 use zonda_wire::{Query, Rcode, Type};
 
+use super::fetch_key::FetchKey;
 use super::thread::Forwarder;
-use super::wanted::Wanted;
 use crate::deferred::Deferred;
 use crate::replies::failure;
 use crate::responder::Responder;
@@ -49,7 +49,7 @@ enum Step {
 
 impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Answers a query with what was fetched for it, or has others fetch what is missing.
-    pub(super) fn deliver(&mut self, mut query: Deferred, fetched: &Fetched<'_>, now: Now) {
+    pub(super) fn deliver(&mut self, mut query: Deferred, fetched: &UpstreamAnswer<'_>, now: Now) {
         if !fetched.goes_on && query.chain.is_none() {
             return self.replies.answer(query, fetched, now);
         }
@@ -87,14 +87,14 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         &mut self,
         query: Deferred,
         chain: Chain,
-        (last, qtype): (&Fetched<'_>, Type),
+        (last, qtype): (&UpstreamAnswer<'_>, Type),
         now: Now,
     ) {
         let name = chain.legs.first().map(|leg| leg.name.clone()).unwrap_or_default();
         let message = last.message(qtype);
         if has_private_address(&message) && self.are_public(&chain) {
             let (reason, body) = (Reason::Blocked, &[][..]);
-            let blocked = Fetched {
+            let blocked = UpstreamAnswer {
                 name: &name,
                 rcode: Rcode::NOERROR,
                 counts: [0; 3],
@@ -111,8 +111,13 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         match self.reader.join(&messages, last.goes_on) {
             Ok((counts, body)) => {
                 // Nobody says of the whole that it was validated.
-                let whole =
-                    Fetched { name: &name, counts, body: &body, is_authentic: false, ..*last };
+                let whole = UpstreamAnswer {
+                    name: &name,
+                    counts,
+                    body: &body,
+                    is_authentic: false,
+                    ..*last
+                };
                 self.replies.answer(query, &whole, now);
             }
             Err(unfit) => {
@@ -134,7 +139,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// What follows from an answer that ends with an alias of a name in another zone.
-    fn step(&self, query: &Deferred, fetched: &Fetched<'_>, qtype: Type) -> Result<Step, Unfit> {
+    fn step(
+        &self,
+        query: &Deferred,
+        fetched: &UpstreamAnswer<'_>,
+        qtype: Type,
+    ) -> Result<Step, Unfit> {
         let Some(target) = last_alias(fetched, qtype) else { return Ok(Step::End) };
         let snapshot = self.config.snapshot.load();
         let Some((zone, name_hash)) = snapshot.zones.answering(&target, qtype) else {
@@ -159,7 +169,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Whether a kept answer that leads into another zone still does: zones may have changed since.
-    pub(super) fn leads_on(&self, wanted: &Wanted, flags: u16, kept: &Fetched<'_>) -> bool {
+    pub(super) fn leads_on(
+        &self,
+        wanted: &FetchKey,
+        flags: u16,
+        kept: &UpstreamAnswer<'_>,
+    ) -> bool {
         if flags & (GOES_ON | LEADS_OUT) == 0 {
             return true;
         }
@@ -184,7 +199,7 @@ fn has_private_address(message: &[u8]) -> bool {
 }
 
 /// The name that an answer ends with an alias of, in lower case.
-fn last_alias(fetched: &Fetched<'_>, qtype: Type) -> Option<Box<[u8]>> {
+fn last_alias(fetched: &UpstreamAnswer<'_>, qtype: Type) -> Option<Box<[u8]>> {
     let message = fetched.message(qtype);
     let mut target = Vec::new();
     let found = Response::parse(&message).ok()?.last_alias(&mut target);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use zonda_cache::policy::Limits;
 use zonda_cache::{Flushes, Kind};
 use zonda_engine::counters::type_place;
-use zonda_engine::{Deferral, Fetched, LEADS_OUT, Now, Reason, To, alias_of};
+use zonda_engine::{Deferral, LEADS_OUT, Now, Reason, To, UpstreamAnswer, alias_of};
 use zonda_netio::is_exhaustion;
 use zonda_upstream::Ticket;
 use zonda_upstream::check::Failure;
@@ -17,14 +17,14 @@ use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome};
 use zonda_wire::Rcode;
 
 use super::departures::Refused;
+use super::failure_text::failure_text;
 use super::fairness::{client, gives_way};
 use super::fetch::{FetchId, Fetches, Sent, Waiter};
+use super::fetch_key::FetchKey;
 use super::group::{Group, Manner, Server};
 use super::ports::{Attempt, Cause, Waiting};
 use super::stream::{Patience, send_over_stream};
 use super::thread::{Forwarder, Timer};
-use super::wanted::Wanted;
-use super::why::why;
 use crate::deferred::Deferred;
 use crate::replies::{failure, kept};
 use crate::responder::Responder;
@@ -80,11 +80,11 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// What a query wants to be fetched; nothing if that is not known any more.
-    fn wanted(&self, query: &Deferred) -> Option<Wanted> {
+    fn wanted(&self, query: &Deferred) -> Option<FetchKey> {
         let Deferral { to: To::Forward(forward), name_hash, is_alias, .. } = query.deferral else {
             return None;
         };
-        let mut wanted = Wanted::of(forward, &query.query)?;
+        let mut wanted = FetchKey::of(forward, &query.query)?;
         if let Some(chain) = &query.chain {
             wanted.name = chain.next.clone();
         } else if is_alias {
@@ -100,7 +100,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Answers a query with what is kept, and fetches that anew if it is due and there is room, so
     /// that popular answers are replaced before they expire. Returns the query if nothing fresh is
     /// kept.
-    fn give_kept(&mut self, wanted: &Wanted, query: Deferred, now: Now) -> Option<Deferred> {
+    fn give_kept(&mut self, wanted: &FetchKey, query: Deferred, now: Now) -> Option<Deferred> {
         let Some(known) = self.groups.get(&wanted.group) else { return Some(query) };
         let (cache, hash) = (Arc::clone(&known.group.cache), query.deferral.name_hash);
         let (key, secs) = (wanted.cache_key(hash), now.monotonic_secs());
@@ -157,7 +157,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
     /// Has one of those who wait for a fetch give way to a newcomer.
     fn make_room(&mut self, id: FetchId, newcomer: u64, now: Now) {
-        let random = self.dice.roll();
+        let random = self.random.next();
         let Some(fetch) = self.fetches.get(id) else { return };
         let waiters = &mut fetch.waiters;
         let client_at = |place: usize| client(waiters[place].deferred.peer.address.ip());
@@ -204,7 +204,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
     /// Answers a query for which there is no place: with an answer that has expired, if there is
     /// one, or else that too much is being asked.
-    fn reply_without_place(&mut self, query: Deferred, wanted: &Wanted, now: Now) {
+    fn reply_without_place(&mut self, query: Deferred, wanted: &FetchKey, now: Now) {
         let Some(known) = self.groups.get(&wanted.group) else {
             return self.reply_failure(query, Reason::UpstreamBusy, now);
         };
@@ -246,7 +246,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Begins to fetch. If the upstreams can take no more, others give way.
-    fn begin(&mut self, wanted: Wanted, name_hash: u64, waiters: Vec<Waiter>, now: Now) {
+    fn begin(&mut self, wanted: FetchKey, name_hash: u64, waiters: Vec<Waiter>, now: Now) {
         let who = waiters.first().map_or(NOBODY, |it| client(it.deferred.peer.address.ip()));
         let mut started = self.start(&wanted, name_hash, now);
         for _ in 0..MAKE_ROOM_MAX {
@@ -277,12 +277,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Starts to ask upstreams; nothing if they are not known.
     fn start(
         &mut self,
-        wanted: &Wanted,
+        wanted: &FetchKey,
         name_hash: u64,
         now: Now,
     ) -> Option<(Exchange, Flushes, Vec<Action>)> {
         let known = self.groups.get_mut(&wanted.group)?;
-        let (mut actions, random) = (std::mem::take(&mut self.actions), self.dice.roll());
+        let (mut actions, random) = (std::mem::take(&mut self.actions), self.random.next());
         let (at, asked) = (now.monotonic_nanos, known.group.cache.flushes());
         let exchange = Exchange::start(&mut known.pool, at, name_hash, random, &mut actions);
         Some((exchange, asked, actions))
@@ -310,7 +310,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(known) = self.groups.get_mut(&fetch.wanted.group) else {
             return self.lose(id, now);
         };
-        let (mut actions, random) = (Vec::new(), self.dice.roll());
+        let (mut actions, random) = (Vec::new(), self.random.next());
         fetch.exchange.on_timer(&mut known.pool, now.monotonic_nanos, random, &mut actions);
         self.perform(id, actions, now);
     }
@@ -326,7 +326,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(fetch) = self.fetches.get(attempt.fetch) else { return };
         let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return };
         // Where the next upstream is to be chosen.
-        let random = if outcome == Outcome::Answered { 0 } else { self.dice.roll() };
+        let random = if outcome == Outcome::Answered { 0 } else { self.random.next() };
         let (pool, at) = (&mut known.pool, now.monotonic_nanos);
         fetch.exchange.on_outcome(pool, at, attempt.index, outcome, random, actions);
     }
@@ -392,7 +392,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let server = &known.group.servers[place];
         let manner @ Manner { udp_bytes, .. } = known.group.manner;
         let cookies = &mut known.pool.members[place].cookies;
-        let case = self.dice.case_bits(fetch.wanted.name.len());
+        let case = self.random.case_bits(fetch.wanted.name.len());
         let mut query = self.ports.room();
         let cause = Cause::Fetch(attempt);
         self.counters.sent_types[type_place(fetch.wanted.qtype)].add(1);
@@ -412,7 +412,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
         let Some(address) = server.address() else { return false };
         let at = now.monotonic_nanos;
-        let chosen = self.ports.choose((address, manner, at), &self.poller, &mut self.dice);
+        let chosen = self.ports.choose((address, manner, at), &self.poller, &mut self.random);
         let (port, id) = match chosen {
             Ok(chosen) => chosen,
             Err(error) if is_exhaustion(&error) => {
@@ -474,7 +474,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let known = self.groups.get(&fetch.wanted.group);
         let text = known.map(|it| {
             let addresses = it.group.servers.iter().map(Server::address);
-            why(addresses, &it.pool, &fetch.exchange)
+            failure_text(addresses, &it.pool, &fetch.exchange)
         });
         let text = text.unwrap_or_default();
         fetch.failed = Some((reason, text.clone()));
@@ -524,7 +524,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Answers queries, which wait no longer.
-    pub(super) fn answer(&mut self, waiters: Vec<Waiter>, fetched: &Fetched<'_>, now: Now) {
+    pub(super) fn answer(&mut self, waiters: Vec<Waiter>, fetched: &UpstreamAnswer<'_>, now: Now) {
         for Waiter { ticket, deferred } in waiters {
             self.admission.release(ticket);
             self.take_place(ticket);

@@ -9,8 +9,8 @@ use zonda_upstream::exchange::Reason;
 use zonda_upstream::numbers::NumberMap;
 use zonda_upstream::{Exchange, Ticket};
 
+use super::fetch_key::FetchKey;
 use super::ports::Attempt;
-use super::wanted::Wanted;
 use crate::deferred::Deferred;
 
 /// Something that is being fetched.
@@ -18,7 +18,7 @@ pub struct Fetch {
     /// Tells it from others that had its place before.
     number: u64,
     /// What.
-    pub wanted: Wanted,
+    pub wanted: FetchKey,
     /// The hash of the name.
     pub name_hash: u64,
     /// Its right to have upstreams asked.
@@ -86,7 +86,7 @@ pub struct Fetches {
     fetches: Vec<Option<Fetch>>,
     /// Free places, of which the lowest is taken first, so that the last ones become free for good.
     free: BinaryHeap<Reverse<usize>>,
-    /// Where something is being fetched that was not answered yet, by [`Wanted::number`], which
+    /// Where something is being fetched that was not answered yet, by [`FetchKey::number`], which
     /// has a secret in it. Of two that share a number, which is next to impossible, the later one
     /// is found.
     by_wanted: NumberMap<u64, usize>,
@@ -124,7 +124,7 @@ impl Fetches {
     }
 
     /// The one that fetches something, whose name has this hash, unless that was answered already.
-    pub fn find(&self, wanted: &Wanted, name_hash: u64) -> Option<FetchId> {
+    pub fn find(&self, wanted: &FetchKey, name_hash: u64) -> Option<FetchId> {
         let place = *self.by_wanted.get(&wanted.number(name_hash))?;
         let fetch = self.fetches[place].as_ref().filter(|fetch| fetch.wanted == *wanted)?;
         Some(FetchId { place, number: fetch.number })
@@ -139,7 +139,7 @@ impl Fetches {
     /// Begins one for what no other fetches, and whose name has this hash.
     pub fn begin(
         &mut self,
-        (wanted, name_hash): (Wanted, u64),
+        (wanted, name_hash): (FetchKey, u64),
         asked: Flushes,
         exchange: Exchange,
         waiters: Vec<Waiter>,

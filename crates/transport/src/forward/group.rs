@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use zonda_cache::{Cache, Policy};
-use zonda_streams::Connections;
+use zonda_client::Connections;
 use zonda_upstream::{Admission, Member, Pool, Settings, Ticket};
 use zonda_wire::{Name, Rcode, Type, name};
 
-use super::dice;
 use super::fetch::FetchId;
 use super::loops::Loops;
-use super::notices::{Notices, View};
+use super::random;
+use super::state_log::{SeenState, StateLog};
 
 /// The servers that answer for a zone.
 pub struct Group {
@@ -32,7 +32,7 @@ pub struct Group {
     /// Which of them lead back to this server.
     pub loops: Loops,
     /// What the log has said of them.
-    pub notices: Arc<Notices>,
+    pub state_log: Arc<StateLog>,
     /// If their answers must not hold private addresses: the names that may have some.
     pub private_names: Option<Vec<Name>>,
 }
@@ -148,7 +148,7 @@ pub struct KnownGroup {
     /// How many of the answers of each upstream had which response code.
     pub rcodes: Vec<BTreeMap<u16, u64>>,
     /// How each upstream was when the log was last told.
-    pub(super) views: Vec<View>,
+    pub(super) views: Vec<SeenState>,
     /// What each upstream has answered.
     proofs: Vec<Option<Proof>>,
     /// For whom its upstreams are asked.
@@ -163,12 +163,12 @@ impl KnownGroup {
     /// One of which nothing is known yet, for one of so many threads.
     pub fn new(group: Arc<Group>, threads: u32) -> Self {
         let members = group.servers.iter().map(|server| {
-            Member::new(!server.over_udp, dice::secret()) // rfc7873#4.1
+            Member::new(!server.over_udp, random::secret()) // rfc7873#4.1
         });
         let pool = Pool::new(members.collect(), group.settings.share(threads));
         let rcodes = vec![BTreeMap::new(); pool.members.len()];
         let proofs = vec![None; pool.members.len()];
-        let views = vec![View::UP; pool.members.len()];
+        let views = vec![SeenState::UP; pool.members.len()];
         let (line, in_line) = (Admission::new(u32::MAX), Vec::new());
         Self { group, pool, rcodes, views, proofs, line, in_line, probe_at: None }
     }

@@ -17,8 +17,8 @@ use zonda_upstream::check::{Failure, Verdict, check};
 use zonda_upstream::exchange::{Form, Outcome};
 use zonda_upstream::query::sent;
 
-use super::dice;
 use super::ports::{Attempt, Probe};
+use super::random;
 use super::thread::Forwarder;
 use crate::responder::Responder;
 
@@ -32,7 +32,8 @@ const LATE_MAX_NANOS: u64 = 10_000_000_000;
 const HELD_BEYOND_NANOS: u64 = 4_000_000_000;
 
 /// Hides when and to which upstream a question was sent.
-static SECRET: LazyLock<SipHasher24> = LazyLock::new(|| SipHasher24::new_with_key(&dice::secret()));
+static SECRET: LazyLock<SipHasher24> =
+    LazyLock::new(|| SipHasher24::new_with_key(&random::secret()));
 /// Rounds of [`hide`]: with four, what comes of it cannot be told from random numbers (Luby and
 /// Rackoff).
 const ROUNDS: std::ops::Range<u8> = 0..4;

@@ -17,7 +17,7 @@
 //! | `hear` | what is made of what upstreams say |
 //! | `probes` | how it is found that an upstream is back |
 //! | `loops` | how it is found that questions come back |
-//! | `notices` | what the log says of upstreams |
+//! | `state_log` | what the log says of upstreams |
 //! | `fetch`, `wanted`, `group` | what is fetched, for whom, from whom |
 //! | `ports`, `stream` | how upstreams are asked |
 //! | `bootstrap` | where upstreams are that are given by name |
@@ -32,21 +32,21 @@ mod bootstrap;
 mod chain;
 mod counters;
 mod departures;
-mod dice;
 mod exchanges;
+mod failure_text;
 mod fairness;
 mod fetch;
+mod fetch_key;
 mod group;
-mod hear;
 mod inbox;
 mod loops;
-mod notices;
 mod ports;
 mod probes;
+mod random;
+mod receive;
+mod state_log;
 mod stream;
 mod thread;
-mod wanted;
-mod why;
 
 pub use bootstrap::{Bootstrap, follow};
 pub use chain::Chain;
@@ -54,5 +54,5 @@ pub use counters::ForwarderCounters;
 pub use group::{Bounds, Group, Groups, Manner, Report, Server};
 pub use inbox::{Forwarders, Inbox};
 pub use loops::Loops;
-pub use notices::Notices;
+pub use state_log::StateLog;
 pub use thread::{ForwarderConfig, ForwarderThread, stop_forwarders};

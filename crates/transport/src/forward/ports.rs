@@ -38,9 +38,9 @@ use zonda_upstream::exchange::Form;
 use zonda_upstream::numbers::NumberMap;
 
 use super::departures::{Departures, Origin};
-use super::dice::Dice;
 use super::fetch::FetchId;
 use super::group::Manner;
+use super::random::RandomSource;
 
 /// Most queries of one port.
 const QUERIES_MAX: u32 = 64;
@@ -211,7 +211,7 @@ impl Ports {
         &mut self,
         (upstream, manner, now): (SocketAddr, Manner, u64),
         poller: &Poller,
-        dice: &mut Dice,
+        random: &mut RandomSource,
     ) -> io::Result<(usize, u16)> {
         let number = match self.shared(upstream, manner, now) {
             Some(number) => number,
@@ -221,9 +221,9 @@ impl Ports {
             return Err(io::ErrorKind::NotFound.into()); // it was opened before
         };
         port.chosen += 1;
-        let mut id = dice.roll_u16();
+        let mut id = random.next_u16();
         while port.place_of(id).is_some() {
-            id = dice.roll_u16();
+            id = random.next_u16();
         }
         Ok((number, id))
     }
@@ -582,7 +582,7 @@ mod tests {
         server: UdpSocket,
         ports: Ports,
         poller: Poller,
-        dice: Dice,
+        random: RandomSource,
         manner: Manner,
     }
 
@@ -596,7 +596,7 @@ mod tests {
                 server: UdpSocket::bind("127.0.0.1:0").unwrap(),
                 ports: Ports::new(1000),
                 poller: Poller::new().unwrap(),
-                dice: Dice::new(),
+                random: RandomSource::new(),
                 manner: Manner { udp_bytes: 1232, ports_max, port_queries_max },
             }
         }
@@ -610,7 +610,7 @@ mod tests {
         /// Sends a query to an address; returns the number of its port, and its id.
         fn send(&mut self, address: SocketAddr, now: u64) -> (usize, u16) {
             let to = (address, self.manner, now);
-            let (number, id) = self.ports.choose(to, &self.poller, &mut self.dice).unwrap();
+            let (number, id) = self.ports.choose(to, &self.poller, &mut self.random).unwrap();
             let probe = Probe { group: 0, upstream: 0, sent_at: now };
             let form = Form { over_tcp: false, edns: false, mixed_case: false };
             let query = id.to_be_bytes().to_vec();

@@ -88,7 +88,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         };
         let server = &known.group.servers[probe.upstream];
         let manner @ Manner { udp_bytes, .. } = known.group.manner;
-        let (case, mut query) = (self.dice.case_bits(question.name.len()), Vec::new());
+        let (case, mut query) = (self.random.case_bits(question.name.len()), Vec::new());
         let cookies = member.cookies.at(server.address(), probe.sent_at);
         if !server.over_udp {
             question.write((0, form), &case, &cookies, udp_bytes, &mut query);
@@ -98,7 +98,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
         let Some(address) = server.address() else { return false };
         let at = probe.sent_at;
-        let chosen = self.ports.choose((address, manner, at), &self.poller, &mut self.dice);
+        let chosen = self.ports.choose((address, manner, at), &self.poller, &mut self.random);
         let (port, id) = match chosen {
             Ok(chosen) => chosen,
             Err(error) if is_exhaustion(&error) => {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::timeout;
+use zonda_client::{Fault, Protocol};
 use zonda_engine::Now;
-use zonda_streams::{Fault, Protocol};
 use zonda_upstream::check::Failure;
 use zonda_upstream::exchange::Outcome;
 use zonda_upstream::query::{append_option, pad, want_authentic};
@@ -36,7 +36,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             Cause::Fetch(attempt) => {
                 let outcome = match message {
                     Some(Ok(mut message)) => {
-                        if self.hear(attempt, form, &query, &mut message, now) {
+                        if self.receive_answer(attempt, form, &query, &mut message, now) {
                             return;
                         }
                         Outcome::Failed(Failure::Malformed) // the connection gives one answer only

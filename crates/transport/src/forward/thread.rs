@@ -27,12 +27,12 @@ use zonda_upstream::{Admission, Ticket};
 use super::body::BodyReader;
 use super::counters::ForwarderCounters;
 use super::departures::Departures;
-use super::dice::Dice;
 use super::exchanges::BODY_BYTES_MAX;
 use super::fetch::{FetchId, Fetches};
 use super::group::{Bounds, Groups, KnownGroup, Report};
 use super::inbox::{AdmitNow, Contents, Forwarders, Inbox};
 use super::ports::{Ports, Probe};
+use super::random::RandomSource;
 use crate::clock::Clock;
 use crate::deferred::Deferred;
 use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
@@ -160,7 +160,7 @@ pub(super) struct Forwarder<R, F> {
     taken: Vec<Deferred>,
     /// What to do when.
     timers: BinaryHeap<Reverse<(u64, Timer)>>,
-    pub(super) dice: Dice,
+    pub(super) random: RandomSource,
     pub(super) reader: BodyReader,
     pub(super) replies: Replies<R>,
     /// The body of a kept answer.
@@ -338,7 +338,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             places: Vec::new(),
             taken: Vec::new(),
             timers: BinaryHeap::new(),
-            dice: Dice::new(),
+            random: RandomSource::new(),
             reader: BodyReader::new(),
             body: new_body(),
             message: Vec::new(),

@@ -7,7 +7,9 @@ use std::time::Duration;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use zonda_engine::handlers::{Elsewhere, History};
-use zonda_engine::{Batch, Deferral, Fetched, Now, Outcome, Peer, Reason, Supplied, To, Transport};
+use zonda_engine::{
+    Batch, Deferral, Now, Outcome, Peer, Reason, Supplied, To, Transport, UpstreamAnswer,
+};
 use zonda_netio::ReplyBatch;
 use zonda_transport::faults::{Failure, FailureSender};
 use zonda_transport::forward::{Forwarders, Inbox};
@@ -66,7 +68,7 @@ impl Responder for Toy {
         _: &mut [u8],
         _: usize,
         _: &History,
-        _: &Fetched<'_>,
+        _: &UpstreamAnswer<'_>,
     ) -> usize {
         unreachable!("what is fetched is played by the test")
     }
@@ -88,7 +90,7 @@ impl Responder for Toy {
                 assert_eq!(reason, Reason::HandlerBusy);
                 b'?'
             }
-            Supplied::Draft(_) => b'.',
+            Supplied::HandlerReply(_) => b'.',
         };
         Outcome::Reply(len + 1)
     }

@@ -5,7 +5,7 @@
 //! written by the same stages as any.
 
 use crate::context::{Context, Flow, Verdict, Worker, reply};
-use crate::deferral::{Deferral, Fetched, GOES_ON, LEADS_OUT, To, write_message};
+use crate::deferral::{Deferral, GOES_ON, LEADS_OUT, To, UpstreamAnswer, write_message};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::reason::Reason;
 use crate::stage::{handler, local, zone};
@@ -139,7 +139,7 @@ fn tell_authentic(cx: &mut Context<'_>) {
 }
 
 /// Writes what was fetched, as long as it fits.
-fn pass_on(cx: &mut Context<'_>, fetched: &Fetched<'_>) -> Flow {
+fn pass_on(cx: &mut Context<'_>, fetched: &UpstreamAnswer<'_>) -> Flow {
     if !fetched.is_for(cx.name.as_wire()) {
         return reply(Rcode::SERVFAIL, Reason::UpstreamFailed); // the zones changed meanwhile
     }

@@ -4,8 +4,8 @@ use crate::context::{Context, Flow, Verdict, reply};
 use crate::deferral::{Deferral, Supplied, To};
 use crate::epilogue::TEXT_BYTES_MAX;
 use crate::handlers::{
-    Asked, Claim, Draft, Elsewhere, Ending, Handler, Handlers, NO_HANDLER, Pattern, Route, Then,
-    Vary, Watch, give_again, keep, kept_under,
+    Claim, Elsewhere, Ending, Handler, HandlerQuery, HandlerReply, Handlers, NO_HANDLER, Pattern,
+    Route, Then, Vary, Watch, give_again, keep, kept_under,
 };
 use crate::plan;
 use crate::reason::Reason;
@@ -47,10 +47,10 @@ fn pass(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
     recall_tags(cx);
     let ended = match (cx.fetched, cx.supplied) {
         (Some(_), _) => Continue(()), // code has passed it on before
-        (None, Some(Supplied::Draft(draft))) if draft.ending == Ending::PassOn => {
+        (None, Some(Supplied::HandlerReply(draft))) if draft.ending == Ending::PassOn => {
             go_on(cx, handlers)
         }
-        (None, Some(Supplied::Draft(draft))) => write_supplied(cx, handlers, draft),
+        (None, Some(Supplied::HandlerReply(draft))) => write_supplied(cx, handlers, draft),
         (None, Some(Supplied::Failed(reason))) => reply(Rcode::SERVFAIL, reason),
         (None, None) => begin(cx, handlers, 0),
     };
@@ -69,7 +69,7 @@ fn recall_tags(cx: &mut Context<'_>) {
     if let Some(history) = cx.history {
         cx.worker.draft.tags = history.tags.clone();
     }
-    if let Some(Supplied::Draft(draft)) = cx.supplied {
+    if let Some(Supplied::HandlerReply(draft)) = cx.supplied {
         cx.worker.draft.tags.extend(&draft.tags);
     }
 }
@@ -148,11 +148,11 @@ fn call(
     cx: &mut Context<'_>,
     handlers: &Handlers,
     Called { place, pattern, may_keep, then }: Called<'_>,
-    code: impl FnOnce(&Asked<'_>, &mut Draft),
+    code: impl FnOnce(&HandlerQuery<'_>, &mut HandlerReply),
 ) -> Flow {
     let mut draft = std::mem::take(&mut cx.worker.draft);
     draft.clear();
-    let asked = Asked::new(cx, pattern);
+    let asked = HandlerQuery::new(cx, pattern);
     let mut is_sound = run(&cx.worker.watch, handlers, place, || code(&asked, &mut draft));
     draft.saw_client |= asked.saw_client();
     if is_sound && may_keep {
@@ -192,7 +192,12 @@ fn look_up(cx: &mut Context<'_>, handlers: &Handlers, pattern: &Pattern) -> Flow
 }
 
 /// Tells the user's cache, if there is one, what code has drafted; whether it did not panic.
-fn tell_cache(watch: &Watch, handlers: &Handlers, asked: &Asked<'_>, draft: &Draft) -> bool {
+fn tell_cache(
+    watch: &Watch,
+    handlers: &Handlers,
+    asked: &HandlerQuery<'_>,
+    draft: &HandlerReply,
+) -> bool {
     match &handlers.users_cache {
         Some(cache) if draft.is_for_all() => {
             run(watch, handlers, handlers.cache_place(), || cache.keep(asked, draft))
@@ -202,10 +207,10 @@ fn tell_cache(watch: &Watch, handlers: &Handlers, asked: &Asked<'_>, draft: &Dra
 }
 
 /// Answers with what code elsewhere has drafted.
-fn write_supplied(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft) -> Flow {
+fn write_supplied(cx: &mut Context<'_>, handlers: &Handlers, draft: &HandlerReply) -> Flow {
     let route = route_of_supplied(cx, handlers, draft);
     if let Some(route) = route {
-        let asked = Asked::new(cx, Some(&route.pattern));
+        let asked = HandlerQuery::new(cx, Some(&route.pattern));
         if !tell_cache(&cx.worker.watch, handlers, &asked, draft) {
             return reply(Rcode::SERVFAIL, Reason::HandlerFailed);
         }
@@ -219,7 +224,7 @@ fn write_supplied(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft) -> F
 fn route_of_supplied<'h>(
     cx: &Context<'_>,
     handlers: &'h Handlers,
-    draft: &Draft,
+    draft: &HandlerReply,
 ) -> Option<&'h Route<Handler>> {
     let may_keep = draft.keep.is_some() || handlers.users_cache.is_some();
     if !may_keep || handlers.middleware_runtime.is_some() {
@@ -232,7 +237,7 @@ fn route_of_supplied<'h>(
 
 /// Answers with a draft, unless it leaves the query to others. One for everybody is not kept if it
 /// was made by who knew the client.
-fn write(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft, may_keep: bool) -> Flow {
+fn write(cx: &mut Context<'_>, handlers: &Handlers, draft: &HandlerReply, may_keep: bool) -> Flow {
     match draft.ending {
         Ending::PassOn => return Continue(()),
         Ending::Drop => return Break(Verdict::Drop(Reason::HandlerDropped)),
@@ -251,7 +256,7 @@ fn write(cx: &mut Context<'_>, handlers: &Handlers, draft: &Draft, may_keep: boo
 }
 
 /// Writes the reply that a draft is.
-fn write_reply(cx: &mut Context<'_>, draft: &Draft) {
+fn write_reply(cx: &mut Context<'_>, draft: &HandlerReply) {
     cx.flags = cx.flags & !FLAGS | draft.flags & FLAGS;
     if draft.write(&mut cx.reply).is_err() {
         cx.flags |= flag::TC;
@@ -268,7 +273,7 @@ fn show_reply(cx: &mut Context<'_>, handlers: &Handlers, verdict: Verdict) -> Ve
     let Verdict::Reply(rcode, reason) = verdict else { return verdict };
     let mut draft = std::mem::take(&mut cx.worker.draft);
     draft.read(&cx.reply, rcode, cx.flags & FLAGS);
-    let asked = Asked::new(cx, None).without_message(); // the reply lies where the query was
+    let asked = HandlerQuery::new(cx, None).without_message(); // the reply lies where the query was
     let mut all_sound = true;
     for (index, middleware) in handlers.middleware.iter().enumerate().rev() {
         let after = || middleware.after(&asked, &mut draft);

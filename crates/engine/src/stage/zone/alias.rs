@@ -5,7 +5,7 @@
 
 use super::data_of;
 use crate::context::{CHAIN_MAX, Context};
-use crate::deferral::Fetched;
+use crate::deferral::UpstreamAnswer;
 use crate::snapshot::Snapshot;
 use crate::stage::handler;
 use crate::zones::{Source, ZoneMatch};
@@ -64,7 +64,7 @@ pub(super) fn way_out(
 
 /// Writes what others answered for the name that a chain leads to. Only the thread that fetched it
 /// does this, so that it may allocate.
-pub(super) fn append(cx: &mut Context<'_>, fetched: &Fetched<'_>) -> Result<(), Full> {
+pub(super) fn append(cx: &mut Context<'_>, fetched: &UpstreamAnswer<'_>) -> Result<(), Full> {
     cx.flags |= flag::RA;
     cx.keep = false;
     let message = fetched.message(cx.query.qtype);

@@ -11,7 +11,7 @@ mod write;
 pub use alias::alias_of;
 
 use crate::context::{CHAIN_MAX, Context, Flow, Verdict, reply};
-use crate::deferral::{Deferral, Fetched, To};
+use crate::deferral::{Deferral, To, UpstreamAnswer};
 use crate::handlers::Claim;
 use crate::hot::Rotation;
 use crate::message::Transport;
@@ -232,7 +232,7 @@ impl<'s> Walk<'s> {
     }
 
     /// What was fetched for the present name, unless it was written before.
-    fn fetched_here(&self, cx: &Context<'s>) -> Option<&'s Fetched<'s>> {
+    fn fetched_here(&self, cx: &Context<'s>) -> Option<&'s UpstreamAnswer<'s>> {
         let fetched = cx.fetched.filter(|_| !self.is_behind_answer)?;
         fetched.is_for(self.name(cx).as_wire()).then_some(fetched)
     }
@@ -242,7 +242,7 @@ impl<'s> Walk<'s> {
     fn enter_behind_answer(
         &mut self,
         cx: &mut Context<'s>,
-        fetched: &Fetched<'_>,
+        fetched: &UpstreamAnswer<'_>,
     ) -> Option<(Rcode, Reason)> {
         let (link, end) = (self.hop, (fetched.rcode, fetched.reason));
         // The name that follows is one more to look up, and the chain then has CHAIN_MAX.

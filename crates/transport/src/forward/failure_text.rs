@@ -12,7 +12,7 @@ const PORT: u16 = 53;
 
 /// What became of a question at each of the upstreams, which are at these addresses: those that
 /// were asked, and those that could not be as something is held against them.
-pub fn why(
+pub fn failure_text(
     addresses: impl Iterator<Item = Option<SocketAddr>>,
     pool: &Pool,
     exchange: &Exchange,
@@ -65,7 +65,7 @@ mod tests {
             };
             exchange.on_outcome(&mut pool, 1, attempt, outcome, 0, &mut actions);
         }
-        let text = why(upstreams.iter().copied().map(Some), &pool, &exchange);
+        let text = failure_text(upstreams.iter().copied().map(Some), &pool, &exchange);
         assert!(text.len() <= TEXT_BYTES_MAX && text.len() > TEXT_BYTES_MAX / 2, "{text}");
         assert!(text.contains("192.0.2.1: "), "{text}");
         assert!(text.contains("; 192.0.2.2:5353: "), "{text}");

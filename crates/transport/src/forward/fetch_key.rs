@@ -6,7 +6,7 @@ use zonda_wire::{Class, Query, Type};
 
 /// What several clients may want alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct FetchKey {
     /// The number of the group that is asked.
     pub group: u32,
     /// The name, in wire form and lower case.
@@ -19,7 +19,7 @@ pub struct Wanted {
     pub checking_disabled: bool,
 }
 
-impl Wanted {
+impl FetchKey {
     /// What a query asks; nothing if it cannot be read, which the engine has done before.
     pub fn of(group: u32, message: &[u8]) -> Option<Self> {
         let query = Query::parse(message).ok()?;

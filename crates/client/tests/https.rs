@@ -17,7 +17,7 @@ use http::{Request, Response};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
-use zonda_streams::{Connections, Fault, Protocol, Session, Url};
+use zonda_client::{Connections, Fault, Protocol, Session, Url};
 
 /// What the server does with a request.
 enum Act {

@@ -18,7 +18,7 @@ const RECORD_BYTES_MAX: usize = u16::MAX as usize;
 
 /// A reply that code puts together.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct HandlerReply {
     /// Owners and data, uncompressed.
     octets: Vec<u8>,
     /// Where they lie, and the rest of each record.
@@ -35,7 +35,7 @@ pub struct Draft {
     pub flags: u16,
     /// Response code and flags of the reply that it was read from.
     read: (Rcode, u16),
-    /// The extended error (rfc8914); its text is [`Draft::set_error`]'s.
+    /// The extended error (rfc8914); its text is [`HandlerReply::set_error`]'s.
     ede: Option<Ede>,
     /// Whether it may be given again to the same question.
     pub keep: Option<Keep>,
@@ -88,7 +88,7 @@ impl Display for Overfull {
 
 impl std::error::Error for Overfull {}
 
-impl Default for Draft {
+impl Default for HandlerReply {
     /// One that passes the query on; what is added to it is authoritative.
     fn default() -> Self {
         Self {
@@ -109,7 +109,7 @@ impl Default for Draft {
     }
 }
 
-impl Draft {
+impl HandlerReply {
     /// Makes it as new, but for its memory and for the tags, which are the query's.
     pub fn clear(&mut self) {
         self.clear_records();

@@ -14,7 +14,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use server::{Manner, Server, answer, query};
 use tokio::time::sleep;
-use zonda_streams::{Connections, Distrust, Fault, Protocol, Tls, Trust};
+use zonda_client::{Connections, Distrust, Fault, Protocol, Tls, Trust};
 
 /// A server with a certificate, and what a client needs to believe it.
 struct Certified {

@@ -10,7 +10,7 @@ use std::io;
 use std::net::SocketAddr;
 
 use zonda_cache::{DENIES_BELOW, Flushes, Lifetime};
-use zonda_engine::{Fetched, Now, Reason};
+use zonda_engine::{Now, Reason, UpstreamAnswer};
 use zonda_netio::is_icmp;
 use zonda_upstream::Member;
 use zonda_upstream::check::{self, Doubt, Failure, Repeat, Verdict, check};
@@ -21,10 +21,10 @@ use zonda_wire::{Ede, Response};
 
 use super::body::{Body, Onward};
 use super::fetch::FetchId;
+use super::fetch_key::FetchKey;
 use super::group::Group;
 use super::ports::{Attempt, Cause};
 use super::thread::Forwarder;
-use super::wanted::Wanted;
 use crate::responder::Responder;
 
 /// Calls by which a port is read before others have their turn: some 250 messages.
@@ -90,7 +90,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if let Some((id, lent)) = lent {
             let (form, query) = (lent.form, &lent.query);
             let is_believed = match lent.cause {
-                Cause::Fetch(attempt) => self.hear(attempt, form, query, message, now),
+                Cause::Fetch(attempt) => self.receive_answer(attempt, form, query, message, now),
                 Cause::Probe(probe) => self.hear_probe(probe, form, query, message, now),
                 Cause::Check(probe) => self.hear_check(probe, form, query, message),
             };
@@ -146,7 +146,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     }
 
     /// Takes a message for a query of a fetch; false if it is none, or not believed.
-    pub(super) fn hear(
+    pub(super) fn receive_answer(
         &mut self,
         attempt: Attempt,
         form: Form,
@@ -199,7 +199,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         match (&body, outcome) {
             (Some(body), _) => {
                 known.count_rcode(place, body.rcode);
-                let Wanted { name, qtype, .. } = &fetch.wanted;
+                let FetchKey { name, qtype, .. } = &fetch.wanted;
                 known.answered(place, name, *qtype, now.monotonic_nanos);
             }
             (None, Outcome::Failed(Failure::Rcode(rcode))) => known.count_rcode(place, rcode),
@@ -234,7 +234,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         self.counters.answered.add(1);
         let name = std::mem::take(&mut fetch.wanted.name); // lent
         let waiters = self.fetches.settle(id);
-        let fetched = Fetched {
+        let fetched = UpstreamAnswer {
             name: &name,
             rcode: body.rcode,
             is_authentic: body.is_authentic,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use server::{Manner, Server, answer, query};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use zonda_streams::{Connections, Fault, Protocol};
+use zonda_client::{Connections, Fault, Protocol};
 
 fn connections(address: SocketAddr) -> Arc<Connections> {
     Connections::new(Protocol::Tcp, vec![address])

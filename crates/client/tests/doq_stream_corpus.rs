@@ -29,6 +29,6 @@ fn no_stream_of_the_corpus_is_misread_whole_cut_or_changed() {
 
 #[test]
 fn a_message_beyond_all_lengths_is_not_sent() {
-    assert!(zonda_streams::doq::frame(&[0; 65_536]).is_err());
-    assert!(zonda_streams::doq::frame(&[0]).is_err());
+    assert!(zonda_client::doq::frame(&[0; 65_536]).is_err());
+    assert!(zonda_client::doq::frame(&[0]).is_err());
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, PublicKeyData};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use zonda_streams::{Protocol, Target, Tls, Trust};
+use zonda_client::{Protocol, Target, Tls, Trust};
 use zonda_testkit::{Message, Question};
 
 /// The name of all servers here.

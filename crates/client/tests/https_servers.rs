@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Identity, SERVER, assert_answers, query, target};
-use zonda_streams::{Connections, Distrust, Fault, Protocol, Session, Tls, Trust, Url};
+use zonda_client::{Connections, Distrust, Fault, Protocol, Session, Tls, Trust, Url};
 use zonda_testkit::process::{Folder, Process, free_port, installed, start_on_free_port};
 
 /// A running server, and where it is asked over HTTPS.

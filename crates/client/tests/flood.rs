@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use zonda_streams::{Connections, Fault, Protocol, Url};
+use zonda_client::{Connections, Fault, Protocol, Url};
 
 /// Long enough for any answer on a busy machine.
 const LONG: Duration = Duration::from_secs(10);

@@ -16,7 +16,7 @@ use super::group::KnownGroup;
 const QUIET_NANOS: u64 = 60_000_000_000;
 
 /// What the log has said of the upstreams of a group; all threads share it.
-pub struct Notices {
+pub struct StateLog {
     /// By the place of the upstream. Locked when a state changes and after probes, not for queries.
     upstreams: Box<[Mutex<Notice>]>,
 }
@@ -29,7 +29,7 @@ struct Notice {
     /// Threads that see it down.
     down: u32,
     /// What the log said last.
-    told: View,
+    told: SeenState,
     /// When the log last said that it was up no more; nanoseconds of the monotonic clock.
     told_at: Option<u64>,
     /// When the log last said that answers of it may be forged; nanoseconds of that clock.
@@ -38,14 +38,14 @@ struct Notice {
 
 /// What of a state is worth a line when it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct View {
+pub(super) struct SeenState {
     /// The state.
     state: State,
     /// Its certificate is not trusted.
     is_untrusted: bool,
 }
 
-impl View {
+impl SeenState {
     /// How upstreams are at first.
     pub(super) const UP: Self = Self { state: State::Up, is_untrusted: false };
 }
@@ -59,18 +59,18 @@ enum News {
     Back,
 }
 
-impl Notices {
+impl StateLog {
     /// Of so many upstreams, which are up.
     #[must_use]
     pub fn new(upstreams: usize) -> Self {
         let (told_at, forgery_told_at) = (None, None);
-        let notice = Notice { suspect: 0, down: 0, told: View::UP, told_at, forgery_told_at };
-        let notices = (0..upstreams).map(|_| Mutex::new(Notice { ..notice }));
-        Self { upstreams: notices.collect() }
+        let notice = Notice { suspect: 0, down: 0, told: SeenState::UP, told_at, forgery_told_at };
+        let state_log = (0..upstreams).map(|_| Mutex::new(Notice { ..notice }));
+        Self { upstreams: state_log.collect() }
     }
 
     /// A thread that saw the upstream at a place as `from` sees it as `to`; what is news.
-    fn note(&self, place: usize, from: View, to: View, now: u64) -> Option<News> {
+    fn note(&self, place: usize, from: SeenState, to: SeenState, now: u64) -> Option<News> {
         let mut notice = self.upstreams.get(place)?.lock().unwrap_or_else(PoisonError::into_inner);
         notice.count(from.state, |threads| threads.saturating_sub(1));
         notice.count(to.state, |threads| threads + 1);
@@ -81,8 +81,8 @@ impl Notices {
             _ => State::Down,
         };
         if state == State::Up {
-            notice.told = View::UP;
-            return (told != View::UP).then_some(News::Back);
+            notice.told = SeenState::UP;
+            return (told != SeenState::UP).then_some(News::Back);
         }
         let is_new = told.state == State::Up;
         let is_worse = is_new || told.state == State::Suspect && state == State::Down;
@@ -96,7 +96,7 @@ impl Notices {
         if is_new {
             notice.told_at = Some(now);
         }
-        notice.told = View { state, is_untrusted: told.is_untrusted || to.is_untrusted };
+        notice.told = SeenState { state, is_untrusted: told.is_untrusted || to.is_untrusted };
         Some(News::Worse(state))
     }
 
@@ -140,9 +140,9 @@ impl KnownGroup {
         let view = self.view(place);
         let Some(before) = self.views.get_mut(place) else { return };
         let before = std::mem::replace(before, view);
-        let Some(news) = self.group.notices.note(place, before, view, now) else { return };
+        let Some(news) = self.group.state_log.note(place, before, view, now) else { return };
         let (zone, upstream) = (&self.group.apex, &self.group.servers[place].name);
-        let why = self.why(place);
+        let why = self.failure_text(place);
         match news {
             News::Back => tracing::info!("upstream {upstream} of zone {zone} is up again"),
             News::Worse(State::Down) => tracing::warn!(
@@ -158,7 +158,7 @@ impl KnownGroup {
 
     /// Tells the log that answers of an upstream may be forged, unless it was told so just before.
     pub(super) fn tell_forgery(&self, place: usize, now: u64) {
-        if self.group.notices.note_forgery(place, now) {
+        if self.group.state_log.note_forgery(place, now) {
             tracing::warn!(
                 zone = %self.group.apex,
                 upstream = %self.group.servers[place].name,
@@ -169,15 +169,15 @@ impl KnownGroup {
     }
 
     /// How this thread sees an upstream.
-    fn view(&self, place: usize) -> View {
+    fn view(&self, place: usize) -> SeenState {
         let health = &self.pool.members[place].health;
         let is_untrusted = health.trouble() == Some(Trouble::Untrusted);
-        View { state: health.state(), is_untrusted }
+        SeenState { state: health.state(), is_untrusted }
     }
 
     /// What is held against an upstream, in words. Of connections that cannot be made, more is
     /// known than of what is sent over UDP.
-    fn why(&self, place: usize) -> String {
+    fn failure_text(&self, place: usize) -> String {
         let trouble = self.pool.members[place].health.trouble();
         let fault = match trouble {
             Some(Trouble::Untrusted | Trouble::Unreachable) => {
@@ -194,67 +194,67 @@ impl KnownGroup {
 mod tests {
     use super::*;
 
-    const SUSPECT: View = View { state: State::Suspect, is_untrusted: false };
-    const DOWN: View = View { state: State::Down, is_untrusted: false };
-    const UNTRUSTED: View = View { state: State::Suspect, is_untrusted: true };
-    const UP: View = View::UP;
+    const SUSPECT: SeenState = SeenState { state: State::Suspect, is_untrusted: false };
+    const DOWN: SeenState = SeenState { state: State::Down, is_untrusted: false };
+    const UNTRUSTED: SeenState = SeenState { state: State::Suspect, is_untrusted: true };
+    const UP: SeenState = SeenState::UP;
 
     #[test]
     fn threads_that_see_the_same_are_told_of_once() {
-        let notices = Notices::new(2);
-        assert_eq!(notices.note(1, UP, SUSPECT, 1), Some(News::Worse(State::Suspect)));
-        assert_eq!(notices.note(1, UP, SUSPECT, 2), None, "another thread");
-        assert_eq!(notices.note(1, SUSPECT, DOWN, 3), Some(News::Worse(State::Down)));
-        assert_eq!(notices.note(1, SUSPECT, DOWN, 4), None);
-        assert_eq!(notices.note(1, DOWN, SUSPECT, 5), None, "better is no news");
-        assert_eq!(notices.note(1, SUSPECT, DOWN, 6), None, "nor is the same once more");
-        assert_eq!(notices.note(1, DOWN, UP, 7), None, "one thread does not see it up yet");
-        assert_eq!(notices.note(1, DOWN, UP, 8), Some(News::Back));
-        assert_eq!(notices.note(0, UP, DOWN, 9), Some(News::Worse(State::Down)), "another");
+        let state_log = StateLog::new(2);
+        assert_eq!(state_log.note(1, UP, SUSPECT, 1), Some(News::Worse(State::Suspect)));
+        assert_eq!(state_log.note(1, UP, SUSPECT, 2), None, "another thread");
+        assert_eq!(state_log.note(1, SUSPECT, DOWN, 3), Some(News::Worse(State::Down)));
+        assert_eq!(state_log.note(1, SUSPECT, DOWN, 4), None);
+        assert_eq!(state_log.note(1, DOWN, SUSPECT, 5), None, "better is no news");
+        assert_eq!(state_log.note(1, SUSPECT, DOWN, 6), None, "nor is the same once more");
+        assert_eq!(state_log.note(1, DOWN, UP, 7), None, "one thread does not see it up yet");
+        assert_eq!(state_log.note(1, DOWN, UP, 8), Some(News::Back));
+        assert_eq!(state_log.note(0, UP, DOWN, 9), Some(News::Worse(State::Down)), "another");
     }
 
     #[test]
     fn one_that_comes_and_goes_is_told_of_once_a_minute() {
-        let notices = Notices::new(1);
+        let state_log = StateLog::new(1);
         let mut news = Vec::new();
         for second in 0..600 {
             let now = second * 1_000_000_000;
-            news.extend(notices.note(0, UP, SUSPECT, now));
-            news.extend(notices.note(0, SUSPECT, UP, now + 1));
+            news.extend(state_log.note(0, UP, SUSPECT, now));
+            news.extend(state_log.note(0, SUSPECT, UP, now + 1));
         }
         assert_eq!(news, [News::Worse(State::Suspect), News::Back].repeat(10));
-        assert_eq!(notices.note(0, UP, SUSPECT, QUIET_NANOS * 9 + 5), None);
-        let later = notices.note(0, SUSPECT, SUSPECT, QUIET_NANOS * 11);
+        assert_eq!(state_log.note(0, UP, SUSPECT, QUIET_NANOS * 9 + 5), None);
+        let later = state_log.note(0, SUSPECT, SUSPECT, QUIET_NANOS * 11);
         assert_eq!(later, Some(News::Worse(State::Suspect)), "what stays is told of later");
     }
 
     #[test]
     fn forgery_is_told_of_once_a_minute_for_each_upstream() {
-        let notices = Notices::new(2);
-        assert!(notices.note_forgery(0, 5) && notices.note_forgery(1, 6));
-        assert!(!notices.note_forgery(0, 7) && !notices.note_forgery(0, QUIET_NANOS + 4));
-        assert!(notices.note_forgery(0, QUIET_NANOS + 5));
-        assert!(!notices.note_forgery(2, 5), "there is none");
+        let state_log = StateLog::new(2);
+        assert!(state_log.note_forgery(0, 5) && state_log.note_forgery(1, 6));
+        assert!(!state_log.note_forgery(0, 7) && !state_log.note_forgery(0, QUIET_NANOS + 4));
+        assert!(state_log.note_forgery(0, QUIET_NANOS + 5));
+        assert!(!state_log.note_forgery(2, 5), "there is none");
     }
 
     #[test]
     fn a_thread_that_sees_it_up_does_not_tell_of_the_trouble_of_another() {
-        let notices = Notices::new(1);
-        assert_eq!(notices.note(0, UP, SUSPECT, 1), Some(News::Worse(State::Suspect)));
-        assert_eq!(notices.note(0, SUSPECT, UP, 2), Some(News::Back));
-        assert_eq!(notices.note(0, UP, SUSPECT, 3), None, "one thread, too soon");
-        assert_eq!(notices.note(0, UP, SUSPECT, 3), None, "and another");
-        assert_eq!(notices.note(0, SUSPECT, UP, QUIET_NANOS * 2), None, "it knows no reason");
-        let later = notices.note(0, SUSPECT, SUSPECT, QUIET_NANOS * 2);
+        let state_log = StateLog::new(1);
+        assert_eq!(state_log.note(0, UP, SUSPECT, 1), Some(News::Worse(State::Suspect)));
+        assert_eq!(state_log.note(0, SUSPECT, UP, 2), Some(News::Back));
+        assert_eq!(state_log.note(0, UP, SUSPECT, 3), None, "one thread, too soon");
+        assert_eq!(state_log.note(0, UP, SUSPECT, 3), None, "and another");
+        assert_eq!(state_log.note(0, SUSPECT, UP, QUIET_NANOS * 2), None, "it knows no reason");
+        let later = state_log.note(0, SUSPECT, SUSPECT, QUIET_NANOS * 2);
         assert_eq!(later, Some(News::Worse(State::Suspect)));
     }
 
     #[test]
     fn a_certificate_that_is_not_trusted_is_news_of_what_is_suspect_already() {
-        let notices = Notices::new(1);
-        assert_eq!(notices.note(0, UP, SUSPECT, 1), Some(News::Worse(State::Suspect)));
-        assert_eq!(notices.note(0, SUSPECT, UNTRUSTED, 2), Some(News::Worse(State::Suspect)));
-        assert_eq!(notices.note(0, UNTRUSTED, SUSPECT, 3), None);
-        assert_eq!(notices.note(0, SUSPECT, UNTRUSTED, 4), None, "that was told");
+        let state_log = StateLog::new(1);
+        assert_eq!(state_log.note(0, UP, SUSPECT, 1), Some(News::Worse(State::Suspect)));
+        assert_eq!(state_log.note(0, SUSPECT, UNTRUSTED, 2), Some(News::Worse(State::Suspect)));
+        assert_eq!(state_log.note(0, UNTRUSTED, SUSPECT, 3), None);
+        assert_eq!(state_log.note(0, SUSPECT, UNTRUSTED, 4), None, "that was told");
     }
 }

@@ -24,7 +24,7 @@ use rustls::server::ProducesTickets;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
-use zonda_streams::{Connections, Distrust, Fault, Protocol, Session, Tls, Trust};
+use zonda_client::{Connections, Distrust, Fault, Protocol, Session, Tls, Trust};
 
 /// What the server does with a query.
 enum Act {

@@ -24,7 +24,7 @@ use zonda_wire::Name;
 use zonda_zone::{HashSeed, Zone};
 
 /// All zones of the server.
-pub struct Catalog {
+pub struct ZoneSet {
     seed: HashSeed,
     units: HashMap<Arc<UnitKey>, KnownUnit>,
     /// By name in lower case.
@@ -149,14 +149,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The units to load, in the order in which [`Catalog::apply`] wants the results.
+    /// The units to load, in the order in which [`ZoneSet::apply`] wants the results.
     pub fn stale(&self) -> Vec<&Unit> {
         let stale = self.units.iter().filter(|(_, step)| *step == Step::Load);
         stale.map(|(unit, _)| unit).collect()
     }
 }
 
-impl Catalog {
+impl ZoneSet {
     /// No zones yet; workers will count in `engines`.
     pub fn new(seed: HashSeed, engines: Vec<Arc<Counters>>, config: &Config) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! What must hold of any octets that a stream of DNS over QUIC carries; shared with the fuzz
 //! target.
 
-use zonda_streams::doq::{frame, unframe};
+use zonda_client::doq::{frame, unframe};
 
 /// Reads the octets as an answer, which is either refused or taken as it is, and sends what was
 /// taken on its way again.

@@ -25,7 +25,7 @@ fn system_octets() -> Result<[u8; 16], Unspecified> {
 }
 
 /// SipHash-2-4 of a counter: a pseudorandom function, whose key is renewed.
-pub struct Dice {
+pub struct RandomSource {
     /// Holds the key; nothing was hashed yet.
     keyed: SipHasher24,
     /// Numbers made with that key.
@@ -36,7 +36,7 @@ pub struct Dice {
     rest_bits: u32,
 }
 
-impl Dice {
+impl RandomSource {
     /// One with a key of the system.
     ///
     /// # Panics
@@ -51,7 +51,7 @@ impl Dice {
     }
 
     /// The next number.
-    pub fn roll(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         if self.counter >= NUMBERS_PER_KEY {
             self.renew();
         }
@@ -62,9 +62,9 @@ impl Dice {
     }
 
     /// The next number of 16 bits: a quarter of one of 64.
-    pub fn roll_u16(&mut self) -> u16 {
+    pub fn next_u16(&mut self) -> u16 {
         if self.rest_bits == 0 {
-            (self.rest, self.rest_bits) = (self.roll(), u64::BITS);
+            (self.rest, self.rest_bits) = (self.next(), u64::BITS);
         }
         let number = self.rest as u16;
         self.rest >>= u16::BITS;
@@ -82,7 +82,7 @@ impl Dice {
 
     /// Which letters of a name of so many octets change their case.
     pub fn case_bits(&mut self, octets: usize) -> CaseBits {
-        std::array::from_fn(|word| if word * 64 < octets { self.roll() } else { 0 })
+        std::array::from_fn(|word| if word * 64 < octets { self.next() } else { 0 })
     }
 }
 
@@ -97,28 +97,29 @@ mod tests {
         let mut reference = SipHasher24::new_with_key(&key);
         reference.write(&std::array::from_fn::<u8, 15, _>(|octet| octet as u8));
         assert_eq!(reference.finish(), 0xa129_ca61_49be_45e5);
-        let (mut first, mut second) = (Dice::with_key(&key), Dice::with_key(&key));
-        let numbers: Vec<u64> = (0..10).map(|_| first.roll()).collect();
-        assert!(numbers.iter().all(|number| second.roll() == *number));
+        let (mut first, mut second) = (RandomSource::with_key(&key), RandomSource::with_key(&key));
+        let numbers: Vec<u64> = (0..10).map(|_| first.next()).collect();
+        assert!(numbers.iter().all(|number| second.next() == *number));
         first.counter = NUMBERS_PER_KEY;
-        let renewed: Vec<u64> = (0..10).map(|_| first.roll()).collect();
+        let renewed: Vec<u64> = (0..10).map(|_| first.next()).collect();
         assert_eq!(first.counter, 10);
         assert!(renewed.iter().all(|number| !numbers.contains(number)));
     }
 
     #[test]
     fn four_numbers_of_16_bits_are_made_of_one_and_none_of_its_bits_is_used_twice() {
-        let (mut parts, mut whole) = (Dice::with_key(&[7; 16]), Dice::with_key(&[7; 16]));
+        let (mut parts, mut whole) =
+            (RandomSource::with_key(&[7; 16]), RandomSource::with_key(&[7; 16]));
         for _ in 0..10 {
             let of_parts =
-                (0..4).fold(0, |number, at| number | u64::from(parts.roll_u16()) << (16 * at));
-            assert_eq!(of_parts, whole.roll());
+                (0..4).fold(0, |number, at| number | u64::from(parts.next_u16()) << (16 * at));
+            assert_eq!(of_parts, whole.next());
         }
     }
 
     #[test]
     fn two_threads_roll_different_numbers() {
-        assert_ne!(Dice::new().roll(), Dice::new().roll());
+        assert_ne!(RandomSource::new().next(), RandomSource::new().next());
         assert_ne!(secret(), secret());
     }
 }
