@@ -86,7 +86,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("xtask", &["zonda-cli", "zonda-config", "zonda-wire"]),
 ];
 
-/// Dependencies from outside that only some crates may use: the I/O runtime and the control side keep the answer path free of them.
+/// Dependencies from outside that only some crates may use, so that the answer path stays free of
+/// runtimes and libraries of the control side.
 const CONFINED: &[(&str, &[&str])] = &[
     (
         "tokio",
