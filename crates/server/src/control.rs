@@ -179,7 +179,8 @@ impl Control {
 
     /// Asks the server to stop.
     pub fn stop(&self) {
-        let _ = self.stop_request.try_send(Stop::Requested); // a full channel holds the request already
+        // A full channel holds the request already.
+        let _ = self.stop_request.try_send(Stop::Requested);
     }
 
     /// Offers the sockets, with `others` that are not DNS, to a successor that asks on `listener`.

@@ -20,8 +20,8 @@ use zonda_wire::query::flag;
 pub trait Cache: Send + Sync {
     /// Answers a query with what is kept for it, or leaves the draft as it is.
     ///
-    /// What an answer may depend on is told by [`HandlerQuery::cache_key`]; how to give one again, with
-    /// TTLs that have counted down, by [`HandlerReply::give_again`].
+    /// What an answer may depend on is told by [`HandlerQuery::cache_key`]; how to give one again,
+    /// with TTLs that have counted down, by [`HandlerReply::give_again`].
     fn look_up(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply);
 
     /// Takes note of what code has answered, if it likes: for no longer than
