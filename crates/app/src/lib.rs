@@ -50,6 +50,7 @@ mod app;
 mod asynchronous;
 mod error;
 mod handler;
+mod mirror;
 mod owned;
 pub mod record;
 mod running;

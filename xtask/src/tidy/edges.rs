@@ -14,6 +14,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-cache", &["zonda-wire"]),
     ("zonda-engine", &["zonda-cache", "zonda-wire", "zonda-zone"]),
     ("zonda-netio", &[]),
+    // Makes zones of the records of databases.
+    ("zonda-store", &["zonda-wire", "zonda-zone"]),
     ("zonda-client", &["zonda-wire"]),
     (
         "zonda-transport",
@@ -57,7 +59,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-zone",
         ],
     ),
-    // Makes zones of the records of stores.
     (
         "zonda",
         &[
@@ -65,6 +66,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-engine",
             "zonda-netio",
             "zonda-server",
+            "zonda-store",
             "zonda-transport",
             "zonda-wire",
             "zonda-zone",
@@ -105,8 +107,8 @@ const CONFINED: &[(&str, &[&str])] = &[
     ("socket2", &["zonda-netio", "zonda-testkit"]),
     ("clap", &["zonda-cli", "xtask"]),
     ("anyhow", &["zonda-cli", "xtask"]),
-    ("redb", &["zonda"]),
-    ("postgres", &["zonda"]),
+    ("redb", &["zonda-store"]),
+    ("postgres", &["zonda-store"]),
 ];
 
 /// Asks cargo for the workspace's packages and judges their dependencies.

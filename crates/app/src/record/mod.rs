@@ -26,7 +26,7 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use zonda_engine::handlers::Record;
 use zonda_wire::rdata::RdataError;
-use zonda_wire::rdata::parse::{parse, tokens};
+use zonda_wire::rdata::from_text;
 use zonda_wire::{Name, NameError, Type};
 
 /// The time to live of a record that says nothing else, seconds.
@@ -320,12 +320,7 @@ impl std::error::Error for DataError {}
 
 /// The data of a type that a text says.
 fn rdata_of(rtype: Type, text: &str) -> Result<Vec<u8>, DataError> {
-    let open = || DataError::of(rtype, &"a quote is not closed");
-    let tokens = tokens(text.as_bytes()).ok_or_else(open)?;
-    let mut rdata = Vec::new();
-    let parsed = parse(rtype, &tokens, &[0], &mut rdata);
-    parsed.map_err(|error| DataError::of(rtype, &error.error))?;
-    Ok(rdata)
+    from_text(rtype, text).map_err(|error| DataError::of(rtype, &error))
 }
 
 /// What `make` makes, if its data fit its type.

@@ -95,6 +95,8 @@ pub enum Fault {
     Generic,
     /// The type has no presentation format of its own.
     OpaqueType,
+    /// A quoted string whose closing quote is missing.
+    OpenQuote,
 }
 
 impl fmt::Display for RdataError {
@@ -158,6 +160,7 @@ impl fmt::Display for Fault {
             Self::TooLong => "record data has at most 65535 octets",
             Self::Generic => "expected \\#, the number of octets, and as many in hexadecimal",
             Self::OpaqueType => "this type has no text form: write \\#, a length and hexadecimal",
+            Self::OpenQuote => "a quote is not closed",
         })
     }
 }

@@ -24,7 +24,7 @@ pub mod wire;
 
 pub use binary::base64_word;
 pub use error::{Fault, RdataError, TextError};
-pub use parse::{Scope, Token, Tokens, parse, parse_field, tokens};
+pub use parse::{Scope, Token, Tokens, from_text, parse, parse_field, tokens};
 pub use print::{FieldText, Presentation};
 pub use schema::{Field, Kind, NameUse, Schema};
 pub use wire::{EmbeddedName, Value, make_canonical, names, validate, values};

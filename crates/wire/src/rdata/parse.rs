@@ -90,6 +90,19 @@ pub fn parse(
     })
 }
 
+/// Reads the data of a record from a text of one line, in which names are complete, with or without
+/// a final dot.
+///
+/// # Errors
+/// The first field that is wrong or missing.
+pub fn from_text(rtype: Type, text: &str) -> Result<Vec<u8>, RdataError> {
+    let open_quote = RdataError { field: "", fault: Fault::OpenQuote };
+    let tokens = tokens(text.as_bytes()).ok_or(open_quote)?;
+    let mut rdata = Vec::new();
+    parse(rtype, &tokens, &[0], &mut rdata).map_err(|error| error.error)?;
+    Ok(rdata)
+}
+
 /// All of [`parse`] but the clean-up.
 fn parse_record(
     rtype: Type,

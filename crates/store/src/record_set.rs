@@ -1,8 +1,7 @@
 //! Records as stores keep them, and what is wrong with them.
 
-use crate::record::Any;
 use std::fmt;
-use zonda_engine::handlers::Record as _;
+use zonda_wire::rdata::from_text;
 use zonda_wire::{Name, Type};
 
 /// The greatest time to live, seconds (rfc2181#8).
@@ -117,12 +116,8 @@ impl RecordSet {
         }
         let (mut data, mut errors) = (Vec::with_capacity(self.data.len()), Vec::new());
         for text in &self.data {
-            match Any::new(rtype, text) {
-                Ok(any) => {
-                    let mut rdata = Vec::new();
-                    any.write_rdata(&mut rdata);
-                    data.push(rdata);
-                }
+            match from_text(rtype, text) {
+                Ok(rdata) => data.push(rdata),
                 Err(error) => errors.push(wrong(&format!("`{}`: {error}", shown(text)))),
             }
         }

@@ -4,8 +4,8 @@
 //! - Each record was read as its type demands, so that nothing in a store can stand for more.
 //! - The records can be built to a zone: what could not stand together is left out.
 
-use super::record_set::{ReadSet, without_final_dot};
-use super::{RecordSet, StoreError};
+use crate::record_set::{ReadSet, without_final_dot};
+use crate::{RecordSet, StoreError};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const APEX_IS_NO_ALIAS: &str = "the name of a zone is no alias";
 const NO_NAME: u8 = 0xff;
 
 /// The records of a zone as its store had them last.
-pub(super) struct ZoneRecords {
+pub struct ZoneRecords {
     apex: Name,
     /// By their names in lower case, or by what is no name behind [`NO_NAME`].
     nodes: BTreeMap<Box<[u8]>, Vec<Owner>>,
@@ -325,7 +325,7 @@ fn log(apex: &Name, before: &HashSet<String>, now: &HashSet<String>) {
 }
 
 /// Says that a store cannot be followed.
-pub(super) fn log_outage(apex: &Name, was_read: bool, error: &StoreError) {
+pub fn log_outage(apex: &Name, was_read: bool, error: &StoreError) {
     let served = if was_read { "its last data are served" } else { "its zone is SERVFAIL" };
     tracing::error!("store of {apex}: unavailable, retrying; meanwhile {served}: {error}");
 }

@@ -4,7 +4,7 @@
 //! without times to live, of texts or, for types with several fields, of objects as the npm package
 //! `dns-packet` has them.
 
-use crate::store::RecordSet;
+use crate::RecordSet;
 use serde_json::{Map, Value, json};
 
 /// The time to live of what DinoDNS wrote, seconds.

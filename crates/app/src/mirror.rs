@@ -3,8 +3,6 @@
 //! A mirror watches its store, loads it, and then takes what changed, gathered for a moment, until
 //! something fails; then it begins anew, after a pause that grows. The zone keeps what it had.
 
-use super::zone_records::{ZoneRecords, log_outage};
-use super::{Changes, Store, StoreError};
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,6 +12,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use zonda_config::Given;
 use zonda_server::{Following, Texts, Zones};
+use zonda_store::{Changes, Store, StoreError, ZoneRecords, log_outage};
 use zonda_wire::Name;
 use zonda_zone::Records;
 

@@ -14,7 +14,6 @@ mod changes;
 #[cfg(feature = "redb")]
 mod embedded;
 mod memory;
-mod mirror;
 #[cfg(feature = "postgres")]
 mod postgresql;
 mod record_set;
@@ -26,12 +25,12 @@ pub use changes::{Announcer, Changes};
 #[cfg(feature = "redb")]
 pub use embedded::RedbStore;
 pub use memory::MemoryStore;
-pub use mirror::Mirrors;
 #[cfg(feature = "postgres")]
 pub use postgresql::PostgresStore;
 pub use record_set::{RecordError, RecordSet};
 #[cfg(feature = "redis")]
 pub use redis::RedisStore;
+pub use zone_records::{ZoneRecords, log_outage};
 
 use std::error::Error;
 use std::fmt;
