@@ -104,8 +104,8 @@ pub(crate) fn write_message(
 }
 
 /// The bit in the flags of a cached answer that stands for [`UpstreamAnswer::goes_on`] where no
-/// upstream is asked for the other zone: its data is here, or should be. Truncated answers are never
-/// cached, so that TC is free for it.
+/// upstream is asked for the other zone: its data is here, or should be. Truncated answers are
+/// never cached, so that TC is free for it.
 pub const GOES_ON: u16 = flag::TC;
 /// The same where others answer for the other zone. They are asked by whoever fetches, so that such
 /// an answer is always given by them. No answer of others is kept as ours, so that AA is free.
