@@ -71,6 +71,8 @@ pub struct Stats {
     pub ghost_hits: u64,
     /// Answers refused because they are too large for this cache.
     pub too_large: u64,
+    /// Answers refused because the system has no memory for the shard they belong to.
+    pub no_memory: u64,
 }
 
 /// Why an answer is not kept.
@@ -80,6 +82,8 @@ pub enum Refused {
     Malformed,
     /// It would sweep too much out of a cache as small as this one.
     TooLarge,
+    /// The system has no memory for the part of the cache that it belongs to.
+    NoMemory,
     /// Something was to be forgotten while it was fetched.
     Flushed,
     /// The question was for type 0, which is none: what stands there holds for all types.
@@ -91,6 +95,7 @@ impl fmt::Display for Refused {
         f.write_str(match self {
             Self::Malformed => "the body of the answer is malformed",
             Self::TooLarge => "the answer is too large for the cache",
+            Self::NoMemory => "the system has no memory for this part of the cache",
             Self::Flushed => "the cache was flushed while the answer was fetched",
             Self::NoType => "type 0 is none",
         })

@@ -248,9 +248,10 @@ impl Index {
         self.words.as_slice().get(number * SLOTS..(number + 1) * SLOTS).unwrap_or_default()
     }
 
-    /// Makes sure that every bucket has slots.
-    pub fn allocate(&self) {
-        self.words.allocate();
+    /// Allocates the slots of all buckets; whether they are there.
+    #[must_use]
+    pub fn allocate(&self) -> bool {
+        self.words.allocate()
     }
 
     /// The bucket whose turn it is to be divided; `None` when all are in use.
@@ -327,7 +328,7 @@ mod tests {
     #[test]
     fn every_split_leaves_each_entry_in_the_bucket_of_its_place_and_tells_of_those_that_moved() {
         let index = Index::new(1000);
-        index.allocate();
+        assert!(index.allocate());
         let spread = |number: u64| Place(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut entries = Vec::new();
         for number in 1..300_u32 {

@@ -386,8 +386,10 @@ impl Loading<'_> {
         let answer = Answer { body: &self.body, ..answer };
         match self.cache.insert_exactly(&key, &answer, lifetime) {
             Ok(()) => Ok(true),
-            // It may be smaller than it was.
-            Err(Refused::TooLarge | Refused::Flushed | Refused::NoType) => Ok(false),
+            // The cache may be smaller than it was, or the system have less memory.
+            Err(Refused::TooLarge | Refused::NoMemory | Refused::Flushed | Refused::NoType) => {
+                Ok(false)
+            }
             Err(Refused::Malformed) => Err(LoadError::Corrupt),
         }
     }

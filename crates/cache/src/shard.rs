@@ -177,10 +177,10 @@ impl Shard {
         Some((header, words.get(..header.words())?))
     }
 
-    /// Makes sure that there is memory to write to.
-    fn allocate(&self) {
-        self.index.allocate();
-        self.logs.iter().for_each(|log| _ = log.allocate());
+    /// Allocates the memory of the index and the logs; whether it is there.
+    #[must_use]
+    fn allocate(&self) -> bool {
+        self.index.allocate() && self.logs.iter().all(Words::allocate)
     }
 
     /// Waits for the right to write.

@@ -45,17 +45,22 @@ impl Words {
         }
     }
 
-    /// All words, to be written. Even an allocation of which no word is touched takes a page, for
-    /// what the allocator notes of it.
-    pub fn allocate(&self) -> &[AtomicU64] {
-        self.all.get_or_init(|| {
+    /// Allocates the memory of all words; whether it is there. Even an allocation of which no word
+    /// is touched takes a page, for what the allocator notes of it.
+    ///
+    /// A system that does not overcommit memory may refuse it, and may grant it later.
+    #[must_use]
+    pub fn allocate(&self) -> bool {
+        if self.all.get().is_none() {
             let len = self.len + LINE_WORDS - 1;
-            let words = bytemuck::allocation::zeroed_slice_box::<AtomicU64>(len);
+            let allocated = bytemuck::allocation::try_zeroed_slice_box::<AtomicU64>(len);
+            let Ok(words) = allocated else { return false };
             let first = words.as_ptr().align_offset(LINE_BYTES);
             debug_assert!(first < LINE_WORDS);
-            Allocated { words, first }
-        });
-        self.as_slice()
+            // Another writer may have been first; its words are as good.
+            let _ = self.all.set(Allocated { words, first });
+        }
+        true
     }
 }
 
@@ -93,4 +98,19 @@ pub fn copy_octets(words: &[AtomicU64], out: &mut [u8]) {
 #[inline]
 pub fn hold_octets(words: &[AtomicU64], octets: &[u8]) -> bool {
     words.iter().zip(to_words(octets)).all(|(word, wanted)| word.load(Relaxed) == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_the_system_refuses_is_told_and_leaves_no_words() {
+        let words = Words::new(usize::MAX >> 8);
+        assert!(!words.allocate());
+        assert!(words.as_slice().is_empty());
+        let words = Words::new(3);
+        assert!(words.allocate());
+        assert_eq!(words.as_slice().len(), 3);
+    }
 }

@@ -151,7 +151,10 @@ impl<'s> Writing<'s> {
             return Err(Refused::TooLarge);
         }
         let place = header.place;
-        self.shard.allocate();
+        if !self.shard.allocate() {
+            writer.stats.no_memory += 1;
+            return Err(Refused::NoMemory);
+        }
         self.grow_index(place);
         let (log, frequency) = match self.live(key, place) {
             Some(former) => match former.word.frequency() {
@@ -444,6 +447,7 @@ impl<'s> Writing<'s> {
         stats.expired += own.expired;
         stats.ghost_hits += own.ghost_hits;
         stats.too_large += own.too_large;
+        stats.no_memory += own.no_memory;
     }
 
     /// Adds what there is.

@@ -510,6 +510,10 @@ fn cache(page: &mut Page, control: &Control) {
     page.single("zonda_cache_evictions_total", "counter", help, stats.evictions);
     let help = "Answers that were of no use any more when their room was wanted.";
     page.single("zonda_cache_expired_total", "counter", help, stats.expired);
+    let name = "zonda_cache_refused_total";
+    page.metric(name, "counter", "Answers that were not put into the cache, by reason.");
+    page.value(name, &[("reason", "too-large")], stats.too_large);
+    page.value(name, &[("reason", "no-memory")], stats.no_memory);
     cache_file(page, control);
 }
 
