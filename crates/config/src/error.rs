@@ -141,8 +141,8 @@ pub enum Contradiction {
     Silent,
     /// The interface can be reached from outside and asks for no token.
     NoToken(SocketAddr),
-    /// Both `token` and `token-file`.
-    TokenTwice,
+    /// A token and the file that holds it: the key of the token.
+    TokenTwice(&'static str),
     /// A key that is greater than the one that bounds the same thing from above.
     Above(&'static str, &'static str),
 }
@@ -273,7 +273,7 @@ impl fmt::Display for Contradiction {
                 "others can reach {address}, and no token is asked for; write `token-file`, or \
                  `address = \"127.0.0.1:9153\"`"
             ),
-            Self::TokenTwice => f.write_str("both `token` and `token-file` are set; keep one"),
+            Self::TokenTwice(key) => write!(f, "both `{key}` and `{key}-file` are set; keep one"),
             Self::Above(least, greatest) => {
                 write!(f, "`{least}` is above `{greatest}`; write less here, or more there")
             }

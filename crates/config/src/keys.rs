@@ -395,11 +395,16 @@ section! {
 
     /// Address and port of the interface. Anything but a loopback address needs a token.
     address: Toggle<SocketAddr> = "127.0.0.1:9153";
-    /// The bearer token that every request over TCP must carry. Unset: only `/metrics`, `/health`,
-    /// `/ready` and `/v1/version` are answered there, and all requests on the Unix socket.
+    /// The bearer token with which all requests over TCP are answered. Unset: only `/metrics`,
+    /// `/health`, `/ready` and `/v1/version` are answered there, and all requests on the Unix
+    /// socket. If it or `read-token` is set, every request over TCP needs one of the two.
     token: Option<Token>;
     /// A file that holds the token, read at start; in place of `token`.
     token_file: Option<PathBuf>, like "/etc/zonda/token";
+    /// A bearer token with which requests over TCP are answered that change nothing.
+    read_token: Option<Token>;
+    /// A file that holds the read token, read at start; in place of `read-token`.
+    read_token_file: Option<PathBuf>, like "/etc/zonda/read-token";
     /// The Unix socket on which `zonda reload`, `status` and other commands reach the server.
     /// Unset: `zonda-ADDRESS.sock`, after the first listener, in `$RUNTIME_DIRECTORY` (systemd sets
     /// it), else in `/run/zonda` for root, else in `$XDG_RUNTIME_DIR/zonda`, else in the working

@@ -212,8 +212,10 @@ impl Source {
 pub struct Admin {
     /// Address and port of its HTTP server; none: it is off.
     pub address: Option<SocketAddr>,
-    /// The bearer token asked for; none only where `address` is a loopback address or off.
+    /// The bearer token with which all requests are answered at `address`.
     pub token: Option<Token>,
+    /// The bearer token with which requests are answered at `address` that change nothing.
+    pub read_token: Option<Token>,
     /// Whether no more than metrics and the server's health is told at `address`, token or not.
     pub is_metrics_only: bool,
     /// The Unix socket for `zonda reload` and the like; none: it is off.
@@ -229,6 +231,7 @@ impl Admin {
     /// has none.
     #[must_use]
     pub fn address_without_token(&self) -> Option<SocketAddr> {
-        self.address.filter(|address| !address.ip().is_loopback() && self.token.is_none())
+        let has_token = self.token.is_some() || self.read_token.is_some();
+        self.address.filter(|address| !address.ip().is_loopback() && !has_token)
     }
 }

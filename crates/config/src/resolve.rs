@@ -43,9 +43,9 @@ pub(crate) fn resolve<'a>(
 
     let (top, rate_limit) = (top?, rate_limit?);
     let no_zones = zones.is_empty() && forwards.is_empty();
-    let (admin, token_file) = admin?;
+    let (admin, token_files) = admin?;
     let mut warnings = warnings(&listeners, no_zones, &rate_limit);
-    warnings.extend(secrets::warnings(layers, token_file.as_deref()));
+    warnings.extend(secrets::warnings(layers, &token_files));
     let config = Config {
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
         zones,

@@ -120,7 +120,8 @@ fn the_sample_with_its_comments_removed_is_sound() {
         })
         // these must be there, or need servers that are given by name, or another key
         .filter(|line| {
-            let needy = ["token-file =", "ca-file =", "bootstrap =", "private-names ="];
+            let needy =
+                ["token-file =", "read-token", "ca-file =", "bootstrap =", "private-names ="];
             !needy.iter().any(|key| line.starts_with(key))
         })
         .collect();

@@ -122,6 +122,32 @@ fn with_a_token_tcp_tells_nothing_to_a_client_that_lacks_it() {
 }
 
 #[test]
+fn the_read_token_reads_everything_and_changes_nothing() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let config = format!(
+        "version = 1\n[admin]\naddress = \"{address}\"\ntoken = \"correct-horse-battery\"\n\
+         read-token = \"staple-of-the-reader\"\n"
+    );
+    let folder = Folder::new("read-token");
+    let config = folder.write("zonda.toml", config);
+    let first = zone(1);
+    let zones = [("example.org", &*first)];
+    let _zonda = Zonda::start(BINARY, &zones, &["--config", config.to_str().unwrap()]);
+    let address = address.parse().unwrap();
+    let status = |request: &str, token: &str| {
+        let head = format!("{request} HTTP/1.1\r\nauthorization: Bearer {token}\r\n");
+        http(address, &head).0
+    };
+    for path in ["/metrics", "/ready", "/v1", "/v1/status", "/v1/zones/example.org"] {
+        assert_eq!(status(&format!("GET {path}"), "staple-of-the-reader"), 200, "{path}");
+    }
+    for request in ["POST /v1/reload", "DELETE /v1/cache/example.org", "POST /v1/stop"] {
+        assert_eq!(status(request, "staple-of-the-reader"), 403, "{request}");
+    }
+    assert_eq!(status("POST /v1/reload", "correct-horse-battery"), 200);
+}
+
+#[test]
 fn a_web_page_whose_name_leads_here_reads_nothing() {
     let server = Server::start(&[], "");
     for (address, path) in [(server.admin, "/metrics"), (server.statistics, "/json/v1/server")] {

@@ -12,23 +12,19 @@ use crate::value::{Toggle, Token, Value};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// Reads `[admin]`, and where its token lies if that is a file; its socket is named after the first
+/// Reads `[admin]`, and the files that hold its tokens; its socket is named after the first
 /// listener, which is on `first`, if there is one.
 pub(super) fn read<'a>(
     layers: &Layers<'a>,
     session: &mut Session<'a>,
     first: Option<SocketAddr>,
-) -> Option<(Admin, Option<PathBuf>)> {
+) -> Option<(Admin, Vec<PathBuf>)> {
     let mut reader = open::<AdminKeys>(layers, session);
     let keys = AdminKeys::read(&mut reader)?;
-    let token = match (keys.token, &keys.token_file) {
-        (Some(_), Some(_)) => {
-            reader.contradict(Some("token-file"), Contradiction::TokenTwice);
-            None
-        }
-        (None, Some(path)) => Some(token_from(&mut reader, path)?),
-        (token, None) => token,
-    };
+    let (key, read_key) = (("token", "token-file"), ("read-token", "read-token-file"));
+    let (file, read_file) = (keys.token_file, keys.read_token_file);
+    let token = either(&mut reader, key, keys.token, file.as_deref())?;
+    let read_token = either(&mut reader, read_key, keys.read_token, read_file.as_deref())?;
     let socket = match keys.socket {
         Some(Toggle(socket)) => socket,
         None => {
@@ -41,6 +37,7 @@ pub(super) fn read<'a>(
     let admin = Admin {
         address,
         token,
+        read_token,
         is_metrics_only: false,
         socket,
         bind_statistics,
@@ -49,15 +46,32 @@ pub(super) fn read<'a>(
     if let Some(address) = admin.address_without_token() {
         reader.contradict(Some("address"), Contradiction::NoToken(address));
     }
-    Some((admin, keys.token_file))
+    Some((admin, file.into_iter().chain(read_file).collect()))
 }
 
-/// The token in the first line of a file.
-fn token_from(reader: &mut Reader<'_, '_>, path: &Path) -> Option<Token> {
+/// The token of a key, or of the file that another key names; outer `None` when it cannot be read.
+fn either(
+    reader: &mut Reader<'_, '_>,
+    (key, file_key): (&'static str, &'static str),
+    token: Option<Token>,
+    file: Option<&Path>,
+) -> Option<Option<Token>> {
+    match (token, file) {
+        (Some(_), Some(_)) => {
+            reader.contradict(Some(file_key), Contradiction::TokenTwice(key));
+            Some(None)
+        }
+        (None, Some(path)) => token_from(reader, file_key, path).map(Some),
+        (token, None) => Some(token),
+    }
+}
+
+/// The token in the first line of a file, which `key` names.
+fn token_from(reader: &mut Reader<'_, '_>, key: &'static str, path: &Path) -> Option<Token> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => {
-            reader.fail(Some("token-file"), Problem::Unreadable(path.to_owned(), error));
+            reader.fail(Some(key), Problem::Unreadable(path.to_owned(), error));
             return None;
         }
     };
@@ -68,7 +82,7 @@ fn token_from(reader: &mut Reader<'_, '_>, path: &Path) -> Option<Token> {
             found: "the value given".to_owned(),
             form: Token::form(),
         };
-        reader.fail(Some("token-file"), problem);
+        reader.fail(Some(key), problem);
     }
     token
 }

@@ -6,16 +6,17 @@ use crate::load::Layers;
 use crate::section::Keys;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The keys whose values are secrets, by their sections.
-const SECRETS: [(&str, &str); 2] = [("admin", "token"), ("edns", "cookie-secrets")];
+const SECRETS: [(&str, &str); 3] =
+    [("admin", "token"), ("admin", "read-token"), ("edns", "cookie-secrets")];
 /// Mode bits of users who are neither the owner nor of the group.
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Warns of the configuration file and of the file with the token, by their modes.
-pub(super) fn warnings(layers: &Layers<'_>, token_file: Option<&Path>) -> Vec<Warning> {
+/// Warns of the configuration file and of the files with tokens, by their modes.
+pub(super) fn warnings(layers: &Layers<'_>, token_files: &[PathBuf]) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let Some((source, table)) = layers.file {
         let is_set = |(section, key): &(&str, &str)| {
@@ -25,7 +26,7 @@ pub(super) fn warnings(layers: &Layers<'_>, token_file: Option<&Path>) -> Vec<Wa
         let has_secret = SECRETS.iter().any(is_set);
         warnings.extend(warning(source.path(), source.origin(0), has_secret));
     }
-    if let Some(path) = token_file {
+    for path in token_files {
         let (_, origin) = layers.section(&AdminKeys::SECTION);
         warnings.extend(warning(path, origin, true));
     }

@@ -1,17 +1,19 @@
-//! Who may ask for what.
+//! Which client is answered which requests.
 //!
-//! | asked over | with | may ask for |
+//! | over | with | answered requests |
 //! |---|---|---|
-//! | the Unix socket | | everything: only its owner and root can open it |
-//! | TCP, a token is configured | the token | everything |
-//! | | no token | nothing |
-//! | TCP, no token is configured | a host that no web page has | how the server is: [`is_open`] |
+//! | the Unix socket | | all: only its owner and root can open it |
+//! | TCP, a token is configured | the token | all |
+//! | | the read token | [`Scope::Open`], [`Scope::Read`] |
+//! | | no token | none |
+//! | TCP, no token is configured | a host that no web page has | [`Scope::Open`] |
 //!
 //! A web page cannot know a token. Where none is asked for, a page of `evil.example` could have its
 //! name lead to this machine and read what it finds there, so the request must name the host by an
 //! address or as `localhost`.
 
 use super::api::{Reply, text};
+use super::routes::Scope;
 use hyper::header::{AUTHORIZATION, CONNECTION, HOST, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::http::uri::Authority;
 use hyper::{Method, Request, StatusCode};
@@ -25,33 +27,72 @@ pub enum Rights {
     All,
     /// What lies behind a TCP address.
     Tcp {
-        /// The token without which nothing is answered, if one is configured.
-        token: Option<Arc<str>>,
-        /// Whether even the token opens no more than [`is_open`] says.
+        /// The tokens that open it; none is configured where both are absent.
+        tokens: Tokens,
+        /// Whether even a token opens no more than [`Scope::Open`].
         is_metrics_only: bool,
     },
 }
 
-impl Rights {
-    /// Why a request is not answered, if it is not; `segments` are those of its path, decoded.
-    pub fn refusal<B>(&self, request: &Request<B>, segments: &[&str]) -> Option<Reply> {
-        let Self::Tcp { token, is_metrics_only } = self else { return None };
-        if token.as_ref().is_some_and(|token| !is_authorised(request, token)) {
-            return Some(unauthorised("a bearer token is needed: admin.token\n"));
+/// The tokens of the configuration.
+#[derive(Clone, Default)]
+pub struct Tokens {
+    /// The token that opens everything.
+    pub write: Option<Arc<str>>,
+    /// The token that opens what changes nothing.
+    pub read: Option<Arc<str>>,
+}
+
+impl Tokens {
+    /// Whether no token is configured.
+    fn are_absent(&self) -> bool {
+        self.write.is_none() && self.read.is_none()
+    }
+
+    /// The widest scope that the token of a request opens; none if it carries none of them.
+    fn scope<B>(&self, request: &Request<B>) -> Option<Scope> {
+        let carries = |token: &Option<Arc<str>>| {
+            token.as_ref().is_some_and(|token| is_authorised(request, token))
+        };
+        match (carries(&self.write), carries(&self.read)) {
+            (true, _) => Some(Scope::Write),
+            (false, true) => Some(Scope::Read),
+            (false, false) => None,
         }
-        if token.is_none() && !is_host_own(request) {
+    }
+}
+
+impl Rights {
+    /// The reply to a request that this client may not make, if it may not; `scope` is what the
+    /// request needs.
+    pub fn refusal<B>(&self, request: &Request<B>, scope: Scope) -> Option<Reply> {
+        let Self::Tcp { tokens, is_metrics_only } = self else { return None };
+        let opened = match tokens.are_absent() {
+            true => Scope::Open,
+            false => match tokens.scope(request) {
+                Some(opened) => opened,
+                None => return Some(unauthorised("a bearer token is needed: admin.token\n")),
+            },
+        };
+        if tokens.are_absent() && !is_host_own(request) {
             return Some(misdirected());
         }
-        let is_open = is_open(request.method(), segments) || segments.first() != Some(&"v1");
-        if *is_metrics_only && !is_open {
+        if *is_metrics_only && scope > Scope::Open {
             let why = "only /metrics, /health, /ready and /v1/version are answered here\n";
             return Some(refuse(StatusCode::NOT_FOUND, why));
         }
-        if token.is_none() && !is_open {
-            return Some(unauthorised(
-                "without a token, only GET /metrics, /health, /ready and /v1/version are answered \
-                 over TCP: set admin.token-file, or ask over admin.socket, as `zonda` does\n",
-            ));
+        if scope > opened {
+            return Some(match opened {
+                Scope::Open => unauthorised(
+                    "without a token, only GET /metrics, /health, /ready and /v1/version are \
+                     answered over TCP: set admin.token-file, or use admin.socket, as `zonda` \
+                     does\n",
+                ),
+                _ => refuse(
+                    StatusCode::FORBIDDEN,
+                    "the read token changes nothing: use admin.token, or admin.socket\n",
+                ),
+            });
         }
         // Only a web page sends this header: one that some user of this machine looks at.
         if request.method() != Method::GET && request.headers().contains_key(ORIGIN) {
@@ -62,14 +103,8 @@ impl Rights {
 
     /// Whether a client that was not refused has shown that it may know everything.
     pub fn tells_all(&self) -> bool {
-        !matches!(self, Self::Tcp { token: None, .. })
+        !matches!(self, Self::Tcp { tokens, .. } if tokens.are_absent())
     }
-}
-
-/// Whether a request only looks how the server is.
-fn is_open(method: &Method, segments: &[&str]) -> bool {
-    let is_open = matches!(segments, ["metrics" | "health" | "ready"] | ["v1", "version"]);
-    method == Method::GET && is_open
 }
 
 /// Whether a request carries the token; takes the same time wherever a wrong one differs.

@@ -1,14 +1,15 @@
 //! Requests and their answers.
 
 use super::access::Rights;
-use super::{cache, metrics, upstreams};
+use super::metrics;
+use super::routes::{Call, Match};
 use crate::control::Control;
 use crate::query_log::Rfc3339;
 use crate::zone_set::{KnownZone, Outcome};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::{Request, Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,76 +27,46 @@ pub type Reply = Response<Full<Bytes>>;
 pub async fn answer(request: Request<Incoming>, rights: Rights, control: Arc<Control>) -> Reply {
     let segments: Option<Vec<String>> =
         request.uri().path().split('/').skip(1).map(decoded).collect();
-    let segments = segments.unwrap_or_default();
-    let refusal = {
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-        rights.refusal(&request, &segments)
-    };
-    if let Some(refusal) = refusal {
+    let owned = segments.unwrap_or_default();
+    let segments: Vec<&str> = owned.iter().map(String::as_str).collect();
+    let found = Match::of(request.method(), &segments);
+    if let Some(refusal) = rights.refusal(&request, found.scope(&segments)) {
         return refusal;
     }
+    let route = match found {
+        Match::Route(route) => route,
+        Match::OtherMethods(methods) => return other_method(&methods),
+        Match::NoPath => {
+            return text(StatusCode::NOT_FOUND, "no such path; see docs/admin.md\n".into());
+        }
+    };
     // Reloads read files, and even a list of zones takes a while when there are a million.
     let work = move || {
-        let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-        let query = request.uri().query().unwrap_or_default();
-        route(request.method(), &segments, query, &control, rights.tells_all())
+        let segments: Vec<&str> = owned.iter().map(String::as_str).collect();
+        (route.answer)(&Call {
+            control: &control,
+            arguments: route.arguments(&segments),
+            query: request.uri().query().unwrap_or_default(),
+            tells_all: rights.tells_all(),
+        })
     };
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
         text(StatusCode::INTERNAL_SERVER_ERROR, "the request failed; see the log\n".into())
     })
 }
 
-/// Answers for a path; `tells_all` is whether the client may know what is wrong with files.
-fn route(
-    method: &Method,
-    segments: &[&str],
-    query: &str,
-    control: &Arc<Control>,
-    tells_all: bool,
-) -> Reply {
-    match (method.as_str(), segments) {
-        ("GET", ["metrics"]) => metrics_page(control),
-        ("GET", ["health"]) => text(StatusCode::OK, "ok\n".into()),
-        ("GET", ["ready"]) => ready(control, tells_all),
-        ("GET", ["v1", "version"]) => json_reply(&json!({ "version": crate::VERSION })),
-        ("GET", ["v1", "status"]) => json_reply(&status(control)),
-        ("GET", ["v1", "stats"]) => json_reply(&metrics::summary(control)),
-        ("GET", ["v1", "upstreams"]) => json_reply(&upstreams::list(control)),
-        ("GET", ["v1", "cache"]) => {
-            let name = parameter(query, "name").unwrap_or_default();
-            about_name(&name, |name| cache::show(name, control))
-        }
-        ("DELETE", ["v1", "cache", name]) => {
-            let tree = query.split('&').any(|pair| pair == "tree");
-            about_name(name, |name| cache::flush(name, tree, control))
-        }
-        ("GET", ["v1", "zones"]) => zones(query, control),
-        ("GET", ["v1", "zones", name]) => zone(name, control),
-        ("POST", ["v1", "reload"]) => reload(query, control),
-        ("POST", ["v1", "stop"]) => {
-            control.stop();
-            json_reply(&json!({ "stopping": true }))
-        }
-        (_, ["metrics" | "health" | "ready"] | ["v1", ..]) if is_known(segments) => {
-            text(StatusCode::METHOD_NOT_ALLOWED, "this path takes another method\n".into())
-        }
-        _ => text(StatusCode::NOT_FOUND, "no such path; see docs/admin.md\n".into()),
+/// A reply to a method that a path does not take; `methods` are those it takes (rfc9110#15.5.6).
+fn other_method(methods: &str) -> Reply {
+    let why = format!("this path takes another method: {methods}\n");
+    let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, why);
+    if let Ok(methods) = HeaderValue::from_str(methods) {
+        reply.headers_mut().insert(ALLOW, methods);
     }
-}
-
-/// Whether a path exists for some method.
-fn is_known(segments: &[&str]) -> bool {
-    matches!(
-        segments,
-        ["metrics" | "health" | "ready"]
-            | ["v1", "version" | "status" | "stats" | "upstreams" | "zones" | "reload" | "stop"]
-            | ["v1", "cache"]
-            | ["v1", "zones" | "cache", _]
-    )
+    reply
 }
 
 /// The value of a key in a query string.
-fn parameter(query: &str, key: &str) -> Option<String> {
+pub fn parameter(query: &str, key: &str) -> Option<String> {
     query.split('&').find_map(|pair| decoded(pair.strip_prefix(key)?.strip_prefix('=')?))
 }
 
@@ -111,7 +82,18 @@ fn decoded(part: &str) -> Option<String> {
     String::from_utf8(octets).ok()
 }
 
-fn metrics_page(control: &Control) -> Reply {
+/// A reply that says that the process answers.
+pub fn health() -> Reply {
+    text(StatusCode::OK, "ok\n".into())
+}
+
+/// The version of the server.
+pub fn version() -> Reply {
+    json_reply(&json!({ "version": crate::VERSION }))
+}
+
+/// The metrics for Prometheus.
+pub fn metrics_page(control: &Control) -> Reply {
     let mut reply = text(StatusCode::OK, metrics::page(control));
     let version = "text/plain; version=0.0.4; charset=utf-8";
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(version));
@@ -120,7 +102,7 @@ fn metrics_page(control: &Control) -> Reply {
 
 /// Ready means that every zone is served and every thread does its work; otherwise the reasons, a
 /// line each. What is wrong with a file is told only if `tells_all`.
-fn ready(control: &Control, tells_all: bool) -> Reply {
+pub fn ready(control: &Control, tells_all: bool) -> Reply {
     let publisher = control.publisher();
     let unserved = publisher.zone_set().zones().filter(|zone| zone.data().is_none());
     let zones = unserved.filter_map(|zone| {
@@ -144,7 +126,7 @@ fn ready(control: &Control, tells_all: bool) -> Reply {
 }
 
 /// What the server is and how it is.
-fn status(control: &Control) -> Value {
+pub fn status(control: &Control) -> Value {
     let publisher = control.publisher();
     let zone_set = publisher.zone_set();
     let unserved = zone_set.zones().filter(|zone| zone.data().is_none()).count();
@@ -173,7 +155,7 @@ fn status(control: &Control) -> Value {
 }
 
 /// A page of the list of zones, in the order of their names.
-fn zones(query: &str, control: &Control) -> Reply {
+pub fn zones(query: &str, control: &Control) -> Reply {
     let limit = parameter(query, "limit").map(|text| text.parse::<usize>());
     let Ok(limit) = limit.unwrap_or(Ok(PAGE)) else {
         return text(StatusCode::BAD_REQUEST, "limit must be a number\n".into());
@@ -199,7 +181,8 @@ fn zones(query: &str, control: &Control) -> Reply {
     json_reply(&json!({ "total": publisher.zone_set().zones().len(), "zones": page }))
 }
 
-fn zone(name: &str, control: &Control) -> Reply {
+/// One zone by its name.
+pub fn zone(name: &str, control: &Control) -> Reply {
     let Ok(name) = name.parse::<Name>() else {
         return text(StatusCode::BAD_REQUEST, "not the name of a zone\n".into());
     };
@@ -227,7 +210,7 @@ fn describe(zone: &KnownZone, control: &Control) -> Value {
 }
 
 /// What is to be told of, or done with, a name.
-fn about_name(given: &str, work: impl FnOnce(&Name) -> Value) -> Reply {
+pub fn about_name(given: &str, work: impl FnOnce(&Name) -> Value) -> Reply {
     match given.parse::<Name>() {
         Ok(name) if !given.is_empty() => json_reply(&work(&name)),
         _ => text(StatusCode::BAD_REQUEST, "a name is needed, such as www.example.com\n".into()),
@@ -235,7 +218,7 @@ fn about_name(given: &str, work: impl FnOnce(&Name) -> Value) -> Reply {
 }
 
 /// Reloads all that changed, or one zone.
-fn reload(query: &str, control: &Control) -> Reply {
+pub fn reload(query: &str, control: &Control) -> Reply {
     let Some(name) = parameter(query, "zone") else {
         return match control.reload() {
             Ok(outcome) => outcome_reply(&outcome),

@@ -6,6 +6,7 @@ mod bind_statistics;
 mod cache;
 mod connection;
 mod metrics;
+mod routes;
 mod unix;
 mod upstreams;
 
@@ -14,7 +15,7 @@ pub use connection::Counters;
 use crate::control::Control;
 use crate::handover;
 use crate::listen::Found;
-use access::Rights;
+use access::{Rights, Tokens};
 use connection::{Interface, Listener, accept_all};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
@@ -24,7 +25,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::task::JoinHandle;
 use unix::{MadeSockets, SocketFiles};
-use zonda_config::{Admin, Network};
+use zonda_config::{Admin, Network, Token};
 use zonda_netio::tcp::TcpOptions;
 
 /// The address of the configuration's default.
@@ -71,8 +72,9 @@ pub fn bind(config: &Admin, found: &mut Found) -> Result<Bound, String> {
             Err(error) => tracing::warn!("no hand-over to a successor is possible: {error}"),
         }
     }
-    let token = config.token.as_ref().map(|token| token.reveal().into());
-    let rights = Rights::Tcp { token, is_metrics_only: config.is_metrics_only };
+    let token = |token: &Option<Token>| token.as_ref().map(|token| token.reveal().into());
+    let tokens = Tokens { write: token(&config.token), read: token(&config.read_token) };
+    let rights = Rights::Tcp { tokens, is_metrics_only: config.is_metrics_only };
     let tcp = tcp.map(|listener| (listener, rights));
     Ok(Bound { tcp, bind_statistics, unix, hand_over, made })
 }

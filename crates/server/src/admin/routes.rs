@@ -1,0 +1,336 @@
+//! The requests that the interface answers, in the order of the table in docs/admin.md.
+
+use super::api::{self, Reply};
+use super::{cache, metrics, upstreams};
+use crate::control::Control;
+use hyper::Method;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// What a client must be allowed for a request, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The health of the server: answered over TCP even where no token is configured.
+    Open,
+    /// All that changes nothing.
+    Read,
+    /// Changes of the server and its data.
+    Write,
+}
+
+/// A request that is answered.
+pub struct Route {
+    /// The method of the request.
+    pub method: Method,
+    /// The segments of its path, joined by `/`; one in capitals stands for an argument.
+    path: &'static str,
+    /// The parameters of its query string, as the documentation writes them.
+    parameters: &'static str,
+    /// What a client must be allowed.
+    pub scope: Scope,
+    /// What the request does, for the documentation.
+    doc: &'static str,
+    /// The commands that send it, for the documentation.
+    command: &'static str,
+    /// Answers the request.
+    pub answer: fn(&Call<'_>) -> Reply,
+}
+
+/// A request on its way to the function that answers it.
+pub struct Call<'a> {
+    /// The server.
+    pub control: &'a Arc<Control>,
+    /// The segments of the path that stand for arguments, decoded.
+    pub arguments: Vec<&'a str>,
+    /// The query string, as it was sent.
+    pub query: &'a str,
+    /// Whether the client may know what is wrong with files.
+    pub tells_all: bool,
+}
+
+/// All requests. A path stands once for each method.
+const ROUTES: &[Route] = &[
+    Route {
+        method: Method::GET,
+        path: "health",
+        parameters: "",
+        scope: Scope::Open,
+        doc: "200 while the process answers",
+        command: "",
+        answer: |_| api::health(),
+    },
+    Route {
+        method: Method::GET,
+        path: "ready",
+        parameters: "",
+        scope: Scope::Open,
+        doc: "200 when every zone is served and no [thread](operating.md#threads) is down, else \
+              503 and a line for each problem; over the socket or with a token also its reason",
+        command: "`zonda ready`",
+        answer: |call| api::ready(call.control, call.tells_all),
+    },
+    Route {
+        method: Method::GET,
+        path: "metrics",
+        parameters: "",
+        scope: Scope::Open,
+        doc: "[metrics](metrics.md) for Prometheus",
+        command: "",
+        answer: |call| api::metrics_page(call.control),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1",
+        parameters: "",
+        scope: Scope::Read,
+        doc: "this list, with what a client must be allowed for each request",
+        command: "",
+        answer: |_| {
+            api::json_reply(
+                &json!({ "requests": ROUTES.iter().map(Route::to_json).collect::<Vec<_>>() }),
+            )
+        },
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/version",
+        parameters: "",
+        scope: Scope::Open,
+        doc: "the version",
+        command: "",
+        answer: |_| api::version(),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/status",
+        parameters: "",
+        scope: Scope::Read,
+        doc: "the version, uptime, listeners, zones, reloads",
+        command: "`zonda status`",
+        answer: |call| api::json_reply(&api::status(call.control)),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/stats",
+        parameters: "",
+        scope: Scope::Read,
+        doc: "sums of the counters",
+        command: "`zonda stats`",
+        answer: |call| api::json_reply(&metrics::summary(call.control)),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/upstreams",
+        parameters: "",
+        scope: Scope::Read,
+        doc: "the [upstreams](forwarding.md) of forwarded zones, with their states",
+        command: "`zonda upstreams`",
+        answer: |call| api::json_reply(&upstreams::list(call.control)),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/zones",
+        parameters: "?limit=N&after=NAME",
+        scope: Scope::Read,
+        doc: "zones in canonical order, 1000 at once by default",
+        command: "`zonda zones`",
+        answer: |call| api::zones(call.query, call.control),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/zones/NAME",
+        parameters: "",
+        scope: Scope::Read,
+        doc: "one zone",
+        command: "`zonda zones NAME`",
+        answer: |call| api::zone(call.argument(), call.control),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/cache",
+        parameters: "?name=NAME",
+        scope: Scope::Read,
+        doc: "the cached answers for a name",
+        command: "`zonda cache show NAME`",
+        answer: |call| {
+            let name = api::parameter(call.query, "name").unwrap_or_default();
+            api::about_name(&name, |name| cache::show(name, call.control))
+        },
+    },
+    Route {
+        method: Method::DELETE,
+        path: "v1/cache/NAME",
+        parameters: "[?tree]",
+        scope: Scope::Write,
+        doc: "removes them; with `tree`, those for all names below it, too",
+        command: "`zonda cache flush NAME [--tree]`",
+        answer: |call| {
+            let tree = call.query.split('&').any(|pair| pair == "tree");
+            api::about_name(call.argument(), |name| cache::flush(name, tree, call.control))
+        },
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/reload",
+        parameters: "[?zone=NAME]",
+        scope: Scope::Write,
+        doc: "reloads what changed; with `zone`, that zone, changed or not",
+        command: "`zonda reload [NAME]`",
+        answer: |call| api::reload(call.query, call.control),
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/stop",
+        parameters: "",
+        scope: Scope::Write,
+        doc: "stops the server",
+        command: "`zonda stop`",
+        answer: |call| {
+            call.control.stop();
+            api::json_reply(&json!({ "stopping": true }))
+        },
+    },
+];
+
+/// What a method and a path lead to.
+pub enum Match {
+    /// A request that is answered.
+    Route(&'static Route),
+    /// A path that takes other methods: these, as the header `Allow` lists them (rfc9110#10.2.1).
+    OtherMethods(String),
+    /// A path that does not exist.
+    NoPath,
+}
+
+impl Match {
+    /// Finds what a method and the decoded segments of a path lead to.
+    pub fn of(method: &Method, segments: &[&str]) -> Self {
+        let mut methods = Vec::new();
+        for route in ROUTES.iter().filter(|route| route.has_path(segments)) {
+            if route.method == method {
+                return Self::Route(route);
+            }
+            methods.push(route.method.as_str());
+        }
+        if methods.is_empty() { Self::NoPath } else { Self::OtherMethods(methods.join(", ")) }
+    }
+
+    /// What a client must be allowed to be told more than that it may not.
+    pub fn scope(&self, segments: &[&str]) -> Scope {
+        match self {
+            Self::Route(route) => route.scope,
+            // Which paths exist is documented; what stands below `/v1` is for clients with a token.
+            _ if segments.first() == Some(&"v1") => Scope::Read,
+            _ => Scope::Open,
+        }
+    }
+}
+
+impl Route {
+    /// The request as `/v1` lists it.
+    fn to_json(&self) -> Value {
+        json!({
+            "method": self.method.as_str(),
+            "path": format!("/{}", self.path),
+            "parameters": self.parameters,
+            "scope": format!("{:?}", self.scope).to_lowercase(),
+            "description": self.doc,
+            "command": self.command.trim_matches('`'),
+        })
+    }
+
+    /// Whether a path of these segments is the route's.
+    fn has_path(&self, segments: &[&str]) -> bool {
+        let mut given = segments.iter();
+        self.path
+            .split('/')
+            .all(|part| given.next().is_some_and(|segment| is_argument(part) || part == *segment))
+            && given.next().is_none()
+    }
+
+    /// The segments of a path of the route that stand for arguments.
+    pub fn arguments<'s>(&self, segments: &[&'s str]) -> Vec<&'s str> {
+        let parts = self.path.split('/').zip(segments);
+        parts.filter(|(part, _)| is_argument(part)).map(|(_, &segment)| segment).collect()
+    }
+}
+
+/// Whether a part of a route's path stands for an argument.
+fn is_argument(part: &str) -> bool {
+    part.starts_with(|first: char| first.is_ascii_uppercase())
+}
+
+impl<'a> Call<'a> {
+    /// The first argument; a route that asks for one has it.
+    fn argument(&self) -> &'a str {
+        self.arguments.first().copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::fs;
+
+    /// The page with the table of requests.
+    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/admin.md");
+    /// The head of the table.
+    const HEAD: &str = "| request | what it does | command |\n|---|---|---|\n";
+
+    fn table() -> String {
+        let row = |route: &Route| {
+            let Route { method, path, parameters, doc, command, .. } = route;
+            format!("| `{method} /{path}{parameters}` | {doc} | {command} |\n")
+                .replace("|  |", "| |")
+        };
+        ROUTES.iter().map(row).collect()
+    }
+
+    #[test]
+    fn the_documentation_lists_each_request() {
+        let page = fs::read_to_string(PAGE).unwrap();
+        let (before, rest) = page.split_once(HEAD).unwrap();
+        let end = rest.find("\n\n").unwrap() + 1;
+        if std::env::var_os("UPDATE").is_some() {
+            fs::write(PAGE, [before, HEAD, &table(), &rest[end..]].concat()).unwrap();
+            return;
+        }
+        assert_eq!(&rest[..end], table(), "run this test with UPDATE=1 to renew {PAGE}");
+    }
+
+    #[test]
+    fn a_path_stands_once_for_each_method() {
+        for (place, route) in ROUTES.iter().enumerate() {
+            let segments: Vec<&str> = route.path.split('/').collect();
+            let is_same = |other: &Route| {
+                other.method == route.method && other.path.split('/').eq(segments.iter().copied())
+            };
+            assert_eq!(ROUTES.iter().position(is_same), Some(place), "{}", route.path);
+        }
+    }
+
+    #[test]
+    fn a_path_with_another_method_is_told_from_one_that_does_not_exist() {
+        let found = |method: Method, path: &str| {
+            let segments: Vec<&str> = path.split('/').collect();
+            match Match::of(&method, &segments) {
+                Match::Route(route) => route.arguments(&segments).join(","),
+                Match::OtherMethods(methods) => format!("only {methods}"),
+                Match::NoPath => "nothing".to_owned(),
+            }
+        };
+        assert_eq!(found(Method::GET, "v1/zones/example.com"), "example.com");
+        assert_eq!(found(Method::POST, "v1/zones/example.com"), "only GET");
+        assert_eq!(found(Method::GET, "v1/zones/example.com/nothing"), "nothing");
+        assert_eq!(found(Method::GET, "v2"), "nothing");
+        assert_eq!(found(Method::PUT, "v1/cache/a"), "only DELETE");
+    }
+
+    #[test]
+    fn requests_that_change_something_need_the_write_scope() {
+        for route in ROUTES {
+            assert_eq!(route.scope == Scope::Write, route.method != Method::GET, "{}", route.path);
+        }
+    }
+}
