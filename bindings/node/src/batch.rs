@@ -18,7 +18,7 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use zonda::Any;
-use zonda_engine::handlers::{Ending, HandlerReply, Record, Vary};
+use zonda_engine::code::{Ending, HandlerReply, Record, Vary};
 use zonda_engine::{Reason, Supplied, Transport};
 use zonda_transport::Deferred;
 use zonda_transport::handlers::Ticket;

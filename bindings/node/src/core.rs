@@ -12,7 +12,7 @@ use napi::bindgen_prelude::{Buffer, BufferSlice, Either, Function};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
 use zonda::store::Mirrors;
-use zonda_engine::handlers::{Handler, HandlerReply, Pattern, Route};
+use zonda_engine::code::{Handler, HandlerReply, Pattern, Route};
 use zonda_server::{Code, OwnReply, RuntimeHandle, Server, Texts};
 use zonda_wire::Name;
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use zonda::Store;
 use zonda::store::Mirrors;
 use zonda_config::Flags;
-use zonda_engine::handlers::{Elsewhere, Handler, Pattern, Route};
+use zonda_engine::code::{Elsewhere, Handler, Pattern, Route};
 use zonda_engine::{Peer, Transport};
 use zonda_server::{
     Code, Options, OwnReply, Program, RuntimeHandle, Server, Texts, failed_in_code, failed_text,

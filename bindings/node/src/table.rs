@@ -10,7 +10,7 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use zonda_engine::handlers::{HandlerQuery, HandlerReply, Source};
+use zonda_engine::code::{HandlerQuery, HandlerReply, Source};
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::{Name, Section, Type};
 

@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use zonda_engine::handlers::HandlerReply;
+use zonda_engine::code::HandlerReply;
 use zonda_engine::{Engine, Peer, Reason, Supplied};
 use zonda_server::RuntimeHandle;
 use zonda_transport::handlers::{Answerer, Runtime, Ticket};

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyString};
 use zonda_engine::Peer;
-use zonda_engine::handlers::Pattern;
+use zonda_engine::code::Pattern;
 use zonda_wire::name::Presentation;
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Query as Parsed, Type};

@@ -11,7 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyInt, PyString, PyTuple, PyType};
-use zonda_engine::handlers::HandlerReply;
+use zonda_engine::code::HandlerReply;
 use zonda_wire::rdata::schema::{self, Schema};
 use zonda_wire::rdata::{self, Presentation, tokens};
 use zonda_wire::{Name, Section, Type};

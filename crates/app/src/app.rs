@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use zonda_config::{Config, Flags, Given};
-use zonda_engine::handlers::{
+use zonda_engine::code::{
     Cache, Elsewhere, Handler, HandlerQuery, HandlerReply, Pattern, Route, Source, Stage,
 };
 use zonda_server::{

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
-use zonda_engine::handlers::{Ending, HandlerReply, NO_HANDLER, Pattern, panic_message};
+use zonda_engine::code::{Ending, HandlerReply, NO_HANDLER, Pattern, panic_message};
 use zonda_engine::{Reason, Supplied};
 use zonda_netio::process::{allowed_cpus, available_cpus, be_nice, pin_thread};
 use zonda_server::{LogBudget, RuntimeHandle};

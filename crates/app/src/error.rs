@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use zonda_engine::handlers::PatternError;
+use zonda_engine::code::PatternError;
 use zonda_server::{FailedZone, ServeError, failed_text};
 use zonda_wire::NameError;
 

@@ -1,7 +1,7 @@
 //! What code may return.
 
 use std::fmt::Display;
-use zonda_engine::handlers::HandlerReply;
+use zonda_engine::code::HandlerReply;
 use zonda_server::LogBudget;
 
 /// What a handler may return: nothing, or a `Result` whose error becomes SERVFAIL and a line in the

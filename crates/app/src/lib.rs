@@ -75,11 +75,11 @@ pub use store::RedbStore;
 pub use store::RedisStore;
 pub use store::{MemoryStore, RecordSet, Store};
 #[doc(inline)]
-pub use zonda_engine::handlers::HandlerQuery as Query;
+pub use zonda_engine::code::HandlerQuery as Query;
 #[doc(inline)]
-pub use zonda_engine::handlers::HandlerReply as Reply;
+pub use zonda_engine::code::HandlerReply as Reply;
 #[doc(inline)]
-pub use zonda_engine::handlers::{Cache, Elsewhere, PatternError, Record, Source, Stage, Vary};
+pub use zonda_engine::code::{Cache, Elsewhere, PatternError, Record, Source, Stage, Vary};
 pub use zonda_engine::{Event, Now, Reason, Transport};
 pub use zonda_server::{FailedZone, Logger};
 pub use zonda_wire::{ClientSubnet, Cookie, Ede, Message, Name, NameError, Rcode, Section, Type};

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use zonda_engine::Transport;
-use zonda_engine::handlers::Pattern;
+use zonda_engine::code::Pattern;
 use zonda_transport::Deferred;
 use zonda_wire::{ClientSubnet, Cookie, Name, Query, Type};
 

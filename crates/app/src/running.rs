@@ -10,7 +10,7 @@ use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use zonda_config::Given;
-use zonda_engine::handlers::{Handler, HandlerQuery, HandlerReply, Route};
+use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Route};
 use zonda_server::{Code, FailedZone, OwnReply, Server, Texts, check_text, replace_text};
 use zonda_wire::{Message, Name, Type};
 

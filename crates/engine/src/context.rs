@@ -1,8 +1,8 @@
 //! What the stages of one query share.
 
+use crate::code::{HandlerReply, History, Watch};
 use crate::deferral::{Deferral, Supplied, To, UpstreamAnswer};
 use crate::epilogue::OPT_BYTES_MAX;
-use crate::handlers::{HandlerReply, History, Watch};
 use crate::hot::{Hit, HotAnswers, Rotation};
 use crate::message::{Now, Peer};
 use crate::reason::Reason;

@@ -3,7 +3,7 @@
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Class, Rcode, Type};
 
-use crate::handlers::{Elsewhere, HandlerReply, History};
+use crate::code::{Elsewhere, HandlerReply, History};
 use crate::reason::Reason;
 
 /// What must be fetched before a query can be answered.

@@ -19,10 +19,8 @@
 //! - A body holds neither id, flags, question nor OPT; its pointers lead into the question, whose
 //!   length is part of the key, or into itself.
 
-use crate::context::{Context, Flow, reply};
 use crate::reason::Reason;
 use crate::zones::ZoneMatch;
-use std::ops::ControlFlow::Continue;
 use zonda_wire::{Query, Rcode, Type};
 use zonda_zone::LookupName;
 
@@ -177,6 +175,18 @@ impl HotAnswers {
         })
     }
 
+    /// What a hit has found, if no other answer was kept since: all about it, and its body.
+    #[inline]
+    pub fn get(&self, hit: Hit) -> Option<(&Meta, &[u8])> {
+        if hit.changes != self.changes {
+            return None;
+        }
+        let place = usize::from(hit.place);
+        let entry = &self.entries[place];
+        let body = &self.octets[place * PLACE_BYTES + usize::from(entry.name_len)..];
+        Some((&entry.meta, &body[..usize::from(entry.body_len)]))
+    }
+
     /// Keeps the answer of a context if its question was met before.
     #[inline]
     pub fn offer(&mut self, key: Key, answer: Answer<'_>) {
@@ -218,31 +228,4 @@ impl HotAnswers {
         *tag = key.tag() | place as u32; // below SLOTS
         self.changes += 1;
     }
-}
-
-/// Copies the kept answer of a query, if there is one and it fits. A stage of the plan.
-#[inline]
-pub fn answer(cx: &mut Context<'_>) -> Flow {
-    let Some(hit) = cx.hit.filter(|hit| hit.changes == cx.hot.changes) else {
-        return Continue(());
-    };
-    let place = usize::from(hit.place);
-    let entry = &cx.hot.entries[place];
-    let body = &cx.hot.octets[place * PLACE_BYTES + usize::from(entry.name_len)..];
-    let body = &body[..usize::from(entry.body_len)];
-    let meta = &entry.meta;
-    let mut pieces = [body, &[], &[]];
-    if meta.rotation.count > 1 {
-        let first = cx.worker.turn.next(meta.rotation.count);
-        let bytes = usize::from(meta.rotation.bytes);
-        let (set, rest) = body.split_at(bytes * usize::from(meta.rotation.count));
-        let (before, from) = set.split_at(first * bytes);
-        pieces = [from, before, rest];
-    }
-    if cx.reply.append_body(pieces, meta.counts).is_err() {
-        return Continue(());
-    }
-    cx.flags |= meta.flags;
-    cx.answering_label = meta.answering_label;
-    reply(meta.rcode, meta.reason)
 }

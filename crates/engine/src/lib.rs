@@ -13,17 +13,19 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod access;
+pub mod code;
 mod context;
 pub mod counters;
 mod deferral;
 mod epilogue;
-pub mod handlers;
+pub mod gate;
+
 mod hot;
 mod message;
 mod plan;
 mod reason;
 mod snapshot;
-pub mod stage;
+mod source;
 pub mod zones;
 
 pub use deferral::{Deferral, GOES_ON, LEADS_OUT, Outcome, Supplied, To, UpstreamAnswer};
@@ -31,13 +33,13 @@ pub use epilogue::TEXT_BYTES_MAX;
 pub use message::{Batch, Message, Now, Peer, Transport};
 pub use reason::Reason;
 pub use snapshot::{Settings, Snapshot};
-pub use stage::zone::alias_of;
+pub use source::data::alias_of;
 
 use access::Access;
 use arc_swap::{ArcSwap, Guard};
+use code::{History, Tags, Watch};
 use context::{Context, Verdict, Worker};
 use counters::{Counters, OPCODES};
-use handlers::{History, Tags, Watch};
 use hot::{Answer, Hit, HotAnswers, Key, Meta, Rotation};
 use message::Single;
 use std::sync::Arc;
@@ -311,11 +313,24 @@ impl Engine {
         buffer: &mut [u8],
         known: Known<'_>,
     ) -> Outcome {
+        self.recall_tags(known);
         let outcome = self.finish(now, snapshot, 0, *peer, buffer, known);
         if known.is_counted() {
             self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         }
         outcome
+    }
+
+    /// Brings back what code has noted about a query before it was deferred, and what code elsewhere
+    /// has noted since.
+    fn recall_tags(&mut self, known: Known<'_>) {
+        let tags = &mut self.worker.draft.tags;
+        if let Some(history) = known.history {
+            tags.clone_from(&history.tags);
+        }
+        if let Some(Supplied::HandlerReply(filled)) = known.supplied {
+            tags.extend(&filled.tags);
+        }
     }
 
     /// Which of the user's code it calls at the moment.

@@ -1,9 +1,9 @@
 //! What the workers answer from: zones and settings, immutable and swapped whole.
 
 use crate::access::AccessList;
-use crate::handlers::Handlers;
-use crate::stage::cookie::Secrets;
-use crate::stage::rate::RateSettings;
+use crate::code::Handlers;
+use crate::gate::cookie::Secrets;
+use crate::gate::rate::RateSettings;
 use crate::zones::ZoneTable;
 use std::sync::Arc;
 

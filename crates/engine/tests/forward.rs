@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use zonda_cache::{Answer, Cache, DENIES_BELOW, Failure, Key, Kind, Lifetime, Policy};
 use zonda_engine::access::{Access, AccessList};
-use zonda_engine::handlers::History;
+use zonda_engine::code::History;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
     Deferral, Engine, GOES_ON, Now, Outcome, Peer, Reason, Settings, Snapshot, To, Transport,
     UpstreamAnswer,
-    stage::rate::{RateSettings, RateTable},
+    gate::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
 use zonda_wire::{Class, Name, Rcode, Type};

@@ -7,16 +7,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use zonda_cache::{Answer, Kind, Lifetime};
-use zonda_engine::counters::Counter;
-use zonda_engine::handlers::{
+use zonda_engine::code::{
     Cache, Elsewhere, Ending, Handler, HandlerQuery, HandlerReply, Handlers, History, NO_HANDLER,
     Route, Stage, Vary,
 };
+use zonda_engine::counters::Counter;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
     Engine, Now, Outcome, Peer, Reason, Settings, Snapshot, Supplied, To, Transport,
     UpstreamAnswer,
-    stage::rate::{RateSettings, RateTable},
+    gate::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
 use zonda_wire::{Class, Ede, Name, Rcode, Section, Type};

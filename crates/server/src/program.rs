@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use zonda_config::{Advice, Config, ConfigError, Flags, Given};
-use zonda_engine::handlers::{
+use zonda_engine::code::{
     Cache, Callee, Handler, HandlerReply, Handlers, History, Route, Stage, Watch,
 };
 use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Supplied, Transport};

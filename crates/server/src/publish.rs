@@ -10,8 +10,8 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 use zonda_config::{Config, Source, Zone as ZoneConfig};
 use zonda_engine::Snapshot;
+use zonda_engine::code::Handlers;
 use zonda_engine::counters::Counters;
-use zonda_engine::handlers::Handlers;
 use zonda_engine::zones::ZoneTable;
 use zonda_zone::HashSeed;
 

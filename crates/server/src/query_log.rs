@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_config::{LogFormat, Output, QueryLog as Config};
-use zonda_engine::handlers::Tags;
+use zonda_engine::code::Tags;
 use zonda_engine::{Event, Observer, Reason, Transport};
 use zonda_wire::name::{NAME_BYTES_MAX, Presentation};
 use zonda_wire::{Class, Rcode, Type};

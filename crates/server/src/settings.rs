@@ -6,8 +6,8 @@ use zonda_config::{
 };
 use zonda_engine::Settings;
 use zonda_engine::access::{Access, AccessList, Network};
-use zonda_engine::stage::cookie::Secrets;
-use zonda_engine::stage::rate::{RateSettings, RateTable};
+use zonda_engine::gate::cookie::Secrets;
+use zonda_engine::gate::rate::{RateSettings, RateTable};
 use zonda_zone::random_octets;
 
 /// What outlives a reload because clients and other servers know it, or because it is costly.

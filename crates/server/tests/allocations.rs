@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use zonda_cache::{Answer, Cache, DENIES_BELOW, Key, Kind, Lifetime};
+use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Handlers, Route};
 use zonda_engine::counters::Counters;
-use zonda_engine::handlers::{Handler, HandlerQuery, HandlerReply, Handlers, Route};
-use zonda_engine::stage::cookie::Secrets;
-use zonda_engine::stage::rate::{RateSettings, RateTable};
+use zonda_engine::gate::cookie::Secrets;
+use zonda_engine::gate::rate::{RateSettings, RateTable};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
     Batch, Deferral, Engine, GOES_ON, Message, Now, Peer, Settings, Snapshot, Transport,

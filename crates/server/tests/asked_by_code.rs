@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use zonda_config::Flags;
-use zonda_engine::handlers::HandlerReply;
+use zonda_engine::code::HandlerReply;
 use zonda_engine::{Event, Supplied};
 use zonda_server::{Code, Options, OwnReply, Program, RuntimeHandle, Server, Texts, read_config};
 use zonda_transport::handlers::RuntimeConfig;

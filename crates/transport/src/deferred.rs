@@ -234,7 +234,7 @@ impl<R: Responder> Refuse for Refusals<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use zonda_engine::handlers::Elsewhere;
+    use zonda_engine::code::Elsewhere;
 
     /// A query for `a A` with an OPT record that has these options.
     fn query(options: &[(u16, usize)]) -> Vec<u8> {

@@ -1,6 +1,6 @@
 //! What a transport asks of the engine.
 
-use zonda_engine::handlers::History;
+use zonda_engine::code::History;
 use zonda_engine::{Batch, Engine, Now, Outcome, Peer, Supplied, Transport, UpstreamAnswer};
 
 /// Makes replies from queries: the engine, or a stand-in in tests.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use support::{Toy, failures, query};
 use zonda_engine::Supplied;
-use zonda_engine::handlers::{Call, HandlerReply};
+use zonda_engine::code::{Call, HandlerReply};
 use zonda_netio::{UdpOptions, UdpSocket};
 use zonda_transport::forward::Forwarders;
 use zonda_transport::handlers::{Answerer, Deadlines, LongCalls, Runtime, RuntimeConfig, Ticket};

@@ -5,11 +5,11 @@ use super::{Finding, Tree};
 /// The crates that may hold unsafe code: one by hand, the other what macros write.
 const UNSAFE_CRATES: &[&str] = &["crates/netio/Cargo.toml", "bindings/node/Cargo.toml"];
 
-/// Every dependency has its reason, every crate forbids unsafe code, every stage has its README.
+/// Every dependency has its reason, every crate forbids unsafe code, every gate and source has its README.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = unexplained_dependencies(tree.text("Cargo.toml").unwrap_or_default());
     findings.extend(crates_without_lints(tree));
-    findings.extend(stages_without_readme(tree));
+    findings.extend(gates_and_sources_without_readme(tree));
     for (path, text) in tree.ending("Dockerfile") {
         findings.extend(images_without_digest(path, text));
     }
@@ -66,20 +66,21 @@ fn crates_without_lints(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// Each folder below engine/src/stage is a stage and explains itself.
-fn stages_without_readme(tree: &Tree) -> Vec<Finding> {
-    let stages = "crates/engine/src/stage/";
-    let mut folders: Vec<&str> = tree
-        .all()
-        .filter_map(|(path, _)| Some(path.strip_prefix(stages)?.split_once('/')?.0))
-        .collect();
-    folders.dedup();
-    let readme = |folder: &str| format!("{stages}{folder}/README.md");
-    folders
-        .iter()
-        .filter(|folder| tree.text(&readme(folder)).is_none())
-        .map(|folder| Finding::new(&readme(folder), 0, "is missing: every stage has a README"))
-        .collect()
+/// The folders of the engine whose folders are each one gate or one source.
+const EXPLAINED: [&str; 2] = ["crates/engine/src/gate/", "crates/engine/src/source/"];
+
+/// Each gate and each source of the engine explains itself.
+fn gates_and_sources_without_readme(tree: &Tree) -> Vec<Finding> {
+    let folder = |path: &str| {
+        let parent = EXPLAINED.iter().find(|parent| path.starts_with(**parent))?;
+        let (folder, _) = path[parent.len()..].split_once('/')?;
+        Some(format!("{parent}{folder}/README.md"))
+    };
+    let mut readmes: Vec<String> = tree.all().filter_map(|(path, _)| folder(path)).collect();
+    readmes.dedup();
+    readmes.retain(|readme| tree.text(readme).is_none());
+    let what = "is missing: every gate and every source has a README";
+    readmes.iter().map(|readme| Finding::new(readme, 0, what)).collect()
 }
 
 #[cfg(test)]
@@ -109,14 +110,18 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_without_a_readme_is_found() {
+    fn a_gate_or_source_without_a_readme_is_found() {
         let tree = Tree::of(&[
-            ("crates/engine/src/stage/acl/mod.rs", ""),
-            ("crates/engine/src/stage/acl/README.md", ""),
-            ("crates/engine/src/stage/rate/mod.rs", ""),
+            ("crates/engine/src/gate/acl/mod.rs", ""),
+            ("crates/engine/src/gate/acl/README.md", ""),
+            ("crates/engine/src/gate/rate/mod.rs", ""),
+            ("crates/engine/src/source/chain.rs", ""),
+            ("crates/engine/src/source/data/mod.rs", ""),
         ]);
-        let found = stages_without_readme(&tree);
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].file, "crates/engine/src/stage/rate/README.md");
+        let found = gates_and_sources_without_readme(&tree);
+        let files: Vec<&str> = found.iter().map(|finding| finding.file.as_str()).collect();
+        let missing =
+            ["crates/engine/src/gate/rate/README.md", "crates/engine/src/source/data/README.md"];
+        assert_eq!(files, missing);
     }
 }

@@ -24,7 +24,7 @@
 use field::{Fields, STRING_BYTES_MAX};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
-use zonda_engine::handlers::Record;
+use zonda_engine::code::Record;
 use zonda_wire::rdata::RdataError;
 use zonda_wire::rdata::from_text;
 use zonda_wire::{Name, NameError, Type};

@@ -5,7 +5,7 @@ use super::value::{Gateway, HostIdentity};
 use super::{DataError, TTL_SECS, checked, rdata_of};
 use std::fmt;
 use std::str::FromStr;
-use zonda_engine::handlers::Record;
+use zonda_engine::code::Record;
 use zonda_wire::rdata::Presentation;
 use zonda_wire::{Name, Type};
 

@@ -6,7 +6,7 @@ use super::{DataError, TTL_SECS, checked, rdata_of};
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
-use zonda_engine::handlers::Record;
+use zonda_engine::code::Record;
 use zonda_wire::rdata::Presentation;
 use zonda_wire::{Name, Type};
 

@@ -3,9 +3,9 @@
 use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::Arc;
+use zonda_engine::code::{HandlerQuery, HandlerReply, Handlers, Stage};
 use zonda_engine::counters::Counters;
-use zonda_engine::handlers::{HandlerQuery, HandlerReply, Handlers, Stage};
-use zonda_engine::stage::cookie::Secrets;
+use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Engine, Now, Peer, Settings, Snapshot, Transport};
 use zonda_wire::message::Message;

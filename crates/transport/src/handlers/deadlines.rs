@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use zonda_engine::handlers::Call;
+use zonda_engine::code::Call;
 use zonda_engine::{Reason, Supplied};
 
 use super::answerer::Answerer;

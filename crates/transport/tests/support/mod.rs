@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use zonda_engine::handlers::{Elsewhere, History};
+use zonda_engine::code::{Elsewhere, History};
 use zonda_engine::{
     Batch, Deferral, Now, Outcome, Peer, Reason, Supplied, To, Transport, UpstreamAnswer,
 };

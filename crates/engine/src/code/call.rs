@@ -1,0 +1,132 @@
+//! Calling code in the worker, and answering with the reply that it fills in.
+
+use super::elsewhere::Elsewhere;
+use super::handler_cache;
+use super::handlers::Handlers;
+use super::history::Then;
+use super::keep::Vary;
+use super::pattern::Pattern;
+use super::query::HandlerQuery;
+use super::reply::{Ending, HandlerReply};
+use super::watch::Watch;
+use crate::context::{Context, Flow, Verdict, reply};
+use crate::deferral::{Deferral, To};
+use crate::epilogue::TEXT_BYTES_MAX;
+use crate::reason::Reason;
+use std::ops::ControlFlow::{Break, Continue};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use zonda_wire::Rcode;
+use zonda_wire::query::flag;
+
+/// The bits of the header that code decides on.
+pub const FLAGS: u16 = flag::AA | flag::RA | flag::AD | flag::TC;
+
+/// Code in the worker that is called for a query.
+#[derive(Clone, Copy, Default)]
+pub struct Callable<'h> {
+    /// The number under which the watch knows the code.
+    pub place: usize,
+    /// The pattern of the handler's route; none for middleware and caches.
+    pub pattern: Option<&'h Pattern>,
+    /// Whether the code's reply may be kept.
+    pub may_keep: bool,
+    /// Where the query goes on when code elsewhere, to which this code defers it, passes it on.
+    pub then: Then,
+}
+
+/// Calls code in the worker, and answers with the reply that it fills in.
+pub fn call(
+    cx: &mut Context<'_>,
+    handlers: &Handlers,
+    Callable { place, pattern, may_keep, then }: Callable<'_>,
+    code: impl FnOnce(&HandlerQuery<'_>, &mut HandlerReply),
+) -> Flow {
+    let mut filled = std::mem::take(&mut cx.worker.draft);
+    filled.clear();
+    let query = HandlerQuery::new(cx, pattern);
+    let mut is_sound = run(&cx.worker.watch, handlers, place, || code(&query, &mut filled));
+    filled.saw_client |= query.saw_client();
+    if is_sound && may_keep {
+        is_sound = offer_to_users_cache(&cx.worker.watch, handlers, &query, &filled);
+    }
+    let flow = match filled.ending {
+        _ if !is_sound => reply(Rcode::SERVFAIL, Reason::HandlerFailed),
+        Ending::Defer(elsewhere) => {
+            let flow = defer(cx, elsewhere);
+            cx.worker.deferral.history.then = then;
+            flow
+        }
+        _ => answer_with(cx, handlers, &filled, may_keep),
+    };
+    cx.worker.draft = filled;
+    flow
+}
+
+/// Calls code while the watch knows of it; returns whether it has not panicked. A panic is logged.
+pub fn run(watch: &Watch, handlers: &Handlers, place: usize, code: impl FnOnce()) -> bool {
+    watch.begin(place);
+    let ended = catch_unwind(AssertUnwindSafe(code));
+    watch.end();
+    ended.map_err(|payload| handlers.tell_panic(place, &*payload)).is_ok()
+}
+
+/// Defers the query to code elsewhere.
+pub fn defer(cx: &mut Context<'_>, elsewhere: Elsewhere) -> Flow {
+    let (to, name_hash) = (To::Code(elsewhere), cx.name.hash(0));
+    cx.worker.deferral = Deferral::new(to, name_hash);
+    Break(Verdict::Defer)
+}
+
+/// Offers a reply of code to the user's cache, if there is one; returns whether that has not
+/// panicked.
+pub fn offer_to_users_cache(
+    watch: &Watch,
+    handlers: &Handlers,
+    query: &HandlerQuery<'_>,
+    filled: &HandlerReply,
+) -> bool {
+    match &handlers.users_cache {
+        Some(cache) if filled.is_for_all() => {
+            run(watch, handlers, handlers.cache_place(), || cache.keep(query, filled))
+        }
+        _ => true,
+    }
+}
+
+/// Answers with the reply that code has filled in, unless that passes the query on. A reply for
+/// all clients is not kept if its code has read which client asks.
+pub fn answer_with(
+    cx: &mut Context<'_>,
+    handlers: &Handlers,
+    filled: &HandlerReply,
+    may_keep: bool,
+) -> Flow {
+    match filled.ending {
+        Ending::PassOn => return Continue(()),
+        Ending::Drop => return Break(Verdict::Drop(Reason::HandlerDropped)),
+        Ending::Defer(_) => return reply(Rcode::SERVFAIL, Reason::HandlerFailed), // once is enough
+        Ending::Reply => {}
+    }
+    let is_believed = |vary| may_keep && (!filled.saw_client || vary != Vary::Nothing);
+    let wanted = filled.keep.filter(|keep| is_believed(keep.vary));
+    // What depends on the client must be known before the reply lies where the query was.
+    let name = wanted.and_then(|wanted| handler_cache::kept_under(cx, wanted.vary));
+    write(cx, filled);
+    if let (Some(wanted), Some(name)) = (wanted, name) {
+        handler_cache::insert(cx, handlers, wanted, &name, filled.rcode);
+    }
+    reply(filled.rcode, Reason::Handled)
+}
+
+/// Writes the reply that code has filled in.
+pub fn write(cx: &mut Context<'_>, filled: &HandlerReply) {
+    cx.flags = cx.flags & !FLAGS | filled.flags & FLAGS;
+    if filled.write(&mut cx.reply).is_err() {
+        cx.flags |= flag::TC;
+    }
+    if let Some((code, text)) = filled.error() {
+        cx.ede = Some(code);
+        cx.text_bytes = text.len().min(TEXT_BYTES_MAX);
+        cx.worker.body[..cx.text_bytes].copy_from_slice(&text.as_bytes()[..cx.text_bytes]);
+    }
+}

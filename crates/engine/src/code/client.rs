@@ -1,0 +1,20 @@
+//! What code may learn of a query's client from its EDNS options.
+
+use super::query::HandlerQuery;
+use zonda_wire::client::{ClientSubnet, Cookie};
+
+impl<'a> HandlerQuery<'a> {
+    /// The network for which a resolver asks (rfc7871); as [`peer`](Self::peer). None in
+    /// [`Stage::after`](super::Stage::after).
+    #[must_use]
+    pub fn client_subnet(&self) -> Option<ClientSubnet> {
+        self.query.client_subnet(self.message())
+    }
+
+    /// The DNS cookies of the client and, from a former reply, of the server (rfc7873); as
+    /// [`peer`](Self::peer). None in [`Stage::after`](super::Stage::after).
+    #[must_use]
+    pub fn cookie(&self) -> Option<Cookie<'a>> {
+        self.query.cookie(self.message())
+    }
+}

@@ -1,0 +1,67 @@
+//! What is known of a query from before it was answered.
+
+use super::elsewhere::Elsewhere;
+use std::borrow::Cow;
+use std::fmt::Display;
+
+/// What is known of a query from before it had to wait, or from who has asked it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// When it was received; nanoseconds of the monotonic clock.
+    pub received_nanos: u64,
+    /// What code has noted about it.
+    pub tags: Tags,
+    /// The code elsewhere that it was deferred to, if it was.
+    pub code: Option<Elsewhere>,
+    /// Where it goes on if that leaves it as it is.
+    pub then: Then,
+    /// Whether code has asked it, to see what would become of a query that it has to answer: that
+    /// one is counted and told to observers, when its reply leaves.
+    pub asked_by_code: bool,
+}
+
+/// Where a query goes on that code elsewhere has left as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Then {
+    /// At its handler, if that is one in the worker: all middleware has seen it.
+    #[default]
+    Handler,
+    /// At the middleware of this number.
+    Middleware(usize),
+    /// At the zones: its handler has seen it.
+    Zones,
+}
+
+/// What code notes about a query, for whoever logs it: keys and values in the order in which they
+/// were noted. Costs nothing while there are none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tags(Vec<(Cow<'static, str>, String)>);
+
+impl Tags {
+    /// Notes a value under a key, instead of what was noted under it before.
+    pub fn set(&mut self, key: Cow<'static, str>, value: &dyn Display) {
+        let value = value.to_string();
+        match self.0.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, former)) => *former = value,
+            None => self.0.push((key, value)),
+        }
+    }
+
+    /// Keys and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    /// Notes what others hold, too.
+    pub(crate) fn extend(&mut self, others: &Self) {
+        for (key, value) in &others.0 {
+            self.set(key.clone(), value);
+        }
+    }
+
+    /// Forgets all.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}

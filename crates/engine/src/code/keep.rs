@@ -1,0 +1,27 @@
+//! For how long, and to which clients, a reply of code may be given again.
+
+/// How long an answer may be given again, and to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keep {
+    /// How long, seconds.
+    pub ttl_secs: u32,
+    /// To whom.
+    pub vary: Vary,
+}
+
+/// What an answer depends on besides the question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vary {
+    /// Nothing: it is for everybody.
+    Nothing = 0,
+    /// The client's address, and the network that it tells (rfc7871), if it tells one.
+    Client = 1,
+    /// The client's network, which are the first 24 bits of an IPv4, 56 bits of an IPv6 address,
+    /// and the one that it tells.
+    Subnet = 2,
+}
+
+impl Vary {
+    /// All of them, in the order in which they are tried.
+    pub(super) const ALL: [Self; 3] = [Self::Nothing, Self::Client, Self::Subnet];
+}

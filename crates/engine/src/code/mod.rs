@@ -1,0 +1,46 @@
+//! The user's code: which names it answers for, and how it is called.
+//!
+//! ```text
+//! query ─► middleware before ─► route ─► handler ──┬─ answered ──────┬─► middleware after ─► reply
+//!                                 └─ none ─► zones ┴─ passed on ─────┘
+//! ```
+//! Between a route and its handler are the answers that are kept: ours, then those of a cache of
+//! the user's, if there is one.
+//!
+//! A handler lies over the zones: what it does not answer is answered from them. Code that runs in
+//! the worker is called with a [`HandlerReply`] of the reply; code that runs elsewhere has the query
+//! deferred, and supplies a draft later.
+//!
+//! Deliberately absent: how code elsewhere is reached, and in which language it is written.
+
+mod cache;
+pub(crate) mod call;
+pub(crate) mod claim;
+mod client;
+mod elsewhere;
+mod handler;
+pub(crate) mod handler_cache;
+mod handlers;
+mod history;
+mod keep;
+mod middleware;
+mod pattern;
+mod query;
+mod record;
+mod reply;
+mod routes;
+mod watch;
+
+pub use cache::Cache;
+pub use elsewhere::{Elsewhere, NO_HANDLER};
+pub use handler::{Handler, Source};
+pub use handlers::{Callee, Handlers, PanicLog, panic_message};
+pub use history::{History, Tags, Then};
+pub use keep::{Keep, Vary};
+pub use middleware::Stage;
+pub use pattern::{Pattern, PatternError};
+pub use query::HandlerQuery;
+pub use record::Record;
+pub use reply::{Ending, HandlerReply, Overfull};
+pub use routes::{Claim, Route, Routes};
+pub use watch::{Call, Watch};

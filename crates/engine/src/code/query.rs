@@ -1,0 +1,102 @@
+//! Queries as the user's code sees them.
+
+use super::pattern::Pattern;
+use crate::context::Context;
+use crate::message::{Now, Peer};
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::time::Duration;
+use zonda_wire::Query;
+use zonda_wire::query::flag;
+use zonda_zone::LookupName;
+
+/// A query as code sees it.
+pub struct HandlerQuery<'a> {
+    /// The time. A query that was deferred was received before.
+    pub now: Now,
+    /// When it was received; nanoseconds of the monotonic clock.
+    received_nanos: u64,
+    /// Who asks.
+    pub(super) peer: &'a Peer,
+    /// The question and what else the message says.
+    pub query: &'a Query,
+    /// The name asked for, in lower case.
+    pub name: &'a LookupName,
+    /// The message as it came; octets without meaning may follow it.
+    pub(super) message: &'a [u8],
+    /// Whether something was read that other clients may have otherwise.
+    saw_client: Cell<bool>,
+    /// The pattern of the route that was taken; none in middleware.
+    pub pattern: Option<&'a Pattern>,
+}
+
+impl<'a> HandlerQuery<'a> {
+    /// The query on its way through the plan.
+    pub(crate) fn new(cx: &'a Context<'_>, pattern: Option<&'a Pattern>) -> Self {
+        let Context { now, received_nanos, peer, query, name, .. } = *cx;
+        let (message, saw_client) = (cx.reply.buffer(), Cell::new(false));
+        Self { now, received_nanos, peer, query, name, message, pattern, saw_client }
+    }
+
+    /// The same without its message, where the reply lies already.
+    pub(crate) fn without_message(self) -> Self {
+        Self { message: &[], ..self }
+    }
+
+    /// Whether something was read that other clients may have otherwise.
+    pub(crate) fn saw_client(&self) -> bool {
+        self.saw_client.get()
+    }
+
+    /// How long ago it was received: what it has waited for others. What is answered at once has
+    /// waited for nobody, and no clock is read for it.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        Duration::from_nanos(self.now.monotonic_nanos.saturating_sub(self.received_nanos))
+    }
+
+    /// Who asks, and how. An answer of code that reads this is kept only for the same client or
+    /// network.
+    #[must_use]
+    pub fn peer(&self) -> &'a Peer {
+        self.saw_client.set(true);
+        self.peer
+    }
+
+    /// The client's address and port; as [`peer`](Self::peer).
+    #[must_use]
+    pub fn client(&self) -> SocketAddr {
+        self.peer().address
+    }
+
+    /// The message as it came, and perhaps octets without meaning behind it; as
+    /// [`peer`](Self::peer). Empty in [`Stage::after`].
+    #[must_use]
+    pub fn message(&self) -> &'a [u8] {
+        self.saw_client.set(true);
+        self.message
+    }
+
+    /// The options of the query's EDNS record: codes and data (rfc6891#6.1.2); as
+    /// [`peer`](Self::peer). None in [`Stage::after`].
+    pub fn options(&self) -> impl Iterator<Item = (u16, &'a [u8])> {
+        self.saw_client.set(true);
+        self.query.options(self.message)
+    }
+
+    /// Octets that are the same for queries which code answers alike that has not read who asks:
+    /// name, type, and whether the client wants DNSSEC records (DO) and checks them itself (CD).
+    #[must_use]
+    pub fn cache_key(&self) -> Vec<u8> {
+        let query = self.query;
+        let marks = u8::from(query.dnssec_ok()) | u8::from(query.flags & flag::CD != 0) << 1;
+        [&query.qtype.0.to_be_bytes()[..], &[marks], self.name.as_wire()].concat()
+    }
+
+    /// The label that the route's pattern captured under a name, in lower case.
+    #[must_use]
+    pub fn capture(&self, word: &str) -> Option<&'a [u8]> {
+        let mut captures = self.pattern?.captures(self.name);
+        captures.find(|(captured, _)| *captured == word).map(|(_, label)| label)
+    }
+}

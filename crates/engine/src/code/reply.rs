@@ -1,0 +1,322 @@
+//! A reply that code puts together, record by record, in any order.
+//!
+//! Kept by who calls the code and reused, so that a reply allocates nothing once its predecessors
+//! have grown the buffers.
+
+use super::elsewhere::Elsewhere;
+use super::history::Tags;
+use super::keep::Keep;
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::ops::Range;
+use zonda_wire::name;
+use zonda_wire::query::{HEADER_BYTES, flag};
+use zonda_wire::{Class, Ede, Full, Owner, Rcode, Reply, Section, Type};
+
+/// Octets of all records at most: no message holds more.
+const RECORD_BYTES_MAX: usize = u16::MAX as usize;
+
+/// A reply that code puts together.
+#[derive(Clone, Debug)]
+pub struct HandlerReply {
+    /// Owners and data, uncompressed.
+    octets: Vec<u8>,
+    /// Where they lie, and the rest of each record.
+    records: Vec<Record>,
+    /// Whether anything was changed since it was read from a reply.
+    is_changed: bool,
+    /// Whether more was added to it than any message holds, since it was cleared.
+    is_overfull: bool,
+    /// What is to become of the query.
+    pub ending: Ending,
+    /// The response code.
+    pub rcode: Rcode,
+    /// Bits of the header's flags: AA, RA, AD and TC.
+    pub flags: u16,
+    /// Response code and flags of the reply that it was read from.
+    read: (Rcode, u16),
+    /// The extended error (rfc8914); its text is [`HandlerReply::set_error`]'s.
+    ede: Option<Ede>,
+    /// Whether it may be given again to the same question.
+    pub keep: Option<Keep>,
+    /// Whether who made it has read what other clients may have otherwise; then it is not kept for
+    /// all of them. Set by who calls the code.
+    pub saw_client: bool,
+    /// What goes with it.
+    text: String,
+    /// What was noted for the log.
+    pub(crate) tags: Tags,
+}
+
+/// What code wants to become of a query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ending {
+    /// What would become of it without the code.
+    #[default]
+    PassOn,
+    /// The draft is the reply.
+    Reply,
+    /// There is no reply.
+    Drop,
+    /// Code elsewhere is to answer.
+    Defer(Elsewhere),
+}
+
+/// A record of a draft.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    section: Section,
+    rtype: Type,
+    ttl: u32,
+    /// Where its owner begins; its data follow.
+    start: u32,
+    /// Octets of the owner; 0 for the name asked for.
+    owner_bytes: u8,
+    /// Octets of the data.
+    rdata_bytes: u16,
+}
+
+/// A record more would make a reply longer than a message can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overfull;
+
+impl Display for Overfull {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a reply has at most 65,535 octets")
+    }
+}
+
+impl std::error::Error for Overfull {}
+
+impl Default for HandlerReply {
+    /// One that passes the query on; what is added to it is authoritative.
+    fn default() -> Self {
+        Self {
+            octets: Vec::new(),
+            records: Vec::new(),
+            is_changed: false,
+            is_overfull: false,
+            ending: Ending::PassOn,
+            rcode: Rcode::NOERROR,
+            flags: flag::AA,
+            read: (Rcode::NOERROR, 0),
+            ede: None,
+            keep: None,
+            saw_client: false,
+            text: String::new(),
+            tags: Tags::default(),
+        }
+    }
+}
+
+impl HandlerReply {
+    /// Makes it as new, but for its memory and for the tags, which are the query's.
+    pub fn clear(&mut self) {
+        self.clear_records();
+        self.ending = Ending::PassOn;
+        self.rcode = Rcode::NOERROR;
+        self.flags = flag::AA;
+        self.ede = None;
+        self.keep = None;
+        self.saw_client = false;
+        self.text.clear();
+    }
+
+    /// Notes a value about the query under a key, for whoever logs it, instead of what was noted
+    /// under that key before. Clients do not get to see it.
+    pub fn tag(&mut self, key: impl Into<Cow<'static, str>>, value: impl Display) {
+        self.tags.set(key.into(), &value);
+    }
+
+    /// What was noted about the query: keys and values, in the order in which they were noted.
+    pub fn tags(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.tags.iter()
+    }
+
+    /// Leaves all records out.
+    pub fn clear_records(&mut self) {
+        self.is_changed = true;
+        self.is_overfull = false;
+        self.octets.clear();
+        self.records.clear();
+    }
+
+    /// Whether more was added to it than any message holds.
+    pub(super) fn is_overfull(&self) -> bool {
+        self.is_overfull
+    }
+
+    /// Notes that more was added to it than any message holds.
+    pub(super) fn note_overfull(&mut self) {
+        self.is_overfull = true;
+    }
+
+    /// Takes over a reply. Records that cannot be read, which we do not write, are left out.
+    pub(crate) fn read(&mut self, reply: &Reply<'_>, rcode: Rcode, flags: u16) {
+        self.clear();
+        for record in reply.records() {
+            let start = self.octets.len();
+            let owner = record.owner_into(&mut self.octets);
+            let middle = self.octets.len();
+            if owner.is_err() || record.rdata_into(&mut self.octets).is_err() {
+                self.octets.truncate(start);
+                continue;
+            }
+            // There is room: names written out make a message longer, but not all messages long.
+            let _ = self.close(record.section, (record.rtype, record.ttl), [start, middle]);
+        }
+        (self.rcode, self.flags, self.ending) = (rcode, flags, Ending::Reply);
+        self.read = (rcode, flags);
+        self.is_changed = false;
+    }
+
+    /// Whether it is no longer the reply that it was read from.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.is_changed || self.read != (self.rcode, self.flags)
+    }
+
+    /// Adds a record. `owner` is a name in uncompressed wire form, or empty for the name asked for;
+    /// `rdata` are data in uncompressed wire form that fit the type.
+    ///
+    /// # Errors
+    /// When there is no room for it in any message.
+    pub fn push(
+        &mut self,
+        section: Section,
+        owner: &[u8],
+        (rtype, ttl): (Type, u32),
+        rdata: &[u8],
+    ) -> Result<(), Overfull> {
+        self.push_with(section, owner, (rtype, ttl), |out| out.extend_from_slice(rdata))
+    }
+
+    /// As [`push`](Self::push), with data that `write` appends.
+    ///
+    /// # Errors
+    /// When there is no room for it in any message.
+    pub fn push_with(
+        &mut self,
+        section: Section,
+        owner: &[u8],
+        fixed: (Type, u32),
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), Overfull> {
+        debug_assert!(owner.is_empty() || name::wire_len(owner) == Some(owner.len()));
+        let start = self.octets.len();
+        self.octets.extend_from_slice(owner);
+        let middle = self.octets.len();
+        write(&mut self.octets);
+        self.close(section, fixed, [start, middle])
+    }
+
+    /// Notes the record whose owner and data begin at these places.
+    fn close(
+        &mut self,
+        section: Section,
+        (rtype, ttl): (Type, u32),
+        [start, middle]: [usize; 2],
+    ) -> Result<(), Overfull> {
+        self.is_changed = true;
+        let end = self.octets.len();
+        if end > RECORD_BYTES_MAX {
+            self.octets.truncate(start);
+            return Err(Overfull);
+        }
+        self.records.push(Record {
+            section,
+            rtype,
+            ttl,
+            start: start as u32,                 // at most RECORD_BYTES_MAX
+            owner_bytes: (middle - start) as u8, // at most 255
+            rdata_bytes: (end - middle) as u16,  // at most RECORD_BYTES_MAX
+        });
+        Ok(())
+    }
+
+    /// Says why there is no, or another, answer (rfc8914).
+    pub fn set_error(&mut self, code: Ede, text: &str) {
+        self.is_changed = true;
+        self.ede = Some(code);
+        self.text.clear();
+        self.text.push_str(text);
+    }
+
+    /// The extended error and its text.
+    #[must_use]
+    pub fn error(&self) -> Option<(Ede, &str)> {
+        self.ede.map(|code| (code, &*self.text))
+    }
+
+    /// The records: section, owner (empty for the name asked for), type, TTL, data.
+    pub fn records(&self) -> impl Iterator<Item = (Section, &[u8], Type, u32, &[u8])> {
+        self.records.iter().map(|record| {
+            let (owner, rdata) = record.places();
+            let Record { section, rtype, ttl, .. } = *record;
+            (section, &self.octets[owner], rtype, ttl, &self.octets[rdata])
+        })
+    }
+
+    /// The least TTL of all records; nothing if there are none, which say for how long they hold.
+    #[must_use]
+    pub fn shortest_ttl_secs(&self) -> Option<u32> {
+        self.records.iter().map(|record| record.ttl).min()
+    }
+
+    /// Makes it the reply that another was, with TTLs that have counted down since. What was noted
+    /// about this query stays, and nothing of the other's is noted.
+    pub fn give_again(&mut self, other: &Self, age_secs: u32) {
+        self.clear();
+        self.octets.extend_from_slice(&other.octets);
+        let aged = |record: &Record| Record { ttl: record.ttl.saturating_sub(age_secs), ..*record };
+        self.records.extend(other.records.iter().map(aged));
+        (self.ending, self.rcode, self.flags) = (other.ending, other.rcode, other.flags);
+        self.ede = other.ede;
+        self.text.push_str(&other.text);
+    }
+
+    /// Keeps those records only for which `keep` is true; it is given their section, type and data.
+    pub fn retain(&mut self, mut keep: impl FnMut(Section, Type, &[u8]) -> bool) {
+        self.is_changed = true;
+        let octets = &self.octets;
+        self.records
+            .retain(|record| keep(record.section, record.rtype, &octets[record.places().1]));
+    }
+
+    /// Writes the records, the sections in their order. What does not fit of the additional section
+    /// is left out.
+    ///
+    /// # Errors
+    /// When the others do not fit; the reply then is as it was.
+    pub fn write(&self, reply: &mut Reply<'_>) -> Result<(), Full> {
+        let mark = reply.mark();
+        let is_root = reply.buffer().get(HEADER_BYTES) == Some(&0); // pointers lead to longer names
+        for wanted in [Section::Answer, Section::Authority, Section::Additional] {
+            for record in self.records.iter().filter(|record| record.section == wanted) {
+                let (owner, rdata) = record.places();
+                let owner = match record.owner_bytes {
+                    0 if is_root => Owner::Name(&[0]),
+                    0 => Owner::Question { skip: 0 },
+                    _ => Owner::Name(&self.octets[owner]),
+                };
+                let fixed = (record.rtype, Class::IN, record.ttl);
+                match reply.record(wanted, owner, fixed, &self.octets[rdata]) {
+                    Err(Full) if wanted != Section::Additional => {
+                        reply.rewind(mark);
+                        return Err(Full);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Record {
+    /// Where owner and data lie.
+    fn places(&self) -> (Range<usize>, Range<usize>) {
+        let start = self.start as usize;
+        let middle = start + usize::from(self.owner_bytes);
+        (start..middle, middle..middle + usize::from(self.rdata_bytes))
+    }
+}

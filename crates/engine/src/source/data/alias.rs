@@ -1,0 +1,83 @@
+//! Aliases in zone data of names that other servers answer for.
+//!
+//! What they say is fetched under the name that the chain leads to, and written behind the chain
+//! when the query is resumed.
+
+use super::data_of;
+use crate::code::claim::spells_out;
+use crate::context::{CHAIN_MAX, Context};
+use crate::deferral::UpstreamAnswer;
+use crate::snapshot::Snapshot;
+use crate::zones::{Source, ZoneMatch};
+use zonda_wire::query::flag;
+use zonda_wire::response::Response;
+use zonda_wire::{Full, Owner, Type, name};
+use zonda_zone::{Found, LookupName};
+
+/// Whom to ask for what a name of ours, in wire form, is an alias of: the number of a
+/// [`Forward`](crate::zones::Forward), and the name to ask for.
+#[must_use]
+pub fn alias_of(snapshot: &Snapshot, name: &[u8], qtype: Type) -> Option<(u32, LookupName)> {
+    let name = LookupName::new(name, snapshot.zones.seed());
+    let (found, name) = way_out(snapshot, &name, qtype)?;
+    match &snapshot.zones.get(found.index).source {
+        Source::Forward(forward) => Some((forward.number, name)),
+        _ => None,
+    }
+}
+
+/// The zone that others answer for into which the aliases from a name lead, and the name that they
+/// lead to; none if there are no aliases, or they end elsewhere, also at code, which the client
+/// then asks.
+pub(super) fn way_out(
+    snapshot: &Snapshot,
+    name: &LookupName,
+    qtype: Type,
+) -> Option<(ZoneMatch, LookupName)> {
+    if matches!(qtype, Type::ANY | Type::RRSIG | Type::NSEC | Type::CNAME) {
+        return None;
+    }
+    let mut name = name.clone();
+    let mut found = snapshot.zones.find_answering(&name, qtype)?;
+    for _ in 0..CHAIN_MAX {
+        let (zone, labels) = data_of(&snapshot.zones.get(found.index).source, found.labels)?;
+        let node = match zone.find(&name, labels, qtype == Type::DS) {
+            Found::Exact(node) | Found::Wildcard { node, .. } => node,
+            Found::Missing { .. } | Found::Referral(_) | Found::Dname(_) => return None,
+        };
+        let target = node.set(Type::CNAME).filter(|_| node.set(qtype).is_none())?.first();
+        name.set(target, snapshot.zones.seed());
+        let stays = name::is_at_or_below(target, zone.apex()) && !snapshot.settings.cross_zone;
+        if stays {
+            continue;
+        }
+        found = snapshot.zones.find_answering(&name, qtype)?;
+        match &snapshot.zones.get(found.index).source {
+            Source::Forward(_) if spells_out(snapshot, &name, qtype) => return None,
+            Source::Forward(_) => return Some((found, name)),
+            _ if snapshot.settings.cross_zone => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Writes what others answered for the name that a chain leads to. Only the thread that fetched it
+/// does this, so that it may allocate.
+pub(super) fn append(cx: &mut Context<'_>, fetched: &UpstreamAnswer<'_>) -> Result<(), Full> {
+    cx.flags |= flag::RA;
+    cx.keep = false;
+    let message = fetched.message(cx.query.qtype);
+    let records = Response::parse(&message).ok();
+    let records = records.iter().flat_map(Response::records);
+    let (mut owner, mut rdata) = (Vec::new(), Vec::new());
+    for record in records {
+        owner.clear();
+        rdata.clear();
+        if record.owner_into(&mut owner).and(record.rdata_into(&mut rdata)).is_ok() {
+            let fixed = (record.rtype, record.class, record.ttl);
+            cx.reply.record(record.section, Owner::Name(&owner), fixed, &rdata)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,30 @@
+//! Names that a server that forwards answers itself: special-use names, those of hosts files and
+//! of the configuration.
+//!
+//! All of them are zone data, so that they are found and written as any. An *overlay* has single
+//! names: what it lacks goes on to the zone behind it.
+
+use crate::zones::Overlay;
+use zonda_wire::{Type, name};
+use zonda_zone::{Found, LookupName, Zone};
+
+/// The first overlay that has a name.
+#[inline]
+pub fn overlay_of<'s>(name: &LookupName, overlays: &'s [Overlay]) -> Option<&'s Overlay> {
+    overlays.iter().find(|overlay| has(&overlay.zone, name))
+}
+
+/// Whether a zone has records of its own for a name, be it by a wildcard.
+fn has(zone: &Zone, name: &LookupName) -> bool {
+    match zone.find(name, apex_labels(zone), false) {
+        Found::Exact(node) | Found::Wildcard { node, .. } => {
+            node.sets().any(|set| set.rtype != Type::SOA)
+        }
+        Found::Missing { .. } | Found::Referral(_) | Found::Dname(_) => false,
+    }
+}
+
+/// How many labels the apex of a zone has.
+pub fn apex_labels(zone: &Zone) -> usize {
+    name::labels(zone.apex()).count()
+}
