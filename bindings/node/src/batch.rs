@@ -19,7 +19,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use zonda::Any;
 use zonda_engine::code::{Ending, HandlerReply, Record, Vary};
-use zonda_engine::{Reason, Supplied, Transport};
+use zonda_engine::{HandlerOutcome, Reason, Transport};
 use zonda_transport::Deferred;
 use zonda_transport::handlers::Ticket;
 use zonda_wire::{Ede, Name, Query, Rcode, Section, Type, name, rdata};
@@ -104,7 +104,7 @@ pub struct Mistake {
 pub fn read_replies(
     batch: &[u8],
     draft: &mut HandlerReply,
-    mut answer: impl FnMut(Ticket, Supplied<'_>),
+    mut answer: impl FnMut(Ticket, HandlerOutcome<'_>),
 ) -> Vec<Mistake> {
     let mut mistakes = Vec::new();
     let mut rest = Parts(batch);
@@ -115,8 +115,8 @@ pub fn read_replies(
         draft.clear();
         let read = read_reply(&mut reply, draft);
         let supplied = match read {
-            Ok(Answer::HandlerReply) => Supplied::HandlerReply(draft),
-            Ok(Answer::Failed) | Err(_) => Supplied::Failed(Reason::HandlerFailed),
+            Ok(Answer::HandlerReply) => HandlerOutcome::Reply(draft),
+            Ok(Answer::Failed) | Err(_) => HandlerOutcome::Failed(Reason::HandlerFailed),
         };
         answer(ticket, supplied);
         if let Err(what) = read {

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 
 use zonda_engine::code::HandlerReply;
-use zonda_engine::{Engine, Peer, Reason, Supplied};
+use zonda_engine::{Engine, HandlerOutcome, Peer, Reason};
 use zonda_server::RuntimeHandle;
 use zonda_transport::handlers::{Answerer, Runtime, Ticket};
 
@@ -58,8 +58,8 @@ impl Batches {
         let mut answerer = self.answerer.lock().unwrap_or_else(PoisonError::into_inner);
         for (ticket, draft) in given {
             let supplied = match draft {
-                Some(draft) => Supplied::HandlerReply(draft),
-                None => Supplied::Failed(Reason::HandlerFailed),
+                Some(draft) => HandlerOutcome::Reply(draft),
+                None => HandlerOutcome::Failed(Reason::HandlerFailed),
             };
             answerer.answer(&self.runtime, *ticket, supplied);
         }

@@ -18,7 +18,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, mpsc};
 use zonda_engine::code::{Ending, HandlerReply, NO_HANDLER, Pattern, panic_message};
-use zonda_engine::{Reason, Supplied};
+use zonda_engine::{HandlerOutcome, Reason};
 use zonda_netio::process::{allowed_cpus, available_cpus, be_nice, pin_thread};
 use zonda_server::{LogBudget, RuntimeHandle};
 use zonda_transport::handlers::{RuntimeConfig, Ticket};
@@ -306,10 +306,10 @@ async fn give_way() {
 }
 
 /// What is made of code's reply; without one, it has failed.
-fn supplied(draft: &Option<HandlerReply>) -> Supplied<'_> {
+fn supplied(draft: &Option<HandlerReply>) -> HandlerOutcome<'_> {
     match draft {
-        Some(draft) => Supplied::HandlerReply(draft),
-        None => Supplied::Failed(Reason::HandlerFailed),
+        Some(draft) => HandlerOutcome::Reply(draft),
+        None => HandlerOutcome::Failed(Reason::HandlerFailed),
     }
 }
 

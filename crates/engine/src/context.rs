@@ -1,11 +1,12 @@
 //! What the stages of one query share.
 
 use crate::code::{HandlerReply, History, Watch};
-use crate::deferral::{Deferral, Supplied, To, UpstreamAnswer};
+use crate::deferral::{Deferral, To};
 use crate::epilogue::OPT_BYTES_MAX;
 use crate::hot::{Hit, HotAnswers, Rotation};
 use crate::message::{Now, Peer};
 use crate::reason::Reason;
+use crate::resumption::Resumption;
 use crate::snapshot::Snapshot;
 use crate::zones::ZoneMatch;
 use std::ops::{ControlFlow, Deref};
@@ -59,10 +60,8 @@ pub struct Context<'a> {
     pub keep: bool,
     /// How the answer rotates.
     pub rotation: Rotation,
-    /// What was fetched for this query, which was deferred before.
-    pub fetched: Option<&'a UpstreamAnswer<'a>>,
-    /// What code said to this query, which was deferred to it before.
-    pub supplied: Option<Supplied<'a>>,
+    /// How far it has come.
+    pub resumption: Resumption<'a>,
     /// What is known of it from before it was deferred.
     pub history: Option<&'a History>,
     /// The extended error, where it is not the one that goes with the reason.

@@ -3,7 +3,7 @@
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Class, Rcode, Type};
 
-use crate::code::{Elsewhere, HandlerReply, History};
+use crate::code::{Elsewhere, History};
 use crate::reason::Reason;
 
 /// What must be fetched before a query can be answered.
@@ -35,15 +35,6 @@ pub enum To {
     Forward(u32),
     /// The user's code.
     Code(Elsewhere),
-}
-
-/// What the user's code says to a query that was deferred to it.
-#[derive(Clone, Copy, Debug)]
-pub enum Supplied<'a> {
-    /// This.
-    HandlerReply(&'a HandlerReply),
-    /// Nothing, for this reason.
-    Failed(Reason),
 }
 
 /// What was fetched for a query.

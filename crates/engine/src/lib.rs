@@ -24,14 +24,16 @@ mod hot;
 mod message;
 mod plan;
 mod reason;
+mod resumption;
 mod snapshot;
 mod source;
 pub mod zones;
 
-pub use deferral::{Deferral, GOES_ON, LEADS_OUT, Outcome, Supplied, To, UpstreamAnswer};
+pub use deferral::{Deferral, GOES_ON, LEADS_OUT, Outcome, To, UpstreamAnswer};
 pub use epilogue::TEXT_BYTES_MAX;
-pub use message::{Batch, Message, Now, Peer, Transport};
+pub use message::{Batch, Message, Now, Peer, Single, Transport};
 pub use reason::Reason;
+pub use resumption::{DeferredQuery, HandlerOutcome, Resumption};
 pub use snapshot::{Settings, Snapshot};
 pub use source::data::alias_of;
 
@@ -41,7 +43,6 @@ use code::{History, Tags, Watch};
 use context::{Context, Verdict, Worker};
 use counters::{Counters, OPCODES};
 use hot::{Answer, Hit, HotAnswers, Key, Meta, Rotation};
-use message::Single;
 use std::sync::Arc;
 use std::time::Duration;
 use zonda_wire::query::{HEADER_BYTES, UDP_BYTES_MIN, flag};
@@ -236,7 +237,7 @@ impl Engine {
             for index in 0..count {
                 let Message { peer, buffer, len } = batch.get(first + index);
                 query_bytes += *len;
-                let outcome = self.finish(now, &snapshot, index, peer, buffer, Known::default());
+                let outcome = self.finish(now, &snapshot, index, peer, buffer, Progress::NEW);
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
                 if let Outcome::Deferred(deferral) = outcome {
@@ -259,76 +260,50 @@ impl Engine {
 
     /// Answers one message of `len` octets in `buffer`, where the reply then lies.
     pub fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome {
-        let mut single = Single { peer, buffer, len, deferral: None };
-        self.answer_batch(now, &mut single);
-        match (single.deferral, single.len) {
-            (Some(deferral), _) => Outcome::Deferred(deferral),
-            (None, 0) => Outcome::Silence,
-            (None, bytes) => Outcome::Reply(bytes),
-        }
+        Single::answer(peer, buffer, len, |batch| self.answer_batch(now, batch))
     }
 
-    /// Answers a query of `len` octets in `buffer` that was deferred; returns the length of the
-    /// reply that now is there, 0 for silence.
+    /// Answers a query that was deferred. One that code has passed on may be deferred once more.
     pub fn resume(
         &mut self,
         now: Now,
-        peer: &Peer,
-        buffer: &mut [u8],
-        len: usize,
-        history: &History,
-        fetched: &UpstreamAnswer<'_>,
-    ) -> usize {
+        query: DeferredQuery<'_>,
+        resumption: Resumption<'_>,
+    ) -> Outcome {
+        let DeferredQuery { peer, history, buffer, len } = query;
         let snapshot = self.snapshot.load();
         self.make_room(1);
         self.prepared[0].read(buffer, len, &snapshot, &self.hot);
-        let known = Known { fetched: Some(fetched), supplied: None, history: Some(history) };
-        self.finish_one(now, &snapshot, peer, buffer, known).reply_bytes()
-    }
-
-    /// Answers a query of `len` octets in `buffer` that was deferred to the user's code, which may
-    /// leave it to others: then it may be deferred once more.
-    pub fn supply(
-        &mut self,
-        now: Now,
-        peer: &Peer,
-        buffer: &mut [u8],
-        len: usize,
-        history: &History,
-        supplied: Supplied<'_>,
-    ) -> Outcome {
-        let snapshot = self.snapshot.load();
-        self.make_room(1);
-        self.prepared[0].read(buffer, len, &snapshot, &self.hot);
-        let known = Known { fetched: None, supplied: Some(supplied), history: Some(history) };
-        self.finish_one(now, &snapshot, peer, buffer, known)
-    }
-
-    /// Answers the first prepared message, which was deferred, or is asked by code.
-    fn finish_one(
-        &mut self,
-        now: Now,
-        snapshot: &Snapshot,
-        peer: &Peer,
-        buffer: &mut [u8],
-        known: Known<'_>,
-    ) -> Outcome {
-        self.recall_tags(known);
-        let outcome = self.finish(now, snapshot, 0, *peer, buffer, known);
-        if known.is_counted() {
+        self.recall_tags(history, resumption);
+        let progress = Progress { resumption, history: Some(history) };
+        let outcome = self.finish(now, &snapshot, 0, *peer, buffer, progress);
+        if progress.is_counted() {
             self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         }
         outcome
     }
 
+    /// Answers a query of `len` octets in `buffer` as if code elsewhere had passed it on: what code
+    /// sees that asks what would become of a query it has to answer. It is neither counted nor told
+    /// to observers; the client's own query is.
+    pub fn answer_below(
+        &mut self,
+        now: Now,
+        peer: &Peer,
+        buffer: &mut [u8],
+        len: usize,
+    ) -> Outcome {
+        let (received_nanos, asked_by_code) = (now.monotonic_nanos, true);
+        let history = &History { received_nanos, asked_by_code, ..History::default() };
+        self.resume(now, DeferredQuery { peer, history, buffer, len }, Resumption::Below)
+    }
+
     /// Brings back what code has noted about a query before it was deferred, and what code elsewhere
     /// has noted since.
-    fn recall_tags(&mut self, known: Known<'_>) {
+    fn recall_tags(&mut self, history: &History, resumption: Resumption<'_>) {
         let tags = &mut self.worker.draft.tags;
-        if let Some(history) = known.history {
-            tags.clone_from(&history.tags);
-        }
-        if let Some(Supplied::HandlerReply(filled)) = known.supplied {
+        tags.clone_from(&history.tags);
+        if let Resumption::Code(HandlerOutcome::Reply(filled)) = resumption {
             tags.extend(&filled.tags);
         }
     }
@@ -348,14 +323,14 @@ impl Engine {
         index: usize,
         peer: Peer,
         buffer: &mut [u8],
-        known: Known<'_>,
+        progress: Progress<'_>,
     ) -> Outcome {
         let prepared = &self.prepared[index];
         let query = &prepared.query;
         let reserved = epilogue::reserved_bytes(query, &snapshot.settings, peer.transport);
         let limit = reply_bytes_max(query, &snapshot.settings, peer.transport);
         let reply = Reply::new(buffer, query, limit.saturating_sub(reserved), &mut self.places);
-        let received_nanos = known.history.map_or(now.monotonic_nanos, |it| it.received_nanos);
+        let received_nanos = progress.history.map_or(now.monotonic_nanos, |it| it.received_nanos);
         let mut cx = Context {
             now,
             received_nanos,
@@ -374,9 +349,8 @@ impl Engine {
             hit: prepared.hit,
             keep: false,
             rotation: Rotation::default(),
-            fetched: known.fetched,
-            supplied: known.supplied,
-            history: known.history,
+            resumption: progress.resumption,
+            history: progress.history,
             ede: None,
             text_bytes: 0,
         };
@@ -400,7 +374,7 @@ impl Engine {
                 (Some(Sent { bytes, rcode, flags, is_forwarded_nodata }), reason)
             }
         };
-        if known.is_counted() {
+        if progress.is_counted() {
             count(&self.counters, snapshot, prepared, &peer, sent, reason);
             if !self.observers.is_empty() {
                 let waited = now.monotonic_nanos.saturating_sub(received_nanos);
@@ -423,15 +397,19 @@ impl Engine {
     }
 }
 
-/// What is known of a query that was deferred before.
-#[derive(Clone, Copy, Default)]
-struct Known<'a> {
-    fetched: Option<&'a UpstreamAnswer<'a>>,
-    supplied: Option<Supplied<'a>>,
+/// How far a query has come.
+#[derive(Clone, Copy)]
+struct Progress<'a> {
+    /// What it was deferred for before.
+    resumption: Resumption<'a>,
+    /// The facts from before it was deferred; none if it is new.
     history: Option<&'a History>,
 }
 
-impl Known<'_> {
+impl Progress<'_> {
+    /// That of a query which has just been received.
+    const NEW: Self = Self { resumption: Resumption::New, history: None };
+
     /// Whether it is a client's query, and not one that code asks to see what becomes of it.
     #[inline]
     fn is_counted(&self) -> bool {

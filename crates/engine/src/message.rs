@@ -1,6 +1,6 @@
 //! What a transport hands over: the time, who asks, and a buffer with a message.
 
-use crate::deferral::Deferral;
+use crate::deferral::{Deferral, Outcome};
 use std::net::SocketAddr;
 
 /// The time, read by the caller once per batch.
@@ -93,12 +93,34 @@ pub trait Batch {
     fn defer(&mut self, index: usize, deferral: Deferral);
 }
 
-/// A batch of one.
-pub(crate) struct Single<'a> {
-    pub peer: &'a Peer,
-    pub buffer: &'a mut [u8],
-    pub len: usize,
-    pub deferral: Option<Deferral>,
+/// A batch of one message.
+pub struct Single<'a> {
+    /// The client that has sent the message.
+    peer: &'a Peer,
+    /// The message, and behind it room for the reply.
+    buffer: &'a mut [u8],
+    /// The length of the message, then of the reply.
+    len: usize,
+    /// What the query was deferred for, if it was.
+    deferral: Option<Deferral>,
+}
+
+impl<'a> Single<'a> {
+    /// Has `answer_batch` answer one message of `len` octets in `buffer`, where the reply then lies.
+    pub fn answer(
+        peer: &'a Peer,
+        buffer: &'a mut [u8],
+        len: usize,
+        answer_batch: impl FnOnce(&mut Self),
+    ) -> Outcome {
+        let mut single = Self { peer, buffer, len, deferral: None };
+        answer_batch(&mut single);
+        match (single.deferral, single.len) {
+            (Some(deferral), _) => Outcome::Deferred(deferral),
+            (None, 0) => Outcome::Silence,
+            (None, bytes) => Outcome::Reply(bytes),
+        }
+    }
 }
 
 impl Batch for Single<'_> {

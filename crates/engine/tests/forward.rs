@@ -9,8 +9,8 @@ use zonda_engine::access::{Access, AccessList};
 use zonda_engine::code::History;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    Deferral, Engine, GOES_ON, Now, Outcome, Peer, Reason, Settings, Snapshot, To, Transport,
-    UpstreamAnswer,
+    Deferral, DeferredQuery, Engine, GOES_ON, Now, Outcome, Peer, Reason, Resumption, Settings,
+    Snapshot, To, Transport, UpstreamAnswer,
     gate::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
@@ -82,7 +82,9 @@ fn resume(engine: &mut Engine, query: &[u8], fetched: &UpstreamAnswer<'_>) -> Me
     let mut buffer = [0; 1232];
     buffer[..query.len()].copy_from_slice(query);
     let history = History::default();
-    let octets = engine.resume(NOW, &peer(), &mut buffer, query.len(), &history, fetched);
+    let (buffer, len, peer) = (&mut buffer, query.len(), &peer());
+    let waiting = DeferredQuery { peer, history: &history, buffer, len };
+    let octets = engine.resume(NOW, waiting, Resumption::Upstream(fetched)).reply_bytes();
     Message::parse(&buffer[..octets]).unwrap()
 }
 
@@ -114,7 +116,9 @@ fn sent_whole(
         buffer[..query.len()].copy_from_slice(&query);
         let (fetched, history) =
             (fetched(rcode, (counts, body), reason(number)), History::default());
-        let len = engine.resume(NOW, &peer(), &mut buffer, query.len(), &history, &fetched);
+        let (peer, len) = (&peer(), query.len());
+        let waiting = DeferredQuery { peer, history: &history, buffer: &mut buffer, len };
+        let len = engine.resume(NOW, waiting, Resumption::Upstream(&fetched)).reply_bytes();
         len > 0 && Message::parse(&buffer[..len]).unwrap().rcode() == rcode && buffer[2] & 2 == 0
     };
     (0..100).filter(|&number| is_whole(number)).count()
@@ -451,7 +455,9 @@ fn header_bits_are_right_whatever_becomes_of_a_query() {
                     _ => (Rcode::NOERROR, ([1, 0, 0], BODY)),
                 };
                 let fetched = fetched(code, body, Reason::Forwarded);
-                engine.resume(now, &peer(), &mut buffer, query.len(), &History::default(), &fetched)
+                let (peer, history, len) = (&peer(), &History::default(), query.len());
+                let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+                engine.resume(now, waiting, Resumption::Upstream(&fetched)).reply_bytes()
             }
             outcome => outcome.reply_bytes(),
         };

@@ -14,8 +14,8 @@ use zonda_engine::code::{
 use zonda_engine::counters::Counter;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    Engine, Now, Outcome, Peer, Reason, Settings, Snapshot, Supplied, To, Transport,
-    UpstreamAnswer,
+    DeferredQuery, Engine, HandlerOutcome, Now, Outcome, Peer, Reason, Resumption, Settings,
+    Snapshot, To, Transport, UpstreamAnswer,
     gate::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
@@ -107,13 +107,15 @@ fn ask(engine: &mut Engine, name: &str, qtype: Type) -> String {
 }
 
 /// What becomes of a query that code number 5 elsewhere has been asked for.
-fn supply(engine: &mut Engine, name: &str, qtype: Type, supplied: Supplied<'_>) -> String {
+fn supply(engine: &mut Engine, name: &str, qtype: Type, supplied: HandlerOutcome<'_>) -> String {
     let (query, mut buffer) = (query(name, qtype), vec![0; 65_535]);
     buffer[..query.len()].copy_from_slice(&query);
     let peer = peer(Transport::Udp);
     let code = Some(Elsewhere { runtime: 3, handler: 5 });
     let history = History { code, ..History::default() };
-    let outcome = engine.supply(NOW, &peer, &mut buffer, query.len(), &history, supplied);
+    let (peer, history, len) = (&peer, &history, query.len());
+    let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+    let outcome = engine.resume(NOW, waiting, Resumption::Code(supplied));
     told(outcome, &buffer)
 }
 
@@ -244,7 +246,7 @@ fn a_query_for_code_elsewhere_is_deferred_and_answered_with_what_that_supplies()
     assert_eq!(ask(&mut engine, "a.example", Type::A), "deferred to 5 of 3");
     let mut draft = HandlerReply::default();
     let of = |draft: &HandlerReply, engine: &mut Engine| {
-        supply(engine, "a.example", Type::A, Supplied::HandlerReply(draft))
+        supply(engine, "a.example", Type::A, HandlerOutcome::Reply(draft))
     };
     assert_eq!(of(&draft, &mut engine), "NOERROR aa Answer:a.example.A=192021"); // the zone's
     push(&mut draft, Section::Answer, 7);
@@ -254,7 +256,7 @@ fn a_query_for_code_elsewhere_is_deferred_and_answered_with_what_that_supplies()
     assert_eq!(of(&draft, &mut engine), "REFUSED");
     draft.ending = Ending::Drop;
     assert_eq!(of(&draft, &mut engine), "silence");
-    let late = Supplied::Failed(Reason::HandlerTimeout);
+    let late = HandlerOutcome::Failed(Reason::HandlerTimeout);
     assert_eq!(
         supply(&mut engine, "a.example", Type::A, late),
         "SERVFAIL (the code that answers for this name did not answer in time)"
@@ -266,7 +268,7 @@ fn every_query_goes_to_a_runtime_that_has_middleware() {
     let mut engine = engine(vec![elsewhere("a.example", 5)], Vec::new(), Some(3));
     assert_eq!(ask(&mut engine, "a.example", Type::A), "deferred to 5 of 3");
     assert_eq!(ask(&mut engine, "b.example", Type::A), format!("deferred to {NO_HANDLER} of 3"));
-    let passed_on = Supplied::HandlerReply(&HandlerReply::default());
+    let passed_on = HandlerOutcome::Reply(&HandlerReply::default());
     assert_eq!(
         supply(&mut engine, "b.example", Type::A, passed_on),
         "NOERROR aa Answer:b.example.A=192022"
@@ -331,8 +333,10 @@ fn tags_are_the_querys_whoever_notes_them_and_also_when_it_has_to_wait() {
     assert!(other.ends_with("(type=MX 0)"), "a query has none of another's tags: {other}");
     let later = Now { monotonic_nanos: NOW.monotonic_nanos + 3_000_000_000, ..NOW };
     let history = &deferral.history;
-    let supplied = Supplied::HandlerReply(&given);
-    let outcome = engine.supply(later, &peer, &mut buffer, query.len(), history, supplied);
+    let supplied = HandlerOutcome::Reply(&given);
+    let (peer, len) = (&peer, query.len());
+    let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+    let outcome = engine.resume(later, waiting, Resumption::Code(supplied));
     let reply = "NOERROR aa Answer:b.example.A=192022 (type=A by=code elsewhere 3)";
     assert_eq!(told(outcome, &buffer), reply);
 }
@@ -447,7 +451,7 @@ fn a_cache_of_the_users_answers_instead_of_code_here_and_elsewhere() {
     assert_eq!(ask(&mut engine, "b.afar.test", Type::A), "deferred to 5 of 3");
     let mut draft = HandlerReply::default();
     push(&mut draft, Section::Answer, 7);
-    let reply = supply(&mut engine, "b.afar.test", Type::A, Supplied::HandlerReply(&draft));
+    let reply = supply(&mut engine, "b.afar.test", Type::A, HandlerOutcome::Reply(&draft));
     assert_eq!(ask(&mut engine, "b.afar.test", Type::A), reply);
     // What zones say is theirs.
     assert!(ask(&mut engine, "a.example", Type::A).starts_with("NOERROR aa Answer:a.example"));
@@ -525,12 +529,12 @@ fn a_cache_is_not_told_what_holds_for_one_query_only() {
     check("varies", 0);
     check("varies-knowing", 0);
     check("plain", 1);
-    supply(&mut engine, "a.afar", Type::A, Supplied::Failed(Reason::HandlerTimeout));
-    supply(&mut engine, "a.afar", Type::A, Supplied::HandlerReply(&HandlerReply::default()));
+    supply(&mut engine, "a.afar", Type::A, HandlerOutcome::Failed(Reason::HandlerTimeout));
+    supply(&mut engine, "a.afar", Type::A, HandlerOutcome::Reply(&HandlerReply::default()));
     let mut knowing = HandlerReply::default();
     knowing.saw_client = true;
     push(&mut knowing, Section::Answer, 1);
-    supply(&mut engine, "a.afar", Type::A, Supplied::HandlerReply(&knowing));
+    supply(&mut engine, "a.afar", Type::A, HandlerOutcome::Reply(&knowing));
     assert_eq!(notes.told.load(Ordering::Relaxed), 1);
 }
 
@@ -542,7 +546,7 @@ fn an_answer_of_code_that_was_replaced_meanwhile_is_given_and_not_kept() {
         let mut draft = HandlerReply::default();
         push(&mut draft, Section::Answer, 7);
         draft.cache(60, Vary::Nothing);
-        let reply = supply(&mut engine, "a.afar", Type::A, Supplied::HandlerReply(&draft));
+        let reply = supply(&mut engine, "a.afar", Type::A, HandlerOutcome::Reply(&draft));
         assert_eq!(reply, "NOERROR aa Answer:a.afar.A=192027");
         assert_eq!(notes.told.load(Ordering::Relaxed), u32::from(is_kept));
         notes.kept.lock().unwrap().clear();
@@ -561,12 +565,12 @@ fn a_panic_in_a_cache_is_servfail_and_one_beside_middleware_elsewhere_is_never_a
     assert_eq!(ask(&mut engine, "bad.test", Type::A), failed);
     let mut draft = HandlerReply::default();
     push(&mut draft, Section::Answer, 7);
-    assert_eq!(supply(&mut engine, "bad.afar", Type::A, Supplied::HandlerReply(&draft)), failed);
+    assert_eq!(supply(&mut engine, "bad.afar", Type::A, HandlerOutcome::Reply(&draft)), failed);
     let (mut engine, notes) = engine_with_cache(routes(), Vec::new(), Some(3));
-    let passed_on = Supplied::HandlerReply(&HandlerReply::default());
+    let passed_on = HandlerOutcome::Reply(&HandlerReply::default());
     let reply = supply(&mut engine, "cursed.test", Type::A, passed_on);
     assert_eq!(reply, "NOERROR aa Answer:cursed.test.A=192021");
-    supply(&mut engine, "a.afar", Type::A, Supplied::HandlerReply(&draft));
+    supply(&mut engine, "a.afar", Type::A, HandlerOutcome::Reply(&draft));
     assert_eq!(notes.told.load(Ordering::Relaxed), 0);
 }
 
@@ -580,11 +584,14 @@ fn what_code_asks_to_see_what_becomes_of_a_query_is_neither_counted_nor_told() {
     }));
     let (query, mut buffer) = (query("b.example", Type::A), vec![0; 4096]);
     let passed_on = HandlerReply::default();
-    let mut supply_to = |asked_by_code, engine: &mut Engine| {
+    let mut go_on = |is_asked_by_code, engine: &mut Engine| {
         buffer[..query.len()].copy_from_slice(&query);
-        let history = History { asked_by_code, ..History::default() };
-        let supplied = Supplied::HandlerReply(&passed_on);
-        engine.supply(NOW, &peer(Transport::Tcp), &mut buffer, query.len(), &history, supplied)
+        let (peer, history, len) = (&peer(Transport::Tcp), &History::default(), query.len());
+        if is_asked_by_code {
+            return engine.answer_below(NOW, peer, &mut buffer, len);
+        }
+        let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+        engine.resume(NOW, waiting, Resumption::Code(HandlerOutcome::Reply(&passed_on)))
     };
     let sums = |engine: &Engine| {
         let counters = engine.counters();
@@ -596,9 +603,9 @@ fn what_code_asks_to_see_what_becomes_of_a_query_is_neither_counted_nor_told() {
             told.load(Ordering::Relaxed),
         )
     };
-    let Outcome::Reply(len) = supply_to(true, &mut engine) else { panic!("the zone answers") };
+    let Outcome::Reply(len) = go_on(true, &mut engine) else { panic!("the zone answers") };
     assert_eq!(sums(&engine), (0, 0, 0, 0));
-    supply_to(false, &mut engine);
+    go_on(false, &mut engine);
     assert_eq!(sums(&engine), (1, 1, len as u64, 1));
 }
 
@@ -634,7 +641,7 @@ fn what_code_for_many_names_has_left_is_as_the_zone_says() {
     let denied = "NXDOMAIN aa Authority:example.SOA=";
     let reply = ask(&mut engine, "a.here.example", Type::A);
     assert!(reply.starts_with(denied), "{reply}");
-    let passed_on = Supplied::HandlerReply(&HandlerReply::default());
+    let passed_on = HandlerOutcome::Reply(&HandlerReply::default());
     let reply = supply(&mut engine, "a.afar.example", Type::TXT, passed_on);
     assert!(reply.starts_with(denied), "{reply}");
 }
@@ -706,8 +713,10 @@ fn left(engine: &mut Engine, name: &str) -> String {
         panic!("it is not deferred");
     };
     let (len, nothing) = (query.len(), HandlerReply::default());
-    let supplied = Supplied::HandlerReply(&nothing);
-    let outcome = engine.supply(NOW, &peer, &mut buffer, len, &deferral.history, supplied);
+    let supplied = HandlerOutcome::Reply(&nothing);
+    let (peer, history) = (&peer, &deferral.history);
+    let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+    let outcome = engine.resume(NOW, waiting, Resumption::Code(supplied));
     told(outcome, &buffer)
 }
 
@@ -743,7 +752,7 @@ fn what_middleware_defers_goes_on_behind_it_when_that_leaves_it() {
     }
     let mut draft = HandlerReply::default();
     push(&mut draft, Section::Answer, 7);
-    let answered = supply(&mut engine, "a.example", Type::A, Supplied::HandlerReply(&draft));
+    let answered = supply(&mut engine, "a.example", Type::A, HandlerOutcome::Reply(&draft));
     assert!(answered.starts_with("NOERROR aa Answer:a.example.A=192027"), "{answered}");
 }
 
@@ -759,7 +768,7 @@ fn what_a_handler_defers_goes_to_the_zones_when_that_leaves_it_and_no_further() 
     assert_eq!(left(&mut engine, "a.example"), "NOERROR aa Answer:a.example.A=192021");
     let mut draft = HandlerReply::default();
     draft.defer_to(afar);
-    let once_more = supply(&mut engine, "a.example", Type::A, Supplied::HandlerReply(&draft));
+    let once_more = supply(&mut engine, "a.example", Type::A, HandlerOutcome::Reply(&draft));
     assert!(once_more.starts_with("SERVFAIL"), "{once_more}");
 }
 
@@ -840,8 +849,10 @@ fn resume(engine: &mut Engine, name: &str, (counts, body): ([u16; 3], &[u8])) ->
     let (name, is_authentic, goes_on) = (&[][..], true, false);
     let fetched = UpstreamAnswer { name, rcode, counts, body, is_authentic, goes_on, reason, text };
     let (peer, history) = (peer(Transport::Udp), History::default());
-    let len = engine.resume(NOW, &peer, &mut buffer, query.len(), &history, &fetched);
-    told(Outcome::Reply(len), &buffer)
+    let (peer, history, len) = (&peer, &history, query.len());
+    let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+    let outcome = engine.resume(NOW, waiting, Resumption::Upstream(&fetched));
+    told(outcome, &buffer)
 }
 
 /// Keeps what other servers said, that a name does not exist.

@@ -9,10 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use zonda_config::{Advice, Config, ConfigError, Flags, Given};
-use zonda_engine::code::{
-    Cache, Callee, Handler, HandlerReply, Handlers, History, Route, Stage, Watch,
-};
-use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Supplied, Transport};
+use zonda_engine::code::{Cache, Callee, Handler, Handlers, Route, Stage, Watch};
+use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
 use zonda_transport::handlers::{Answerer, LongCalls, Runtime, RuntimeConfig};
 use zonda_transport::{Clock, Deferrals, Deferred, LazyResponder, Way, kept_octets};
 use zonda_wire::Name;
@@ -277,15 +275,7 @@ impl OwnQueries {
     /// code has to answer.
     pub(crate) fn ask_below(&self, query: &[u8], peer: Peer) -> OwnReply {
         let peer = Peer { transport: Transport::Tcp, ..peer }; // neither truncated nor limited
-        let passed_on = HandlerReply::default();
-        self.ask_with(query, peer, |engine, now, peer, buffer, len| {
-            let history = History {
-                received_nanos: now.monotonic_nanos,
-                asked_by_code: true,
-                ..History::default()
-            };
-            engine.supply(now, peer, buffer, len, &history, Supplied::HandlerReply(&passed_on))
-        })
+        self.ask_with(query, peer, Engine::answer_below)
     }
 
     /// Asks a query with a call of the engine.

@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use zonda_config::Flags;
 use zonda_engine::code::HandlerReply;
-use zonda_engine::{Event, Supplied};
+use zonda_engine::{Event, HandlerOutcome};
 use zonda_server::{Code, Options, OwnReply, Program, RuntimeHandle, Server, Texts, read_config};
 use zonda_transport::handlers::RuntimeConfig;
 use zonda_wire::{Message, Name, Rcode, Section, Type};
@@ -71,7 +71,7 @@ fn answer(server: &Server, handle: &mut RuntimeHandle) -> Vec<u8> {
     let mut draft = HandlerReply::default();
     draft.push(Section::Answer, &[], (Type::A, 60), &[192, 0, 2, 7]).unwrap();
     draft.reply(Rcode::NOERROR);
-    handle.answerer.answer(&handle.runtime, ticket, Supplied::HandlerReply(&draft));
+    handle.answerer.answer(&handle.runtime, ticket, HandlerOutcome::Reply(&draft));
     handle.answerer.send();
     Message::parse(&below.unwrap()).unwrap().records[0].rdata.clone()
 }

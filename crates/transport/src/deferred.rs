@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
-use zonda_engine::{Deferral, Peer, Reason, Supplied, To};
+use zonda_engine::{Deferral, HandlerOutcome, Peer, Reason, To};
 use zonda_netio::{ReplyPath, UdpSocket};
 use zonda_wire::{ABRIDGED_BYTES_MAX, Query};
 
@@ -216,7 +216,7 @@ impl<R: Responder> Refuse for Refusals<R> {
         queries: Vec<Deferred>,
         passed_on: &mut Vec<Deferred>,
     ) -> Vec<SocketReplies> {
-        let (now, busy) = (self.clock.now(), Supplied::Failed(Reason::HandlerBusy));
+        let (now, busy) = (self.clock.now(), HandlerOutcome::Failed(Reason::HandlerBusy));
         for query in queries {
             let connection = match &query.way {
                 Way::Tcp(connection) => Some(connection.clone()),

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use zonda_cache::{Hit, Kind};
-use zonda_engine::{GOES_ON, LEADS_OUT, Now, Outcome, Reason, Supplied, UpstreamAnswer};
+use zonda_engine::{
+    DeferredQuery, GOES_ON, HandlerOutcome, LEADS_OUT, Now, Outcome, Reason, Resumption,
+    UpstreamAnswer,
+};
 use zonda_netio::{ReplyBatch, UdpSocket};
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Rcode};
@@ -35,24 +38,18 @@ impl<R: Responder> Replies<R> {
 
     /// Answers a query.
     pub fn answer(&mut self, waiter: Deferred, fetched: &UpstreamAnswer<'_>, now: Now) {
-        let Deferred { query, peer, deferral, way, .. } = waiter;
-        let (len, history) = (query.len(), &deferral.history);
-        self.buffer[..len].copy_from_slice(&query);
-        let len = self.responder.resume(now, &peer, &mut self.buffer, len, history, fetched);
-        self.give(way, len);
+        let outcome = self.resume(&waiter, Resumption::Upstream(fetched), now);
+        self.give(waiter.way, outcome.reply_bytes());
     }
 
     /// Answers a query with what the user's code supplied; returns it if it is deferred once more.
     pub fn supply(
         &mut self,
         mut waiter: Deferred,
-        supplied: Supplied<'_>,
+        supplied: HandlerOutcome<'_>,
         now: Now,
     ) -> Option<Deferred> {
-        let Deferred { query, peer, deferral, .. } = &waiter;
-        let (len, history) = (query.len(), &deferral.history);
-        self.buffer[..len].copy_from_slice(query);
-        match self.responder.supply(now, peer, &mut self.buffer, len, history, supplied) {
+        match self.resume(&waiter, Resumption::Code(supplied), now) {
             Outcome::Deferred(deferral) => {
                 waiter.defer_again(deferral);
                 return Some(waiter);
@@ -61,6 +58,14 @@ impl<R: Responder> Replies<R> {
             Outcome::Silence => self.give(waiter.way, 0),
         }
         None
+    }
+
+    /// Writes the reply to a query into the buffer.
+    fn resume(&mut self, waiter: &Deferred, resumption: Resumption<'_>, now: Now) -> Outcome {
+        let Deferred { query, peer, deferral, .. } = waiter;
+        let (len, history, buffer) = (query.len(), &deferral.history, &mut *self.buffer);
+        buffer[..len].copy_from_slice(query);
+        self.responder.resume(now, DeferredQuery { peer, history, buffer, len }, resumption)
     }
 
     /// Gives the first `len` octets of the buffer to a client.

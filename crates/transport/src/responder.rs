@@ -1,7 +1,8 @@
 //! What a transport asks of the engine.
 
-use zonda_engine::code::History;
-use zonda_engine::{Batch, Engine, Now, Outcome, Peer, Supplied, Transport, UpstreamAnswer};
+use zonda_engine::{
+    Batch, DeferredQuery, Engine, Now, Outcome, Peer, Resumption, Single, Transport,
+};
 
 /// Makes replies from queries: the engine, or a stand-in in tests.
 ///
@@ -10,34 +11,18 @@ pub trait Responder: Send + 'static {
     /// Answers all messages of a batch in place.
     fn answer_batch<B: Batch>(&mut self, now: Now, batch: &mut B);
 
+    /// Answers a query that was deferred, with what it was deferred for.
+    fn resume(&mut self, now: Now, query: DeferredQuery<'_>, resumption: Resumption<'_>)
+    -> Outcome;
+
     /// Answers the query in the first `len` octets of `buffer`, where the reply then lies.
-    fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome;
+    fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome {
+        Single::answer(peer, buffer, len, |batch| self.answer_batch(now, batch))
+    }
 
-    /// Answers a query that was deferred, with what was fetched for it; returns the reply's length,
-    /// 0 for silence.
-    fn resume(
-        &mut self,
-        now: Now,
-        peer: &Peer,
-        buffer: &mut [u8],
-        len: usize,
-        history: &History,
-        fetched: &UpstreamAnswer<'_>,
-    ) -> usize;
-
-    /// Answers a query that was deferred to the user's code, with what that says.
-    fn supply(
-        &mut self,
-        now: Now,
-        peer: &Peer,
-        buffer: &mut [u8],
-        len: usize,
-        history: &History,
-        supplied: Supplied<'_>,
-    ) -> Outcome;
-
-    /// Takes note that `replies` each took `nanos` from being received to being sent.
-    fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64);
+    /// Takes note that `replies` each took `nanos` from being received to being sent. A responder
+    /// without counters takes none.
+    fn observe_latency(&mut self, _transport: Transport, _nanos: u64, _replies: u64) {}
 }
 
 impl Responder for Engine {
@@ -45,32 +30,13 @@ impl Responder for Engine {
         Self::answer_batch(self, now, batch);
     }
 
-    fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome {
-        Self::answer(self, now, peer, buffer, len)
-    }
-
     fn resume(
         &mut self,
         now: Now,
-        peer: &Peer,
-        buffer: &mut [u8],
-        len: usize,
-        history: &History,
-        fetched: &UpstreamAnswer<'_>,
-    ) -> usize {
-        Self::resume(self, now, peer, buffer, len, history, fetched)
-    }
-
-    fn supply(
-        &mut self,
-        now: Now,
-        peer: &Peer,
-        buffer: &mut [u8],
-        len: usize,
-        history: &History,
-        supplied: Supplied<'_>,
+        query: DeferredQuery<'_>,
+        resumption: Resumption<'_>,
     ) -> Outcome {
-        Self::supply(self, now, peer, buffer, len, history, supplied)
+        Self::resume(self, now, query, resumption)
     }
 
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64) {
@@ -104,32 +70,13 @@ impl<R: Responder> Responder for LazyResponder<R> {
         self.get().answer_batch(now, batch);
     }
 
-    fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome {
-        self.get().answer(now, peer, buffer, len)
-    }
-
     fn resume(
         &mut self,
         now: Now,
-        peer: &Peer,
-        buffer: &mut [u8],
-        len: usize,
-        history: &History,
-        fetched: &UpstreamAnswer<'_>,
-    ) -> usize {
-        self.get().resume(now, peer, buffer, len, history, fetched)
-    }
-
-    fn supply(
-        &mut self,
-        now: Now,
-        peer: &Peer,
-        buffer: &mut [u8],
-        len: usize,
-        history: &History,
-        supplied: Supplied<'_>,
+        query: DeferredQuery<'_>,
+        resumption: Resumption<'_>,
     ) -> Outcome {
-        self.get().supply(now, peer, buffer, len, history, supplied)
+        self.get().resume(now, query, resumption)
     }
 
     fn observe_latency(&mut self, transport: Transport, nanos: u64, replies: u64) {

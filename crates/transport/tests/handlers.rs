@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use support::{Toy, failures, query};
-use zonda_engine::Supplied;
+use zonda_engine::HandlerOutcome;
 use zonda_engine::code::{Call, HandlerReply};
 use zonda_netio::{UdpOptions, UdpSocket};
 use zonda_transport::forward::Forwarders;
@@ -112,7 +112,7 @@ fn queries_are_seen_in_the_order_in_which_they_came_and_answered_in_any() {
     assert_eq!(taken.iter().map(|(_, id)| *id).collect::<Vec<_>>(), (0..50).collect::<Vec<_>>());
     let mut answerer = server.answerer();
     for (ticket, _) in taken.iter().rev() {
-        answerer.answer(&server.runtime, *ticket, Supplied::HandlerReply(&HandlerReply::default()));
+        answerer.answer(&server.runtime, *ticket, HandlerOutcome::Reply(&HandlerReply::default()));
     }
     answerer.send();
     let ids: Vec<u16> = (0..50).map(|_| support::id(&reply(&client))).collect();
@@ -158,7 +158,7 @@ fn a_ticket_is_good_for_one_answer() {
     let (ticket, _) = server.take(1)[0];
     let mut answerer = server.answerer();
     for _ in 0..3 {
-        answerer.answer(&server.runtime, ticket, Supplied::HandlerReply(&HandlerReply::default()));
+        answerer.answer(&server.runtime, ticket, HandlerOutcome::Reply(&HandlerReply::default()));
     }
     answerer.send();
     assert_eq!(support::id(&reply(&client)), 0);
@@ -167,8 +167,8 @@ fn a_ticket_is_good_for_one_answer() {
     client.send(&query(1, "code")).unwrap();
     let (next, _) = server.take(1)[0];
     assert_ne!(next, ticket);
-    answerer.answer(&server.runtime, ticket, Supplied::HandlerReply(&HandlerReply::default()));
-    answerer.answer(&server.runtime, next, Supplied::HandlerReply(&HandlerReply::default()));
+    answerer.answer(&server.runtime, ticket, HandlerOutcome::Reply(&HandlerReply::default()));
+    answerer.answer(&server.runtime, next, HandlerOutcome::Reply(&HandlerReply::default()));
     answerer.send();
     assert_eq!(support::id(&reply(&client)), 1);
     assert_eq!(server.runtime.counters.in_vain.get(), 3);
@@ -224,7 +224,7 @@ fn what_is_not_answered_in_time_is_answered_for_the_code_seen_by_it_or_not() {
     assert!(replies.iter().all(|reply| reply.last() == Some(&b'!')), "{replies:?}");
     assert_eq!(server.runtime.counters.late.get(), 2);
     let mut answerer = server.answerer();
-    answerer.answer(&server.runtime, seen, Supplied::HandlerReply(&HandlerReply::default()));
+    answerer.answer(&server.runtime, seen, HandlerOutcome::Reply(&HandlerReply::default()));
     answerer.send();
     assert_eq!(server.runtime.counters.in_vain.get(), 1);
     assert!(!server.runtime.take(10, |_, _, _| panic!("it is answered")));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use zonda_engine::{Now, Supplied};
+use zonda_engine::{HandlerOutcome, Now};
 
 use super::runtime::Runtime;
 use super::waiting::Ticket;
@@ -34,7 +34,7 @@ impl<R: Responder> Answerer<R> {
 
     /// Answers a query of a runtime with what code supplied, unless it waits no longer. The reply
     /// leaves with the next [`send`](Self::send).
-    pub fn answer(&mut self, runtime: &Arc<Runtime>, ticket: Ticket, supplied: Supplied<'_>) {
+    pub fn answer(&mut self, runtime: &Arc<Runtime>, ticket: Ticket, supplied: HandlerOutcome<'_>) {
         self.unsent.get_or_insert_with(|| self.deferrals.unsent());
         if let Some(query) = runtime.finish(ticket) {
             self.supply(query, supplied);
@@ -42,7 +42,7 @@ impl<R: Responder> Answerer<R> {
     }
 
     /// Answers a query that was taken out.
-    pub(super) fn supply(&mut self, query: Deferred, supplied: Supplied<'_>) {
+    pub(super) fn supply(&mut self, query: Deferred, supplied: HandlerOutcome<'_>) {
         let now = *self.now.get_or_insert_with(|| self.clock.now());
         self.passed_on.extend(self.replies.supply(query, supplied, now));
     }

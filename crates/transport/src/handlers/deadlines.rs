@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use zonda_engine::code::Call;
-use zonda_engine::{Reason, Supplied};
+use zonda_engine::{HandlerOutcome, Reason};
 
 use super::answerer::Answerer;
 use super::runtime::Runtime;
@@ -49,7 +49,7 @@ impl Deadlines {
         let thread = thread::Builder::new().name(NAME.to_owned()).spawn(move || {
             let mut fail = |take: fn(&Runtime) -> Option<Deferred>| {
                 for query in runtimes.iter().flat_map(|it| std::iter::from_fn(|| take(it))) {
-                    answerer.supply(query, Supplied::Failed(Reason::HandlerTimeout));
+                    answerer.supply(query, HandlerOutcome::Failed(Reason::HandlerTimeout));
                 }
                 answerer.send();
             };

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use zonda_engine::code::{Elsewhere, History};
+use zonda_engine::code::Elsewhere;
 use zonda_engine::{
-    Batch, Deferral, Now, Outcome, Peer, Reason, Supplied, To, Transport, UpstreamAnswer,
+    Batch, Deferral, DeferredQuery, HandlerOutcome, Now, Outcome, Peer, Reason, Resumption, To,
 };
 use zonda_netio::ReplyBatch;
 use zonda_transport::faults::{Failure, FailureSender};
@@ -61,41 +61,22 @@ impl Responder for Toy {
         Outcome::Reply(len + 1)
     }
 
-    fn resume(
-        &mut self,
-        _: Now,
-        _: &Peer,
-        _: &mut [u8],
-        _: usize,
-        _: &History,
-        _: &UpstreamAnswer<'_>,
-    ) -> usize {
-        unreachable!("what is fetched is played by the test")
-    }
-
-    /// Appends an octet for the reason of a failure, or for a draft.
-    fn supply(
-        &mut self,
-        _: Now,
-        _: &Peer,
-        buffer: &mut [u8],
-        len: usize,
-        _: &History,
-        supplied: Supplied<'_>,
-    ) -> Outcome {
-        buffer[2] |= 0x80;
-        buffer[len] = match supplied {
-            Supplied::Failed(Reason::HandlerTimeout) => b'!',
-            Supplied::Failed(reason) => {
+    /// Appends an octet for the reason of a failure of code, or for its reply.
+    fn resume(&mut self, _: Now, query: DeferredQuery<'_>, resumption: Resumption<'_>) -> Outcome {
+        let Resumption::Code(outcome) = resumption else {
+            unreachable!("what is fetched is played by the test")
+        };
+        query.buffer[2] |= 0x80;
+        query.buffer[query.len] = match outcome {
+            HandlerOutcome::Failed(Reason::HandlerTimeout) => b'!',
+            HandlerOutcome::Failed(reason) => {
                 assert_eq!(reason, Reason::HandlerBusy);
                 b'?'
             }
-            Supplied::HandlerReply(_) => b'.',
+            HandlerOutcome::Reply(_) => b'.',
         };
-        Outcome::Reply(len + 1)
+        Outcome::Reply(query.len + 1)
     }
-
-    fn observe_latency(&mut self, _: Transport, _: u64, _: u64) {}
 }
 
 /// A query for a name of one label.

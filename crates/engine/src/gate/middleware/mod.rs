@@ -3,8 +3,8 @@
 use crate::code::call::{Callable, FLAGS, call, run, write};
 use crate::code::{Ending, HandlerQuery, HandlerReply, Handlers, Then};
 use crate::context::{Context, Flow, Verdict};
-use crate::deferral::Supplied;
 use crate::reason::Reason;
+use crate::resumption::Entry;
 use std::ops::ControlFlow::Continue;
 use zonda_wire::Rcode;
 
@@ -31,15 +31,8 @@ pub fn after(cx: &mut Context<'_>, verdict: Verdict) -> Verdict {
 /// Has the middleware that has not seen the query yet see it.
 #[inline(never)] // it would only make the path of zone data longer
 fn show_query(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
-    let first = match (cx.fetched, cx.supplied) {
-        (None, None) => 0,
-        (None, Some(Supplied::HandlerReply(filled))) if filled.ending == Ending::PassOn => {
-            match cx.history.map_or(Then::Handler, |history| history.then) {
-                Then::Middleware(number) => number,
-                Then::Handler | Then::Zones => return Continue(()),
-            }
-        }
-        _ => return Continue(()), // all of it has seen the query before that was deferred
+    let Entry::Middleware(first) = cx.resumption.entry(cx.history) else {
+        return Continue(()); // all of it has seen the query before that was deferred
     };
     for (index, middleware) in handlers.middleware.iter().enumerate().skip(first) {
         let (place, then) = (handlers.middleware_place(index), Then::Middleware(index + 1));

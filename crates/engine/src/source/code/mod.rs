@@ -2,12 +2,12 @@
 
 use crate::code::call::{Callable, answer_with, call, defer, offer_to_users_cache};
 use crate::code::{
-    Elsewhere, Ending, Handler, HandlerQuery, HandlerReply, Handlers, NO_HANDLER, Pattern, Route,
-    Then, handler_cache,
+    Elsewhere, Handler, HandlerQuery, HandlerReply, Handlers, NO_HANDLER, Pattern, Route, Then,
+    handler_cache,
 };
 use crate::context::{Context, Flow, Verdict, reply};
-use crate::deferral::Supplied;
 use crate::reason::Reason;
+use crate::resumption::{Entry, HandlerOutcome};
 use std::ops::ControlFlow::Continue;
 use zonda_wire::Rcode;
 
@@ -24,18 +24,12 @@ pub fn answer(cx: &mut Context<'_>) -> Flow {
 /// Has the handler of the query's route answer, or answers with what it has said before.
 #[inline(never)] // it would only make the path of zone data longer
 fn answer_by(cx: &mut Context<'_>, handlers: &Handlers) -> Flow {
-    match (cx.fetched, cx.supplied) {
-        (Some(_), _) => Continue(()), // code has passed it on before
-        (None, Some(Supplied::HandlerReply(filled))) if filled.ending == Ending::PassOn => {
-            match cx.history.map_or(Then::Handler, |history| history.then) {
-                Then::Handler => call_here(cx, handlers),
-                Then::Middleware(_) => answer_new(cx, handlers),
-                Then::Zones => Continue(()),
-            }
-        }
-        (None, Some(Supplied::HandlerReply(filled))) => answer_as_supplied(cx, handlers, filled),
-        (None, Some(Supplied::Failed(reason))) => reply(Rcode::SERVFAIL, reason),
-        (None, None) => answer_new(cx, handlers),
+    match cx.resumption.entry(cx.history) {
+        Entry::Middleware(_) => answer_new(cx, handlers), // which has seen it by now
+        Entry::Handler => call_here(cx, handlers),
+        Entry::Zones => Continue(()),
+        Entry::Ended(HandlerOutcome::Reply(filled)) => answer_as_supplied(cx, handlers, filled),
+        Entry::Ended(HandlerOutcome::Failed(reason)) => reply(Rcode::SERVFAIL, reason),
     }
 }
 

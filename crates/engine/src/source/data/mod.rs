@@ -208,7 +208,7 @@ impl<'s> Walk<'s> {
 
     /// What was fetched for the present name, unless it was written before.
     fn fetched_here(&self, cx: &Context<'s>) -> Option<&'s UpstreamAnswer<'s>> {
-        let fetched = cx.fetched.filter(|_| !self.is_behind_answer)?;
+        let fetched = cx.resumption.upstream_answer().filter(|_| !self.is_behind_answer)?;
         fetched.is_for(self.name(cx).as_wire()).then_some(fetched)
     }
 
@@ -239,7 +239,7 @@ impl<'s> Walk<'s> {
     #[inline]
     fn leads_out(&self, cx: &mut Context<'s>) -> bool {
         self.hop == 0
-            && cx.fetched.is_none()
+            && cx.resumption.upstream_answer().is_none()
             && cx.snapshot.zones.has_forwards()
             && must_fetch_target(cx)
     }

@@ -29,7 +29,7 @@ type Forwarded = ControlFlow<Verdict, Reason>;
 /// Answers the query, or defers it.
 #[inline]
 pub fn answer(cx: &mut Context<'_>, forward: &Forward) -> Forwarded {
-    if let Some(fetched) = cx.fetched {
+    if let Some(fetched) = cx.resumption.upstream_answer() {
         return pass_on(cx, fetched);
     }
     let wants_recursion = cx.query.flags & flag::RD != 0;
