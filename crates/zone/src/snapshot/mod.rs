@@ -20,12 +20,14 @@ pub use node::{Node, Set, Sets, node_flag};
 pub use slots::Slots;
 
 use crate::lookup_name::LookupName;
-use zonda_wire::Type;
+use zonda_wire::{Type, name};
 
 /// A zone that can be asked.
 pub struct Zone {
     /// The apex in lower case, wire form.
     apex: Box<[u8]>,
+    /// The number of labels that the apex has.
+    apex_labels: u8,
     slots: Slots,
     arena: Box<[u8]>,
     /// The apex's node; the first that the builder makes.
@@ -64,7 +66,8 @@ impl Zone {
     /// A zone of its parts; `None` when its apex has no SOA record.
     fn new(apex: Box<[u8]>, slots: Slots, arena: Vec<u8>) -> Option<Self> {
         let arena = arena.into_boxed_slice();
-        let zone = Self { apex, slots, arena, apex_place: 0, denial: None };
+        let apex_labels = name::labels(&apex).count() as u8; // a name has at most 127
+        let zone = Self { apex, apex_labels, slots, arena, apex_place: 0, denial: None };
         (!zone.arena.is_empty() && zone.apex_node().set(Type::SOA).is_some()).then_some(zone)
     }
 
@@ -73,6 +76,13 @@ impl Zone {
     #[must_use]
     pub fn apex(&self) -> &[u8] {
         &self.apex
+    }
+
+    /// How many labels the apex has.
+    #[inline]
+    #[must_use]
+    pub fn apex_labels(&self) -> usize {
+        self.apex_labels.into()
     }
 
     /// The apex's node.
