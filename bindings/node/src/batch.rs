@@ -18,10 +18,10 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use zonda::Any;
+use zonda_deferral::Deferred;
 use zonda_engine::code::{Ending, HandlerReply, Record, Vary};
 use zonda_engine::{HandlerOutcome, Reason, Transport};
-use zonda_transport::Deferred;
-use zonda_transport::handlers::Ticket;
+use zonda_runtime::Ticket;
 use zonda_wire::{Ede, Name, Query, Rcode, Section, Type, name, rdata};
 
 /// What JavaScript sees of a query beside its octets.

@@ -9,11 +9,11 @@ use zonda::store::Mirrors;
 use zonda_config::Flags;
 use zonda_engine::code::{Elsewhere, Handler, Pattern, Route};
 use zonda_engine::{Peer, Transport};
+use zonda_runtime::RuntimeConfig;
 use zonda_server::{
     Code, Options, OwnReply, Program, RuntimeHandle, Server, Texts, failed_in_code, failed_text,
     read_config, zones_in_code,
 };
-use zonda_transport::handlers::RuntimeConfig;
 use zonda_wire::Name;
 
 use crate::core::lock;

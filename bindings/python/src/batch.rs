@@ -8,8 +8,8 @@ use std::sync::PoisonError;
 
 use zonda_engine::code::HandlerReply;
 use zonda_engine::{Engine, HandlerOutcome, Peer, Reason};
+use zonda_runtime::{Answerer, Runtime, Ticket};
 use zonda_server::RuntimeHandle;
-use zonda_transport::handlers::{Answerer, Runtime, Ticket};
 
 /// Queries that are taken at once: some milliseconds of Python, after which other work of the event
 /// loop has its turn.

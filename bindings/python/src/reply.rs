@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 use zonda_engine::code::{Ending, HandlerReply, Keep, Vary};
-use zonda_transport::handlers::Ticket;
+use zonda_runtime::Ticket;
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Message, Rcode, Section};
 

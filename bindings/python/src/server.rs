@@ -15,11 +15,11 @@ use pyo3::types::{PyBytes, PyList};
 use zonda::store::Mirrors;
 use zonda_config::{Config, Flags, Given};
 use zonda_engine::code::{Elsewhere, Handler, NO_HANDLER, Pattern, Route};
+use zonda_runtime::RuntimeConfig;
 use zonda_server::{
     Code, FailedZone, Options, OwnReply, Program, ServeError, Server, Texts, check_text,
     failed_in_code, failed_text, read_config, replace_text, zones_in_code,
 };
-use zonda_transport::handlers::RuntimeConfig;
 use zonda_wire::Name;
 
 use crate::batch::{Batches, Taken};

@@ -20,8 +20,8 @@ use tokio::sync::{Notify, mpsc};
 use zonda_engine::code::{Ending, HandlerReply, NO_HANDLER, Pattern, panic_message};
 use zonda_engine::{HandlerOutcome, Reason};
 use zonda_netio::process::{allowed_cpus, available_cpus, be_nice, pin_thread};
+use zonda_runtime::{RuntimeConfig, Ticket};
 use zonda_server::{LogBudget, RuntimeHandle};
-use zonda_transport::handlers::{RuntimeConfig, Ticket};
 
 /// How long asynchronous code has time, unless it is told otherwise: clients ask again, or another
 /// server, after some 2 to 5 seconds.

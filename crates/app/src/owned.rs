@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use zonda_deferral::Deferred;
 use zonda_engine::Transport;
 use zonda_engine::code::Pattern;
-use zonda_transport::Deferred;
 use zonda_wire::{ClientSubnet, Cookie, Name, Query, Type};
 
 /// A query that asynchronous code keeps for as long as it needs.

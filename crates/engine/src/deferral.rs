@@ -37,6 +37,27 @@ pub enum To {
     Code(Elsewhere),
 }
 
+impl To {
+    /// The queue of the queries that it answers: the first one is that of all forwarder threads,
+    /// those of the runtimes of the user's code follow in the order of their numbers.
+    #[must_use]
+    pub fn queue(self) -> QueueId {
+        match self {
+            Self::Forward(_) => QueueId::FORWARDERS,
+            Self::Code(elsewhere) => QueueId(elsewhere.runtime.saturating_add(1)),
+        }
+    }
+}
+
+/// The number of a queue that deferred queries wait in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueId(pub u16);
+
+impl QueueId {
+    /// The queue of the forwarder threads.
+    pub const FORWARDERS: Self = Self(0);
+}
+
 /// What was fetched for a query.
 #[derive(Clone, Copy, Debug)]
 pub struct UpstreamAnswer<'a> {

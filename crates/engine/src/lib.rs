@@ -29,7 +29,7 @@ mod snapshot;
 mod source;
 pub mod zones;
 
-pub use deferral::{Deferral, GOES_ON, LEADS_OUT, Outcome, To, UpstreamAnswer};
+pub use deferral::{Deferral, GOES_ON, LEADS_OUT, Outcome, QueueId, To, UpstreamAnswer};
 pub use epilogue::TEXT_BYTES_MAX;
 pub use message::{Batch, Message, Now, Peer, Single, Transport};
 pub use reason::Reason;

@@ -19,8 +19,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use zonda_cache::persist::{self, Clocks};
 use zonda_cache::{Cache, Flushes, Policy};
+use zonda_deferral::Clock;
 use zonda_netio::process;
-use zonda_transport::Clock;
 use zonda_zone::{HashSeed, LookupName};
 
 /// How often it is told how far a large file was read.

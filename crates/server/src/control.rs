@@ -20,14 +20,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, mpsc};
 use zonda_config::{Config, Source};
+use zonda_deferral::{Clock, Deferrals, LazyResponder};
 use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
+use zonda_forward::{ForwarderCounters, Forwarders};
 use zonda_netio::process;
 use zonda_netio::supervisor::{self, State};
-use zonda_transport::forward::ForwarderCounters;
+use zonda_runtime::Runtime;
 use zonda_transport::tcp::TcpServer;
 use zonda_transport::udp::UdpCounters;
-use zonda_transport::{Clock, Deferrals, LazyResponder};
 use zonda_wire::Name;
 
 /// The looks at watched files, as the watchdog knows them.
@@ -52,7 +53,11 @@ pub struct ControlParts {
     pub tcp: Arc<TcpServer<LazyResponder<Engine>>>,
     /// The counters of all forwarder threads.
     pub forwarders: Vec<Arc<ForwarderCounters>>,
-    /// Where deferred queries go: the threads of forwarders, runtimes of the user's code.
+    /// The queue of all forwarder threads.
+    pub forwarder_queue: Forwarders,
+    /// The user's code that does not run in the workers, by the numbers of its runtimes.
+    pub runtimes: Arc<[Arc<Runtime>]>,
+    /// The queues of deferred queries.
     pub deferrals: Deferrals,
     /// Answers queries of the process itself.
     pub own_queries: OwnQueries,
@@ -97,7 +102,11 @@ pub struct Control {
     pub tcp: Arc<TcpServer<LazyResponder<Engine>>>,
     /// The counters of all forwarder threads.
     pub forwarders: Vec<Arc<ForwarderCounters>>,
-    /// Where deferred queries go: the threads of forwarders, runtimes of the user's code.
+    /// The queue of all forwarder threads.
+    pub forwarder_queue: Forwarders,
+    /// The user's code that does not run in the workers, by the numbers of its runtimes.
+    pub runtimes: Arc<[Arc<Runtime>]>,
+    /// The queues of deferred queries.
     pub deferrals: Deferrals,
     /// Answers queries of the process itself.
     pub own_queries: OwnQueries,
@@ -140,6 +149,8 @@ impl Control {
             udp: parts.udp,
             tcp: parts.tcp,
             forwarders: parts.forwarders,
+            forwarder_queue: parts.forwarder_queue,
+            runtimes: parts.runtimes,
             deferrals: parts.deferrals,
             own_queries: parts.own_queries,
             long_calls: parts.long_calls,

@@ -16,9 +16,7 @@ use zonda_config::{
     CacheKeys, Config, ForwardKeys, ForwardZone, Forwarding, Host, Transport, Upstream,
 };
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
-use zonda_transport::forward::{
-    self, Bootstrap, Bounds, Group, Groups, Loops, Manner, Server, StateLog,
-};
+use zonda_forward::{Bootstrap, Bounds, Group, Groups, Loops, Manner, Server, StateLog};
 use zonda_upstream::{Settings, Thresholds};
 use zonda_wire::Name;
 
@@ -295,7 +293,7 @@ fn server(upstream: &Upstream, config: &ForwardZone) -> Server {
             let connections = Connections::within(limits, protocol, Vec::new());
             let servers = config.forward.bootstrap.iter().map(|server| server.0).collect();
             let bootstrap = Bootstrap { name: name.clone(), port: upstream.port, servers };
-            forward::follow(bootstrap, &connections);
+            zonda_forward::follow(bootstrap, &connections);
             connections
         }
     };

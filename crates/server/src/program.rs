@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use zonda_config::{Advice, Config, ConfigError, Flags, Given};
+use zonda_deferral::{Clock, Deferrals, Deferred, LazyResponder, ReplyTo, kept_octets};
 use zonda_engine::code::{Cache, Callee, Handler, Handlers, Route, Stage, Watch};
 use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
-use zonda_transport::handlers::{Answerer, LongCalls, Runtime, RuntimeConfig};
-use zonda_transport::{Clock, Deferrals, Deferred, LazyResponder, Way, kept_octets};
+use zonda_runtime::{Answerer, LongCalls, Runtime, RuntimeConfig};
 use zonda_wire::Name;
 use zonda_zone::HashSeed;
 
@@ -296,14 +296,10 @@ impl OwnQueries {
             Outcome::Deferred(deferral) => {
                 drop(guard); // workers shall not wait for it
                 let (sender, receiver) = mpsc::channel(1);
-                let (query, way) = (kept_octets(query, deferral.to), Way::Tcp(sender));
-                self.deferrals.submit(&mut vec![Deferred {
-                    query,
-                    peer,
-                    deferral,
-                    way,
-                    chain: None,
-                }]);
+                let query = kept_octets(query, deferral.to);
+                let reply_to = ReplyTo::Connection(sender);
+                let deferred = Deferred { query, peer, deferral, reply_to };
+                self.deferrals.submit(&mut vec![deferred]);
                 OwnReply::Later(receiver)
             }
         }

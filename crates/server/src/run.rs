@@ -30,19 +30,19 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
+use zonda_deferral::faults::Failure;
+use zonda_deferral::{Clock, Deferrals, Queue};
 use zonda_engine::code::panic_message;
 use zonda_engine::counters::Counters;
-use zonda_engine::{Engine, Event};
+use zonda_engine::{Engine, Event, QueueId};
+use zonda_forward::{ForwarderConfig, ForwarderThread, stop_forwarders};
 use zonda_netio::supervisor::{self, State};
 use zonda_netio::{memory, privileges::PrivilegeError, process};
-use zonda_transport::faults::Failure;
-use zonda_transport::forward::{ForwarderConfig, ForwarderThread, stop_forwarders};
-use zonda_transport::handlers::{
+use zonda_runtime::{
     Answerer, Deadlines, Runtime as CodeRuntime, RuntimeConfig, Watchdog as Looks,
 };
 use zonda_transport::tcp::{self, TcpServer};
 use zonda_transport::udp::{UdpWorker, stop_workers};
-use zonda_transport::{Clock, Deferrals};
 use zonda_wire::Name;
 
 /// How long stopping may take before what is left is abandoned.
@@ -336,7 +336,7 @@ impl Running {
         let long_calls = Arc::new(LongCallWatch::new(Arc::clone(publisher.snapshot())));
         let make_engine =
             engine_maker(&publisher, query_log.clone(), loggers, Arc::clone(&long_calls));
-        let (threads, forwarders) = threads::start_forwarders(
+        let (forwarder_queue, forwarders) = threads::start_forwarders(
             |number, inbox, forwarders| ForwarderConfig {
                 name: format!("forward-{number}"),
                 inbox,
@@ -352,13 +352,16 @@ impl Running {
             &failed,
         )?;
         let runtimes = runtimes.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock)));
+        let runtimes: Arc<[_]> = runtimes.collect();
         let (overflow, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
-        let make_overflow = || make_engine(overflow);
-        let deferrals = Deferrals::new(threads, runtimes.collect(), clock, make_overflow);
-        let handles = ThreadHandles { clock, deferrals, failed };
+        let mut queues: Vec<Arc<dyn Queue>> = vec![Arc::new(forwarder_queue.clone())];
+        queues.extend(runtimes.iter().map(|it| Arc::clone(it) as Arc<dyn Queue>));
+        let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
+        let is_beside_code = !runtimes.is_empty();
+        let handles = ThreadHandles { clock, deferrals, is_beside_code, failed };
         let workers = threads::start_workers(&sockets, udp, &make_engine, &handles)?;
         let watch = settle::watch(Arc::clone(&long_calls), settling);
-        let handlers = Handlers::start(handlers, &make_engine, &handles, watch)?;
+        let handlers = Handlers::start(handlers, &runtimes, &make_engine, &handles, watch)?;
         let executors = executors.to_vec();
         let make = move |executor: usize| lazily(&make_engine, &executors[executor]);
         let (limits, deferrals) = (tcp_config(publisher.config()), handles.deferrals.clone());
@@ -373,6 +376,8 @@ impl Running {
             udp: workers.iter().map(|worker| Arc::clone(worker.counters())).collect(),
             tcp,
             forwarders: forwarders.iter().map(|thread| Arc::clone(thread.counters())).collect(),
+            forwarder_queue,
+            runtimes,
             deferrals: handles.deferrals,
             own_queries: handlers.own_queries,
             long_calls,
@@ -462,7 +467,7 @@ impl Running {
                 tracing::error!("a TCP connection did not end in time");
             }
         });
-        if !self.control.deferrals.await_code(deadline) {
+        if !self.control.deferrals.await_idle(|queue| queue != QueueId::FORWARDERS, deadline) {
             tracing::error!("code did not answer all queries in time");
         }
         if let Some(deadlines) = self.deadlines {
@@ -551,6 +556,7 @@ impl Handlers {
     /// Starts it, with engines that count in `counters`.
     fn start(
         counters: &[Arc<Counters>],
+        runtimes: &Arc<[Arc<CodeRuntime>]>,
         make_engine: &(impl Fn(&Arc<Counters>) -> Engine + Clone + Send + 'static),
         handles: &ThreadHandles,
         watch: Looks,
@@ -561,13 +567,13 @@ impl Handlers {
             || counters.next().expect("those of HANDLER_ENGINES, and one for each runtime");
         let own_queries = OwnQueries::new(lazily(make_engine, next()), clock, deferrals.clone());
         let answerer = Answerer::new(lazily(make_engine, next()), clock, deferrals.clone());
-        let runtimes = Arc::clone(&deferrals.runtimes);
-        let deadlines = Deadlines::start(runtimes, answerer, watch, handles.failed.clone())?;
+        let failed = handles.failed.clone();
+        let deadlines = Deadlines::start(Arc::clone(runtimes), answerer, watch, failed)?;
         let handle = |runtime: &Arc<CodeRuntime>| RuntimeHandle {
             runtime: Arc::clone(runtime),
             answerer: Answerer::new(make_engine(next()), clock, deferrals.clone()),
         };
-        let handles = deferrals.runtimes.iter().map(handle).collect();
+        let handles = runtimes.iter().map(handle).collect();
         Ok(Self { own_queries, handles, deadlines: Some(deadlines) })
     }
 }

@@ -4,7 +4,7 @@ use crate::program::LongCallWatch;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use zonda_netio::memory;
-use zonda_transport::handlers::{LongCalls, Watchdog};
+use zonda_runtime::{LongCalls, Watchdog};
 
 /// How long after it has begun to answer a process gives back the memory that its start needed.
 const SETTLED: Duration = Duration::from_secs(1);

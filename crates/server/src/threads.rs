@@ -8,13 +8,13 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use zonda_config::Config;
+use zonda_deferral::faults::Failure;
+use zonda_deferral::{Clock, Deferrals, LazyResponder};
 use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
-use zonda_transport::faults::Failure;
-use zonda_transport::forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox};
+use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox};
 use zonda_transport::tcp::{self, TcpConfig, TcpServer};
 use zonda_transport::udp::{UdpConfig, UdpWorker};
-use zonda_transport::{Clock, Deferrals, LazyResponder};
 
 /// Handles that each thread of the server is given when it starts.
 pub struct ThreadHandles {
@@ -22,6 +22,8 @@ pub struct ThreadHandles {
     pub clock: Clock,
     /// Where deferred queries go.
     pub deferrals: Deferrals,
+    /// Whether the user's code runs in threads of its own.
+    pub is_beside_code: bool,
     /// Where it is told that a thread has given up.
     pub failed: mpsc::Sender<Failure>,
 }
@@ -50,8 +52,8 @@ pub fn start_workers(
     let mut counters = counters.iter();
     for (listener, sockets) in (0..).zip(sockets) {
         for (socket, counters) in sockets.udp.iter().zip(counters.by_ref()) {
-            let name = format!("udp-{}", workers.len());
-            let config = UdpConfig { name, listener, ..UdpConfig::default() };
+            let (name, is_beside_code) = (format!("udp-{}", workers.len()), handles.is_beside_code);
+            let config = UdpConfig { name, listener, is_beside_code, ..UdpConfig::default() };
             let (make, counters) = (make_engine.clone(), Arc::clone(counters));
             let worker = UdpWorker::spawn(
                 Arc::clone(socket),

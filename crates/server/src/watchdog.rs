@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use zonda_transport::faults::FaultBudget;
+use zonda_deferral::faults::FaultBudget;
 
 /// How long a thread that panicked is left alone before it is started again: a cause that lasts
 /// does not keep a CPU busy.
@@ -171,7 +171,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-    use zonda_transport::faults::FAULTS_PER_MINUTE_MAX;
+    use zonda_deferral::faults::FAULTS_PER_MINUTE_MAX;
 
     fn state(watchdog: &Watchdog) -> ThreadState {
         watchdog.states()[0].1

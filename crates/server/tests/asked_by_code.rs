@@ -10,8 +10,8 @@ use std::time::Duration;
 use zonda_config::Flags;
 use zonda_engine::code::HandlerReply;
 use zonda_engine::{Event, HandlerOutcome};
+use zonda_runtime::RuntimeConfig;
 use zonda_server::{Code, Options, OwnReply, Program, RuntimeHandle, Server, Texts, read_config};
-use zonda_transport::handlers::RuntimeConfig;
 use zonda_wire::{Message, Name, Rcode, Section, Type};
 
 /// How long anything may take.

@@ -9,17 +9,14 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use zonda_deferral::{Clock, Deferrals, Deferred, ReplyTo, Responder, kept_octets, servfail};
 use zonda_engine::counters::Counter;
 use zonda_engine::{Batch, Deferral, Message, Peer, Transport};
 use zonda_netio::{
     DatagramBatch, StopHandle, StopToken, UdpSocket, process, stop::stop_all, stop_channel,
 };
 
-use crate::clock::Clock;
-use crate::deferred::{Deferrals, Deferred, Way, kept_octets};
-use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
-use crate::responder::Responder;
-use crate::servfail;
+use zonda_deferral::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
 
 /// How long a worker that was told to stop goes on answering what keeps arriving.
 const DRAIN_MAX: Duration = Duration::from_secs(1);
@@ -41,11 +38,20 @@ pub struct UdpConfig {
     pub buffer_bytes: usize,
     /// The CPU to keep the thread on; none leaves it to the scheduler.
     pub cpu: Option<usize>,
+    /// Whether threads of the user's code want the same CPUs.
+    pub is_beside_code: bool,
 }
 
 impl Default for UdpConfig {
     fn default() -> Self {
-        Self { name: "udp".to_owned(), listener: 0, batch_width: 64, buffer_bytes: 4096, cpu: None }
+        Self {
+            name: "udp".to_owned(),
+            listener: 0,
+            batch_width: 64,
+            buffer_bytes: 4096,
+            cpu: None,
+            is_beside_code: false,
+        }
     }
 }
 
@@ -170,7 +176,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         {
             tracing::warn!(worker = config.name, cpu, %error, "cannot keep the worker on its CPU");
         }
-        if !deferrals.runtimes.is_empty()
+        if config.is_beside_code
             && let Err(error) = process::use_short_slices(SLICE_BESIDE_CODE)
         {
             tracing::debug!(worker = config.name, %error, "code may delay the worker");
@@ -260,8 +266,7 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
                 query: kept_octets(&datagram.buffer[..len], deferral.to),
                 peer: Peer { address, transport: Transport::Udp, listener },
                 deferral,
-                way: Way::Udp(Arc::clone(socket), path),
-                chain: None,
+                reply_to: ReplyTo::Datagram(Arc::clone(socket), path),
             }
         };
         self.deferred.extend(self.batch.deferred.drain(..).map(query));

@@ -13,10 +13,10 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use zonda_deferral::Clock;
+use zonda_deferral::Deferrals;
+use zonda_deferral::faults::FAULTS_PER_MINUTE_MAX;
 use zonda_netio::tcp::{TcpOptions, listen};
-use zonda_transport::Clock;
-use zonda_transport::Deferrals;
-use zonda_transport::faults::FAULTS_PER_MINUTE_MAX;
 use zonda_transport::tcp::{Stop, TcpConfig, TcpCounters, TcpServer};
 
 /// A running server.
@@ -25,7 +25,7 @@ struct Running {
     address: SocketAddr,
     stop: watch::Sender<Stop>,
     task: JoinHandle<std::io::Result<()>>,
-    failures: tokio::sync::mpsc::Receiver<zonda_transport::faults::Failure>,
+    failures: tokio::sync::mpsc::Receiver<zonda_deferral::faults::Failure>,
 }
 
 impl Running {

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use support::{Fetcher, Toy, failures, id, query, rcode};
+use zonda_deferral::Clock;
+use zonda_deferral::Deferrals;
+use zonda_deferral::faults::{FAULTS_PER_MINUTE_MAX, FailureSender};
 use zonda_netio::{UdpOptions, UdpSocket};
-use zonda_transport::Clock;
-use zonda_transport::Deferrals;
-use zonda_transport::faults::{FAULTS_PER_MINUTE_MAX, FailureSender};
 use zonda_transport::udp::{UdpConfig, UdpWorker, stop_workers};
 
 /// A bound socket and its worker, not started yet.
@@ -183,7 +183,7 @@ fn too_many_panics_end_the_worker_and_are_reported() {
 fn deferred_queries_hold_up_no_others_and_are_answered_when_their_answer_is_there() {
     let socket = socket();
     let (sender, _failures) = failures();
-    let (deferrals, mut fetcher) = Fetcher::start();
+    let (deferrals, fetcher) = Fetcher::start();
     let worker = spawn_with(&socket, deferrals, sender);
     let client = client(&socket);
     for number in 0..100 {

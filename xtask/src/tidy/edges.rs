@@ -17,17 +17,23 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Makes zones of the records of databases.
     ("zonda-store", &["zonda-wire", "zonda-zone"]),
     ("zonda-client", &["zonda-wire"]),
+    // Knows no queue by name: forwarder threads and code are behind a trait.
+    ("zonda-deferral", &["zonda-engine", "zonda-netio", "zonda-wire"]),
     (
-        "zonda-transport",
+        "zonda-forward",
         &[
             "zonda-cache",
+            "zonda-client",
+            "zonda-deferral",
             "zonda-engine",
             "zonda-netio",
-            "zonda-client",
             "zonda-upstream",
             "zonda-wire",
         ],
     ),
+    // Its tests bring queries by UDP.
+    ("zonda-runtime", &["zonda-deferral", "zonda-engine", "zonda-netio", "zonda-transport"]),
+    ("zonda-transport", &["zonda-deferral", "zonda-engine", "zonda-netio"]),
     // Names in the file are read as names, so that a wrong one is told with its line.
     // The same holds for upstreams and their certificates. Programs give zones as records.
     ("zonda-config", &["zonda-client", "zonda-upstream", "zonda-wire", "zonda-zone"]),
@@ -39,6 +45,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-engine",
             "zonda-netio",
             "zonda-client",
+            "zonda-deferral",
+            "zonda-forward",
+            "zonda-runtime",
             "zonda-transport",
             "zonda-upstream",
             "zonda-wire",
@@ -63,11 +72,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "zonda",
         &[
             "zonda-config",
+            "zonda-deferral",
             "zonda-engine",
             "zonda-netio",
+            "zonda-runtime",
             "zonda-server",
             "zonda-store",
-            "zonda-transport",
             "zonda-wire",
             "zonda-zone",
         ],
@@ -75,13 +85,21 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // What Node.js's programs hold: the server, and queries and replies in batches.
     (
         "zonda-node",
-        &["zonda", "zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"],
+        &[
+            "zonda",
+            "zonda-config",
+            "zonda-deferral",
+            "zonda-engine",
+            "zonda-runtime",
+            "zonda-server",
+            "zonda-wire",
+        ],
     ),
     // What Python's programs hold: the server, queries and records as objects, and the stores of
     // the Rust library.
     (
         "zonda-python",
-        &["zonda", "zonda-config", "zonda-engine", "zonda-server", "zonda-transport", "zonda-wire"],
+        &["zonda", "zonda-config", "zonda-engine", "zonda-runtime", "zonda-server", "zonda-wire"],
     ),
     ("zonda-testkit", &[]),
     // Generates the reference pages from the types that they describe.
@@ -95,6 +113,8 @@ const CONFINED: &[(&str, &[&str])] = &[
         "tokio",
         &[
             "zonda-client",
+            "zonda-deferral",
+            "zonda-forward",
             "zonda-transport",
             "zonda-server",
             "zonda-cli",

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use tracing_subscriber::filter::LevelFilter;
 use zonda_config::Flags;
+use zonda_runtime::RuntimeConfig;
 use zonda_server::{Code, StandardError};
-use zonda_transport::handlers::RuntimeConfig;
 
 use super::{CoreOptions, error};
 use crate::server::{Answered, Start, Stores};

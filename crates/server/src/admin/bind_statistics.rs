@@ -17,10 +17,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use zonda_cache::{Cache, Contents, Kind};
+use zonda_deferral::SharedCounter;
 use zonda_engine::counters::{Counter, Counters, OPCODES, RCODES, TYPES};
 use zonda_engine::{Reason, Transport};
-use zonda_transport::SharedCounter;
-use zonda_transport::forward::ForwarderCounters;
+use zonda_forward::ForwarderCounters;
 use zonda_wire::{Rcode, Type};
 
 /// The form of named 9.18.

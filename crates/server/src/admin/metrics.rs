@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::UNIX_EPOCH;
 use zonda_config::Config;
+use zonda_deferral::SharedCounter;
 use zonda_engine::counters::{Counter, Counters, LATENCY_BOUNDS, RCODES, TYPES};
 use zonda_engine::{Reason, Transport};
-use zonda_transport::SharedCounter;
-use zonda_transport::forward::ForwarderCounters;
+use zonda_forward::ForwarderCounters;
 use zonda_wire::{Name, Rcode};
 
 /// Text under way.
@@ -324,7 +324,7 @@ fn forwarding(page: &mut Page, control: &Control) {
 
 /// What the user's code has to do that does not run in the workers, and how long it takes there.
 fn handlers(page: &mut Page, control: &Control) {
-    let runtimes = &control.deferrals.runtimes;
+    let runtimes = &control.runtimes;
     let name = "zonda_handler_queries_total";
     page.metric(name, "counter", "Queries for code that runs elsewhere, by what came of it.");
     for (number, runtime) in runtimes.iter().enumerate() {
@@ -342,6 +342,8 @@ fn handlers(page: &mut Page, control: &Control) {
     let help = "Calls of code that have kept a worker for a second.";
     let long_calls = control.long_calls.long_calls.load(Relaxed);
     page.single("zonda_handler_long_calls_total", "counter", help, long_calls);
+    let (name, help) = ("zonda_deferred_unroutable_total", "Queries deferred to no queue.");
+    page.single(name, "counter", help, control.deferrals.unroutable());
 }
 
 /// What is known of each upstream.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use zonda_client::Counts;
-use zonda_transport::forward::Report;
+use zonda_forward::Report;
 use zonda_upstream::health::{State, Trouble};
 use zonda_upstream::pool::Counters;
 use zonda_wire::Rcode;
@@ -54,7 +54,7 @@ pub struct KnownUpstream {
 
 /// All upstreams of all zones, in the order of the configuration.
 pub fn survey(control: &Control) -> Vec<KnownUpstream> {
-    let reports = control.deferrals.forwarders.reports();
+    let reports = control.forwarder_queue.reports();
     let publisher = control.publisher();
     let mut known = Vec::new();
     for zone in publisher.zone_set().forwards().iter() {

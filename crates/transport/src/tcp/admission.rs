@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::counter::SharedCounter;
+use zonda_deferral::SharedCounter;
 
 /// How long a client has to send a message before its connection goes first. A whole query is in
 /// one segment, so that this is time enough to send it anew where the first was lost.

@@ -10,13 +10,12 @@ use tokio::io::AsyncWrite;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
+use zonda_deferral::{Deferred, ReplyTo, Responder};
 use zonda_engine::Peer;
 
 use super::admission::{Activity, Ticket};
 use super::executor::{Later, append_reply};
 use super::{Stop, TcpServer};
-use crate::deferred::{Deferred, Way};
-use crate::responder::Responder;
 
 /// How long a stopped connection waits for bytes that are on their way.
 const STOP_GRACE: Duration = Duration::from_millis(50);
@@ -264,8 +263,8 @@ impl<R: Responder> Connection<R> {
         let (sender, _) = self.later.get_or_insert_with(|| mpsc::channel(WAITING_MAX));
         self.waiting += later.len();
         let deferred = later.into_iter().map(|(query, deferral)| {
-            let way = Way::Tcp(sender.clone());
-            Deferred { query, peer: self.peer, deferral, way, chain: None }
+            let reply_to = ReplyTo::Connection(sender.clone());
+            Deferred { query, peer: self.peer, deferral, reply_to }
         });
         self.server.deferrals.submit(&mut deferred.collect());
     }

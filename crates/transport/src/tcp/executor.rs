@@ -3,14 +3,12 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
+use zonda_deferral::{Clock, Responder, kept_octets, servfail};
 use zonda_engine::{Deferral, Now, Outcome, Peer, Transport};
 
 use super::TcpCounters;
-use crate::clock::Clock;
-use crate::deferred::kept_octets;
-use crate::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
-use crate::responder::Responder;
-use crate::servfail;
+
+use zonda_deferral::faults::{Failure, FailureSender, Fault, FaultBudget, survives};
 
 /// Octets of the length in front of each message; rfc1035#4.2.2
 const LENGTH_BYTES: usize = 2;

@@ -27,16 +27,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout_at};
+use zonda_deferral::{Clock, Deferrals, Responder, SharedCounter};
 use zonda_engine::{Peer, Transport};
 
-use crate::clock::Clock;
-use crate::counter::SharedCounter;
-use crate::deferred::Deferrals;
-use crate::faults::FailureSender;
-use crate::responder::Responder;
 use admission::{Admission, AdmissionCounters};
 use connection::Connection;
 use executor::Executors;
+use zonda_deferral::faults::FailureSender;
 
 /// How long a stopped listener accepts connections that the kernel has for it already.
 const LAST_ACCEPTS: Duration = Duration::from_millis(20);

@@ -4,16 +4,15 @@
 use std::thread;
 use std::time::Duration;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
+use zonda_deferral::faults::{Failure, FailureSender};
+use zonda_deferral::{Clock, Deferrals, Deferred, Queue, ReplyTo, Responder};
 use zonda_engine::code::Elsewhere;
 use zonda_engine::{
     Batch, Deferral, DeferredQuery, HandlerOutcome, Now, Outcome, Peer, Reason, Resumption, To,
 };
 use zonda_netio::ReplyBatch;
-use zonda_transport::faults::{Failure, FailureSender};
-use zonda_transport::forward::{Forwarders, Inbox};
-use zonda_transport::{Deferrals, Deferred, Responder, Way};
 
 /// Answers by the first label of the name: see [`Toy::answer`].
 #[derive(Default)]
@@ -102,34 +101,41 @@ pub fn failures() -> (FailureSender, mpsc::Receiver<Failure>) {
     mpsc::channel(4)
 }
 
-/// A thread that fetches, played by the test.
-pub struct Fetcher {
-    inbox: Arc<Inbox>,
-    taken: Vec<Deferred>,
+/// The queue of a thread that fetches, played by the test.
+#[derive(Clone, Default)]
+pub struct Fetcher(Arc<Mutex<Vec<Deferred>>>);
+
+impl Queue for Fetcher {
+    fn put(&self, queries: &mut Vec<Deferred>) {
+        self.0.lock().unwrap().append(queries);
+    }
+
+    fn is_idle(&self) -> bool {
+        self.0.lock().unwrap().is_empty()
+    }
 }
 
 impl Fetcher {
-    /// Where queries are handed over, and who takes them.
+    /// Where queries are handed over, and the queue that has them then.
     pub fn start() -> (Deferrals, Self) {
-        let inbox = Inbox::new().unwrap();
-        let forwarders = Forwarders::new(vec![Arc::clone(&inbox)]);
-        (forwarders.into(), Self { inbox, taken: Vec::new() })
+        let fetcher = Self::default();
+        (Deferrals::new(vec![Arc::new(fetcher.clone())], Clock::start(), Toy), fetcher)
     }
 
     /// Whether `count` queries have come that were not answered yet.
-    pub fn has(&mut self, count: usize) -> bool {
-        self.inbox.take(&mut self.taken);
-        self.taken.len() >= count
+    pub fn has(&self, count: usize) -> bool {
+        self.0.lock().unwrap().len() >= count
     }
 
     /// Answers all queries that have come, the last one first, with themselves.
-    pub fn answer(&mut self) {
-        for Deferred { mut query, way, deferral, .. } in self.taken.drain(..).rev() {
+    pub fn answer(&self) {
+        for Deferred { mut query, reply_to, deferral, .. } in self.0.lock().unwrap().drain(..).rev()
+        {
             assert_eq!(deferral, Deferral::new(To::Forward(7), 0));
             query[2] |= 0x80;
-            match way {
-                Way::Tcp(sender) => sender.try_send(query).unwrap(),
-                Way::Udp(socket, path) => {
+            match reply_to {
+                ReplyTo::Connection(sender) => sender.try_send(query).unwrap(),
+                ReplyTo::Datagram(socket, path) => {
                     let mut replies = ReplyBatch::default();
                     replies.push(path, &query);
                     replies.send(&socket);
@@ -139,9 +145,9 @@ impl Fetcher {
     }
 
     /// Says of all queries that have come that there is no reply.
-    pub fn be_silent(&mut self) {
-        for deferred in self.taken.drain(..) {
-            if let Way::Tcp(sender) = deferred.way {
+    pub fn be_silent(&self) {
+        for deferred in self.0.lock().unwrap().drain(..) {
+            if let ReplyTo::Connection(sender) = deferred.reply_to {
                 sender.try_send(Vec::new()).unwrap();
             }
         }

@@ -1,0 +1,119 @@
+//! Queries that are answered later, and how their replies get to the clients.
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use zonda_engine::{Deferral, Peer, QueueId, To};
+use zonda_netio::{ReplyBatch, ReplyPath, UdpSocket};
+use zonda_wire::{ABRIDGED_BYTES_MAX, Query};
+
+use crate::servfail;
+
+/// Octets of the longest query that is kept whole for code, as UDP brings it. Of a longer one, code
+/// sees the options that fit into as many.
+pub const CODE_BYTES_MAX: usize = 4096;
+
+/// A query that is answered later.
+#[derive(Debug)]
+pub struct Deferred {
+    /// What is [kept](kept_octets) of the query.
+    pub query: Vec<u8>,
+    /// The client that asks.
+    pub peer: Peer,
+    /// The queue that the query waits in, and what its reply depends on.
+    pub deferral: Deferral,
+    /// The socket or connection that the reply leaves by.
+    pub reply_to: ReplyTo,
+}
+
+/// What is kept of a query while it waits. Other servers are asked anew, so that header, question
+/// and what the reply depends on are enough, [`ABRIDGED_BYTES_MAX`] octets; code may look at more,
+/// and is shown [`CODE_BYTES_MAX`].
+#[must_use]
+pub fn kept_octets(message: &[u8], to: To) -> Vec<u8> {
+    let (whole_max, others_max) = match to {
+        To::Forward(_) => (ABRIDGED_BYTES_MAX, 0),
+        To::Code(_) => (CODE_BYTES_MAX, CODE_BYTES_MAX - ABRIDGED_BYTES_MAX),
+    };
+    if message.len() <= whole_max {
+        return message.to_vec();
+    }
+    // The engine has read all that it defers.
+    let query = Query::parse(message).unwrap_or_else(|(query, _)| query);
+    query.abridge(message, others_max)
+}
+
+impl Deferred {
+    /// The queue that the query waits in.
+    #[must_use]
+    pub fn queue(&self) -> QueueId {
+        self.deferral.to.queue()
+    }
+
+    /// Has the query wait for something else.
+    pub(crate) fn defer_again(&mut self, deferral: Deferral) {
+        if self.query.len() > ABRIDGED_BYTES_MAX {
+            self.query = kept_octets(&self.query, deferral.to);
+        }
+        self.deferral = deferral;
+    }
+
+    /// Answers the query SERVFAIL without an engine.
+    #[cold]
+    pub(crate) fn fail(mut self) {
+        let len = self.query.len();
+        let len = servfail::write(&mut self.query, len);
+        self.query.truncate(len);
+        match self.reply_to {
+            // A sender that fails has lost its connection.
+            ReplyTo::Connection(sender) => _ = sender.try_send(self.query),
+            ReplyTo::Datagram(..) if self.query.is_empty() => {}
+            ReplyTo::Datagram(socket, path) => {
+                let mut batch = ReplyBatch::default();
+                batch.push(path, &self.query);
+                batch.send(&socket);
+            }
+        }
+    }
+}
+
+/// How a reply gets to a client.
+#[derive(Debug)]
+pub enum ReplyTo {
+    /// As a datagram from the socket that the query came to.
+    Datagram(Arc<UdpSocket>, ReplyPath),
+    /// By the task of the connection, which is given the reply without its length; no octets stand
+    /// for no reply.
+    Connection(mpsc::Sender<Vec<u8>>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use zonda_engine::code::Elsewhere;
+
+    /// A query for `a A` with an OPT record that has these options.
+    fn query(options: &[(u16, usize)]) -> Vec<u8> {
+        let octets = options.iter().flat_map(|&(code, len)| {
+            let head = [code.to_be_bytes(), (len as u16).to_be_bytes()].concat();
+            [head, vec![7; len]].concat()
+        });
+        let octets: Vec<u8> = octets.collect();
+        let head = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01\x01a\0\0\x01\0\x01\0\0\x29\x04\xd0\0\0\0\0";
+        [&head[..], &(octets.len() as u16).to_be_bytes(), &octets].concat()
+    }
+
+    #[test]
+    fn what_is_padded_waits_for_servers_in_few_octets_and_code_sees_what_it_may_need() {
+        let (forward, code) = (To::Forward(7), To::Code(Elsewhere { runtime: 0, handler: 0 }));
+        let usual = query(&[(10, 24), (12, 128)]);
+        assert_eq!(kept_octets(&usual, forward), usual, "not worth the work");
+        let padded = query(&[(65_001, 1000), (10, 24), (12, 60_000)]);
+        assert_eq!(kept_octets(&padded, forward).len(), 19 + 11 + 28);
+        assert_eq!(kept_octets(&padded, code).len(), 19 + 11 + 28 + 1004);
+        let long = query(&[(65_001, 3000), (65_002, 3000)]);
+        assert_eq!(kept_octets(&long, code).len(), 19 + 11 + 3004);
+        let of_udp = query(&[(12, CODE_BYTES_MAX - 34)]);
+        assert_eq!((of_udp.len(), kept_octets(&of_udp, code)), (CODE_BYTES_MAX, of_udp.clone()));
+    }
+}

@@ -1,0 +1,99 @@
+//! Replies to queries that waited.
+
+use std::sync::Arc;
+
+use zonda_engine::{DeferredQuery, HandlerOutcome, Now, Outcome, Resumption, UpstreamAnswer};
+use zonda_netio::{ReplyBatch, UdpSocket};
+
+use crate::deferred::{Deferred, ReplyTo};
+use crate::responder::Responder;
+
+/// Octets of the longest reply.
+const MESSAGE_MAX: usize = u16::MAX as usize;
+
+/// Replies that leave from a socket.
+pub type SocketReplies = (Arc<UdpSocket>, ReplyBatch);
+
+/// Writes replies, and gathers those that leave over UDP.
+pub struct Replies<R> {
+    /// Writes them.
+    pub responder: R,
+    /// A query, then its reply.
+    buffer: Box<[u8]>,
+    /// Those over UDP, by the socket that they leave from.
+    batches: Vec<SocketReplies>,
+}
+
+impl<R: Responder> Replies<R> {
+    /// None yet.
+    pub fn new(responder: R) -> Self {
+        Self { responder, buffer: vec![0; MESSAGE_MAX].into(), batches: Vec::new() }
+    }
+
+    /// Answers a query.
+    pub fn answer(&mut self, waiter: Deferred, fetched: &UpstreamAnswer<'_>, now: Now) {
+        let outcome = self.resume(&waiter, Resumption::Upstream(fetched), now);
+        self.give(waiter.reply_to, outcome.reply_bytes());
+    }
+
+    /// Answers a query with what the user's code supplied; returns it if it is deferred once more.
+    pub fn supply(
+        &mut self,
+        mut waiter: Deferred,
+        supplied: HandlerOutcome<'_>,
+        now: Now,
+    ) -> Option<Deferred> {
+        match self.resume(&waiter, Resumption::Code(supplied), now) {
+            Outcome::Deferred(deferral) => {
+                waiter.defer_again(deferral);
+                return Some(waiter);
+            }
+            Outcome::Reply(len) => self.give(waiter.reply_to, len),
+            Outcome::Silence => self.give(waiter.reply_to, 0),
+        }
+        None
+    }
+
+    /// Writes the reply to a query into the buffer.
+    fn resume(&mut self, waiter: &Deferred, resumption: Resumption<'_>, now: Now) -> Outcome {
+        let Deferred { query, peer, deferral, .. } = waiter;
+        let (len, history, buffer) = (query.len(), &deferral.history, &mut *self.buffer);
+        buffer[..len].copy_from_slice(query);
+        self.responder.resume(now, DeferredQuery { peer, history, buffer, len }, resumption)
+    }
+
+    /// Gives the first `len` octets of the buffer to a client.
+    fn give(&mut self, reply_to: ReplyTo, len: usize) {
+        let reply = &self.buffer[..len];
+        match reply_to {
+            // A sender that fails has lost its connection.
+            ReplyTo::Connection(sender) => _ = sender.try_send(reply.to_vec()),
+            ReplyTo::Datagram(_, _) if reply.is_empty() => {}
+            ReplyTo::Datagram(socket, path) => {
+                let same = |it: &(Arc<UdpSocket>, _)| Arc::ptr_eq(&it.0, &socket);
+                let place = self.batches.iter().position(same).unwrap_or_else(|| {
+                    self.batches.push((socket, ReplyBatch::default()));
+                    self.batches.len() - 1
+                });
+                self.batches[place].1.push(path, reply);
+            }
+        }
+    }
+
+    /// Takes out what was gathered, for others to send.
+    pub fn take_batches(&mut self) -> Vec<SocketReplies> {
+        std::mem::take(&mut self.batches)
+    }
+
+    /// Exchanges what was gathered for empty batches.
+    pub fn swap_batches(&mut self, batches: &mut Vec<SocketReplies>) {
+        std::mem::swap(&mut self.batches, batches);
+    }
+
+    /// Sends what was gathered.
+    pub fn send(&mut self) {
+        for (socket, batch) in self.batches.iter_mut().filter(|(_, batch)| !batch.is_empty()) {
+            batch.send(socket);
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! What is being fetched, and for whom.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::net::SocketAddr;
+
+use zonda_cache::Flushes;
+use zonda_upstream::exchange::Reason;
+use zonda_upstream::numbers::NumberMap;
+use zonda_upstream::{Exchange, Ticket};
+
+use crate::fetch_key::FetchKey;
+use crate::pending::PendingQuery;
+use crate::ports::Attempt;
+
+/// Something that is being fetched.
+pub struct Fetch {
+    /// Tells it from others that had its place before.
+    number: u64,
+    /// What.
+    pub wanted: FetchKey,
+    /// The hash of the name.
+    pub name_hash: u64,
+    /// Its right to have upstreams asked.
+    pub ticket: Option<Ticket>,
+    /// When it began, among what the cache is told to forget.
+    pub asked: Flushes,
+    /// Who waits for it.
+    pub waiters: Vec<Waiter>,
+    /// Whom it is asked of, and when again.
+    pub exchange: Exchange,
+    /// When a timer is set for it; nanoseconds of the monotonic clock.
+    pub wake_at: u64,
+    /// Those who waited have been given an answer that has expired, if there is one.
+    pub is_stale: bool,
+    /// Why those who waited were told that there is no answer, and in which words.
+    pub failed: Option<(Reason, String)>,
+    /// Where answers may still come from.
+    pub sent: Vec<Sent>,
+}
+
+/// A query over UDP.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    /// The port that it left from.
+    pub port: usize,
+    /// Its id.
+    pub id: u16,
+    /// Whom it was sent to, by the place in the group.
+    pub upstream: u8,
+    /// And where that was.
+    pub address: SocketAddr,
+}
+
+impl Fetch {
+    /// Where a query was lost that an attempt repeats: no other address of the upstream was asked
+    /// since.
+    pub fn lost_at(&self, attempt: u8, upstream: u8) -> Option<SocketAddr> {
+        let mut sent = self.sent.iter().rev();
+        let last = sent.find(|sent| sent.upstream == upstream)?;
+        self.exchange.repeats_lost(attempt).then_some(last.address)
+    }
+}
+
+/// A query that waits.
+pub struct Waiter {
+    /// The query.
+    pub query: PendingQuery,
+    /// Its right to wait.
+    pub ticket: Ticket,
+}
+
+/// A fetch by its place and number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FetchId {
+    /// Its place in the table.
+    place: usize,
+    /// See [`Fetch::number`].
+    number: u64,
+}
+
+/// All fetches of a thread.
+#[derive(Default)]
+pub struct Fetches {
+    /// By place; those that are free are empty.
+    fetches: Vec<Option<Fetch>>,
+    /// Free places, of which the lowest is taken first, so that the last ones become free for good.
+    free: BinaryHeap<Reverse<usize>>,
+    /// Where something is being fetched that was not answered yet, by [`FetchKey::number`], which
+    /// has a secret in it. Of two that share a number, which is next to impossible, the later one
+    /// is found.
+    by_wanted: NumberMap<u64, usize>,
+    /// The number of the next one.
+    next_number: u64,
+}
+
+impl Fetches {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.fetches.len() - self.free.len()
+    }
+
+    /// How many have no answer yet; the others wait for what comes late.
+    pub fn unanswered(&self) -> usize {
+        self.by_wanted.len()
+    }
+
+    /// Whether anybody waits for any.
+    pub fn have_waiters(&self) -> bool {
+        self.fetches.iter().flatten().any(|fetch| !fetch.waiters.is_empty())
+    }
+
+    /// All queries that wait for an answer, each with the number of the group that is asked.
+    pub fn waiting(&self) -> impl Iterator<Item = (u32, Attempt)> {
+        self.fetches.iter().enumerate().flat_map(|(place, fetch)| {
+            fetch.iter().flat_map(move |fetch| {
+                let id = FetchId { place, number: fetch.number };
+                let group = fetch.wanted.group;
+                let waiting = fetch.exchange.waiting_attempts();
+                waiting
+                    .map(move |(index, upstream)| (group, Attempt { fetch: id, index, upstream }))
+            })
+        })
+    }
+
+    /// The one that fetches something, whose name has this hash, unless that was answered already.
+    pub fn find(&self, wanted: &FetchKey, name_hash: u64) -> Option<FetchId> {
+        let place = *self.by_wanted.get(&wanted.number(name_hash))?;
+        let fetch = self.fetches[place].as_ref().filter(|fetch| fetch.wanted == *wanted)?;
+        Some(FetchId { place, number: fetch.number })
+    }
+
+    /// The one with an id, if it is still there.
+    pub fn get(&mut self, id: FetchId) -> Option<&mut Fetch> {
+        let fetch = self.fetches.get_mut(id.place)?.as_mut()?;
+        (fetch.number == id.number).then_some(fetch)
+    }
+
+    /// Begins one for what no other fetches, and whose name has this hash.
+    pub fn begin(
+        &mut self,
+        (wanted, name_hash): (FetchKey, u64),
+        asked: Flushes,
+        exchange: Exchange,
+        waiters: Vec<Waiter>,
+    ) -> FetchId {
+        let place = self.free.pop().map_or_else(
+            || {
+                self.fetches.push(None);
+                self.fetches.len() - 1
+            },
+            |Reverse(place)| place,
+        );
+        let number = self.next_number;
+        self.next_number += 1;
+        self.by_wanted.insert(wanted.number(name_hash), place);
+        self.fetches[place] = Some(Fetch {
+            number,
+            wanted,
+            name_hash,
+            ticket: None,
+            asked,
+            waiters,
+            exchange,
+            wake_at: u64::MAX,
+            is_stale: false,
+            failed: None,
+            sent: Vec::new(),
+        });
+        FetchId { place, number }
+    }
+
+    /// Takes those who wait for one that was answered; nobody joins them any more.
+    pub fn settle(&mut self, id: FetchId) -> Vec<Waiter> {
+        let Some(fetch) = self.get(id) else { return Vec::new() };
+        let waiters = std::mem::take(&mut fetch.waiters);
+        self.close(id);
+        waiters
+    }
+
+    /// Ends one.
+    pub fn end(&mut self, id: FetchId) -> Option<Fetch> {
+        self.get(id)?;
+        self.close(id);
+        self.free.push(Reverse(id.place));
+        self.fetches[id.place].take()
+    }
+
+    /// Ends all.
+    pub fn end_all(&mut self) -> impl Iterator<Item = Fetch> + use<> {
+        self.by_wanted.clear();
+        self.free.clear();
+        std::mem::take(&mut self.fetches).into_iter().flatten()
+    }
+
+    /// Gives up room behind the last of them; returns for how many there still is.
+    pub fn shrink(&mut self) -> usize {
+        while self.fetches.pop_if(|fetch| fetch.is_none()).is_some() {}
+        let places = self.fetches.len();
+        self.free.retain(|Reverse(place)| *place < places);
+        self.fetches.shrink_to_fit();
+        self.free.shrink_to_fit();
+        self.by_wanted.shrink_to_fit();
+        places
+    }
+
+    /// Lets another fetch what this one does. Its place is its own still, so that no other's entry
+    /// can be meant.
+    fn close(&mut self, id: FetchId) {
+        let Some(Some(fetch)) = self.fetches.get(id.place) else { return };
+        let number = fetch.wanted.number(fetch.name_hash);
+        if self.by_wanted.get(&number) == Some(&id.place) {
+            self.by_wanted.remove(&number);
+        }
+    }
+}

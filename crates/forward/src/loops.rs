@@ -1,0 +1,248 @@
+//! Upstreams whose questions come back to this server, directly or by way of others.
+//!
+//! An upstream that is not up is sent a question that nobody else asks: its first label holds a
+//! time and the upstream, both hidden by a secret of the process. A query for such a name can only
+//! be that question, come back. The upstream is then not asked until a later question is answered
+//! without coming back, or for a while.
+//!
+//! Deliberately absent: a mark in each query, which other servers would not pass on.
+
+use std::hash::Hasher;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use siphasher::sip::SipHasher24;
+use zonda_deferral::Responder;
+use zonda_engine::Now;
+use zonda_upstream::check::{Failure, Verdict, check};
+use zonda_upstream::exchange::{Form, Outcome};
+use zonda_upstream::query::sent;
+
+use crate::ports::{Attempt, Probe};
+use crate::random;
+use crate::thread::Forwarder;
+
+/// Octets of the first label: two numbers in hexadecimal.
+const LABEL_BYTES: usize = 32;
+/// How late a question may come back, nanoseconds. Who has heard its name can make this server
+/// believe in a loop only for so long.
+const LATE_MAX_NANOS: u64 = 10_000_000_000;
+/// How long a loop is believed in beyond the longest time between two questions, nanoseconds: until
+/// the next had time to come back.
+const HELD_BEYOND_NANOS: u64 = 4_000_000_000;
+
+/// Hides when and to which upstream a question was sent.
+static SECRET: LazyLock<SipHasher24> =
+    LazyLock::new(|| SipHasher24::new_with_key(&random::secret()));
+/// Rounds of [`hide`]: with four, what comes of it cannot be told from random numbers (Luby and
+/// Rackoff).
+const ROUNDS: std::ops::Range<u8> = 0..4;
+/// How many loops were found.
+static FOUND: AtomicU64 = AtomicU64::new(0);
+
+/// When the questions to each upstream of a group last came back; all threads share it.
+pub struct Loops {
+    /// By the place of the upstream; nanoseconds of the monotonic clock, 0 for never.
+    seen_at: Box<[AtomicU64]>,
+    /// How long a loop is believed in, nanoseconds.
+    held_nanos: u64,
+}
+
+impl Loops {
+    /// None seen with any of so many upstreams, which are asked again within `probe_nanos_max`.
+    #[must_use]
+    pub fn new(upstreams: usize, probe_nanos_max: u64) -> Self {
+        let seen_at = (0..upstreams).map(|_| AtomicU64::new(0)).collect();
+        Self { seen_at, held_nanos: probe_nanos_max + HELD_BEYOND_NANOS }
+    }
+
+    /// Whether the upstream at a place must not be asked now; nanoseconds of the monotonic clock.
+    #[must_use]
+    pub fn holds(&self, place: usize, now: u64) -> bool {
+        let seen_at = self.seen_at.get(place).map_or(0, |seen_at| seen_at.load(Relaxed));
+        seen_at > 0 && now.saturating_sub(seen_at) < self.held_nanos
+    }
+
+    /// Whether this is so of any.
+    pub(crate) fn hold_any(&self, now: u64) -> bool {
+        (0..self.seen_at.len()).any(|place| self.holds(place, now))
+    }
+
+    /// A question came back; whether that is news.
+    fn note(&self, place: usize, now: u64) -> bool {
+        let is_news = !self.holds(place, now);
+        if let Some(seen_at) = self.seen_at.get(place) {
+            seen_at.store(now, Relaxed);
+        }
+        is_news
+    }
+
+    /// A question that was sent at `sent_at` was answered: if it did not come back, none do.
+    fn clear(&self, place: usize, sent_at: u64) {
+        if let Some(seen_at) = self.seen_at.get(place)
+            && seen_at.load(Relaxed) < sent_at
+        {
+            seen_at.store(0, Relaxed);
+        }
+    }
+}
+
+/// The name that an upstream of the zone of `apex` is asked for, in wire form.
+pub(crate) fn name(probe: Probe, apex: &[u8]) -> Vec<u8> {
+    let upstream = u64::from(probe.group) << 8 | probe.upstream as u64; // at most 64 in a group
+    let [first, second] = hide([probe.sent_at, upstream]);
+    let label = format!("{first:016x}{second:016x}");
+    [&[LABEL_BYTES as u8], label.as_bytes(), apex].concat()
+}
+
+/// Turns two numbers into two others by a Feistel network, which [`reveal`] turns back.
+fn hide([left, right]: [u64; 2]) -> [u64; 2] {
+    ROUNDS.fold([left, right], |[left, right], round| [right, left ^ keyed(round, right)])
+}
+
+/// What a round of [`hide`] makes of a number.
+fn keyed(round: u8, number: u64) -> u64 {
+    let mut hasher = *SECRET;
+    hasher.write_u8(round);
+    hasher.write_u64(number);
+    hasher.finish()
+}
+
+/// The two numbers that [`hide`] has made these of.
+fn reveal([left, right]: [u64; 2]) -> [u64; 2] {
+    ROUNDS.rev().fold([left, right], |[left, right], round| [right ^ keyed(round, left), left])
+}
+
+/// Whether a name may be one that another server asks for, or this one. Such are passed on even
+/// where a loop was found: if nobody did, all would believe that it is over.
+fn is_check(name: &[u8]) -> bool {
+    name.split_first().is_some_and(|(len, rest)| {
+        let label = rest.get(..LABEL_BYTES).unwrap_or_default();
+        usize::from(*len) == LABEL_BYTES && label.iter().all(u8::is_ascii_hexdigit)
+    })
+}
+
+/// For what a name was asked, if it is one of [`name()`]; lower case.
+fn read(name: &[u8], now: u64) -> Option<Probe> {
+    let (len, rest) = name.split_first()?;
+    if usize::from(*len) != LABEL_BYTES {
+        return None;
+    }
+    let number = |range| u64::from_str_radix(std::str::from_utf8(rest.get(range)?).ok()?, 16).ok();
+    let [sent_at, upstream] = reveal([number(0..16)?, number(16..LABEL_BYTES)?]);
+    let group = u32::try_from(upstream >> 8).ok()?;
+    let is_recent = sent_at <= now && now - sent_at < LATE_MAX_NANOS;
+    is_recent.then_some(Probe { group, upstream: (upstream & 0xff) as usize, sent_at })
+}
+
+impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
+    /// Whether a query is a question of this server that has come back; then takes note of it.
+    pub(crate) fn has_come_back(&mut self, name: &[u8], now: Now) -> bool {
+        let Some(probe) = read(name, now.monotonic_nanos) else { return false };
+        let Some(known) = self.groups.get(&probe.group) else { return false };
+        let Some(server) = known.group.servers.get(probe.upstream) else { return false };
+        if known.group.loops.note(probe.upstream, now.monotonic_nanos) {
+            let zone = &known.group.apex;
+            let address = server.address().map_or("an upstream".to_owned(), |it| it.to_string());
+            tracing::error!(
+                "loop: questions for zone {zone} that are forwarded to {address} come back to \
+                 this server; it is not asked until they do not"
+            );
+            FOUND.fetch_add(1, Relaxed);
+        }
+        true
+    }
+
+    /// Whether a query would come back, so that it must not be sent.
+    pub(crate) fn leads_back(&mut self, attempt: Attempt, now: Now) -> bool {
+        let Some(fetch) = self.fetches.get(attempt.fetch) else { return false };
+        let Some(known) = self.groups.get(&fetch.wanted.group) else { return false };
+        let place = usize::from(attempt.upstream);
+        known.group.loops.holds(place, now.monotonic_nanos) && !is_check(&fetch.wanted.name)
+    }
+
+    /// Takes a message for a question that nobody else asks; false if it is none.
+    pub(crate) fn hear_check(
+        &mut self,
+        probe: Probe,
+        form: Form,
+        query: &[u8],
+        message: &[u8],
+    ) -> bool {
+        let Some(known) = self.groups.get(&probe.group) else { return true };
+        let member = &known.pool.members[probe.upstream];
+        match check(&sent(query, form, member.stream), message) {
+            Verdict::Ignore(_) => return false,
+            Verdict::Accept(_) => known.group.loops.clear(probe.upstream, probe.sent_at),
+            // So ends a loop that others noticed, too.
+            Verdict::Failed(_) | Verdict::Repeat(_) | Verdict::Doubt(_) => {}
+        }
+        true
+    }
+
+    /// Waits no longer for answers of upstreams with which a loop was found, by whatever thread.
+    pub(crate) fn heed_loops(&mut self, now: Now) {
+        let found = FOUND.load(Relaxed);
+        if std::mem::replace(&mut self.loops_heeded, found) == found {
+            return;
+        }
+        let is_looping = |group: u32, place: u8| {
+            let known = self.groups.get(&group);
+            known.is_some_and(|it| it.group.loops.holds(place.into(), now.monotonic_nanos))
+        };
+        let waiting = self.fetches.waiting();
+        let looping = waiting.filter(|(group, attempt)| is_looping(*group, attempt.upstream));
+        let looping: Vec<Attempt> = looping.map(|(_, attempt)| attempt).collect();
+        for attempt in looping {
+            self.conclude(attempt, Outcome::Failed(Failure::Loop), now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_its_upstream_for_a_while_and_no_other_name_does() {
+        let probe = Probe { group: 7, upstream: 31, sent_at: 1 << 40 };
+        let mut name = name(probe, b"\x07example\0");
+        assert_eq!(&name[LABEL_BYTES + 1..], b"\x07example\0");
+        assert_eq!(read(&name, probe.sent_at + 1), Some(probe));
+        assert_eq!(read(&name, probe.sent_at + LATE_MAX_NANOS), None);
+        assert_eq!(read(&name, probe.sent_at - 1), None);
+        name[1] = if name[1] == b'0' { b'1' } else { b'0' };
+        assert_eq!(read(&name, probe.sent_at + 1), None);
+        for other in [&b""[..], b"\0", b"\x20", b"\x03www\0"] {
+            assert_eq!(read(other, 1), None);
+        }
+    }
+
+    #[test]
+    fn a_name_shows_neither_when_nor_to_which_upstream_it_was_sent() {
+        let label = |upstream, sent_at| {
+            let octets = name(Probe { group: 7, upstream, sent_at }, b"\0");
+            String::from_utf8_lossy(&octets[1..=LABEL_BYTES]).into_owned()
+        };
+        let labels = [label(1, 1 << 40), label(2, 1 << 40), label(1, (1 << 40) + 1)];
+        assert!(labels.iter().all(|label| !label.contains("00000100000")), "{labels:?}");
+        for half in [0..16, 16..LABEL_BYTES] {
+            let halves = labels.each_ref().map(|label| &label[half.clone()]);
+            assert!(halves[0] != halves[1] && halves[0] != halves[2] && halves[1] != halves[2]);
+        }
+    }
+
+    #[test]
+    fn a_loop_is_believed_in_until_a_later_question_is_answered_or_time_has_passed() {
+        let loops = Loops::new(2, 1000);
+        assert!(loops.note(1, 100));
+        assert!(!loops.note(1, 200), "no news");
+        assert!(loops.holds(1, 200) && !loops.holds(0, 200) && loops.hold_any(200));
+        loops.clear(1, 150);
+        assert!(loops.holds(1, 200), "it came back after that was sent");
+        loops.clear(1, 300);
+        assert!(!loops.holds(1, 300));
+        assert!(loops.note(1, 400));
+        assert!(loops.holds(1, 400 + 1000) && !loops.holds(1, 400 + 1000 + HELD_BEYOND_NANOS));
+    }
+}

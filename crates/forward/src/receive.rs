@@ -1,0 +1,301 @@
+//! What a forwarder thread makes of messages from upstreams.
+//!
+//! What the network says of queries (ICMP) is counted and has no effect: anybody can forge it who
+//! guesses a port, and would learn that the guess was right if it changed when a query is repeated
+//! or answered, let alone whether. An upstream that does not listen is found as one that is silent.
+//!
+//! Deliberately absent: whom to ask next, which [`Exchange`](zonda_upstream::Exchange) decides.
+
+use std::io;
+use std::net::SocketAddr;
+
+use zonda_cache::{DENIES_BELOW, Flushes, Lifetime};
+use zonda_deferral::Responder;
+use zonda_engine::{Now, Reason, UpstreamAnswer};
+use zonda_netio::is_icmp;
+use zonda_upstream::Member;
+use zonda_upstream::check::{self, Doubt, Failure, Repeat, Verdict, check};
+use zonda_upstream::exchange::{Form, Outcome, Redirect};
+use zonda_upstream::query::sent;
+use zonda_wire::query::flag;
+use zonda_wire::{Ede, Response};
+
+use crate::body::{Body, Onward};
+use crate::fetch::FetchId;
+use crate::fetch_key::FetchKey;
+use crate::group::Group;
+use crate::ports::{Attempt, Cause};
+use crate::thread::Forwarder;
+
+/// Calls by which a port is read before others have their turn: some 250 messages.
+const RECEIVE_CALLS_MAX: usize = 8;
+
+impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
+    /// Reads what a port has received, but not all at once if it is more than any upstream sends
+    /// that means well: the others wait. What is left is told of again.
+    pub(crate) fn receive(&mut self, number: usize, now: Now) {
+        let serial = self.ports.serial(number);
+        let (mut has_more, mut calls) = (true, 0);
+        // Once the last answer has come, the port is another's.
+        while has_more && calls < RECEIVE_CALLS_MAX && self.ports.serial(number) == serial {
+            calls += 1;
+            has_more = match self.ports.receive(number) {
+                Ok(has_more) => has_more,
+                Err(error) if is_icmp(&error) => {
+                    self.counters.icmp_errors.add(1);
+                    true
+                }
+                Err(error) => return self.leave_broken(number, &error),
+            };
+            let mut message = std::mem::take(&mut self.message);
+            for place in 0.. {
+                let Some(received) = self.ports.received(place) else { break };
+                if self.ports.serial(number) != serial {
+                    break;
+                }
+                message.clear();
+                message.extend_from_slice(received);
+                self.read(number, &mut message, now);
+            }
+            self.message = message;
+        }
+    }
+
+    /// Closes a port on which the system receives nothing, which says nothing of the upstream: what
+    /// waits there is repeated.
+    #[cold]
+    fn leave_broken(&mut self, number: usize, error: &io::Error) {
+        self.counters.receive_errors.add(1);
+        if !self.receive_faults.is_spent() {
+            let upstream = self.ports.upstream(number).map(tracing::field::display);
+            tracing::error!(upstream, %error, "cannot receive from an upstream; port closed");
+        }
+        self.ports.close_broken(number);
+    }
+
+    /// Nothing came from an address, or nothing can be sent there: servers that have others are
+    /// asked at the next.
+    pub(crate) fn pass_over(&self, address: SocketAddr) {
+        let servers = self.groups.values().flat_map(|known| &known.group.servers);
+        for server in servers.filter(|server| server.over_udp) {
+            server.connections.pass_over(address);
+        }
+    }
+
+    /// Takes a message that came to a port.
+    fn read(&mut self, number: usize, message: &mut [u8], now: Now) {
+        let serial = self.ports.serial(number);
+        let id = message.first_chunk().map(|id| u16::from_be_bytes(*id));
+        let lent = id.and_then(|id| Some((id, self.ports.lend(number, id)?)));
+        if let Some((id, lent)) = lent {
+            let (form, query) = (lent.form, &lent.query);
+            let is_believed = match lent.cause {
+                Cause::Fetch(attempt) => self.receive_answer(attempt, form, query, message, now),
+                Cause::Probe(probe) => self.hear_probe(probe, form, query, message, now),
+                Cause::Check(probe) => self.hear_check(probe, form, query, message),
+            };
+            if is_believed {
+                return self.ports.settle(number, id, lent);
+            }
+            self.ports.wait_on(number, id, lent); // the right one may still come
+        }
+        self.counters.ignored.add(1);
+        if serial.is_some_and(|serial| self.ports.miss(number, serial)) {
+            self.leave_port(number, now);
+        }
+    }
+
+    /// Closes a port that a forger may know, and asks over TCP what waits there. Probes are sent
+    /// again in any case.
+    fn leave_port(&mut self, number: usize, now: Now) {
+        self.counters.forgery_suspected.add(1);
+        for cause in self.ports.give_up(number) {
+            let upstream = match cause {
+                Cause::Fetch(attempt) => {
+                    let fetch = self.fetches.get(attempt.fetch);
+                    fetch.map(|fetch| (fetch.wanted.group, usize::from(attempt.upstream)))
+                }
+                Cause::Probe(probe) | Cause::Check(probe) => Some((probe.group, probe.upstream)),
+            };
+            if let Some((group, place)) = upstream
+                && let Some(known) = self.groups.get(&group)
+            {
+                known.tell_forgery(place, now.monotonic_nanos);
+            }
+            if let Cause::Fetch(attempt) = cause {
+                self.doubt(attempt, Doubt::Forged, now);
+            }
+        }
+    }
+
+    /// Has queries repeated whose ports were closed although nothing came for them. Probes are sent
+    /// again in any case.
+    pub(crate) fn repeat_closed(&mut self, now: Now) {
+        for cause in self.ports.take_closed() {
+            if let Cause::Fetch(attempt) = cause {
+                self.conclude(attempt, Outcome::PortClosed, now);
+            }
+        }
+    }
+
+    /// Ends a query without an answer, and does what follows.
+    pub(crate) fn conclude(&mut self, attempt: Attempt, outcome: Outcome, now: Now) {
+        let mut actions = Vec::new();
+        self.on_outcome(attempt, outcome, now, &mut actions);
+        self.perform(attempt.fetch, actions, now);
+    }
+
+    /// Takes a message for a query of a fetch; false if it is none, or not believed.
+    pub(crate) fn receive_answer(
+        &mut self,
+        attempt: Attempt,
+        form: Form,
+        query: &[u8],
+        message: &mut [u8],
+        now: Now,
+    ) -> bool {
+        let Some(fetch) = self.fetches.get(attempt.fetch) else { return true };
+        let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return true };
+        if !fetch.exchange.waits_for(attempt.index) {
+            return true; // it was given up before
+        }
+        let place = usize::from(attempt.upstream);
+        let member = &mut known.pool.members[place];
+        let sent = sent(query, form, form.over_tcp || member.stream);
+        let mut body = None;
+        let outcome = match check(&sent, message) {
+            Verdict::Ignore(_) => return false,
+            Verdict::Doubt(doubt) => {
+                self.doubt(attempt, doubt, now);
+                return false;
+            }
+            Verdict::Repeat(repeat) => Outcome::Redirected(match repeat {
+                Repeat::OverTcp => Redirect::ToTcp,
+                Repeat::WithoutEdns => Redirect::WithoutEdns,
+                Repeat::WithCookie(cookie) => {
+                    member.cookies.insist(sent.cookie, cookie);
+                    Redirect::WithCookie
+                }
+            }),
+            Verdict::Failed(failure) => Outcome::Failed(failure),
+            Verdict::Accept(response) => {
+                learn(member, &sent, form, &response, message, now);
+                let is_confirmed = check::is_confirmed(&sent, &response);
+                let snapshot = self.config.snapshot.load();
+                match self.reader.read(&fetch.wanted, &known.group, &snapshot.zones, message) {
+                    Ok(mut read) => {
+                        read.is_authentic &= known.group.servers[place].is_trusted;
+                        read.is_confirmed = is_confirmed;
+                        if fetch.wanted.dnssec_ok && !form.edns {
+                            read.term = None; // signatures may be there, but were not asked for
+                        }
+                        body = Some(read);
+                        Outcome::Answered
+                    }
+                    Err(unfit) => Outcome::Failed(Failure::Unfit(unfit)),
+                }
+            }
+        };
+        match (&body, outcome) {
+            (Some(body), _) => {
+                known.count_rcode(place, body.rcode);
+                let FetchKey { name, qtype, .. } = &fetch.wanted;
+                known.answered(place, name, *qtype, now.monotonic_nanos);
+            }
+            (None, Outcome::Failed(Failure::Rcode(rcode))) => known.count_rcode(place, rcode),
+            (None, _) => {}
+        }
+        let late = fetch.exchange.is_settled();
+        let mut actions = Vec::new();
+        self.on_outcome(attempt, outcome, now, &mut actions);
+        if let Some(body) = body.filter(|_| !late) {
+            self.accept(attempt.fetch, &body, now);
+        }
+        self.perform(attempt.fetch, actions, now);
+        true
+    }
+
+    /// Goes on waiting for a better message to a query, and asks over TCP.
+    fn doubt(&mut self, attempt: Attempt, doubt: Doubt, now: Now) {
+        let Some(fetch) = self.fetches.get(attempt.fetch) else { return };
+        let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return };
+        let (at, mut actions) = (now.monotonic_nanos, Vec::new());
+        fetch.exchange.on_doubt(&mut known.pool, at, attempt.index, doubt, &mut actions);
+        self.perform(attempt.fetch, actions, now);
+    }
+
+    /// Keeps an answer and gives it to all who wait.
+    fn accept(&mut self, id: FetchId, body: &Body, now: Now) {
+        let Some(fetch) = self.fetches.get(id) else { return };
+        if let Some(known) = self.groups.get(&fetch.wanted.group) {
+            let key = fetch.wanted.cache_key(fetch.name_hash);
+            keep(&known.group, fetch.asked, &key, body, now);
+        }
+        self.counters.answered.add(1);
+        let name = std::mem::take(&mut fetch.wanted.name); // lent
+        let waiters = self.fetches.settle(id);
+        let fetched = UpstreamAnswer {
+            name: &name,
+            rcode: body.rcode,
+            is_authentic: body.is_authentic,
+            counts: body.counts,
+            body: &body.octets,
+            goes_on: body.onward.is_some(),
+            reason: if body.is_blocked { Reason::Blocked } else { Reason::Forwarded },
+            text: b"",
+        };
+        self.answer(waiters, &fetched, now);
+        if let Some(fetch) = self.fetches.get(id) {
+            fetch.wanted.name = name;
+        }
+    }
+}
+
+/// Remembers what an answer tells of its upstream beside what was asked for.
+fn learn(
+    member: &mut Member,
+    sent: &check::Sent<'_>,
+    form: Form,
+    response: &Response<'_>,
+    message: &[u8],
+    now: Now,
+) {
+    let at = now.monotonic_nanos;
+    match check::server_cookie(response) {
+        Some(cookie) => member.cookies.remember(sent.cookie, cookie, at),
+        None if sent.expects_cookie => member.cookies.missed(sent.cookie, at),
+        None => {}
+    }
+    if form.over_tcp && form.mixed_case {
+        match check::keeps_case(sent, message) {
+            true => member.mixed_case.succeeded(),
+            false => member.mixed_case.failed(at),
+        }
+    }
+}
+
+/// Keeps an answer for as long as the policy says.
+fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, now: Now) {
+    let Some(term) = body.term else { return };
+    let answer = zonda_cache::Answer {
+        kind: body.kind,
+        flags: flags(body),
+        ede: body.is_blocked.then_some(Ede::BLOCKED),
+        counts: body.counts,
+        body: &body.octets,
+    };
+    let lifetime = Lifetime {
+        now_secs: now.monotonic_secs_nearest(),
+        ttl_secs: term.ttl_secs,
+        stale_secs: group.policy.stale_secs,
+    };
+    // What is too large for the cache is fetched each time; what may be older than a flush, too.
+    let _ = group.cache.insert_since(asked, key, &answer, lifetime);
+}
+
+/// The bits with which an answer is kept.
+fn flags(body: &Body) -> u16 {
+    let authentic = if body.is_authentic { flag::AD } else { 0 };
+    let below = if body.is_confirmed { DENIES_BELOW } else { 0 };
+    body.rcode.0 | authentic | below | body.onward.map_or(0, Onward::flag)
+}

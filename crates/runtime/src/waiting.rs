@@ -1,0 +1,172 @@
+//! What waits for the user's code, in the order in which it came.
+
+use std::collections::VecDeque;
+
+use zonda_deferral::Deferred;
+
+/// Octets of a query that take one place; longer ones take several, so that what waits is bounded
+/// in octets, too. Queries of resolvers are shorter.
+pub const PLACE_BYTES: usize = 512;
+
+/// Stands for a query that waits. Never the same for two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket(pub u64);
+
+impl Ticket {
+    /// Of the slot that has been used so many times.
+    fn new(slot: u32, uses: u32) -> Self {
+        Self(u64::from(uses) << 32 | u64::from(slot))
+    }
+
+    /// The slot, and how many times it had been used.
+    fn parts(self) -> (usize, u32) {
+        (self.0 as u32 as usize, (self.0 >> 32) as u32)
+    }
+}
+
+/// Queries that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    slots: Vec<Slot>,
+    /// Places that the queries take, of [`PLACE_BYTES`] octets each.
+    places: usize,
+    /// Slots without a query.
+    free: Vec<u32>,
+    /// Those that no code has seen yet.
+    fresh: VecDeque<Ticket>,
+    /// When which of them has waited long enough, nanoseconds of the monotonic clock; first the
+    /// next one. Some may have been answered since.
+    deadlines: VecDeque<(u64, Ticket)>,
+}
+
+/// Places that a query takes, at least 1.
+fn places(query: &Deferred) -> usize {
+    query.query.len().div_ceil(PLACE_BYTES).max(1)
+}
+
+/// Room for a query.
+#[derive(Debug, Default)]
+struct Slot {
+    query: Option<Deferred>,
+    /// How many queries it has held.
+    uses: u32,
+}
+
+impl Waiting {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether one more may wait where there are so many places.
+    pub(crate) fn has_room(&self, query: &Deferred, places_max: usize) -> bool {
+        self.places == 0 || self.places + places(query) <= places_max
+    }
+
+    /// Whether there are some that no code has seen.
+    pub(crate) fn has_fresh(&self) -> bool {
+        !self.fresh.is_empty()
+    }
+
+    /// Adds a query that waits until `deadline`, which no earlier one exceeds.
+    pub(crate) fn add(&mut self, query: Deferred, deadline: u64) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32 // bounded by the limit of who calls
+        });
+        self.places += places(&query);
+        let Slot { query: place, uses } = &mut self.slots[slot as usize];
+        *place = Some(query);
+        *uses = uses.wrapping_add(1);
+        let ticket = Ticket::new(slot, *uses);
+        self.fresh.push_back(ticket);
+        self.deadlines.push_back((deadline, ticket));
+    }
+
+    /// The query that was added first of those that no code has seen.
+    pub(crate) fn next_fresh(&mut self) -> Option<(Ticket, &Deferred)> {
+        while let Some(ticket) = self.fresh.pop_front() {
+            let (slot, uses) = ticket.parts();
+            if self.slots[slot].uses == uses && self.slots[slot].query.is_some() {
+                return self.slots[slot].query.as_ref().map(|query| (ticket, query));
+            }
+        }
+        None
+    }
+
+    /// Takes a query out, if it still waits.
+    pub(crate) fn take(&mut self, ticket: Ticket) -> Option<Deferred> {
+        let (place, uses) = ticket.parts();
+        let slot = self.slots.get_mut(place).filter(|slot| slot.uses == uses)?;
+        let query = slot.query.take()?;
+        self.places -= places(&query);
+        self.free.push(place as u32);
+        self.forget_answered();
+        Some(query)
+    }
+
+    /// Takes a query out that has waited until `now`.
+    pub(crate) fn take_late(&mut self, now: u64) -> Option<Deferred> {
+        self.forget_answered();
+        let (_, ticket) = self.deadlines.front().filter(|(deadline, _)| *deadline <= now)?;
+        self.take(*ticket)
+    }
+
+    /// Drops the deadlines of queries that are gone, and the tickets of those that code, which may
+    /// never ask again, has not seen.
+    fn forget_answered(&mut self) {
+        let Self { slots, fresh, deadlines, .. } = self;
+        let waits = |ticket: &Ticket| {
+            let (place, uses) = ticket.parts();
+            slots[place].uses == uses && slots[place].query.is_some()
+        };
+        while deadlines.front().is_some_and(|(_, ticket)| !waits(ticket)) {
+            deadlines.pop_front();
+        }
+        while fresh.front().is_some_and(|ticket| !waits(ticket)) {
+            fresh.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use tokio::sync::mpsc;
+    use zonda_deferral::ReplyTo;
+    use zonda_engine::{Deferral, Peer, To, Transport};
+
+    /// A query of so many octets.
+    fn query(octets: usize) -> Deferred {
+        let address = ([192, 0, 2, 1], 53).into();
+        let peer = Peer { address, transport: Transport::Tcp, listener: 0 };
+        let deferral = Deferral::new(To::Forward(0), 0);
+        let reply_to = ReplyTo::Connection(mpsc::channel(1).0);
+        Deferred { query: vec![0; octets], peer, deferral, reply_to }
+    }
+
+    #[test]
+    fn a_long_query_takes_places_by_its_octets_and_waits_alone_if_need_be() {
+        let mut waiting = Waiting::default();
+        assert!(waiting.has_room(&query(4096), 1), "or it could never be answered");
+        for octets in [30, 2 * PLACE_BYTES] {
+            waiting.add(query(octets), 7);
+        }
+        assert!(waiting.has_room(&query(PLACE_BYTES), 4));
+        assert!(!waiting.has_room(&query(PLACE_BYTES + 1), 4));
+        while waiting.take_late(7).is_some() {}
+        assert_eq!((waiting.len(), waiting.places), (0, 0));
+    }
+
+    #[test]
+    fn nothing_is_left_of_queries_that_code_never_asked_for() {
+        let mut waiting = Waiting::default();
+        for at in 0..1000 {
+            waiting.add(query(0), at);
+            assert!(waiting.take_late(at).is_some());
+        }
+        assert_eq!((waiting.len(), waiting.fresh.len(), waiting.deadlines.len()), (0, 0, 0));
+        assert!(!waiting.has_fresh());
+    }
+}
