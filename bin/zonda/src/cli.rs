@@ -152,7 +152,7 @@ impl Configuration {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn load(&self) -> Result<zonda_config::Loaded, LoadError> {
+    pub fn load(&self) -> Result<zonda_config::LoadedConfig, LoadError> {
         let flags = Flags {
             listen: self.listen.clone(),
             zones: self.zone.clone(),

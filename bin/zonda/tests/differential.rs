@@ -1,20 +1,20 @@
 //! Zonda answers as real servers do: what at least three of NSD, Knot, BIND and PowerDNS say about
 //! generated zones, it says too, but for the differences below.
 
-use zonda_testkit::differential::{Accepted, Part};
+use zonda_testkit::differential::{AcceptedDifference, Part};
 use zonda_testkit::message::name_text;
 use zonda_testkit::rdata::type_number;
 use zonda_testkit::{Suite, Zonda};
 
 /// Differences that we mean; `docs/differences.md` explains each under its name.
-const ACCEPTED: &[Accepted] = &[
-    Accepted {
+const ACCEPTED: &[AcceptedDifference] = &[
+    AcceptedDifference {
         name: "any_is_one_set_without_additional_data",
         applies: |found, part| {
             part == Part::Additional && found.question.record_type == type_number("ANY")
         },
     },
-    Accepted {
+    AcceptedDifference {
         name: "a_dropped_authority_section_sets_tc",
         applies: |found, part| {
             part == Part::Flags
@@ -22,7 +22,7 @@ const ACCEPTED: &[Accepted] = &[
                 && found.theirs.authority.is_empty()
         },
     },
-    Accepted {
+    AcceptedDifference {
         name: "services_bring_addresses_into_small_replies_too",
         applies: |found, part| {
             let asked = found.question.record_type;
@@ -31,7 +31,7 @@ const ACCEPTED: &[Accepted] = &[
                 && found.theirs.additional.is_empty()
         },
     },
-    Accepted {
+    AcceptedDifference {
         name: "names_below_the_target_of_a_dname_are_written_whole",
         applies: |found, part| {
             let mut answer = found.theirs.answer.iter();
@@ -40,7 +40,7 @@ const ACCEPTED: &[Accepted] = &[
                 && answer.any(|record| record.record_type == type_number("DNAME"))
         },
     },
-    Accepted {
+    AcceptedDifference {
         name: "names_of_many_labels_are_compressed_less",
         applies: |found, part| {
             part == Part::Flags
@@ -87,7 +87,7 @@ fn real_peers_agree_about_signed_zones() {
 #[test]
 fn every_accepted_difference_is_explained_in_the_docs() {
     let page = include_str!("../../../docs/differences.md");
-    for Accepted { name, .. } in ACCEPTED {
+    for AcceptedDifference { name, .. } in ACCEPTED {
         assert!(page.contains(&format!("`{name}`")), "docs/differences.md lacks {name}");
     }
 }

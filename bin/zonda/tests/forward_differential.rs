@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use zonda_testkit::differential::{Accepted, Asked, Contestant, Outcome, Part};
+use zonda_testkit::differential::{AcceptedDifference, Contestant, Outcome, Part, QuestionSet};
 use zonda_testkit::generate::{Random, Zone, questions, zones};
 use zonda_testkit::message::{Message, Record, name_text};
 use zonda_testkit::rdata::type_number;
@@ -22,9 +22,9 @@ const LEFT_OUT: [&str; 4] = ["ANY", "RRSIG", "NSEC", "NSEC3"];
 const TTLS: [u32; 6] = [0, 60, 300, 600, 900, 3600];
 
 /// Differences that we mean.
-const ACCEPTED: &[Accepted] = &[
+const ACCEPTED: &[AcceptedDifference] = &[
     // rfc6672#3.1; Unbound gives such an alias a TTL of 0 now and then.
-    Accepted {
+    AcceptedDifference {
         name: "an_alias_made_of_a_dname_lives_as_long_as_that",
         applies: |found, part| {
             let timeless = |reply: &Message| {
@@ -38,7 +38,7 @@ const ACCEPTED: &[Accepted] = &[
         },
     },
     // Unbound asks again for the name that a DNAME leads to, and adds what proves that it is not.
-    Accepted {
+    AcceptedDifference {
         name: "a_proof_is_passed_on_as_it_came",
         applies: |found, part| {
             let theirs: Vec<String> =
@@ -50,7 +50,7 @@ const ACCEPTED: &[Accepted] = &[
         },
     },
     // Where DNAME itself is asked for, Unbound takes those that lead to the name for the answer.
-    Accepted {
+    AcceptedDifference {
         name: "a_missing_dname_behind_a_dname_is_proven",
         applies: |found, part| {
             part == Part::Authority
@@ -61,7 +61,7 @@ const ACCEPTED: &[Accepted] = &[
     },
     // A DNAME to itself makes an alias of itself, and one to a name below itself a chain that grows
     // until no name can hold it.
-    Accepted {
+    AcceptedDifference {
         name: "a_chain_of_more_than_16_links_is_a_failure",
         applies: |found, _| {
             let grows = |record: &Record| {
@@ -73,7 +73,7 @@ const ACCEPTED: &[Accepted] = &[
         },
     },
     // Records of upstreams for local names are not accepted; Unbound does so for QNAMEs only.
-    Accepted {
+    AcceptedDifference {
         name: "the_target_of_an_alias_that_is_a_special_name_is_answered_locally",
         applies: |found, part| {
             let is_special = |record: &Record| {
@@ -89,7 +89,7 @@ const ACCEPTED: &[Accepted] = &[
 #[test]
 fn every_accepted_difference_is_explained_in_the_docs() {
     let page = include_str!("../../../docs/differences.md");
-    for Accepted { name, .. } in ACCEPTED {
+    for AcceptedDifference { name, .. } in ACCEPTED {
         assert!(page.contains(&format!("| `{name}` |")), "docs/differences.md lacks {name}");
     }
 }
@@ -172,7 +172,7 @@ fn real_peers_agree_with_what_is_forwarded() {
     for zone in &zones {
         let questions = answerable(zone, upstream.address, &mut random);
         names.extend(questions.iter().map(|question| question.name.to_ascii_lowercase()));
-        let asked = Asked { zone: &zone.name, questions: &questions, view };
+        let asked = QuestionSet { zone: &zone.name, questions: &questions, view };
         for _ in ["asked", "kept"] {
             asked.of(&ours, &[unbound.contestant()], 1, ACCEPTED, &mut outcome);
         }

@@ -189,12 +189,12 @@ fn read_record(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Option<Result
         1 => Section::Authority,
         _ => Section::Additional,
     };
-    let record = Given { rtype: Type(kind as u16), is_wire: kind >> 24 == 0, owner, data };
+    let record = JsRecord { rtype: Type(kind as u16), is_wire: kind >> 24 == 0, owner, data };
     Some(record.push(section, ttl, draft))
 }
 
 /// A record as JavaScript gives it.
-struct Given<'a> {
+struct JsRecord<'a> {
     rtype: Type,
     /// Whether its data are octets as on the wire, not text.
     is_wire: bool,
@@ -203,7 +203,7 @@ struct Given<'a> {
     data: &'a [u8],
 }
 
-impl Given<'_> {
+impl JsRecord<'_> {
     /// Adds the record to a draft.
     fn push(&self, section: Section, ttl: u32, draft: &mut HandlerReply) -> Result<(), String> {
         let Self { rtype, owner, data, .. } = *self;

@@ -18,7 +18,7 @@ use zonda_wire::Name;
 
 use crate::batch;
 use crate::own_store::{Calls, OwnStore};
-use crate::server::{self, Running, Stores};
+use crate::server::{self, RunningServer, Stores};
 use crate::table::Table;
 use options::{log, parsed, start};
 
@@ -99,7 +99,7 @@ pub struct ReplyMistake {
 }
 
 /// An [`Event`] before JavaScript sees it.
-struct Ended {
+struct CoreEvent {
     token: u32,
     error: Option<String>,
     reply: Option<Vec<u8>>,
@@ -109,24 +109,24 @@ struct Ended {
 type Wake = Box<dyn Fn() + Send + Sync>;
 
 /// Tells JavaScript that the server has stopped, and why if it had to.
-type Closed = Box<dyn FnOnce(Option<String>) + Send>;
+type OnClose = Box<dyn FnOnce(Option<String>) + Send>;
 
 /// What the threads of a core share.
 #[derive(Default)]
 struct Shared {
     /// The server, from when it has started until it has stopped.
-    started: Mutex<Option<Started>>,
-    events: Mutex<Vec<Ended>>,
+    started: Mutex<Option<StartedServer>>,
+    events: Mutex<Vec<CoreEvent>>,
     /// Keeps the process alive, as long as it is there.
     wake: Mutex<Option<Wake>>,
     /// There from the start until the server has stopped.
-    closed: Mutex<Option<Closed>>,
+    closed: Mutex<Option<OnClose>>,
     /// Whether JavaScript has forgotten the app, perhaps while it starts.
     is_gone: AtomicBool,
 }
 
 /// A server that runs.
-struct Started {
+struct StartedServer {
     /// There while it stops, too: handlers that are waited for ask it what is below them.
     running: Arc<Server>,
     /// Keep zones as their stores have them; nothing from when it is to stop.
@@ -177,7 +177,7 @@ impl Shared {
     }
 
     /// Tells JavaScript that something has ended.
-    fn tell(&self, ended: Ended) {
+    fn tell(&self, ended: CoreEvent) {
         lock(&self.events).push(ended);
         self.wake();
     }
@@ -189,7 +189,7 @@ impl Shared {
 
     /// Tells JavaScript that something has ended, and what came of it.
     fn tell_end_with(&self, token: u32, error: Option<String>, reply: Option<Vec<u8>>) {
-        self.tell(Ended { token, error, reply });
+        self.tell(CoreEvent { token, error, reply });
     }
 
     /// The server, and what follows its stores, for the first who wants to stop them.
@@ -357,10 +357,11 @@ impl Core {
         });
         calls.open();
         in_thread(move || {
-            let started = server::start(start).map(|Running { server, handle, mirrors }| {
+            let started = server::start(start).map(|RunningServer { server, handle, mirrors }| {
                 let (running, mirrors) = (Arc::new(server), Some(mirrors));
                 let (draft, taken) = (HandlerReply::default(), (Vec::new(), false));
-                *lock(&shared.started) = Some(Started { running, mirrors, handle, draft, taken });
+                *lock(&shared.started) =
+                    Some(StartedServer { running, mirrors, handle, draft, taken });
             });
             let failed = started.is_err();
             shared.tell_end(token, started.err());
@@ -405,7 +406,7 @@ impl Core {
     #[napi(catch_unwind)]
     pub fn take(&self, mut into: BufferSlice<'_>, from: u32) -> i32 {
         let mut started = lock(&self.shared.started);
-        let Some(Started { handle, taken: (queries, more), .. }) = started.as_mut() else {
+        let Some(StartedServer { handle, taken: (queries, more), .. }) = started.as_mut() else {
             return 0;
         };
         if queries.is_empty() {
@@ -430,7 +431,7 @@ impl Core {
     #[napi(catch_unwind)]
     pub fn complete(&self, replies: &[u8]) -> Option<Vec<ReplyMistake>> {
         let mut started = lock(&self.shared.started);
-        let Started { handle, draft, .. } = started.as_mut()?;
+        let StartedServer { handle, draft, .. } = started.as_mut()?;
         let RuntimeHandle { runtime, answerer } = handle;
         let mistakes = batch::read_replies(replies, draft, |ticket, supplied| {
             answerer.answer(runtime, ticket, supplied);
@@ -467,7 +468,7 @@ impl Core {
         let shared = Arc::clone(&self.shared);
         self.waiting()?.spawn(async move {
             let reply = reply.recv().await.filter(|reply| !reply.is_empty());
-            shared.tell(Ended { token, error: None, reply });
+            shared.tell(CoreEvent { token, error: None, reply });
         });
         Ok(Either::B(1))
     }
@@ -476,8 +477,11 @@ impl Core {
     #[napi]
     pub fn events(&self) -> Vec<Event> {
         let ended = std::mem::take(&mut *lock(&self.shared.events));
-        let event =
-            |Ended { token, error, reply }| Event { token, error, reply: reply.map(Buffer::from) };
+        let event = |CoreEvent { token, error, reply }| Event {
+            token,
+            error,
+            reply: reply.map(Buffer::from),
+        };
         ended.into_iter().map(event).collect()
     }
 

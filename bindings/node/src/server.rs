@@ -34,7 +34,7 @@ pub struct Start {
     /// Whether it starts without zones, given as files or as text, that cannot be loaded.
     pub allows_failed_zones: bool,
     /// What is answered on each address of the flags.
-    pub answered: Vec<Answered>,
+    pub answered: Vec<Transports>,
     /// The address of metrics.
     pub metrics: Option<SocketAddr>,
     /// Whether other processes answer on the same addresses.
@@ -51,7 +51,7 @@ pub struct Start {
 pub type Stores = Vec<(Name, Arc<dyn Store>)>;
 
 /// A server that has started.
-pub struct Running {
+pub struct RunningServer {
     /// The server.
     pub server: Server,
     /// What queries are taken from and answered with.
@@ -62,7 +62,7 @@ pub struct Running {
 
 /// What is answered on an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct Transports {
     /// Whether UDP is.
     pub udp: bool,
     /// Whether TCP is.
@@ -96,7 +96,7 @@ pub fn code(routes: Vec<(String, u32)>, has_middleware: bool) -> Result<Code, St
 ///
 /// # Errors
 /// What is wrong with the configuration and with zones, or why the server cannot start.
-pub fn start(start: Start) -> Result<Running, String> {
+pub fn start(start: Start) -> Result<RunningServer, String> {
     let Start { file, flags, texts, stores, answered, metrics, .. } = start;
     let mirrors = Mirrors::start(stores, &texts).map_err(|error| error.to_string())?;
     let mut required_zones = zones_in_code(&flags, &lock(&texts), |name| mirrors.has(name));
@@ -106,7 +106,7 @@ pub fn start(start: Start) -> Result<Running, String> {
     let known = Arc::clone(&texts);
     let read_config = move || {
         let mut config = read_config(file.as_deref(), &flags, metrics, &lock(&known))?;
-        for (listener, Answered { udp, tcp }) in config.listeners.iter_mut().zip(&answered) {
+        for (listener, Transports { udp, tcp }) in config.listeners.iter_mut().zip(&answered) {
             (listener.udp, listener.tcp) = (*udp, *tcp);
         }
         Ok(config)
@@ -131,7 +131,7 @@ pub fn start(start: Start) -> Result<Running, String> {
     mirrors.serve(server.zones());
     let handle = handles.recv().ok().and_then(|handles| handles.into_iter().next());
     let handle = handle.expect("a server that has started has a handle for each runtime");
-    Ok(Running { server, handle, mirrors })
+    Ok(RunningServer { server, handle, mirrors })
 }
 
 /// Reads the configuration and changed zones of a server anew.

@@ -19,7 +19,7 @@ use crate::core::{error, lock};
 use crate::records;
 
 /// Gives JavaScript, in its thread, what became of a call.
-type Settle = Box<dyn FnOnce(Env) -> napi::Result<String> + Send>;
+type PromiseResolver = Box<dyn FnOnce(Env) -> napi::Result<String> + Send>;
 /// A call.
 type Job = Box<dyn FnOnce() + Send>;
 /// A store; nothing before it was opened, and after it was closed.
@@ -169,7 +169,7 @@ impl StoreHandle {
         env: &'env Env,
         work: impl FnOnce() -> Result<Value, StoreError> + Send + 'static,
     ) -> napi::Result<Object<'env>> {
-        let (deferred, promise) = env.create_deferred::<String, Settle>()?;
+        let (deferred, promise) = env.create_deferred::<String, PromiseResolver>()?;
         let job = move || match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(done)) => {
                 let json = done.to_string();

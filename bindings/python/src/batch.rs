@@ -22,7 +22,7 @@ pub struct Batches {
 }
 
 /// A query that waits.
-pub struct Taken {
+pub struct WaitingQuery {
     /// Stands for it.
     pub ticket: Ticket,
     /// The number of its handler; `NO_HANDLER` if there is only middleware for it.
@@ -34,7 +34,7 @@ pub struct Taken {
 }
 
 /// What code says to a query; nothing if it failed.
-pub type Given = (Ticket, Option<HandlerReply>);
+pub type TicketReply = (Ticket, Option<HandlerReply>);
 
 impl From<RuntimeHandle> for Batches {
     fn from(RuntimeHandle { runtime, answerer }: RuntimeHandle) -> Self {
@@ -44,17 +44,17 @@ impl From<RuntimeHandle> for Batches {
 
 impl Batches {
     /// Takes queries, and tells whether there are more.
-    pub fn take(&self) -> (Vec<Taken>, bool) {
+    pub fn take(&self) -> (Vec<WaitingQuery>, bool) {
         let mut taken = Vec::new();
         let more = self.runtime.take(BATCH_MAX, |ticket, handler, query| {
             let (message, peer) = (query.query.as_slice().into(), query.peer);
-            taken.push(Taken { ticket, handler, message, peer });
+            taken.push(WaitingQuery { ticket, handler, message, peer });
         });
         (taken, more)
     }
 
     /// Answers queries, and sends the replies.
-    pub fn complete(&self, given: &[Given]) {
+    pub fn complete(&self, given: &[TicketReply]) {
         let mut answerer = self.answerer.lock().unwrap_or_else(PoisonError::into_inner);
         for (ticket, draft) in given {
             let supplied = match draft {

@@ -29,7 +29,7 @@ use crate::query::type_text;
 const STRING_BYTES_MAX: usize = 255;
 
 /// Why an object is no field's value.
-pub enum Wrong {
+pub enum FieldError {
     /// It does not fit.
     Fault(Fault),
     /// A quote in its text is not closed.
@@ -38,19 +38,19 @@ pub enum Wrong {
     Python(PyErr),
 }
 
-impl From<Fault> for Wrong {
+impl From<Fault> for FieldError {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
 }
 
-impl From<PyErr> for Wrong {
+impl From<PyErr> for FieldError {
     fn from(error: PyErr) -> Self {
         Self::Python(error)
     }
 }
 
-impl Wrong {
+impl FieldError {
     /// What is wrong with a quote.
     pub const OPEN_QUOTE: &str = "a quote is not closed";
 
@@ -102,7 +102,7 @@ pub fn encode(
     field: &'static Field,
     value: &Bound<'_, PyAny>,
     out: &mut Vec<u8>,
-) -> Result<(), Wrong> {
+) -> Result<(), FieldError> {
     match field.kind {
         Kind::Name(_) | Kind::Ipv4 | Kind::Ipv6 => {
             let text = text(value)?;
@@ -127,19 +127,19 @@ pub fn encode(
 }
 
 /// Appends a field that is given by its text in a zone file.
-fn encode_words(field: &'static Field, text: &str, out: &mut Vec<u8>) -> Result<(), Wrong> {
-    parse(field, &tokens(text.as_bytes()).ok_or(Wrong::OpenQuote)?, out)
+fn encode_words(field: &'static Field, text: &str, out: &mut Vec<u8>) -> Result<(), FieldError> {
+    parse(field, &tokens(text.as_bytes()).ok_or(FieldError::OpenQuote)?, out)
 }
 
 /// Appends a field that is given by its words in a zone file.
-fn parse(field: &'static Field, all: &[Token<'_>], out: &mut Vec<u8>) -> Result<(), Wrong> {
+fn parse(field: &'static Field, all: &[Token<'_>], out: &mut Vec<u8>) -> Result<(), FieldError> {
     let mut words = Tokens::new(all);
     parse_field(field, &mut words, Scope { origin: &[0], start: 0 }, out)?;
     if words.peek().is_some() { Err(Fault::Unexpected.into()) } else { Ok(()) }
 }
 
 /// Appends one string or several; one alone is split where it is too long.
-fn encode_strings(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Result<(), Wrong> {
+fn encode_strings(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Result<(), FieldError> {
     if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         for string in value.try_iter()? {
             push_string(&octets(&string?)?, out)?;
@@ -154,7 +154,7 @@ fn encode_strings(value: &Bound<'_, PyAny>, out: &mut Vec<u8>) -> Result<(), Wro
 }
 
 /// Appends octets to which zone files give another form.
-fn encode_octets(kind: Kind, octets: &[u8], out: &mut Vec<u8>) -> Result<(), Wrong> {
+fn encode_octets(kind: Kind, octets: &[u8], out: &mut Vec<u8>) -> Result<(), FieldError> {
     match kind {
         Kind::Hex | Kind::Base64 | Kind::OptionalBase64 | Kind::DashBase64 => {
             out.extend_from_slice(octets);
@@ -166,7 +166,7 @@ fn encode_octets(kind: Kind, octets: &[u8], out: &mut Vec<u8>) -> Result<(), Wro
 }
 
 /// Appends a length octet and a string.
-fn push_string(string: &[u8], out: &mut Vec<u8>) -> Result<(), Wrong> {
+fn push_string(string: &[u8], out: &mut Vec<u8>) -> Result<(), FieldError> {
     out.push(u8::try_from(string.len()).map_err(|_| Fault::StringTooLong)?);
     out.extend_from_slice(string);
     Ok(())

@@ -11,11 +11,11 @@ use crate::wake::Wake;
 
 /// A reply to one of the program's own queries, under the number it was promised by; nothing for
 /// silence.
-pub type Arrived = (u64, Option<Vec<u8>>);
+pub type OwnReply = (u64, Option<Vec<u8>>);
 
 /// Waits for replies, and wakes the event loop when there are some.
 pub struct Inbox {
-    arrived: Arc<Mutex<Vec<Arrived>>>,
+    arrived: Arc<Mutex<Vec<OwnReply>>>,
     next: AtomicU64,
     wake: Arc<Wake>,
     /// Waits; started by the first reply that comes later.
@@ -42,7 +42,7 @@ impl Inbox {
     }
 
     /// Takes out what is here.
-    pub fn take(&self) -> Vec<Arrived> {
+    pub fn take(&self) -> Vec<OwnReply> {
         std::mem::take(&mut *self.arrived.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

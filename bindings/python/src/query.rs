@@ -12,7 +12,7 @@ use zonda_wire::name::Presentation;
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Query as Parsed, Type};
 
-use crate::batch::Taken;
+use crate::batch::WaitingQuery;
 
 /// A query; what it says is read when it is asked for.
 #[pyclass(frozen, module = "zonda")]
@@ -30,8 +30,8 @@ pub struct Query {
 
 impl Query {
     /// Of a query that waits. One that could not be read would not have come here.
-    pub fn new(taken: Taken, pattern: Option<Arc<Pattern>>) -> Self {
-        let Taken { message, peer, .. } = taken;
+    pub fn new(taken: WaitingQuery, pattern: Option<Arc<Pattern>>) -> Self {
+        let WaitingQuery { message, peer, .. } = taken;
         let parsed = Parsed::parse(&message).unwrap_or_else(|(parsed, _)| parsed);
         let (state, saw_client) = (PyOnceLock::new(), AtomicBool::new(false));
         Self { message, parsed, peer, pattern, state, saw_client }

@@ -16,7 +16,7 @@ use zonda_wire::rdata::schema::{self, Schema};
 use zonda_wire::rdata::{self, Presentation, tokens};
 use zonda_wire::{Name, Section, Type};
 
-use crate::field::{self, Wrong};
+use crate::field::{self, FieldError};
 use crate::query::type_text;
 
 /// The time to live of a record that says nothing else, seconds.
@@ -258,7 +258,7 @@ fn any(
             let text = text.cast::<PyString>().map_err(|_| usage())?.to_str()?;
             let wrong = |what: String| PyValueError::new_err(format!("{rtype} record: {what}"));
             let words =
-                tokens(text.as_bytes()).ok_or_else(|| wrong(Wrong::OPEN_QUOTE.to_owned()))?;
+                tokens(text.as_bytes()).ok_or_else(|| wrong(FieldError::OPEN_QUOTE.to_owned()))?;
             let mut rdata = Vec::new();
             rdata::parse(rtype, &words, &[0], &mut rdata).map_err(|e| wrong(e.to_string()))?;
             Ok((rtype, rdata))

@@ -8,7 +8,7 @@ use zonda_runtime::Ticket;
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Message, Rcode, Section};
 
-use crate::batch::Given;
+use crate::batch::TicketReply;
 use crate::foreign;
 use crate::query::Query;
 use crate::record::{self, Record};
@@ -45,7 +45,7 @@ impl Reply {
     }
 
     /// Takes out what is to be sent; nothing if that was done before.
-    pub fn give(&mut self) -> Option<Given> {
+    pub fn give(&mut self) -> Option<TicketReply> {
         let (ticket, query) = self.query.take()?; // so that they do not hold each other
         self.is_sent = true;
         let mut draft = std::mem::take(&mut self.draft);

@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use zonda::store::Mirrors;
-use zonda_config::{Config, Flags, Given};
+use zonda_config::{Config, Flags, ProgramContent};
 use zonda_engine::code::{Elsewhere, Handler, NO_HANDLER, Pattern, Route};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
@@ -22,7 +22,7 @@ use zonda_server::{
 };
 use zonda_wire::Name;
 
-use crate::batch::{Batches, Taken};
+use crate::batch::{Batches, WaitingQuery};
 use crate::inbox::Inbox;
 use crate::log;
 use crate::query::Query;
@@ -55,7 +55,7 @@ struct Settings {
 }
 
 /// A query as `take` gives it: the number of its handler, if it has one, and its reply.
-type Waiting<'py> = (Option<u32>, Bound<'py, Query>, Bound<'py, Reply>);
+type QueryAndReply<'py> = (Option<u32>, Bound<'py, Query>, Bound<'py, Reply>);
 
 /// Zones and the stores that they are to follow.
 type Stores = Vec<(Name, Arc<dyn zonda::Store>)>;
@@ -145,7 +145,7 @@ impl Core {
         let (taken, more) =
             py.detach(|| lock(&self.batches).as_ref().map(Batches::take)).unwrap_or_default();
         let patterns = self.patterns.read().unwrap_or_else(PoisonError::into_inner);
-        let waiting = |taken: Taken| -> PyResult<Waiting<'py>> {
+        let waiting = |taken: WaitingQuery| -> PyResult<QueryAndReply<'py>> {
             let (ticket, handler) = (taken.ticket, taken.handler);
             let pattern = patterns.get(handler as usize).cloned().flatten();
             let query = Bound::new(py, Query::new(taken, pattern))?;
@@ -304,7 +304,11 @@ impl Core {
     }
 
     /// Serves a zone of the running server from other data, or not at all without any; what it had.
-    fn replace_text(&self, name: &Name, given: Option<Given>) -> PyResult<Option<Given>> {
+    fn replace_text(
+        &self,
+        name: &Name,
+        given: Option<ProgramContent>,
+    ) -> PyResult<Option<ProgramContent>> {
         let zones = self.own_zones.get();
         let zones = zones.ok_or_else(|| PyRuntimeError::new_err("the app is not running"))?;
         let replaced = self.with_server(|server| {

@@ -2,7 +2,7 @@
 
 use crate::asynchronous::{AsyncCode, AsyncLimits, AsyncTable, Tasks};
 use crate::error::Error;
-use crate::handler::{AsyncAnswer, Ended};
+use crate::handler::{AsyncAnswer, HandlerResult};
 use crate::owned::OwnedQuery;
 use crate::running::Running;
 use crate::store::{Mirrors, Store};
@@ -13,7 +13,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use zonda_config::{Config, Flags, Given};
+use zonda_config::{Config, Flags, ProgramContent};
 use zonda_engine::code::{
     Cache, Elsewhere, Handler, HandlerQuery, HandlerReply, Pattern, Route, Source, Stage,
 };
@@ -92,7 +92,9 @@ impl App {
     /// [`Running::set_zone_text`] replaces it.
     pub fn zone_text(&mut self, name: &str, text: impl Into<Arc<str>>) -> &mut Self {
         match name.parse::<Name>() {
-            Ok(name) => _ = self.texts.insert(name.to_lowercase(), Given::Text(text.into())),
+            Ok(name) => {
+                _ = self.texts.insert(name.to_lowercase(), ProgramContent::Text(text.into()))
+            }
             Err(error) => self.mistakes.push(Error::Name(name.to_owned(), error)),
         }
         self
@@ -189,7 +191,7 @@ impl App {
     }
 
     /// Answers names with a function that runs in the workers.
-    pub fn handle<E: Ended>(
+    pub fn handle<E: HandlerResult>(
         &mut self,
         pattern: &str,
         function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) -> E + Send + Sync + 'static,
@@ -441,7 +443,7 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, Error> {
 }
 
 /// The route to a function that runs in the workers.
-pub(crate) fn in_workers<E: Ended>(
+pub(crate) fn in_workers<E: HandlerResult>(
     pattern: Pattern,
     function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) -> E + Send + Sync + 'static,
 ) -> Route<Handler> {

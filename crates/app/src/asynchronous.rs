@@ -40,12 +40,12 @@ const LONG_FOR: u32 = 256;
 const BATCH_TIME_MAX: Duration = Duration::from_micros(200);
 
 /// A reply under way.
-type Answering = Pin<Box<dyn Future<Output = HandlerReply> + Send>>;
+type ReplyFuture = Pin<Box<dyn Future<Output = HandlerReply> + Send>>;
 
 /// Asynchronous code and its names.
 pub(crate) struct AsyncCode {
     pattern: Arc<Pattern>,
-    function: Box<dyn Fn(OwnedQuery) -> Answering + Send + Sync>,
+    function: Box<dyn Fn(OwnedQuery) -> ReplyFuture + Send + Sync>,
     /// It is called by other code alone, which came after middleware or is middleware itself.
     is_deferred: bool,
     /// How many queries it is still to begin in tasks, as it took too long, or middleware did.
@@ -67,7 +67,7 @@ impl AsyncCode {
         let function = move |query| {
             let (answering, pattern) = (function(query), Arc::clone(&own));
             let answering = async move { answering.await.into_reply(pattern.as_str()) };
-            Box::pin(answering) as Answering
+            Box::pin(answering) as ReplyFuture
         };
         let function = Box::new(function);
         // The first tells how long it takes.
@@ -262,12 +262,12 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
                 let until = Instant::now() + BATCH_TIME_MAX;
                 for (ticket, with_query) in queries {
                     let begun = with_query.map(|it| begin(it, &middleware, until));
-                    match begun.unwrap_or(Begun::Ended(None)) {
+                    match begun.unwrap_or(Progress::Ended(None)) {
                         // Taken out when all are sent: until then, each may still be late.
-                        Begun::Ended(draft) => ended.push((ticket, draft)),
-                        Begun::Waits(answering) => {
+                        Progress::Ended(draft) => ended.push((ticket, draft)),
+                        Progress::Waits(answering) => {
                             let answered = answered.clone();
-                            tokio::spawn(Answered { ticket, draft: None, answered }.by(answering));
+                            tokio::spawn(PendingReply { ticket, draft: None, answered }.by(answering));
                         }
                     }
                 }
@@ -317,7 +317,7 @@ fn supplied(draft: &Option<HandlerReply>) -> HandlerOutcome<'_> {
 type WithCode = (OwnedQuery, Option<Arc<AsyncCode>>);
 
 /// How far code has come with a query.
-enum Begun {
+enum Progress {
     /// It has answered, or panicked.
     Ended(Option<HandlerReply>),
     /// It is to go on in a task.
@@ -325,12 +325,12 @@ enum Begun {
 }
 
 /// Has code begin to answer a query, unless that is known to take long, or `until` has passed.
-fn begin((query, code): WithCode, middleware: &Arc<Vec<AsyncCode>>, until: Instant) -> Begun {
+fn begin((query, code): WithCode, middleware: &Arc<Vec<AsyncCode>>, until: Instant) -> Progress {
     let mut answering = Box::pin(pass(query, code.clone(), Arc::clone(middleware)));
     let pace = Pace { code, middleware: Arc::clone(middleware) };
     let start = Instant::now();
     if start > until || pace.takes_task() {
-        return Begun::Waits(Box::pin(async move {
+        return Progress::Waits(Box::pin(async move {
             let mut is_first = true;
             poll_fn(|cx| {
                 let start = std::mem::take(&mut is_first).then(Instant::now);
@@ -346,9 +346,9 @@ fn begin((query, code): WithCode, middleware: &Arc<Vec<AsyncCode>>, until: Insta
     let polled = catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(&mut cx)));
     pace.note(start.elapsed());
     match polled {
-        Ok(Poll::Ready(draft)) => Begun::Ended(draft),
-        Ok(Poll::Pending) => Begun::Waits(answering),
-        Err(_) => Begun::Ended(None), // what code leaves behind panicked when it was dropped
+        Ok(Poll::Ready(draft)) => Progress::Ended(draft),
+        Ok(Poll::Pending) => Progress::Waits(answering),
+        Err(_) => Progress::Ended(None), // what code leaves behind panicked when it was dropped
     }
 }
 
@@ -380,21 +380,21 @@ impl Pace {
 }
 
 /// A reply that is handed over when it is dropped, as it also is when its task ends early.
-struct Answered {
+struct PendingReply {
     ticket: Ticket,
     /// Nothing as long as the code has not answered.
     draft: Option<HandlerReply>,
     answered: mpsc::UnboundedSender<(Ticket, Option<HandlerReply>)>,
 }
 
-impl Answered {
+impl PendingReply {
     /// Waits for the reply.
     async fn by(mut self, answering: impl Future<Output = Option<HandlerReply>>) {
         self.draft = answering.await;
     }
 }
 
-impl Drop for Answered {
+impl Drop for PendingReply {
     fn drop(&mut self) {
         let _ = self.answered.send((self.ticket, self.draft.take())); // gone when the runtime ends
     }

@@ -6,16 +6,16 @@ use zonda_server::LogBudget;
 
 /// What a handler may return: nothing, or a `Result` whose error becomes SERVFAIL and a line in the
 /// log.
-pub trait Ended {
+pub trait HandlerResult {
     /// Puts an error into the reply.
     fn end(self, pattern: &str, reply: &mut HandlerReply);
 }
 
-impl Ended for () {
+impl HandlerResult for () {
     fn end(self, _: &str, _: &mut HandlerReply) {}
 }
 
-impl<E: Display> Ended for Result<(), E> {
+impl<E: Display> HandlerResult for Result<(), E> {
     fn end(self, pattern: &str, reply: &mut HandlerReply) {
         if let Err(error) = self {
             fail(pattern, &error, reply);

@@ -59,7 +59,7 @@ mod zone_file;
 
 pub use app::App;
 pub use error::Error;
-pub use handler::{AsyncAnswer, Ended};
+pub use handler::{AsyncAnswer, HandlerResult};
 pub use owned::OwnedQuery;
 pub use record::DataError as TextError;
 pub use record::{

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use zonda_config::Given;
+use zonda_config::ProgramContent;
 use zonda_server::{Following, Texts, Zones};
 use zonda_store::{Changes, Store, StoreError, ZoneRecords, log_outage};
 use zonda_wire::Name;
@@ -67,7 +67,7 @@ impl Mirrors {
         let mirrors = Self { front, ended: Mutex::new(ended) };
         let (first, loaded) = sync_channel(stores.len());
         for (place, (apex, store)) in stores.into_iter().enumerate() {
-            lock(texts).insert(apex.clone(), Given::Awaited); // before the thread brings more
+            lock(texts).insert(apex.clone(), ProgramContent::Awaited); // before the thread brings more
             let mirror = Mirror {
                 following: Arc::clone(&mirrors.front.followings[place].1),
                 records: ZoneRecords::new(&apex),
@@ -141,7 +141,7 @@ struct Front {
 impl Front {
     /// Brings the records of a zone.
     fn put(&self, apex: &Name, records: Arc<Records>) {
-        lock(&self.texts).insert(apex.clone(), Given::Records(records));
+        lock(&self.texts).insert(apex.clone(), ProgramContent::Records(records));
         self.publish(apex);
     }
 

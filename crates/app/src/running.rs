@@ -3,13 +3,13 @@
 use crate::app::{in_runtime, in_workers, parse};
 use crate::asynchronous::{AsyncCode, Tasks};
 use crate::error::Error;
-use crate::handler::{AsyncAnswer, Ended};
+use crate::handler::{AsyncAnswer, HandlerResult};
 use crate::owned::OwnedQuery;
 use crate::store::Mirrors;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
-use zonda_config::Given;
+use zonda_config::ProgramContent;
 use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Route};
 use zonda_server::{Code, FailedZone, OwnReply, Server, Texts, check_text, replace_text};
 use zonda_wire::{Message, Name, Type};
@@ -84,7 +84,7 @@ impl Running {
     ///
     /// # Errors
     /// When the pattern is none.
-    pub fn handle<E: Ended>(
+    pub fn handle<E: HandlerResult>(
         &self,
         pattern: &str,
         function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) -> E + Send + Sync + 'static,
@@ -157,7 +157,7 @@ impl Running {
     pub fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
         let (known, text) = (self.text_name(name)?, text.into());
         check_text(&known, Arc::clone(&text)).map_err(Error::ZoneText)?;
-        self.replace_text(&known, Some(Given::Text(text))).map(drop)
+        self.replace_text(&known, Some(ProgramContent::Text(text))).map(drop)
     }
 
     /// Takes a zone that is given as text out of service; whether there was one. Blocks as
@@ -180,7 +180,11 @@ impl Running {
     }
 
     /// Serves a zone from other data, or not at all without any; what it had.
-    fn replace_text(&self, name: &Name, given: Option<Given>) -> Result<Option<Given>, Error> {
+    fn replace_text(
+        &self,
+        name: &Name,
+        given: Option<ProgramContent>,
+    ) -> Result<Option<ProgramContent>, Error> {
         let reload = || self.server.reload().map(drop); // other zones may be wrong
         replace_text(&self.texts, name, given, reload).map_err(Error::Config)
     }

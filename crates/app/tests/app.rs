@@ -66,7 +66,7 @@ fn check(running: &Running, questions: &[(&str, Type, &str)]) {
 }
 
 #[test]
-fn a_handler_answers_its_names_and_leaves_others_to_the_zones() {
+fn a_handler_answers_its_names_and_zones_answer_the_rest() {
     let file = std::env::temp_dir().join(format!("zonda-app-{}.zone", std::process::id()));
     let soa = "@ 300 SOA ns hostmaster 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.53\n";
     std::fs::write(&file, format!("{soa}a 300 A 192.0.2.9\na 300 TXT zone\n")).unwrap();
@@ -324,7 +324,7 @@ fn asynchronous_code_has_as_many_threads_as_the_program_says_and_as_nice_ones() 
 }
 
 #[test]
-fn asynchronous_code_leaves_the_first_cpu_to_others_unless_told_otherwise() {
+fn asynchronous_code_leaves_the_first_cpu_free_by_default() {
     let cpus = thread::available_parallelism().unwrap().get();
     let (niceness, first_cpu) = of_this_thread();
     // A quota of CPU time counts where it is less than the CPUs.
@@ -383,7 +383,7 @@ fn middleware_sees_queries_and_replies_and_may_change_them() {
 }
 
 #[test]
-fn an_app_is_asked_without_sockets() {
+fn an_app_answers_queries_without_sockets() {
     let mut app = app();
     app.handle("sync.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));
     app.handle_async("async.example", |query: OwnedQuery| async move {
@@ -406,9 +406,9 @@ fn an_app_is_asked_without_sockets() {
 }
 
 /// Says who asks for a name below its own.
-struct Below;
+struct ClientOfSubdomain;
 
-impl Source for Below {
+impl Source for ClientOfSubdomain {
     fn answer(&self, query: &Query, reply: &mut Reply) {
         if query.query.qtype == Type::TXT {
             reply.answer(Txt::new(query.name.label_count().to_string()));
@@ -417,9 +417,9 @@ impl Source for Below {
 }
 
 #[test]
-fn a_source_answers_for_its_name_and_all_below() {
+fn a_source_answers_its_name_and_all_names_below() {
     let mut app = app();
-    app.source("source.example", Below);
+    app.source("source.example", ClientOfSubdomain);
     let running = app.start().unwrap();
     check(
         &running,
@@ -434,7 +434,7 @@ fn a_source_answers_for_its_name_and_all_below() {
 }
 
 #[test]
-fn a_logger_is_told_of_each_query_with_its_tags_and_how_long_it_waited() {
+fn a_logger_gets_each_query_with_its_tags_and_duration() {
     let (sender, lines) = std::sync::mpsc::channel();
     let mut app = app();
     app.handle("now.example", |_: &Query, reply: &mut Reply| {
@@ -486,7 +486,7 @@ fn a_logger_that_panics_costs_no_query() {
 }
 
 #[test]
-fn mistakes_are_told_when_the_app_starts() {
+fn mistakes_are_reported_when_the_app_starts() {
     let error = |app: &mut App| app.start().err().unwrap().to_string();
     let nothing = |_: &Query, _: &mut Reply| {};
     assert!(error(app().handle("a.*.example", nothing)).contains("a.*.example"));
@@ -502,7 +502,7 @@ fn text(reply: Option<Message>) -> String {
 }
 
 #[test]
-fn an_answer_is_given_again_without_the_code_for_as_long_as_that_lets_it() {
+fn a_cached_reply_is_sent_without_calling_code_for_its_lifetime() {
     let calls = Arc::new(AtomicU32::new(0));
     let counted = |vary: Option<Vary>, sees_client: bool| {
         let calls = Arc::clone(&calls);
@@ -740,9 +740,9 @@ fn asynchronous_middleware_comes_before_handlers_of_both_kinds_and_zones() {
 
 /// Answers for all apps that share it.
 #[derive(Default)]
-struct Shared(Mutex<HashMap<Vec<u8>, Reply>>);
+struct SharedCache(Mutex<HashMap<Vec<u8>, Reply>>);
 
-impl Cache for Shared {
+impl Cache for SharedCache {
     fn look_up(&self, query: &Query, reply: &mut Reply) {
         if let Some(kept) = self.0.lock().unwrap().get(&query.cache_key()) {
             reply.give_again(kept, 1);
@@ -756,7 +756,7 @@ impl Cache for Shared {
 
 #[test]
 fn apps_share_a_cache_in_front_of_handlers_sources_and_asynchronous_code() {
-    let cache = Arc::<Shared>::default();
+    let cache = Arc::<SharedCache>::default();
     let start = |who: &'static str| {
         let mut app = app();
         app.cache(Arc::clone(&cache)).deadline(Duration::from_millis(200));
@@ -828,7 +828,7 @@ fn is_up(server: SocketAddr) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_app_runs_until_it_is_told_to_stop_or_its_future_is_dropped() {
+async fn an_app_runs_until_stop_is_called_or_its_future_is_dropped() {
     for is_dropped in [false, true] {
         let server = SocketAddr::from(([127, 0, 0, 1], free_port()));
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
@@ -854,7 +854,7 @@ async fn an_app_runs_until_it_is_told_to_stop_or_its_future_is_dropped() {
 }
 
 #[test]
-fn an_app_that_listens_nowhere_is_asked_without_sockets() {
+fn an_app_without_listeners_answers_queries_without_sockets() {
     let mut app = App::new();
     app.listen_nowhere();
     app.handle("a.example", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));
@@ -902,7 +902,7 @@ fn code_extends_the_zones_of_a_configuration_file() {
 }
 
 #[test]
-fn what_neither_code_nor_zones_have_is_asked_of_other_servers() {
+fn names_without_code_or_zone_are_forwarded() {
     let mut upstream = app();
     upstream.handle("*.example", |_: &Query, reply: &mut Reply| {
         reply.answer(A::new([192, 0, 2, 7]).ttl(60));
@@ -948,7 +948,7 @@ fn question_for(name: &str, option: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn nobody_is_given_an_answer_that_is_kept_for_others_whatever_is_told_or_asked_for() {
+fn a_cached_reply_is_sent_only_to_clients_it_was_made_for() {
     let calls = Arc::new(AtomicU32::new(0));
     let mut app = app();
     for (name, vary) in [("client.example", Vary::Client), ("subnet.example", Vary::Subnet)] {
@@ -1002,7 +1002,7 @@ fn nobody_is_given_an_answer_that_is_kept_for_others_whatever_is_told_or_asked_f
 }
 
 #[test]
-fn an_answer_for_a_network_is_kept_for_the_one_that_the_client_tells() {
+fn a_reply_for_a_network_is_cached_for_the_client_subnet_option() {
     let calls = AtomicU32::new(0);
     let mut app = app();
     app.handle("subnet.example", move |_: &Query, reply: &mut Reply| {

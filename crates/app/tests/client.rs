@@ -37,7 +37,7 @@ async fn text(running: &Running, query: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn code_sees_network_and_cookie_and_such_answers_are_not_kept_for_all() {
+async fn code_sees_client_subnet_and_cookie_and_such_replies_are_not_shared() {
     let mut app = App::new();
     app.listen("127.0.0.1:0").workers(1);
     app.handle("subnet.example", |query: &Query, reply: &mut Reply| {

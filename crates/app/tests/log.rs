@@ -17,7 +17,7 @@ use zonda_testkit::process::free_port;
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Keeps lines.
-struct Keeps;
+struct LogLines;
 
 /// Reads the message of a line.
 struct Text(String);
@@ -30,7 +30,7 @@ impl Visit for Text {
     }
 }
 
-impl Subscriber for Keeps {
+impl Subscriber for LogLines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= Level::WARN
     }
@@ -85,9 +85,9 @@ fn long_calls(admin: SocketAddr) -> u64 {
 }
 
 /// Panics, or keeps its worker, before and after some names.
-struct Troubles(Arc<AtomicBool>);
+struct FaultySource(Arc<AtomicBool>);
 
-impl Stage for Troubles {
+impl Stage for FaultySource {
     fn before(&self, query: &Query, _: &mut Reply) {
         assert_ne!(query.name.label(0), b"before", "a mistake in front");
         if query.name.label(0) == b"lingers" {
@@ -127,7 +127,7 @@ fn rcode(running: &Running, name: &str) -> Rcode {
 
 #[test]
 fn code_that_fails_or_takes_too_long_is_named_in_the_log_and_does_not_fill_it() {
-    tracing::subscriber::set_global_default(Keeps).unwrap();
+    tracing::subscriber::set_global_default(LogLines).unwrap();
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !panic.to_string().contains("a mistake") {
@@ -138,7 +138,7 @@ fn code_that_fails_or_takes_too_long_is_named_in_the_log_and_does_not_fill_it() 
     let admin = SocketAddr::from(([127, 0, 0, 1], admin));
     let mut app = App::new();
     app.listen_nowhere().metrics(admin);
-    app.middleware(Troubles(Arc::clone(&release)));
+    app.middleware(FaultySource(Arc::clone(&release)));
     app.handle("here.example", |_: &Query, _: &mut Reply| -> () { panic!("a mistake here") });
     app.handle("error.example", |_: &Query, _: &mut Reply| Err::<(), _>("no database"));
     app.handle_async("afar.example", |_: OwnedQuery| async {

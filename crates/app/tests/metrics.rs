@@ -52,13 +52,13 @@ fn await_metric(address: SocketAddr, name: &str, expected: u64) {
 
 /// A store with records that nothing checks, and that can be switched off.
 #[derive(Default)]
-struct Switched {
+struct SwitchableStore {
     sets: Mutex<Vec<RecordSet>>,
     is_down: AtomicBool,
     announcer: Announcer,
 }
 
-impl Switched {
+impl SwitchableStore {
     /// Fails if it is switched off.
     fn answer<T>(&self, answer: T) -> Result<T, StoreError> {
         match self.is_down.load(Ordering::Relaxed) {
@@ -76,10 +76,10 @@ impl Switched {
 }
 
 /// The store as an app takes it.
-struct Handle(Arc<Switched>);
+struct Handle(Arc<SwitchableStore>);
 
 /// Fails when the store is switched off.
-struct SwitchedWatch(Arc<Switched>, Box<dyn Watch>);
+struct SwitchableWatch(Arc<SwitchableStore>, Box<dyn Watch>);
 
 impl Store for Handle {
     fn load(&self, _: &Name) -> Result<Vec<RecordSet>, StoreError> {
@@ -100,11 +100,11 @@ impl Store for Handle {
     }
 
     fn watch(&self, _: &Name) -> Result<Box<dyn Watch>, StoreError> {
-        self.0.answer(Box::new(SwitchedWatch(Arc::clone(&self.0), self.0.announcer.watch())))
+        self.0.answer(Box::new(SwitchableWatch(Arc::clone(&self.0), self.0.announcer.watch())))
     }
 }
 
-impl Watch for SwitchedWatch {
+impl Watch for SwitchableWatch {
     fn wait(&mut self, patience: Duration) -> Result<Changes, StoreError> {
         let changes = self.1.wait(patience.min(Duration::from_millis(10)))?;
         self.0.answer(changes)
@@ -112,8 +112,8 @@ impl Watch for SwitchedWatch {
 }
 
 #[test]
-fn metrics_and_the_list_of_zones_tell_how_a_zone_follows_its_store() {
-    let (store, other) = (Arc::<Switched>::default(), MemoryStore::new());
+fn metrics_and_the_list_of_zones_show_how_a_zone_follows_its_store() {
+    let (store, other) = (Arc::<SwitchableStore>::default(), MemoryStore::new());
     store.add(RecordSet::new("www.example.org", "A", 60, ["192.0.2.1"]));
     store.is_down.store(true, Ordering::Relaxed);
     let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
@@ -164,7 +164,7 @@ fn metrics_and_the_list_of_zones_tell_how_a_zone_follows_its_store() {
 }
 
 #[test]
-fn metrics_that_others_can_reach_are_refused_without_a_token() {
+fn metrics_on_a_public_address_are_refused_without_a_token() {
     let public = SocketAddr::from(([0, 0, 0, 0], free_port()));
     let mut app = App::new();
     app.listen("127.0.0.1:0").workers(1).metrics(public);
@@ -174,7 +174,7 @@ fn metrics_that_others_can_reach_are_refused_without_a_token() {
 }
 
 #[test]
-fn an_address_of_metrics_takes_no_orders_from_whoever_asks() {
+fn an_address_of_metrics_accepts_no_commands() {
     const TOKEN: &str = "Authorization: Bearer correct-horse-battery\r\n";
     let folder = Folder::new("token");
     let config = "version = 1\n[admin]\nsocket = \"off\"\ntoken = \"correct-horse-battery\"\n";
@@ -236,7 +236,7 @@ fn counted(admin: SocketAddr, metric: &str) -> u64 {
 }
 
 #[test]
-fn a_query_for_which_code_has_no_room_is_told_so_counted_and_logged_as_any() {
+fn a_query_for_which_code_has_no_room_is_answered_counted_and_logged() {
     let (sender, lines) = std::sync::mpsc::channel();
     let admin = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let mut app = App::new();

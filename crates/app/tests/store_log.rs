@@ -13,7 +13,7 @@ use zonda::{App, Name, Rcode, RecordSet, Store, Type};
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// Keeps lines.
-struct Keeps;
+struct LogLines;
 
 /// Reads the message of a line.
 struct Text(String);
@@ -26,7 +26,7 @@ impl Visit for Text {
     }
 }
 
-impl Subscriber for Keeps {
+impl Subscriber for LogLines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= Level::WARN
     }
@@ -51,15 +51,15 @@ impl Subscriber for Keeps {
 }
 
 /// A store that cannot be reached.
-struct Absent;
+struct UnreachableStore;
 
-impl Absent {
+impl UnreachableStore {
     fn fail<T>() -> Result<T, StoreError> {
         Err(StoreError::failed("nobody answers"))
     }
 }
 
-impl Store for Absent {
+impl Store for UnreachableStore {
     fn load(&self, _: &Name) -> Result<Vec<RecordSet>, StoreError> {
         Self::fail()
     }
@@ -82,10 +82,10 @@ impl Store for Absent {
 }
 
 #[test]
-fn of_a_store_that_is_absent_the_log_says_only_that_it_is() {
-    tracing::subscriber::set_global_default(Keeps).unwrap();
+fn an_unreachable_store_is_logged_once() {
+    tracing::subscriber::set_global_default(LogLines).unwrap();
     let mut app = App::new();
-    app.listen_nowhere().store("example.org", Absent);
+    app.listen_nowhere().store("example.org", UnreachableStore);
     let running = app.start().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let reply = runtime.block_on(running.ask("www.example.org", Type::A)).unwrap();

@@ -89,7 +89,7 @@ fn check_store(store: impl Store + 'static) {
 }
 
 #[test]
-fn what_is_in_memory_is_answered_as_it_changes() {
+fn changes_of_a_memory_store_are_served() {
     check_store(MemoryStore::new());
 }
 
@@ -110,14 +110,14 @@ fn a_thousand_changes_at_a_time_are_a_few_zones() {
 
 /// A store that can be made to fail, with records that nothing checks.
 #[derive(Default)]
-struct Moody {
+struct FailingStore {
     sets: Mutex<Vec<RecordSet>>,
     is_down: AtomicBool,
     panics: AtomicBool,
     announcer: Announcer,
 }
 
-impl Moody {
+impl FailingStore {
     /// Fails if it is down.
     fn answer<T>(&self, answer: T) -> Result<T, StoreError> {
         assert!(!self.panics.load(Ordering::Relaxed), "a mistake in a store");
@@ -129,9 +129,9 @@ impl Moody {
 }
 
 /// Tells also when the store is down.
-struct MoodyWatch(Arc<Moody>, Box<dyn Watch>);
+struct FailingWatch(Arc<FailingStore>, Box<dyn Watch>);
 
-impl Watch for MoodyWatch {
+impl Watch for FailingWatch {
     fn wait(&mut self, patience: Duration) -> Result<zonda::store::Changes, StoreError> {
         let changes = self.1.wait(patience.min(Duration::from_millis(10)))?;
         self.0.answer(changes)
@@ -139,7 +139,7 @@ impl Watch for MoodyWatch {
 }
 
 /// The store as an app takes it.
-struct Handle(Arc<Moody>);
+struct Handle(Arc<FailingStore>);
 
 impl Store for Handle {
     fn load(&self, _: &Name) -> Result<Vec<RecordSet>, StoreError> {
@@ -162,13 +162,13 @@ impl Store for Handle {
     }
 
     fn watch(&self, _: &Name) -> Result<Box<dyn Watch>, StoreError> {
-        self.0.answer(Box::new(MoodyWatch(Arc::clone(&self.0), self.0.announcer.watch())))
+        self.0.answer(Box::new(FailingWatch(Arc::clone(&self.0), self.0.announcer.watch())))
     }
 }
 
 #[test]
-fn a_store_that_is_down_leaves_its_zone_as_it_was_and_is_followed_when_it_is_back() {
-    let moody = Arc::new(Moody::default());
+fn a_zone_stays_unchanged_while_its_store_is_down_and_follows_it_afterwards() {
+    let moody = Arc::new(FailingStore::default());
     moody.is_down.store(true, Ordering::Relaxed);
     let running = serve(Handle(Arc::clone(&moody)));
     assert_eq!(told(&running, "www.example.org", "A"), "SERVFAIL");
@@ -193,12 +193,12 @@ fn a_store_that_is_down_leaves_its_zone_as_it_was_and_is_followed_when_it_is_bac
 }
 
 /// Another store, each read of which takes long, as a database that is far away does.
-struct Slow(Handle);
+struct SlowStore(Handle);
 
 /// How long that is.
 const SLOW: Duration = Duration::from_millis(1500);
 
-impl Store for Slow {
+impl Store for SlowStore {
     fn load(&self, zone: &Name) -> Result<Vec<RecordSet>, StoreError> {
         self.0.load(zone)
     }
@@ -223,7 +223,7 @@ impl Store for Slow {
 
 #[test]
 fn time_in_which_a_change_waited_does_not_delay_the_next() {
-    let store = Arc::new(Slow(Handle(Arc::default())));
+    let store = Arc::new(SlowStore(Handle(Arc::default())));
     let running = serve(Arc::clone(&store));
     for name in ["one", "two"] {
         let owner = format!("{name}.example.org");
@@ -236,8 +236,8 @@ fn time_in_which_a_change_waited_does_not_delay_the_next() {
 }
 
 #[test]
-fn wrong_records_of_a_store_are_left_out_and_others_are_served() {
-    let moody = Arc::new(Moody::default());
+fn wrong_records_of_a_store_are_left_out_and_valid_ones_served() {
+    let moody = Arc::new(FailingStore::default());
     *moody.sets.lock().unwrap() = vec![
         www("192.0.2.1"),
         RecordSet::new("bad..example.org", "A", 60, ["192.0.2.1"]),
@@ -337,7 +337,7 @@ fn a_store_is_served_again_once_its_zone_is_in_no_file_any_more() {
 }
 
 #[test]
-fn a_wrong_name_of_a_zone_is_told_at_the_start() {
+fn an_invalid_zone_name_is_reported_at_the_start() {
     let mut app = App::new();
     app.listen("127.0.0.1:0").store("a..b", MemoryStore::new());
     assert!(app.start().is_err_and(|error| error.to_string().starts_with("zone `a..b`: ")));
@@ -376,7 +376,7 @@ mod in_a_file {
     }
 
     #[test]
-    fn what_is_in_a_file_is_answered_as_it_changes() {
+    fn changes_of_an_embedded_store_are_served() {
         let folder = Folder::new("redb");
         check_store(RedbStore::open(folder.path().join("records.redb")).unwrap());
     }
@@ -438,7 +438,7 @@ mod redis {
     use zonda_testkit::Redis;
 
     #[test]
-    fn real_peers_redis_is_a_store_as_others() {
+    fn real_peers_redis_passes_the_tests_of_every_store() {
         let Some(redis) = Redis::start() else { return };
         check_store(RedisStore::new(&redis.url()).unwrap());
         check_store(RedisStore::new(&format!("{}/3", redis.url())).unwrap().prefix("dns:"));
@@ -447,7 +447,7 @@ mod redis {
     }
 
     #[test]
-    fn real_peers_redis_is_followed_through_changes_of_others_and_a_restart() {
+    fn real_peers_redis_is_followed_through_foreign_changes_and_a_restart() {
         let Some(mut redis) = Redis::start() else { return };
         redis.cli(&["HSET", "org:example:www", "A", "[\"192.0.2.1\"]"]);
         redis.cli(&["HSET", "Org:Example:Mail", "MX", "[{\"exchange\":\"mx.example\"}]"]);
@@ -479,7 +479,7 @@ mod redis {
     }
 
     #[test]
-    fn real_peers_redis_that_tells_nothing_is_compared_from_time_to_time() {
+    fn real_peers_redis_without_notifications_is_compared_periodically() {
         let Some(redis) = Redis::start() else { return };
         redis.cli(&["CONFIG", "SET", "notify-keyspace-events", ""]);
         let store = RedisStore::new(&redis.url()).unwrap();
@@ -536,7 +536,7 @@ mod postgresql {
     }
 
     #[test]
-    fn real_peers_postgresql_is_a_store_as_others() {
+    fn real_peers_postgresql_passes_the_tests_of_every_store() {
         let Some(postgres) = Postgres::start() else { return };
         check_store(PostgresStore::new(&postgres.parameters()).unwrap());
         let first = "SELECT owner, type, ttl, data FROM zonda_records ORDER BY owner LIMIT 1";
@@ -544,7 +544,7 @@ mod postgresql {
     }
 
     #[test]
-    fn real_peers_postgresql_is_followed_through_changes_of_others_and_a_restart() {
+    fn real_peers_postgresql_is_followed_through_foreign_changes_and_a_restart() {
         let Some(mut postgres) = Postgres::start() else { return };
         let running = serve(PostgresStore::new(&postgres.parameters()).unwrap());
         assert_eq!(told(&running, "www.example.org", "A"), "NXDOMAIN");
@@ -638,7 +638,7 @@ mod postgresql {
 }
 
 #[test]
-fn a_zone_that_follows_a_store_is_asked_without_sockets_too() {
+fn a_zone_that_follows_a_store_answers_queries_without_sockets() {
     let store = MemoryStore::new();
     store.set(&www("192.0.2.1")).unwrap();
     let running = serve(store);

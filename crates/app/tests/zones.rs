@@ -134,7 +134,7 @@ fn a_reload_returns_zones_that_cannot_be_loaded_and_their_last_version_is_served
 }
 
 #[test]
-fn a_start_tells_all_mistakes_of_code_configuration_and_zones_at_once() {
+fn a_start_reports_all_mistakes_of_code_configuration_and_zones_at_once() {
     let folder = Folder::new("failed-zones");
     let mut app = app();
     app.handle("a..b", |_: &Query, reply: &mut Reply| reply.answer(A::new([192, 0, 2, 1])));

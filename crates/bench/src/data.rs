@@ -34,7 +34,7 @@ pub struct Run {
     /// Servers that took part, in the order of the suite.
     pub servers: Vec<Server>,
     /// Servers that did not, and why.
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedServer>,
     /// What was measured: one for each server and place in the matrix.
     pub cells: Vec<Cell>,
     /// What the original report printed, to stand beside the tables.
@@ -113,14 +113,14 @@ pub struct Setup {
 
 /// A server that did not take part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Skipped {
+pub struct SkippedServer {
     /// Its name.
     pub server: String,
     /// Why, and how to have it take part.
     pub reason: String,
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { server, reason } = self;
         match server == "all" || reason.starts_with(server.as_str()) {
@@ -357,12 +357,12 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
     /// For each row what was measured in its place; empty when nothing was.
     #[serde(default)]
-    pub beside: Vec<Beside>,
+    pub beside: Vec<PublishedStandIn>,
 }
 
 /// What is measured in place of a row that a report printed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Beside {
+pub struct PublishedStandIn {
     /// The server of the row; none when it is not among those that are measured.
     #[serde(default)]
     pub server: Option<String>,

@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_to_a_grain_is_told_apart_by_more_than_that() {
+    fn values_of_a_grain_differ_only_by_more_than_the_grain() {
         let (slow, fast) = (series(&[22.0, 22.0, 22.0]), series(&[20.0, 20.0, 20.0]));
         assert!(matches!(slow.against(&fast, COST), Relation::Differs(_)));
         let (slow, fast) = (slow.grained(1.0), fast.grained(1.5));

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_has_ended_is_not_alive_though_nobody_has_noticed() {
+    fn a_process_that_ended_is_not_alive_before_it_is_reaped() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         assert!(is_alive(child.id()) && processes().contains(&child.id()));
         child.kill().unwrap();

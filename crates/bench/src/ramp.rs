@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::data::Traffic;
-use crate::load::limits::{Broken, Limits};
+use crate::load::limits::{BrokenLimit, Limits};
 use crate::load::{self, End, LoadError, Mode, Outcome, Plan, Progress};
 
 /// How to search.
@@ -34,7 +34,7 @@ pub struct Step {
     /// What came of it.
     pub outcome: Outcome,
     /// The limits that it broke; none when the rate was held.
-    pub broken: Vec<Broken>,
+    pub broken: Vec<BrokenLimit>,
 }
 
 impl Step {
@@ -54,10 +54,10 @@ impl Step {
         let own_loss = (dropped_by_generator + own_unsent) as f64 / (sent + unsent).max(1) as f64;
         let lateness = outcome.lateness.as_ref().and_then(|lateness| lateness.percentile(99.0));
         let micros = |micros: f64| Duration::from_secs_f64(micros.max(0.0) / 1e6);
-        let is_generators = |broken: &Broken| match broken {
-            Broken::Loss(loss, limit) => loss - own_loss <= *limit,
-            Broken::Unanswered(share, _) => share - own_loss <= 0.01,
-            Broken::P99(found, limit) => {
+        let is_generators = |broken: &BrokenLimit| match broken {
+            BrokenLimit::Loss(loss, limit) => loss - own_loss <= *limit,
+            BrokenLimit::Unanswered(share, _) => share - own_loss <= 0.01,
+            BrokenLimit::P99(found, limit) => {
                 let own = lateness.map_or(Duration::ZERO, micros);
                 outcome.is_generator_late() && found.saturating_sub(own) <= *limit
             }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     /// A step of which one query in a hundred was lost and that broke these limits.
-    fn step(rate: f64, broken: &[Broken], change: impl Fn(&mut Outcome)) -> Step {
+    fn step(rate: f64, broken: &[BrokenLimit], change: impl Fn(&mut Outcome)) -> Step {
         let tail = |micros| {
             let percentiles = vec![(99.0, micros / 2.0), (99.9, micros)];
             Latency { percentiles, ..Latency::default() }
@@ -227,8 +227,8 @@ mod tests {
 
     #[test]
     fn a_limit_that_the_generator_broke_is_not_the_servers_fault() {
-        let loss = Broken::Loss(0.01, 0.0015);
-        let p99 = Broken::P99(Duration::from_micros(500), Duration::from_micros(250));
+        let loss = BrokenLimit::Loss(0.01, 0.0015);
+        let p99 = BrokenLimit::P99(Duration::from_micros(500), Duration::from_micros(250));
         let late = |outcome: &mut Outcome| {
             let lateness = outcome.lateness.as_mut().expect("it is set");
             lateness.percentiles = vec![(99.0, 300.0), (99.9, 600.0)];
@@ -239,31 +239,31 @@ mod tests {
             late(outcome);
             drop(10)(outcome);
         };
-        let is_generators = |broken: &[Broken], change: &dyn Fn(&mut Outcome)| {
+        let is_generators = |broken: &[BrokenLimit], change: &dyn Fn(&mut Outcome)| {
             step(1.0, broken, change).is_broken_by_generator()
         };
         assert!(!is_generators(&[], &both));
         assert!(is_generators(&[p99], &late) && !is_generators(&[p99], &drop(10)));
-        let tight = Broken::P99(Duration::from_micros(500), Duration::from_micros(1));
+        let tight = BrokenLimit::P99(Duration::from_micros(500), Duration::from_micros(1));
         assert!(!is_generators(&[tight], &late), "without it, the limit would be broken, too");
         assert!(is_generators(&[loss], &drop(9)) && !is_generators(&[loss], &drop(8)));
         assert!(!is_generators(&[loss], &late));
         assert!(is_generators(&[loss, p99], &both) && !is_generators(&[loss, p99], &late));
-        assert!(!is_generators(&[Broken::NoReply], &both));
-        let unanswered = Broken::Unanswered(0.0185, Duration::from_millis(10));
+        assert!(!is_generators(&[BrokenLimit::NoReply], &both));
+        let unanswered = BrokenLimit::Unanswered(0.0185, Duration::from_millis(10));
         assert!(is_generators(&[unanswered], &drop(9)) && !is_generators(&[unanswered], &drop(8)));
         let unsent = |outcome: &mut Outcome| outcome.traffic.unsent = 250;
         let unsent_late = |outcome: &mut Outcome| {
             late(outcome);
             unsent(outcome);
         };
-        let loss = Broken::Loss(0.2, 0.0015);
+        let loss = BrokenLimit::Loss(0.2, 0.0015);
         assert!(is_generators(&[loss], &unsent_late) && !is_generators(&[loss], &unsent));
     }
 
     #[test]
     fn the_search_is_at_the_generators_end_when_its_first_failure_is() {
-        let p99 = Broken::P99(Duration::from_micros(500), Duration::from_micros(250));
+        let p99 = BrokenLimit::P99(Duration::from_micros(500), Duration::from_micros(250));
         let late = |outcome: &mut Outcome| outcome.lateness = Some(outcome.latency.clone());
         let (held, lost) = (step(1.0, &[], |_| {}), step(2.0, &[p99], |_| {}));
         let spoiled = step(3.0, &[p99], late);

@@ -54,14 +54,14 @@ impl Relay {
         let address = near.local_addr()?;
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, receiver) = channel();
-        let there = There {
+        let there = QueryPath {
             near: near.try_clone()?,
             far: far.try_clone()?,
             asked: Arc::new(Mutex::new(vec![None; 1 << 16])),
             loss: way.loss,
             draw: Numbers::new(way.seed),
         };
-        let back = Back {
+        let back = ReplyPath {
             far,
             asked: Arc::clone(&there.asked),
             delay: way.delay.clone(),
@@ -107,23 +107,23 @@ fn spawn(cpu: Option<usize>, work: impl FnOnce() + Send + 'static) -> io::Result
 /// Who asked under each id that the relay uses towards the upstream, and with which id. An id is
 /// used again after 65,536 queries; a reply that took longer goes to the wrong client, as an
 /// unexpected one.
-type Asked = Arc<Mutex<Vec<Option<(SocketAddr, [u8; 2])>>>>;
+type QueryTable = Arc<Mutex<Vec<Option<(SocketAddr, [u8; 2])>>>>;
 
 /// The direction from forwarder to upstream.
-struct There {
+struct QueryPath {
     /// Towards the forwarder.
     near: UdpSocket,
     /// Towards the upstream.
     far: UdpSocket,
-    /// See [`Asked`].
-    asked: Asked,
+    /// See [`QueryTable`].
+    asked: QueryTable,
     /// See [`Way::loss`].
     loss: f64,
     /// Decides which query is lost.
     draw: Numbers,
 }
 
-impl There {
+impl QueryPath {
     /// Passes queries on until told to stop.
     fn run(mut self, stop: &AtomicBool) {
         let mut buffer = [0; DATAGRAM_OCTETS];
@@ -146,20 +146,20 @@ impl There {
 }
 
 /// The direction from upstream to forwarder, up to where replies wait.
-struct Back {
+struct ReplyPath {
     /// Towards the upstream.
     far: UdpSocket,
-    /// See [`Asked`].
-    asked: Asked,
+    /// See [`QueryTable`].
+    asked: QueryTable,
     /// See [`Way::delay`].
     delay: RangeInclusive<Duration>,
     /// Decides how long a reply waits.
     draw: Numbers,
     /// To the thread that waits.
-    sender: Sender<Waiting>,
+    sender: Sender<DelayedReply>,
 }
 
-impl Back {
+impl ReplyPath {
     /// Takes replies until told to stop.
     fn run(mut self, stop: &AtomicBool) {
         let mut buffer = [0; DATAGRAM_OCTETS];
@@ -173,7 +173,7 @@ impl Back {
             buffer[..2].copy_from_slice(&id);
             let wait = shortest + longest.saturating_sub(shortest).mul_f64(self.draw.fraction());
             let due = Instant::now() + wait;
-            let waiting = Waiting { due: Reverse(due), client, reply: buffer[..len].to_vec() };
+            let waiting = DelayedReply { due: Reverse(due), client, reply: buffer[..len].to_vec() };
             if self.sender.send(waiting).is_err() {
                 return;
             }
@@ -183,7 +183,7 @@ impl Back {
 
 /// A reply on its way. The one that is due first is the greatest, as a heap wants it.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Waiting {
+struct DelayedReply {
     /// When it arrives.
     due: Reverse<Instant>,
     /// Whom it is for.
@@ -193,17 +193,17 @@ struct Waiting {
 }
 
 /// Hands out replies when they are due, until nobody can send any more.
-fn deliver(near: &UdpSocket, receiver: &Receiver<Waiting>) {
+fn deliver(near: &UdpSocket, receiver: &Receiver<DelayedReply>) {
     let mut heap = BinaryHeap::new();
     loop {
         let now = Instant::now();
-        while let Some(Waiting { due: Reverse(due), client, reply }) = heap.peek()
+        while let Some(DelayedReply { due: Reverse(due), client, reply }) = heap.peek()
             && *due <= now
         {
             let _ = near.send_to(reply, client);
             heap.pop();
         }
-        let until = heap.peek().map_or(PATIENCE, |first: &Waiting| first.due.0 - now);
+        let until = heap.peek().map_or(PATIENCE, |first: &DelayedReply| first.due.0 - now);
         match receiver.recv_timeout(until) {
             Ok(waiting) => heap.push(waiting),
             Err(RecvTimeoutError::Timeout) => {}

@@ -8,8 +8,10 @@ use scripted::{Act, ScriptedServer};
 use std::sync::Arc;
 use std::time::Duration;
 use zonda_bench::data::Latency;
-use zonda_bench::load::limits::{Broken, Limits, Most};
-use zonda_bench::load::{self, End, Expected, Form, LoadError, Mode, Outcome, Pace, Plan, Queries};
+use zonda_bench::load::limits::{BrokenLimit, Ceiling, Limits};
+use zonda_bench::load::{
+    self, End, ExpectedReplies, Form, LoadError, Mode, Outcome, Pace, Plan, Queries,
+};
 use zonda_bench::ramp::{self, Event, Ramp};
 use zonda_testkit::process::Folder;
 
@@ -159,7 +161,7 @@ fn a_reply_to_no_query_is_unexpected_and_a_truncated_one_an_answer() {
 }
 
 #[test]
-fn a_stalled_server_cannot_hide_it_from_a_schedule() {
+fn a_stall_of_the_server_shows_in_the_latency_of_a_schedule() {
     let mut script = vec![Act::Stall(Duration::from_millis(200))];
     script.extend([Act::Answer; 999]);
     let slow_with = |mode| {
@@ -208,7 +210,7 @@ fn spinning_needs_a_cpu_for_each_thread() {
 }
 
 #[test]
-fn a_run_ends_with_its_time_and_a_rate_holds_it_back() {
+fn a_run_ends_at_its_duration_and_keeps_to_its_rate() {
     let server = ScriptedServer::start(vec![Act::Answer]);
     let mut plan = plan(&server, u64::MAX);
     plan.end = End { after: Some(Duration::from_millis(400)), ..End::default() };
@@ -230,7 +232,7 @@ fn the_generator_sleeps_while_it_waits_for_the_last_replies() {
 }
 
 #[test]
-fn progress_is_told_every_second() {
+fn progress_is_reported_every_second() {
     let server = ScriptedServer::start(vec![Act::Answer]);
     let mut plan = plan(&server, 130);
     plan.mode = Mode::Open { rate: 100.0 };
@@ -247,7 +249,7 @@ fn progress_is_told_every_second() {
 }
 
 #[test]
-fn somebody_elses_server_is_not_loaded() {
+fn a_foreign_server_is_not_loaded() {
     let queries = Queries::from_lines("a.example A", &Form::default()).unwrap();
     let plan = Plan::new("192.0.2.1:53".parse().unwrap(), queries);
     let error = load::run(&plan, None).unwrap_err().to_string();
@@ -302,23 +304,23 @@ fn json_lines_are_the_seconds_and_the_whole() {
 }
 
 #[test]
-fn broken_limits_are_told() {
+fn exceeded_limits_are_reported() {
     let server = ScriptedServer::start(vec![Act::Answer, Act::Drop]);
     let outcome = run(&plan(&server, 20));
     let hour = Duration::from_secs(3600);
-    let wrong_max = Some(Most::Count(0));
+    let wrong_max = Some(Ceiling::Count(0));
     let kept = Limits { loss_max: Some(0.5), p99_max: None, wrong_max };
     assert_eq!(kept.broken_by(&outcome), []);
     let strict = Limits { loss_max: Some(0.49), ..kept };
-    assert_eq!(strict.broken_by(&outcome), [Broken::Loss(0.5, 0.49)]);
+    assert_eq!(strict.broken_by(&outcome), [BrokenLimit::Loss(0.5, 0.49)]);
     // Half of them had no reply at all, and so none within an hour.
     let broken = Limits { p99_max: Some(hour), ..kept }.broken_by(&outcome);
-    assert_eq!(broken, [Broken::Unanswered(0.5, hour)]);
+    assert_eq!(broken, [BrokenLimit::Unanswered(0.5, hour)]);
     let sound = run(&plan(&ScriptedServer::start(vec![Act::Answer]), 20));
     assert_eq!(Limits { p99_max: Some(hour), ..kept }.broken_by(&sound), []);
     let p99_max = Some(Duration::from_nanos(1));
     let broken = Limits { p99_max, ..kept }.broken_by(&sound);
-    assert!(matches!(broken[..], [Broken::P99(..)]), "{broken:?}");
+    assert!(matches!(broken[..], [BrokenLimit::P99(..)]), "{broken:?}");
 }
 
 #[test]
@@ -342,9 +344,9 @@ fn no_limit_is_kept_by_a_server_that_never_answers() {
     for limits in [
         Limits { loss_max: Some(1.0), ..none },
         Limits { p99_max: Some(Duration::from_secs(3600)), ..none },
-        Limits { wrong_max: Some(Most::Count(0)), ..none },
+        Limits { wrong_max: Some(Ceiling::Count(0)), ..none },
     ] {
-        assert_eq!(limits.broken_by(&silent), [Broken::NoReply], "{limits:?}");
+        assert_eq!(limits.broken_by(&silent), [BrokenLimit::NoReply], "{limits:?}");
     }
 }
 
@@ -360,7 +362,7 @@ fn a_schedule_is_sent_to_its_last_query() {
 }
 
 #[test]
-fn replies_that_the_generator_has_no_room_for_are_lost_by_nobody_else() {
+fn replies_dropped_by_the_generator_are_no_loss_of_the_server() {
     let mut script = vec![Act::Hold; 199];
     script.push(Act::Answer);
     let server = ScriptedServer::start(script);
@@ -378,7 +380,7 @@ fn replies_that_the_generator_has_no_room_for_are_lost_by_nobody_else() {
 }
 
 #[test]
-fn buffers_that_the_kernel_cut_are_told() {
+fn buffers_reduced_by_the_kernel_are_reported() {
     let server = ScriptedServer::start(vec![Act::Answer]);
     let mut plan = plan(&server, 10);
     plan.buffer_octets = 1 << 30; // more than it grants anybody
@@ -424,16 +426,16 @@ fn answers_are_held_to_a_file() {
     let file = folder.write("answers.txt", format!("{right}{other}"));
     let server = ScriptedServer::start(vec![Act::Answer]);
     let mut plan = plan(&server, 100);
-    plan.expected = Some(Arc::new(Expected::read(&file).unwrap()));
+    plan.expected = Some(Arc::new(ExpectedReplies::read(&file).unwrap()));
     let outcome = run(&plan);
     assert_eq!(counts(&outcome), ([100, 100, 0], [0; 5]));
     assert_eq!(outcome.traffic.incorrect, 50);
     let broken_by =
         |most| Limits { wrong_max: Some(most), ..Limits::default() }.broken_by(&outcome);
-    assert_eq!(broken_by(Most::Count(50)), []);
-    assert_eq!(broken_by(Most::Count(49)), [Broken::Wrong(50, Most::Count(49))]);
-    assert_eq!(broken_by(Most::Share(0.5)), []);
-    assert_eq!(broken_by(Most::Share(0.49)), [Broken::Wrong(50, Most::Share(0.49))]);
+    assert_eq!(broken_by(Ceiling::Count(50)), []);
+    assert_eq!(broken_by(Ceiling::Count(49)), [BrokenLimit::Wrong(50, Ceiling::Count(49))]);
+    assert_eq!(broken_by(Ceiling::Share(0.5)), []);
+    assert_eq!(broken_by(Ceiling::Share(0.49)), [BrokenLimit::Wrong(50, Ceiling::Share(0.49))]);
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn a_compressed_file_is_the_same_queries_whatever_it_is_called() {
 }
 
 #[test]
-fn what_is_wrong_in_a_file_is_told_with_its_line() {
+fn mistakes_in_a_file_are_reported_with_their_line() {
     let folder = Folder::new("wrong-queries");
     let complaint = |name, octets: &[u8]| {
         let path = folder.write(name, octets);

@@ -111,7 +111,7 @@ fn a_connection_that_the_server_closes_is_opened_again_and_what_waited_is_lost()
 }
 
 #[test]
-fn what_a_server_that_does_not_read_was_never_sent_is_told_and_part_of_the_loss() {
+fn queries_never_sent_to_a_server_that_does_not_read_are_part_of_the_loss() {
     let server = start(|stream| {
         thread::sleep(Duration::from_secs(20));
         drop(stream);
@@ -153,7 +153,7 @@ fn a_server_that_does_not_answer_loses_queries_by_timeout() {
 }
 
 #[test]
-fn nobody_there_and_calls_for_datagrams_are_refused() {
+fn a_closed_port_and_datagram_system_calls_are_refused() {
     let server = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut plan = plan(server, 1);
     assert!(matches!(load::run(&plan, None), Err(LoadError::Connect(..))));

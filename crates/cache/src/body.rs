@@ -13,7 +13,7 @@ const POINTER_BYTES: usize = 2;
 
 /// The octets are not the records that the counts promise, or OPT is among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotRecords;
+pub struct MalformedRecords;
 
 /// Writes to `offsets`, emptied before, where in `body` the TTL of each record stands.
 ///
@@ -23,20 +23,20 @@ pub fn ttl_offsets(
     body: &[u8],
     counts: [u16; 3],
     offsets: &mut Vec<u16>,
-) -> Result<(), NotRecords> {
+) -> Result<(), MalformedRecords> {
     offsets.clear();
     let mut at = 0;
     for _ in 0..counts.into_iter().map(u32::from).sum() {
-        let fixed = skip_name(body, at).ok_or(NotRecords)?;
-        let fields = body.get(fixed..fixed + FIXED_BYTES).ok_or(NotRecords)?;
+        let fixed = skip_name(body, at).ok_or(MalformedRecords)?;
+        let fields = body.get(fixed..fixed + FIXED_BYTES).ok_or(MalformedRecords)?;
         let rtype = Type(u16::from_be_bytes([fields[0], fields[1]]));
         if rtype == Type::OPT {
-            return Err(NotRecords);
+            return Err(MalformedRecords);
         }
-        offsets.push(u16::try_from(fixed + 4).map_err(|_| NotRecords)?);
+        offsets.push(u16::try_from(fixed + 4).map_err(|_| MalformedRecords)?);
         at = fixed + FIXED_BYTES + usize::from(u16::from_be_bytes([fields[8], fields[9]]));
     }
-    if at == body.len() { Ok(()) } else { Err(NotRecords) }
+    if at == body.len() { Ok(()) } else { Err(MalformedRecords) }
 }
 
 /// Where the name at `at` ends; pointers are not followed.
@@ -79,10 +79,14 @@ pub fn write_message(
 ///
 /// # Errors
 /// When a place is too far for a pointer; the body is then of no use.
-pub fn shift_pointers(body: &mut [u8], counts: [u16; 3], by: usize) -> Result<(), NotRecords> {
+pub fn shift_pointers(
+    body: &mut [u8],
+    counts: [u16; 3],
+    by: usize,
+) -> Result<(), MalformedRecords> {
     let mut at = 0;
     for _ in 0..counts.into_iter().map(u32::from).sum() {
-        at = shift_record(body, at, by).ok_or(NotRecords)?;
+        at = shift_record(body, at, by).ok_or(MalformedRecords)?;
     }
     Ok(())
 }
@@ -164,7 +168,7 @@ mod tests {
         let mx_at = soa.len();
         let expected = [1, 15, 19, mx_at + 3, mx_at + 17].map(|at| (at, 5));
         assert_eq!(changed, expected);
-        assert_eq!(shift_pointers(&mut body, [1, 1, 1], 0x3fff), Err(NotRecords));
+        assert_eq!(shift_pointers(&mut body, [1, 1, 1], 0x3fff), Err(MalformedRecords));
     }
 
     #[test]
@@ -172,7 +176,7 @@ mod tests {
         let whole = record(b"\xc0\x0c");
         let mut offsets = Vec::new();
         for end in 0..whole.len() {
-            assert_eq!(ttl_offsets(&whole[..end], [1, 0, 0], &mut offsets), Err(NotRecords));
+            assert_eq!(ttl_offsets(&whole[..end], [1, 0, 0], &mut offsets), Err(MalformedRecords));
         }
         for (body, counts) in [
             (&whole[..], [2, 0, 0]),
@@ -180,7 +184,7 @@ mod tests {
             (b"\x40\0\x01\0\x01\0\0\0\x3c\0\0", [1, 0, 0]),
             (b"\0\0\x29\0\x01\0\0\0\x3c\0\0", [0, 0, 1]),
         ] {
-            assert_eq!(ttl_offsets(body, counts, &mut offsets), Err(NotRecords), "{body:?}");
+            assert_eq!(ttl_offsets(body, counts, &mut offsets), Err(MalformedRecords), "{body:?}");
         }
     }
 }

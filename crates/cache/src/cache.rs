@@ -77,7 +77,7 @@ pub struct Stats {
 
 /// Why an answer is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum InsertError {
     /// The body is not the records that the counts promise, or holds OPT.
     Malformed,
     /// It would sweep too much out of a cache as small as this one.
@@ -90,7 +90,7 @@ pub enum Refused {
     NoType,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Malformed => "the body of the answer is malformed",
@@ -102,7 +102,7 @@ impl fmt::Display for Refused {
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for InsertError {}
 
 impl Cache {
     /// An empty cache that takes at most `bytes_max` octets of memory, at least [`BYTES_MIN`], and
@@ -209,7 +209,7 @@ impl Cache {
         key: &Key<'_>,
         answer: &Answer<'_>,
         lifetime: Lifetime,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), InsertError> {
         self.insert_unless(|| false, key, answer, lifetime)
     }
 
@@ -229,7 +229,7 @@ impl Cache {
         key: &Key<'_>,
         answer: &Answer<'_>,
         lifetime: Lifetime,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), InsertError> {
         self.insert_unless(|| self.flushes() != asked, key, answer, lifetime)
     }
 
@@ -241,14 +241,14 @@ impl Cache {
         key: &Key<'_>,
         answer: &Answer<'_>,
         lifetime: Lifetime,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), InsertError> {
         if key.qtype == EVERY_TYPE {
-            return Err(Refused::NoType);
+            return Err(InsertError::NoType);
         }
         let stored = key.stored_with(answer.kind, answer.counts);
         let mut writing = self.shard(stored.place()).write();
         if is_late() {
-            return Err(Refused::Flushed);
+            return Err(InsertError::Flushed);
         }
         writing.insert(&stored, answer, lifetime)?;
         drop(writing);
@@ -265,7 +265,7 @@ impl Cache {
         key: &Key<'_>,
         answer: &Answer<'_>,
         lifetime: Lifetime,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), InsertError> {
         self.shard(key.place()).write().insert(key, answer, lifetime)?;
         self.note_cut(key, answer, lifetime);
         Ok(())

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_is_told_of_at_its_depth_below_its_ending_until_it_expires() {
+    fn a_cut_is_reported_at_its_depth_until_it_expires() {
         let cuts = Cuts::new();
         cuts.note(b"\x04gone\x01a\x03net\0", 60);
         cuts.note(b"\x04gone\x01a\x03net\0", 50);

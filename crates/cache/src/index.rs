@@ -113,14 +113,14 @@ impl Word {
 
     /// Whether there is an entry.
     #[inline]
-    pub fn is_held(self) -> bool {
+    pub fn is_occupied(self) -> bool {
         self.0 & HELD != 0
     }
 
     /// Whether the entry may be that of `place`; wrong once in 2²² times.
     #[inline]
     pub fn may_be(self, place: Place) -> bool {
-        self.is_held() && self.0 >> TAG_SHIFT == place.tag() >> TAG_SHIFT
+        self.is_occupied() && self.0 >> TAG_SHIFT == place.tag() >> TAG_SHIFT
     }
 
     /// The log that the entry lies in.
@@ -274,7 +274,7 @@ impl Index {
     pub fn split(&self, split: &Split<'_>, place_of: impl Fn(Word) -> Option<Place>) {
         let moves = |slot: &AtomicU64| {
             let word = Word(slot.load(Relaxed));
-            let place = Some(word).filter(|word| word.is_held()).and_then(&place_of)?;
+            let place = Some(word).filter(|word| word.is_occupied()).and_then(&place_of)?;
             (split.next.bucket(place, self.base) == split.to_number).then_some(word)
         };
         let mut moved = [false; SLOTS];
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn every_split_leaves_each_entry_in_the_bucket_of_its_place_and_tells_of_those_that_moved() {
+    fn every_split_leaves_each_entry_in_its_bucket_and_reports_those_that_moved() {
         let index = Index::new(1000);
         assert!(index.allocate());
         let spread = |number: u64| Place(number.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -83,7 +83,7 @@ mod shard;
 mod walk;
 mod words;
 
-pub use cache::{Ancestor, BYTES_MIN, CUTS_MAX, Cache, Flushes, REFRESH_SECS, Refused, Stats};
+pub use cache::{Ancestor, BYTES_MIN, CUTS_MAX, Cache, Flushes, InsertError, REFRESH_SECS, Stats};
 pub use contents::{Content, Contents};
 pub use key::{Answer, DENIES_BELOW, FAILURE_TEXT_BYTES_MAX, Failure, Hit, Key, Kind, Lifetime};
 pub use policy::Policy;

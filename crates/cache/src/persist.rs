@@ -21,7 +21,7 @@
 use crate::body::{change_ttl, ttl_offsets, write_message};
 use crate::key::{EVERY_TYPE, denies_name};
 use crate::walk::Walk;
-use crate::{Answer, Cache, Entry, Key, Kind, Lifetime, Policy, Refused};
+use crate::{Answer, Cache, Entry, InsertError, Key, Kind, Lifetime, Policy};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, DirEntry, File};
@@ -158,8 +158,8 @@ pub fn write(cache: &Cache, mut out: impl Write, clocks: Clocks) -> io::Result<u
     let mut sum = checksum(0, &head);
     head.extend_from_slice(&sum.to_be_bytes());
     out.write_all(&head)?;
-    let (mut saving, mut count, mut blocks) = (Saving::default(), 0, Vec::new());
-    let mut push = |saving: &mut Saving, entry: &Entry<'_>| {
+    let (mut saving, mut count, mut blocks) = (Saver::default(), 0, Vec::new());
+    let mut push = |saving: &mut Saver, entry: &Entry<'_>| {
         if entry.answer.kind != Kind::Failure && clocks.now_secs < entry.stale_until {
             saving.push(entry, clocks.now_secs);
             count += 1;
@@ -182,7 +182,7 @@ pub fn write(cache: &Cache, mut out: impl Write, clocks: Clocks) -> io::Result<u
 
 /// The entries of a shard on their way to the file.
 #[derive(Default)]
-struct Saving {
+struct Saver {
     entries: Vec<u8>,
     /// Where blocks end in them.
     ends: Vec<usize>,
@@ -190,7 +190,7 @@ struct Saving {
     offsets: Vec<u16>,
 }
 
-impl Saving {
+impl Saver {
     /// Appends an entry.
     fn push(&mut self, entry: &Entry<'_>, now_secs: u32) {
         let out = &mut self.entries;
@@ -270,7 +270,7 @@ pub fn read(
     policy: &Policy,
     hash: impl FnMut(u32, &[u8]) -> Option<u64>,
 ) -> Result<u64, LoadError> {
-    let mut loading = Loading {
+    let mut loading = Loader {
         cache,
         clocks,
         policy,
@@ -284,7 +284,7 @@ pub fn read(
 }
 
 /// A file that is being read.
-struct Loading<'c> {
+struct Loader<'c> {
     cache: &'c Cache,
     clocks: Clocks,
     policy: &'c Policy,
@@ -299,7 +299,7 @@ struct Loading<'c> {
     offsets: Vec<u16>,
 }
 
-impl Loading<'_> {
+impl Loader<'_> {
     /// Reads all blocks.
     fn file(
         &mut self,
@@ -365,7 +365,7 @@ impl Loading<'_> {
         let known = hash(source, name);
         let hash = known.unwrap_or_default();
         let key = Key { name, hash, qtype, qclass, source, dnssec_ok, checking_disabled };
-        if marks >> 4 != 0 || kind == Kind::Failure || !self.is_sound(&key, &answer) {
+        if marks >> 4 != 0 || kind == Kind::Failure || !self.is_well_formed(&key, &answer) {
             return Err(LoadError::Corrupt);
         }
         let good_for = fresh_secs.saturating_add(stale_secs).saturating_sub(self.elapsed_secs);
@@ -387,15 +387,18 @@ impl Loading<'_> {
         match self.cache.insert_exactly(&key, &answer, lifetime) {
             Ok(()) => Ok(true),
             // The cache may be smaller than it was, or the system have less memory.
-            Err(Refused::TooLarge | Refused::NoMemory | Refused::Flushed | Refused::NoType) => {
-                Ok(false)
-            }
-            Err(Refused::Malformed) => Err(LoadError::Corrupt),
+            Err(
+                InsertError::TooLarge
+                | InsertError::NoMemory
+                | InsertError::Flushed
+                | InsertError::NoType,
+            ) => Ok(false),
+            Err(InsertError::Malformed) => Err(LoadError::Corrupt),
         }
     }
 
     /// Whether a name is one, in lower case, and all names and data of the body are well-formed.
-    fn is_sound(&mut self, key: &Key<'_>, answer: &Answer<'_>) -> bool {
+    fn is_well_formed(&mut self, key: &Key<'_>, answer: &Answer<'_>) -> bool {
         let is_name = name::wire_len(key.name) == Some(key.name.len())
             && !key.name.iter().any(u8::is_ascii_uppercase);
         let is_stored_so = key.stored_with(answer.kind, answer.counts) == *key;

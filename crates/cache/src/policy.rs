@@ -100,7 +100,7 @@ impl Term {
 
 /// Why an answer is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unkept {
+pub enum TermError {
     /// It is truncated (rfc2181#9).
     Truncated,
     /// The question was for a type that nothing is stored under, such as ANY, or type 0.
@@ -136,21 +136,21 @@ impl Policy {
         &self,
         facts: &Facts<'_>,
         records: impl IntoIterator<Item = Record<'m>>,
-    ) -> Result<Term, Unkept> {
+    ) -> Result<Term, TermError> {
         if facts.flags & flag::TC != 0 {
-            return Err(Unkept::Truncated);
+            return Err(TermError::Truncated);
         }
         if facts.qtype.is_meta() || facts.qtype == EVERY_TYPE {
-            return Err(Unkept::Meta);
+            return Err(TermError::Meta);
         }
         if facts.qtype == Type::RRSIG {
-            return Err(Unkept::Signatures);
+            return Err(TermError::Signatures);
         }
         let limits = match facts.kind {
             Kind::Positive => self.positive,
             Kind::NoData => self.nodata,
             Kind::NxDomain => self.nxdomain,
-            Kind::Failure => return Err(Unkept::Failure),
+            Kind::Failure => return Err(TermError::Failure),
         };
         let (mut shortest, mut denied_for) = (u32::MAX, None);
         for record in records {
@@ -164,7 +164,7 @@ impl Policy {
             let ttl_secs = not_zero(shortest).map(|secs| limits.clamp(secs))?;
             return Ok(Term { ttl_secs, answers: limits, proofs: limits });
         }
-        let denied_for = denied_for.or(facts.denied_secs.map(plain_ttl)).ok_or(Unkept::NoSoa)?;
+        let denied_for = denied_for.or(facts.denied_secs.map(plain_ttl)).ok_or(TermError::NoSoa)?;
         let denied_for = not_zero(shortest.min(denied_for))?;
         let ttl_secs = limits.clamp(denied_for);
         // The SOA record's TTL tells the client how long the denial holds (rfc2308#5). Aliases that
@@ -194,8 +194,8 @@ fn plain_ttl(ttl: u32) -> u32 {
 }
 
 /// A time to keep something.
-fn not_zero(secs: u32) -> Result<u32, Unkept> {
-    if secs == 0 { Err(Unkept::ZeroTtl) } else { Ok(secs) }
+fn not_zero(secs: u32) -> Result<u32, TermError> {
+    if secs == 0 { Err(TermError::ZeroTtl) } else { Ok(secs) }
 }
 
 /// The last field of an SOA record's data (rfc2308#4).
@@ -220,7 +220,7 @@ mod tests {
     }
 
     /// What the policy says about an answer to `a.example`.
-    fn term(kind: Kind, records: &[Record<'static>]) -> Result<u32, Unkept> {
+    fn term(kind: Kind, records: &[Record<'static>]) -> Result<u32, TermError> {
         let facts = facts(0, Type::A, kind);
         Policy::default().term(&facts, records.iter().copied()).map(|term| term.ttl_secs)
     }
@@ -234,9 +234,9 @@ mod tests {
         for (ttls, expected) in [
             (&[300, 60, 86_400][..], Ok(60)),
             (&[604_800], Ok(86_400)),
-            (&[60, 0], Err(Unkept::ZeroTtl)),
-            (&[1 << 31], Err(Unkept::ZeroTtl)),
-            (&[u32::MAX, 60], Err(Unkept::ZeroTtl)),
+            (&[60, 0], Err(TermError::ZeroTtl)),
+            (&[1 << 31], Err(TermError::ZeroTtl)),
+            (&[u32::MAX, 60], Err(TermError::ZeroTtl)),
         ] {
             let records: Vec<_> = ttls.iter().map(|&ttl| a(ttl)).collect();
             assert_eq!(term(Kind::Positive, &records), expected, "{ttls:?}");
@@ -250,13 +250,13 @@ mod tests {
             assert_eq!(term(kind, &[soa(ZONE, 3600)]), Ok(60));
             assert_eq!(term(kind, &[soa(ZONE, 30)]), Ok(30));
             assert_eq!(term(kind, &[soa(b"\0", 3600)]), Ok(60));
-            assert_eq!(term(kind, &[soa(ZONE, 0)]), Err(Unkept::ZeroTtl));
-            assert_eq!(term(kind, &[]), Err(Unkept::NoSoa));
-            assert_eq!(term(kind, &[soa(b"\x05other\0", 3600)]), Err(Unkept::NoSoa));
+            assert_eq!(term(kind, &[soa(ZONE, 0)]), Err(TermError::ZeroTtl));
+            assert_eq!(term(kind, &[]), Err(TermError::NoSoa));
+            assert_eq!(term(kind, &[soa(b"\x05other\0", 3600)]), Err(TermError::NoSoa));
             let alias = record(Section::Answer, Type::CNAME, OWNER, 20);
             assert_eq!(term(kind, &[alias, soa(ZONE, 3600)]), Ok(20));
             let misplaced = record(Section::Answer, Type::SOA, ZONE, 3600);
-            assert_eq!(term(kind, &[misplaced]), Err(Unkept::NoSoa));
+            assert_eq!(term(kind, &[misplaced]), Err(TermError::NoSoa));
         }
     }
 
@@ -272,25 +272,25 @@ mod tests {
         assert_eq!(term(Some(30), &[]), Ok(30));
         assert_eq!(term(Some(30), &[alias]), Ok(20));
         assert_eq!(term(Some(1_000_000), &[]), Ok(10_800));
-        assert_eq!(term(Some(1 << 31), &[]), Err(Unkept::ZeroTtl));
+        assert_eq!(term(Some(1 << 31), &[]), Err(TermError::ZeroTtl));
         assert_eq!(term(Some(30), &[soa]), Ok(60), "the record goes first");
     }
 
     #[test]
-    fn truncated_and_meta_answers_signatures_and_failures_are_not_kept() {
+    fn truncated_and_meta_answers_signatures_and_failures_are_not_cached() {
         let records = [record(Section::Answer, Type::A, OWNER, 60)];
         let ask = |flags, qtype, kind| {
             let facts = facts(flags, qtype, kind);
             Policy::default().term(&facts, records).map(|term| term.ttl_secs)
         };
-        assert_eq!(ask(flag::TC, Type::A, Kind::Positive), Err(Unkept::Truncated));
+        assert_eq!(ask(flag::TC, Type::A, Kind::Positive), Err(TermError::Truncated));
         for qtype in [Type::ANY, Type(0)] {
-            assert_eq!(ask(0, qtype, Kind::Positive), Err(Unkept::Meta));
+            assert_eq!(ask(0, qtype, Kind::Positive), Err(TermError::Meta));
         }
         for kind in [Kind::Positive, Kind::NoData] {
-            assert_eq!(ask(0, Type::RRSIG, kind), Err(Unkept::Signatures));
+            assert_eq!(ask(0, Type::RRSIG, kind), Err(TermError::Signatures));
         }
-        assert_eq!(ask(0, Type::A, Kind::Failure), Err(Unkept::Failure));
+        assert_eq!(ask(0, Type::A, Kind::Failure), Err(TermError::Failure));
         assert_eq!(ask(flag::AA, Type::A, Kind::Positive), Ok(60));
     }
 

@@ -11,7 +11,7 @@ use crate::{Contents, Freshness, Hit, Key, Kind, Stats};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicU64, fence};
 use std::sync::{Mutex, PoisonError};
-use writer::{Writer, Writing};
+use writer::{WriteGuard, Writer};
 
 /// Octets that a bucket of the index, its share of the ghosts, and of the logs have together.
 pub const UNIT_BYTES: usize = 512;
@@ -42,7 +42,7 @@ pub struct Shard {
 struct Tails([AtomicU64; 2]);
 
 /// The entry was overwritten while it was read.
-struct Overtaken;
+struct Overwrite;
 
 impl Shard {
     /// An empty shard of `units` times [`UNIT_BYTES`] octets, at most [`UNITS_MAX`].
@@ -101,7 +101,7 @@ impl Shard {
         place: Place,
         now_secs: u32,
         out: &mut [u8],
-    ) -> Result<Option<Hit>, Overtaken> {
+    ) -> Result<Option<Hit>, Overwrite> {
         let tails = self.tails.0.each_ref().map(|tail| Position(tail.load(Acquire)));
         let number = self.index.number(place);
         for slot in self.index.slots(number) {
@@ -114,19 +114,19 @@ impl Shard {
             let copied = self.copy(key, word.log(), position, (now_secs, word.frequency()), out);
             fence(Acquire);
             if Position(self.tails.0[log].load(Relaxed)) > position {
-                return Err(Overtaken);
+                return Err(Overwrite);
             }
             match copied {
-                Copied::Usable(hit) => {
+                Candidate::Usable(hit) => {
                     count_hit(slot, word);
                     return Ok(Some(hit));
                 }
-                Copied::Worthless => return Ok(None),
-                Copied::Other => {}
+                Candidate::Worthless => return Ok(None),
+                Candidate::Other => {}
             }
         }
         // An entry that left the bucket when that was split is in another one.
-        if self.index.number(place) == number { Ok(None) } else { Err(Overtaken) }
+        if self.index.number(place) == number { Ok(None) } else { Err(Overwrite) }
     }
 
     /// Copies what lies at a position, if it is the entry of `key`. What it returns holds only if
@@ -139,14 +139,14 @@ impl Shard {
         position: Position,
         (now_secs, frequency): (u32, u64),
         out: &mut [u8],
-    ) -> Copied {
-        let Some((header, entry)) = self.entry(log, position) else { return Copied::Other };
+    ) -> Candidate {
+        let Some((header, entry)) = self.entry(log, position) else { return Candidate::Other };
         if !header.asks_as(key) || !hold_octets(&entry[HEADER_WORDS..], key.name) {
-            return Copied::Other;
+            return Candidate::Other;
         }
         let is_stale = now_secs >= header.expires_at;
         if is_stale && (header.kind == Kind::Failure || now_secs >= header.stale_until) {
-            return Copied::Worthless;
+            return Candidate::Worthless;
         }
         let body_bytes = usize::from(header.body_len);
         if let Some(out) = out.get_mut(..body_bytes) {
@@ -158,7 +158,7 @@ impl Shard {
                 change_ttl(out, offset, aged);
             }
         }
-        Copied::Usable(Hit {
+        Candidate::Usable(Hit {
             kind: header.kind,
             flags: header.flags,
             ede: header.ede,
@@ -184,13 +184,13 @@ impl Shard {
     }
 
     /// Waits for the right to write.
-    pub fn write(&self) -> Writing<'_> {
-        Writing::new(self, self.writer.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn write(&self) -> WriteGuard<'_> {
+        WriteGuard::new(self, self.writer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes the right to write if nobody has it.
-    pub fn try_write(&self) -> Option<Writing<'_>> {
-        self.writer.try_lock().ok().map(|writer| Writing::new(self, writer))
+    pub fn try_write(&self) -> Option<WriteGuard<'_>> {
+        self.writer.try_lock().ok().map(|writer| WriteGuard::new(self, writer))
     }
 
     /// Adds what this shard counted.
@@ -210,7 +210,7 @@ impl Shard {
 }
 
 /// What was found at a position.
-enum Copied {
+enum Candidate {
     /// The answer.
     Usable(Hit),
     /// The answer, but too old, or a failure that may be tried again.

@@ -18,12 +18,12 @@ pub const LINE_WORDS: usize = LINE_BYTES / WORD_BYTES;
 /// A run of words that begins at a cache line.
 pub struct Words {
     /// There from the first call of [`allocate`](Self::allocate) on.
-    all: OnceLock<Allocated>,
+    all: OnceLock<Allocation>,
     len: usize,
 }
 
 /// The memory of a run.
-struct Allocated {
+struct Allocation {
     words: Box<[AtomicU64]>,
     /// The first word of the run in `words`, which the allocator aligns to 16 octets only. Asking
     /// it for more would make it write zeroes over memory that is zero.
@@ -40,7 +40,7 @@ impl Words {
     #[inline]
     pub fn as_slice(&self) -> &[AtomicU64] {
         match self.all.get() {
-            Some(Allocated { words, first }) => &words[*first..*first + self.len],
+            Some(Allocation { words, first }) => &words[*first..*first + self.len],
             None => &[],
         }
     }
@@ -58,7 +58,7 @@ impl Words {
             let first = words.as_ptr().align_offset(LINE_BYTES);
             debug_assert!(first < LINE_WORDS);
             // Another writer may have been first; its words are as good.
-            let _ = self.all.set(Allocated { words, first });
+            let _ = self.all.set(Allocation { words, first });
         }
         true
     }

@@ -34,7 +34,7 @@ fn belongs(name: &[u8], body: &[u8]) -> bool {
 }
 
 #[test]
-fn nobody_reads_a_torn_or_foreign_answer_while_the_logs_are_overwritten() {
+fn no_reader_gets_a_torn_or_foreign_answer_while_the_logs_are_overwritten() {
     let cache = Cache::new(BYTES_MIN);
     let names: Vec<_> = (0..NAMES).map(|i| name(&format!("host{i}.example"))).collect();
     let stop = AtomicBool::new(false);
@@ -86,7 +86,7 @@ fn nobody_reads_a_torn_or_foreign_answer_while_the_logs_are_overwritten() {
 }
 
 #[test]
-fn what_is_kept_is_found_while_the_index_grows() {
+fn cached_answers_are_found_while_the_index_grows() {
     const KEPT: usize = 100_000;
     let cache = Cache::new(64 << 20); // room for all, in an index of a hundred times its first size
     let name = |number: usize| name(&format!("host{number}.example"));

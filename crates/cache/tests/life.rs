@@ -9,7 +9,7 @@ use zonda_cache::persist::{self, Clocks};
 use zonda_cache::policy::Limits;
 use zonda_cache::{
     Ancestor, Answer, BYTES_MIN, CUTS_MAX, Cache, Content, DENIES_BELOW, Failure, Freshness, Hit,
-    Key, Kind, Lifetime, Policy, REFRESH_SECS, Refused,
+    InsertError, Key, Kind, Lifetime, Policy, REFRESH_SECS,
 };
 use zonda_wire::{Ede, Type};
 
@@ -90,7 +90,7 @@ fn only_a_popular_answer_in_its_last_tenth_is_due_and_one_caller_gets_it() {
 }
 
 #[test]
-fn a_stale_answer_is_due_even_if_nobody_asked_before() {
+fn a_stale_answer_is_due_for_refresh_without_earlier_queries() {
     let name = name("a.example");
     let cache = with_one(&key(&name));
     let hit = find(&cache, &key(&name), 1100).unwrap().0;
@@ -134,7 +134,7 @@ fn a_failure_does_not_make_a_fresh_answer_due_earlier() {
 }
 
 #[test]
-fn an_answer_too_long_for_the_buffer_is_told_but_not_copied() {
+fn an_answer_too_long_for_the_buffer_is_reported_but_not_copied() {
     let name = name("a.example");
     let cache = with_one(&key(&name));
     let mut out = [0xee; 9 * 16 - 1];
@@ -144,7 +144,7 @@ fn an_answer_too_long_for_the_buffer_is_told_but_not_copied() {
 }
 
 #[test]
-fn failures_are_kept_longer_each_time_and_are_forgotten_after_a_while() {
+fn failures_are_cached_longer_each_time_and_forgotten_after_a_while() {
     let name = name("a.example");
     let key = key(&name);
     let cache = Cache::new(BYTES_MIN);
@@ -254,7 +254,7 @@ fn a_question_for_type_0_says_nothing_about_other_types_or_names_below() {
     let body = [cname, denial().body].concat();
     let alias = Answer { counts: [1, 1, 0], body: &body, ..denial() };
     for answer in [alias, answer(&addresses(1, 60, 0)), denial()] {
-        assert_eq!(cache.insert(&none, &answer, lifetime(0, 60)), Err(Refused::NoType));
+        assert_eq!(cache.insert(&none, &answer, lifetime(0, 60)), Err(InsertError::NoType));
     }
     assert_eq!([find(&cache, &key(&above), 0), find(&cache, &none, 0)], [None, None]);
     let cut = cache.find_cut(&key(&below), above_of(&below), 0, &mut [0; 100]);
@@ -262,7 +262,7 @@ fn a_question_for_type_0_says_nothing_about_other_types_or_names_below() {
 }
 
 #[test]
-fn an_alias_to_a_name_that_does_not_exist_holds_for_its_type_alone() {
+fn an_alias_to_a_nonexistent_name_applies_to_its_own_type_only() {
     let name = name("a.example");
     let cname: &[u8] = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x03\x01b\0";
     let body = [cname, denial().body].concat();
@@ -295,7 +295,7 @@ fn a_name_that_does_not_exist_answers_for_all_below_with_its_pointers_moved() {
 }
 
 #[test]
-fn a_denial_that_may_be_forged_holds_for_its_name_alone() {
+fn a_denial_that_may_be_forged_applies_to_its_own_name_only() {
     let [above, below] = ["gone.example", "a.gone.example"].map(name);
     let cache = Cache::new(BYTES_MIN);
     let doubtful = Answer { flags: 3, ..denial() };
@@ -384,7 +384,7 @@ fn what_there_is_is_counted_by_kind_and_type() {
 }
 
 #[test]
-fn answers_that_leave_after_their_time_are_told_from_those_that_make_room() {
+fn expired_and_evicted_answers_are_counted_apart() {
     let cache = Cache::new(BYTES_MIN);
     let store = |number: u32, now_secs, lifetime: Lifetime| {
         let body = addresses(9, lifetime.ttl_secs, u64::from(number));
@@ -403,7 +403,7 @@ fn answers_that_leave_after_their_time_are_told_from_those_that_make_room() {
 }
 
 #[test]
-fn where_no_slot_is_free_what_has_expired_makes_room_though_it_was_popular() {
+fn an_expired_entry_is_evicted_from_a_full_bucket_even_if_popular() {
     let name = name("a.example");
     let of_type = |qtype| Key { qtype: Type(qtype), ..key(&name) };
     let cache = Cache::new(BYTES_MIN);

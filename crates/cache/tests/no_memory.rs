@@ -7,7 +7,7 @@ mod common;
 
 use common::{addresses, answer, key, lifetime, name};
 use std::process::Command;
-use zonda_cache::{Cache, Refused};
+use zonda_cache::{Cache, InsertError};
 
 /// Octets of the cache.
 const CACHE_BYTES: usize = 4 << 30;
@@ -36,7 +36,7 @@ fn in_little_address_space() {
         cache.insert(&key(&name), &answer(&body), lifetime(0, 60))
     };
     let results: Vec<_> = (0..10_000).map(insert).collect();
-    let refused = results.iter().filter(|result| **result == Err(Refused::NoMemory)).count();
+    let refused = results.iter().filter(|result| **result == Err(InsertError::NoMemory)).count();
     let inserted = results.iter().filter(|result| result.is_ok()).count();
     assert!(refused > 0, "the limit did not bite");
     assert!(inserted > 0, "nothing fits at all");

@@ -186,7 +186,7 @@ fn a_link_or_a_file_that_another_user_put_beside_it_is_not_written_to() {
 }
 
 #[test]
-fn what_a_killed_process_left_is_removed_once_it_is_old() {
+fn temporary_files_of_a_killed_process_are_removed_once_old() {
     let folder = folder("leftovers");
     let young = "cache.00112233445566ff.new";
     let others = ["cache", "cache.new", "cache.0011.new", "other.0123456789abcdef.new"];
@@ -237,7 +237,7 @@ fn a_file_is_replaced_whole_and_read_by_its_owner_alone() {
 }
 
 #[test]
-fn what_does_not_deny_a_name_cannot_stand_for_all_of_its_types() {
+fn only_nxdomain_is_inserted_for_all_types_of_a_name() {
     let load = |kind: u8, qtype: u8, rcode: u8| {
         let fixed = [1, kind, 0, qtype, 0, 1, 0, 0, 0, 3, 0, rcode, 255, 255];
         let life_and_counts = b"\0\0\0\x3c\0\0\0\x3c\0\x01\0\0\0\0\0\x0e";
@@ -259,7 +259,7 @@ fn the_corpus_has_files_that_are_taken() {
 }
 
 #[test]
-fn no_file_of_the_corpus_does_harm_whole_cut_or_changed() {
+fn no_file_of_the_corpus_panics_whole_truncated_or_mutated() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/cache_file");
     let files: Vec<_> = fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
     assert!(files.len() > 5);

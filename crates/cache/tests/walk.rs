@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
-use zonda_cache::{Cache, Key, Refused};
+use zonda_cache::{Cache, InsertError, Key};
 use zonda_wire::{Message, Type};
 
 /// Ends the writers, also when a test fails.
@@ -97,7 +97,7 @@ fn an_answer_is_shown_as_a_message_with_the_ttls_of_the_present() {
 }
 
 #[test]
-fn what_was_being_fetched_when_something_was_forgotten_is_not_kept() {
+fn an_answer_fetched_before_a_flush_is_not_inserted() {
     let cache = filled(&[]);
     let name = name("www.example");
     let insert = |asked| {
@@ -114,7 +114,7 @@ fn what_was_being_fetched_when_something_was_forgotten_is_not_kept() {
     ] {
         let before = cache.flushes();
         forget(&cache);
-        assert_eq!(insert(before), Err(Refused::Flushed));
+        assert_eq!(insert(before), Err(InsertError::Flushed));
         assert_eq!(insert(cache.flushes()), Ok(()));
     }
 }

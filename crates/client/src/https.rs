@@ -24,7 +24,7 @@ use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::{Response, Type};
 
 use crate::fault::Fault;
-use crate::intake::{Asking, Intake, Metered};
+use crate::intake::{AwaitedAnswer, Intake, MeteredStream};
 use crate::session::{MESSAGE_BYTES_MAX, replace_id};
 use crate::target::Url;
 use crate::tls::Tls;
@@ -71,7 +71,7 @@ impl HttpsSession {
         stream.set_nodelay(true)?;
         let intake = Arc::new(Intake::default());
         let connector = TlsConnector::from(Arc::new(tls.config_for(ALPN)));
-        let stream = Metered::new(stream, &intake);
+        let stream = MeteredStream::new(stream, &intake);
         let stream = connector.connect(tls.name().clone(), stream).await?;
         intake.begin();
         let (_, state) = stream.get_ref();
@@ -115,7 +115,7 @@ impl HttpsSession {
     }
 
     /// Posts a query and returns its answer, aged.
-    async fn post(&self, query: Vec<u8>, asking: &mut Asking<'_>) -> Result<Vec<u8>, Fault> {
+    async fn post(&self, query: Vec<u8>, asking: &mut AwaitedAnswer<'_>) -> Result<Vec<u8>, Fault> {
         let request = Request::post(self.url.0.clone())
             .header(ACCEPT, MEDIA_TYPE)
             .header(CONTENT_TYPE, MEDIA_TYPE)
@@ -176,7 +176,7 @@ fn check_head(status: StatusCode, headers: &HeaderMap) -> Result<(), Fault> {
 }
 
 /// Reads a body that is no longer than a message can be.
-async fn read_body(mut body: RecvStream, asking: &mut Asking<'_>) -> Result<Vec<u8>, Fault> {
+async fn read_body(mut body: RecvStream, asking: &mut AwaitedAnswer<'_>) -> Result<Vec<u8>, Fault> {
     let mut message = Vec::new();
     while let Some(part) = body.data().await {
         let part = part?;

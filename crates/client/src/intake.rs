@@ -73,9 +73,9 @@ impl Intake {
     }
 
     /// Takes note of a query that waits until what is returned is dropped.
-    pub fn ask(&self) -> Asking<'_> {
+    pub fn ask(&self) -> AwaitedAnswer<'_> {
         self.lock().waiting += 1;
-        Asking { intake: self, answer_octets: 0 }
+        AwaitedAnswer { intake: self, answer_octets: 0 }
     }
 
     /// Takes note of an answer of so many octets to a query that was sent, and given up since.
@@ -95,20 +95,20 @@ impl Intake {
 }
 
 /// A query that waits; dropped, it pays for its answer.
-pub struct Asking<'i> {
+pub struct AwaitedAnswer<'i> {
     intake: &'i Intake,
     /// Octets of its answer; 0 until that has come.
     answer_octets: u64,
 }
 
-impl Asking<'_> {
+impl AwaitedAnswer<'_> {
     /// Takes note of how long its answer is.
     pub fn answered(&mut self, octets: usize) {
         self.answer_octets = octets as u64;
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for AwaitedAnswer<'_> {
     fn drop(&mut self) {
         let mut state = self.intake.lock();
         state.waiting -= 1;
@@ -125,19 +125,19 @@ impl State {
 
 /// A stream whose octets are counted as they are received. It fails when they are too many.
 #[derive(Debug)]
-pub struct Metered<S> {
+pub struct MeteredStream<S> {
     stream: S,
     intake: Arc<Intake>,
 }
 
-impl<S> Metered<S> {
+impl<S> MeteredStream<S> {
     /// Counts what is received over a stream.
     pub fn new(stream: S, intake: &Arc<Intake>) -> Self {
         Self { stream, intake: Arc::clone(intake) }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for MeteredStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -150,7 +150,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_pays_for_its_answer_and_what_carries_it() {
+    fn a_query_accounts_for_its_answer_and_its_framing() {
         let intake = Intake::default();
         for _ in 0..1000 {
             let mut asking = intake.ask();

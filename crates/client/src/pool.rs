@@ -79,7 +79,7 @@ struct State {
     /// And where they lead; those on which queries wait that take no others, too.
     sessions: Vec<(SocketAddr, Arc<Session>)>,
     /// A dial under way, and where its result comes.
-    dial: Option<watch::Receiver<Dialed>>,
+    dial: Option<watch::Receiver<DialResult>>,
     /// How the last dial failed, unless another one has succeeded since.
     failure: Option<DialFailure>,
     /// What the server last did instead of answering, unless it has answered since.
@@ -89,7 +89,7 @@ struct State {
 }
 
 /// What came of a dial; `None` while it is under way.
-type Dialed = Option<Result<Arc<Session>, Fault>>;
+type DialResult = Option<Result<Arc<Session>, Fault>>;
 
 /// A dial that failed.
 #[derive(Debug)]
@@ -335,7 +335,7 @@ impl Connections {
     }
 
     /// Joins the dial under way, or begins one, which goes on whoever loses interest.
-    fn dial(self: &Arc<Self>, state: &mut State) -> watch::Receiver<Dialed> {
+    fn dial(self: &Arc<Self>, state: &mut State) -> watch::Receiver<DialResult> {
         if let Some(dial) = &state.dial {
             return dial.clone();
         }
@@ -345,7 +345,7 @@ impl Connections {
         tokio::spawn(async move {
             let mut opened = this.open().await;
             for _ in 0..MOVES_MAX {
-                if this.is_there(&opened) {
+                if this.is_at_current_address(&opened) {
                     break;
                 }
                 opened = this.open().await; // it has moved meanwhile
@@ -380,16 +380,16 @@ impl Connections {
     }
 
     /// Whether a connection that was opened leads to where the server still is.
-    fn is_there(&self, opened: &Result<(SocketAddr, Session), Fault>) -> bool {
+    fn is_at_current_address(&self, opened: &Result<(SocketAddr, Session), Fault>) -> bool {
         opened.as_ref().map_or(true, |(address, _)| self.addresses.load().contains(address))
     }
 
     /// Takes note of what came of a dial.
-    fn take_note(&self, opened: Result<(SocketAddr, Session), Fault>) -> Dialed {
+    fn take_note(&self, opened: Result<(SocketAddr, Session), Fault>) -> DialResult {
         let count = |tally: &AtomicU64| _ = tally.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
         state.dial = None;
-        if !self.is_there(&opened) {
+        if !self.is_at_current_address(&opened) {
             return Some(Err(Fault::Closed)); // whoever asks again, asks where it is now
         }
         match opened {
@@ -489,7 +489,7 @@ mod tests {
         let connections = Connections::new(Protocol::Tcp, vec![before]);
         let opened = connections.open().await;
         connections.move_to(vec![now]);
-        assert!(!connections.is_there(&opened));
+        assert!(!connections.is_at_current_address(&opened));
         assert!(matches!(connections.take_note(opened), Some(Err(Fault::Closed))));
         assert_eq!(connections.counts().open, 0);
         connections.move_to(vec![before]);

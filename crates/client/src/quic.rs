@@ -123,7 +123,7 @@ impl QuicSession {
     async fn exchange(&self, octets: &[u8]) -> Result<Vec<u8>, Fault> {
         let streams = self.connection.open_bi().await;
         let (mut sending, receiving) = streams.map_err(|_| Fault::Closed)?;
-        let mut receiving = Receiving(receiving);
+        let mut receiving = AnswerStream(receiving);
         sending.write_all(octets).await?;
         let _ = sending.finish(); // only a stream that was stopped cannot be
         Ok(receiving.0.read_to_end(STREAM_BYTES_MAX).await?)
@@ -197,9 +197,9 @@ fn client_config(tls: &Tls) -> ClientConfig {
 }
 
 /// A stream that is stopped, when its answer is not waited for any more (rfc9250#4.3.1).
-struct Receiving(RecvStream);
+struct AnswerStream(RecvStream);
 
-impl Drop for Receiving {
+impl Drop for AnswerStream {
     fn drop(&mut self) {
         let _ = self.0.stop(REQUEST_CANCELLED); // it may have ended
     }

@@ -30,7 +30,7 @@ use zonda_wire::Response;
 use zonda_wire::query::{HEADER_BYTES, option};
 
 use crate::fault::Fault;
-use crate::intake::{Intake, Metered};
+use crate::intake::{Intake, MeteredStream};
 use crate::tls::Tls;
 
 /// Most queries that wait at once: more than a zone lets wait for one server, and far fewer than
@@ -79,7 +79,7 @@ impl StreamSession {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let intake = Arc::new(Intake::default());
-        let stream = Metered::new(stream, &intake);
+        let stream = MeteredStream::new(stream, &intake);
         let Some(tls) = tls else { return Ok(Self::over(stream, intake, false)) };
         let connector = TlsConnector::from(Arc::clone(tls.config()));
         let stream = connector.connect(tls.name().clone(), stream).await?;
@@ -94,7 +94,7 @@ impl StreamSession {
         intake: Arc<Intake>,
         is_resumed: bool,
     ) -> Self {
-        let table = Arc::new(Table(Mutex::new(Waiting::new())));
+        let table = Arc::new(Table(Mutex::new(Waiters::new())));
         let (queries, to_write) = unbounded_channel();
         tokio::spawn(drive(stream, to_write, Arc::clone(&table), Arc::clone(&intake)));
         Self { table, queries, intake, is_resumed }
@@ -150,11 +150,11 @@ impl StreamSession {
 
 /// Who waits, shared by askers and the task.
 #[derive(Debug)]
-struct Table(Mutex<Waiting>);
+struct Table(Mutex<Waiters>);
 
 /// Who waits for answers.
 #[derive(Debug)]
-struct Waiting {
+struct Waiters {
     /// By the id of the query.
     askers: HashMap<u16, oneshot::Sender<Vec<u8>>>,
     /// Ids of queries that were given up, and have no answer yet: at most as many as there are ids.
@@ -192,7 +192,7 @@ impl Drop for Place<'_> {
 
 impl Table {
     /// For a moment; nobody waits while holding it.
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Waiters> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -251,7 +251,7 @@ impl Table {
     }
 }
 
-impl Waiting {
+impl Waiters {
     /// Nobody waits yet.
     fn new() -> Self {
         Self {

@@ -41,7 +41,7 @@ struct State {
 }
 
 /// A query that waits; dropped without an answer, it was given up.
-pub struct Asked<'u>(&'u Usage);
+pub struct PendingQuery<'u>(&'u Usage);
 
 impl Usage {
     /// Nobody waits yet.
@@ -51,7 +51,7 @@ impl Usage {
     }
 
     /// Takes note of a query.
-    pub fn ask(&self) -> Result<Asked<'_>, Fault> {
+    pub fn ask(&self) -> Result<PendingQuery<'_>, Fault> {
         let mut state = self.lock();
         if state.waiting >= WAITING_MAX {
             return Err(Fault::Busy);
@@ -59,7 +59,7 @@ impl Usage {
         state.waiting += 1;
         state.used_at = Instant::now();
         state.silent_since.get_or_insert_with(Instant::now);
-        Ok(Asked(self))
+        Ok(PendingQuery(self))
     }
 
     /// Takes note that the server wants no more queries over it.
@@ -115,7 +115,7 @@ impl State {
     }
 }
 
-impl Asked<'_> {
+impl PendingQuery<'_> {
     /// Takes note of its answer, or of the server's word that there is none.
     pub fn answered(self) {
         let mut state = self.0.lock();
@@ -125,7 +125,7 @@ impl Asked<'_> {
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PendingQuery<'_> {
     fn drop(&mut self) {
         self.0.lock().waiting -= 1;
     }

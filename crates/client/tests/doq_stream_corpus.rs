@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn no_stream_of_the_corpus_is_misread_whole_cut_or_changed() {
+fn no_stream_of_the_corpus_is_misread_whole_truncated_or_mutated() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/doq_stream");
     let files: Vec<_> = fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
     assert!(files.len() >= 10);

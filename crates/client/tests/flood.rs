@@ -125,7 +125,7 @@ async fn messages_that_answer_nothing_close_a_connection_over_tls() {
 }
 
 #[tokio::test]
-async fn messages_that_answer_nothing_close_a_connection_that_nobody_waits_on() {
+async fn unsolicited_messages_close_an_idle_connection() {
     let mut server = Flooder::start(None, b"", 3, MESSAGE).await;
     let connections = Connections::new(Protocol::Tcp, vec![server.address]);
     for id in 1..4 {

@@ -179,7 +179,7 @@ async fn fault_of(act: impl Fn(&[u8]) -> Act + Send + Sync + 'static) -> Fault {
 }
 
 #[tokio::test]
-async fn a_status_other_than_200_is_told_with_the_rest_that_is_wanted() {
+async fn a_status_other_than_200_is_reported_with_its_retry_after() {
     let status = |status, retry_after| {
         fault_of(move |_| {
             Act::Respond(vec![(":status", status), ("retry-after", retry_after)], Vec::new())
@@ -196,7 +196,7 @@ async fn a_status_other_than_200_is_told_with_the_rest_that_is_wanted() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_told() {
+async fn a_body_that_is_no_dns_message_is_reported() {
     let typed = |media_type| {
         fault_of(move |query| Act::Respond(vec![("content-type", media_type)], answer(query, 300)))
     };
@@ -249,7 +249,7 @@ async fn a_body_is_read_up_to_the_length_of_a_message() {
 }
 
 #[tokio::test]
-async fn a_slow_body_delays_nobody_else() {
+async fn a_slow_body_delays_no_other_query() {
     let server = Server::start(|number, query| match number {
         0 => Act::Drip(answer(query, 300)),
         _ => Act::Respond(vec![MESSAGE], answer(query, 300)),
@@ -267,7 +267,7 @@ async fn a_slow_body_delays_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_request_that_was_broken_off_is_told_and_the_next_one_answered() {
+async fn a_reset_request_is_reported_and_the_next_one_answered() {
     let server = Server::start(|number, query| match number {
         0 => Act::Reset(Reason::INTERNAL_ERROR),
         _ => Act::Respond(vec![MESSAGE], answer(query, 300)),
@@ -279,7 +279,7 @@ async fn a_request_that_was_broken_off_is_told_and_the_next_one_answered() {
 }
 
 #[tokio::test]
-async fn a_query_that_a_leaving_server_did_not_take_is_asked_over_another_connection() {
+async fn a_query_refused_by_goaway_is_sent_over_another_connection() {
     let server = Server::start(|number, query| match number {
         1 => Act::AnswerAndLeave,
         3 => Act::Leave,
@@ -316,7 +316,7 @@ async fn a_server_that_wants_to_be_left_alone_is_left_alone() {
 }
 
 #[tokio::test]
-async fn what_a_server_did_instead_of_answering_is_told_until_it_answers() {
+async fn the_last_fault_of_a_server_is_reported_until_it_answers() {
     let server = Server::start(|number, query| match number {
         0 => Act::Respond(vec![(":status", "302"), ("location", "https://a.example/")], Vec::new()),
         _ => Act::Respond(vec![MESSAGE], answer(query, 300)),
@@ -345,7 +345,7 @@ async fn a_connection_is_left_when_nothing_comes_over_it() {
 }
 
 #[tokio::test]
-async fn a_server_of_http_1_is_not_asked() {
+async fn a_server_of_http_1_is_not_queried() {
     let identity = Identity::new(SERVER);
     let acceptor = TlsAcceptor::from(Arc::new(identity.server_config(b"http/1.1")));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();

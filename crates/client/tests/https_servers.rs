@@ -132,7 +132,7 @@ async fn unbound_resumes_a_session() {
 }
 
 #[tokio::test]
-async fn whoever_shows_another_certificate_is_not_asked() {
+async fn a_server_with_another_certificate_is_not_queried() {
     let server = Server::unbound();
     let own = &server.identity;
     let roots = |pem: &str| Trust::in_pem(pem.as_bytes()).unwrap();
@@ -152,7 +152,7 @@ async fn whoever_shows_another_certificate_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_path_that_unbound_does_not_know_is_told() {
+async fn a_path_unknown_to_unbound_is_reported() {
     let told = Server::unbound().ask("/elsewhere").await;
     assert_eq!(told, Err(Fault::Http { status: 404, rest: None }));
 }
@@ -164,7 +164,7 @@ async fn an_answer_of_dnsdist_is_as_old_as_it_says() {
 }
 
 #[tokio::test]
-async fn what_dnsdist_says_instead_of_an_answer_is_told() {
+async fn an_error_status_of_dnsdist_is_reported() {
     let server = Server::dnsdist();
     let fault = async |path| server.ask(path).await.unwrap_err();
     let moved = fault("/moved").await;

@@ -50,13 +50,13 @@ enum Act {
 struct Server {
     address: SocketAddr,
     identity: Identity,
-    seen: Arc<Seen>,
+    seen: Arc<ServerLog>,
     endpoint: Endpoint,
 }
 
 /// What a server has seen.
 #[derive(Debug, Default)]
-struct Seen {
+struct ServerLog {
     /// Connections taken.
     taken: AtomicUsize,
     /// Queries read.
@@ -121,7 +121,7 @@ impl Server {
         transport.max_idle_timeout(Some(manner.idle_max.try_into().unwrap()));
         config.transport_config(Arc::new(transport));
         let endpoint = Endpoint::server(config, address).unwrap();
-        let (address, seen) = (endpoint.local_addr().unwrap(), Arc::new(Seen::default()));
+        let (address, seen) = (endpoint.local_addr().unwrap(), Arc::new(ServerLog::default()));
         let (accepting, noting, script) = (endpoint.clone(), Arc::clone(&seen), Arc::new(script));
         tokio::spawn(async move {
             while let Some(incoming) = accepting.accept().await {
@@ -159,7 +159,7 @@ impl Server {
 /// Follows the script over one connection, until it ends.
 async fn converse(
     connection: Connection,
-    seen: Arc<Seen>,
+    seen: Arc<ServerLog>,
     script: Arc<impl Fn(usize, &[u8]) -> Act + Send + Sync + 'static>,
 ) -> ConnectionError {
     loop {
@@ -195,7 +195,7 @@ impl Streams {
         Some(query)
     }
 
-    async fn perform(mut self, act: Act, connection: Connection, seen: &Seen) {
+    async fn perform(mut self, act: Act, connection: Connection, seen: &ServerLog) {
         match act {
             Act::StopAndAnswer(_) | Act::StopAndReset(_) => self.receiving.stop(CODE).unwrap(),
             _ => drop(self.receiving.read_to_end(0).await.expect("the stream ends there")),
@@ -303,7 +303,7 @@ async fn a_session_is_resumed() {
 }
 
 #[tokio::test]
-async fn whoever_shows_another_certificate_is_not_asked() {
+async fn a_server_with_another_certificate_is_not_queried() {
     let server = Server::answering();
     let own = &server.identity;
     let roots = |pem: &str| Trust::in_pem(pem.as_bytes()).unwrap();
@@ -321,7 +321,7 @@ async fn whoever_shows_another_certificate_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_server_of_another_protocol_is_not_asked() {
+async fn a_server_of_another_protocol_is_not_queried() {
     let manner = Manner { protocol: b"h3", ..USUAL };
     let server = Server::start_with(manner, |_, _| Act::Wait);
     let target = target(server.address, Protocol::Quic(server.identity.tls()));
@@ -353,7 +353,7 @@ async fn what_breaks_the_rules_ends_the_connection_with_a_protocol_error() {
 }
 
 #[tokio::test]
-async fn a_stream_that_was_broken_off_is_told_and_the_next_one_answered() {
+async fn a_reset_stream_is_reported_and_the_next_query_answered() {
     let server = Server::start(|number, query| match number {
         0 => Act::Reset(4), // DOQ_EXCESSIVE_LOAD
         _ => Act::Answer(answer(query, 300)),
@@ -375,7 +375,7 @@ async fn a_server_that_stops_a_query_may_still_answer_it() {
 }
 
 #[tokio::test]
-async fn a_query_over_a_connection_that_is_closed_is_asked_over_another_one() {
+async fn a_query_on_a_closed_connection_is_sent_over_another() {
     let server = Server::start(|number, query| match number {
         1 => Act::Close(0),
         3 => Act::Close(5),
@@ -408,7 +408,7 @@ async fn a_server_may_open_no_stream() {
 }
 
 #[tokio::test]
-async fn a_query_that_is_given_up_is_cancelled() {
+async fn an_abandoned_query_is_cancelled() {
     let server = Server::start(|_, _| Act::Wait);
     let session = server.session().await;
     assert!(timeout(Duration::from_millis(100), session.ask(&query(0))).await.is_err());
@@ -448,7 +448,7 @@ async fn long_answers_side_by_side_are_no_flood() {
 }
 
 #[tokio::test]
-async fn a_server_that_restarts_is_asked_again_soon() {
+async fn a_restarted_server_is_queried_again_soon() {
     let (sender, started) = oneshot::channel();
     let (stop, stopped) = oneshot::channel::<()>();
     let running = std::thread::spawn(move || {

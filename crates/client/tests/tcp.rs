@@ -36,7 +36,7 @@ async fn queries_one_after_the_other_share_a_connection() {
 }
 
 #[tokio::test]
-async fn answers_in_another_order_find_those_who_asked_even_under_the_same_id() {
+async fn answers_out_of_order_reach_their_queries_even_under_the_same_id() {
     let server = Server::start(Manner::Reversed(100), None).await;
     let connections = connections(server.address);
     let mut tasks = JoinSet::new();
@@ -63,7 +63,7 @@ async fn a_connection_that_was_closed_meanwhile_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_that_has_died_is_asked_over_another_connection() {
+async fn a_server_that_died_is_queried_over_a_new_connection() {
     let server = Server::start(Manner::Dying, None).await;
     let connections = connections(server.address);
     expect(&connections, 1, "one").await;
@@ -101,7 +101,7 @@ async fn a_server_that_accepts_connections_and_never_answers_has_no_more_than_a_
 }
 
 #[tokio::test]
-async fn answers_that_come_after_their_queries_were_given_up_are_no_flood_and_are_counted() {
+async fn answers_to_abandoned_queries_are_counted_and_are_no_flood() {
     const GIVEN_UP: u16 = 3999;
     let server = Server::start(Manner::Reversed(usize::from(GIVEN_UP) + 1), None).await;
     let (connections, long) = (connections(server.address), "a".repeat(60));
@@ -140,7 +140,7 @@ async fn a_connection_that_seemed_to_be_dead_is_used_again_once_an_answer_comes(
 }
 
 #[tokio::test]
-async fn a_server_that_wants_the_connection_closed_is_not_asked_over_it_again() {
+async fn a_connection_that_the_server_wants_closed_carries_no_more_queries() {
     let server = Server::start(Manner::Leaving, None).await;
     let connections = connections(server.address);
     for id in 0..3 {
@@ -150,7 +150,7 @@ async fn a_server_that_wants_the_connection_closed_is_not_asked_over_it_again() 
 }
 
 #[tokio::test]
-async fn a_query_whose_asker_has_gone_leaves_its_place() {
+async fn an_abandoned_query_frees_its_place() {
     let server = Server::start(Manner::Reversed(2), None).await;
     let connections = connections(server.address);
     let first = query(1, "one");
@@ -159,7 +159,7 @@ async fn a_query_whose_asker_has_gone_leaves_its_place() {
 }
 
 #[tokio::test]
-async fn nobody_listens_and_is_not_besieged_and_is_found_when_it_is_back() {
+async fn a_server_that_is_down_is_dialled_rarely_and_used_again_when_it_is_back() {
     let address = Server::start(Manner::Prompt, None).await.address;
     let gone: SocketAddr = format!("127.0.0.3:{}", address.port()).parse().unwrap();
     let connections = connections(gone);
@@ -209,7 +209,7 @@ async fn the_next_address_is_dialed_when_one_fails() {
 }
 
 #[tokio::test]
-async fn what_is_asked_where_a_server_was_is_answered_while_it_moves() {
+async fn queries_to_a_former_address_are_answered_while_a_server_moves() {
     let (old, new) =
         (Server::start(Manner::Reversed(2), None).await, Server::start(Manner::Prompt, None).await);
     let connections = connections(old.address);

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use zonda_client::{Connections, Distrust, Fault, Protocol, Tls, Trust};
 
 /// A server with a certificate, and what a client needs to believe it.
-struct Certified {
+struct CertifiedServer {
     server: Server,
     /// The certificate of the one who signed.
     ca: String,
@@ -26,7 +26,7 @@ struct Certified {
 }
 
 /// Starts a server whose certificate is for this name or address, and ends in this year.
-async fn certified(subject: &str, last_year: i32, manner: Manner) -> Certified {
+async fn certified(subject: &str, last_year: i32, manner: Manner) -> CertifiedServer {
     let ca_key = KeyPair::generate().unwrap();
     let mut ca = CertificateParams::new(Vec::new()).unwrap();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -46,10 +46,10 @@ async fn certified(subject: &str, last_year: i32, manner: Manner) -> Certified {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], private)
             .unwrap();
-    Certified { server: Server::start(manner, Some(Arc::new(config))).await, ca: ca_pem, pin }
+    CertifiedServer { server: Server::start(manner, Some(Arc::new(config))).await, ca: ca_pem, pin }
 }
 
-impl Certified {
+impl CertifiedServer {
     /// Connections to it as one of this name or address.
     fn connections(&self, subject: &str, trust: &Trust) -> Arc<Connections> {
         let tls = Tls::new(subject, trust).unwrap();
@@ -70,7 +70,7 @@ async fn ask(connections: &Arc<Connections>) -> Result<(), Fault> {
 }
 
 #[tokio::test]
-async fn a_certificate_is_believed_for_its_name_or_address_only() {
+async fn a_certificate_is_trusted_for_its_name_or_address_only() {
     for (subject, asked_as, believed) in [
         ("dns.example.net", "dns.example.net", true),
         ("127.0.0.1", "127.0.0.1", true),
@@ -123,7 +123,7 @@ async fn sessions_are_resumed_and_nothing_is_lost_between_them() {
 }
 
 #[tokio::test]
-async fn a_server_without_tls_is_told_from_one_with_a_wrong_certificate() {
+async fn a_server_without_tls_is_distinguished_from_one_with_a_wrong_certificate() {
     let server = Server::start(Manner::Prompt, None).await;
     let tls = Arc::new(Tls::new("dns.example.net", &Trust::PublicRoots).unwrap());
     let connections = Connections::new(Protocol::Tls(tls), vec![server.address]);
@@ -136,7 +136,7 @@ async fn a_server_without_tls_is_told_from_one_with_a_wrong_certificate() {
 }
 
 #[test]
-fn a_file_without_certificates_is_told() {
+fn a_file_without_certificates_is_reported() {
     for (text, expected) in [
         ("", "there is no certificate in it"),
         ("-----BEGIN CERTIFICATE-----\n!\n", "it is not in PEM form"),

@@ -4,7 +4,7 @@ use crate::keys::{
     AdminKeys, Answers, CacheKeys, Edns, Identity, ListenKeys, Log, Metrics, QueryLog, RateLimit,
     Tcp, Top,
 };
-use crate::section::{Keys, Section, Takes};
+use crate::section::{EffectTime, Keys, Section};
 use crate::{Config, Listener, Zone};
 use std::collections::HashSet;
 
@@ -69,7 +69,8 @@ impl Config {
             (Log::SECTION, self.log == next.log),
             (QueryLog::SECTION, self.query_log == next.query_log),
         ];
-        let waits = |(section, same): &(Section, bool)| !same && section.takes == Takes::Restart;
+        let waits =
+            |(section, same): &(Section, bool)| !same && section.takes == EffectTime::Restart;
         sections.iter().filter(|section| waits(section)).map(|(it, _)| it.header()).collect()
     }
 }

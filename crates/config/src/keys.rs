@@ -3,7 +3,7 @@
 //! The reference page, the sample and `--print-config` follow the order of [`SECTIONS`].
 
 use crate::access::{AccessRule, Network};
-use crate::section::{Key, Keys, Kind, Section, Takes, section};
+use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, ServerAddress, Size,
     Toggle, Token, Value, Version,
@@ -226,7 +226,7 @@ section! {
 pub const OVERRIDE: Section = Section {
     name: "override",
     kind: Kind::Open,
-    takes: Takes::Reload,
+    takes: EffectTime::Reload,
     doc: &[
         " Names that have other addresses here than in the DNS, for clients of the zones that are",
         " forwarded. They have no records of other types.",
@@ -251,7 +251,7 @@ pub const OVERRIDE: Section = Section {
 pub const ACCESS: Section = Section {
     name: "access",
     kind: Kind::Open,
-    takes: Takes::Reload,
+    takes: EffectTime::Reload,
     doc: &[" Named access lists, for the `access` of listeners and zones."],
     keys: &[Key {
         name: "NAME",

@@ -15,10 +15,10 @@ mod changes;
 mod document;
 mod effective;
 mod error;
-mod given;
 mod keys;
 mod load;
 mod mistake;
+mod program;
 mod reader;
 mod reference;
 mod resolve;
@@ -35,15 +35,15 @@ pub use effective::Effective;
 pub use error::{
     Advice, ConfigError, Contradiction, LocalMistake, Origin, Problem, Suggestion, Warning,
 };
-pub use given::Given;
 pub use keys::{
     Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, Log, Metrics, QueryLog, RateLimit,
     SECTIONS, Tcp,
 };
-pub use load::{Flags, Loaded};
+pub use load::{Flags, LoadedConfig};
 pub use mistake::Mistake;
+pub use program::ProgramContent;
 pub use reference::{generated_files, man_page};
-pub use section::{Key, Kind, Section, Shape, Takes};
+pub use section::{EffectTime, Key, Kind, Section, Shape};
 pub use socket::find_sockets;
 pub use value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, ServerAddress, Toggle,
@@ -183,13 +183,13 @@ pub enum Source {
         path: PathBuf,
     },
     /// One zone that a program gives; no file says so.
-    Given {
+    Program {
         /// The zone's apex.
         name: Name,
         /// What messages call it.
         path: PathBuf,
         /// Its data.
-        given: Given,
+        content: ProgramContent,
     },
 }
 
@@ -202,7 +202,7 @@ impl Source {
             | Self::Json { path, .. }
             | Self::Directory { path }
             | Self::Hosts { path, .. }
-            | Self::Given { path, .. } => path,
+            | Self::Program { path, .. } => path,
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::document::Source;
 use crate::effective::Effective;
 use crate::error::{ConfigError, Origin, Problem, Warning};
-use crate::reader::{Given, Session};
+use crate::reader::{RawValue, Session};
 use crate::resolve::resolve;
 use crate::section::{Kind, Section, split_list};
 use crate::{Config, unknown};
@@ -27,13 +27,13 @@ pub struct Flags {
     pub forward: Option<String>,
     /// `--workers N`.
     pub workers: Option<String>,
-    /// `--print-config`: keep what [`Loaded::effective`] prints.
+    /// `--print-config`: keep what [`LoadedConfig::effective`] prints.
     pub print_config: bool,
 }
 
 /// A sound configuration, and what there is to say about it.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
     /// What the administrator may want to change.
@@ -52,7 +52,7 @@ impl Config {
         file: Option<&Path>,
         environment: impl IntoIterator<Item = (String, String)>,
         flags: &Flags,
-    ) -> Result<Loaded, Vec<ConfigError>> {
+    ) -> Result<LoadedConfig, Vec<ConfigError>> {
         let source = file.map(Source::read).transpose().map_err(|error| vec![error])?;
         Self::load_source(source.as_ref(), &environment.into_iter().collect(), flags)
     }
@@ -62,7 +62,7 @@ impl Config {
         source: Option<&Source>,
         environment: &BTreeMap<String, String>,
         flags: &Flags,
-    ) -> Result<Loaded, Vec<ConfigError>> {
+    ) -> Result<LoadedConfig, Vec<ConfigError>> {
         let mut errors = Vec::new();
         let table = source.map(|source| source.parse(&mut errors));
         if let Some(source) = source.filter(|it| !errors.is_empty() && it.looks_like_a_zone()) {
@@ -96,7 +96,7 @@ impl Config {
         let Session { mut errors, effective, .. } = session;
         match resolved {
             Some((config, warnings)) if errors.is_empty() => {
-                Ok(Loaded { config, warnings, effective })
+                Ok(LoadedConfig { config, warnings, effective })
             }
             _ => {
                 errors.sort_by_key(|error| error.origin.place());
@@ -118,16 +118,16 @@ pub(crate) struct Layers<'a> {
 
 impl<'a> Layers<'a> {
     /// The values of a section's keys given by flags and environment.
-    pub fn given(&self, section: &'static Section) -> Vec<(&'static str, Given<'a>)> {
+    pub fn given(&self, section: &'static Section) -> Vec<(&'static str, RawValue<'a>)> {
         let by_flag = |name| match (section.kind, name, &self.flags.workers) {
             (Kind::Top, "workers", Some(text)) => {
-                Some(Given { text, origin: Origin::Flag("--workers") })
+                Some(RawValue { text, origin: Origin::Flag("--workers") })
             }
             _ => None,
         };
         let by_variable = |variable: String| {
             let text = self.environment.get(&variable)?;
-            Some(Given { text, origin: Origin::Environment(variable) })
+            Some(RawValue { text, origin: Origin::Environment(variable) })
         };
         let keys = section.keys.iter();
         keys.filter_map(|key| {
@@ -139,22 +139,22 @@ impl<'a> Layers<'a> {
     }
 
     /// The servers of the zone `.` that flags give, or else the variable.
-    pub fn forward(&self) -> Option<Given<'a>> {
+    pub fn forward(&self) -> Option<RawValue<'a>> {
         const VARIABLE: &str = "ZONDA_FORWARD";
         if let Some(text) = &self.flags.forward {
-            return Some(Given { text, origin: Origin::Flag("--forward") });
+            return Some(RawValue { text, origin: Origin::Flag("--forward") });
         }
         let text = self.environment.get(VARIABLE)?;
-        Some(Given { text, origin: Origin::Environment(VARIABLE.to_owned()) })
+        Some(RawValue { text, origin: Origin::Environment(VARIABLE.to_owned()) })
     }
 
     /// The elements of a section that repeats which flags give, or else the variable.
-    pub fn elements(&self, section: &'static Section) -> Vec<Given<'a>> {
+    pub fn elements(&self, section: &'static Section) -> Vec<RawValue<'a>> {
         let (flag, texts) = match section.name {
             "listen" => ("--listen", &self.flags.listen),
             _ => ("--zone", &self.flags.zones),
         };
-        let by_flag = texts.iter().map(|text| Given { text, origin: Origin::Flag(flag) });
+        let by_flag = texts.iter().map(|text| RawValue { text, origin: Origin::Flag(flag) });
         if !texts.is_empty() {
             return by_flag.collect();
         }
@@ -162,7 +162,7 @@ impl<'a> Layers<'a> {
         let set = variables.filter_map(|name| Some((self.environment.get(&name)?, name)));
         set.flat_map(|(list, name)| {
             let origin = Origin::Environment(name);
-            split_list(list).map(move |text| Given { text, origin: origin.clone() })
+            split_list(list).map(move |text| RawValue { text, origin: origin.clone() })
         })
         .collect()
     }

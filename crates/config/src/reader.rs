@@ -30,7 +30,7 @@ impl Session<'_> {
 
 /// A value given outside of the file, in the text form.
 #[derive(Clone, Debug)]
-pub(crate) struct Given<'a> {
+pub(crate) struct RawValue<'a> {
     /// As it was written.
     pub text: &'a str,
     /// By whom.
@@ -42,7 +42,7 @@ pub(crate) struct Reader<'s, 'a> {
     session: &'s mut Session<'a>,
     section: &'static Section,
     table: Option<&'a DeTable<'a>>,
-    given: Vec<(&'static str, Given<'a>)>,
+    given: Vec<(&'static str, RawValue<'a>)>,
     /// The place of the section itself.
     origin: Origin,
 }
@@ -62,7 +62,7 @@ impl<'s, 'a> Reader<'s, 'a> {
         session: &'s mut Session<'a>,
         section: &'static Section,
         table: Option<&'a DeTable<'a>>,
-        given: Vec<(&'static str, Given<'a>)>,
+        given: Vec<(&'static str, RawValue<'a>)>,
         origin: Origin,
     ) -> Self {
         if let Some(effective) = &mut session.effective {
@@ -83,7 +83,7 @@ impl<'s, 'a> Reader<'s, 'a> {
         &'n mut self,
         section: &'static Section,
         (table, origin): (Option<&'a DeTable<'a>>, Origin),
-        given: Vec<(&'static str, Given<'a>)>,
+        given: Vec<(&'static str, RawValue<'a>)>,
     ) -> Reader<'n, 'a> {
         Reader::new(self.session, section, table, given, origin)
     }

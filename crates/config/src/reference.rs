@@ -1,7 +1,7 @@
 //! The reference page and the commented sample, made of the sections.
 
 use crate::keys::SECTIONS;
-use crate::section::{Key, Kind, Section, Takes};
+use crate::section::{EffectTime, Key, Kind, Section};
 
 /// What stands above the sections of the reference page.
 const REFERENCE_HEAD: &str = "\
@@ -43,8 +43,8 @@ fn reference() -> String {
             _ => format!("`{}`", section.header()),
         };
         let takes = match section.takes {
-            Takes::Reload => "Changes take effect at a reload.",
-            Takes::Restart => "Changes take effect at a restart.",
+            EffectTime::Reload => "Changes take effect at a reload.",
+            EffectTime::Restart => "Changes take effect at a restart.",
         };
         page += &format!("\n## {title}\n\n{}\n\n{takes}\n", prose(section.doc, ""));
         for key in section.keys {
@@ -73,8 +73,8 @@ pub fn man_page(date: &str, version: &str) -> String {
             _ => section.header(),
         };
         let takes = match section.takes {
-            Takes::Reload => "Changes take effect at a reload.",
-            Takes::Restart => "Changes take effect at a restart.",
+            EffectTime::Reload => "Changes take effect at a reload.",
+            EffectTime::Restart => "Changes take effect at a restart.",
         };
         page += &format!(".SH \"{title}\"\n{}.PP\n{takes}\n", roff(&prose(section.doc, "")));
         for key in section.keys {

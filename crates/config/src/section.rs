@@ -35,7 +35,7 @@ pub enum Kind {
 
 /// When a changed value takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum EffectTime {
     /// At the next reload.
     Reload,
     /// When the server starts next.
@@ -50,7 +50,7 @@ pub struct Section {
     /// How it is written.
     pub kind: Kind,
     /// When its changes take effect.
-    pub takes: Takes,
+    pub takes: EffectTime,
     /// What it is for, a line each.
     pub doc: &'static [&'static str],
     /// Its keys, in the order in which they are documented.
@@ -219,7 +219,7 @@ macro_rules! section {
             const SECTION: $crate::section::Section = $crate::section::Section {
                 name: $word,
                 kind: $crate::section::Kind::$kind,
-                takes: $crate::section::Takes::$takes,
+                takes: $crate::section::EffectTime::$takes,
                 doc: &[$($doc),*],
                 keys: &[$($crate::section::Key {
                     name: {

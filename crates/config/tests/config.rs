@@ -5,10 +5,12 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use zonda_config::{Action, Config, ConfigError, Flags, Loaded, SECTIONS, Source, generated_files};
+use zonda_config::{
+    Action, Config, ConfigError, Flags, LoadedConfig, SECTIONS, Source, generated_files,
+};
 
 /// Loads a file of this text from an empty directory named after the test.
-fn load(test: &str, text: &str) -> Result<Loaded, Vec<ConfigError>> {
+fn load(test: &str, text: &str) -> Result<LoadedConfig, Vec<ConfigError>> {
     let directory = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(test);
     std::fs::create_dir_all(&directory).unwrap();
     let file = directory.join("zonda.toml");
@@ -17,14 +19,14 @@ fn load(test: &str, text: &str) -> Result<Loaded, Vec<ConfigError>> {
 }
 
 /// Flags alone.
-fn load_flags(listen: &[&str], zones: &[&str]) -> Result<Loaded, Vec<ConfigError>> {
+fn load_flags(listen: &[&str], zones: &[&str]) -> Result<LoadedConfig, Vec<ConfigError>> {
     let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     let flags = Flags { listen: owned(listen), zones: owned(zones), ..Flags::default() };
     Config::load(None, [], &flags)
 }
 
 /// Environment alone.
-fn load_environment(variables: &[(&str, &str)]) -> Result<Loaded, Vec<ConfigError>> {
+fn load_environment(variables: &[(&str, &str)]) -> Result<LoadedConfig, Vec<ConfigError>> {
     let owned = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Config::load(None, owned, &Flags::default())
 }
@@ -46,7 +48,7 @@ fn check_golden(path: &Path, found: &str) {
 /// `tests/errors/NAME.toml` is wrong in the ways that `NAME.txt` says. Its lines
 /// `#! env NAME=VALUE` and `#! flag --NAME VALUE` add to what is given.
 #[test]
-fn every_mistake_is_told_with_its_place_and_what_to_write_instead() {
+fn every_mistake_is_reported_with_its_place_and_its_remedy() {
     let directory = Path::new("tests/errors");
     let mut cases = 0;
     for entry in std::fs::read_dir(directory).unwrap() {
@@ -78,7 +80,7 @@ fn every_mistake_is_told_with_its_place_and_what_to_write_instead() {
 }
 
 #[test]
-fn a_missing_file_is_told_by_its_path() {
+fn a_missing_file_is_reported_with_its_path() {
     let errors = Config::load(Some(Path::new("no/zonda.toml")), [], &Flags::default());
     assert_eq!(
         lines(&errors.unwrap_err()),
@@ -105,7 +107,7 @@ fn the_sample_says_nothing_but_defaults() {
 }
 
 #[test]
-fn the_sample_with_its_comments_removed_is_sound() {
+fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     let [_, (_, sample)] = generated_files();
     let uncommented: String = sample
         .lines()
@@ -287,7 +289,7 @@ fn a_public_listener_without_rate_limit_is_advised_to_set_one() {
 }
 
 #[test]
-fn secrets_that_every_user_can_read_are_told_of() {
+fn a_secret_that_every_user_can_read_is_warned_about() {
     use std::os::unix::fs::PermissionsExt;
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("readable");
     std::fs::create_dir_all(&directory).unwrap();
@@ -320,7 +322,7 @@ fn secrets_that_every_user_can_read_are_told_of() {
 }
 
 #[test]
-fn a_server_that_listens_nowhere_is_told_of() {
+fn a_server_without_listeners_is_warned_about() {
     let loaded = load("nowhere", "version = 1\nlisten = []\n").unwrap();
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     let nobody = "default: `listen = []` lets nobody ask; write a [[listen]] with";
@@ -389,7 +391,7 @@ fn a_zone_may_be_answered_by_other_servers() {
 }
 
 #[test]
-fn who_is_answered_from_forwarded_zones_by_default_is_on_a_private_network() {
+fn forwarded_zones_answer_private_networks_only_by_default() {
     let text = "version = 1\n[[zone]]\nname = \".\"\nforward.to = \"192.0.2.1\"\n";
     let access = load("strangers", text).unwrap().config.forwards[0].access.clone();
     let action = |client: &str| {
@@ -487,7 +489,7 @@ fn a_bound_of_all_that_wait_may_be_below_the_default_of_those_for_one_answer() {
 }
 
 #[test]
-fn what_is_nested_is_printed_behind_its_element() {
+fn nested_tables_are_printed_behind_their_element() {
     let text = "version = 1\n[[zone]]\nname = \"a\"\nforward.to = \"192.0.2.1\"\n\
                 [[zone]]\nname = \"b\"\nforward.to = \"192.0.2.2\"\n";
     let loaded = load("nested", text).unwrap();

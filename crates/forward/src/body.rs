@@ -7,7 +7,7 @@ use zonda_cache::policy::{Facts, Record, Term};
 use zonda_engine::zones::{Source, ZoneTable};
 use zonda_engine::{GOES_ON, LEADS_OUT};
 use zonda_upstream::answer::{self, Scope};
-use zonda_upstream::{Answer, Unfit, rebinding};
+use zonda_upstream::{Answer, AnswerError, rebinding};
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Owner, Places, Query, Rcode, Reply, Response, Section};
 
@@ -95,7 +95,7 @@ impl BodyReader {
         group: &Group,
         zones: &ZoneTable,
         message: &mut [u8],
-    ) -> Result<Body, Unfit> {
+    ) -> Result<Body, AnswerError> {
         let onward = Cell::new(None);
         let is_elsewhere = |name: &[u8]| {
             onward.set(Onward::of(name, wanted, zones));
@@ -167,11 +167,12 @@ impl BodyReader {
         &mut self,
         messages: &[Vec<u8>],
         goes_on: bool,
-    ) -> Result<([u16; 3], Vec<u8>), Unfit> {
+    ) -> Result<([u16; 3], Vec<u8>), AnswerError> {
         let parsed = messages.iter().map(|message| Response::parse(message));
-        let parsed = parsed.collect::<Result<Vec<_>, _>>().map_err(|_| Unfit::Malformed)?;
-        let question = parsed.first().ok_or(Unfit::Malformed)?.question();
-        let asked = messages[0].get(..HEADER_BYTES + question.len()).ok_or(Unfit::Malformed)?;
+        let parsed = parsed.collect::<Result<Vec<_>, _>>().map_err(|_| AnswerError::Malformed)?;
+        let question = parsed.first().ok_or(AnswerError::Malformed)?.question();
+        let asked =
+            messages[0].get(..HEADER_BYTES + question.len()).ok_or(AnswerError::Malformed)?;
         self.buffer[..asked.len()].copy_from_slice(asked);
         let name_end = (asked.len() - 4) as u16; // a name has at most 255 octets
         let query = Query { name_end, ..Query::default() };
@@ -186,10 +187,10 @@ impl BodyReader {
                 owner.clear();
                 rdata.clear();
                 let read = record.owner_into(&mut owner).and(record.rdata_into(&mut rdata));
-                read.map_err(|_| Unfit::Malformed)?;
+                read.map_err(|_| AnswerError::Malformed)?;
                 let fixed = (record.rtype, record.class, record.ttl);
                 let written = reply.record(section, Owner::Name(&owner), fixed, &rdata);
-                written.map_err(|_| Unfit::TooLarge)?;
+                written.map_err(|_| AnswerError::TooLarge)?;
             }
         }
         Ok((reply.counts(), reply.body().to_vec()))
@@ -208,9 +209,9 @@ impl BodyReader {
         message: &[u8],
         term: Option<Term>,
         onward: Option<Onward>,
-    ) -> Result<([u16; 3], Vec<u8>), Unfit> {
+    ) -> Result<([u16; 3], Vec<u8>), AnswerError> {
         let name_end = HEADER_BYTES + wanted.name.len();
-        let asked = message.get(..name_end + 4).ok_or(Unfit::Malformed)?;
+        let asked = message.get(..name_end + 4).ok_or(AnswerError::Malformed)?;
         self.buffer[..asked.len()].copy_from_slice(asked);
         let name_end = name_end as u16; // a name has at most 255 octets
         let query = Query { name_end, ..Query::default() };
@@ -220,7 +221,7 @@ impl BodyReader {
             let ttl = term.map_or(record.ttl, |term| term.clamp(record.section, record.ttl));
             let (owner, fixed) = (Owner::Name(record.owner), (record.rtype, record.class, ttl));
             let written = reply.record(record.section, owner, fixed, record.rdata);
-            written.map_err(|_| Unfit::TooLarge)?;
+            written.map_err(|_| AnswerError::TooLarge)?;
         }
         Ok((reply.counts(), reply.body().to_vec()))
     }

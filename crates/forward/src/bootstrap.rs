@@ -13,7 +13,7 @@ use tokio::net::UdpSocket;
 use tokio::time::{sleep, timeout};
 use zonda_client::{Connections, Protocol};
 use zonda_upstream::capability::Cookies;
-use zonda_upstream::check::{Doubt, Repeat, Sent, Verdict, check};
+use zonda_upstream::check::{Doubt, Repeat, SentQuery, Verdict, check};
 use zonda_upstream::exchange::Form;
 use zonda_upstream::query::sent;
 use zonda_upstream::{Answer, Question, UDP_BYTES};
@@ -195,7 +195,7 @@ impl Bootstrap {
             let sent = sent(&query, form, false);
             let mut reply = timeout(limit, ask_over_udp(server, &sent, &query)).await;
             if let Ok(Some(Reply::OverTcp(doubt))) = reply {
-                let sent = Sent { stream: true, ..sent };
+                let sent = SentQuery { stream: true, ..sent };
                 reply = timeout(limit, ask_over_tcp(server, &sent, &query)).await;
                 // Without TCP, it is believed and asked again.
                 form.mixed_case &= doubt != Some(Doubt::Case);
@@ -224,7 +224,7 @@ enum Reply {
 
 impl Reply {
     /// What a message says to what was sent; none if it is for something else.
-    fn read(sent: &Sent<'_>, message: &[u8]) -> Option<Self> {
+    fn read(sent: &SentQuery<'_>, message: &[u8]) -> Option<Self> {
         match check(sent, message) {
             Verdict::Ignore(_) => None,
             Verdict::Accept(_) => Some(Self::Answer(message.to_vec())),
@@ -236,7 +236,7 @@ impl Reply {
 }
 
 /// Asks over a socket of its own; none when that is not possible.
-async fn ask_over_udp(server: SocketAddr, sent: &Sent<'_>, query: &[u8]) -> Option<Reply> {
+async fn ask_over_udp(server: SocketAddr, sent: &SentQuery<'_>, query: &[u8]) -> Option<Reply> {
     let own: IpAddr = match server {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -259,7 +259,7 @@ async fn ask_over_udp(server: SocketAddr, sent: &Sent<'_>, query: &[u8]) -> Opti
 }
 
 /// Asks over a connection of its own; none when that is not possible.
-async fn ask_over_tcp(server: SocketAddr, sent: &Sent<'_>, query: &[u8]) -> Option<Reply> {
+async fn ask_over_tcp(server: SocketAddr, sent: &SentQuery<'_>, query: &[u8]) -> Option<Reply> {
     let message = Connections::new(Protocol::Tcp, vec![server]).ask(query).await.ok()?;
     Reply::read(sent, &message)
 }

@@ -10,7 +10,7 @@
 use zonda_deferral::Responder;
 use zonda_engine::zones::Source;
 use zonda_engine::{Deferral, GOES_ON, LEADS_OUT, Now, Reason, To, UpstreamAnswer};
-use zonda_upstream::{Unfit, rebinding};
+use zonda_upstream::{AnswerError, rebinding};
 use zonda_wire::response::Response;
 use zonda_wire::{Query, Rcode, Type};
 
@@ -150,7 +150,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         query: &PendingQuery,
         fetched: &UpstreamAnswer<'_>,
         qtype: Type,
-    ) -> Result<Step, Unfit> {
+    ) -> Result<Step, AnswerError> {
         let Some(target) = last_alias(fetched, qtype) else { return Ok(Step::End) };
         let snapshot = self.config.snapshot.load();
         let Some((zone, name_hash)) = snapshot.zones.answering(&target, qtype) else {
@@ -164,10 +164,10 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
         let legs = query.chain.as_ref().map_or(&[] as &[Leg], |chain| &chain.legs[..]);
         if *target == *fetched.name || legs.iter().any(|leg| *leg.name == *target) {
-            return Err(Unfit::Loop);
+            return Err(AnswerError::Loop);
         }
         if legs.len() + 1 >= usize::from(self.share.chain_max) {
-            return Err(Unfit::LongChain);
+            return Err(AnswerError::LongChain);
         }
         let to = To::Forward(forward.number);
         let history = query.query.deferral.history.clone();

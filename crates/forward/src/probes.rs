@@ -83,8 +83,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let member = &mut known.pool.members[probe.upstream];
         let form = Form {
             over_tcp: false,
-            edns: member.edns.is_on(probe.sent_at),
-            mixed_case: !member.stream && member.mixed_case.is_on(probe.sent_at),
+            edns: member.edns.is_enabled(probe.sent_at),
+            mixed_case: !member.stream && member.mixed_case.is_enabled(probe.sent_at),
         };
         let server = &known.group.servers[probe.upstream];
         let manner @ Manner { udp_bytes, .. } = known.group.manner;

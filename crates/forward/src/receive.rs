@@ -254,7 +254,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 /// Remembers what an answer tells of its upstream beside what was asked for.
 fn learn(
     member: &mut Member,
-    sent: &check::Sent<'_>,
+    sent: &check::SentQuery<'_>,
     form: Form,
     response: &Response<'_>,
     message: &[u8],

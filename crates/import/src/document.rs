@@ -124,7 +124,7 @@ impl fmt::Display for Effect {
 
 /// Something that was not carried over as it was.
 #[derive(Clone, Debug)]
-pub struct Left {
+pub struct Omission {
     /// Where it stands.
     pub place: Place,
     /// What it means.
@@ -135,7 +135,7 @@ pub struct Left {
     pub why: String,
 }
 
-impl fmt::Display for Left {
+impl fmt::Display for Omission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}: {}: {}", self.place, self.effect, self.what, self.why)
     }

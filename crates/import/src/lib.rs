@@ -15,7 +15,7 @@ mod document;
 mod error;
 pub mod named_conf;
 
-pub use document::{Effect, Left};
+pub use document::{Effect, Omission};
 pub use error::{ImportError, Place, Problem};
 
 use std::io;
@@ -42,5 +42,5 @@ pub struct Import {
     /// The `zonda.toml`.
     pub toml: String,
     /// What could not be carried over as it was, in the order of the files.
-    pub left: Vec<Left>,
+    pub left: Vec<Omission>,
 }

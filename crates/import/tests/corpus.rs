@@ -14,7 +14,7 @@ fn corpus() -> Vec<PathBuf> {
 }
 
 #[test]
-fn no_configuration_of_the_corpus_does_harm_whole_cut_or_changed() {
+fn no_configuration_of_the_corpus_panics_whole_truncated_or_mutated() {
     let files = corpus();
     assert!(files.len() >= 5);
     for file in files {

@@ -76,7 +76,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn it_can_be_read_at_the_earliest_moment_that_it_was_set_for() {
+    fn an_alarm_is_readable_at_the_earliest_moment_it_was_set_for() {
         let (mut alarm, mut poller) = (Alarm::new().unwrap(), Poller::new().unwrap());
         poller.add(&alarm, 3).unwrap();
         let start = Instant::now();

@@ -17,7 +17,7 @@ use std::ptr;
 
 use libc::{c_int, c_uint, iovec, mmsghdr, msghdr};
 
-use crate::message::{LocalAddress, PeerName, Sent, send_all};
+use crate::message::{LocalAddress, PeerName, SendResult, send_all};
 use crate::replies::ReplyPath;
 use crate::udp::UdpSocket;
 
@@ -191,7 +191,7 @@ impl DatagramBatch {
     ///
     /// A reply that the kernel refuses is counted and left out; the others still go. The batch is
     /// empty afterwards.
-    pub fn send(&mut self, socket: &UdpSocket) -> Sent {
+    pub fn send(&mut self, socket: &UdpSocket) -> SendResult {
         let ready = self.gather_replies();
         // SAFETY: each of these messages points at a slot of ours, as `message` built it, and
         // `iov_len` was clamped to the capacity.

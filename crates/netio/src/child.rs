@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_ended_with_all_its_processes() {
+    fn a_process_group_is_ended_with_all_its_processes() {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 60 & sleep 60 & wait"]);
         let mut child = spawn(&mut command, &[]).unwrap();

@@ -101,7 +101,7 @@ pub fn receive(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
 
 /// A bound socket from another process, known to be fit for serving.
 #[derive(Debug)]
-pub enum Inherited {
+pub enum InheritedSocket {
     /// Datagrams.
     Udp(UdpSocket),
     /// A listening stream socket, non-blocking.
@@ -110,7 +110,7 @@ pub enum Inherited {
     Unix(UnixListener),
 }
 
-impl Inherited {
+impl InheritedSocket {
     /// Looks what the descriptor is. Only bound UDP and listening TCP sockets over IPv4 or IPv6
     /// and listening Unix sockets will do; anything else is closed and is
     /// [`io::ErrorKind::Unsupported`].

@@ -47,7 +47,7 @@ pub mod wake;
 pub use alarm::Alarm;
 pub use batch::{Datagram, DatagramBatch};
 pub use client::{ClientSocket, ReceiveBatch, SendBatch, SendCall, is_exhaustion, is_icmp};
-pub use message::Sent;
+pub use message::SendResult;
 pub use poller::Poller;
 pub use replies::{ReplyBatch, ReplyPath};
 pub use stop::{StopHandle, StopToken, stop_channel};

@@ -11,7 +11,7 @@ use crate::udp::UdpSocket;
 
 /// What became of a batch's replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct SendResult {
     /// Replies that the kernel took.
     pub replies: usize,
     /// Replies that it refused: no route, a firewall's no, port 0, or no room for 20 ms.
@@ -22,8 +22,8 @@ pub struct Sent {
 ///
 /// # Safety
 /// Each message points at memory that is there to be read until this returns.
-pub(crate) unsafe fn send_all(socket: &UdpSocket, messages: &mut [mmsghdr]) -> Sent {
-    let mut sent = Sent::default();
+pub(crate) unsafe fn send_all(socket: &UdpSocket, messages: &mut [mmsghdr]) -> SendResult {
+    let mut sent = SendResult::default();
     let mut next = 0;
     while next < messages.len() {
         let left = &mut messages[next..];

@@ -128,7 +128,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn only_descriptors_with_something_to_read_are_told_of() {
+    fn only_readable_descriptors_are_reported() {
         let quiet = UdpSocket::bind("127.0.0.1:0").unwrap();
         let busy = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut poller = Poller::new().unwrap();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_descriptor_added_for_both_is_told_of_once_for_each_change() {
+    fn a_descriptor_added_for_both_is_reported_once_for_each_change() {
         let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let mut poller = Poller::new().unwrap();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_with_its_limit() {
+    fn a_wait_ends_at_its_time_limit() {
         let start = Instant::now();
         let mut poller = Poller::new().unwrap();
         assert_eq!(poller.wait(Some(Duration::from_micros(300))).unwrap().count(), 0);

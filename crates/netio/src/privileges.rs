@@ -46,7 +46,7 @@ impl From<io::Error> for PrivilegeError {
 
 /// What a process kept that it had no right to give up.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct RetainedPrivileges {
     /// Supplementary groups that are none of the user's.
     pub groups: Vec<gid_t>,
 }
@@ -61,7 +61,10 @@ pub struct Kept {
 /// # Errors
 /// When there is no such user, it is root, or the system refuses. A process that runs as the user
 /// already and may not change its groups keeps them.
-pub fn drop_privileges(user: &str, group: Option<&str>) -> Result<Kept, PrivilegeError> {
+pub fn drop_privileges(
+    user: &str,
+    group: Option<&str>,
+) -> Result<RetainedPrivileges, PrivilegeError> {
     let account = look_up_user(user)?.ok_or(PrivilegeError::UnknownUser)?;
     let gid = match group {
         Some(group) => look_up_group(group)?.ok_or(PrivilegeError::UnknownGroup)?,
@@ -91,7 +94,7 @@ pub fn drop_privileges(user: &str, group: Option<&str>) -> Result<Kept, Privileg
     }
     let own = groups_of(&account, gid);
     let groups = present_groups()?.into_iter().filter(|group| !own.contains(group)).collect();
-    Ok(Kept { groups })
+    Ok(RetainedPrivileges { groups })
 }
 
 /// Leaves no capability that a later program could get, if the calling thread may do so.

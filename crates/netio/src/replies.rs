@@ -5,7 +5,7 @@ use std::ptr;
 
 use libc::{iovec, mmsghdr, msghdr, socklen_t};
 
-use crate::message::{LocalAddress, PeerName, Sent, send_all};
+use crate::message::{LocalAddress, PeerName, SendResult, send_all};
 use crate::udp::UdpSocket;
 
 /// Where a reply goes, and from which address.
@@ -71,7 +71,7 @@ impl ReplyBatch {
     }
 
     /// Sends all replies over the socket that their queries came to. The batch is empty afterwards.
-    pub fn send(&mut self, socket: &UdpSocket) -> Sent {
+    pub fn send(&mut self, socket: &UdpSocket) -> SendResult {
         self.iovecs.clear();
         self.messages.clear();
         let base = self.octets.as_mut_ptr();

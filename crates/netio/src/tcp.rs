@@ -86,7 +86,7 @@ mod tests {
     use std::io::{ErrorKind, Read, Write};
 
     #[test]
-    fn a_connection_is_told_of_when_it_is_there_and_reads_tell_when_it_is_not() {
+    fn a_finished_connect_is_reported_and_reads_report_a_failed_one() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let mut poller = Poller::new().unwrap();

@@ -6,7 +6,7 @@ use std::env;
 use std::os::fd::OwnedFd;
 use std::process::Command;
 
-use zonda_netio::descriptors::Inherited;
+use zonda_netio::descriptors::InheritedSocket;
 use zonda_netio::supervisor::take_descriptors;
 use zonda_netio::tcp::{TcpOptions, listen};
 use zonda_netio::{UdpOptions, UdpSocket};
@@ -47,8 +47,9 @@ fn activated(addresses: &str) {
     let mut sockets = take_descriptors().unwrap().into_iter();
     assert!(env::var_os("LISTEN_FDS").is_none());
     assert!(take_descriptors().unwrap().is_empty());
-    let mut adopt = || Inherited::adopt(sockets.next().unwrap(), &UdpOptions::default()).unwrap();
-    let (Inherited::Udp(udp), Inherited::Tcp(tcp)) = (adopt(), adopt()) else {
+    let mut adopt =
+        || InheritedSocket::adopt(sockets.next().unwrap(), &UdpOptions::default()).unwrap();
+    let (InheritedSocket::Udp(udp), InheritedSocket::Tcp(tcp)) = (adopt(), adopt()) else {
         panic!("sockets of other kinds");
     };
     assert_eq!(format!("{} {}", udp.address(), tcp.local_addr().unwrap()), addresses);

@@ -4,7 +4,7 @@
 use std::net::{SocketAddr, UdpSocket as Client};
 use std::time::Duration;
 
-use zonda_netio::{DatagramBatch, ReplyBatch, Sent, UdpOptions, UdpSocket};
+use zonda_netio::{DatagramBatch, ReplyBatch, SendResult, UdpOptions, UdpSocket};
 
 /// A server socket on `ip` and a client beside it.
 fn pair(ip: &str) -> (UdpSocket, Client) {
@@ -16,7 +16,7 @@ fn pair(ip: &str) -> (UdpSocket, Client) {
 }
 
 /// Answers all that is queued with what was asked, in upper case.
-fn echo_once(server: &UdpSocket, batch: &mut DatagramBatch) -> Sent {
+fn echo_once(server: &UdpSocket, batch: &mut DatagramBatch) -> SendResult {
     for index in 0..batch.receive(server).unwrap() {
         let datagram = batch.get(index);
         datagram.buffer[..*datagram.len].make_ascii_uppercase();
@@ -34,7 +34,7 @@ fn replies_go_back_to_the_sender_over_v4_and_v6() {
         assert_eq!(batch.get(0).peer, client.local_addr().unwrap());
         *batch.get(0).len = 4;
         assert_eq!(batch.received_len(0), 5);
-        assert_eq!(batch.send(&server), Sent { replies: 1, refused: 0 });
+        assert_eq!(batch.send(&server), SendResult { replies: 1, refused: 0 });
         let mut reply = [0; 16];
         let (len, from) = client.recv_from(&mut reply).unwrap();
         assert_eq!((&reply[..len], from), (&b"hell"[..], server.address()));
@@ -75,7 +75,7 @@ fn replies_sent_after_their_batch_leave_from_the_address_that_was_asked() {
             assert_eq!(path.peer().port(), client.local_addr().unwrap().port());
             replies.push(path, reply);
         }
-        assert_eq!(replies.send(&server), Sent { replies: 2, refused: 0 });
+        assert_eq!(replies.send(&server), SendResult { replies: 2, refused: 0 });
         assert!(replies.is_empty());
         for expected in [&b"a"[..], b"longer"] {
             let mut reply = [0; 16];
@@ -106,7 +106,7 @@ fn more_datagrams_than_slots_are_taken_in_several_batches_in_order() {
 }
 
 #[test]
-fn a_length_of_zero_sends_nothing_and_the_others_still_go() {
+fn a_reply_of_length_zero_is_skipped_and_the_rest_is_sent() {
     let (server, client) = pair("127.0.0.1");
     let mut batch = DatagramBatch::new(16, 512);
     for round in 0..3 {
@@ -115,7 +115,7 @@ fn a_length_of_zero_sends_nothing_and_the_others_still_go() {
         }
         assert_eq!(batch.receive(&server).unwrap(), 10);
         (0..10).filter(|index| index % 3 != 1).for_each(|index| *batch.get(index).len = 0);
-        assert_eq!(batch.send(&server), Sent { replies: 3, refused: 0 });
+        assert_eq!(batch.send(&server), SendResult { replies: 3, refused: 0 });
         for expected in [1, 4, 7] {
             let mut reply = [0; 2];
             client.recv(&mut reply).unwrap();
@@ -125,7 +125,7 @@ fn a_length_of_zero_sends_nothing_and_the_others_still_go() {
 }
 
 #[test]
-fn a_reply_that_the_kernel_refuses_is_counted_and_the_others_still_go() {
+fn a_reply_that_the_kernel_refuses_is_counted_and_the_rest_is_sent() {
     // Answers can be as long as UDP has them: one byte more than fits is refused (EMSGSIZE).
     let (server, client) = pair("127.0.0.1");
     let mut batch = DatagramBatch::new(16, 65536);
@@ -136,7 +136,7 @@ fn a_reply_that_the_kernel_refuses_is_counted_and_the_others_still_go() {
     for index in [0, 3, 5] {
         *batch.get(index).len = 65508;
     }
-    assert_eq!(batch.send(&server), Sent { replies: 3, refused: 3 });
+    assert_eq!(batch.send(&server), SendResult { replies: 3, refused: 3 });
     for expected in [1, 2, 4] {
         let mut reply = [0; 1];
         client.recv(&mut reply).unwrap();
@@ -153,7 +153,7 @@ fn a_datagram_longer_than_the_buffer_is_cut_and_an_empty_one_has_length_zero() {
     assert_eq!(batch.receive(&server).unwrap(), 2);
     assert_eq!((*batch.get(0).len, batch.get(0).buffer.len()), (100, 100));
     assert_eq!(*batch.get(1).len, 0);
-    assert_eq!(batch.send(&server), Sent { replies: 1, refused: 0 });
+    assert_eq!(batch.send(&server), SendResult { replies: 1, refused: 0 });
 }
 
 #[test]

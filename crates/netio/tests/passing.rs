@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-use zonda_netio::descriptors::{self, DESCRIPTORS_MAX, Inherited};
+use zonda_netio::descriptors::{self, DESCRIPTORS_MAX, InheritedSocket};
 use zonda_netio::tcp::{TcpOptions, listen};
 use zonda_netio::{DatagramBatch, UdpOptions, UdpSocket};
 
@@ -20,8 +20,8 @@ fn pass(payload: &[u8], fds: &[BorrowedFd<'_>]) -> (Vec<u8>, Vec<OwnedFd>) {
 }
 
 /// Adopts with the usual options.
-fn adopt(descriptor: OwnedFd) -> std::io::Result<Inherited> {
-    Inherited::adopt(descriptor, &UdpOptions::default())
+fn adopt(descriptor: OwnedFd) -> std::io::Result<InheritedSocket> {
+    InheritedSocket::adopt(descriptor, &UdpOptions::default())
 }
 
 #[test]
@@ -33,7 +33,9 @@ fn a_passed_udp_socket_keeps_its_queue() {
     assert_eq!(payload, b"one listener");
     let address = server.address();
     drop(server);
-    let Inherited::Udp(adopted) = adopt(fds.pop().unwrap()).unwrap() else { panic!("not UDP") };
+    let InheritedSocket::Udp(adopted) = adopt(fds.pop().unwrap()).unwrap() else {
+        panic!("not UDP")
+    };
     assert_eq!(adopted.address(), address);
     let mut batch = DatagramBatch::new(4, 512);
     assert_eq!(batch.receive(&adopted).unwrap(), 1);
@@ -48,7 +50,9 @@ fn a_passed_tcp_listener_keeps_the_connections_that_wait() {
     client.write_all(b"early").unwrap();
     let (_, mut fds) = pass(b"", &[listener.as_fd()]);
     drop(listener);
-    let Inherited::Tcp(adopted) = adopt(fds.pop().unwrap()).unwrap() else { panic!("not TCP") };
+    let InheritedSocket::Tcp(adopted) = adopt(fds.pop().unwrap()).unwrap() else {
+        panic!("not TCP")
+    };
     let (mut connection, _) = adopted.accept().unwrap();
     connection.set_nonblocking(false).unwrap();
     let mut text = [0; 5];

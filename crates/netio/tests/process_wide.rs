@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus};
 use std::{env, fs, thread};
 
-use zonda_netio::privileges::{Kept, drop_privileges};
+use zonda_netio::privileges::{RetainedPrivileges, drop_privileges};
 use zonda_netio::supervisor::take_descriptors;
 
 /// Set in the child.
@@ -38,8 +38,8 @@ fn privileges_are_dropped_for_good() {
         assert!(child("privileges_are_dropped_for_good", "").success());
         return;
     }
-    assert_eq!(drop_privileges("nobody", None).unwrap(), Kept::default());
-    assert_eq!(drop_privileges("nobody", None).unwrap(), Kept::default());
+    assert_eq!(drop_privileges("nobody", None).unwrap(), RetainedPrivileges::default());
+    assert_eq!(drop_privileges("nobody", None).unwrap(), RetainedPrivileges::default());
     let uids = status("Uid:");
     assert!(uids.split_whitespace().all(|uid| uid != "0"), "{uids}");
     for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
@@ -73,7 +73,7 @@ fn a_process_that_runs_as_the_user_already_keeps_no_rights_beside_that_to_low_po
         return;
     }
     assert_eq!(status("CapAmb:"), "0000000000080404", "all three, to begin with");
-    assert_eq!(drop_privileges("nobody", None).unwrap(), Kept { groups: vec![42] });
+    assert_eq!(drop_privileges("nobody", None).unwrap(), RetainedPrivileges { groups: vec![42] });
     for set in ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"] {
         assert_eq!(status(set), "0000000000000400", "{set}");
     }

@@ -69,7 +69,7 @@ fn a_worker_that_is_gone_is_not_waited_for() {
 }
 
 #[test]
-fn a_worker_that_does_not_look_is_given_up_at_the_deadline() {
+fn a_worker_that_ignores_the_stop_is_abandoned_at_the_deadline() {
     let (handle, token) = stop_channel().unwrap();
     token.enter();
     assert!(!stop_all([&handle], Instant::now() + Duration::from_millis(20)));

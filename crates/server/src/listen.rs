@@ -9,7 +9,7 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zonda_config::Listener;
-use zonda_netio::descriptors::Inherited;
+use zonda_netio::descriptors::InheritedSocket;
 use zonda_netio::tcp::TcpOptions;
 use zonda_netio::{UdpOptions, UdpSocket};
 
@@ -86,16 +86,16 @@ impl Found {
     pub fn adopt(descriptors: Vec<OwnedFd>) -> Self {
         let mut found = Self::default();
         for descriptor in descriptors {
-            match Inherited::adopt(descriptor, &UdpOptions::default()) {
-                Ok(Inherited::Udp(socket)) => {
+            match InheritedSocket::adopt(descriptor, &UdpOptions::default()) {
+                Ok(InheritedSocket::Udp(socket)) => {
                     found.udp.entry(socket.address()).or_default().push(socket);
                 }
-                Ok(Inherited::Tcp(listener)) => {
+                Ok(InheritedSocket::Tcp(listener)) => {
                     if let Ok(address) = listener.local_addr() {
                         found.tcp.insert(address, listener);
                     }
                 }
-                Ok(Inherited::Unix(listener)) => {
+                Ok(InheritedSocket::Unix(listener)) => {
                     let address = listener.local_addr();
                     if let Some(path) = address.ok().as_ref().and_then(|it| it.as_pathname()) {
                         found.unix.insert(path.to_owned(), listener);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
-use zonda_config::Given;
+use zonda_config::ProgramContent;
 use zonda_wire::Name;
 use zonda_zone::snapshot::ITERATIONS_MAX;
 use zonda_zone::{
@@ -112,11 +112,11 @@ pub fn load_all(units: &[&Unit], seed: HashSeed, threads: usize) -> Vec<LoadedUn
 
 /// Loads one unit.
 fn load(unit: &Unit, seed: HashSeed) -> LoadedUnit {
-    if let Content::Given(name, Given::Records(records)) = &unit.key.content {
+    if let Content::Given(name, ProgramContent::Records(records)) = &unit.key.content {
         let zones = vec![(name.clone(), make(name, records, unit.is_checked(), seed))];
         return LoadedUnit { stamps: Vec::new(), zones, failure: None };
     }
-    if let Content::Given(name, Given::Awaited) = &unit.key.content {
+    if let Content::Given(name, ProgramContent::Awaited) = &unit.key.content {
         let zones = vec![(name.clone(), Err(LoadError::awaited()))];
         return LoadedUnit { stamps: Vec::new(), zones, failure: None };
     }
@@ -150,17 +150,17 @@ pub fn read(unit: &Unit) -> JsonFile {
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
         }
-        Content::Given(name, Given::Text(text)) => {
+        Content::Given(name, ProgramContent::Text(text)) => {
             let options = file::Options::default(); // without a root, nothing can be included
             let (records, diagnostics) = file::read_text(text.as_bytes(), path, name, &options);
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
         }
-        Content::Given(name, Given::Records(records)) => {
+        Content::Given(name, ProgramContent::Records(records)) => {
             let (name, records) = (name.clone(), Records::clone(records));
             (JsonZone { name, sha: None, records, errors: None }, Diagnostics::default())
         }
-        Content::Given(name, Given::Awaited) => {
+        Content::Given(name, ProgramContent::Awaited) => {
             let (name, records) = (name.clone(), Records::default());
             (JsonZone { name, sha: None, records, errors: None }, Diagnostics::default())
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use zonda_config::{Advice, Config, ConfigError, Flags, Given};
+use zonda_config::{Advice, Config, ConfigError, Flags, ProgramContent};
 use zonda_deferral::{Clock, Deferrals, Deferred, LazyResponder, ReplyTo, kept_octets};
 use zonda_engine::code::{Cache, Callee, Handler, Handlers, Route, Stage, Watch};
 use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
@@ -79,7 +79,7 @@ pub struct RuntimeHandle {
 }
 
 /// Zones that a program gives, mostly as text, by their names in lower case.
-pub type Texts = HashMap<Name, Given>;
+pub type Texts = HashMap<Name, ProgramContent>;
 
 /// Gives a zone other data, or none, which takes it out of service, and has `reload` put that into
 /// force; returns what it had. If that fails, the zone has what it had.
@@ -89,9 +89,9 @@ pub type Texts = HashMap<Name, Given>;
 pub fn replace_text(
     texts: &Mutex<Texts>,
     name: &Name,
-    given: Option<Given>,
+    given: Option<ProgramContent>,
     reload: impl FnOnce() -> Result<(), String>,
-) -> Result<Option<Given>, String> {
+) -> Result<Option<ProgramContent>, String> {
     /// One change at a time, so that what a change puts back is what was in force before it.
     static CHANGE: Mutex<()> = Mutex::new(());
     let _one = CHANGE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -12,7 +12,7 @@ use crate::following::Following;
 use crate::log;
 use crate::program::{Code, OwnReply};
 use crate::run::{Options, ServeError, Signals, run};
-use zonda_config::{Given, Source, Zone};
+use zonda_config::{ProgramContent, Source, Zone};
 use zonda_engine::Peer;
 use zonda_wire::Name;
 
@@ -146,7 +146,7 @@ impl Zones {
     /// Serves a zone from other data, and nothing else otherwise than before: the configuration is
     /// not read. `given` is asked for when it is this zone's turn. What is wrong with it is logged,
     /// and leaves the former version in service. Blocks; whether the server still runs.
-    pub fn set(&self, name: &Name, given: impl FnOnce() -> Given) -> bool {
+    pub fn set(&self, name: &Name, given: impl FnOnce() -> ProgramContent) -> bool {
         let Some(control) = self.0.upgrade() else { return false };
         control.set_zone(|| given_zone(name, given()));
         true
@@ -162,8 +162,8 @@ impl Zones {
 
 /// A zone that a program gives.
 #[must_use]
-pub fn given_zone(name: &Name, given: Given) -> Zone {
+pub fn given_zone(name: &Name, given: ProgramContent) -> Zone {
     let path = PathBuf::from(format!("{name} (of the program)"));
-    let source = Source::Given { name: name.clone(), path, given };
+    let source = Source::Program { name: name.clone(), path, content: given };
     Zone { source, root: Path::new("/").into(), access: None } // no text includes a file
 }

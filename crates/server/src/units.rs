@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use zonda_config::{Access, Given, Source, Zone as ZoneConfig};
+use zonda_config::{Access, ProgramContent, Source, Zone as ZoneConfig};
 use zonda_wire::Name;
 
 /// What tells a unit from all others.
@@ -30,7 +30,7 @@ pub enum Content {
     /// Addresses and their names, of one zone.
     Hosts(Name),
     /// Nothing, as the data of one zone are here.
-    Given(Name, Given),
+    Given(Name, ProgramContent),
 }
 
 impl Content {
@@ -103,7 +103,7 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
             Source::Hosts { name, path } => {
                 survey.units.push(unit(path.clone(), Content::Hosts(name.clone()), false));
             }
-            Source::Given { name, path, given } => {
+            Source::Program { name, path, content: given } => {
                 let content = Content::Given(name.clone(), given.clone());
                 survey.units.push(unit(path.clone(), content, false));
             }

@@ -104,14 +104,14 @@ impl Announcer {
         let listener = Arc::new(Listener::default());
         let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.push(Arc::downgrade(&listener));
-        Box::new(Listening(listener))
+        Box::new(LocalWatch(listener))
     }
 }
 
 /// A watch that hears an announcer.
-struct Listening(Arc<Listener>);
+struct LocalWatch(Arc<Listener>);
 
-impl Watch for Listening {
+impl Watch for LocalWatch {
     fn wait(&mut self, patience: Duration) -> Result<Changes, StoreError> {
         let Listener { changes, changed } = &*self.0;
         let changes = changes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_watch_hears_what_is_announced_after_it_began_once() {
+    fn each_watch_gets_every_later_announcement_once() {
         let announcer = Announcer::default();
         announcer.announce("before");
         let (mut one, mut two) = (announcer.watch(), announcer.watch());

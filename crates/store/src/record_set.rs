@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_served_is_refused_with_its_reason() {
+    fn records_that_cannot_be_served_are_refused_with_a_reason() {
         let error = |set: RecordSet| set.normal().unwrap_err().to_string();
         let none: [&str; 0] = [];
         assert_eq!(

@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_that_are_one_name_give_it_all_they_have_with_the_lowest_time_to_live() {
+    fn spellings_of_one_owner_are_merged_with_the_lowest_ttl() {
         let (text, complaints, _) = made(&[
             RecordSet::new("example.org", "NS", 60, ["ns.example.net"]),
             RecordSet::new("a.example.org", "A", 90, ["192.0.2.2", "192.0.2.1"]),

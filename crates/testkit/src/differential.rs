@@ -112,7 +112,7 @@ impl fmt::Display for Difference {
 }
 
 /// A difference that we mean, with the name it has in `docs/differences.md`.
-pub struct Accepted {
+pub struct AcceptedDifference {
     /// As in the page's table.
     pub name: &'static str,
     /// Whether this part of a difference is of that kind.
@@ -162,20 +162,20 @@ pub fn compare(
     quorum: usize,
     zones: &[Zone],
     seed: u64,
-    accepted: &[Accepted],
+    accepted: &[AcceptedDifference],
 ) -> Outcome {
     let mut random = Random::new(seed);
     let mut outcome = Outcome::default();
     for zone in zones {
         let questions = questions(zone, &mut random);
-        let asked = Asked { zone: &zone.name, questions: &questions, view: |reply| reply };
+        let asked = QuestionSet { zone: &zone.name, questions: &questions, view: |reply| reply };
         asked.of(judged, peers, quorum, accepted, &mut outcome);
     }
     outcome
 }
 
 /// Questions about a zone, and how replies are looked at.
-pub struct Asked<'a> {
+pub struct QuestionSet<'a> {
     /// The zone's name.
     pub zone: &'a str,
     /// What is asked, in this order.
@@ -184,7 +184,7 @@ pub struct Asked<'a> {
     pub view: fn(Message) -> Message,
 }
 
-impl Asked<'_> {
+impl QuestionSet<'_> {
     /// Asks everybody and adds to `outcome` where `judged` differs from what `quorum` of the peers
     /// agree on.
     ///
@@ -195,7 +195,7 @@ impl Asked<'_> {
         judged: &Contestant,
         peers: &[Contestant],
         quorum: usize,
-        accepted: &[Accepted],
+        accepted: &[AcceptedDifference],
         outcome: &mut Outcome,
     ) {
         outcome.questions += self.questions.len();
@@ -225,7 +225,7 @@ impl Asked<'_> {
 }
 
 /// Takes accepted parts out of a difference and keeps what is left.
-fn settle(mut found: Difference, accepted: &[Accepted], outcome: &mut Outcome) {
+fn settle(mut found: Difference, accepted: &[AcceptedDifference], outcome: &mut Outcome) {
     let mut left = Vec::new();
     for part in &found.parts {
         match accepted.iter().find(|accepted| (accepted.applies)(&found, *part)) {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accepted_part_is_counted_and_the_others_stay() {
+    fn an_accepted_difference_is_counted_and_other_differences_stay() {
         let found = Difference {
             zone: "z.".to_owned(),
             question: Question::new("z.", "A"),
@@ -316,7 +316,7 @@ mod tests {
             theirs: reply(0x8403),
             quorum: Vec::new(),
         };
-        let flags = Accepted { name: "flags", applies: |_, part| part == Part::Flags };
+        let flags = AcceptedDifference { name: "flags", applies: |_, part| part == Part::Flags };
         let mut outcome = Outcome::default();
         settle(found, &[flags], &mut outcome);
         assert_eq!(outcome.accepted["flags"], 1);

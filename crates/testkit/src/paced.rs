@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// What became of a question.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct QueryResult {
     /// When it was sent, since the first.
     pub at: Duration,
     /// How long the answer took, and its response code; none came without.
@@ -29,7 +29,7 @@ pub struct Asked {
     pub failure: Option<Message>,
 }
 
-impl Asked {
+impl QueryResult {
     /// Whether it had an answer, and that was NOERROR.
     #[must_use]
     pub fn is_answered(&self) -> bool {
@@ -37,7 +37,7 @@ impl Asked {
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for QueryResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "asked at {:?}, ", self.at)?;
         match (&self.answer, &self.failure) {
@@ -50,9 +50,9 @@ impl fmt::Display for Asked {
 
 /// What became of many.
 #[derive(Debug)]
-pub struct Seen(pub Vec<Asked>);
+pub struct QueryResults(pub Vec<QueryResult>);
 
-impl Seen {
+impl QueryResults {
     /// Those that were sent within a span of time.
     #[must_use]
     pub fn between(&self, from: Duration, to: Duration) -> Self {
@@ -97,7 +97,7 @@ pub fn ask_at_pace(
     from: Ipv4Addr,
     a_second: u32,
     questions: impl IntoIterator<Item = Question>,
-) -> Seen {
+) -> QueryResults {
     let socket = socket(server, from);
     socket.set_read_timeout(Some(LOOK)).expect("a time to wait is not zero");
     let receiving = socket.try_clone().expect("a descriptor is left");
@@ -117,12 +117,14 @@ pub fn ask_at_pace(
     total.store(sent.len(), Ordering::Relaxed);
     let received = receiver.join().expect("the receiver does not panic");
     let asked = sent.into_iter().zip(received).map(|(at, answer)| {
-        let Some((came, octets)) = answer else { return Asked { at, answer: None, failure: None } };
+        let Some((came, octets)) = answer else {
+            return QueryResult { at, answer: None, failure: None };
+        };
         let rcode = octets[3] & 0x0f;
         let failure = Message::parse(&octets).ok().filter(|_| rcode != 0);
-        Asked { at, answer: Some((came.saturating_sub(at), rcode)), failure }
+        QueryResult { at, answer: Some((came.saturating_sub(at), rcode)), failure }
     });
-    Seen(asked.collect())
+    QueryResults(asked.collect())
 }
 
 /// When the first answer to each id came, and what it was. Ends when all are there, or when

@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_program_is_spared_only_by_its_name() {
+    fn a_missing_program_is_excused_only_if_it_is_listed() {
         assert_eq!(required_unless("dnsperf", None, "chromium, dnsperf"), None);
         let found = Some(PathBuf::from("/usr/bin/dnsperf"));
         assert_eq!(required_unless("dnsperf", found.clone(), "dnsperf"), found);
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "ZONDA_TEST_WITHOUT=dnsperf leaves out tests of it")]
-    fn a_missing_program_that_nobody_named_is_a_failure() {
+    fn a_missing_program_that_is_not_listed_is_a_failure() {
         required_unless("dnsperf", None, "chromium,perf");
     }
 }

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 
-use crate::differential::{Accepted, Contestant, compare};
+use crate::differential::{AcceptedDifference, Contestant, compare};
 use crate::generate::{Zone, root_zones, zones};
 use crate::peer::{Peer, PeerKind};
 use crate::sign::sign_in_turn;
@@ -49,7 +49,7 @@ impl Suite {
     /// When a quorum of peers says otherwise, but for what is accepted.
     pub fn judge<S>(
         self,
-        accepted: &[Accepted],
+        accepted: &[AcceptedDifference],
         start: impl FnOnce(&[(&str, &str)]) -> (S, SocketAddr),
     ) {
         let (count, seed) = (number("ZONDA_TEST_ZONES", ZONES), number("ZONDA_TEST_SEED", 1));

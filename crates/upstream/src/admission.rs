@@ -15,7 +15,7 @@
 //!   question that is admitted always gets one.
 //! - Each place that was handed out is given back by [`Admission::release`], or told as dropped.
 
-use crate::numbers::StrangersMap;
+use crate::numbers::UntrustedKeyMap;
 
 /// How many of the oldest places are searched for one above its client's share: the time that an
 /// arrival costs is bounded.
@@ -93,7 +93,7 @@ pub struct Admission {
     /// All held places.
     all: Line,
     /// The held places of each client that holds any.
-    clients: StrangersMap<u64, Line>,
+    clients: UntrustedKeyMap<u64, Line>,
     /// What happened so far.
     pub counters: Counters,
 }
@@ -118,7 +118,7 @@ impl Admission {
             places_max: places_max.clamp(1, NONE - 1),
             free: Vec::new(),
             all: EMPTY,
-            clients: StrangersMap::default(),
+            clients: UntrustedKeyMap::default(),
             counters: Counters::default(),
         }
     }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_alone_gets_all_places_and_then_drives_out_its_own_oldest() {
+    fn a_client_alone_gets_all_places_and_then_evicts_its_own_oldest_query() {
         let mut admission = Admission::new(3);
         let tickets = fill(&mut admission, &[1, 1, 1]);
         assert!(admission.release(tickets[1]) && !admission.release(tickets[1]));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_become_fewer_are_kept_until_they_are_given_up_or_driven_out() {
+    fn a_smaller_bound_lets_waiting_queries_stay_until_answered_or_evicted() {
         let mut admission = Admission::new(4);
         let tickets = fill(&mut admission, &[1, 1, 1, 1]);
         admission.resize(2);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_stay_whole_whatever_comes_and_goes() {
+    fn lists_stay_consistent_through_any_admissions_and_releases() {
         let (mut admission, mut random) = (Admission::new(50), 1_u64);
         let mut tickets = Vec::new();
         for _ in 0..20_000 {

@@ -47,7 +47,7 @@ pub struct Answer {
     /// Names and data of what was kept.
     octets: Vec<u8>,
     /// What was kept, in order.
-    kept: Vec<Kept>,
+    kept: Vec<StoredRecord>,
     /// The names of the chain: the question's first.
     links: Vec<Range<usize>>,
     /// The zones that kept records are known to be of.
@@ -80,7 +80,7 @@ impl Scope<'_> {
 
 /// A kept record; names and data by their place in [`Answer::octets`].
 #[derive(Clone, Debug)]
-struct Kept {
+struct StoredRecord {
     section: Section,
     owner: Range<usize>,
     rtype: Type,
@@ -124,7 +124,7 @@ pub enum Kind {
 
 /// Why a message is of no use although it was for the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum AnswerError {
     /// A name or data that belongs to the question breaks its format.
     Malformed,
     /// The chain comes back to a name it had.
@@ -139,7 +139,7 @@ pub enum Unfit {
     AboveZone,
 }
 
-impl fmt::Display for Unfit {
+impl fmt::Display for AnswerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Malformed => "a record of the answer is malformed",
@@ -152,7 +152,7 @@ impl fmt::Display for Unfit {
     }
 }
 
-impl std::error::Error for Unfit {}
+impl std::error::Error for AnswerError {}
 
 /// What a name of the chain leads to.
 enum Step {
@@ -182,7 +182,7 @@ impl Answer {
         message: &mut [u8],
         name: &[u8],
         dnssec_ok: bool,
-    ) -> Result<Kind, Unfit> {
+    ) -> Result<Kind, AnswerError> {
         self.read_within(message, name, dnssec_ok, Scope::ALL)
     }
 
@@ -198,13 +198,13 @@ impl Answer {
         name: &[u8],
         dnssec_ok: bool,
         scope: Scope<'_>,
-    ) -> Result<Kind, Unfit> {
+    ) -> Result<Kind, AnswerError> {
         self.clear();
         let asked = message.get_mut(HEADER_BYTES..HEADER_BYTES + name.len());
         let asked = asked.filter(|asked| asked.eq_ignore_ascii_case(name));
-        asked.ok_or(Unfit::Malformed)?.copy_from_slice(name);
+        asked.ok_or(AnswerError::Malformed)?.copy_from_slice(name);
         let kind = Response::parse(message)
-            .map_err(|_| Unfit::Malformed)
+            .map_err(|_| AnswerError::Malformed)
             .and_then(|response| self.collect(&response, dnssec_ok, scope));
         kind.inspect_err(|_| self.clear())
     }
@@ -252,12 +252,12 @@ impl Answer {
         response: &Response<'_>,
         dnssec_ok: bool,
         scope: Scope<'_>,
-    ) -> Result<Kind, Unfit> {
+    ) -> Result<Kind, AnswerError> {
         if response.record_count() > RECORDS_MAX {
-            return Err(Unfit::TooLarge);
+            return Err(AnswerError::TooLarge);
         }
         let question = response.question();
-        let (name, fixed) = question.split_last_chunk::<4>().ok_or(Unfit::Malformed)?;
+        let (name, fixed) = question.split_last_chunk::<4>().ok_or(AnswerError::Malformed)?;
         let qtype = Type(u16::from_be_bytes([fixed[0], fixed[1]]));
         let class = Class(u16::from_be_bytes([fixed[2], fixed[3]]));
         if !dnssec_ok && self.collect_plain(response, (name, qtype, class))? {
@@ -267,7 +267,7 @@ impl Answer {
             record.section != Section::Additional && record.class != class
         };
         if response.records().any(|record| is_other(&record)) {
-            return Err(Unfit::Malformed); // OPT, whose class is a size, is among the additional
+            return Err(AnswerError::Malformed); // OPT, whose class is a size, is among the additional
         }
         let sets = Sets { response, class, dnssec_ok, apex: scope.apex };
         self.expand_owners(&sets)?;
@@ -288,7 +288,7 @@ impl Answer {
             (Step::TooLong, Rcode::NOERROR | Rcode::YXDOMAIN) => Kind::NameTooLong,
             (Step::Nothing, Rcode::NOERROR) => Kind::NoData,
             (Step::Nothing, Rcode::NXDOMAIN) => Kind::NameError, // rfc6604#3
-            _ => return Err(Unfit::Contradiction),
+            _ => return Err(AnswerError::Contradiction),
         };
         if matches!(kind, Kind::NoData | Kind::NameError) {
             self.keep_soa(&sets)?;
@@ -307,7 +307,7 @@ impl Answer {
         &mut self,
         response: &Response<'_>,
         (name, qtype, class): (&[u8], Type, Class),
-    ) -> Result<bool, Unfit> {
+    ) -> Result<bool, AnswerError> {
         let has_rules = matches!(qtype, Type::CNAME | Type::RRSIG) || speaks_beyond_owner(qtype);
         if has_rules || qtype.is_meta() || response.rcode() != Rcode::NOERROR {
             return Ok(false);
@@ -335,20 +335,20 @@ impl Answer {
     }
 
     /// Goes on to the next name of the chain.
-    fn link(&mut self, target: Range<usize>) -> Result<(), Unfit> {
+    fn link(&mut self, target: Range<usize>) -> Result<(), AnswerError> {
         let name = &self.octets[target.clone()];
         if self.links.iter().any(|link| self.octets[link.clone()].eq_ignore_ascii_case(name)) {
-            return Err(Unfit::Loop);
+            return Err(AnswerError::Loop);
         }
         if self.links.len() > LINKS_MAX {
-            return Err(Unfit::LongChain);
+            return Err(AnswerError::LongChain);
         }
         self.links.push(target);
         Ok(())
     }
 
     /// Keeps what the last name of the chain has.
-    fn step(&mut self, sets: &Sets<'_>, qtype: Type) -> Result<Step, Unfit> {
+    fn step(&mut self, sets: &Sets<'_>, qtype: Type) -> Result<Step, AnswerError> {
         let current = self.links.last().cloned().unwrap_or_default();
         let (mut asked_for, mut cname, mut dname, mut is_above) = (false, false, None, false);
         let name = &self.octets[current.clone()];
@@ -380,7 +380,7 @@ impl Answer {
         }
         match is_above {
             false => Ok(Step::Nothing),
-            true if sets.is_inside(&self.octets[current]) => Err(Unfit::AboveZone),
+            true if sets.is_inside(&self.octets[current]) => Err(AnswerError::AboveZone),
             true => Ok(Step::Elsewhere),
         }
     }
@@ -392,7 +392,7 @@ impl Answer {
         sets: &Sets<'_>,
         name: Range<usize>,
         len: usize,
-    ) -> Result<Step, Unfit> {
+    ) -> Result<Step, AnswerError> {
         let owner = name.end - len..name.end;
         let target = self.keep_set(sets, owner.clone(), Type::DNAME)?;
         let ttl = self.kept.iter().rfind(|kept| kept.rtype == Type::DNAME).map_or(0, |it| it.ttl);
@@ -404,7 +404,7 @@ impl Answer {
         self.octets.extend_from_within(target);
         let rdata = start..self.octets.len();
         let (section, rtype, class) = (Section::Answer, Type::CNAME, sets.class);
-        let cname = Kept { section, owner: name, rtype, class, ttl, rdata: rdata.clone() };
+        let cname = StoredRecord { section, owner: name, rtype, class, ttl, rdata: rdata.clone() };
         self.push(cname)?;
         Ok(Step::Alias(rdata))
     }
@@ -416,7 +416,7 @@ impl Answer {
         sets: &Sets<'_>,
         owner: Range<usize>,
         rtype: Type,
-    ) -> Result<Range<usize>, Unfit> {
+    ) -> Result<Range<usize>, AnswerError> {
         let single = matches!(rtype, Type::CNAME | Type::DNAME);
         let mut first = None;
         for (index, record) in sets.section(Section::Answer).enumerate() {
@@ -432,14 +432,14 @@ impl Answer {
                 }
             }
         }
-        first.ok_or(Unfit::Malformed) // who calls this has seen the set
+        first.ok_or(AnswerError::Malformed) // who calls this has seen the set
     }
 
     /// Keeps the SOA record of the authority section that encloses the last name most closely: only
     /// the name's own zone can deny it (rfc2308#3), and there should be no other. Of one above the
     /// zone that the servers are asked for, only the time is kept; of several of the same name, the
     /// shortest, as of a set with several TTLs (rfc2181#5.2).
-    fn keep_soa(&mut self, sets: &Sets<'_>) -> Result<(), Unfit> {
+    fn keep_soa(&mut self, sets: &Sets<'_>) -> Result<(), AnswerError> {
         let (mut zone, mut above) = (0, 0); // octets of their names
         for record in sets.section(Section::Authority).filter(|r| r.rtype == Type::SOA) {
             self.expand_owner(&record)?;
@@ -481,7 +481,7 @@ impl Answer {
 
     /// Keeps the proofs of what does not exist in the zones of kept records, with their signatures:
     /// a positive answer needs one, too, when it comes from a wildcard (rfc4035#5.3.4).
-    fn keep_denials(&mut self, sets: &Sets<'_>) -> Result<(), Unfit> {
+    fn keep_denials(&mut self, sets: &Sets<'_>) -> Result<(), AnswerError> {
         for record in sets.section(Section::Authority) {
             let is_denial = [Type::NSEC, Type::NSEC3]
                 .iter()
@@ -506,22 +506,22 @@ impl Answer {
         &mut self,
         record: &RecordView<'_>,
         owner: Range<usize>,
-    ) -> Result<Range<usize>, Unfit> {
+    ) -> Result<Range<usize>, AnswerError> {
         let start = self.octets.len();
-        record.rdata_into(&mut self.octets).map_err(|_| Unfit::Malformed)?;
+        record.rdata_into(&mut self.octets).map_err(|_| AnswerError::Malformed)?;
         let rdata = start..self.octets.len();
         if record.rtype == Type::RRSIG {
             self.remember_signer(&owner, &rdata);
         }
         let RecordView { section, rtype, class, ttl, .. } = *record;
-        self.push(Kept { section, owner, rtype, class, ttl, rdata: rdata.clone() })?;
+        self.push(StoredRecord { section, owner, rtype, class, ttl, rdata: rdata.clone() })?;
         Ok(rdata)
     }
 
     /// Adds a record within the bounds.
-    fn push(&mut self, kept: Kept) -> Result<(), Unfit> {
+    fn push(&mut self, kept: StoredRecord) -> Result<(), AnswerError> {
         if self.kept.len() == RECORDS_MAX || self.octets.len() > OCTETS_MAX {
-            return Err(Unfit::TooLarge);
+            return Err(AnswerError::TooLarge);
         }
         self.kept.push(kept);
         Ok(())
@@ -548,9 +548,9 @@ impl Answer {
     }
 
     /// Writes the owners of the answer section into [`owners`](Self::owners).
-    fn expand_owners(&mut self, sets: &Sets<'_>) -> Result<(), Unfit> {
+    fn expand_owners(&mut self, sets: &Sets<'_>) -> Result<(), AnswerError> {
         for record in sets.section(Section::Answer) {
-            record.owner_into(&mut self.owners).map_err(|_| Unfit::Malformed)?;
+            record.owner_into(&mut self.owners).map_err(|_| AnswerError::Malformed)?;
             self.owner_ends.push(self.owners.len());
         }
         Ok(())
@@ -563,9 +563,9 @@ impl Answer {
     }
 
     /// Writes the owner of a record into [`owner`](Self::owner).
-    fn expand_owner(&mut self, record: &RecordView<'_>) -> Result<(), Unfit> {
+    fn expand_owner(&mut self, record: &RecordView<'_>) -> Result<(), AnswerError> {
         self.owner.clear();
-        record.owner_into(&mut self.owner).map_err(|_| Unfit::Malformed)
+        record.owner_into(&mut self.owner).map_err(|_| AnswerError::Malformed)
     }
 }
 

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_budget_of_nothing_nothing_is_paid_even_when_something_was_given_back() {
+    fn an_empty_budget_pays_nothing_even_after_a_refund() {
         let mut budget = Budget::new(0);
         for _ in 0..1000 {
             budget.earn();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_earns_its_repeats_once_much_is_known_to_be_lost() {
+    fn a_fetch_may_repeat_queries_freely_once_much_loss_is_known() {
         for (lost_of_10, repeats) in [(0, 0..=0), (1, 100..=130), (3, 380..=480), (9, 980..=1000)] {
             let mut budget = Budget::new(5);
             (0..5000).for_each(|number| budget.ended(number % 10 < lost_of_10));

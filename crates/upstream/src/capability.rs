@@ -29,7 +29,7 @@ pub struct Capability {
 impl Capability {
     /// Whether queries shall have it.
     #[must_use]
-    pub fn is_on(&self, now: u64) -> bool {
+    pub fn is_enabled(&self, now: u64) -> bool {
         now >= self.off_until
     }
 
@@ -95,7 +95,7 @@ impl Jar {
     /// It is not if servers behind that address were found not to agree on cookies.
     pub fn remember(&mut self, client: Option<[u8; 8]>, server: &[u8], now: u64) {
         if let Some(cookies) = self.of(client)
-            && cookies.steady.is_on(now)
+            && cookies.steady.is_enabled(now)
         {
             if cookies.server_len > 0 {
                 cookies.steady.succeeded();
@@ -187,16 +187,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_failures_in_a_row_turn_it_off_for_an_hour_and_one_more_again() {
+    fn two_failures_in_a_row_disable_a_capability_for_an_hour_and_one_more_again() {
         let mut capability = Capability::default();
         capability.failed(0);
         capability.succeeded();
         capability.failed(0);
-        assert!(capability.is_on(0));
+        assert!(capability.is_enabled(0));
         capability.failed(5);
-        assert!(!capability.is_on(5 + RELEARN_NANOS - 1) && capability.is_on(5 + RELEARN_NANOS));
+        assert!(
+            !capability.is_enabled(5 + RELEARN_NANOS - 1)
+                && capability.is_enabled(5 + RELEARN_NANOS)
+        );
         capability.failed(2 * RELEARN_NANOS);
-        assert!(!capability.is_on(2 * RELEARN_NANOS));
+        assert!(!capability.is_enabled(2 * RELEARN_NANOS));
     }
 
     #[test]
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn who_forgets_cookies_twice_in_a_row_is_not_expected_to_send_any_for_an_hour() {
+    fn an_upstream_that_omits_cookies_twice_in_a_row_may_omit_them_for_an_hour() {
         let mut jar = Jar::new([7; 16]);
         let client = Some(jar.at(None, 0).client());
         let knows = |jar: &mut Jar, now: u64| {

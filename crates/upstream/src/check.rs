@@ -19,7 +19,7 @@
 //! here is worth much (rfc5452#9.1). Behind it, [`Answer`](crate::Answer) takes what belongs to the
 //! question.
 
-use crate::answer::Unfit;
+use crate::answer::AnswerError;
 use std::fmt;
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::response::Response;
@@ -27,7 +27,7 @@ use zonda_wire::{Class, Opcode, Rcode, Section, Type};
 
 /// What a query looked like when it was sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent<'q> {
+pub struct SentQuery<'q> {
     /// The id in its header.
     pub id: u16,
     /// Name in the case that was sent, type and class, as they stood behind the header.
@@ -113,7 +113,7 @@ pub enum Failure {
     /// Truncated although it came over a stream.
     Truncated,
     /// Nothing of it can be used; never a verdict of [`check`].
-    Unfit(Unfit),
+    Unfit(AnswerError),
     /// Its certificate is not believed, so that it was not asked; never a verdict of [`check`].
     Untrusted,
     /// It answered with this status of HTTP; never a verdict of [`check`].
@@ -146,7 +146,7 @@ impl fmt::Display for Failure {
 
 /// Judges a message from the upstream's address against what was sent there.
 #[must_use]
-pub fn check<'m>(sent: &Sent<'_>, message: &'m [u8]) -> Verdict<'m> {
+pub fn check<'m>(sent: &SentQuery<'_>, message: &'m [u8]) -> Verdict<'m> {
     match is_ours(sent, message) {
         Err(mismatch) => return Verdict::Ignore(mismatch),
         Ok(Some(doubt)) if !sent.stream && !has_our_cookie(sent, message) => {
@@ -172,19 +172,19 @@ pub fn check<'m>(sent: &Sent<'_>, message: &'m [u8]) -> Verdict<'m> {
 
 /// Whether a message that answers what was sent has the name as it was written there.
 #[must_use]
-pub fn keeps_case(sent: &Sent<'_>, message: &[u8]) -> bool {
+pub fn keeps_case(sent: &SentQuery<'_>, message: &[u8]) -> bool {
     message[HEADER_BYTES.min(message.len())..].starts_with(sent.question)
 }
 
 /// Whether the sender of a message that answers what was sent has seen the query, which a forger
 /// who is not on the way has not: it came over a stream, or with our cookie.
 #[must_use]
-pub fn is_confirmed(sent: &Sent<'_>, response: &Response<'_>) -> bool {
+pub fn is_confirmed(sent: &SentQuery<'_>, response: &Response<'_>) -> bool {
     sent.stream || holds_our_cookie(sent, response)
 }
 
 /// Whether the header and the question are those of the query; then, what is doubtful about them.
-fn is_ours(sent: &Sent<'_>, message: &[u8]) -> Result<Option<Doubt>, Mismatch> {
+fn is_ours(sent: &SentQuery<'_>, message: &[u8]) -> Result<Option<Doubt>, Mismatch> {
     let header = message.first_chunk::<HEADER_BYTES>().ok_or(Mismatch::Short)?;
     let [id, flags, questions] =
         [0, 2, 4].map(|at| u16::from_be_bytes([header[at], header[at + 1]]));
@@ -214,12 +214,12 @@ fn is_ours(sent: &Sent<'_>, message: &[u8]) -> Result<Option<Doubt>, Mismatch> {
 }
 
 /// Whether our cookie is in a message, so that whoever sent it has seen the query.
-fn has_our_cookie(sent: &Sent<'_>, message: &[u8]) -> bool {
+fn has_our_cookie(sent: &SentQuery<'_>, message: &[u8]) -> bool {
     Response::parse(message).is_ok_and(|response| holds_our_cookie(sent, &response))
 }
 
 /// The same of a message that was read.
-fn holds_our_cookie(sent: &Sent<'_>, response: &Response<'_>) -> bool {
+fn holds_our_cookie(sent: &SentQuery<'_>, response: &Response<'_>) -> bool {
     let client = cookie(response).map(|(client, _)| *client);
     client.is_some() && client == sent.cookie
 }
@@ -230,7 +230,7 @@ fn may_lack_question(rcode: Rcode) -> bool {
 }
 
 /// Judges a whole message that is for the query.
-fn judge<'m>(sent: &Sent<'_>, response: Response<'m>) -> Verdict<'m> {
+fn judge<'m>(sent: &SentQuery<'_>, response: Response<'m>) -> Verdict<'m> {
     match (sent.cookie, cookie(&response)) {
         (Some(ours), Some((client, _))) if ours != *client => {
             return Verdict::Ignore(Mismatch::Cookie);
@@ -288,7 +288,7 @@ mod tests {
 
     /// `WWW.example. A`, the case mixed.
     const QUESTION: &[u8] = b"\x03WWw\x07exAmple\0\0\x01\0\x01";
-    const SENT: Sent<'_> = Sent {
+    const SENT: SentQuery<'_> = SentQuery {
         id: 0x1234,
         question: QUESTION,
         mixed_case: true,
@@ -314,7 +314,7 @@ mod tests {
     }
 
     /// The verdict over a message, as text without what is in an accepted response.
-    fn verdict(sent: &Sent<'_>, octets: &[u8]) -> String {
+    fn verdict(sent: &SentQuery<'_>, octets: &[u8]) -> String {
         match check(sent, octets) {
             Verdict::Accept(_) => "Accept".to_owned(),
             other => format!("{other:?}"),
@@ -354,8 +354,8 @@ mod tests {
             assert!(
                 !keeps_case(&SENT, &octets) && keeps_case(&SENT, &[&[0; 12], QUESTION].concat())
             );
-            let without = Sent { mixed_case: false, ..SENT };
-            for sent in [without, Sent { stream: true, ..SENT }] {
+            let without = SentQuery { mixed_case: false, ..SENT };
+            for sent in [without, SentQuery { stream: true, ..SENT }] {
                 assert_eq!(verdict(&sent, &octets), "Accept");
             }
             let proof = message(0x8180, [1, 0, 0, 1], &[&other, &opt(0, b"client01")]);
@@ -374,9 +374,9 @@ mod tests {
             [&plain, &ours, &other].map(|octets| Response::parse(octets).expect("a response"));
         let confirmed = [&plain, &ours, &other].map(|response| is_confirmed(&SENT, response));
         assert_eq!(confirmed, [false, true, false]);
-        let no_cookie = Sent { cookie: None, ..SENT };
+        let no_cookie = SentQuery { cookie: None, ..SENT };
         assert!(!is_confirmed(&no_cookie, &plain) && !is_confirmed(&no_cookie, &ours));
-        assert!(is_confirmed(&Sent { stream: true, ..no_cookie }, &plain));
+        assert!(is_confirmed(&SentQuery { stream: true, ..no_cookie }, &plain));
     }
 
     #[test]
@@ -384,9 +384,9 @@ mod tests {
         for (code, said) in [(1, "FORMERR"), (2, "SERVFAIL"), (4, "NOTIMP"), (5, "REFUSED")] {
             let bare = message(0x8180 | code, [0; 4], &[]);
             assert_eq!(verdict(&SENT, &bare), format!("Doubt(NoQuestion({said}))"));
-            let no_edns = Sent { edns: false, cookie: None, ..SENT };
+            let no_edns = SentQuery { edns: false, cookie: None, ..SENT };
             assert_eq!(verdict(&no_edns, &bare), format!("Doubt(NoQuestion({said}))"));
-            let over_stream = verdict(&Sent { stream: true, ..SENT }, &bare);
+            let over_stream = verdict(&SentQuery { stream: true, ..SENT }, &bare);
             let proof = message(0x8180 | code, [0, 0, 0, 1], &[&opt(0, b"client01")]);
             assert_eq!(verdict(&SENT, &proof), format!("Failed(Rcode({said}))"));
             match code {
@@ -398,8 +398,8 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_sent_cookies_before_is_doubted_without_one() {
-        let expecting = Sent { expects_cookie: true, ..SENT };
+    fn an_upstream_that_sent_cookies_before_is_doubted_without_one() {
+        let expecting = SentQuery { expects_cookie: true, ..SENT };
         for (octets, said) in [
             (message(0x8180, [1, 0, 0, 0], &[QUESTION]), "Doubt(NoCookie)"),
             (message(0x8182, [1, 0, 0, 0], &[QUESTION]), "Doubt(NoCookie)"),
@@ -411,7 +411,7 @@ mod tests {
             assert_eq!(verdict(&expecting, &octets), said);
         }
         let without = message(0x8180, [1, 0, 0, 0], &[QUESTION]);
-        assert_eq!(verdict(&Sent { stream: true, ..expecting }, &without), "Accept");
+        assert_eq!(verdict(&SentQuery { stream: true, ..expecting }, &without), "Accept");
     }
 
     #[test]
@@ -420,7 +420,7 @@ mod tests {
         let with_opt = |rcode: u16, high: u8, cookie: &[u8]| {
             message(0x8180 | rcode, [1, 0, 0, 1], &[QUESTION, &opt(high, cookie)])
         };
-        let no_edns = Sent { edns: false, cookie: None, ..SENT };
+        let no_edns = SentQuery { edns: false, cookie: None, ..SENT };
         for (sent, octets, said) in [
             (SENT, plain(1), "Repeat(WithoutEdns)"),
             (no_edns, plain(1), "Failed(Rcode(FORMERR))"),
@@ -444,10 +444,10 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_message_is_not_read_whatever_it_holds() {
+    fn records_of_a_truncated_message_are_ignored() {
         let octets = message(0x8380, [1, 9, 0, 0], &[QUESTION, b"cut"]);
         assert_eq!(verdict(&SENT, &octets), "Repeat(OverTcp)");
-        assert_eq!(verdict(&Sent { stream: true, ..SENT }, &octets), "Failed(Truncated)");
+        assert_eq!(verdict(&SentQuery { stream: true, ..SENT }, &octets), "Failed(Truncated)");
         let octets = message(0x8180, [1, 9, 0, 0], &[QUESTION, b"cut"]);
         assert_eq!(verdict(&SENT, &octets), "Failed(Malformed)");
     }

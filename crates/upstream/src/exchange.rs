@@ -63,7 +63,7 @@ use self::attempt::{Attempt, Kind, learn};
 use self::changes::Changes;
 use crate::MILLISECOND_NANOS;
 use crate::health::State;
-pub use crate::outcome::{Last, Outcome, Reason, Redirect};
+pub use crate::outcome::{LastQuery, Outcome, Reason, Redirect};
 use crate::pool::{Pool, Set};
 
 /// Most queries for one question: with one upstream that loses half of them, one question in
@@ -139,7 +139,7 @@ pub struct Exchange {
     /// It is overdue, but was not repeated yet.
     counted: bool,
     /// What the clients know.
-    told: Told,
+    reply_state: ReplyState,
     /// Why there is no answer so far.
     reason: Reason,
     /// When queries under way are no longer heard, once the question has its answer or failed.
@@ -148,7 +148,7 @@ pub struct Exchange {
 
 /// What the clients that wait were told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Told {
+enum ReplyState {
     /// Nothing yet.
     Nothing,
     /// What is stale, if there is something.
@@ -182,7 +182,7 @@ impl Exchange {
             overdue_at: u64::MAX,
             clearly_overdue_at: u64::MAX,
             counted: false,
-            told: Told::Nothing,
+            reply_state: ReplyState::Nothing,
             reason: Reason::Timeout,
             ends_at: None,
         };
@@ -209,13 +209,13 @@ impl Exchange {
         if let Some(ends_at) = self.ends_at {
             return self.waiting().next().map(|_| ends_at);
         }
-        let told_at = match self.told {
-            Told::Nothing => pool.settings.stale_nanos,
-            Told::Stale => pool.settings.patience_nanos,
-            Told::Failure => pool.settings.fetch_nanos,
+        let reply_at = match self.reply_state {
+            ReplyState::Nothing => pool.settings.stale_nanos,
+            ReplyState::Stale => pool.settings.patience_nanos,
+            ReplyState::Failure => pool.settings.fetch_nanos,
         };
         let repeat_at = if self.counted { self.clearly_overdue_at } else { self.overdue_at };
-        Some(repeat_at.min(self.hedge_at).min(self.started_at + told_at))
+        Some(repeat_at.min(self.hedge_at).min(self.started_at + reply_at))
     }
 
     /// Does what is due. Answers that have arrived must be told before, lest they count as overdue.
@@ -233,10 +233,10 @@ impl Exchange {
             return;
         }
         if waited >= settings.stale_nanos {
-            self.tell(Told::Stale, actions);
+            self.reply(ReplyState::Stale, actions);
         }
         if waited >= settings.patience_nanos {
-            self.tell(Told::Failure, actions);
+            self.reply(ReplyState::Failure, actions);
         }
         if now >= self.overdue_at {
             if !self.believe(pool, now, (None, random), actions) {
@@ -364,15 +364,15 @@ impl Exchange {
 
     /// What became of the last query to an upstream; `None` if it was not asked.
     #[must_use]
-    pub fn last(&self, upstream: usize) -> Option<Last> {
+    pub fn last(&self, upstream: usize) -> Option<LastQuery> {
         let attempts = self.attempts[..usize::from(self.count)].iter().rev();
         let mut attempts = attempts.filter(|attempt| usize::from(attempt.upstream) == upstream);
         let (last, before) = (attempts.next()?, attempts.next());
         Some(match (last.outcome, before.and_then(|before| before.outcome)) {
-            (Some(outcome), _) => Last::Ended(outcome),
+            (Some(outcome), _) => LastQuery::Ended(outcome),
             // It may wait for a connection still.
-            (None, Some(Outcome::Unreachable)) => Last::Ended(Outcome::Unreachable),
-            (None, _) => Last::Unanswered,
+            (None, Some(Outcome::Unreachable)) => LastQuery::Ended(Outcome::Unreachable),
+            (None, _) => LastQuery::Unanswered,
         })
     }
 
@@ -480,7 +480,7 @@ impl Exchange {
                 self.clearly_overdue_at = now + REPEAT_NANOS_MAX;
                 if pool.is_down() {
                     self.reason = Reason::AllDown;
-                    self.tell(Told::Failure, actions);
+                    self.reply(ReplyState::Failure, actions);
                 }
             }
         }
@@ -555,7 +555,7 @@ impl Exchange {
         } else if self.closed().any(|it| !self.failed.contains(usize::from(it.upstream))) {
             self.repeat_soon(now, 1);
         } else if reason == Reason::Unreachable && self.asked != self.failed {
-            self.tell(Told::Stale, actions); // the query is repeated when it is overdue
+            self.reply(ReplyState::Stale, actions); // the query is repeated when it is overdue
         } else {
             self.fail(now, reason, actions);
         }
@@ -585,16 +585,16 @@ impl Exchange {
     fn fail(&mut self, now: u64, reason: Reason, actions: &mut Vec<Action>) {
         self.ends_at = Some(now);
         self.reason = reason;
-        self.tell(Told::Failure, actions);
+        self.reply(ReplyState::Failure, actions);
     }
 
     /// Tells the clients that wait, once each.
-    fn tell(&mut self, told: Told, actions: &mut Vec<Action>) {
-        if self.told < told {
-            self.told = told;
-            actions.push(match told {
-                Told::Failure => Action::Fail(self.reason),
-                Told::Stale | Told::Nothing => Action::ServeStale,
+    fn reply(&mut self, state: ReplyState, actions: &mut Vec<Action>) {
+        if self.reply_state < state {
+            self.reply_state = state;
+            actions.push(match state {
+                ReplyState::Failure => Action::Fail(self.reason),
+                ReplyState::Stale | ReplyState::Nothing => Action::ServeStale,
             });
         }
     }

@@ -80,8 +80,8 @@ pub mod rebinding;
 pub mod rtt;
 
 pub use admission::{Admission, Ticket};
-pub use answer::{Answer, Unfit};
-pub use check::{Doubt, Failure, Mismatch, Repeat, Sent, Verdict, check};
+pub use answer::{Answer, AnswerError};
+pub use check::{Doubt, Failure, Mismatch, Repeat, SentQuery, Verdict, check};
 pub use exchange::{Action, Exchange, Outcome};
 pub use health::Thresholds;
 pub use notation::{Host, NotationError, Transport, Upstream};

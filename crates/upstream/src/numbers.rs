@@ -9,7 +9,7 @@ pub type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
 /// A table by numbers that strangers choose, and by which they could fill one place of a table
 /// whose hash they know.
-pub type StrangersMap<K, V> = HashMap<K, V, Secret>;
+pub type UntrustedKeyMap<K, V> = HashMap<K, V, Secret>;
 
 /// An odd number whose product spreads a number over the upper bits: 2⁶⁴ over the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -84,14 +84,14 @@ impl Outcome {
 
 /// How far the last query to an upstream has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Last {
+pub enum LastQuery {
     /// Nothing was heard.
     Unanswered,
     /// This became of it.
     Ended(Outcome),
 }
 
-impl fmt::Display for Last {
+impl fmt::Display for LastQuery {
     /// What an Extended DNS Error tells of an upstream that gave no answer.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspect_is_asked_only_when_no_other_is_up_and_names_of_others_stay() {
+    fn a_suspect_is_queried_only_when_no_upstream_is_up_and_other_names_keep_theirs() {
         for policy in [Policy::Fastest, Policy::RoundRobin, Policy::InOrder, Policy::Random] {
             let mut pool = pool(policy);
             (0..2).for_each(|index| silence(&mut pool, index));
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn those_asked_already_come_before_suspects_if_they_may_come_again() {
+    fn upstreams_already_queried_come_before_suspects_if_they_may_be_repeated() {
         let mut pool = pool(Policy::InOrder);
         silence(&mut pool, 2);
         let mut asked = Set::default();
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upstream_never_heard_gets_a_copy_first_then_those_not_heard_for_a_second() {
+    fn copies_go_first_to_an_upstream_that_never_answered_then_to_those_silent_for_a_second() {
         let mut pool = pool(Policy::Fastest);
         pool.members.push(Member::new(false, [0; 16]));
         assert_eq!(pool.choose(0, 0, 0, Set::default(), true), Some(1));

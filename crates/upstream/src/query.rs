@@ -7,7 +7,7 @@
 //! Deliberately absent: ids and randomness, which are arguments.
 
 use crate::capability::Cookies;
-use crate::check::Sent;
+use crate::check::SentQuery;
 use crate::exchange::Form;
 use zonda_wire::query::{HEADER_BYTES, flag, option};
 use zonda_wire::{Class, Type};
@@ -79,10 +79,10 @@ impl Question<'_> {
 
 /// What an answer to a query written by [`Question::write`] is checked against.
 #[must_use]
-pub fn sent(query: &[u8], form: Form, stream: bool) -> Sent<'_> {
+pub fn sent(query: &[u8], form: Form, stream: bool) -> SentQuery<'_> {
     let end = question_end(query).min(query.len());
     let cookie = if form.edns { cookie(&query[end..]) } else { None };
-    Sent {
+    SentQuery {
         id: query.first_chunk().map_or(0, |id| u16::from_be_bytes(*id)),
         question: query.get(HEADER_BYTES..end).unwrap_or_default(),
         mixed_case: form.mixed_case,

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn private_addresses_are_told_from_public_ones() {
+    fn private_and_public_addresses_are_distinguished() {
         for private in [
             "0.0.0.0",
             "10.1.2.3",

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_twentieth_is_told_within_a_few_percent() {
+    fn the_95th_percentile_is_known_within_a_few_percent() {
         let mut rtt = Rtt::default();
         for step in 0..1000 {
             rtt.sample(0, 5 * MILLISECOND_NANOS + step * 37 % 1000 * 5000);

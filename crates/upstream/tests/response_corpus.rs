@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 #[test]
-fn no_response_of_the_corpus_does_harm_whole_cut_or_changed() {
+fn no_response_of_the_corpus_panics_whole_truncated_or_mutated() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/response");
     let files: Vec<_> = fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect();
     assert!(files.len() > 8);

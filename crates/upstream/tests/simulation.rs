@@ -33,7 +33,7 @@ fn where_little_is_lost_no_client_waits_for_long_at_any_rate() {
 }
 
 #[test]
-fn far_upstreams_are_asked_no_more_often_than_near_ones() {
+fn distant_upstreams_are_queried_no_more_often_than_near_ones() {
     for upstreams in [1, 2] {
         let models = vec![Model { delay: 150 * MS..400 * MS, ..Model::default() }; upstreams];
         let world = World::new(Policy::Fastest, models, 200, 11).run(200);

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn other_options_stay_while_they_fit_and_the_clients_network_first() {
+    fn other_options_are_kept_while_they_fit_client_subnet_first() {
         let subnet = [0, 1, 24, 0, 192, 0, 2];
         let long = options(&[(65_001, &[1; 80]), (65_002, &[2; 80]), (65_003, b"x"), (8, &subnet)]);
         let message = message(b"\0", &long);

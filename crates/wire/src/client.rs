@@ -30,8 +30,8 @@ impl ClientSubnet {
             used => last << used,
         });
         let len = usize::from(prefix_len.div_ceil(8));
-        let is_sound = prefix_len <= bits && octets.len() == len && behind == 0;
-        is_sound.then_some(Self { address, prefix_len, scope_len })
+        let has_valid_layout = prefix_len <= bits && octets.len() == len && behind == 0;
+        has_valid_layout.then_some(Self { address, prefix_len, scope_len })
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_tells_its_network_and_cookie() {
+    fn a_query_gives_its_client_subnet_and_cookie() {
         let subnet = [0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2];
         let cookie = *b"\0\x0a\0\x10clientxxserverxx";
         let question = b"\0\0\x01\0\0\x01\0\0\0\0\0\x01\x01a\0\0\x01\0\x01";

@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn data_that_breaks_its_schema_stays_as_it_came() {
+    fn rdata_that_breaks_its_schema_is_copied_unchanged() {
         let a = b"\0\0\x01\0\x01\0\0\0\0\0\x02\xc0\x0c";
         let read = Message::parse(&message(0, [0, 1, 0, 0], a)).unwrap();
         assert_eq!(read.records[0].rdata, b"\xc0\x0c");

@@ -367,7 +367,7 @@ impl Reader<'_> {
         let is_signature = self.skip_to_type() == Some(Type::TSIG) && left == 0;
         let behind_type = self.message.get(self.at..).unwrap_or_default();
         match u16::try_from(at) {
-            Ok(at) if is_signature && tsig::is_sound(behind_type) => Fault::Signed(at),
+            Ok(at) if is_signature && tsig::has_valid_layout(behind_type) => Fault::Signed(at),
             _ => Fault::Malformed,
         }
     }
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_are_told_apart() {
+    fn faults_are_distinguished() {
         let fault = |message: &[u8]| Query::parse(message).unwrap_err().1;
         assert_eq!(fault(b""), Fault::NotAQuery);
         assert_eq!(fault(&[0; 11]), Fault::NotAQuery);

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn data_against_its_schema_is_told_when_it_is_read() {
+    fn rdata_that_breaks_its_schema_is_reported_when_it_is_read() {
         let a = b"\xc0\x0c\0\x01\0\x01\0\0\0\0\0\x02\xc0\x0c";
         let octets = response([1, 0, 0], a);
         let record = Response::parse(&octets).unwrap().records().next().unwrap();

@@ -14,7 +14,7 @@ const TIME_BYTES: usize = 6 + 2;
 
 /// Whether what lies behind the type of a TSIG record is as it should be: class ANY, a TTL of 0,
 /// and data whose parts have the lengths that they say (rfc8945#4.2).
-pub(crate) fn is_sound(behind_type: &[u8]) -> bool {
+pub(crate) fn has_valid_layout(behind_type: &[u8]) -> bool {
     let [high, low] = Class::ANY.0.to_be_bytes();
     let Some(&[a, b, 0, 0, 0, 0, _, _]) = behind_type.first_chunk() else { return false };
     [a, b] == [high, low] && split(&behind_type[8..]).is_some()
@@ -85,13 +85,13 @@ mod tests {
 
     #[test]
     fn a_signature_has_the_lengths_that_it_says() {
-        assert!(is_sound(SOUND));
+        assert!(has_valid_layout(SOUND));
         for end in 0..SOUND.len() {
-            assert!(!is_sound(&SOUND[..end]), "{end}");
+            assert!(!has_valid_layout(&SOUND[..end]), "{end}");
         }
-        assert!(!is_sound(&[SOUND, b"x"].concat()));
-        assert!(!is_sound(&[b"\0\x01", &SOUND[2..]].concat()));
-        assert!(!is_sound(&[b"\0\xff\0\0\0\x01", &SOUND[6..]].concat()));
+        assert!(!has_valid_layout(&[SOUND, b"x"].concat()));
+        assert!(!has_valid_layout(&[b"\0\x01", &SOUND[2..]].concat()));
+        assert!(!has_valid_layout(&[b"\0\xff\0\0\0\x01", &SOUND[6..]].concat()));
     }
 
     #[test]

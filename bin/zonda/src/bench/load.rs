@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use zonda_bench::load::limits::{self, Limits, Most};
-use zonda_bench::load::{self, End, Expected, Mode, Outcome, Plan, dnsperf};
+use zonda_bench::load::limits::{self, Ceiling, Limits};
+use zonda_bench::load::{self, End, ExpectedReplies, Mode, Outcome, Plan, dnsperf};
 
 /// Send queries to a server and tell how it answered
 #[derive(Args)]
@@ -75,7 +75,7 @@ pub struct Load {
     /// Fail when more replies than this are wrong: no reply to their query, or not as --expect
     /// says; a number, or a share of the queries such as 0.1%
     #[arg(long, value_name = "N", value_parser = limits::parse_most)]
-    max_wrong: Option<Most>,
+    max_wrong: Option<Ceiling>,
     /// How to print the outcome
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -163,7 +163,7 @@ impl Load {
         let runs = self.runs.or((!is_bounded).then_some(1));
         plan.end = End { after: self.limit, runs, count: self.count };
         plan.linger = self.linger;
-        let expected = self.expect.as_deref().map(Expected::read).transpose();
+        let expected = self.expect.as_deref().map(ExpectedReplies::read).transpose();
         plan.expected = expected.map_err(|error| error.to_string())?.map(Arc::new);
         Ok(plan)
     }

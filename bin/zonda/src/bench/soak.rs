@@ -14,7 +14,7 @@ use std::time::Duration;
 use zonda_bench::load::limits::{self, Limits, parse_time};
 use zonda_bench::load::{self, End, Mode, Plan, owner};
 use zonda_bench::soak::drift::{self, Drift};
-use zonda_bench::soak::{self, Sample, Soaked, trend};
+use zonda_bench::soak::{self, Sample, SoakResult, trend};
 
 /// Ask for hours, at a rate or as fast as can be, and tell whether the server drifts
 ///
@@ -128,7 +128,7 @@ impl Soak {
         plan: &Plan,
         process: Option<u32>,
         interrupt: &Interrupt,
-    ) -> Result<Soaked, String> {
+    ) -> Result<SoakResult, String> {
         let file_error = |error| {
             let path = self.json.as_ref().map_or(String::new(), |path| path.display().to_string());
             format!("{path}: {error}")
@@ -149,7 +149,7 @@ impl Soak {
     }
 
     /// The limits that were broken, or that the server has ended, in words.
-    fn broken_limits(&self, soaked: &Soaked, drifts: &[Drift]) -> Option<String> {
+    fn broken_limits(&self, soaked: &SoakResult, drifts: &[Drift]) -> Option<String> {
         if soaked.has_server_ended {
             return Some("the server's process has ended".to_owned());
         }

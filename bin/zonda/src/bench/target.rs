@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use zonda_bench::load::limits;
 use zonda_bench::load::{
-    Form, LeftOut, Lines, Mode, Names, Pace, Plan, Queries, QueriesError, Transport,
+    Form, Lines, Mode, Names, Omissions, Pace, Plan, Queries, QueriesError, Transport,
 };
 use zonda_wire::Type;
 
@@ -173,7 +173,7 @@ impl Target {
             );
         }
         let lines = if self.skip_bad_lines { Lines::SkipBad } else { Lines::AllGood };
-        let (queries, LeftOut { bad_lines, first_bad, cut_packet, tcp_packets }) =
+        let (queries, Omissions { bad_lines, first_bad, cut_packet, tcp_packets }) =
             Queries::read_some(&self.queries, form, lines).map_err(|error| match error {
                 QueriesError::Line(..) => format!("{error} (--skip-bad-lines leaves such out)"),
                 error => error.to_string(),

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_testkit::paced::{Flood, Seen, ask_at_pace};
-use zonda_testkit::upstream::{Asked, Gate, Reply, Rule, always, say, until, wait, when};
+use zonda_testkit::paced::{Flood, QueryResults, ask_at_pace};
+use zonda_testkit::upstream::{Gate, ReceivedQuery, Reply, Rule, always, say, until, wait, when};
 use zonda_testkit::{Upstream, ask};
 
 /// Who asks modestly.
@@ -37,7 +37,7 @@ fn sound(before: Vec<Rule>) -> Upstream {
 }
 
 /// What a client sees that asks for names of a zone, each once.
-fn ask_modestly(server: &Server, zone: &str, count: usize, a_second: u32) -> Seen {
+fn ask_modestly(server: &Server, zone: &str, count: usize, a_second: u32) -> QueryResults {
     let questions = (0..count).map(|number| recursive(&format!("name{number}.{zone}"), "A"));
     ask_at_pace(server.zonda.address, MODEST, a_second, questions)
 }
@@ -61,7 +61,7 @@ fn a_client_that_floods_takes_no_place_from_one_that_asks_modestly() {
     const HELD: usize = 10;
     const MORE: usize = 50;
     let gate = Gate::default();
-    let is_flood = |asked: &Asked| asked.name.starts_with("flood");
+    let is_flood = |asked: &ReceivedQuery| asked.name.starts_with("flood");
     let upstream = Upstream::start([
         when(move |asked| is_flood(asked) && !asked.one_of(10)).then([]), // it is not down
         when(|asked| asked.name.starts_with("held")).then([until(&gate), say(Reply::address(7))]),
@@ -129,7 +129,7 @@ fn a_flood_for_one_name_leaves_room_for_others_who_want_it() {
 
 #[test]
 fn names_that_nobody_answers_take_no_upstream_from_those_who_ask_for_others() {
-    let is_silent = |asked: &Asked| asked.name.starts_with("flood");
+    let is_silent = |asked: &ReceivedQuery| asked.name.starts_with("flood");
     let upstream = sound(vec![when(is_silent).then([])]);
     let forwarder = Forwarder::start(&[&upstream], "outstanding-max = 50");
     let server = &forwarder.server;
@@ -162,7 +162,7 @@ fn a_dead_upstream_costs_other_zones_nothing() {
 /// The last name that was asked for to see whether questions come back: 32 digits below a zone.
 fn check_name(upstream: &Upstream, zone: &str) -> Option<String> {
     let seen = Mutex::new(None);
-    let note = |asked: &Asked| {
+    let note = |asked: &ReceivedQuery| {
         let digits = asked.name.strip_suffix(zone).filter(|digits| digits.len() == 33);
         if digits.is_some() {
             *seen.lock().unwrap() = Some(asked.name.clone());
@@ -236,7 +236,7 @@ fn an_upstream_that_never_stops_talking_costs_other_zones_nothing() {
 
 #[test]
 fn an_upstream_that_is_silent_over_tcp_costs_few_connections_and_no_other_name() {
-    let is_big = |asked: &Asked| asked.name.starts_with("big") && !asked.tcp;
+    let is_big = |asked: &ReceivedQuery| asked.name.starts_with("big") && !asked.tcp;
     let upstream = sound(vec![
         when(|asked| asked.tcp).then([]),
         when(is_big).then([say(Reply::empty().truncated())]),

@@ -53,7 +53,7 @@ fn aliases() -> Upstream {
 
 /// Knows the names of `corp.example.net`.
 fn corp() -> Upstream {
-    let leads_back = |asked: &zonda_testkit::upstream::Asked| {
+    let leads_back = |asked: &zonda_testkit::upstream::ReceivedQuery| {
         let first = asked.name.split('.').next().unwrap().to_owned();
         let target = match first.strip_prefix("leg") {
             Some(number) => format!("leg{}.example.com", number.parse::<u32>().unwrap() + 1),

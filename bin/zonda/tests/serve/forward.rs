@@ -7,7 +7,9 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 use zonda_testkit::process::{Folder, free_port};
-use zonda_testkit::upstream::{Asked, Gate, Record, Reply, Rule, always, say, until, wait, when};
+use zonda_testkit::upstream::{
+    Gate, ReceivedQuery, Record, Reply, Rule, always, say, until, wait, when,
+};
 use zonda_testkit::{Message, Peer, PeerKind, Question, Upstream, Zonda, ask};
 
 /// A server for `.` with these keys of `[zone.forward]`, and a zone of its own.
@@ -448,7 +450,7 @@ fn who_is_asked_first_is_as_the_policy_says() {
 #[test]
 fn what_waits_and_what_fails_is_counted() {
     let gate = Gate::default();
-    let held = |asked: &Asked| asked.name.starts_with("held");
+    let held = |asked: &ReceivedQuery| asked.name.starts_with("held");
     let upstream = Upstream::start([
         when(held).then([until(&gate), say(Reply::address(7))]),
         when(|asked| asked.name.starts_with("lost")).then([]),

@@ -6,7 +6,7 @@ use super::server::Server;
 use std::net::Ipv4Addr;
 use std::thread;
 use std::time::Duration;
-use zonda_testkit::paced::{Seen, ask_at_pace};
+use zonda_testkit::paced::{QueryResults, ask_at_pace};
 use zonda_testkit::upstream::{Record, Reply, always, say, wait};
 use zonda_testkit::{Upstream, ask};
 
@@ -29,7 +29,7 @@ const STALE_AT_ONCE: Way =
 
 /// What clients see of a name with a TTL of 2 s, whose upstream answers after 250 ms and perhaps
 /// dies, and how often that is asked.
-fn measure((name, lines): Way, dies: bool) -> (Seen, usize) {
+fn measure((name, lines): Way, dies: bool) -> (QueryResults, usize) {
     let reply = Reply::empty().answer(Record::address(7).ttl(2));
     let upstream = Upstream::start([always().then([wait(250..251), say(reply)])]);
     let keys = format!(

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 use zonda_testkit::client::exchange;
-use zonda_testkit::paced::{Seen, ask_at_pace};
+use zonda_testkit::paced::{QueryResults, ask_at_pace};
 use zonda_testkit::upstream::{
-    Asked, Record, Reply, Step, always, forge, hang_up, say, tell, trickle, wait, when,
+    ReceivedQuery, Record, Reply, Step, always, forge, hang_up, say, tell, trickle, wait, when,
 };
 use zonda_testkit::{Message, Question, Upstream, ask};
 
@@ -44,7 +44,7 @@ impl Forwarder {
     }
 
     /// Asks for `name0.example.net` and so on at a pace.
-    fn ask_many(&self, count: usize, a_second: u32) -> Seen {
+    fn ask_many(&self, count: usize, a_second: u32) -> QueryResults {
         let questions = (0..count).map(|it| recursive(&format!("name{it}.example.net"), "A"));
         ask_at_pace(self.server.zonda.address, Ipv4Addr::LOCALHOST, a_second, questions)
     }
@@ -492,7 +492,7 @@ fn check_that_only_long_answers_are_missed(upstream: &Upstream, error: u16) {
 }
 
 /// Names that begin with `big` have long answers.
-fn is_big(asked: &Asked) -> bool {
+fn is_big(asked: &ReceivedQuery) -> bool {
     asked.name.starts_with("big") && !asked.tcp
 }
 
@@ -628,7 +628,7 @@ fn check_loss(percent: u64) {
     }
     let mut answered = HashSet::new();
     // Those for names that were answered before are probes, or came too early.
-    let needed = |query: &&Asked| {
+    let needed = |query: &&ReceivedQuery| {
         let is_needed = query.name.starts_with("name") && !answered.contains(&query.name);
         if !query.one_of(percent) {
             answered.insert(query.name.clone());

@@ -8,8 +8,8 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_testkit::paced::{Seen, ask_at_pace};
-use zonda_testkit::upstream::{Asked, Record, Reply, Rule, always, say, wait, when};
+use zonda_testkit::paced::{QueryResults, ask_at_pace};
+use zonda_testkit::upstream::{ReceivedQuery, Record, Reply, Rule, always, say, wait, when};
 use zonda_testkit::{Message, Upstream, ask};
 
 /// The type number of SOA, which probes ask for.
@@ -47,7 +47,7 @@ impl Forwarder {
     }
 
     /// Asks for so many names that begin with `first`, each once.
-    fn ask_many(&self, first: &str, count: usize, a_second: u32) -> Seen {
+    fn ask_many(&self, first: &str, count: usize, a_second: u32) -> QueryResults {
         let questions = (0..count).map(|it| recursive(&format!("{first}{it}.example.net"), "A"));
         ask_at_pace(self.server.zonda.address, Ipv4Addr::LOCALHOST, a_second, questions)
     }
@@ -141,7 +141,7 @@ fn so_many_queries_wait_as_the_configuration_says_and_the_oldest_gives_way() {
     let threads = forwarder.threads();
     let most = threads * 40_usize.div_ceil(threads);
     let seen = forwarder.ask_many("few", 200, 500);
-    let waited = |seen: &Seen| {
+    let waited = |seen: &QueryResults| {
         let times = seen.0.iter().map(|asked| asked.answer.unwrap().0);
         times.map(|time| time > Duration::from_millis(1500)).collect::<Vec<_>>()
     };
@@ -230,7 +230,7 @@ fn probes(keys: &str) -> (usize, bool) {
     let forwarder = Forwarder::start(&[upstream.address], &format!("timeout = \"300 ms\"\n{keys}"));
     assert_eq!(forwarder.ask("www.example.net").rcode_text(), "SERVFAIL");
     thread::sleep(Duration::from_secs(2));
-    let is_probe = |asked: &Asked| asked.record_type == SOA && asked.name == ".";
+    let is_probe = |asked: &ReceivedQuery| asked.record_type == SOA && asked.name == ".";
     (upstream.count(is_probe), forwarder.threads_that_see("suspect") > 0.0)
 }
 

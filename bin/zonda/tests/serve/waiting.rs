@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::thread;
 use std::time::Duration;
 use zonda_testkit::Upstream;
-use zonda_testkit::upstream::{Asked, Reply, always, say, when};
+use zonda_testkit::upstream::{ReceivedQuery, Reply, always, say, when};
 
 /// Connections of the client that pads its queries.
 const CONNECTIONS: usize = 80;
@@ -70,7 +70,7 @@ fn memory_of_many_queries_is_given_back_though_some_always_wait() {
 /// Makes sure that the server neither grows by the padding of queries that wait, nor keeps their
 /// memory; with `some_wait`, though new queries wait afterwards.
 fn check_memory(some_wait: bool) {
-    let is_silent = |asked: &Asked| asked.name.contains("silent");
+    let is_silent = |asked: &ReceivedQuery| asked.name.contains("silent");
     let upstream =
         Upstream::start([when(is_silent).then([]), always().then([say(Reply::address(7))])]);
     // Failures are kept in the cache, which has a bound of its own.

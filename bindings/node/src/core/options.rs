@@ -11,7 +11,7 @@ use zonda_runtime::RuntimeConfig;
 use zonda_server::{Code, StandardError};
 
 use super::{CoreOptions, error};
-use crate::server::{Answered, Start, Stores};
+use crate::server::{Start, Stores, Transports};
 use crate::store::duration;
 
 /// How long handlers have time, unless it is said otherwise, milliseconds: clients ask again, or
@@ -55,11 +55,11 @@ pub(super) fn start(options: &CoreOptions) -> napi::Result<Start> {
 }
 
 /// An address, and what is answered on it.
-fn listener(text: &str) -> (&str, Answered) {
+fn listener(text: &str) -> (&str, Transports) {
     match (text.strip_prefix("udp://"), text.strip_prefix("tcp://")) {
-        (Some(address), _) => (address, Answered { udp: true, tcp: false }),
-        (_, Some(address)) => (address, Answered { udp: false, tcp: true }),
-        (None, None) => (text, Answered { udp: true, tcp: true }),
+        (Some(address), _) => (address, Transports { udp: true, tcp: false }),
+        (_, Some(address)) => (address, Transports { udp: false, tcp: true }),
+        (None, None) => (text, Transports { udp: true, tcp: true }),
     }
 }
 

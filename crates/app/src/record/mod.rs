@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_constructor_tells_which_field_is_wrong() {
+    fn a_constructor_names_the_wrong_field() {
         let error = |error: Option<DataError>| error.unwrap().to_string();
         let too_long = error(Hinfo::new("x".repeat(256), "os").err());
         assert!(too_long.starts_with("HINFO record: cpu: "), "{too_long}");

@@ -26,7 +26,7 @@ use super::queries::{QueriesError, input};
 
 /// What is expected, by question.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Expected {
+pub struct ExpectedReplies {
     /// Answers in the order of the file; never empty once it was read.
     answers: Vec<Answer>,
     /// Their places, by question: its name in wire form and lower case, and the type's octets.
@@ -55,7 +55,7 @@ struct Record {
     rdata: Vec<u8>,
 }
 
-impl Expected {
+impl ExpectedReplies {
     /// Reads a file, perhaps compressed by gzip.
     ///
     /// # Errors
@@ -74,7 +74,7 @@ impl Expected {
 
     /// Whether the sound reply to `query`, whose header was read, says what is expected. Nothing is
     /// expected of questions that the file has not, nor of the records of a truncated reply.
-    pub(super) fn is_met(&self, query: &[u8], reply: &[u8], header: Header) -> bool {
+    pub(super) fn is_expected(&self, query: &[u8], reply: &[u8], header: Header) -> bool {
         let place = key_of(query).and_then(|key| self.places.get(&key));
         let Some(answer) = place.map(|place| &self.answers[*place]) else { return true };
         let is_same = || Record::answering(reply).is_some_and(|found| found == answer.records);
@@ -189,7 +189,7 @@ impl fmt::Display for Record {
     }
 }
 
-/// A query's question as a key of [`Expected::places`].
+/// A query's question as a key of [`ExpectedReplies::places`].
 fn key_of(query: &[u8]) -> Option<Vec<u8>> {
     let question = query.get(HEADER_BYTES..)?;
     let len = name::wire_len(question)?;
@@ -252,8 +252,8 @@ mod tests {
     use crate::load::{Form, Queries, check};
 
     /// Reads lines as a file.
-    fn read(lines: &str) -> Result<Expected, String> {
-        let mut expected = Expected::default();
+    fn read(lines: &str) -> Result<ExpectedReplies, String> {
+        let mut expected = ExpectedReplies::default();
         let take = |line: &str| expected.take_line(line);
         let file = input::each_line(lines.as_bytes(), Path::new("answers"), take, Err);
         expected.answers.iter_mut().for_each(|answer| answer.records.sort_unstable());
@@ -266,7 +266,7 @@ mod tests {
         let query = queries.message(0, &mut Vec::new()).to_vec();
         let reply = reply(&query, flags, answer);
         let header = check::read(&reply, &query).unwrap();
-        read(lines).unwrap().is_met(&query, &reply, header)
+        read(lines).unwrap().is_expected(&query, &reply, header)
     }
 
     /// A reply to a query with these records.
@@ -328,7 +328,7 @@ nothing.example.com A NXDOMAIN
     }
 
     #[test]
-    fn a_reply_that_is_not_expected_is_told_with_what_is_missing_and_what_is_too_many() {
+    fn an_unexpected_reply_is_reported_with_missing_and_surplus_records() {
         let tell = |flags, answer: &[&str]| {
             let queries = Queries::from_lines("www.example.com A", &Form::default()).unwrap();
             let query = queries.message(0, &mut Vec::new()).to_vec();
@@ -346,7 +346,7 @@ nothing.example.com A NXDOMAIN
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn mistakes_are_reported_with_their_line() {
         let complaint = |text| read(text).unwrap_err();
         assert!(complaint("\n  a. A 192.0.2.1").starts_with("answers:2: expected a question"));
         assert!(complaint("a. A").contains("an RCODE; records are indented"));

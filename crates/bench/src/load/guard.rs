@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_that_others_cannot_reach_are_private() {
+    fn only_addresses_unreachable_from_the_internet_are_private() {
         let private = ["127.0.0.9", "10.1.2.3", "192.168.0.1", "::1", "fd00::1", "fe80::1"];
         let public = ["192.0.2.1", "8.8.8.8", "172.32.0.1", "2001:db8::1", "::ffff:8.8.8.8"];
         let judge = |text: &str| is_private(text.parse().unwrap());

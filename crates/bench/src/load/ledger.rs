@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_to_a_query_that_was_given_up_is_late() {
+    fn a_reply_to_an_expired_query_is_late() {
         let mut ledger = Ledger::new(10);
         let (old, young) = (ledger.enter(0, 1000), ledger.enter(1, 2000));
         assert_eq!(ledger.give_up_before(1500), 1);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_became_of_a_query_is_known_until_its_id_comes_again() {
+    fn the_fate_of_a_query_is_known_until_its_id_is_reused() {
         let mut ledger = Ledger::new(1);
         let (lost, answered) = (ledger.enter(0, 0), ledger.enter(1, 1));
         ledger.give_up(lost);

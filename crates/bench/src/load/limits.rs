@@ -13,19 +13,19 @@ pub struct Limits {
     /// The 99th percentile of the time to reply; a query without reply is slower than any.
     pub p99_max: Option<Duration>,
     /// Replies that are wrong or incorrect.
-    pub wrong_max: Option<Most>,
+    pub wrong_max: Option<Ceiling>,
 }
 
 /// The most that there may be of something.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Most {
+pub enum Ceiling {
     /// So many.
     Count(u64),
     /// So many of those sent; 0–1.
     Share(f64),
 }
 
-impl Most {
+impl Ceiling {
     /// How many there may be when so many were sent.
     fn of(self, sent: u64) -> f64 {
         match self {
@@ -35,7 +35,7 @@ impl Most {
     }
 }
 
-impl fmt::Display for Most {
+impl fmt::Display for Ceiling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(count) => count.fmt(f),
@@ -46,13 +46,13 @@ impl fmt::Display for Most {
 
 /// A limit that was broken, and by what.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Broken {
+pub enum BrokenLimit {
     /// The share that was lost, and the most that may be; 0–1.
     Loss(f64, f64),
     /// The 99th percentile, and the most that it may be.
     P99(Duration, Duration),
     /// Replies that are wrong or incorrect, and the most that may be.
-    Wrong(u64, Most),
+    Wrong(u64, Ceiling),
     /// The share that had no reply, more than one in a hundred, and the most that the 99th
     /// percentile may be.
     Unanswered(f64, Duration),
@@ -60,7 +60,7 @@ pub enum Broken {
     NoReply,
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for BrokenLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Loss(found, limit) => {
@@ -85,25 +85,25 @@ impl fmt::Display for Broken {
 impl Limits {
     /// The limits that a run has broken.
     #[must_use]
-    pub fn broken_by(&self, outcome: &Outcome) -> Vec<Broken> {
+    pub fn broken_by(&self, outcome: &Outcome) -> Vec<BrokenLimit> {
         let mut broken = Vec::new();
         if let Some(limit) = self.loss_max.filter(|limit| outcome.loss() > *limit) {
-            broken.push(Broken::Loss(outcome.loss(), limit));
+            broken.push(BrokenLimit::Loss(outcome.loss(), limit));
         }
         let is_answered = outcome.traffic.completed > 0;
         if let Some(limit) = self.p99_max.filter(|_| is_answered) {
             match outcome.percentile_of_all(99.0) {
-                None => broken.push(Broken::Unanswered(outcome.loss(), limit)),
-                Some(p99) if p99 > limit => broken.push(Broken::P99(p99, limit)),
+                None => broken.push(BrokenLimit::Unanswered(outcome.loss(), limit)),
+                Some(p99) if p99 > limit => broken.push(BrokenLimit::P99(p99, limit)),
                 Some(_) => {}
             }
         }
         let traffic = &outcome.traffic;
         let wrong = traffic.wrong + traffic.incorrect;
-        let is_broken = |most: &Most| wrong as f64 > most.of(traffic.sent);
-        broken.extend(self.wrong_max.filter(is_broken).map(|most| Broken::Wrong(wrong, most)));
+        let is_broken = |most: &Ceiling| wrong as f64 > most.of(traffic.sent);
+        broken.extend(self.wrong_max.filter(is_broken).map(|most| BrokenLimit::Wrong(wrong, most)));
         if !is_answered && *self != Self::default() {
-            broken.push(Broken::NoReply);
+            broken.push(BrokenLimit::NoReply);
         }
         broken
     }
@@ -124,11 +124,11 @@ pub fn parse_share(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// What was expected.
-pub fn parse_most(text: &str) -> Result<Most, String> {
+pub fn parse_most(text: &str) -> Result<Ceiling, String> {
     if text.ends_with('%') {
-        return parse_share(text).map(Most::Share);
+        return parse_share(text).map(Ceiling::Share);
     }
-    let count = text.parse().map(Most::Count);
+    let count = text.parse().map(Ceiling::Count);
     count.map_err(|_| "expected a number or a share, such as 3 or 0.1%".to_owned())
 }
 
@@ -182,8 +182,8 @@ mod tests {
         for text in ["101%", "some", "0.5", "1", "-1%", "%"] {
             assert!(parse_share(text).is_err(), "{text}");
         }
-        assert_eq!(parse_most("3"), Ok(Most::Count(3)));
-        assert_eq!(parse_most("50%"), Ok(Most::Share(0.5)));
+        assert_eq!(parse_most("3"), Ok(Ceiling::Count(3)));
+        assert_eq!(parse_most("50%"), Ok(Ceiling::Share(0.5)));
         assert!(parse_most("0.5").is_err() && parse_most("101%").is_err());
         assert_eq!(parse_time("2ms"), Ok(Duration::from_millis(2)));
         assert_eq!(parse_time("1.5s"), Ok(Duration::from_millis(1500)));

@@ -38,9 +38,9 @@ pub mod text;
 mod udp;
 mod worker;
 
-pub use expected::Expected;
+pub use expected::ExpectedReplies;
 pub use outcome::{Outcome, Progress, Second};
-pub use queries::{Form, LeftOut, Lines, Names, Queries, QueriesError};
+pub use queries::{Form, Lines, Names, Omissions, Queries, QueriesError};
 pub use server_sockets::owner;
 pub use tally::{histogram, latency_of};
 
@@ -55,7 +55,7 @@ use std::time::{Duration, Instant};
 
 use outcome::Gatherer;
 use supply::Supply;
-use worker::{Finished, Report, Worker};
+use worker::{Report, ThreadReport, Worker};
 
 /// What to send, where and how.
 #[derive(Clone, Debug)]
@@ -70,7 +70,7 @@ pub struct Plan {
     /// What to ask.
     pub queries: Arc<Queries>,
     /// What the replies are to say, if they are held to anything but their queries.
-    pub expected: Option<Arc<Expected>>,
+    pub expected: Option<Arc<ExpectedReplies>>,
     /// When a query is sent.
     pub mode: Mode,
     /// Threads, at least 1.
@@ -341,7 +341,7 @@ pub fn run(plan: &Plan, watch: Option<&mut dyn FnMut(&Progress)>) -> Result<Outc
         let threads: Vec<_> = threads.collect();
         gatherer.gather(&reports, watch);
         let join = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().expect("no panic");
-        threads.into_iter().map(join).collect::<Result<Vec<Finished>, LoadError>>()
+        threads.into_iter().map(join).collect::<Result<Vec<ThreadReport>, LoadError>>()
     })?;
     let deadline_secs = plan.end.after.map_or(f64::INFINITY, |after| after.as_secs_f64());
     let mut outcome = gatherer.finish(&finished, deadline_secs);

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use super::tally::{Tally, latency_of};
-use super::worker::{Finished, Report};
+use super::worker::{Report, ThreadReport};
 use crate::data;
 
 /// What a run came to.
@@ -177,7 +177,7 @@ impl Gatherer {
     }
 
     /// Everything.
-    pub fn finish(mut self, threads: &[Finished], deadline_secs: f64) -> Outcome {
+    pub fn finish(mut self, threads: &[ThreadReport], deadline_secs: f64) -> Outcome {
         while self.closed.last().is_some_and(Second::is_empty) {
             self.closed.pop();
         }

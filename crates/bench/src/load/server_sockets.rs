@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drops_of_a_full_socket_are_counted_and_those_of_others_are_not() {
+    fn drops_of_the_servers_sockets_are_counted_and_no_other_drops() {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let other = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = server.local_addr().unwrap();
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_are_told_by_their_address_and_connected_ones_do_not_count() {
+    fn sockets_are_found_by_address_and_connected_ones_do_not_count() {
         let any = "head\n1: 00000000:14B4 00000000:0000 07 0:0 0:0 0 0 0 1 2 x 5\n";
         let own = "2: 0100007F:14B4 00000000:0000 07 0:0 0:0 0 0 0 2 2 x 7\n\
             3: 0100007F:14B4 0100007F:0BEC 01 0:0 0:0 0 0 0 3 2 x 9\n";

@@ -49,7 +49,7 @@ pub struct Report {
 }
 
 /// What a thread tells at its end.
-pub struct Finished {
+pub struct ThreadReport {
     /// When the last query was sent or answered; nanoseconds since the run began.
     pub last_nanos: u64,
     /// When it was to stop sending; nanoseconds since the run began.
@@ -154,7 +154,7 @@ impl<'a> Worker<'a> {
     ///
     /// # Errors
     /// When the system refuses to wait or to tell CPU time.
-    pub fn run(mut self, start: Instant) -> Result<Finished, LoadError> {
+    pub fn run(mut self, start: Instant) -> Result<ThreadReport, LoadError> {
         self.start = start;
         loop {
             let now = self.now();
@@ -171,7 +171,7 @@ impl<'a> Worker<'a> {
         self.linger()?;
         self.report(true);
         let cpu = zonda_netio::process::thread_cpu_time().map_err(LoadError::System)?;
-        Ok(Finished {
+        Ok(ThreadReport {
             last_nanos: self.last_nanos,
             deadline_nanos: self.deadline_nanos,
             cpu_secs: cpu.as_secs_f64(),
@@ -413,7 +413,7 @@ impl Book<'_> {
         *self.last_nanos = now;
         self.tally.truncated += u64::from(header.is_truncated);
         let expected = self.plan.expected.as_ref();
-        if let Some(expected) = expected.filter(|it| !it.is_met(query, reply, header)) {
+        if let Some(expected) = expected.filter(|it| !it.is_expected(query, reply, header)) {
             self.tally.note_incorrect(|| expected.difference(query, reply, header));
         }
         self.tally.complete(header.rcode, reply.len(), latency_nanos);

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_cpus_and_an_early_end_are_told() {
+    fn shared_cpus_and_an_early_end_are_reported() {
         let mut run = run();
         run.method.server_cpus = vec![0, 1];
         run.method.load_cpus = vec![0, 1];
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn only_cpus_that_can_be_busy_tell_whether_somebody_is() {
+    fn only_cpus_in_the_measurement_show_foreign_load() {
         let mut run = run();
         run.method.server_cpus = vec![0, 1, 2, 3];
         run.method.load_cpus = vec![4, 5, 6, 7];

@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slower_machine_is_told_and_no_servers_fault() {
+    fn a_slower_machine_is_reported_and_blamed_on_no_server() {
         let mut later = run();
         for round in later.cells.iter_mut().flat_map(|cell| &mut cell.rounds) {
             round.cpu_user_secs *= 1.4;
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_and_missing_cells_are_told() {
+    fn another_machine_and_missing_cells_are_reported() {
         let mut later = run();
         later.environment.cpu = "Other".to_owned();
         later.cells.pop();
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_that_the_generator_spoiled_is_told_and_nobodys_fault() {
+    fn a_tail_spoiled_by_the_generator_is_reported_and_blamed_on_no_server() {
         let later = with_zonda(|cell| {
             cell.latency_at.iter_mut().for_each(|point| point.is_generator_late = true);
         });

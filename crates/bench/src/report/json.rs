@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_run_is_told_with_its_line() {
+    fn text_that_is_no_run_is_reported_with_its_line() {
         let error = read(&b"{\"format\": 1,\n nonsense"[..]).unwrap_err();
         assert!(error.to_string().contains("line 2"), "{error}");
     }

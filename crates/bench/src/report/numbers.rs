@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_apart_has_the_change_that_it_may_be() {
+    fn a_change_within_noise_is_shown_as_an_interval() {
         let wide = Interval { low: -0.35, change: 0.6, high: 3.0 };
         assert_eq!(interval(Figure::Qps, &wide), "−35 % to 4.00 ×");
         assert_eq!(

@@ -1,8 +1,8 @@
 //! A run with figures made up for tests of reports.
 
 use crate::data::{
-    Beside, Cell, CpusUsed, Environment, FORMAT, Latency, LoadPoint, LoadShare, Method, Round, Run,
-    Server, Setup, Skipped, Start, Table, Traffic,
+    Cell, CpusUsed, Environment, FORMAT, Latency, LoadPoint, LoadShare, Method, PublishedStandIn,
+    Round, Run, Server, Setup, SkippedServer, Start, Table, Traffic,
 };
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ pub fn run() -> Run {
             foreign_cpu_max: 0.05,
         },
         servers: COSTS.iter().map(|(name, _)| server(name)).collect(),
-        skipped: vec![Skipped {
+        skipped: vec![SkippedServer {
             server: "dinodns".to_owned(),
             reason: "npm is not installed: apt-get install npm".to_owned(),
         }],
@@ -182,8 +182,8 @@ fn published() -> Table {
 }
 
 /// A server with one thread.
-fn beside(server: &str) -> Beside {
-    Beside {
+fn beside(server: &str) -> PublishedStandIn {
+    PublishedStandIn {
         server: Some(server.to_owned()),
         workload: "dino".to_owned(),
         place: BTreeMap::from([("threads".to_owned(), "1".to_owned())]),

@@ -3,7 +3,7 @@
 use super::caveats::caveats;
 use super::figures::{Figure, Group, groups};
 use super::numbers::{grouped, relation, short};
-use super::verdict::{HOME, Standing, behind, headlines, missing};
+use super::verdict::{HOME, Ranking, behind, headlines, missing};
 use crate::data::{Cell, Run};
 use crate::statistics::Spread;
 
@@ -34,7 +34,7 @@ pub fn text(run: &Run) -> String {
             out += &format!("  nothing is compared here: {why}\n");
         }
         for figure in [Figure::CpuPerQuery, Figure::Qps] {
-            if let Some(standing) = Standing::of(group, figure) {
+            if let Some(standing) = Ranking::of(group, figure) {
                 out += &format!("  {}: {}\n", figure.name(), standing.sentence());
             }
         }
@@ -67,7 +67,7 @@ pub fn text(run: &Run) -> String {
 /// A row for each server, the floor first, then by CPU per query, those not compared last; these
 /// are marked and say why below.
 fn table(group: &Group<'_>) -> String {
-    let standing = Standing::of(group, Figure::CpuPerQuery);
+    let standing = Ranking::of(group, Figure::CpuPerQuery);
     let mut cells = group.cells.clone();
     cells.sort_by(|a, b| {
         let key = |cell: &Cell| (!group.is_floor(cell), !group.is_ranked(cell));
@@ -86,7 +86,7 @@ fn table(group: &Group<'_>) -> String {
 }
 
 /// A server's figures.
-fn row(group: &Group<'_>, cell: &Cell, standing: Option<&Standing<'_>>) -> [String; 10] {
+fn row(group: &Group<'_>, cell: &Cell, standing: Option<&Ranking<'_>>) -> [String; 10] {
     let show = |spread: Option<Spread>, show: fn(f64) -> String| {
         spread.map_or_else(|| "–".to_owned(), |spread| show(spread.median))
     };
@@ -141,7 +141,7 @@ mod tests {
     use crate::report::sample::run;
 
     #[test]
-    fn the_text_says_who_is_ahead_and_where_zonda_is_behind() {
+    fn the_text_names_the_leading_server_and_where_zonda_is_behind() {
         let text = text(&run());
         assert!(text.contains("  zonda is behind: CPU per query: 1.44 µs, behind knot"), "{text}");
         assert!(text.contains("coredns is not compared: answers 12 % REFUSED"), "{text}");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_cells_is_still_told() {
+    fn a_run_without_cells_is_still_reported() {
         let run = Run { cells: Vec::new(), skipped: Vec::new(), ..run() };
         assert_eq!(text(&run).lines().count(), 2);
     }

@@ -20,12 +20,12 @@ const MADE_WITH_HOME: &str = "zonda-";
 pub const LOSS_MAX: f64 = 0.001;
 
 /// Whether this is the server at home, or a program made with it.
-pub fn is_of_home(server: &str) -> bool {
+pub fn is_zonda(server: &str) -> bool {
     server == HOME || server.starts_with(MADE_WITH_HOME)
 }
 
 /// How the servers of a test stand in one figure.
-pub struct Standing<'a> {
+pub struct Ranking<'a> {
     /// The test.
     group: &'a Group<'a>,
     /// The figure.
@@ -54,7 +54,7 @@ pub enum Home {
     },
 }
 
-impl<'a> Standing<'a> {
+impl<'a> Ranking<'a> {
     /// Of a figure that some server has.
     pub fn of(group: &'a Group<'a>, figure: Figure) -> Option<Self> {
         let fit = |cell: &Cell| !figure.is_latency() || figure.loss(cell) <= LOSS_MAX;
@@ -206,10 +206,8 @@ pub fn headlines<'a>(groups: &'a [Group<'a>]) -> Vec<(Figure, String)> {
     let told = COMPARED.into_iter().filter(|figure| figure.is_headline());
     let steady: Vec<&Group<'_>> = groups.iter().filter(|it| it.unsteady().is_none()).collect();
     let headline = |figure: Figure| {
-        let places: Vec<(&Group<'_>, Standing<'_>)> = steady
-            .iter()
-            .filter_map(|group| Some((*group, Standing::of(group, figure)?)))
-            .collect();
+        let places: Vec<(&Group<'_>, Ranking<'_>)> =
+            steady.iter().filter_map(|group| Some((*group, Ranking::of(group, figure)?))).collect();
         let missing = steady.iter().filter(|group| is_missing(group, figure)).count();
         let total = steady.len();
         let found = match &places[..] {
@@ -253,18 +251,18 @@ fn unmeasured(steady: &[&Group<'_>], figure: Figure, count: usize) -> Option<Str
 
 /// Whether other servers have a figure and the server at home is not compared by it.
 fn is_missing(group: &Group<'_>, figure: Figure) -> bool {
-    let standing = Standing::of(group, figure).filter(|_| !is_stood_for(group));
+    let standing = Ranking::of(group, figure).filter(|_| !is_represented(group));
     standing.is_some_and(|it| it.order.iter().all(|(cell, _)| cell.server != HOME))
 }
 
 /// Whether programs made with the server at home stand in its place.
-fn is_stood_for(group: &Group<'_>) -> bool {
+fn is_represented(group: &Group<'_>) -> bool {
     let is_made_with_home = |cell: &&Cell| cell.server.starts_with(MADE_WITH_HOME);
     group.cell(HOME).is_none() && group.cells.iter().any(is_made_with_home)
 }
 
 /// A sentence on several tests.
-fn over_tests(tests: &[(&Group<'_>, Standing<'_>)]) -> String {
+fn over_tests(tests: &[(&Group<'_>, Ranking<'_>)]) -> String {
     let (mut ahead, mut level, mut undecided, mut alone) = (0, 0, 0, 0);
     let mut behind: Vec<(&Group<'_>, Figure, String, f64)> = Vec::new();
     for (group, standing) in tests {
@@ -315,7 +313,7 @@ fn over_tests(tests: &[(&Group<'_>, Standing<'_>)]) -> String {
 }
 
 /// The same where the server at home was not compared: how often each server is ahead of all.
-fn leaders(tests: &[(&Group<'_>, Standing<'_>)]) -> String {
+fn leaders(tests: &[(&Group<'_>, Ranking<'_>)]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for leader in tests.iter().filter_map(|(_, standing)| standing.leader()) {
         match counts.iter_mut().find(|(name, _)| *name == leader) {
@@ -359,7 +357,7 @@ pub fn behind(group: &Group<'_>) -> Vec<String> {
 /// Every figure that the server at home does not have here, or not to be compared by, though it
 /// was to be measured; one line each, with the reason.
 pub fn missing(group: &Group<'_>) -> Vec<String> {
-    if is_stood_for(group) || group.unsteady().is_some() {
+    if is_represented(group) || group.unsteady().is_some() {
         return Vec::new();
     }
     let Some(home) = group.cell(HOME) else {
@@ -381,7 +379,7 @@ fn lack(group: &Group<'_>, home: &Cell, figure: Figure) -> Option<String> {
     }
     let loss = figure.loss(home);
     match group.figure(figure, home) {
-        None => Standing::of(group, figure)
+        None => Ranking::of(group, figure)
             .map(|_| "other servers have it, it was not measured".to_owned()),
         Some(_) if figure.is_latency() && loss > LOSS_MAX => {
             Some(format!("it lost {} % of its queries", short(loss * 100.0)))
@@ -443,13 +441,13 @@ mod tests {
     }
 
     #[test]
-    fn where_the_generator_was_late_at_somebody_ranked_nobody_has_a_tail() {
+    fn no_server_has_a_tail_where_the_generator_was_late_for_a_ranked_one() {
         for (server, is_known) in
             [("knot", false), ("nsd", false), ("zonda", false), ("reflector", true)]
         {
             let run = changed(server, be_late);
             let groups = groups(&run);
-            assert_eq!(Standing::of(&groups[0], Figure::Tail).is_some(), is_known, "{server}");
+            assert_eq!(Ranking::of(&groups[0], Figure::Tail).is_some(), is_known, "{server}");
             let said = of_figure(missing(&groups[0]), Figure::Tail);
             assert_eq!(said.is_empty(), is_known, "{said:?}");
             let headline = headlines(&groups).into_iter().find(|it| it.0 == Figure::Tail);
@@ -468,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn where_zonda_is_not_ranked_or_absent_it_is_said_to_have_no_figure() {
+    fn a_test_without_a_figure_of_zonda_says_so() {
         assert_eq!(missing(&groups(&run())[0]), Vec::<String>::new());
         let unranked = changed("zonda", |cell| cell.unranked = Some("answers nothing".to_owned()));
         let found = groups(&unranked);
@@ -493,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latency_that_was_measured_for_others_only_is_said_to_be_missing() {
+    fn a_latency_missing_for_zonda_only_is_said_to_be_missing() {
         let run = changed("zonda", |cell| cell.latency_at.clear());
         let said = missing(&groups(&run)[0]);
         let why = "other servers have it, it was not measured";
@@ -502,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn who_loses_more_is_behind_and_its_latency_counts_for_nothing() {
+    fn a_server_that_loses_more_is_behind_whatever_its_latency() {
         let run = changed("zonda", |cell| lose(cell, 100));
         let groups = groups(&run);
         let said = of_figure(behind(&groups[0]), Figure::Loss);
@@ -516,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_at_the_common_rate_beside_a_server_that_loses_nothing_is_told() {
+    fn loss_at_the_common_rate_is_reported_if_another_server_loses_nothing() {
         let mut run = changed("zonda", |cell| {
             for point in &mut cell.latency_at {
                 point.traffic.lost = point.traffic.sent / 50;

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_fails_is_told_with_its_name() {
+    fn a_failing_command_is_reported_with_its_name() {
         let mut kind = Kind::named("coredns").unwrap();
         kind.install = "false ${cache}".to_owned();
         let said = install(&kind).unwrap_err();

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_server_is_told_with_those_that_there_are() {
+    fn an_unknown_server_is_reported_with_the_known_ones() {
         let said = Kind::named("djbdns").unwrap_err().to_string();
         assert!(said.starts_with("no server `djbdns`; there are reflector, zonda, "), "{said}");
     }

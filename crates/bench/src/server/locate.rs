@@ -9,7 +9,7 @@ use super::{Kind, install};
 
 /// A program that is there.
 #[derive(Clone, Debug)]
-pub struct Located {
+pub struct LocatedProgram {
     /// Its file.
     pub program: PathBuf,
     /// The folder of the package that it needs, if it needs one.
@@ -20,14 +20,14 @@ pub struct Located {
 
 /// Why a server cannot take part, and how it can.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing(pub String);
+pub struct MissingServer(pub String);
 
 /// Looks for a kind's program and package, and asks for the version.
-pub fn locate(kind: &Kind) -> Result<Located, Missing> {
+pub fn locate(kind: &Kind) -> Result<LocatedProgram, MissingServer> {
     let missing = |what: &str| {
         let hint = if kind.fetch { ", or --install" } else { "" };
         let (name, command) = (&kind.name, kind.install_command());
-        Missing(format!("{name}: {what} is not installed: {command}{hint}"))
+        MissingServer(format!("{name}: {what} is not installed: {command}{hint}"))
     };
     let program = program(kind).ok_or_else(|| missing(&format!("`{}`", kind.program)))?;
     let package = match &kind.package {
@@ -45,7 +45,7 @@ pub fn locate(kind: &Kind) -> Result<Located, Missing> {
         Some(package) => package_version(package),
         None => printed_version(&program, &kind.version),
     };
-    Ok(Located { program, package, version })
+    Ok(LocatedProgram { program, package, version })
 }
 
 /// The program's file: what the variable says, else the first of that name in PATH, the folders of
@@ -74,14 +74,14 @@ pub fn in_folders(name: &str) -> Option<PathBuf> {
 }
 
 /// Whether several processes of a server can share an address, by its program's version.
-pub fn check_sharing(kind: &Kind, located: &Located) -> Result<(), Missing> {
+pub fn check_sharing(kind: &Kind, located: &LocatedProgram) -> Result<(), MissingServer> {
     let Some(since) = &kind.sharing_since else { return Ok(()) };
     let version = printed_version(&located.program, &["--version".to_owned()]);
     if numbers(&version) >= numbers(since) {
         return Ok(());
     }
     let Kind { name, program, .. } = kind;
-    Err(Missing(format!(
+    Err(MissingServer(format!(
         "{name}: several processes on one address need {program} {since}; this is {version}"
     )))
 }
@@ -163,12 +163,12 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_too_old_to_share_an_address_is_told_with_its_version() {
+    fn a_program_too_old_to_share_an_address_is_reported_with_its_version() {
         let mut kind = Kind::named("dinodns").unwrap();
         let program = PathBuf::from("echo");
-        let located = Located { program, package: None, version: String::new() };
+        let located = LocatedProgram { program, package: None, version: String::new() };
         // `echo --version` prints the version of coreutils, which is below 23.1.
-        let Missing(said) = check_sharing(&kind, &located).unwrap_err();
+        let MissingServer(said) = check_sharing(&kind, &located).unwrap_err();
         assert!(said.starts_with("dinodns: several processes on one address need node 23.1; "));
         kind.sharing_since = Some("1.2".to_owned());
         assert_eq!(check_sharing(&kind, &located), Ok(()));
@@ -176,11 +176,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_how_to_have_it() {
+    fn a_missing_program_is_reported_with_how_to_install_it() {
         let mut kind = Kind::named("knot").unwrap();
         kind.program = "no-such-program".to_owned();
         kind.variable = "ZONDA_TEST_NO_SUCH_VARIABLE".to_owned();
-        let Missing(said) = locate(&kind).unwrap_err();
+        let MissingServer(said) = locate(&kind).unwrap_err();
         assert_eq!(said, "knot: `no-such-program` is not installed: apt-get install knot");
     }
 }

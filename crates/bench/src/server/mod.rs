@@ -15,5 +15,5 @@ pub mod locate;
 pub mod running;
 
 pub use kind::{Kind, KindError, Role};
-pub use locate::{Located, Missing};
-pub use running::{Running, StartError};
+pub use locate::{LocatedProgram, MissingServer};
+pub use running::{RunningServer, StartError};

@@ -1,7 +1,7 @@
 //! A process of a server, from its start to its end.
 //!
 //! # Invariants
-//! - A process group of its own; nothing of it is left when a [`Running`] is dropped, and it is
+//! - A process group of its own; nothing of it is left when a [`RunningServer`] is dropped, and it is
 //!   told to end when the thread that started it ends in any other way.
 
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use std::{env, fmt, io};
 use zonda_netio::child;
 use zonda_wire::{Name, NameError, Type};
 
-use super::{Kind, Located, Role};
+use super::{Kind, LocatedProgram, Role};
 use crate::procfs;
 use crate::template::{TemplateError, Values};
 
@@ -29,7 +29,7 @@ const SETTINGS: &[u8] = b"ZONDA_";
 const LOG_LINES: usize = 5;
 
 /// A server at work.
-pub struct Running {
+pub struct RunningServer {
     /// The group's leader.
     child: Child,
     /// Where it writes what it says.
@@ -42,13 +42,13 @@ pub struct Running {
     began: Instant,
 }
 
-impl Running {
+impl RunningServer {
     /// Writes the files of a role into `folder` and starts the server on these CPUs.
     ///
     /// Call it from a thread that stays: the server ends with it.
     pub fn start(
         kind: &Kind,
-        located: &Located,
+        located: &LocatedProgram,
         role: &Role,
         values: &Values,
         folder: &Path,
@@ -135,7 +135,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         let _ = child::end_group(&self.child);
         let limit = Instant::now() + FAREWELL;
@@ -152,7 +152,7 @@ impl Drop for Running {
 }
 
 /// The installed program, or a copy in `folder` where the system confines the installed one.
-fn program_to_run(kind: &Kind, located: &Located, folder: &Path) -> io::Result<PathBuf> {
+fn program_to_run(kind: &Kind, located: &LocatedProgram, folder: &Path) -> io::Result<PathBuf> {
     if !kind.confined {
         return Ok(located.program.clone());
     }

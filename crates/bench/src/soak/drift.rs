@@ -146,7 +146,7 @@ pub struct Limits {
 
 /// A measure that rose beyond noise and by more than it may.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Exceeded {
+pub struct Excess {
     /// The measure.
     pub measure: Measure,
     /// By how much it rose in an hour.
@@ -155,7 +155,7 @@ pub struct Exceeded {
     pub limit: f64,
 }
 
-impl fmt::Display for Exceeded {
+impl fmt::Display for Excess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { measure, slope, limit } = self;
         let [slope, limit] = [slope, limit].map(|it| measure.text(*it));
@@ -177,11 +177,11 @@ impl Limits {
 
     /// Those that were exceeded.
     #[must_use]
-    pub fn exceeded_by(&self, drifts: &[Drift]) -> Vec<Exceeded> {
+    pub fn exceeded_by(&self, drifts: &[Drift]) -> Vec<Excess> {
         let exceeded = |(measure, limit)| {
             let drift = drifts.iter().find(|drift| drift.measure == measure)?;
             let Trend { slope, is_beyond_noise, .. } = drift.trend;
-            (is_beyond_noise && slope > limit).then_some(Exceeded { measure, slope, limit })
+            (is_beyond_noise && slope > limit).then_some(Excess { measure, slope, limit })
         };
         self.measures().filter_map(exceeded).collect()
     }
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leak_is_told_per_hour_and_exceeds_only_limits_below_it() {
+    fn a_leak_is_reported_per_hour_and_exceeds_only_lower_limits() {
         let drifts = drifts(&(1..=30).map(sample).collect::<Vec<_>>());
         assert_eq!(drifts.len(), Measure::ALL.len());
         let limits = |mib: f64| Limits {
@@ -259,7 +259,7 @@ mod tests {
         print(&[Drift { measure: Measure::P99, trend }], 12, &mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         assert!(text.contains("p99                996 ms       −1.23 ms  falls\n"), "{text}");
-        let exceeded = Exceeded { measure: Measure::P99, slope: 2500.0, limit: 100.0 };
+        let exceeded = Excess { measure: Measure::P99, slope: 2500.0, limit: 100.0 };
         let text = exceeded.to_string();
         assert_eq!(text, "p99 rises by 2.50 ms an hour, at most 100 µs may be");
     }

@@ -60,7 +60,7 @@ pub struct ServerSample {
 
 /// What a soak came to.
 #[derive(Clone, Debug)]
-pub struct Soaked {
+pub struct SoakResult {
     /// All queries and replies.
     pub outcome: Outcome,
     /// Every interval that was whole.
@@ -78,7 +78,7 @@ pub fn run(
     plan: &Plan,
     soak: &Soak,
     watch: &mut dyn FnMut(&Progress, Option<&Sample>),
-) -> Result<Soaked, LoadError> {
+) -> Result<SoakResult, LoadError> {
     let mut sampler = Sampler::new(soak);
     let (mut samples, mut has_server_ended) = (Vec::new(), false);
     let outcome = load::run(
@@ -93,7 +93,7 @@ pub fn run(
             }
         }),
     )?;
-    Ok(Soaked { outcome, samples, has_server_ended })
+    Ok(SoakResult { outcome, samples, has_server_ended })
 }
 
 /// An interval while it lasts.

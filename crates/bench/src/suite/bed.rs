@@ -15,7 +15,7 @@ use crate::load::{Form, Queries, QueriesError};
 use crate::procfs::{self, Usage};
 use crate::relay::{self, Relay};
 use crate::server::running::{Question, QuestionError, free_port};
-use crate::server::{Kind, Located, Role, Running, StartError};
+use crate::server::{Kind, LocatedProgram, Role, RunningServer, StartError};
 use crate::template::{TemplateError, Values};
 
 /// A server that takes part, with what its kind and this machine say of it.
@@ -24,7 +24,7 @@ pub struct Contestant {
     /// What is known of it.
     pub kind: Kind,
     /// Where it is.
-    pub located: Located,
+    pub located: LocatedProgram,
 }
 
 /// What all servers of one cell are given: written once.
@@ -89,11 +89,11 @@ pub(super) fn write_zones(folder: &Path, zones: Vec<Zone>) -> io::Result<Vec<Str
 /// A server ready for its round. Dropping it ends every process.
 pub struct Bed {
     /// The processes under test, at least one. First, so that they end before what they ask.
-    servers: Vec<Running>,
+    servers: Vec<RunningServer>,
     /// Between server and upstream.
     _relay: Option<Relay>,
     /// Behind a forwarder.
-    _upstream: Option<Running>,
+    _upstream: Option<RunningServer>,
     /// Where to ask.
     pub address: SocketAddr,
     /// What starting cost.
@@ -122,7 +122,7 @@ impl Bed {
             let values = listening(&values, address, place.threads, &stock.zones);
             let folder = folder_with_zones(&folder, &number.to_string(), &stock.zones_folder)?;
             let Contestant { kind, located } = contestant;
-            servers.push(Running::start(kind, located, role, &values, &folder, cpus)?);
+            servers.push(RunningServer::start(kind, located, role, &values, &folder, cpus)?);
         }
         let mut ready = Duration::ZERO;
         for server in &mut servers {
@@ -153,13 +153,13 @@ impl Bed {
     }
 
     /// How the first process was started.
-    pub fn first(&self) -> &Running {
+    pub fn first(&self) -> &RunningServer {
         &self.servers[0]
     }
 }
 
 /// The sum over processes.
-fn usage(servers: &[Running]) -> Usage {
+fn usage(servers: &[RunningServer]) -> Usage {
     let mut sum = Usage::default();
     for used in servers.iter().map(|server| procfs::usage(server.process())) {
         sum.user_secs += used.user_secs;
@@ -170,7 +170,7 @@ fn usage(servers: &[Running]) -> Usage {
 }
 
 /// The sum over processes.
-fn memory_octets(servers: &[Running]) -> u64 {
+fn memory_octets(servers: &[RunningServer]) -> u64 {
     servers.iter().map(|server| procfs::memory_octets(server.process())).sum()
 }
 
@@ -180,7 +180,7 @@ fn start_upstream(
     ground: &Ground,
     folder: &Path,
     values: &mut Values,
-) -> Result<(Option<Running>, Option<Relay>), BedError> {
+) -> Result<(Option<RunningServer>, Option<Relay>), BedError> {
     let Some((Contestant { kind, located }, zones, zones_folder, way)) = &stock.upstream else {
         return Ok((None, None));
     };
@@ -188,7 +188,7 @@ fn start_upstream(
     let address = local(free_port()?);
     let own = listening(values, address, 1, zones);
     let folder = folder_with_zones(folder, "upstream", zones_folder)?;
-    let mut running = Running::start(kind, located, role, &own, &folder, &ground.load_cpus)?;
+    let mut running = RunningServer::start(kind, located, role, &own, &folder, &ground.load_cpus)?;
     running.wait_until_ready(address, &stock.ready, stock.start_max)?;
     let relay = match way {
         None => None,

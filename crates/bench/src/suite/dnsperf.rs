@@ -14,7 +14,7 @@ use std::{fmt, io, thread};
 
 use zonda_netio::child;
 
-use super::measure::Asked;
+use super::measure::QueryRun;
 use crate::data::{Latency, Traffic};
 use crate::load::{Mode, Plan};
 use crate::procfs;
@@ -45,7 +45,7 @@ impl Dnsperf {
     ///
     /// # Errors
     /// When it cannot be started, or ends without figures.
-    pub fn ask(&self, plan: &Plan, queries: &Path) -> Result<Asked, DnsperfError> {
+    pub fn ask(&self, plan: &Plan, queries: &Path) -> Result<QueryRun, DnsperfError> {
         let mut command = Command::new(&self.program);
         command.args(arguments(plan)).arg("-d").arg(queries);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -96,7 +96,7 @@ fn arguments(plan: &Plan) -> Vec<String> {
 }
 
 /// What its report says; nothing if it is none.
-fn read(text: &str, cpu_secs: f64) -> Option<Asked> {
+fn read(text: &str, cpu_secs: f64) -> Option<QueryRun> {
     let value = |label: &str| {
         let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(label))?;
         Some(rest.trim_start())
@@ -121,7 +121,7 @@ fn read(text: &str, cpu_secs: f64) -> Option<Asked> {
         percentiles: Vec::new(),
     };
     let seconds = first(value("Run time (s):")?)?.parse().ok()?;
-    Some(Asked { seconds, traffic, latency, cpu_secs })
+    Some(QueryRun { seconds, traffic, latency, cpu_secs })
 }
 
 /// `NOERROR 7 (87.50%), NXDOMAIN 1 (12.50%)`.

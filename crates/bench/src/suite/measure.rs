@@ -32,7 +32,7 @@ pub enum Generator {
 
 /// What came of asking.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct QueryRun {
     /// How long it took.
     pub seconds: f64,
     /// Queries and replies.
@@ -45,13 +45,13 @@ pub struct Asked {
 
 impl Generator {
     /// Follows the plan; dnsperf takes its queries from a file.
-    fn ask(&self, plan: &Plan, queries: &Path) -> Result<Asked, MeasureError> {
+    fn ask(&self, plan: &Plan, queries: &Path) -> Result<QueryRun, MeasureError> {
         match self {
             Self::Dnsperf(dnsperf) => dnsperf.ask(plan, queries).map_err(MeasureError::Dnsperf),
             Self::Own => {
                 let outcome = load::run(plan, None).map_err(MeasureError::Load)?;
                 let Outcome { seconds, traffic, latency, cpu_secs, .. } = outcome;
-                Ok(Asked { seconds, traffic, latency, cpu_secs })
+                Ok(QueryRun { seconds, traffic, latency, cpu_secs })
             }
         }
     }
@@ -65,9 +65,9 @@ pub fn round(
     plan: &Plan,
     (generator, queries): (&Generator, &Path),
 ) -> Result<Round, MeasureError> {
-    let before = Reading::take(bed);
+    let before = KernelCounters::take(bed);
     let mut asked = generator.ask(plan, queries)?;
-    let after = Reading::take(bed);
+    let after = KernelCounters::take(bed);
     asked.traffic.dropped_by_server = after.drops_since(&before);
     let (server, foreign_cpu) = (after.server.since(&before.server), after.foreign_share(&before));
     Ok(Round {
@@ -92,9 +92,9 @@ pub fn load_point(
     plan: &Plan,
 ) -> Result<(LoadPoint, f64), LoadError> {
     let plan = Plan { mode: Mode::Open { rate }, ..plan.clone() };
-    let before = Reading::take(bed);
+    let before = KernelCounters::take(bed);
     let mut outcome = load::run(&plan, None)?;
-    let after = Reading::take(bed);
+    let after = KernelCounters::take(bed);
     outcome.traffic.dropped_by_server = after.drops_since(&before);
     let server = after.server.since(&before.server);
     let answered = outcome.traffic.completed.max(1) as f64;
@@ -115,10 +115,10 @@ pub fn load_point(
 pub fn wait_until_quiet(foreign_cpu_max: f64, limit: Duration, stop: &AtomicBool) {
     const INTERVAL: Duration = Duration::from_secs(1);
     let began = Instant::now();
-    let mut before = Reading::of_machine();
+    let mut before = KernelCounters::of_machine();
     while began.elapsed() < limit && !stop.load(Ordering::Relaxed) {
         thread::sleep(INTERVAL);
-        let now = Reading::of_machine();
+        let now = KernelCounters::of_machine();
         if now.foreign_share(&before) <= foreign_cpu_max {
             return;
         }
@@ -127,7 +127,7 @@ pub fn wait_until_quiet(foreign_cpu_max: f64, limit: Duration, stop: &AtomicBool
 }
 
 /// What the kernel's counters say at one moment.
-struct Reading {
+struct KernelCounters {
     /// When.
     at: Instant,
     /// The server's processes; nothing when nobody asks.
@@ -140,7 +140,7 @@ struct Reading {
     busy_secs: f64,
 }
 
-impl Reading {
+impl KernelCounters {
     /// Reads all.
     fn take(bed: &Bed) -> Self {
         Self { server: bed.usage(), drops: bed.drops(), ..Self::of_machine() }

@@ -19,10 +19,10 @@ use super::place::Place;
 use super::progress::{Progress, duration};
 use super::spec::{Suite, Workload};
 use super::{judge, measure, words};
-use crate::data::{Cell, FORMAT, Method, Run, Server, Setup, Skipped};
+use crate::data::{Cell, FORMAT, Method, Run, Server, Setup, SkippedServer};
 use crate::load::{End, Mode, Plan};
 use crate::server::locate::{self, locate};
-use crate::server::{Kind, Missing, install};
+use crate::server::{Kind, MissingServer, install};
 
 /// A round counts when other processes used no more than this share of the machine, unless the
 /// command line says otherwise.
@@ -195,18 +195,18 @@ impl Runner<'_> {
             let mut found = locate(&kind);
             if found.is_err() && is_installing && kind.fetch {
                 self.say(&format!("installing {}: {}", kind.name, kind.install_command()));
-                found = install::install(&kind).map_err(Missing).and_then(|()| locate(&kind));
+                found = install::install(&kind).map_err(MissingServer).and_then(|()| locate(&kind));
             }
             match found {
                 Ok(located) => self.contestants.push(Contestant { kind, located }),
-                Err(Missing(reason)) => self.skip(&kind.name, reason),
+                Err(MissingServer(reason)) => self.skip(&kind.name, reason),
             }
         }
     }
 
     /// Says and notes that a server does not take part; once for each reason.
     fn skip(&mut self, server: &str, reason: String) {
-        let skipped = Skipped { server: server.to_owned(), reason };
+        let skipped = SkippedServer { server: server.to_owned(), reason };
         if !self.run.skipped.contains(&skipped) {
             self.say(&format!("left out: {skipped}"));
             self.run.skipped.push(skipped);
@@ -284,7 +284,7 @@ impl Runner<'_> {
             able.retain(|Contestant { kind, located }| {
                 match locate::check_sharing(kind, located) {
                     Ok(()) => true,
-                    Err(Missing(reason)) => {
+                    Err(MissingServer(reason)) => {
                         self.skip(&kind.name, reason);
                         false
                     }
@@ -313,7 +313,7 @@ impl Runner<'_> {
         let Contest { workload, place, contestants } = contest;
         let upstream = match upstream(workload)? {
             Ok(upstream) => upstream,
-            Err(Missing(reason)) => {
+            Err(MissingServer(reason)) => {
                 self.skip("all", format!("{}: no upstream: {reason}", workload.name));
                 return Ok(());
             }
@@ -523,7 +523,7 @@ impl Runner<'_> {
 }
 
 /// The server behind forwarders, if the workload has them and it is there.
-fn upstream(workload: &Workload) -> Result<Result<Option<Contestant>, Missing>, SuiteError> {
+fn upstream(workload: &Workload) -> Result<Result<Option<Contestant>, MissingServer>, SuiteError> {
     let Some(upstream) = &workload.upstream else { return Ok(Ok(None)) };
     let kind = Kind::named(&upstream.server)?;
     Ok(locate(&kind).map(|located| Some(Contestant { kind, located })))

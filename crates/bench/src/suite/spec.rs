@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_nobody_can_wait_for_are_refused() {
+    fn times_too_long_to_wait_for_are_refused() {
         let rest = "[[workload]]\nname='a'\nroles=[]\nready=[]\nqueries=[]\n";
         for (secs, warm_up_secs) in [("1e30", "0"), ("0", "0"), ("nan", "0"), ("1", "-1")] {
             let head = "name='s'\ntitle=''\nservers=[]\nrounds=1\n";
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_is_like_another_but_for_what_it_says() {
+    fn a_workload_inherits_another_except_for_its_own_keys() {
         let head = "name='s'\ntitle=''\nservers=[]\nseconds=1.0\nrounds=1\nwarm_up_secs=0.0\n";
         let first = "[[workload]]\nname='a'\nroles=['x']\nready=['a A']\nqueries=[]\n";
         let second = "[[workload]]\nname='b'\nlike='a'\ncold=true\n";
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_suite_is_told_with_those_that_there_are() {
+    fn an_unknown_suite_is_reported_with_the_known_ones() {
         let said = Suite::named("speed").unwrap_err().to_string();
         assert!(said.starts_with("no suite `speed`; there are dinodns-coredns, "), "{said}");
     }

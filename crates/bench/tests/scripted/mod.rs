@@ -39,7 +39,7 @@ pub enum Act {
 }
 
 /// A reply that waits for its time.
-struct Delayed(Instant, Vec<u8>, SocketAddr);
+struct DelayedReply(Instant, Vec<u8>, SocketAddr);
 
 /// The server; ends when it is dropped.
 pub struct ScriptedServer {
@@ -91,7 +91,7 @@ fn serve(
     clients: &Mutex<HashSet<SocketAddr>>,
 ) {
     let mut acts = script.iter().cycle();
-    let mut delayed: Vec<Delayed> = Vec::new();
+    let mut delayed: Vec<DelayedReply> = Vec::new();
     let mut held: Vec<(Vec<u8>, SocketAddr)> = Vec::new();
     let mut kept: Vec<Vec<u8>> = Vec::new();
     let mut buffer = [0; 512];
@@ -107,7 +107,7 @@ fn serve(
                 }
                 Act::Answer => send(&reply),
                 Act::Drop => {}
-                Act::Delay(time) => delayed.push(Delayed(Instant::now() + time, reply, peer)),
+                Act::Delay(time) => delayed.push(DelayedReply(Instant::now() + time, reply, peer)),
                 Act::Stall(time) => {
                     thread::sleep(time);
                     send(&reply);
@@ -134,7 +134,7 @@ fn serve(
                 socket.send_to(&reply, peer).unwrap();
             }
         }
-        delayed.retain(|Delayed(due, reply, peer)| {
+        delayed.retain(|DelayedReply(due, reply, peer)| {
             let is_due = Instant::now() >= *due;
             if is_due {
                 socket.send_to(reply, *peer).unwrap();

@@ -4,7 +4,7 @@
 //! passes it, and its words are overwritten after that.
 
 use super::Shard;
-use crate::body::{NotRecords, ttl_offsets};
+use crate::body::{MalformedRecords, ttl_offsets};
 use crate::entry::{
     self, ENTRY_WORDS_MAX, FAILURES_MAX, HEADER_WORDS, Header, MARKS_WORD, REFRESH_WORD,
 };
@@ -14,7 +14,7 @@ use crate::policy::Limits;
 use crate::ring::{Position, Ring};
 use crate::words::{WORD_BYTES, hold_octets};
 use crate::{
-    Answer, Contents, FAILURE_TEXT_BYTES_MAX, Failure, Key, Kind, Lifetime, Refused, Stats,
+    Answer, Contents, FAILURE_TEXT_BYTES_MAX, Failure, InsertError, Key, Kind, Lifetime, Stats,
 };
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -94,27 +94,27 @@ impl Writer {
 }
 
 /// The right to change a shard.
-pub struct Writing<'s> {
+pub struct WriteGuard<'s> {
     shard: &'s Shard,
     writer: MutexGuard<'s, Writer>,
 }
 
 /// An entry that is in the index.
-struct Live<'s> {
+struct LiveEntry<'s> {
     slot: &'s AtomicU64,
     word: Word,
     header: Header,
     entry: &'s [AtomicU64],
 }
 
-impl Live<'_> {
+impl LiveEntry<'_> {
     /// Whether it answers this question.
-    fn is_of(&self, key: &Key<'_>) -> bool {
+    fn has_key(&self, key: &Key<'_>) -> bool {
         self.header.asks_as(key) && hold_octets(&self.entry[HEADER_WORDS..], key.name)
     }
 }
 
-impl<'s> Writing<'s> {
+impl<'s> WriteGuard<'s> {
     /// Holds the lock.
     pub fn new(shard: &'s Shard, writer: MutexGuard<'s, Writer>) -> Self {
         Self { shard, writer }
@@ -126,10 +126,10 @@ impl<'s> Writing<'s> {
         key: &Key<'_>,
         answer: &Answer<'_>,
         lifetime: Lifetime,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), InsertError> {
         let offsets = &mut self.writer.offsets;
         ttl_offsets(answer.body, answer.counts, offsets)
-            .map_err(|NotRecords| Refused::Malformed)?;
+            .map_err(|MalformedRecords| InsertError::Malformed)?;
         let (first_ttl, freshness) = (offsets.first().copied(), self.shard.freshness);
         let header = Header::new(key, answer, (lifetime, freshness), first_ttl.unwrap_or(0));
         self.append(key, header, answer.body, lifetime.now_secs)
@@ -142,18 +142,18 @@ impl<'s> Writing<'s> {
         header: Header,
         body: &[u8],
         now_secs: u32,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), InsertError> {
         let writer = &mut *self.writer;
         entry::write(header, key, body, &writer.offsets, &mut writer.entry);
         let words = writer.entry.len();
         if words > writer.entry_words_max() {
             writer.stats.too_large += 1;
-            return Err(Refused::TooLarge);
+            return Err(InsertError::TooLarge);
         }
         let place = header.place;
         if !self.shard.allocate() {
             writer.stats.no_memory += 1;
-            return Err(Refused::NoMemory);
+            return Err(InsertError::NoMemory);
         }
         self.grow_index(place);
         let (log, frequency) = match self.live(key, place) {
@@ -184,10 +184,10 @@ impl<'s> Writing<'s> {
         let index = &self.shard.index;
         for _ in 0..SPLITS_MAX {
             let (buckets, entries) = (index.buckets() as u64, self.writer.stats.entries + 1);
-            let is_held = |slot: &AtomicU64| Word(slot.load(Relaxed)).is_held();
+            let is_occupied = |slot: &AtomicU64| Word(slot.load(Relaxed)).is_occupied();
             let is_enough = buckets >= entries * BUCKETS_PER_ENTRY_MAX
                 || buckets >= entries * BUCKETS_PER_ENTRY
-                    && !index.bucket(place).iter().all(is_held);
+                    && !index.bucket(place).iter().all(is_occupied);
             if is_enough {
                 return;
             }
@@ -202,19 +202,20 @@ impl<'s> Writing<'s> {
     }
 
     /// The entry of a question.
-    fn live(&self, key: &Key<'_>, place: Place) -> Option<Live<'s>> {
+    fn live(&self, key: &Key<'_>, place: Place) -> Option<LiveEntry<'s>> {
         let slots = self.shard.index.bucket(place).iter();
         let alike = slots.filter(|slot| Word(slot.load(Relaxed)).may_be(place));
         let mut entries = alike.filter_map(|slot| self.live_at(slot));
-        entries.find(|live| live.is_of(key))
+        entries.find(|live| live.has_key(key))
     }
 
     /// The entry that a slot points at.
-    fn live_at(&self, slot: &'s AtomicU64) -> Option<Live<'s>> {
+    fn live_at(&self, slot: &'s AtomicU64) -> Option<LiveEntry<'s>> {
         let word = Word(slot.load(Relaxed));
         let position = word.position(self.writer.rings[word.log() as usize].tail());
-        let (header, entry) = self.shard.entry(word.log(), position).filter(|_| word.is_held())?;
-        Some(Live { slot, word, header, entry })
+        let (header, entry) =
+            self.shard.entry(word.log(), position).filter(|_| word.is_occupied())?;
+        Some(LiveEntry { slot, word, header, entry })
     }
 
     /// A free slot for the entry of a question: its own, an empty one, that of an entry which is
@@ -226,7 +227,7 @@ impl<'s> Writing<'s> {
         }
         let bucket = self.shard.index.bucket(place);
         let word = |slot: &AtomicU64| Word(slot.load(Relaxed));
-        if let Some(empty) = bucket.iter().find(|slot| !word(slot).is_held()) {
+        if let Some(empty) = bucket.iter().find(|slot| !word(slot).is_occupied()) {
             return empty;
         }
         // Only a full bucket has its entries read, each in a line of memory of its own.
@@ -245,7 +246,7 @@ impl<'s> Writing<'s> {
     }
 
     /// Takes an entry out of the index.
-    fn forget(&mut self, live: &Live<'_>) {
+    fn forget(&mut self, live: &LiveEntry<'_>) {
         live.slot.store(0, Release); // as every 0 that a reader may meet after a split
         self.writer.live_words -= live.header.words();
         self.writer.stats.entries -= 1;
@@ -253,7 +254,7 @@ impl<'s> Writing<'s> {
     }
 
     /// Takes an entry out of the index because its room or its slot is wanted.
-    fn evict(&mut self, live: &Live<'_>) {
+    fn evict(&mut self, live: &LiveEntry<'_>) {
         self.forget(live);
         self.writer.stats.evictions += 1;
     }
@@ -272,7 +273,7 @@ impl<'s> Writing<'s> {
         let word = Word::new(header.place, log, tail, 0);
         if let Some(slot) = self.shard.index.slot_of(header.place, word) {
             let word = Word(slot.load(Relaxed));
-            let live = Live { slot, word, header, entry };
+            let live = LiveEntry { slot, word, header, entry };
             let wanted = word.frequency() > 0 || self.writer.has_spare(header.words());
             if now_secs >= header.stale_until {
                 self.forget(&live);
@@ -290,7 +291,7 @@ impl<'s> Writing<'s> {
 
     /// Appends a copy of an entry to the main log and points the index at it; `false` when there
     /// is no room.
-    fn move_to_main(&mut self, live: &Live<'_>, now_secs: u32, movable: &mut usize) -> bool {
+    fn move_to_main(&mut self, live: &LiveEntry<'_>, now_secs: u32, movable: &mut usize) -> bool {
         let words = live.entry.len();
         let Some(rest) = movable.checked_sub(words) else { return false };
         *movable = rest;
@@ -374,7 +375,7 @@ impl<'s> Writing<'s> {
     }
 
     /// Changes what may change while an entry lies in its log.
-    fn mark(&self, live: &Live<'_>, header: Header) {
+    fn mark(&self, live: &LiveEntry<'_>, header: Header) {
         let words = header.to_words();
         for at in [MARKS_WORD, REFRESH_WORD] {
             live.entry[at].store(words[at], Relaxed);
@@ -422,7 +423,7 @@ impl<'s> Writing<'s> {
             if let Some(slot) = self.shard.index.slot_of(header.place, word) {
                 let word = Word(slot.load(Relaxed));
                 if !keep(&header, entry, word.frequency()) {
-                    self.forget(&Live { slot, word, header, entry });
+                    self.forget(&LiveEntry { slot, word, header, entry });
                 }
             }
             left = left.saturating_sub(header.words());

@@ -6,7 +6,7 @@ use crate::Listener;
 use crate::error::{Contradiction, Origin};
 use crate::keys::ListenKeys;
 use crate::load::Layers;
-use crate::reader::{Given, Reader, Session};
+use crate::reader::{RawValue, Reader, Session};
 use crate::section::Keys;
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ pub(super) fn read<'a>(
         elements.extend(tables.map(|(table, origin)| (Some(table), Vec::new(), origin)));
     }
     if elements.is_empty() {
-        let given = Given { text: ADDRESS, origin: Origin::Default };
+        let given = RawValue { text: ADDRESS, origin: Origin::Default };
         elements.push((None, vec![("address", given)], Origin::Default));
     }
 

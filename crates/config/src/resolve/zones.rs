@@ -7,7 +7,7 @@ use crate::error::{Contradiction, LocalMistake, Origin, Problem};
 use crate::keys::{ForwardKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::mistake::Mistake;
-use crate::reader::{Given, Reader, Session};
+use crate::reader::{RawValue, Reader, Session};
 use crate::section::Keys;
 use crate::value::ServerAddress;
 use crate::{ForwardZone, Listener, Source, Zone};
@@ -49,13 +49,13 @@ pub(super) fn read<'a>(
             _ => file_root.clone(),
         };
         let source = if is_json(path) { "json" } else { "file" };
-        let by_user = |text| Given { text, origin: origin.clone() };
+        let by_user = |text| RawValue { text, origin: origin.clone() };
         let given = vec![("name", by_user(name)), (source, by_user(path))];
         found.read(&mut Reader::new(session, section, None, given, origin), root, None);
     }
     if let Some(to) = layers.forward() {
         let origin = to.origin.clone();
-        let given = vec![("name", Given { text: ".", origin: origin.clone() })];
+        let given = vec![("name", RawValue { text: ".", origin: origin.clone() })];
         let mut reader = Reader::new(session, section, None, given, origin);
         found.read(&mut reader, file_root.clone(), Some(to));
     }
@@ -156,7 +156,7 @@ fn refuse_twice(reader: &mut Reader<'_, '_>, upstreams: &[Upstream]) {
 }
 
 /// Reports a zone that was not given as NAME=FILE.
-fn refuse(session: &mut Session<'_>, given: &Given<'_>) {
+fn refuse(session: &mut Session<'_>, given: &RawValue<'_>) {
     let problem = Problem::Value {
         key: "zone".to_owned(),
         found: format!("\"{}\"", given.text),
@@ -180,7 +180,7 @@ struct Zones<'l> {
 impl Zones<'_> {
     /// Reads a zone whose files must stay below `root`, and for which the servers `to` answer if
     /// they are given.
-    fn read<'a>(&mut self, reader: &mut Reader<'_, 'a>, root: Arc<Path>, to: Option<Given<'a>>) {
+    fn read<'a>(&mut self, reader: &mut Reader<'_, 'a>, root: Arc<Path>, to: Option<RawValue<'a>>) {
         let Some(keys) = ZoneKeys::read(reader) else { return };
         let nested = reader.nested(&ForwardKeys::SECTION);
         if nested.is_some() || to.is_some() {
@@ -225,7 +225,7 @@ impl Zones<'_> {
         keys: ZoneKeys,
         root: Arc<Path>,
         nested: Option<(&'a DeTable<'a>, Origin)>,
-        to: Option<Given<'a>>,
+        to: Option<RawValue<'a>>,
     ) {
         let others = [keys.file, keys.json, keys.directory].iter().flatten().count();
         if others > 0 {
@@ -290,7 +290,7 @@ impl Zones<'_> {
             );
         }
         for ServerAddress(server) in &keys.bootstrap {
-            if self.is_own(*server) {
+            if self.is_own_listener(*server) {
                 reader.contradict(
                     Some("bootstrap"),
                     Contradiction::Servers(Mistake::BootstrapIsSelf(*server)),
@@ -301,11 +301,11 @@ impl Zones<'_> {
 
     /// Reports an upstream that is this very server.
     fn refuse_self(&self, reader: &mut Reader<'_, '_>, upstreams: &[Upstream]) {
-        let is_own = |upstream: &&Upstream| match upstream.host {
-            Host::Address(address) => self.is_own(SocketAddr::new(address, upstream.port)),
+        let is_own_listener = |upstream: &&Upstream| match upstream.host {
+            Host::Address(address) => self.is_own_listener(SocketAddr::new(address, upstream.port)),
             Host::Name(_) => false,
         };
-        if let Some(own) = upstreams.iter().find(is_own) {
+        if let Some(own) = upstreams.iter().find(is_own_listener) {
             let mistake = LocalMistake::ForwardToSelf(own.clone());
             reader.contradict(Some("to"), Contradiction::Local(mistake));
         }
@@ -313,7 +313,7 @@ impl Zones<'_> {
 
     /// Whether an address is this very server's. Which addresses a wildcard stands for is known for
     /// loopback only; the rest is found when questions come back.
-    fn is_own(&self, server: SocketAddr) -> bool {
+    fn is_own_listener(&self, server: SocketAddr) -> bool {
         let is_local = server.ip().is_loopback() || server.ip().is_unspecified();
         self.listens_on.iter().any(|own| {
             own.port() == server.port()

@@ -7,7 +7,7 @@
 
 use super::statement::{Cursor, Element, Statement};
 use super::value::{Network, network};
-use crate::document::{Effect, Left};
+use crate::document::{Effect, Omission};
 use crate::error::{ImportError, Problem};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -31,12 +31,12 @@ pub struct Rule {
     /// Whether they match.
     pub matches: bool,
     /// Which clients.
-    pub who: Who,
+    pub who: Clients,
 }
 
 /// Some clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum Clients {
     /// All of them.
     Any,
     /// Those of a network.
@@ -60,7 +60,7 @@ pub struct Acls<'s> {
     /// Names of lists that rules speak of, as they are defined.
     named: BTreeSet<&'s str>,
     /// What cannot be said in rules.
-    pub left: Vec<Left>,
+    pub left: Vec<Omission>,
 }
 
 impl<'s> Acls<'s> {
@@ -100,8 +100,9 @@ impl<'s> Acls<'s> {
         at: &Cursor<'s>,
     ) -> Result<Vec<String>, ImportError> {
         let [first, second] = [self.rules(lists[0])?, self.rules(lists[1])?];
-        let is_all =
-            |rules: &[Rule]| matches!(rules.first(), Some(Rule { matches: true, who: Who::Any }));
+        let is_all = |rules: &[Rule]| {
+            matches!(rules.first(), Some(Rule { matches: true, who: Clients::Any }))
+        };
         // Names of lists stay where one of both decides.
         if is_all(&second) || first == second {
             return self.access(lists[0]);
@@ -189,8 +190,8 @@ impl<'s> Acls<'s> {
         let word = cursor.word(WANTED)?;
         let defined = self.defined.get(&word.to_ascii_lowercase()).copied();
         match (word.to_ascii_lowercase().as_str(), defined) {
-            ("any", _) => rules.push(Rule { matches: true, who: Who::Any }),
-            ("none", _) => rules.push(Rule { matches: false, who: Who::Any }),
+            ("any", _) => rules.push(Rule { matches: true, who: Clients::Any }),
+            ("none", _) => rules.push(Rule { matches: false, who: Clients::Any }),
             ("localhost", _) => {
                 self.note(
                     &begin,
@@ -219,7 +220,7 @@ impl<'s> Acls<'s> {
             }
             (_, None) => match network(word) {
                 Some(network) => {
-                    rules.push(Rule { matches: true, who: Who::Network(network) });
+                    rules.push(Rule { matches: true, who: Clients::Network(network) });
                 }
                 None if word.contains(':') || word.starts_with(|c: char| c.is_ascii_digit()) => {
                     let wanted = "an address, or a network with no bits behind its prefix";
@@ -252,11 +253,11 @@ impl<'s> Acls<'s> {
             self.resolved.insert(key.clone(), own);
         }
         let own = &self.resolved[&key];
-        let is_plain = |rule: &Rule| rule.matches && !matches!(rule.who, Who::Any);
+        let is_plain = |rule: &Rule| rule.matches && !matches!(rule.who, Clients::Any);
         let is_plain = !own.is_empty() && own.iter().all(is_plain);
         if matches!(names, Names::Stay) && !negated && is_plain && is_usable(name) {
             self.named.insert(name);
-            rules.push(Rule { matches: true, who: Who::List(name.to_owned()) });
+            rules.push(Rule { matches: true, who: Clients::List(name.to_owned()) });
             return Ok(());
         }
         rules.extend(own.iter().cloned());
@@ -269,7 +270,7 @@ impl<'s> Acls<'s> {
             Some((Element::Word(word), _)) => word.escape_debug().to_string(),
             _ => "a list in a list".to_owned(),
         };
-        self.left.push(Left { place: at.place().clone(), effect, what, why: why.to_owned() });
+        self.left.push(Omission { place: at.place().clone(), effect, what, why: why.to_owned() });
     }
 }
 
@@ -336,11 +337,11 @@ fn both(first: &[Rule], second: &[Rule]) -> Vec<Rule> {
 }
 
 /// Whom both of these have.
-fn overlap(a: &Who, b: &Who) -> Option<Who> {
+fn overlap(a: &Clients, b: &Clients) -> Option<Clients> {
     match (a, b) {
-        (Who::Any, who) | (who, Who::Any) => Some(who.clone()),
-        (Who::Network(a), Who::Network(b)) if a.holds(b) => Some(Who::Network(*b)),
-        (Who::Network(a), Who::Network(b)) if b.holds(a) => Some(Who::Network(*a)),
+        (Clients::Any, who) | (who, Clients::Any) => Some(who.clone()),
+        (Clients::Network(a), Clients::Network(b)) if a.holds(b) => Some(Clients::Network(*b)),
+        (Clients::Network(a), Clients::Network(b)) if b.holds(a) => Some(Clients::Network(*a)),
         _ => None,
     }
 }
@@ -348,13 +349,13 @@ fn overlap(a: &Who, b: &Who) -> Option<Who> {
 /// Rules for the clients of these networks.
 fn networks(texts: &'static [&str]) -> impl Iterator<Item = Rule> {
     let networks = texts.iter().filter_map(|text| network(text));
-    networks.map(|network| Rule { matches: true, who: Who::Network(network) })
+    networks.map(|network| Rule { matches: true, who: Clients::Network(network) })
 }
 
 /// Rules as they are written, the last one for any.
 pub fn written(rules: &[Rule], words: Words) -> Vec<String> {
     let mut written = clauses(rules, words);
-    if !rules.iter().any(|rule| matches!(rule.who, Who::Any)) {
+    if !rules.iter().any(|rule| matches!(rule.who, Clients::Any)) {
         written.push(words.2.to_owned());
     }
     written
@@ -367,17 +368,17 @@ fn clauses(rules: &[Rule], (matching, other, _): Words) -> Vec<String> {
     for Rule { matches, who } in rules {
         let word = if *matches { matching } else { other };
         match (who, clauses.last_mut()) {
-            (Who::Network(network), Some(clause)) if last == Some(word) => {
+            (Clients::Network(network), Some(clause)) if last == Some(word) => {
                 clause.push_str(&format!(" {network}"));
             }
-            (Who::Network(network), _) => clauses.push(format!("{word} {network}")),
-            (Who::List(name), _) => clauses.push(name.clone()),
-            (Who::Any, _) => {
+            (Clients::Network(network), _) => clauses.push(format!("{word} {network}")),
+            (Clients::List(name), _) => clauses.push(name.clone()),
+            (Clients::Any, _) => {
                 clauses.push(format!("{word} any"));
                 return clauses;
             }
         }
-        last = matches!(who, Who::Network(_)).then_some(word);
+        last = matches!(who, Clients::Network(_)).then_some(word);
     }
     clauses
 }

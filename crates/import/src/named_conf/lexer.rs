@@ -18,7 +18,7 @@ pub enum Token {
 }
 
 /// A token, and the line and column at which it begins.
-pub type Placed = (Token, u32, u32);
+pub type PlacedToken = (Token, u32, u32);
 
 /// Cuts a text into tokens.
 pub struct Lexer<'t> {
@@ -43,7 +43,7 @@ impl<'t> Lexer<'t> {
     ///
     /// # Errors
     /// A problem with what begins at [`Self::place`].
-    pub fn next(&mut self) -> Result<Option<Placed>, Problem> {
+    pub fn next(&mut self) -> Result<Option<PlacedToken>, Problem> {
         self.skip_blanks_and_comments()?;
         let (line, column) = self.place();
         let Some(first) = self.rest.chars().next() else { return Ok(None) };
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_is_told_where_it_begins() {
+    fn an_unterminated_token_is_reported_where_it_begins() {
         for (text, what, place) in [
             ("a;\n  \"b;\n", "string", (2, 3)),
             ("a;\n /* b;", "comment", (2, 2)),

@@ -22,7 +22,7 @@ mod value;
 mod write;
 mod zones;
 
-use crate::document::{Effect, Left, Value};
+use crate::document::{Effect, Omission, Value};
 use crate::error::{ImportError, Place};
 use crate::{Files, Import};
 use acl::Acls;
@@ -62,7 +62,7 @@ pub fn import(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError>
 /// A configuration being carried over.
 struct Importer<'s> {
     acls: Acls<'s>,
-    left: Vec<Left>,
+    left: Vec<Omission>,
     /// Where relative paths start.
     base: PathBuf,
     settings: Vec<Setting>,
@@ -165,7 +165,7 @@ impl<'s> Importer<'s> {
             let list = cursor.block("`{`")?;
             cursor.end()?;
             let rules = self.acls.rules(list)?;
-            let is_any = |rule: &acl::Rule| rule.matches && matches!(rule.who, acl::Who::Any);
+            let is_any = |rule: &acl::Rule| rule.matches && matches!(rule.who, acl::Clients::Any);
             if !rules.first().is_some_and(is_any) {
                 let why = "run a server of its own that listens on these addresses";
                 self.leave(cursor, Effect::Lost, why);
@@ -223,7 +223,7 @@ impl<'s> Importer<'s> {
     /// Ends with what is to be written.
     fn finish(mut self, path: &Path) -> Import {
         self.left.append(&mut self.acls.left);
-        let order = |left: &Left| (left.place.file.clone(), left.place.line, left.place.column);
+        let order = |left: &Omission| (left.place.file.clone(), left.place.line, left.place.column);
         self.left.sort_by_key(order);
         self.left.dedup_by(|a, b| a.place == b.place && a.why == b.why);
         let toml = self.write(path);

@@ -1,6 +1,6 @@
 //! Addresses: where queries are answered, and where statistics are told.
 
-use super::acl::{self, Who, Words};
+use super::acl::{self, Clients, Words};
 use super::clauses::Clauses;
 use super::statement::{Cursor, Statement};
 use super::{Importer, Listener};
@@ -120,9 +120,9 @@ impl<'s> Importer<'s> {
         let mut addresses = Vec::new();
         for rule in self.acls.rules(std::slice::from_ref(element))? {
             match (rule.who, rule.matches) {
-                (Who::Any, true) => addresses.push(wildcard),
-                (Who::Any, false) => break,
-                (Who::Network(network), true) if network.is_single() => {
+                (Clients::Any, true) => addresses.push(wildcard),
+                (Clients::Any, false) => break,
+                (Clients::Network(network), true) if network.is_single() => {
                     if network.address.is_ipv4() == wildcard.is_ipv4() {
                         addresses.push(network.address);
                     }
@@ -202,9 +202,9 @@ impl<'s> Importer<'s> {
         let mut clients = Vec::new();
         for rule in self.acls.rules(list)? {
             match (rule.who, rule.matches) {
-                (Who::Network(network), true) => clients.push(network.to_string()),
-                (Who::Any, true) => clients.extend(everyone.clone()),
-                (Who::Any, false) => break,
+                (Clients::Network(network), true) => clients.push(network.to_string()),
+                (Clients::Any, true) => clients.extend(everyone.clone()),
+                (Clients::Any, false) => break,
                 _ => {
                     let why = "this list cannot exclude anybody: name those whom it is for";
                     self.leave(cursor, Effect::Lost, why);

@@ -206,7 +206,7 @@ impl<'s> Cursor<'s> {
 /// # Errors
 /// The first thing that is wrong.
 pub fn read(path: &Path, files: &mut dyn Files) -> Result<Vec<Statement>, ImportError> {
-    let mut reading = Reading {
+    let mut reading = FileSet {
         files,
         base: path.parent().unwrap_or(Path::new("")).to_owned(),
         depth: 0,
@@ -219,7 +219,7 @@ pub fn read(path: &Path, files: &mut dyn Files) -> Result<Vec<Statement>, Import
 }
 
 /// The files of a configuration, being read.
-struct Reading<'r> {
+struct FileSet<'r> {
     files: &'r mut dyn Files,
     /// Where relative paths start: the folder of the first file, until `directory` names another.
     base: PathBuf,
@@ -231,7 +231,7 @@ struct Reading<'r> {
     bytes: usize,
 }
 
-impl Reading<'_> {
+impl FileSet<'_> {
     /// Appends the statements of a file.
     fn read(
         &mut self,
@@ -269,7 +269,7 @@ impl Reading<'_> {
 
 /// Reads one file.
 struct Parser<'p, 'r, 't> {
-    reading: &'p mut Reading<'r>,
+    reading: &'p mut FileSet<'r>,
     file: Arc<Path>,
     lexer: Lexer<'t>,
 }
@@ -340,7 +340,7 @@ impl Parser<'_, '_, '_> {
         let pattern = arguments.word("the path of a file")?;
         arguments.end()?;
         let place = statement.place();
-        let Reading { base, files, .. } = &mut *self.reading;
+        let FileSet { base, files, .. } = &mut *self.reading;
         let paths = pattern::expand(base, pattern, *files, FILES_MAX).map_err(|error| {
             let problem = Problem::Unreadable(base.join(pattern), error);
             ImportError { place: Some(place.clone()), problem }

@@ -191,7 +191,7 @@ fn forwarders_of_the_options_are_for_all_names_that_no_zone_holds() {
 }
 
 #[test]
-fn servers_are_asked_over_tls_where_they_were() {
+fn servers_used_over_tls_are_still_used_over_tls() {
     let text = "tls known { remote-hostname \"dns.example.net\"; prefer-server-ciphers yes; };
         tls unknown { };
         zone a { type forward; forward only; forwarders { 192.0.2.1; 192.0.2.2 tls known;
@@ -257,7 +257,7 @@ fn a_list_that_excludes_at_the_end_of_another_is_the_same_in_rules() {
 }
 
 #[test]
-fn keys_of_clients_are_lost_and_let_nobody_in() {
+fn keys_of_clients_are_dropped_and_admit_no_client() {
     let text = "options { allow-query { key k; }; }; zone a { type primary; file \"a\"; };";
     has(&toml(text), &["access = [\"refuse any\"]"]);
     assert_eq!(
@@ -267,7 +267,7 @@ fn keys_of_clients_are_lost_and_let_nobody_in() {
 }
 
 #[test]
-fn who_may_ask_others_follows_the_order_of_named() {
+fn access_to_forwarded_names_follows_the_order_of_named() {
     let rules = |options: &str| {
         let text = format!("options {{ forward only; forwarders {{ 192.0.2.1; }}; {options} }};");
         let toml = toml(&text);
@@ -286,7 +286,7 @@ fn who_may_ask_others_follows_the_order_of_named() {
 }
 
 #[test]
-fn others_are_asked_for_clients_who_may_both_recurse_and_query_the_cache() {
+fn forwarding_serves_clients_allowed_both_recursion_and_the_cache() {
     let office = "acl office { 10/8; 192.0.2.0/24; };";
     let rules = |recursion: &str, cache: &str| {
         let text = format!(
@@ -385,7 +385,7 @@ fn names_of_zones_in_views_that_are_lost_are_not_forwarded() {
 }
 
 #[test]
-fn servers_for_names_below_the_delegations_of_a_primary_zone_are_told_of() {
+fn forwarders_below_delegations_of_a_primary_zone_are_reported() {
     let zone = |servers| {
         format!("zone a.example {{ type primary; file \"a\"; forwarders {{ {servers} }}; }};")
     };
@@ -475,7 +475,7 @@ fn options_become_keys_within_their_range() {
 }
 
 #[test]
-fn of_a_log_of_queries_it_is_told_what_is_otherwise_and_where_it_goes() {
+fn differences_of_the_query_log_are_reported_with_its_destination() {
     let channels = "channel plain { file \"q.log\"; };
         channel sized { file \"big.log\" versions 3 size 20m; print-time yes; severity notice; };
         channel system { syslog daemon; buffered no; }; channel screen { stderr; };
@@ -537,7 +537,7 @@ fn no_more_may_wait_for_one_answer_than_altogether() {
 }
 
 #[test]
-fn that_expired_answers_are_given_is_told_unless_named_gave_them_too() {
+fn serving_stale_answers_is_reported_unless_named_did_too() {
     let told = |options: &str| {
         let text = format!("options {{\nforward only; forwarders {{ 192.0.2.1; }}; {options} }};");
         all_left(&text).into_iter().any(|line| {
@@ -576,7 +576,7 @@ fn the_certificates_of_a_zones_servers_must_lead_to_one_file_if_they_did() {
 }
 
 #[test]
-fn a_zone_in_another_format_is_lost_whoever_says_so() {
+fn a_zone_in_another_format_is_dropped_wherever_the_format_is_set() {
     let zones = "zone a { type primary; file \"a\"; };
         zone b { type primary; file \"b\"; masterfile-format text; };
         zone c { type primary; masterfile-format raw; file \"c\"; };";
@@ -594,7 +594,7 @@ fn a_zone_in_another_format_is_lost_whoever_says_so() {
 }
 
 #[test]
-fn that_statistics_have_another_name_for_the_only_view_is_told() {
+fn the_other_name_of_the_only_view_in_statistics_is_reported() {
     let statistics = "statistics-channels { inet 127.0.0.1; };";
     let view = |name: &str| format!("view {name} {{ zone a {{ type primary; file \"a\"; }}; }};");
     let told = "/etc/bind/named.conf:1: differs: view office: its statistics are those of the view \
@@ -734,7 +734,7 @@ fn listeners_are_addresses_and_a_wildcard_has_the_others() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_file_line_and_what_was_expected() {
+fn errors_name_file_line_and_what_was_expected() {
     for (text, said) in [
         (
             "options {\n recursion yes\n listen-on { any; };\n};",

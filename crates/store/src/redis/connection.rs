@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_tells_server_credentials_and_database() {
+    fn a_url_gives_server_credentials_and_database() {
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(address("redis://db"), Ok(("db".into(), 6379, None, None, 0)));
         assert_eq!(
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_of_each_kind_are_read_and_others_are_refused() {
+    fn replies_of_each_kind_are_read_and_unknown_kinds_refused() {
         let read = |mut octets: &[u8]| read(&mut octets, 0).ok();
         let text = |text: &str| Reply::Text(text.as_bytes().to_vec());
         assert_eq!(read(b"+OK\r\n"), Some(text("OK")));

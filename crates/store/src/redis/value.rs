@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_item_does_not_take_others_along() {
+    fn a_wrong_item_leaves_valid_items_in_place() {
         let (data, wrong) = read("A", r#"["192.0.2.1",{"address":"192.0.2.2"}]"#);
         assert_eq!(data, ["192.0.2.1"]);
         assert!(wrong.contains("not understood: {'address':'192.0.2.2'}"), "{wrong}");

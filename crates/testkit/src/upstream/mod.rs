@@ -17,7 +17,7 @@ mod script;
 
 pub use reply::{Record, Reply};
 pub use script::{
-    Asked, Gate, Rule, Step, always, forge, hang_up, say, tell, trickle, until, wait, when,
+    Gate, ReceivedQuery, Rule, Step, always, forge, hang_up, say, tell, trickle, until, wait, when,
 };
 
 use std::cmp::Reverse;
@@ -50,7 +50,7 @@ pub struct Upstream {
 struct Shared {
     script: RwLock<Arc<[Rule]>>,
     /// All that was asked.
-    log: Mutex<Vec<Asked>>,
+    log: Mutex<Vec<ReceivedQuery>>,
     /// Connections that are open.
     connections: AtomicUsize,
     /// Messages sent from where nobody was asked.
@@ -144,13 +144,13 @@ impl Upstream {
     }
 
     /// How many queries came of which something is so.
-    pub fn count(&self, so: impl Fn(&Asked) -> bool) -> usize {
+    pub fn count(&self, so: impl Fn(&ReceivedQuery) -> bool) -> usize {
         let log = self.shared.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.iter().filter(|asked| so(asked)).count()
     }
 
     /// The queries that came, the first one first.
-    pub fn log(&self) -> Vec<Asked> {
+    pub fn log(&self) -> Vec<ReceivedQuery> {
         self.shared.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -179,10 +179,15 @@ impl Drop for Upstream {
 
 impl Shared {
     /// Notes what was asked, and returns it with what is to be done; nothing if it is no query.
-    fn hear(&self, octets: &[u8], client: SocketAddr, tcp: bool) -> Option<(Asked, Vec<Step>)> {
+    fn hear(
+        &self,
+        octets: &[u8],
+        client: SocketAddr,
+        tcp: bool,
+    ) -> Option<(ReceivedQuery, Vec<Step>)> {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let chance = Random::new(log.len() as u64).bits();
-        let asked = Asked::read(octets, log.len(), (client, tcp), chance)?;
+        let asked = ReceivedQuery::read(octets, log.len(), (client, tcp), chance)?;
         log.push(asked.clone());
         drop(log);
         let script = Arc::clone(&self.script.read().unwrap_or_else(PoisonError::into_inner));
@@ -202,7 +207,7 @@ fn pause(millis: &std::ops::Range<u64>, chance: u64) -> Duration {
 }
 
 /// A message that is sent later.
-struct Due {
+struct ScheduledMessage {
     at: Instant,
     /// Where it leaves from.
     from: Arc<UdpSocket>,
@@ -210,37 +215,38 @@ struct Due {
     to: SocketAddr,
 }
 
-impl PartialEq for Due {
+impl PartialEq for ScheduledMessage {
     fn eq(&self, other: &Self) -> bool {
         self.at == other.at
     }
 }
 
-impl Eq for Due {}
+impl Eq for ScheduledMessage {}
 
-impl PartialOrd for Due {
+impl PartialOrd for ScheduledMessage {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Due {
+impl Ord for ScheduledMessage {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.at.cmp(&other.at)
     }
 }
 
 /// Sends messages when their time has come, until nobody can hand over more.
-fn send_when_due(coming: &Receiver<Due>) {
+fn send_when_due(coming: &Receiver<ScheduledMessage>) {
     let mut queue = BinaryHeap::new();
     loop {
         let now = Instant::now();
-        while queue.peek().is_some_and(|Reverse(Due { at, .. })| *at <= now) {
+        while queue.peek().is_some_and(|Reverse(ScheduledMessage { at, .. })| *at <= now) {
             if let Some(Reverse(due)) = queue.pop() {
                 let _ = due.from.send_to(&due.message, due.to);
             }
         }
-        let next = queue.peek().map_or(IDLE, |Reverse(due): &Reverse<Due>| due.at - now);
+        let next =
+            queue.peek().map_or(IDLE, |Reverse(due): &Reverse<ScheduledMessage>| due.at - now);
         match coming.recv_timeout(next) {
             Ok(due) => queue.push(Reverse(due)),
             Err(RecvTimeoutError::Timeout) => {}
@@ -256,11 +262,11 @@ struct Datagrams {
     /// Not the ones that were asked.
     strangers: Vec<Arc<UdpSocket>>,
     /// Takes what is sent later.
-    later: Sender<Due>,
+    later: Sender<ScheduledMessage>,
 }
 
 impl Datagrams {
-    fn new(own: Arc<UdpSocket>, later: Sender<Due>) -> io::Result<Self> {
+    fn new(own: Arc<UdpSocket>, later: Sender<ScheduledMessage>) -> io::Result<Self> {
         let address = own.local_addr()?;
         let strangers = match address.ip() {
             IpAddr::V4(own) => vec![(own, 0), (STRANGER, address.port())],
@@ -285,7 +291,7 @@ impl Datagrams {
     /// Takes one step after the other.
     fn follow(
         &self,
-        asked: Asked,
+        asked: ReceivedQuery,
         mut steps: std::vec::IntoIter<Step>,
         client: SocketAddr,
         shared: &Arc<Shared>,
@@ -322,7 +328,7 @@ impl Datagrams {
         if at <= Instant::now() {
             let _ = from.send_to(&message, to);
         } else {
-            let _ = self.later.send(Due { at, from: Arc::clone(from), message, to });
+            let _ = self.later.send(ScheduledMessage { at, from: Arc::clone(from), message, to });
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::client::name_bytes;
 use crate::rdata::type_number;
 
-use super::script::Asked;
+use super::script::ReceivedQuery;
 
 /// Octets of a message's header.
 const HEADER_BYTES: usize = 12;
@@ -154,7 +154,7 @@ impl Reply {
     }
 
     /// The octets, in reply to a query.
-    pub fn write(&self, asked: &Asked) -> Vec<u8> {
+    pub fn write(&self, asked: &ReceivedQuery) -> Vec<u8> {
         let mut message = asked.question_octets().to_vec();
         message[2..4].copy_from_slice(&[0x81, 0x80 | self.rcode]);
         let opts = usize::from(self.server_cookie.is_some() && asked.cookie.len() >= 8);

@@ -13,7 +13,7 @@ use super::reply::Reply;
 
 /// A query as rules see it.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReceivedQuery {
     /// How many queries came before.
     pub number: usize,
     /// The name, in lower case, with the dot at the end.
@@ -40,7 +40,7 @@ pub struct Asked {
     octets: Vec<u8>,
 }
 
-impl Asked {
+impl ReceivedQuery {
     /// Reads a query; none if it is no message with a question.
     pub(super) fn read(
         octets: &[u8],
@@ -84,7 +84,7 @@ fn cookie(edns: &Edns) -> Option<Vec<u8>> {
 }
 
 /// Makes a reply to a query.
-pub(super) type Make = Arc<dyn Fn(&Asked) -> Reply + Send + Sync>;
+pub(super) type ReplyMaker = Arc<dyn Fn(&ReceivedQuery) -> Reply + Send + Sync>;
 
 /// One thing that is done about a query.
 #[derive(Clone)]
@@ -94,11 +94,11 @@ pub enum Step {
     /// See [`until`].
     Until(Gate),
     /// See [`say`].
-    Say(Make),
+    Say(ReplyMaker),
     /// See [`forge`].
-    Forge(Make),
+    Forge(ReplyMaker),
     /// See [`trickle`].
-    Trickle(Make, Duration),
+    Trickle(ReplyMaker, Duration),
     /// See [`hang_up`].
     HangUp,
 }
@@ -144,7 +144,7 @@ pub fn say(reply: Reply) -> Step {
 }
 
 /// Sends a reply that depends on the query.
-pub fn tell(make: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Step {
+pub fn tell(make: impl Fn(&ReceivedQuery) -> Reply + Send + Sync + 'static) -> Step {
     Step::Say(Arc::new(make))
 }
 
@@ -168,25 +168,25 @@ pub fn hang_up() -> Step {
 #[derive(Clone)]
 pub struct Rule {
     /// Whether it applies.
-    pub(super) applies: Arc<dyn Fn(&Asked) -> bool + Send + Sync>,
+    pub(super) applies: Arc<dyn Fn(&ReceivedQuery) -> bool + Send + Sync>,
     /// What is done, one after the other.
     pub(super) steps: Vec<Step>,
 }
 
 /// A condition without its consequence.
-pub struct When(Arc<dyn Fn(&Asked) -> bool + Send + Sync>);
+pub struct Condition(Arc<dyn Fn(&ReceivedQuery) -> bool + Send + Sync>);
 
 /// If this is so …
-pub fn when(applies: impl Fn(&Asked) -> bool + Send + Sync + 'static) -> When {
-    When(Arc::new(applies))
+pub fn when(applies: impl Fn(&ReceivedQuery) -> bool + Send + Sync + 'static) -> Condition {
+    Condition(Arc::new(applies))
 }
 
 /// In all other cases …
-pub fn always() -> When {
+pub fn always() -> Condition {
     when(|_| true)
 }
 
-impl When {
+impl Condition {
     /// … then this is done; without steps, nothing is.
     #[must_use]
     pub fn then(self, steps: impl Into<Vec<Step>>) -> Rule {

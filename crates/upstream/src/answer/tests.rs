@@ -81,7 +81,7 @@ fn sig(owner: &str, rtype: &str) -> String {
 }
 
 #[test]
-fn only_what_belongs_to_the_question_is_kept() {
+fn only_records_that_belong_to_the_question_are_accepted() {
     let records = [
         "bank.example. 60 A 192.0.2.66",
         "www.example. 60 A 192.0.2.1",
@@ -168,7 +168,7 @@ fn a_name_that_a_dname_makes_too_long_ends_the_chain() {
 }
 
 #[test]
-fn with_do_signatures_and_proofs_of_the_kept_zones_are_kept() {
+fn with_do_signatures_and_proofs_of_accepted_zones_are_accepted() {
     let (cname, a, nsec) =
         (sig("a.example.", "CNAME"), sig("b.example.", "A"), "NSEC c.example. A");
     let proof = format!(">b.example. 60 {nsec}");
@@ -204,7 +204,7 @@ fn with_do_signatures_and_proofs_of_the_kept_zones_are_kept() {
 }
 
 #[test]
-fn any_and_rrsig_can_be_asked_for() {
+fn any_and_rrsig_can_be_queried() {
     let signature = sig("a.example.", "A");
     let records = ["a.example. 60 A 192.0.2.1", &signature, "a.example. 60 AAAA ::1"];
     assert_eq!(kept(("a.example", Type::ANY), Rcode::NOERROR, false, &records).len(), 4);
@@ -246,7 +246,7 @@ fn huge_answers_are_refused() {
 }
 
 #[test]
-fn data_against_its_type_and_codes_against_the_records_are_refused() {
+fn rdata_that_breaks_its_type_and_rcodes_that_contradict_records_are_refused() {
     let mut octets = response(("a", Type::A), Rcode::NOERROR, &["a. 60 A 192.0.2.1"]);
     octets[3] |= 3;
     assert_eq!(read(&mut octets, "a", false), ["Contradiction"]);
@@ -309,7 +309,7 @@ fn an_answer_that_is_made_to_cost_time_costs_little() {
 }
 
 #[test]
-fn a_chain_ends_with_the_first_alias_of_a_name_that_is_somebody_elses() {
+fn a_chain_ends_at_the_first_alias_whose_owner_is_outside_the_zone() {
     let records = [
         "a.example 60 CNAME b.example",
         "b.example 60 CNAME host.our.test",
@@ -355,7 +355,7 @@ fn a_dname_above_the_zone_is_left_out_and_the_alias_of_the_name_itself_is_follow
 }
 
 #[test]
-fn a_denial_by_a_zone_above_is_kept_without_its_records_and_for_its_time() {
+fn a_denial_by_a_parent_zone_is_cached_without_records_and_for_its_ttl() {
     let proof = sig(">test.", "NSEC");
     let records = [
         ">test. 300 SOA ns.test. h.test. 1 2 3 4 50",
@@ -375,7 +375,7 @@ fn a_denial_by_a_zone_above_is_kept_without_its_records_and_for_its_time() {
 }
 
 #[test]
-fn of_another_zone_an_alias_brings_no_record_that_speaks_of_more_than_its_owner() {
+fn records_of_another_zone_behind_an_alias_cover_their_owner_only() {
     let alias = "a.evil.test. 60 CNAME test.";
     for (qtype, record) in [
         (Type::DNAME, "test. 60 DNAME victim.example."),
@@ -437,7 +437,7 @@ fn by_hand(owner: &[u8], rcode: u8, records: &[Fixed]) -> Vec<u8> {
 }
 
 #[test]
-fn an_answer_of_one_set_is_read_alike_however_its_owners_are_written() {
+fn an_rrset_is_read_alike_however_its_owners_are_compressed() {
     use Section::{Additional, Answer, Authority};
     let (a, null, ch) = (Type::A, Type(10), Class(3));
     let cases: [(u8, &[Fixed], usize); 9] = [
@@ -464,7 +464,7 @@ fn an_answer_of_one_set_is_read_alike_however_its_owners_are_written() {
 }
 
 #[test]
-fn of_several_zones_above_the_one_that_encloses_the_name_most_closely_tells_the_time() {
+fn the_closest_enclosing_zone_gives_the_negative_ttl() {
     let test = ">test. 300 SOA ns.test. h.test. 1 2 3 4 50";
     let sub = ">sub.test. 300 SOA ns.test. h.test. 1 2 3 4 40";
     let shorter = ">sub.test. 30 SOA ns.test. h.test. 2 2 3 4 40";

@@ -29,11 +29,12 @@ impl Changes {
     pub(super) fn form(&self, upstream: usize, member: &Member, now: u64) -> Form {
         let confirms = self.confirming.contains(upstream) && !self.believed.contains(upstream);
         let over_tcp = (confirms || self.over_tcp.contains(upstream)) && !member.stream;
-        let has_case = member.mixed_case.is_on(now) && !self.without_mixed_case.contains(upstream);
+        let has_case =
+            member.mixed_case.is_enabled(now) && !self.without_mixed_case.contains(upstream);
         let is_over_udp = !over_tcp && !member.stream;
         Form {
             over_tcp,
-            edns: member.edns.is_on(now) && !self.without_edns.contains(upstream),
+            edns: member.edns.is_enabled(now) && !self.without_edns.contains(upstream),
             mixed_case: has_case && (is_over_udp || confirms && over_tcp),
         }
     }

@@ -142,10 +142,10 @@ fn what_one_upstream_stumbles_over_is_not_left_out_for_another() {
 }
 
 #[test]
-fn edns_is_given_up_only_where_questions_are_answered_without() {
+fn edns_is_disabled_only_for_an_upstream_that_answers_without_it() {
     let mut pool = pool(1);
     let formerr = Outcome::Failed(Failure::Rcode(Rcode::FORMERR));
-    for (outcome, is_on) in [(formerr, true), (Outcome::Answered, false)] {
+    for (outcome, is_enabled) in [(formerr, true), (Outcome::Answered, false)] {
         for _ in 0..2 {
             let (mut exchange, actions) = start(&mut pool);
             assert!(sent(&actions).2.edns);
@@ -153,7 +153,7 @@ fn edns_is_given_up_only_where_questions_are_answered_without() {
             assert!(!sent(&end(&mut exchange, &mut pool, 0, redirected)).2.edns);
             end(&mut exchange, &mut pool, 1, outcome);
         }
-        assert_eq!(pool.members[0].edns.is_on(MILLISECOND_NANOS), is_on, "{outcome:?}");
+        assert_eq!(pool.members[0].edns.is_enabled(MILLISECOND_NANOS), is_enabled, "{outcome:?}");
     }
 }
 
@@ -173,7 +173,7 @@ const DOUBTS: [Doubt; 5] = [
 ];
 
 #[test]
-fn what_may_be_forged_is_asked_again_over_tcp_once_and_nothing_is_learnt_of_it() {
+fn a_message_that_may_be_forged_is_retried_over_tcp_once_and_teaches_nothing() {
     for what in DOUBTS {
         for answered in [0, 1] {
             let mut pool = pool(2);
@@ -236,7 +236,7 @@ fn a_cookie_that_is_refused_twice_leads_to_tcp() {
 }
 
 #[test]
-fn nothing_is_learnt_of_an_upstream_from_what_is_forged_in_its_name() {
+fn nothing_is_learnt_about_an_upstream_from_messages_forged_in_its_name() {
     let mut pool = pool(1);
     let (mut exchange, _) = start(&mut pool);
     doubt(&mut exchange, &mut pool, 0, Doubt::Forged);
@@ -274,7 +274,7 @@ fn what_the_network_cannot_deliver_is_repeated_while_stale_data_is_served() {
 }
 
 #[test]
-fn clients_are_told_in_time_and_the_fetch_goes_on() {
+fn clients_are_answered_in_time_and_the_fetch_continues() {
     let mut pool = pool(1);
     let (mut exchange, mut actions) = start(&mut pool);
     let mut told = Vec::new();
@@ -364,7 +364,7 @@ fn a_question_that_is_dropped_leaves_nothing_outstanding() {
 }
 
 #[test]
-fn a_query_whose_port_was_closed_is_repeated_and_tells_nothing_of_its_upstream() {
+fn a_query_whose_port_was_closed_is_repeated_and_says_nothing_about_its_upstream() {
     let mut pool = pool(1);
     let (mut exchange, actions) = start(&mut pool);
     let (mut attempt, mut asked_at) = (sent(&actions).0, vec![0]);
@@ -399,7 +399,7 @@ fn repeat_at(exchange: &mut Exchange, pool: &mut Pool, asked_at: &mut Vec<u64>) 
 }
 
 #[test]
-fn a_question_is_not_given_up_while_an_upstream_whose_port_was_closed_may_answer() {
+fn a_fetch_continues_while_an_upstream_whose_port_was_closed_may_answer() {
     let mut pool = pool(2);
     let (mut exchange, _) = start(&mut pool);
     assert_eq!(sent(&repeat(&mut exchange, &mut pool)).1, 1);
@@ -409,7 +409,7 @@ fn a_question_is_not_given_up_while_an_upstream_whose_port_was_closed_may_answer
 }
 
 #[test]
-fn what_was_doubted_is_believed_though_its_port_was_closed_meanwhile() {
+fn a_doubted_answer_is_accepted_though_its_port_was_closed_meanwhile() {
     let mut pool = pool(1);
     let (mut exchange, _) = start(&mut pool);
     assert!(sent(&doubt(&mut exchange, &mut pool, 0, Doubt::Case)).2.over_tcp);

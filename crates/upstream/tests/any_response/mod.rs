@@ -1,7 +1,7 @@
 //! What must hold of any octets that an upstream sends; shared with the fuzz target.
 
 use zonda_upstream::answer::{LINKS_MAX, OCTETS_MAX, RECORDS_MAX, Record, Scope};
-use zonda_upstream::{Answer, Sent, Verdict, check};
+use zonda_upstream::{Answer, SentQuery, Verdict, check};
 use zonda_wire::query::flag;
 use zonda_wire::{Message, Owner, Places, Query, Reply, Response, Type, name, rdata};
 
@@ -11,7 +11,7 @@ use zonda_wire::{Message, Owner, Places, Query, Reply, Response, Type, name, rda
 /// # Panics
 /// When something does not hold.
 pub fn check_any(octets: &[u8]) {
-    let other = Sent {
+    let other = SentQuery {
         id: 0,
         question: b"\x01a\0\0\x01\0\x01",
         mixed_case: true,
@@ -28,7 +28,7 @@ pub fn check_any(octets: &[u8]) {
     }
     let id = u16::from_be_bytes([octets[0], octets[1]]);
     let question = response.question();
-    let sent = Sent { id, question, edns: false, cookie: None, stream: true, ..other };
+    let sent = SentQuery { id, question, edns: false, cookie: None, stream: true, ..other };
     if !matches!(check(&sent, octets), Verdict::Accept(_)) {
         return;
     }

@@ -279,7 +279,7 @@ impl World {
     }
 
     /// What the clients whose questions came in a span of seconds saw.
-    pub fn seen(&self, seconds: Range<f64>) -> Seen {
+    pub fn seen(&self, seconds: Range<f64>) -> ClientReport {
         let span = (seconds.start * S as f64) as u64..(seconds.end * S as f64) as u64;
         let inside = || self.questions.iter().filter(|it| span.contains(&it.asked_at));
         let mut times: Vec<u64> =
@@ -287,7 +287,7 @@ impl World {
         times.sort_unstable();
         let broken = inside().filter(|it| it.broken).count();
         let lost = inside().count() - times.len() - broken;
-        Seen { times, lost }
+        ClientReport { times, lost }
     }
 
     /// Queries sent in percent of the questions, less one hundred.
@@ -309,14 +309,14 @@ impl World {
 }
 
 /// What clients saw.
-pub struct Seen {
+pub struct ClientReport {
     /// Times to an answer, ascending.
     times: Vec<u64>,
     /// Questions without an answer, broken names not counted.
     pub lost: usize,
 }
 
-impl Seen {
+impl ClientReport {
     /// Milliseconds within which a share of the answers came; 1 is the slowest.
     pub fn ms(&self, share: f64) -> f64 {
         let at = ((self.times.len() - 1) as f64 * share) as usize;

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_of_the_table_is_found_by_its_number_and_stands_in_it_once() {
+    fn every_type_is_in_the_table_once_and_found_by_its_number() {
         assert!(SCHEMAS.len() < 255);
         for schema in all() {
             let found = of(schema.rtype).map(std::ptr::from_ref);

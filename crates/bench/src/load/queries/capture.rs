@@ -11,7 +11,7 @@ use std::path::Path;
 use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::{Class, Type, name};
 
-use super::{Gathering, LeftOut, QueriesError};
+use super::{Omissions, QueriesError, QueryList};
 
 /// Octets that tell a capture from anything else.
 pub const MAGIC_OCTETS: usize = 4;
@@ -49,8 +49,8 @@ pub fn is_capture(start: &[u8]) -> bool {
 pub fn parse(
     file: impl BufRead,
     path: &Path,
-    gathering: &mut Gathering,
-    left_out: &mut LeftOut,
+    gathering: &mut QueryList,
+    left_out: &mut Omissions,
 ) -> Result<(), QueriesError> {
     read(file, gathering, left_out).map_err(|error| QueriesError::File(path.to_owned(), error))
 }
@@ -58,8 +58,8 @@ pub fn parse(
 /// All of [`parse`] but for the path in errors.
 fn read(
     mut file: impl BufRead,
-    gathering: &mut Gathering,
-    left_out: &mut LeftOut,
+    gathering: &mut QueryList,
+    left_out: &mut Omissions,
 ) -> io::Result<()> {
     let wrong = |what: String| io::Error::new(ErrorKind::InvalidData, what);
     let mut header = [0; FILE_HEADER_OCTETS];
@@ -76,7 +76,7 @@ fn read(
             break;
         }
         let mut header = [0; PACKET_HEADER_OCTETS];
-        if !is_whole(file.read_exact(&mut header))? {
+        if !read_completely(file.read_exact(&mut header))? {
             left_out.cut_packet = Some(number);
             break;
         }
@@ -87,7 +87,7 @@ fn read(
             )));
         }
         packet.resize(len, 0);
-        if !is_whole(file.read_exact(&mut packet))? {
+        if !read_completely(file.read_exact(&mut packet))? {
             left_out.cut_packet = Some(number);
             break;
         }
@@ -106,7 +106,7 @@ fn read(
 }
 
 /// Whether all was read that was asked for, and the file did not end before.
-fn is_whole(read: io::Result<()>) -> io::Result<bool> {
+fn read_completely(read: io::Result<()>) -> io::Result<bool> {
     match read {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),

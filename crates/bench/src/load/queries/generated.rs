@@ -81,7 +81,7 @@ impl Names {
 
 /// Queries for such names.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Generated {
+pub struct GeneratedQueries {
     /// What surrounds each question.
     frame: Frame,
     /// What is asked for.
@@ -92,7 +92,7 @@ pub struct Generated {
     seed: u64,
 }
 
-impl Generated {
+impl GeneratedQueries {
     /// Queries of a form for names and `types`, of which there is at least one.
     pub fn new(names: Names, types: Vec<Type>, seed: u64, form: &Form) -> Self {
         assert!(!types.is_empty(), "callers say for which types");
@@ -129,7 +129,7 @@ mod tests {
     /// Names and types of the first queries, in lower case.
     fn ask(text: &str, types: &[Type], seed: u64, count: u32) -> Vec<(String, Type)> {
         let names = Names::parse(text).unwrap();
-        let generated = Generated::new(names, types.to_vec(), seed, &Form::default());
+        let generated = GeneratedQueries::new(names, types.to_vec(), seed, &Form::default());
         let mut octets = Vec::new();
         let ask = |place| {
             generated.write(place, &mut octets);
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn no_query_allocates_once_its_buffer_has_grown() {
         let names = Names::parse("zipf:1.1:1000000.example.com").unwrap();
-        let generated = Generated::new(names, vec![Type::A], 1, &Form::default());
+        let generated = GeneratedQueries::new(names, vec![Type::A], 1, &Form::default());
         let mut octets = Vec::with_capacity(512);
         let before = octets.as_ptr();
         (0..1000).for_each(|place| generated.write(place, &mut octets));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_spec_is_told() {
+    fn an_invalid_spec_is_reported() {
         let complaint = |text| Names::parse(text).unwrap_err();
         for text in ["example.com", "normal:1.example", "zipf:1000.example", "uniform:5"] {
             assert!(complaint(text).starts_with("expected zipf:"), "{text}");

@@ -20,7 +20,7 @@ use zonda_wire::name::{self, NameError};
 use zonda_wire::{Class, Type};
 
 use frame::Frame;
-use generated::Generated;
+use generated::GeneratedQueries;
 
 /// What all queries have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ enum Source {
         ends: Vec<usize>,
     },
     /// Random names, one for each 32-bit place.
-    Generated(Generated),
+    Generated(GeneratedQueries),
 }
 
 impl Queries {
@@ -113,7 +113,7 @@ impl Queries {
         path: &Path,
         form: &Form,
         lines: Lines,
-    ) -> Result<(Self, LeftOut), QueriesError> {
+    ) -> Result<(Self, Omissions), QueriesError> {
         let file = input::open(path);
         let file = file.map_err(|error| QueriesError::File(path.to_owned(), error))?;
         Self::gather(file, path, form, lines)
@@ -145,13 +145,13 @@ impl Queries {
         path: &Path,
         form: &Form,
         lines: Lines,
-    ) -> Result<(Self, LeftOut), QueriesError> {
+    ) -> Result<(Self, Omissions), QueriesError> {
         let peeked = input::peek(file, capture::MAGIC_OCTETS);
         let (start, file) = peeked.map_err(|error| QueriesError::File(path.to_owned(), error))?;
         if let Some((_, what)) = FOREIGN.iter().find(|(magic, _)| start.starts_with(magic)) {
             return Err(QueriesError::Format(path.to_owned(), what));
         }
-        let (mut gathering, mut left_out) = (Gathering::new(form), LeftOut::default());
+        let (mut gathering, mut left_out) = (QueryList::new(form), Omissions::default());
         match capture::is_capture(&start) {
             true => capture::parse(file, path, &mut gathering, &mut left_out)?,
             false => text::parse(file, path, &mut gathering, |bad| match lines {
@@ -174,7 +174,7 @@ impl Queries {
     /// in the same order with the same seed.
     #[must_use]
     pub fn generated(names: Names, types: Vec<Type>, seed: u64, form: &Form) -> Self {
-        Self(Source::Generated(Generated::new(names, types, seed, form)))
+        Self(Source::Generated(GeneratedQueries::new(names, types, seed, form)))
     }
 
     /// How many there are, at least 1.
@@ -214,7 +214,7 @@ pub enum Lines {
 
 /// What of a file was left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct Omissions {
     /// How many lines were wrong.
     pub bad_lines: u64,
     /// The first of them, with what is wrong.
@@ -234,7 +234,7 @@ const FOREIGN: [(&[u8], &str); 4] = [
 ];
 
 /// Queries while they are gathered.
-struct Gathering {
+struct QueryList {
     /// What they have in common.
     frame: Frame,
     /// As in [`Queries`].
@@ -243,7 +243,7 @@ struct Gathering {
     ends: Vec<usize>,
 }
 
-impl Gathering {
+impl QueryList {
     /// None yet.
     fn new(form: &Form) -> Self {
         Self { frame: Frame::new(form), octets: Vec::new(), ends: Vec::new() }

@@ -1,6 +1,6 @@
 //! Queries as lines of text: a name and a type each, `;` and `#` begin a comment.
 
-use super::{Gathering, QueriesError, input};
+use super::{QueriesError, QueryList, input};
 use std::io::BufRead;
 use std::path::Path;
 use zonda_wire::{Class, Type};
@@ -9,14 +9,14 @@ use zonda_wire::{Class, Type};
 pub fn parse(
     lines: impl BufRead,
     path: &Path,
-    gathering: &mut Gathering,
+    gathering: &mut QueryList,
     on_bad: impl FnMut(QueriesError) -> Result<(), QueriesError>,
 ) -> Result<(), QueriesError> {
     input::each_line(lines, path, |line| parse_line(line, gathering), on_bad)
 }
 
 /// Adds the query of a line, if it is neither empty nor a comment.
-fn parse_line(line: &str, gathering: &mut Gathering) -> Result<(), String> {
+fn parse_line(line: &str, gathering: &mut QueryList) -> Result<(), String> {
     let mut words = line.split_ascii_whitespace();
     let Some(name) = words.next().filter(|_| !line.starts_with([';', '#'])) else { return Ok(()) };
     let qtype = words.next().ok_or_else(|| format!("expected a type after {name}"))?;
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_other_formats_are_told_with_what_reads_them() {
+    fn files_of_other_formats_are_reported_with_a_program_that_reads_them() {
         for (start, said) in [
             (&b"\x0a\x0d\x0d\x0a\x1c\0\0\0"[..], "editcap -F pcap"),
             (b"\xfd7zXZ\0", "xz -dc"),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn mistakes_are_reported_with_their_line() {
         let complaint = |text| Queries::from_lines(text, &Form::default()).unwrap_err().to_string();
         assert_eq!(complaint("a. A\nb."), "queries:2: expected a type after b.");
         assert_eq!(complaint("a. NONE"), "queries:1: NONE: not a record type");

@@ -8,7 +8,7 @@ use crate::data::{Cell, Latency, LoadPoint, Run};
 use crate::report::caveats::is_bound_by_load;
 use crate::report::figures::{Figure, Group, common_points, mebioctets};
 use crate::report::numbers::{capital, short, time_tick};
-use crate::report::verdict::{HOME, Standing, is_of_home};
+use crate::report::verdict::{HOME, Ranking, is_zonda};
 use crate::statistics::median;
 
 /// Colours of rivals; the colour-blind tell them, and the first server's, apart, too.
@@ -46,7 +46,7 @@ pub fn of_group(run: &Run, group: &Group<'_>) -> String {
 
 /// What a figure says, and its bars.
 fn bars_of(run: &Run, group: &Group<'_>, figure: Figure, title: &str) -> String {
-    let said = Standing::of(group, figure).map_or_else(String::new, |it| capital(&it.sentence()));
+    let said = Ranking::of(group, figure).map_or_else(String::new, |it| capital(&it.sentence()));
     bars::chart(title, &said, &bars(run, group, figure))
 }
 
@@ -176,7 +176,7 @@ fn bars<'a>(run: &Run, group: &Group<'a>, figure: Figure) -> Vec<Bar<'a>> {
         let fill = match () {
             () if group.is_floor(cell) => Fill::Floor,
             () if !group.is_ranked(cell) => Fill::Unranked,
-            () if is_of_home(&cell.server) => Fill::Home,
+            () if is_zonda(&cell.server) => Fill::Home,
             () => Fill::Other,
         };
         Some(Bar { name: &cell.server, fill, spread, text })
@@ -283,7 +283,7 @@ fn percentile_curve(run: &Run, group: &Group<'_>) -> String {
         lines.iter().flat_map(|line| &line.points).any(|(x, _)| (x - place).abs() < 1e-6)
     };
     let ticks = shown.map(|(name, text)| (stretched(name), text.to_owned()));
-    let said = Standing::of(group, Figure::Tail).map(|it| format!("p99.9: {}", it.sentence()));
+    let said = Ranking::of(group, Figure::Tail).map(|it| format!("p99.9: {}", it.sentence()));
     let (title, vertical) = match rate {
         Some(rate) => (
             format!("Latency at {} queries per second", tick_text(rate)),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_generator_was_late_at_somebody_ranked_no_latency_is_drawn_of_anybody() {
+    fn no_latency_is_drawn_where_the_generator_was_late_for_a_ranked_server() {
         for (server, point, is_load_drawn, is_tail_drawn) in
             [("reflector", 0, true, true), ("knot", 0, false, true), ("knot", 2, false, false)]
         {

@@ -7,7 +7,7 @@ use crate::data::Run;
 use crate::report::caveats::caveats;
 use crate::report::figures::{Group, groups};
 use crate::report::numbers::{capital, short};
-use crate::report::verdict::{headlines, is_of_home};
+use crate::report::verdict::{headlines, is_zonda};
 use crate::statistics::Spread;
 
 /// All below the head of the page.
@@ -55,7 +55,7 @@ fn matrix(runs: &[(String, Run)]) -> String {
     let rows = servers.iter().map(|server| {
         let mut row = vec![escape(server)];
         row.extend(groups.iter().map(|groups| cost(groups, server)));
-        (is_of_home(server), row)
+        (is_zonda(server), row)
     });
     let caption =
         "CPU per query as a multiple of the reflector's: median over the tests of a suite";

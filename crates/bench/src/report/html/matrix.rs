@@ -5,7 +5,7 @@ use super::tables::table;
 use crate::paired::Relation;
 use crate::report::figures::{Figure, Group};
 use crate::report::numbers::{grouped, short};
-use crate::report::verdict::{Standing, is_of_home};
+use crate::report::verdict::{Ranking, is_zonda};
 
 /// Tables of cost, rate and latency; nothing for a workload of one place.
 pub fn matrix(groups: &[&Group<'_>]) -> String {
@@ -42,7 +42,7 @@ pub fn matrix(groups: &[&Group<'_>]) -> String {
 
 /// Medians at a place.
 fn row(group: &Group<'_>, servers: &[&str], figure: Figure) -> Vec<String> {
-    let standing = Standing::of(group, figure);
+    let standing = Ranking::of(group, figure);
     let mut row = vec![escape(&group.place)];
     row.extend(servers.iter().map(|server| {
         let cell = group.cells.iter().find(|cell| cell.server == *server);
@@ -61,7 +61,7 @@ fn row(group: &Group<'_>, servers: &[&str], figure: Figure) -> Vec<String> {
             Some(Relation::Undecided(_)) => " ?",
             _ => "",
         };
-        let home = if is_of_home(server) { " class=\"own\"" } else { "" };
+        let home = if is_zonda(server) { " class=\"own\"" } else { "" };
         match is_best || matches!(against, Some(Relation::Level(_))) {
             true => format!("<b{home}>{text}</b>"),
             false => format!("<span{home}>{text}</span>{mark}"),

@@ -4,7 +4,7 @@ use super::escape;
 use super::measure::Measure;
 use super::surroundings::left_out;
 use super::tables::table;
-use crate::data::{Beside, Cell, Run, Table};
+use crate::data::{Cell, PublishedStandIn, Run, Table};
 use crate::report::figures::{Figure, Group, place};
 use crate::report::verdict::{HOME, list};
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub fn published(run: &Run, groups: &[Group<'_>]) -> String {
         return String::new();
     }
     let mut text = format!(
-        "<h2>Beside the original report</h2>\n<p>Each figure as it was published, by other people \
+        "<h2>PublishedStandIn the original report</h2>\n<p>Each figure as it was published, by other people \
          on other machines, and as it was measured here. The one cannot be held against the other; \
          the order of servers can. Small figures are the change from the first server of the \
          report in the same test; = is level within {}, ? is not told apart in this run.</p>\n",
@@ -50,7 +50,7 @@ pub fn published(run: &Run, groups: &[Group<'_>]) -> String {
 }
 
 /// Which servers the changes of a table are from.
-fn base_note(measured: &Measured<'_>) -> String {
+fn base_note(measured: &MeasuredTable<'_>) -> String {
     let bases: BTreeSet<&str> =
         measured.rows.iter().filter_map(|row| Some(&*row.base?.server)).collect();
     let bases: Vec<&str> = bases.into_iter().collect();
@@ -69,7 +69,7 @@ fn alone(original: &Table) -> String {
 }
 
 /// A row of the report.
-struct Told<'a> {
+struct ReportRow<'a> {
     /// Its cells.
     published: &'a [String],
     /// The server it tells of, if that is one of ours.
@@ -79,18 +79,18 @@ struct Told<'a> {
 }
 
 /// The rows of a report.
-fn told<'a>(original: &'a Table, groups: &'a [Group<'a>]) -> Vec<Told<'a>> {
+fn told<'a>(original: &'a Table, groups: &'a [Group<'a>]) -> Vec<ReportRow<'a>> {
     let row = |(index, published): (usize, &'a Vec<String>)| {
         let beside = original.beside.get(index);
         let server = beside.and_then(|beside| beside.server.as_deref());
         let group = beside.and_then(|beside| groups.iter().find(|group| stands_for(group, beside)));
-        Told { published, server, group }
+        ReportRow { published, server, group }
     };
     original.rows.iter().enumerate().map(row).collect()
 }
 
 /// What is put beside a report.
-struct Measured<'a> {
+struct MeasuredTable<'a> {
     /// Heads of the columns that follow each column of the report that is measured.
     heads: Vec<&'a str>,
     /// Rows of the report, and of servers that it does not have.
@@ -110,7 +110,7 @@ struct Row<'a> {
     base: Option<&'a Cell>,
 }
 
-impl Measured<'_> {
+impl MeasuredTable<'_> {
     /// Whether there is anything.
     fn is_measured(&self) -> bool {
         self.cells().next().is_some()
@@ -123,7 +123,7 @@ impl Measured<'_> {
 }
 
 /// A column for each server, where the report tells of places only; none for too many servers.
-fn in_columns<'a>(told: &[Told<'a>]) -> Option<Measured<'a>> {
+fn in_columns<'a>(told: &[ReportRow<'a>]) -> Option<MeasuredTable<'a>> {
     let mut heads: Vec<&str> = Vec::new();
     for group in told.iter().filter_map(|row| row.group) {
         for cell in group.cells.iter().filter(|cell| !group.is_floor(cell)) {
@@ -132,18 +132,18 @@ fn in_columns<'a>(told: &[Told<'a>]) -> Option<Measured<'a>> {
             }
         }
     }
-    let row = |row: &Told<'a>| Row {
+    let row = |row: &ReportRow<'a>| Row {
         published: Some(row.published),
         same_test: None,
         cells: heads.iter().map(|server| row.group.and_then(|group| group.cell(server))).collect(),
         base: None,
     };
     let rows = told.iter().map(row).collect();
-    (heads.len() <= COLUMNS_MAX).then_some(Measured { heads, rows })
+    (heads.len() <= COLUMNS_MAX).then_some(MeasuredTable { heads, rows })
 }
 
 /// One column, with rows for other servers behind the last of the report's at each place.
-fn in_rows<'a>(told: &[Told<'a>]) -> Measured<'a> {
+fn in_rows<'a>(told: &[ReportRow<'a>]) -> MeasuredTable<'a> {
     let mut rows = Vec::new();
     for (index, row) in told.iter().enumerate() {
         let published = Some(row.published);
@@ -152,7 +152,7 @@ fn in_rows<'a>(told: &[Told<'a>]) -> Measured<'a> {
             continue;
         };
         let is_here =
-            |other: &&Told<'_>| other.group.is_some_and(|other| std::ptr::eq(other, group));
+            |other: &&ReportRow<'_>| other.group.is_some_and(|other| std::ptr::eq(other, group));
         let names: Vec<&str> = told.iter().filter(is_here).filter_map(|it| it.server).collect();
         let base = names.iter().find_map(|name| group.cell(name));
         let own = row.server.and_then(|server| group.cell(server));
@@ -169,18 +169,18 @@ fn in_rows<'a>(told: &[Told<'a>]) -> Measured<'a> {
             |cell: &&'a Cell| Row { published: None, same_test, cells: vec![Some(*cell)], base };
         rows.extend(others.map(row));
     }
-    Measured { heads: vec!["here"], rows }
+    MeasuredTable { heads: vec!["here"], rows }
 }
 
 /// Whether a group is the one that a row tells of.
-fn stands_for(group: &Group<'_>, beside: &Beside) -> bool {
+fn stands_for(group: &Group<'_>, beside: &PublishedStandIn) -> bool {
     let Some(cell) = group.cells.first() else { return false };
     group.workload == beside.workload
         && beside.place.iter().all(|(axis, value)| cell.place.get(axis) == Some(value))
 }
 
 /// The table: columns that can be measured are followed by what was.
-fn with(original: &Table, measured: &Measured<'_>) -> String {
+fn with(original: &Table, measured: &MeasuredTable<'_>) -> String {
     let measures: Vec<Option<Measure>> =
         original.columns.iter().map(|column| Measure::named(column)).collect();
     let mut head = Vec::new();
@@ -190,7 +190,7 @@ fn with(original: &Table, measured: &Measured<'_>) -> String {
             head.extend(measured.heads.iter().map(|head| escape(head)));
         }
     }
-    let body = measured.rows.iter().map(|row| (is_home(row), cells(row, &measures)));
+    let body = measured.rows.iter().map(|row| (is_zonda_row(row), cells(row, &measures)));
     let places: BTreeSet<String> = measured.cells().map(place).collect();
     let mut notes = String::new();
     if let Some(one) = places.first().filter(|place| places.len() == 1 && !place.is_empty()) {
@@ -203,7 +203,7 @@ fn with(original: &Table, measured: &Measured<'_>) -> String {
 }
 
 /// Whether the row is that of the server at home.
-fn is_home(row: &Row<'_>) -> bool {
+fn is_zonda_row(row: &Row<'_>) -> bool {
     row.published.is_none() && row.cells.iter().flatten().any(|cell| cell.server == HOME)
 }
 
@@ -259,7 +259,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     /// Whether a workload has what a row tells of.
-    fn has(suite: &Suite, workload: &Workload, beside: &Beside) -> bool {
+    fn has(suite: &Suite, workload: &Workload, beside: &PublishedStandIn) -> bool {
         let places = workload.places.iter();
         let matches = |place: &BTreeMap<String, String>| {
             beside.place.iter().all(|(axis, value)| place.get(axis) == Some(value))
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_shipped_suites_put_beside_a_published_row_is_what_they_measure() {
+    fn stand_ins_for_published_rows_are_measured_by_the_shipped_suites() {
         for suite in Suite::shipped() {
             for table in &suite.published {
                 assert!([0, table.rows.len()].contains(&table.beside.len()), "{}", table.title);

@@ -4,7 +4,7 @@ use super::escape;
 use crate::data::Cell;
 use crate::report::figures::{Figure, Group, cpu_secs};
 use crate::report::numbers::{grouped, relation, short};
-use crate::report::verdict::{HOME, is_of_home};
+use crate::report::verdict::{HOME, is_zonda};
 use crate::statistics::Spread;
 
 /// The table of the original reports: what was sent and answered, QPS and latency with their Δ.
@@ -27,7 +27,7 @@ pub fn traffic(group: &Group<'_>) -> String {
             row.push(against(group, figure, cell, base));
         }
         row.extend([share(completed), share(sent.saturating_sub(completed))]);
-        (is_of_home(&cell.server), row)
+        (is_zonda(&cell.server), row)
     });
     let note = base.map_or_else(String::new, |base| {
         format!(
@@ -95,7 +95,7 @@ pub fn cost(group: &Group<'_>) -> String {
             0 => cell.rounds.len().to_string(),
             discarded => format!("{} <small>+{discarded} discarded</small>", cell.rounds.len()),
         });
-        (is_of_home(&cell.server), row)
+        (is_zonda(&cell.server), row)
     });
     table("Cost, latency and memory, medians over rounds", &head.map(str::to_owned), rows)
         + &unranked(group)

@@ -10,7 +10,7 @@ use zonda_zone::Records;
 /// Texts are equal where they are the same; records only where they are the same list, so that no
 /// comparison takes longer the more there are. A program gives another list for each version.
 #[derive(Clone, Default)]
-pub enum Given {
+pub enum ProgramContent {
     /// None yet, as whoever is to bring them has not: a store that cannot be reached.
     #[default]
     Awaited,
@@ -20,7 +20,7 @@ pub enum Given {
     Records(Arc<Records>),
 }
 
-impl PartialEq for Given {
+impl PartialEq for ProgramContent {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Text(one), Self::Text(other)) => one == other,
@@ -31,9 +31,9 @@ impl PartialEq for Given {
     }
 }
 
-impl Eq for Given {}
+impl Eq for ProgramContent {}
 
-impl Hash for Given {
+impl Hash for ProgramContent {
     fn hash<H: Hasher>(&self, state: &mut H) {
         match self {
             Self::Awaited => {}
@@ -43,7 +43,7 @@ impl Hash for Given {
     }
 }
 
-impl fmt::Debug for Given {
+impl fmt::Debug for ProgramContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Awaited => f.write_str("nothing yet"),
@@ -53,7 +53,7 @@ impl fmt::Debug for Given {
     }
 }
 
-impl<T: Into<Arc<str>>> From<T> for Given {
+impl<T: Into<Arc<str>>> From<T> for ProgramContent {
     fn from(text: T) -> Self {
         Self::Text(text.into())
     }
@@ -64,16 +64,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_equal_by_what_they_say_and_records_by_which_list_they_are() {
-        assert_eq!(Given::from("a"), Given::from("a".to_owned()));
-        assert_ne!(Given::from("a"), Given::from("b"));
+    fn texts_compare_by_content_and_records_by_identity_of_their_list() {
+        assert_eq!(ProgramContent::from("a"), ProgramContent::from("a".to_owned()));
+        assert_ne!(ProgramContent::from("a"), ProgramContent::from("b"));
         let records = Arc::new(Records::default());
-        let given = Given::Records(Arc::clone(&records));
-        assert_eq!(given, Given::Records(records));
-        assert_ne!(given, Given::Records(Arc::default()));
-        assert_ne!(given, Given::default());
-        assert_eq!(Given::default(), Given::Awaited);
-        assert_ne!(Given::default(), Given::from(""));
+        let given = ProgramContent::Records(Arc::clone(&records));
+        assert_eq!(given, ProgramContent::Records(records));
+        assert_ne!(given, ProgramContent::Records(Arc::default()));
+        assert_ne!(given, ProgramContent::default());
+        assert_eq!(ProgramContent::default(), ProgramContent::Awaited);
+        assert_ne!(ProgramContent::default(), ProgramContent::from(""));
         assert_eq!(format!("{given:?}"), "0 records");
     }
 }
