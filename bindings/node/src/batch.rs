@@ -94,7 +94,7 @@ fn pad(out: &mut Vec<u8>) {
 
 /// A reply that says what cannot be sent.
 pub struct Mistake {
-    /// Its place in the batch.
+    /// Place of the query in the batch.
     pub place: usize,
     /// What is wrong.
     pub what: String,

@@ -22,14 +22,14 @@ use crate::server::{self, RunningServer, Stores};
 use crate::table::Table;
 use options::{log, parsed, start};
 
-/// Queries that one call takes: replies to the first shall not wait for all others.
+/// Queries that one call takes: replies to the first must not wait for all the rest.
 const TAKE_MAX: usize = 512;
 /// Octets that are kept for what is taken next: many of the usual batches, and few of the longest.
 const TAKEN_OCTETS_KEPT: usize = 1 << 20;
 /// How long stopping waits before it looks again whether the server, or a reload, has ended.
 const STOP_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What an app is told when it is made.
+/// Options of an app when it is made.
 #[napi(object)]
 pub struct CoreOptions {
     /// Addresses and ports; `udp://` or `tcp://` before one leaves the other out.
@@ -61,9 +61,9 @@ pub struct CoreOptions {
 /// A pattern and the number of its handler.
 #[napi(object)]
 pub struct NumberedRoute {
-    /// The pattern.
+    /// Pattern of the route.
     pub pattern: String,
-    /// The number.
+    /// Number of the handler.
     pub handler: u32,
 }
 
@@ -83,7 +83,7 @@ pub struct FailedZone {
 pub struct Event {
     /// What it was called when it was asked for.
     pub token: u32,
-    /// Why it has failed.
+    /// Why the operation has failed.
     pub error: Option<String>,
     /// The reply, if it was a query; nothing for silence.
     pub reply: Option<Buffer>,
@@ -92,7 +92,7 @@ pub struct Event {
 /// A reply that could not be sent.
 #[napi(object)]
 pub struct ReplyMistake {
-    /// Its place in the batch.
+    /// Place of the query in the batch.
     pub place: u32,
     /// What is wrong.
     pub what: String,
@@ -108,7 +108,7 @@ struct CoreEvent {
 /// Calls JavaScript, from any thread.
 type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// Tells JavaScript that the server has stopped, and why if it had to.
+/// Reports to JavaScript that the server has stopped, with the reason if it had to.
 type OnClose = Box<dyn FnOnce(Option<String>) + Send>;
 
 /// What the threads of a core share.
@@ -150,7 +150,7 @@ pub struct Core {
     texts: Arc<Mutex<Texts>>,
     /// What the latter follow, until the app has stopped.
     stores: Arc<Mutex<Stores>>,
-    /// Those that are written in JavaScript, by their numbers.
+    /// Stores that are written in JavaScript, by their numbers.
     own_stores: Vec<Arc<OwnStore>>,
     /// What these are asked.
     calls: Arc<Calls>,
@@ -169,30 +169,30 @@ pub fn error(what: impl ToString) -> napi::Error {
 }
 
 impl Shared {
-    /// Tells JavaScript that there is something for it.
+    /// Wakes JavaScript to take queries or events.
     fn wake(&self) {
         if let Some(wake) = &*lock(&self.wake) {
             wake();
         }
     }
 
-    /// Tells JavaScript that something has ended.
+    /// Queues the event for an operation that has ended.
     fn tell(&self, ended: CoreEvent) {
         lock(&self.events).push(ended);
         self.wake();
     }
 
-    /// Tells JavaScript that something without a reply has ended.
+    /// Queues the event for an operation that has ended without a reply.
     fn tell_end(&self, token: u32, error: Option<String>) {
         self.tell_end_with(token, error, None);
     }
 
-    /// Tells JavaScript that something has ended, and what came of it.
+    /// Queues the event for an operation that has ended, with its result.
     fn tell_end_with(&self, token: u32, error: Option<String>, reply: Option<Vec<u8>>) {
         self.tell(CoreEvent { token, error, reply });
     }
 
-    /// The server, and what follows its stores, for the first who wants to stop them.
+    /// The server, and its mirrors, for the first caller that stops them.
     fn to_stop(&self) -> Option<(Arc<Server>, Mirrors)> {
         let mut started = lock(&self.started);
         let started = started.as_mut()?;
@@ -220,8 +220,8 @@ impl Shared {
         }
     }
 
-    /// Stops the server, unless that is under way or done, and tells JavaScript that it has
-    /// stopped, which then is not called any more.
+    /// Stops the server, unless that is under way or done, and reports that to JavaScript, which is
+    /// not called any more afterwards.
     fn close(&self, calls: &Calls) -> Option<Result<(), String>> {
         let (server, mirrors) = self.to_stop()?;
         let stopped = self.stop(server, mirrors, calls);
@@ -229,7 +229,7 @@ impl Shared {
         Some(stopped)
     }
 
-    /// Tells JavaScript that the server has stopped.
+    /// Reports to JavaScript that the server has stopped.
     fn tell_closed(&self, error: Option<String>) {
         if let Some(closed) = lock(&self.closed).take() {
             closed(error);
@@ -326,9 +326,9 @@ impl Core {
         self.options.forward.push(server);
     }
 
-    /// Starts the server; an event of `token` tells when it answers. `wake` is called when queries
-    /// or events wait, and `closed` once, when the server has stopped, with the reason if it had
-    /// to.
+    /// Starts the server; an event of `token` follows when it answers. `wake` is called when
+    /// queries or events wait, and `closed` once, when the server has stopped, with the reason if
+    /// it had to.
     #[napi(catch_unwind)]
     pub fn start(
         &self,
@@ -371,7 +371,7 @@ impl Core {
                 *lock(&shared.closed) = None;
             }
             if shared.is_gone.load(Ordering::SeqCst) {
-                let _ = shared.close(&calls); // no JavaScript is there to be told
+                let _ = shared.close(&calls); // no JavaScript is there to take the result
             } else if shared.running().is_ok_and(|server| server.is_finished()) {
                 close_ended(&shared, &calls); // it ended before it was known to have started
             }
@@ -485,7 +485,8 @@ impl Core {
         ended.into_iter().map(event).collect()
     }
 
-    /// Reads the configuration and changed zones anew; an event of `token` tells when that is done.
+    /// Reads the configuration and changed zones anew; an event of `token` follows when that is
+    /// done.
     ///
     /// # Errors
     /// When the server does not run.
@@ -499,7 +500,7 @@ impl Core {
         })
     }
 
-    /// Answers what was received, and stops; an event of `token` tells when that is done. Nothing
+    /// Answers what was received, and stops; an event of `token` follows when that is done. Nothing
     /// keeps the process alive then.
     ///
     /// # Errors

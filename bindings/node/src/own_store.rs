@@ -9,7 +9,8 @@
 //! ```
 //!
 //! # Invariants
-//! - Nobody waits longer than the store's patience, whatever JavaScript does, nor once it is gone.
+//! - No thread waits longer than the store's patience, whatever JavaScript does, nor once it is
+//!   gone.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,7 +47,7 @@ pub struct StoreCall {
 /// What is asked of all stores of an app.
 pub struct Calls {
     state: Mutex<State>,
-    /// Calls JavaScript.
+    /// Function that wakes JavaScript.
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -56,7 +57,7 @@ struct State {
     /// Whether JavaScript answers.
     is_open: bool,
     last_token: u32,
-    /// Those that JavaScript has not got yet.
+    /// Calls that JavaScript has not taken yet.
     new: Vec<StoreCall>,
     /// Where answers are waited for, by their tokens.
     waiting: HashMap<u32, SyncSender<Result<String, String>>>,
@@ -73,7 +74,7 @@ impl Calls {
         lock(&self.state).is_open = true;
     }
 
-    /// From now on nobody waits.
+    /// Ends all waits, now and later.
     pub fn close(&self) {
         let mut state = lock(&self.state);
         *state = State { last_token: state.last_token, ..State::default() };
@@ -84,14 +85,14 @@ impl Calls {
         std::mem::take(&mut lock(&self.state).new)
     }
 
-    /// Gives an answer to whom waits for it, if anybody still does.
+    /// Passes an answer to the thread that waits for it, if it still does.
     pub fn answer(&self, token: u32, answer: Result<String, String>) {
         if let Some(waiting) = lock(&self.state).waiting.remove(&token) {
             let _ = waiting.try_send(answer); // it may have given up just now
         }
     }
 
-    /// Asks JavaScript.
+    /// Sends a call to JavaScript and waits for the answer.
     fn ask(
         &self,
         store: u32,
@@ -131,7 +132,7 @@ pub struct OwnStore {
     number: u32,
     calls: Arc<Calls>,
     patience: Duration,
-    /// Whether it tells its changes.
+    /// Whether the store announces its changes.
     is_watched: AtomicBool,
     announcer: Announcer,
 }
@@ -143,7 +144,7 @@ impl OwnStore {
         Self { number, calls, patience, is_watched, announcer }
     }
 
-    /// Tells that records of an owner, or any, have changed.
+    /// Announces that records of an owner, or any, have changed.
     pub fn announce(&self, owner: Option<&str>) {
         match owner {
             Some(owner) => self.announcer.announce(&normal_owner(owner)),
@@ -183,7 +184,7 @@ impl Store for OwnStore {
     }
 
     fn watch(&self, zone: &Name) -> Result<Box<dyn Watch>, StoreError> {
-        let watch = self.announcer.watch(); // before, as it may tell changes at once
+        let watch = self.announcer.watch(); // before, as JavaScript may announce changes at once
         if !self.is_watched.load(Ordering::Relaxed) {
             let zone = name_text(zone.as_wire());
             self.calls.ask(self.number, ("watch", &zone), self.patience)?;

@@ -52,7 +52,7 @@ pub type Stores = Vec<(Name, Arc<dyn Store>)>;
 
 /// A server that has started.
 pub struct RunningServer {
-    /// The server.
+    /// Handle of the running server.
     pub server: Server,
     /// What queries are taken from and answered with.
     pub handle: RuntimeHandle,

@@ -18,7 +18,7 @@ use zonda_wire::Name;
 use crate::core::{error, lock};
 use crate::records;
 
-/// Gives JavaScript, in its thread, what became of a call.
+/// Gives JavaScript, in its thread, the result of a call.
 type PromiseResolver = Box<dyn FnOnce(Env) -> napi::Result<String> + Send>;
 /// A call.
 type Job = Box<dyn FnOnce() + Send>;
@@ -94,7 +94,7 @@ impl StoreHandle {
         self.ask_store(env, move |store| Ok(records::write(&store.get(&owner)?)))
     }
 
-    /// Puts record sets, a list in JSON, in place of others.
+    /// Puts record sets, a list in JSON, in place of those with the same owner and type.
     #[napi]
     pub fn set<'env>(&self, env: &'env Env, sets: String) -> napi::Result<Object<'env>> {
         self.ask_store(env, move |store| {

@@ -27,9 +27,9 @@ pub struct WaitingQuery {
     pub ticket: Ticket,
     /// The number of its handler; `NO_HANDLER` if there is only middleware for it.
     pub handler: u32,
-    /// The message.
+    /// Octets of the query.
     pub message: Box<[u8]>,
-    /// Who asks.
+    /// Client that sent the query.
     pub peer: Peer,
 }
 
@@ -43,7 +43,7 @@ impl From<RuntimeHandle> for Batches {
 }
 
 impl Batches {
-    /// Takes queries, and tells whether there are more.
+    /// Takes queries, and returns whether there are more.
     pub fn take(&self) -> (Vec<WaitingQuery>, bool) {
         let mut taken = Vec::new();
         let more = self.runtime.take(BATCH_MAX, |ticket, handler, query| {

@@ -30,7 +30,7 @@ const STRING_BYTES_MAX: usize = 255;
 
 /// Why an object is no field's value.
 pub enum FieldError {
-    /// It does not fit.
+    /// The value does not fit the field.
     Fault(Fault),
     /// A quote in its text is not closed.
     OpenQuote,

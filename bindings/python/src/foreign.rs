@@ -1,8 +1,8 @@
 //! Records of dnspython, for programs that have some.
 //!
-//! They are told by their attributes, so that dnspython need not be installed: a set of records
-//! has `rdtype` and `ttl` and can be iterated over, one with a `name` is for that name; a single
-//! record has `rdtype` and `to_wire`.
+//! They are recognised by their attributes, so that dnspython need not be installed: a set of
+//! records has `rdtype` and `ttl` and can be iterated over, one with a `name` is for that name; a
+//! single record has `rdtype` and `to_wire`.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -27,13 +27,13 @@ pub fn records(object: &Bound<'_, PyAny>, ttl: Option<u32>) -> PyResult<Vec<Reco
     object.try_iter()?.map(one).collect()
 }
 
-/// One record.
+/// Reads a single record.
 fn record(rdata: &Bound<'_, PyAny>, rtype: u16, ttl: u32, owner: Option<Name>) -> PyResult<Record> {
     let wire: Vec<u8> = rdata.call_method0("to_wire")?.extract()?;
     Record::of(Type(rtype), wire, ttl, owner)
 }
 
-/// A name.
+/// Reads a name.
 fn wire_name(name: &Bound<'_, PyAny>) -> PyResult<Name> {
     let wire: Vec<u8> = name.call_method0("to_wire")?.extract()?;
     Name::from_wire(&wire).map_err(|error| PyValueError::new_err(error.to_string()))

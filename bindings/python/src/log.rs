@@ -22,7 +22,7 @@ pub type Line = (u8, String);
 
 /// What waits to be fetched.
 static LINES: Mutex<VecDeque<Line>> = Mutex::new(VecDeque::new());
-/// Who fetches it.
+/// Readers that are woken for new lines.
 static LISTENERS: Mutex<Vec<Weak<Wake>>> = Mutex::new(Vec::new());
 /// Whether the core's log comes here.
 static INSTALLED: Once = Once::new();
@@ -43,7 +43,7 @@ pub fn take() -> Vec<Line> {
     lock(&LINES).drain(..).collect()
 }
 
-/// What a mutex guards; it is whole also if who held it panicked.
+/// Locks a mutex; its data are consistent also if a holder panicked.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -78,7 +78,7 @@ impl Subscriber for ToPython {
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1) // spans are not told apart
+        Id::from_u64(1) // spans are not distinguished
     }
 
     fn record(&self, _: &Id, _: &Record<'_>) {}

@@ -40,7 +40,7 @@ pub fn open(object: &Bound<'_, PyAny>, zone: &Name) -> PyResult<OwnStore> {
 
 /// A call of a store: the method, and the name that it is called with.
 type Call = (&'static str, String);
-/// What became of it, or the words of an exception.
+/// Result of a call, or the text of an exception.
 type Outcome = Result<Vec<Records>, String>;
 
 /// What a store and the thread that calls it have in common.
@@ -48,7 +48,7 @@ type Outcome = Result<Vec<Records>, String>;
 struct Shared {
     /// A call that the thread has not begun.
     call: Mutex<Option<Call>>,
-    /// What became of the last call, until the store takes it.
+    /// Result of the last call, until the store takes it.
     outcome: Mutex<Option<Outcome>>,
     has_ended: Condvar,
     announcer: Announcer,
@@ -60,7 +60,7 @@ pub struct OwnStore {
     /// An octet for each call.
     writer: UnixStream,
     shared: Arc<Shared>,
-    /// Whether the object tells of changes.
+    /// Whether the object announces changes.
     is_watched: AtomicBool,
 }
 
@@ -153,7 +153,7 @@ impl Calls {
         self.end(Err(why));
     }
 
-    /// Tells the zone that records of an owner changed, or any.
+    /// Announces to the zone that records of an owner changed, or any.
     #[pyo3(signature = (owner=None))]
     fn changed(&self, owner: Option<&str>) {
         match owner {
@@ -164,7 +164,7 @@ impl Calls {
 }
 
 impl Calls {
-    /// Says what became of the call.
+    /// Sets the result of the call.
     fn end(&self, outcome: Outcome) {
         *lock(&self.shared.outcome) = Some(outcome);
         self.shared.has_ended.notify_all();

@@ -37,7 +37,7 @@ impl Query {
         Self { message, parsed, peer, pattern, state, saw_client }
     }
 
-    /// The message and who sent it.
+    /// The message and its sender.
     pub fn asked(&self) -> (&[u8], Peer) {
         (&self.message, self.peer)
     }

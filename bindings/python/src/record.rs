@@ -1,8 +1,8 @@
 //! Records as Python's code makes and sees them.
 //!
 //! A record holds its data in wire form, made and checked when it is constructed, so that a mistake
-//! is told where it was made. Python has a class for each type of the schema, all of them made of
-//! this one (`python/zonda/records.py`).
+//! is reported where it was made. Python has a class for each type of the schema, all of them made
+//! of this one (`python/zonda/records.py`).
 
 use std::fmt::Write;
 

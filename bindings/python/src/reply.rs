@@ -49,7 +49,7 @@ impl Reply {
         let (ticket, query) = self.query.take()?; // so that they do not hold each other
         self.is_sent = true;
         let mut draft = std::mem::take(&mut self.draft);
-        // What was made by who knew the client is not for everybody.
+        // A reply made with knowledge of the client is not for every client.
         draft.keep = draft.keep.filter(|it| it.vary != Vary::Nothing || !query.get().saw_client());
         Some((ticket, (!self.has_failed).then_some(draft)))
     }
@@ -210,7 +210,7 @@ impl Reply {
         self.open().map(|draft| draft.fail(why))
     }
 
-    /// Sends nothing.
+    /// Has no reply sent.
     fn drop(&mut self) -> PyResult<()> {
         self.open().map(HandlerReply::silence)
     }
@@ -234,9 +234,9 @@ impl Reply {
         Ok(())
     }
 
-    /// Lets the core give it again for so many seconds, without calling the handler, where there is
-    /// no middleware: to everybody, or with `vary` to the same `"client"` or `"subnet"`. One that
-    /// was made by a handler that looked at the client is not kept without `vary`.
+    /// Lets the core send the reply again for so many seconds, without calling the handler, where
+    /// there is no middleware: to every client, or with `vary` to the same `"client"` or
+    /// `"subnet"`. A reply of a handler that looked at the client is not kept without `vary`.
     #[pyo3(signature = (ttl, vary=None))]
     fn cache(&mut self, ttl: u32, vary: Option<&str>) -> PyResult<()> {
         let vary = match vary {

@@ -33,7 +33,7 @@ use crate::wake::Wake;
 
 /// The number of the runtime that Python is.
 const RUNTIME: u16 = 0;
-/// How often it is looked whether a server that was told to stop has.
+/// Interval at which a stopping server is checked for its end.
 const STOP_INTERVAL: Duration = Duration::from_millis(5);
 
 /// What the server is started with.
@@ -216,7 +216,7 @@ impl Core {
         Ok(addresses.iter().map(|address| (address.ip().to_string(), address.port())).collect())
     }
 
-    /// Reads the configuration and changed zones anew. An exception tells what is wrong with the
+    /// Reads the configuration and changed zones anew. An exception says what is wrong with the
     /// configuration, or which zones cannot be loaded: all else is then in force.
     fn reload(&self, py: Python<'_>) -> PyResult<()> {
         let failed = py.detach(|| self.with_server(Server::reload))?;
@@ -312,7 +312,7 @@ impl Core {
         let zones = self.own_zones.get();
         let zones = zones.ok_or_else(|| PyRuntimeError::new_err("the app is not running"))?;
         let replaced = self.with_server(|server| {
-            replace_text(&zones.texts, name, given, || server.reload().map(drop)) // of others, too
+            replace_text(&zones.texts, name, given, || server.reload().map(drop)) // reloads all
         })?;
         replaced.map_err(PyValueError::new_err)
     }

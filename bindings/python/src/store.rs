@@ -43,7 +43,7 @@ impl Store {
 
 #[pymethods]
 impl Store {
-    /// All records of a zone, and perhaps others.
+    /// All records of a zone, and perhaps of other zones.
     fn load<'py>(&self, py: Python<'py>, zone: &str) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let zone = zone_name(zone)?;
         let sets = py.detach(|| self.store.load(&zone)).map_err(store_error)?;

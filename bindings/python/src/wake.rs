@@ -15,7 +15,7 @@ pub struct Wake {
 }
 
 impl Wake {
-    /// One that nobody watches yet.
+    /// Makes one that no reader watches yet.
     pub fn new() -> io::Result<Self> {
         let (reader, writer) = UnixStream::pair()?;
         reader.set_nonblocking(true)?;
@@ -28,7 +28,7 @@ impl Wake {
         self.reader.as_raw_fd()
     }
 
-    /// Wakes who watches it. Does not block.
+    /// Wakes the reader. Does not block.
     pub fn wake(&self) {
         if !self.is_awake.swap(true, Ordering::AcqRel) {
             let _ = (&self.writer).write(&[0]); // it holds one octet at most, so there is room

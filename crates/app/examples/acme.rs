@@ -71,7 +71,7 @@ fn hear(mut hook: &UnixStream, tokens: &Tokens) -> io::Result<()> {
     hook.write_all(b"done\n")
 }
 
-/// Tells the server what certbot says, and waits until it is done.
+/// Sends the server what certbot says, and waits until it is done.
 fn tell(socket: &str, what: &str) -> Result<(), Box<dyn Error>> {
     let (domain, token) = (env::var("CERTBOT_DOMAIN")?, env::var("CERTBOT_VALIDATION")?);
     let mut server = UnixStream::connect(socket)?;

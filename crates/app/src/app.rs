@@ -24,7 +24,7 @@ use zonda_wire::Name;
 
 /// A DNS server under construction.
 ///
-/// Methods that take text which may be wrong return no error: [`start`](Self::start) tells all
+/// Methods that take text which may be wrong return no error: [`start`](Self::start) reports all
 /// mistakes at once.
 #[derive(Default)]
 pub struct App {
@@ -102,7 +102,7 @@ impl App {
 
     /// Starts also if zones that are given by [`zone`](Self::zone) and
     /// [`zone_text`](Self::zone_text) cannot be loaded, as it does with zones of a configuration
-    /// file: their names are SERVFAIL, and [`Running::failed_zones`] tells which they are, and why.
+    /// file: their names are SERVFAIL, and [`Running::failed_zones`] returns them with the reasons.
     pub fn allow_failed_zones(&mut self) -> &mut Self {
         self.allows_failed_zones = true;
         self
@@ -112,7 +112,7 @@ impl App {
     /// to write to it.
     ///
     /// A zone whose store cannot be reached within 3 seconds when the app starts is SERVFAIL until
-    /// it can; later it keeps what it had. The log tells both.
+    /// it can; later it keeps what it had. Both are logged.
     pub fn store(&mut self, zone: &str, store: impl Store + 'static) -> &mut Self {
         match zone.parse::<Name>() {
             Ok(name) => {
@@ -166,17 +166,17 @@ impl App {
         self
     }
 
-    /// Keeps answers of handlers and sources in a cache of yours, instead of the one before: it is
-    /// looked at before they are called, and told what they answered. Keep an `Arc` of it to share
-    /// it with other apps, or to empty it. With [`middleware_async`](Self::middleware_async) it is
-    /// not used.
+    /// Keeps replies of handlers and sources in a cache of yours, instead of the one before: the
+    /// cache is looked up before they are called, and gets their replies. Keep an `Arc` of it to
+    /// share it with other apps, or to empty it. With [`middleware_async`](Self::middleware_async)
+    /// it is not used.
     pub fn cache(&mut self, cache: impl Cache + 'static) -> &mut Self {
         self.cache = Some(Arc::new(cache));
         self
     }
 
-    /// Tells a logger of every query, and what became of it, in the thread that has answered it;
-    /// beside the query log of the configuration file, if there is one.
+    /// Passes every query and its outcome to a logger, in the thread that has answered it; beside
+    /// the query log of the configuration file, if there is one.
     pub fn logger(&mut self, logger: impl Logger + 'static) -> &mut Self {
         self.loggers.push(Arc::new(logger));
         self
@@ -289,13 +289,13 @@ impl App {
         self
     }
 
-    /// How far the threads of asynchronous code go behind others that want their CPU: 0, as is the
-    /// default, to 19; more is 19.
+    /// Sets how far the threads of asynchronous code yield to other threads that want their CPU: 0,
+    /// the default, to 19; more is 19.
     ///
     /// Where there is only one CPU, but no quota of its time, code that computes for long has
     /// queries that are answered from zones wait for milliseconds; not so if it has one thread
-    /// ([`async_threads`]) of niceness 19. But then it has next to nothing of a CPU that others
-    /// keep busy.
+    /// ([`async_threads`]) of niceness 19. But then it has next to nothing of a CPU that other
+    /// threads keep busy.
     ///
     /// [`async_threads`]: Self::async_threads
     pub fn async_niceness(&mut self, niceness: u8) -> &mut Self {
@@ -311,7 +311,7 @@ impl App {
     /// Starts the server, which answers from then on. The app is empty afterwards.
     ///
     /// # Errors
-    /// All that is wrong with what the app was told: patterns, names, the configuration, zones that
+    /// All mistakes in the app's definition: patterns, names, the configuration, zones that
     /// were given by [`zone`](Self::zone) and [`zone_text`](Self::zone_text) and cannot be loaded.
     /// Or why the server cannot start.
     pub fn start(&mut self) -> Result<Running, Error> {
@@ -437,7 +437,7 @@ fn lock(texts: &Mutex<Texts>) -> MutexGuard<'_, Texts> {
     texts.lock().unwrap_or_else(PoisonError::into_inner) // a map is whole after any panic
 }
 
-/// A pattern.
+/// Reads the pattern of a route.
 pub(crate) fn parse(text: &str) -> Result<Pattern, Error> {
     text.parse().map_err(|error| Error::Pattern(text.to_owned(), error))
 }

@@ -23,10 +23,10 @@ use zonda_netio::process::{allowed_cpus, available_cpus, be_nice, pin_thread};
 use zonda_runtime::{RuntimeConfig, Ticket};
 use zonda_server::{LogBudget, RuntimeHandle};
 
-/// How long asynchronous code has time, unless it is told otherwise: clients ask again, or another
+/// Default time that asynchronous code has for a query: clients repeat the query, or ask another
 /// server, after some 2 to 5 seconds.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// Queries that wait for asynchronous code at most, unless told otherwise: some 10 MB of queries.
+/// Default limit of queries that wait for asynchronous code: some 10 MB of queries.
 const WAITING_MAX: usize = 65_536;
 /// Queries that are taken at once, and replies that are sent at once.
 const BATCH_MAX: usize = 256;
@@ -36,7 +36,7 @@ const BATCH_MAX: usize = 256;
 const BEGIN_MAX: Duration = Duration::from_micros(5);
 /// For so many queries: it may have been the machine that took long.
 const LONG_FOR: u32 = 256;
-/// How long queries that were taken together are begun one after the other; others get tasks.
+/// How long queries that were taken together are begun one after the other; the rest get tasks.
 const BATCH_TIME_MAX: Duration = Duration::from_micros(200);
 
 /// A reply under way.
@@ -46,7 +46,7 @@ type ReplyFuture = Pin<Box<dyn Future<Output = HandlerReply> + Send>>;
 pub(crate) struct AsyncCode {
     pattern: Arc<Pattern>,
     function: Box<dyn Fn(OwnedQuery) -> ReplyFuture + Send + Sync>,
-    /// It is called by other code alone, which came after middleware or is middleware itself.
+    /// Whether only other code calls this: it came after middleware or is middleware itself.
     is_deferred: bool,
     /// How many queries it is still to begin in tasks, as it took too long, or middleware did.
     in_tasks: AtomicU32,
@@ -70,7 +70,7 @@ impl AsyncCode {
             Box::pin(answering) as ReplyFuture
         };
         let function = Box::new(function);
-        // The first tells how long it takes.
+        // The first call shows how long it takes.
         Self { pattern, function, is_deferred: false, in_tasks: AtomicU32::new(1) }
     }
 }
@@ -142,7 +142,7 @@ impl Default for AsyncLimits {
 /// The number of threads, and what each does first.
 fn threads(limits: &AsyncLimits) -> (usize, impl Fn() + Send + Sync + 'static) {
     let (cpus, available) = (allowed_cpus().unwrap_or_default(), available_cpus());
-    // What threads use of a quota, others lack, whichever CPUs they run on.
+    // What threads use of a quota, other threads lack, whichever CPUs they run on.
     let has_quota = available < cpus.len();
     let usual = (available - 1).max(if has_quota { 1 } else { 2 });
     let number = limits.threads.map_or(usual, |it| it.get().into());
@@ -267,7 +267,8 @@ async fn serve(table: Arc<Mutex<AsyncTable>>, handle: RuntimeHandle, fresh: Arc<
                         Progress::Ended(draft) => ended.push((ticket, draft)),
                         Progress::Waits(answering) => {
                             let answered = answered.clone();
-                            tokio::spawn(PendingReply { ticket, draft: None, answered }.by(answering));
+                            let pending = PendingReply { ticket, draft: None, answered };
+                            tokio::spawn(pending.by(answering));
                         }
                     }
                 }
@@ -318,9 +319,9 @@ type WithCode = (OwnedQuery, Option<Arc<AsyncCode>>);
 
 /// How far code has come with a query.
 enum Progress {
-    /// It has answered, or panicked.
+    /// The code has answered, or panicked.
     Ended(Option<HandlerReply>),
-    /// It is to go on in a task.
+    /// The code waits, and continues in a task.
     Waits(Pin<Box<dyn Future<Output = Option<HandlerReply>> + Send>>),
 }
 

@@ -25,7 +25,7 @@ impl<E: Display> HandlerResult for Result<(), E> {
 
 /// What asynchronous code may answer with: a reply, or a `Result` with one.
 pub trait AsyncAnswer: Send {
-    /// The reply.
+    /// Makes the reply.
     fn into_reply(self, pattern: &str) -> HandlerReply;
 }
 
@@ -45,8 +45,7 @@ impl<E: Display + Send> AsyncAnswer for Result<HandlerReply, E> {
     }
 }
 
-/// Answers SERVFAIL, and logs why. The client is not told: the error may hold what is none of its
-/// business.
+/// Answers SERVFAIL, and logs why. The client does not get the error, which may hold private facts.
 fn fail(pattern: &str, error: &dyn Display, reply: &mut HandlerReply) {
     static BUDGET: LogBudget = LogBudget::new();
     BUDGET.spend(|more| tracing::error!("the handler of {pattern} failed: {error}{more}"));

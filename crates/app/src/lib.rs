@@ -15,7 +15,7 @@
 //! ```
 //!
 //! A query passes, in this order, all middleware, the handler of the route that describes its name
-//! best, and the zones: those with data of their own and those that other servers are asked for.
+//! best, and the zones: those with data of their own and those that are forwarded.
 //! The first that answers does.
 //!
 //! # Routes
@@ -40,9 +40,9 @@
 //! # Code in the workers, and asynchronous code
 //!
 //! [`App::handle`] takes code that runs in the thread that received the query, which it must not
-//! keep: no files, no sockets, no locks that others hold for long. A panic is answered SERVFAIL. A
-//! call that lasts a second is named in the log. [`App::handle_async`] takes code that may wait;
-//! its queries are answered SERVFAIL when they have waited for [`App::deadline`].
+//! keep: no files, no sockets, no locks that other threads hold for long. A panic is answered
+//! SERVFAIL. A call that lasts a second is named in the log. [`App::handle_async`] takes code that
+//! may wait; its queries are answered SERVFAIL when they have waited for [`App::deadline`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

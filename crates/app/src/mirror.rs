@@ -67,7 +67,7 @@ impl Mirrors {
         let mirrors = Self { front, ended: Mutex::new(ended) };
         let (first, loaded) = sync_channel(stores.len());
         for (place, (apex, store)) in stores.into_iter().enumerate() {
-            lock(texts).insert(apex.clone(), ProgramContent::Awaited); // before the thread brings more
+            lock(texts).insert(apex.clone(), ProgramContent::Awaited); // until loaded
             let mirror = Mirror {
                 following: Arc::clone(&mirrors.front.followings[place].1),
                 records: ZoneRecords::new(&apex),
@@ -119,7 +119,7 @@ impl Mirrors {
 }
 
 impl Drop for Mirrors {
-    /// Mirrors of a server that was never started have nothing to do; others stay as it does.
+    /// Ends the mirrors of a server that was never started; other mirrors end with their server.
     fn drop(&mut self) {
         if self.front.zones.get().is_none() {
             self.front.stop();
@@ -179,10 +179,10 @@ struct Mirror {
     apex: Name,
     store: Arc<dyn Store>,
     records: ZoneRecords,
-    /// How the zone follows the store, for who looks.
+    /// How the zone follows the store, for status and metrics.
     following: Arc<Following>,
     front: Arc<Front>,
-    /// Told when the store was loaded first.
+    /// Channel for the end of the first load.
     first: Option<SyncSender<()>>,
     /// Since when it cannot be followed.
     outage: Option<Outage>,
@@ -292,7 +292,7 @@ impl Mirror {
             tracing::info!("store of {}: it is followed again, after {secs:.1} s", self.apex);
         }
         if let Some(first) = self.first.take() {
-            let _ = first.try_send(()); // nobody waits any more if it took too long
+            let _ = first.try_send(()); // the receiver may have stopped waiting
         }
     }
 
@@ -311,7 +311,7 @@ impl Mirror {
     }
 }
 
-/// CPU time that this thread has used; none where the system does not tell.
+/// CPU time that this thread has used; zero where the system does not report it.
 fn cpu_time() -> Duration {
     zonda_netio::process::thread_cpu_time().unwrap_or_default()
 }

@@ -202,7 +202,7 @@ impl Running {
 
     /// The zones that could not be loaded when that was last tried, in the order of their names,
     /// and files and directories of zones that could not be read. Zones that follow stores are not
-    /// among them: the log and metrics tell how these are.
+    /// among them: see the log and the metrics for these.
     #[must_use]
     pub fn failed_zones(&self) -> Vec<FailedZone> {
         self.server.failed_zones()

@@ -16,7 +16,7 @@ impl AsRef<Path> for ZoneFile {
 }
 
 /// The file of a zone, if it can be read: a master file, or JSON if its name ends in `.json`. What
-/// is in it is read by [`App::start`](crate::App::start), which tells what is wrong with it, and
+/// is in it is read by [`App::start`](crate::App::start), which reports what is wrong with it, and
 /// again by [`Running::reload`](crate::Running::reload) when it has changed.
 ///
 /// # Errors

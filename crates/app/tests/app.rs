@@ -260,8 +260,9 @@ fn asynchronous_code_answers_and_its_failures_are_servfail() {
 }
 
 /// What the system says of each of so many threads that asynchronous code runs on: the niceness,
-/// and the first CPU that it may use. Each query holds up its thread until others have run on all,
-/// but the first, which shows that the code takes long, so that the others are begun in tasks.
+/// and the first CPU that it may use. Each query holds up its thread until all threads have had
+/// one, except the first query, which shows that the code takes long, so that the rest are begun in
+/// tasks.
 fn threads_of_code(count: usize, prepare: impl FnOnce(&mut App)) -> Vec<(i64, usize)> {
     let mut app = app();
     prepare(app.deadline(Duration::from_secs(20)));
@@ -405,7 +406,7 @@ fn an_app_answers_queries_without_sockets() {
     running.stop().unwrap();
 }
 
-/// Says who asks for a name below its own.
+/// Replies with the client's address, for names below its own.
 struct ClientOfSubdomain;
 
 impl Source for ClientOfSubdomain {
@@ -819,7 +820,7 @@ fn stopping_waits_for_asynchronous_code_and_answers_its_queries() {
     assert_eq!(told(Some(&reply)), "NOERROR slow.example. A [192, 0, 2, 1]");
 }
 
-/// Whether somebody answers at an address.
+/// Whether a server answers at an address.
 fn is_up(server: SocketAddr) -> bool {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server).unwrap();
@@ -937,7 +938,7 @@ fn names_without_code_or_zone_are_forwarded() {
     upstream.stop().unwrap();
 }
 
-/// A question for TXT with an option that tells a network: family, source and scope prefix length,
+/// A question for TXT with an option that gives a network: family, source and scope prefix length,
 /// octets of the address (rfc7871#6).
 fn question_for(name: &str, option: &[u8]) -> Vec<u8> {
     let mut query = question(name, Type::TXT);

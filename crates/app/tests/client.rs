@@ -21,7 +21,7 @@ fn question(name: &str, subnet: &[u8], cookie: &[u8]) -> Vec<u8> {
     message
 }
 
-/// An answer that says what code has seen, and is good for everybody, says the code.
+/// A reply with what code has seen, marked as valid for every client.
 fn saying(seen: Option<impl Debug>) -> Reply {
     let mut reply = Reply::default();
     reply.answer(Txt::new(format!("{seen:?}")).ttl(60));

@@ -16,7 +16,7 @@ use zonda_testkit::process::free_port;
 /// The lines that were logged as warnings and errors.
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps lines.
+/// Collects the lines of the log.
 struct LogLines;
 
 /// Reads the message of a line.
@@ -100,7 +100,7 @@ impl Stage for FaultySource {
     }
 }
 
-/// Keeps the thread until it is released, which it is once the call was told.
+/// Blocks the thread until it is released, after the long call was logged.
 fn wait_for(release: &AtomicBool) {
     let since = Instant::now();
     while !release.load(Ordering::Acquire) && since.elapsed() < Duration::from_secs(20) {

@@ -1,4 +1,4 @@
-//! What an app tells about itself over HTTP.
+//! What an app reports about itself over HTTP.
 
 #![allow(clippy::unwrap_used)]
 
@@ -67,7 +67,7 @@ impl SwitchableStore {
         }
     }
 
-    /// Adds records.
+    /// Adds records to the store.
     fn add(&self, records: RecordSet) {
         let owner = records.owner.clone();
         self.sets.lock().unwrap().push(records);

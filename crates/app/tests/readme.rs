@@ -35,14 +35,15 @@ fn the_hello_world_of_the_readme_is_the_example() {
     assert!(README.contains(&format!("```rust\n{code}```\n")), "the README shows another program");
 }
 
-/// Waits while somebody else tries the same; whoever stays there is no reason to pass over it.
+/// Waits while another process uses the address for the same test; a permanent occupant fails the
+/// test.
 fn wait_for_the_address() {
     let limit = Instant::now() + Duration::from_secs(20);
     while let Err(error) = UdpSocket::bind(ADDRESS).and(TcpListener::bind(ADDRESS)) {
         assert!(
             Instant::now() < limit,
-            "the README's program cannot be tried: it listens on {ADDRESS}, and somebody else \
-             does ({error}). Stop that, such as a `make run`, and test again"
+            "the README's program cannot be tried: it listens on {ADDRESS}, and so \
+             does another process ({error}). Stop that one, such as a `make run`, and test again"
         );
         thread::sleep(Duration::from_millis(100));
     }
@@ -124,7 +125,7 @@ fn the_hello_world_builds_in_an_empty_folder_from_the_packages_alone_and_answers
         places.collect::<String>()
     );
     folder.write("Cargo.toml", manifest);
-    // The versions of others that this one is tested with, which are there already.
+    // The lock file's versions, which this crate is tested with and which are there already.
     let lock = concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock");
     folder.write("Cargo.lock", fs::read(lock).unwrap());
     let address = format!("127.0.0.1:{}", free_port());

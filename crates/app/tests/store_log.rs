@@ -12,7 +12,7 @@ use zonda::{App, Name, Rcode, RecordSet, Store, Type};
 /// The lines that were logged as warnings and errors.
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps lines.
+/// Collects the lines of the log.
 struct LogLines;
 
 /// Reads the message of a line.

@@ -128,7 +128,7 @@ impl FailingStore {
     }
 }
 
-/// Tells also when the store is down.
+/// Reports changes also when the store is down.
 struct FailingWatch(Arc<FailingStore>, Box<dyn Watch>);
 
 impl Watch for FailingWatch {

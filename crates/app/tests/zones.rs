@@ -1,4 +1,4 @@
-//! What a program is told of zones that cannot be loaded, and of all else that is wrong with it.
+//! What a program learns of zones that cannot be loaded, and of all its other mistakes.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,19 +1,19 @@
 //! What was measured, as it is written to JSON and read by reports.
 //!
-//! Raw figures of every round; medians, spreads, ratios and ranks are computed by whoever shows
-//! them, so that a report can never disagree with the data below it.
+//! Raw figures of every round; medians, spreads, ratios and ranks are computed where they are
+//! shown, so that a report can never disagree with the data below it.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The version of this form. A reader refuses others.
+/// The version of this form. A reader refuses other versions.
 pub const FORMAT: u32 = 1;
 
 /// One run of one suite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// [`FORMAT`].
+    /// Version of the form: [`FORMAT`].
     pub format: u32,
     /// The suite's name, as on the command line.
     pub suite: String,
@@ -56,9 +56,9 @@ pub struct Environment {
     pub cpu: String,
     /// CPUs that this run was allowed to use.
     pub cpus: usize,
-    /// Main memory.
+    /// Size of main memory, octets.
     pub memory_octets: u64,
-    /// `uname -sr`.
+    /// System and kernel, as `uname -sr` prints them.
     pub kernel: String,
     /// `PRETTY_NAME` of os-release.
     pub system: String,
@@ -90,9 +90,9 @@ pub struct Method {
 /// A server that took part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Server {
-    /// Its name, as on the command line.
+    /// Name of the server, as on the command line.
     pub name: String,
-    /// Its version, as it prints it.
+    /// Version of the server, as it prints it.
     pub version: String,
     /// Whether this is the bare UDP reflector, the floor and not a rival.
     pub is_floor: bool,
@@ -107,16 +107,16 @@ pub struct Setup {
     pub purpose: String,
     /// The command with its arguments.
     pub command: Vec<String>,
-    /// Its configuration: file name and text. Long files are cut, and say so.
+    /// Configuration files: name and text. Long files are cut, and say so.
     pub files: Vec<(String, String)>,
 }
 
 /// A server that did not take part.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SkippedServer {
-    /// Its name.
+    /// Name of the server.
     pub server: String,
-    /// Why, and how to have it take part.
+    /// Reason, and how to have the server take part.
     pub reason: String,
 }
 
@@ -133,7 +133,7 @@ impl fmt::Display for SkippedServer {
 /// All rounds of one server at one place in the matrix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// The server.
+    /// Name of the server.
     pub server: String,
     /// What is asked, by the suite's name for it.
     pub workload: String,
@@ -144,9 +144,9 @@ pub struct Cell {
     pub cpus: Option<CpusUsed>,
     /// Rounds that count.
     pub rounds: Vec<Round>,
-    /// Rounds that were thrown away because others used the machine.
+    /// Rounds that were discarded because other processes used the machine.
     pub discarded: usize,
-    /// Why this server is not ranked here: its answers differ from its peers', or it failed.
+    /// Reason why this server is not ranked here: its answers differ from its peers', or it failed.
     pub unranked: Option<String>,
     /// Latency below saturation, if the suite asks for it.
     pub latency_at: Vec<LoadPoint>,
@@ -166,7 +166,7 @@ pub struct CpusUsed {
 /// One round at saturation, or at the cell's fixed rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Round {
-    /// Its number, from 0; rounds of one number were run side by side.
+    /// Number of the round, from 0; rounds of one number were run side by side.
     pub number: usize,
     /// How long it took.
     pub seconds: f64,
@@ -191,11 +191,11 @@ pub struct Round {
 /// Queries and what came back.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
-    /// Queries sent.
+    /// Number of queries sent.
     pub sent: u64,
     /// Queries answered in time.
     pub completed: u64,
-    /// Queries never answered in time, whoever lost them.
+    /// Queries never answered in time, whatever lost them.
     pub lost: u64,
     /// Queries that a schedule had and that were never sent: the server took no more, or the
     /// generator could not keep up. Absent in runs that were written before they were counted.
@@ -237,13 +237,13 @@ impl Traffic {
 /// Time from query to reply, in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// The fastest.
+    /// Latency of the fastest answer.
     pub min: f64,
-    /// The average.
+    /// Average of all latencies.
     pub mean: f64,
     /// The standard deviation.
     pub deviation: f64,
-    /// The slowest.
+    /// Latency of the slowest answer.
     pub max: f64,
     /// Percentile and value, ascending: 50, 90, 99, 99.9, 99.99 and those between for curves.
     pub percentiles: Vec<(f64, f64)>,
@@ -287,14 +287,14 @@ pub struct LoadPoint {
 pub enum LoadShare {
     /// Of what the server itself holds.
     Own {
-        /// How much.
+        /// Share of that rate, percent.
         percent: u32,
     },
     /// Of what one server holds, so that all are asked at the same rate.
     Common {
-        /// How much.
+        /// Share of that rate, percent.
         percent: u32,
-        /// The server.
+        /// Name of the server.
         server: String,
     },
 }
@@ -351,7 +351,7 @@ pub struct Table {
     pub title: String,
     /// Where it was printed, and on what machine.
     pub source: String,
-    /// Column heads.
+    /// Heads of the columns.
     pub columns: Vec<String>,
     /// Rows, each as long as `columns`.
     pub rows: Vec<Vec<String>>,
@@ -366,7 +366,7 @@ pub struct PublishedStandIn {
     /// The server of the row; none when it is not among those that are measured.
     #[serde(default)]
     pub server: Option<String>,
-    /// The workload; empty when no workload is like what the row tells of.
+    /// Name of the workload; empty when none is like the row.
     #[serde(default)]
     pub workload: String,
     /// Axes and values of the place; axes that are left out may have any value.

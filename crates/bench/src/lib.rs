@@ -5,7 +5,7 @@
 //! | [`data`] | what was measured, as it is written to JSON and read by reports |
 //! | [`load`] | the load generator |
 //! | [`paired`] | whether two figures differ, judged over rounds |
-//! | [`procfs`] | what the kernel knows of processes and the machine |
+//! | [`procfs`] | the kernel's figures of processes and the machine |
 //! | [`ramp`] | the highest rate that a server holds |
 //! | [`random`] | numbers that come again with their seed |
 //! | [`reflector`] | the bare UDP reflector, the floor under every server |
@@ -18,7 +18,7 @@
 //! | [`template`] | text with places to fill in, for configurations and zones |
 //!
 //! Deliberately absent: unsafe code and socket options (`netio`), and any knowledge of how Zonda
-//! itself answers: it is one server among others here, found and started like its rivals.
+//! itself answers: it is one server among many here, found and started like its rivals.
 
 pub mod data;
 pub mod load;

@@ -9,11 +9,11 @@
 //! |---|---|
 //! | excludes 1 | the figures differ ([`Relation::Differs`]) |
 //! | includes 1, and lies within a margin around it | they are level ([`Relation::Level`]) |
-//! | includes 1, and is wider | nothing: not told apart ([`Relation::Undecided`]) |
+//! | includes 1, and is wider | nothing: undecided ([`Relation::Undecided`]) |
 //!
 //! Noise widens the interval, so that it can only take a claim away. Two rounds give an interval
-//! that is 9 times as wide as their noise, and three one of 2.5 times: they tell apart what
-//! differs by far, and seldom show that anything is level. One round shows neither.
+//! that is 9 times as wide as their noise, and three one of 2.5 times: they show large differences,
+//! and seldom that anything is level. One round shows neither.
 //!
 //! Deliberately absent: a correction for many comparisons. One of twenty claims may be chance.
 
@@ -71,14 +71,14 @@ pub struct Interval {
 /// How a figure stands to another, its base.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Relation {
-    /// They differ: no change is outside of the interval.
+    /// The figures differ: no change is outside of the interval.
     Differs(Interval),
-    /// They are level: the interval holds no change, and lies within the margin.
+    /// The figures are level: the interval holds no change, and lies within the margin.
     Level(Interval),
-    /// Not told apart in this run: the interval is wider than the margin. None without two rounds
-    /// that belong together.
+    /// Undecided in this run: the interval is wider than the margin. None without two rounds that
+    /// belong together.
     Undecided(Option<Interval>),
-    /// One was measured once, so that nobody knows the noise; the change.
+    /// The figures were measured once, so that the noise is unknown; the change.
     Once(f64),
 }
 
@@ -161,7 +161,7 @@ impl Series {
         self.judge(earlier, scale, interval, self.rounds.len().min(earlier.rounds.len()))
     }
 
-    /// What one round tells.
+    /// The relation by one round.
     fn once(&self, base: &Self, scale: Scale) -> Relation {
         let (value, base) = (self.spread().median, base.spread().median);
         match scale.change(value, base) {
@@ -283,7 +283,7 @@ mod tests {
         Series::of(values.iter().copied().enumerate()).expect("the values are numbers")
     }
 
-    /// How values stand to others, as costs.
+    /// Relation of values to base values, as costs.
     fn costs(values: &[f64], base: &[f64]) -> Relation {
         series(values).against(&series(base), COST)
     }

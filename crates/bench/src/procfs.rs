@@ -88,7 +88,7 @@ pub fn memory_octets(process: u32) -> u64 {
 }
 
 /// Resident set size of the tree: what processes share counts for each of them, but nothing changes
-/// when others begin or end to share it.
+/// when other processes begin or end to share it.
 pub fn resident_octets(process: u32) -> u64 {
     let status = |process| read(&format!("/proc/{process}/status"));
     tree(process).into_iter().map(|process| field(&status(process), "VmRSS:") * 1024).sum()
@@ -99,7 +99,7 @@ pub fn descriptors(process: u32) -> usize {
     tree(process).into_iter().map(|process| numbers_in(&format!("/proc/{process}/fd")).len()).sum()
 }
 
-/// All processes.
+/// Lists all processes.
 pub fn processes() -> Vec<u32> {
     numbers_in("/proc")
 }
@@ -116,15 +116,16 @@ pub fn began_ticks(process: u32) -> u64 {
     if began > 0 { began } else { u64::MAX }
 }
 
-/// Whether a process has one of these open, such as `socket:[17]`; no if it is somebody else's.
+/// Whether a process has one of these open, such as `socket:[17]`; false for another user's
+/// process.
 pub fn has_open(process: u32, names: &[String]) -> bool {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let mut targets = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
     targets.any(|target| target.to_str().is_some_and(|target| names.iter().any(|n| n == target)))
 }
 
-/// CPU time that somebody has taken since the machine started, on all CPUs: its processes, or
-/// others of the host that it is a guest of.
+/// CPU time used since the machine started, on all CPUs: by processes of the machine, or of the
+/// host that it is a guest of.
 pub fn busy_secs() -> f64 {
     busy_ticks(&read("/proc/stat")) as f64 / TICKS_PER_SEC
 }
@@ -136,7 +137,7 @@ pub fn cpus() -> usize {
 }
 
 /// Datagrams for this port that the kernel dropped on sockets of the tree, mostly for want of room
-/// in their receive buffers. Sockets of others on the same port do not count.
+/// in their receive buffers. Sockets of other processes on the same port do not count.
 pub fn socket_drops(process: u32, port: u16) -> u64 {
     let inodes: HashSet<u64> = tree(process).into_iter().flat_map(sockets_of).collect();
     drops_in(&udp_table(), port, &inodes)
@@ -152,9 +153,9 @@ pub fn udp_table() -> String {
 pub struct UdpEntry {
     /// What it is bound to.
     pub local: SocketAddr,
-    /// What it is connected to; port 0 if it takes datagrams from anybody.
+    /// Address that the socket is connected to; port 0 if it takes datagrams from any peer.
     pub peer: SocketAddr,
-    /// Its number among the kernel's files.
+    /// Number of the socket among the kernel's files.
     pub inode: u64,
     /// Datagrams that it has dropped.
     pub drops: u64,

@@ -3,7 +3,7 @@
 //! Rates rise by doubling until a step breaks a limit; then the span between the last rate that was
 //! held and the first that was not is halved until it is small. Every step is a run on a schedule,
 //! so that a server that falls behind shows it. A generator that falls behind breaks the same
-//! limits: whose fault it was is told of each step.
+//! limits: each step says which of the two fell behind.
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ pub struct Ramp {
     pub precision: f64,
 }
 
-/// One rate.
+/// A run at one rate.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Queries per second, as scheduled.
     pub rate: f64,
-    /// What came of it.
+    /// Result of the run.
     pub outcome: Outcome,
     /// The limits that it broke; none when the rate was held.
     pub broken: Vec<BrokenLimit>,
@@ -67,7 +67,7 @@ impl Step {
     }
 }
 
-/// What is told during a search.
+/// An event during a search.
 pub enum Event<'a> {
     /// A step begins, with this plan.
     Start(&'a Plan),
@@ -77,7 +77,7 @@ pub enum Event<'a> {
     Step(&'a Step),
 }
 
-/// Searches the highest rate that is held; `watch` is told how it goes. Returns all steps by rate,
+/// Searches the highest rate that is held; `watch` gets its events. Returns all steps by rate,
 /// which is the curve of latency against load. When the plan is stopped, the step at which that
 /// happens does not count.
 ///
@@ -140,9 +140,9 @@ struct Search {
     failed: Option<f64>,
     /// The rate to try; nothing at the end.
     next: Option<f64>,
-    /// See [`Ramp::to`].
+    /// Highest rate; see [`Ramp::to`].
     to: f64,
-    /// See [`Ramp::precision`].
+    /// Precision of the search; see [`Ramp::precision`].
     precision: f64,
 }
 

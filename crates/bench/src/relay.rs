@@ -38,7 +38,7 @@ pub struct Way {
 pub struct Relay {
     /// Where the forwarder shall ask.
     address: SocketAddr,
-    /// Tells the threads.
+    /// Flag that stops the threads.
     stop: Arc<AtomicBool>,
 }
 
@@ -96,7 +96,7 @@ fn spawn(cpu: Option<usize>, work: impl FnOnce() + Send + 'static) -> io::Result
     thread::spawn(move || {
         let pinned = cpu.map_or(Ok(()), |cpu| pin_thread(&[cpu]));
         let is_pinned = pinned.is_ok();
-        let _ = sender.send(pinned); // who asks waits for it
+        let _ = sender.send(pinned); // the receiver waits for it
         if is_pinned {
             work();
         }
@@ -104,7 +104,7 @@ fn spawn(cpu: Option<usize>, work: impl FnOnce() + Send + 'static) -> io::Result
     receiver.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
 }
 
-/// Who asked under each id that the relay uses towards the upstream, and with which id. An id is
+/// The client and its id for each id that the relay uses towards the upstream. An id is
 /// used again after 65,536 queries; a reply that took longer goes to the wrong client, as an
 /// unexpected one.
 type QueryTable = Arc<Mutex<Vec<Option<(SocketAddr, [u8; 2])>>>>;
@@ -115,16 +115,16 @@ struct QueryPath {
     near: UdpSocket,
     /// Towards the upstream.
     far: UdpSocket,
-    /// See [`QueryTable`].
+    /// Clients by id; see [`QueryTable`].
     asked: QueryTable,
-    /// See [`Way::loss`].
+    /// Share of lost datagrams; see [`Way::loss`].
     loss: f64,
     /// Decides which query is lost.
     draw: Numbers,
 }
 
 impl QueryPath {
-    /// Passes queries on until told to stop.
+    /// Passes queries on until it is stopped.
     fn run(mut self, stop: &AtomicBool) {
         let mut buffer = [0; DATAGRAM_OCTETS];
         let mut next_id: u16 = 0;
@@ -149,9 +149,9 @@ impl QueryPath {
 struct ReplyPath {
     /// Towards the upstream.
     far: UdpSocket,
-    /// See [`QueryTable`].
+    /// Clients by id; see [`QueryTable`].
     asked: QueryTable,
-    /// See [`Way::delay`].
+    /// Delay of replies; see [`Way::delay`].
     delay: RangeInclusive<Duration>,
     /// Decides how long a reply waits.
     draw: Numbers,
@@ -160,7 +160,7 @@ struct ReplyPath {
 }
 
 impl ReplyPath {
-    /// Takes replies until told to stop.
+    /// Takes replies until it is stopped.
     fn run(mut self, stop: &AtomicBool) {
         let mut buffer = [0; DATAGRAM_OCTETS];
         let (shortest, longest) = (*self.delay.start(), *self.delay.end());
@@ -186,13 +186,13 @@ impl ReplyPath {
 struct DelayedReply {
     /// When it arrives.
     due: Reverse<Instant>,
-    /// Whom it is for.
+    /// Client that gets the reply.
     client: SocketAddr,
     /// The message with the client's id.
     reply: Vec<u8>,
 }
 
-/// Hands out replies when they are due, until nobody can send any more.
+/// Sends replies when they are due, until no sender is left.
 fn deliver(near: &UdpSocket, receiver: &Receiver<DelayedReply>) {
     let mut heap = BinaryHeap::new();
     loop {

@@ -1,4 +1,4 @@
-//! Medians and spreads. Whether two figures differ is told by [`crate::paired`].
+//! Medians and spreads. [`crate::paired`] decides whether two figures differ.
 
 /// The middle value; of an even number of values, the mean of the two in the middle. None without
 /// values, or when one of them is no number.
@@ -10,9 +10,9 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 /// What several rounds say about one figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// See [`median`].
+    /// Median; see [`median`].
     pub median: f64,
-    /// The smallest value, or less when a value is known less well than it differs from others.
+    /// The smallest value, or less when a value is known less well than it differs from the rest.
     pub low: f64,
     /// The largest value, or more.
     pub high: f64,

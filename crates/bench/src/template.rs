@@ -61,7 +61,7 @@ impl Values {
         Ok((first..=last).map(|number| number.to_string()).collect())
     }
 
-    /// Appends a text; `local` is a name that goes before all others, with its value.
+    /// Appends a text; `local` is a name that goes before all the rest, with its value.
     pub fn fill_into(
         &self,
         filled: &mut String,

@@ -178,7 +178,7 @@ fn a_stall_of_the_server_shows_in_the_latency_of_a_schedule() {
     };
     // A query was due each millisecond, so that 100 of them waited for at least 100 ms.
     assert!(slow_with(Mode::Open { rate: 1000.0 }) >= 100);
-    // The others are those that a busy machine delays.
+    // The rest are those that a busy machine delays.
     assert!(slow_with(Mode::Closed { outstanding: 1, rate_max: None }) < 50);
 }
 
@@ -383,7 +383,7 @@ fn replies_dropped_by_the_generator_are_no_loss_of_the_server() {
 fn buffers_reduced_by_the_kernel_are_reported() {
     let server = ScriptedServer::start(vec![Act::Answer]);
     let mut plan = plan(&server, 10);
-    plan.buffer_octets = 1 << 30; // more than it grants anybody
+    plan.buffer_octets = 1 << 30; // more than any process gets
     let outcome = run(&plan);
     let octets = outcome.small_buffer_octets.unwrap();
     assert!((1024..1 << 30).contains(&octets));

@@ -58,7 +58,7 @@ fn counts(outcome: &Outcome) -> ([u64; 4], [u64; 4]) {
     (main, [traffic.unexpected, traffic.duplicate, traffic.late, traffic.wrong])
 }
 
-/// Answers everything.
+/// Answers every query.
 fn answer_all(mut stream: TcpStream) -> Option<()> {
     loop {
         let reply = next_reply(&mut stream)?;
@@ -84,7 +84,7 @@ fn queries_do_not_wait_for_replies_which_come_in_any_order_and_any_pieces() {
     let server = start(|mut stream| {
         stream.set_nodelay(true).unwrap();
         loop {
-            // Nobody is answered before all ten have asked.
+            // No query is answered before all ten have come.
             let replies: Option<Vec<Vec<u8>>> = (0..10).map(|_| next_reply(&mut stream)).collect();
             let mut replies = replies?;
             replies.reverse();

@@ -63,7 +63,7 @@ fn resident_bytes() -> usize {
     kib.unwrap_or(0) << 10
 }
 
-/// Processor time of this thread, which others on the machine disturb less than the clock.
+/// Processor time of this thread, which other load on the machine disturbs less than the clock.
 fn cpu_nanos() -> u64 {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
     text.split_whitespace().next().unwrap().parse().unwrap()

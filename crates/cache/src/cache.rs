@@ -22,7 +22,7 @@ const SHARD_BYTES_MIN: usize = 4 << 20;
 const SHARD_BYTES_MAX: usize = 32 << 20;
 /// Shards of a cache of middling size: enough for the threads that write.
 const SHARDS: usize = 16;
-/// How long who claimed a refresh has time for it before another may try.
+/// Seconds for which a claim to refresh an answer keeps other callers from claiming it.
 pub const REFRESH_SECS: u32 = 10;
 
 /// Most names above a name that [`Cache::find_cut`] looks up. Each costs a line of memory, and a
@@ -61,7 +61,7 @@ pub struct Stats {
     pub entries: u64,
     /// Octets of them in the logs.
     pub bytes: u64,
-    /// Answers stored.
+    /// Number of answers stored.
     pub inserts: u64,
     /// Answers dropped to make room.
     pub evictions: u64,
@@ -80,7 +80,7 @@ pub struct Stats {
 pub enum InsertError {
     /// The body is not the records that the counts promise, or holds OPT.
     Malformed,
-    /// It would sweep too much out of a cache as small as this one.
+    /// The answer would evict too much of a cache as small as this one.
     TooLarge,
     /// The system has no memory for the part of the cache that it belongs to.
     NoMemory,
@@ -139,7 +139,7 @@ impl Cache {
         self.shard(place).touch_bucket(place)
     }
 
-    /// Brings the lines that [`find`](Self::find) will go on with; for those who touched before.
+    /// Brings the lines that [`find`](Self::find) will go on with; for callers that touched before.
     #[inline]
     #[must_use]
     pub fn touch_entry(&self, key: &Key<'_>) -> u64 {
@@ -169,8 +169,8 @@ impl Cache {
     /// (rfc8020#2). For questions that [`find`](Self::find) knows nothing about. Answers without
     /// [`DENIES_BELOW`](crate::DENIES_BELOW) are passed over.
     ///
-    /// `ancestors` tells of names above, best nearest to the root first. Those are looked up of
-    /// whose depth names are denied in their part of the tree, at most [`CUTS_MAX`].
+    /// `ancestors` gives names above, best nearest to the root first. Looked up are at most
+    /// [`CUTS_MAX`] of them, at depths at which names are denied in their part of the tree.
     pub fn find_cut(
         &self,
         key: &Key<'_>,
@@ -233,7 +233,7 @@ impl Cache {
         self.insert_unless(|| self.flushes() != asked, key, answer, lifetime)
     }
 
-    /// Keeps an answer unless it is late, which is looked at while nobody else writes: a flush that
+    /// Stores an answer unless it is late, which is checked under the writers' lock: a flush that
     /// begins after that comes to this shard later.
     fn insert_unless(
         &self,
@@ -271,7 +271,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Takes note of a name below which nothing exists, if that is what was kept.
+    /// Notes a name below which nothing exists, if the stored answer says so.
     fn note_cut(&self, stored: &Key<'_>, answer: &Answer<'_>, lifetime: Lifetime) {
         if denies_below(answer.kind, answer.flags, answer.counts) {
             let expires_at = lifetime.now_secs.saturating_add(lifetime.ttl_secs);
@@ -279,8 +279,8 @@ impl Cache {
         }
     }
 
-    /// Keeps that an answer could not be fetched, and returns for how many seconds nobody should
-    /// try again: longer each time in a row (rfc9520#3.2).
+    /// Stores that an answer could not be fetched, and returns for how many seconds it should not
+    /// be tried again: longer each time in a row (rfc9520#3.2).
     ///
     /// An answer that is still fresh or may be given stale stays instead, and is not
     /// [due](Hit::refresh_due) for as long.
@@ -347,8 +347,8 @@ impl Cache {
         count
     }
 
-    /// Shows every answer, also those that expired, and some twice if others write meanwhile. They
-    /// may do so every now and then, but `visit` should not dawdle.
+    /// Shows every answer, also those that expired, and some twice if writers are active. Writers
+    /// wait for each step, so `visit` must be quick.
     pub fn for_each(&self, mut visit: impl FnMut(&Entry<'_>)) {
         for shard in &self.shards {
             let mut walk = Walk::new(shard);
@@ -369,7 +369,7 @@ impl Cache {
         &self.shards
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub fn clear(&self) {
         self.flushes.fetch_add(1, Relaxed);
         self.shards.iter().for_each(|shard| shard.write().clear());

@@ -1,10 +1,10 @@
-//! What kinds of answers there are, for whoever counts them.
+//! Kinds of cached answers, for counting them.
 
 use crate::{Kind, key::EVERY_TYPE};
 use std::ops::AddAssign;
 use zonda_wire::Type;
 
-/// Types that are told apart: those of everyday. All others are one more.
+/// Types that are counted apart: the common ones. All other types share one counter more.
 const TYPES: usize = 256;
 /// Where answers without records begin.
 const NODATA: usize = TYPES + 1;
@@ -12,7 +12,7 @@ const NODATA: usize = TYPES + 1;
 const NXDOMAIN: usize = 2 * (TYPES + 1);
 /// Where failures are.
 const FAILURE: usize = NXDOMAIN + 1;
-/// Kinds that are told apart.
+/// Kinds that are counted apart.
 const PLACES: usize = FAILURE + 1;
 
 /// How many answers there are of each kind and type; nothing before the first was counted.
@@ -24,8 +24,8 @@ pub struct Contents(Option<Box<[u32; PLACES]>>);
 pub struct Content {
     /// What they say.
     pub kind: Kind,
-    /// The type asked for, below 256. `None` stands for all others, and for what is not told apart
-    /// by type: names that do not exist, and failures.
+    /// The type asked for, below 256. `None` stands for all other types, and for what is not
+    /// counted by type: names that do not exist, and failures.
     pub qtype: Option<Type>,
     /// How many there are, at least one.
     pub answers: u64,
@@ -56,13 +56,13 @@ impl Contents {
         })
     }
 
-    /// One more.
+    /// Counts one answer more.
     pub(crate) fn add(&mut self, kind: Kind, qtype: Type) {
         let count = &mut self.counts()[place(kind, qtype)];
         *count = count.saturating_add(1);
     }
 
-    /// One less.
+    /// Counts one answer less.
     pub(crate) fn subtract(&mut self, kind: Kind, qtype: Type) {
         let count = &mut self.counts()[place(kind, qtype)];
         debug_assert!(*count > 0, "{kind:?} {qtype}");

@@ -4,12 +4,12 @@
 //! ```text
 //!  labels    0    1    2    3    4   …   20   …   34   …   63 and more
 //!  row 0   [ .    .    .    .    .        .       .        . ]
-//!  row 1   [ .    .    .   9 s   .       7 s     8 s       . ]   ip6.arpa, and whoever shares it
-//!  …                       when the last denial of such a name is no longer fresh
+//!  row 1   [ .    .    .   9 s   .       7 s     8 s       . ]   ip6.arpa, and names that share
+//!  the row …                       when the last denial of such a name is no longer fresh
 //! ```
 //! A name has its row by a hash of its last two labels, so that the depths that are common below
 //! `example.com` say nothing about `ip6.arpa`. Names of one label share the first row, since those
-//! below them are spread over all. A table of moments needs no clearing: what was forgotten costs a
+//! below them are spread over all. A table of moments needs no clearing: what was evicted costs a
 //! look-up in vain until it would have expired.
 //!
 //! # Invariants
@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Rows: some thousand zones share them.
 const ROWS: usize = 64;
-/// Columns: the last one has all names of 63 labels and more, which nobody has.
+/// Columns: the last one has all names of 63 labels and more, which are hardly used.
 const COLUMNS: usize = 64;
 
 /// The table: 16 KiB.
@@ -40,7 +40,7 @@ impl Cuts {
         Self(bytemuck::allocation::zeroed_box()) // the system hands out what is touched
     }
 
-    /// Takes note that a name, in wire form and lower case, does not exist until a moment.
+    /// Notes that a name, in wire form and lower case, does not exist until a moment.
     pub fn note(&self, name: &[u8], expires_at: u32) {
         let (labels, _) = ending(name);
         let row = self.row(name);

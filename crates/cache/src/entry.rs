@@ -1,7 +1,7 @@
 //! How an entry lies in a log.
 //!
 //! ```text
-//! word 0  place: the hash of all that tells questions apart
+//! word 0  place: the hash of all that distinguishes questions
 //!      1  qtype 16 | qclass 16 | source 32
 //!      2  body octets 16 | name octets 8 | marks 8 | flags 16 | extended error 16
 //!      3  stored at 32 | expires at 32                               seconds
@@ -47,7 +47,7 @@ pub struct Header {
     pub qtype: Type,
     /// The class asked for.
     pub qclass: Class,
-    /// Who answered.
+    /// Number of the forward zone that the answer came from.
     pub source: u32,
     /// Whether the question had DO.
     pub dnssec_ok: bool,
@@ -59,7 +59,7 @@ pub struct Header {
     pub failures: u8,
     /// As in [`Answer::flags`].
     pub flags: u16,
-    /// What to tell beside the answer.
+    /// Extended error to send with the answer.
     pub ede: Option<Ede>,
     /// When it was stored, seconds.
     pub stored_at: u32,
@@ -67,8 +67,8 @@ pub struct Header {
     pub expires_at: u32,
     /// From when on it is worthless, seconds.
     pub stale_until: u32,
-    /// Before this nobody need fetch it anew, seconds; from then on only if it is popular, until it
-    /// is stale.
+    /// Moment from which the answer should be refreshed if it is popular, until it is stale;
+    /// seconds.
     pub refresh_at: u32,
     /// Records in the answer, authority and additional sections.
     pub counts: [u16; 3],

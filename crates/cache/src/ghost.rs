@@ -11,7 +11,7 @@ pub const BUCKET_BYTES: usize = SLOTS * size_of::<u32>();
 
 /// The memory of what is gone.
 pub struct Ghosts {
-    /// Those of all buckets; none before the first is remembered.
+    /// Fingerprints of all buckets; empty before the first is remembered.
     fingerprints: Box<[u32]>,
     buckets: usize,
 }
@@ -46,7 +46,7 @@ impl Ghosts {
         true
     }
 
-    /// Forgets everything.
+    /// Removes all fingerprints.
     pub fn clear(&mut self) {
         self.fingerprints = Box::default();
     }

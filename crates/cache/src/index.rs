@@ -31,21 +31,21 @@ pub const FREQUENCY_MAX: u64 = 3;
 
 /// Says that the slot is taken.
 const HELD: u64 = 1 << 3;
-/// The place of the bit that tells the log.
+/// Place of the bit that names the log.
 const LOG_SHIFT: u32 = 2;
 /// The place of the position.
 const POSITION_SHIFT: u32 = 4;
 /// The place of the tag.
 const TAG_SHIFT: u32 = POSITION_SHIFT + Position::BITS;
 
-/// A hash of everything that tells questions apart, and which of its bits decide what.
+/// A hash of everything that distinguishes questions, and which of its bits decide what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(pub u64);
 
 impl Place {
     /// Most shards that the bits suffice for.
     pub const SHARDS_MAX: usize = 1024;
-    /// The bits that tell the members of a group apart; the others say where the group is.
+    /// The bits that distinguish the members of a group; the other bits say where the group is.
     const MEMBER: u64 = 0xffff_fc00;
 
     /// The place of a member of a group, given a hash of either.
@@ -78,7 +78,7 @@ impl Place {
         (self.0 >> 32) as usize & 0xffff
     }
 
-    /// What tells the entries of a bucket apart: bits 10–35.
+    /// Returns the bits that distinguish the entries of a bucket: 10–35.
     #[inline]
     fn tag(self) -> u64 {
         self.0 >> 10 << TAG_SHIFT
@@ -104,7 +104,7 @@ pub enum LogName {
 pub struct Word(pub u64);
 
 impl Word {
-    /// An entry.
+    /// Makes the word of an entry.
     pub fn new(place: Place, log: LogName, position: Position, frequency: u64) -> Self {
         debug_assert!(frequency <= FREQUENCY_MAX);
         let at = position.low() << POSITION_SHIFT;
@@ -152,7 +152,7 @@ const BASE_MIN: usize = 64;
 /// How often each bucket can be split: [`Place::split_bits`] has as many bits.
 const DOUBLINGS_MAX: u32 = 16;
 
-/// The buckets.
+/// The hash table: buckets of eight words, one cache line each.
 pub struct Index {
     words: Words,
     /// Buckets in use from the start.
@@ -193,7 +193,7 @@ impl Extent {
 
 /// The next bucket to be divided in two.
 pub struct Split<'i> {
-    /// Its slots.
+    /// The slots of the bucket.
     pub from: &'i [AtomicU64],
     /// The slots of the bucket that takes some of its entries, all empty.
     pub to: &'i [AtomicU64],
@@ -269,7 +269,7 @@ impl Index {
 
     /// Divides a bucket in two: `place_of` says where the entry of a word belongs.
     ///
-    /// An entry that moves is in both buckets when readers are told of the second, and leaves the
+    /// An entry that moves is in both buckets when readers learn of the second, and leaves the
     /// first then. A reader that comes to the first too late finds that its number has changed.
     pub fn split(&self, split: &Split<'_>, place_of: impl Fn(Word) -> Option<Place>) {
         let moves = |slot: &AtomicU64| {
@@ -306,7 +306,7 @@ impl Index {
     }
 }
 
-/// Counts a hit, unless it does not count any more or somebody was quicker.
+/// Counts a hit, unless the count is full or another reader changed it first.
 #[inline]
 pub fn count_hit(slot: &AtomicU64, word: Word) {
     if word.frequency() < FREQUENCY_MAX {

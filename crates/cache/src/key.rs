@@ -4,7 +4,7 @@ use crate::index::Place;
 use zonda_wire::query::flag;
 use zonda_wire::{Class, Ede, Type};
 
-/// Everything that tells one kept answer from another.
+/// Everything that distinguishes one cached answer from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key<'n> {
     /// The name asked for, in wire form and lower case.
@@ -60,8 +60,8 @@ pub(crate) fn denies_name(kind: Kind, counts: [u16; 3]) -> bool {
     kind == Kind::NxDomain && counts[0] == 0
 }
 
-/// The mark at a denial which holds for the names below, too ([`Cache::find_cut`]): nobody can have
-/// forged it who did not see the query. RA is set anew in every reply, so that it is free for this.
+/// The mark at a denial which holds for the names below, too ([`Cache::find_cut`]): only a forger
+/// that saw the query can have made it. RA is set anew in every reply, so that it is free for this.
 ///
 /// [`Cache::find_cut`]: crate::Cache::find_cut
 pub const DENIES_BELOW: u16 = flag::RA;
@@ -89,7 +89,7 @@ pub enum Kind {
     NoData = 1,
     /// There is no such name.
     NxDomain = 2,
-    /// Nobody could say (rfc9520).
+    /// A failure to get an answer (rfc9520).
     Failure = 3,
 }
 
@@ -103,12 +103,12 @@ impl Kind {
 pub struct Answer<'b> {
     /// What it says.
     pub kind: Kind,
-    /// A word that it is given back with as it is: AD and the response code, where a header has
-    /// them, and marks of whoever keeps it. Answers of others are marked at AA and TC, which they
-    /// are never given with (`GOES_ON` and `LEADS_OUT` in zonda-engine), and denials of theirs at
-    /// RA ([`DENIES_BELOW`]); those of code have AA.
+    /// A word that is stored unchanged: AD and the response code, where a header has them, and
+    /// marks of the caller. Answers of upstreams are marked at AA and TC, which they are never sent
+    /// with (`GOES_ON` and `LEADS_OUT` in zonda-engine), and their denials at RA
+    /// ([`DENIES_BELOW`]); those of code have AA.
     pub flags: u16,
-    /// What to tell beside it.
+    /// Extended error to send with the answer.
     pub ede: Option<Ede>,
     /// Records in the answer, authority and additional sections.
     pub counts: [u16; 3],
@@ -121,7 +121,7 @@ pub struct Answer<'b> {
 /// back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifetime {
-    /// The present.
+    /// Present time, seconds.
     pub now_secs: u32,
     /// How long it is fresh.
     pub ttl_secs: u32,
@@ -134,7 +134,7 @@ pub struct Lifetime {
 pub struct Failure<'t> {
     /// The response code to answer with, and other bits of the header.
     pub flags: u16,
-    /// What to tell beside it.
+    /// Extended error to send with the failure.
     pub ede: Option<Ede>,
     /// The same in words, UTF-8; what is beyond [`FAILURE_TEXT_BYTES_MAX`] is cut off. Stands in
     /// place of the body when the failure is found.
@@ -151,15 +151,17 @@ pub struct Hit {
     pub kind: Kind,
     /// As in [`Answer::flags`].
     pub flags: u16,
-    /// What to tell beside it.
+    /// Extended error to send with the answer.
     pub ede: Option<Ede>,
     /// Records in the answer, authority and additional sections.
     pub counts: [u16; 3],
     /// Octets of the body, or of a failure's text. When they are more than the caller had room for,
     /// none was copied.
     pub body_bytes: usize,
-    /// It expired, and its TTLs are [`stale_ttl_secs`](crate::Freshness::stale_ttl_secs).
+    /// Whether the answer has expired; its TTLs then are
+    /// [`stale_ttl_secs`](crate::Freshness::stale_ttl_secs).
     pub is_stale: bool,
-    /// Somebody should fetch it anew: see [`Cache::claim_refresh`](crate::Cache::claim_refresh).
+    /// Whether the answer should be refreshed: see
+    /// [`Cache::claim_refresh`](crate::Cache::claim_refresh).
     pub refresh_due: bool,
 }

@@ -49,9 +49,9 @@
 //!   and (b) until the bits have come round, it would complete them to too low a position, which
 //!   (e) refuses.
 //!
-//! A refused reader starts again, since the entry may have moved; it is written to its new place,
-//! and the index points there, before the tail passes the old one. What a reader reads may be
-//! anything until (e), so every access is checked, and nothing is believed before.
+//! A reader whose copy is invalid starts again, since the entry may have moved; it is written to
+//! its new place, and the index points there, before the tail passes the old one. What a reader
+//! reads may be anything until (e), so every access is checked, and nothing is used before.
 //!
 //! The index grows bucket by bucket: a writer (6) stores the words of entries that move into the
 //! new bucket, (7) stores how many buckets are in use, with release, and (8) empties the slots that
@@ -64,9 +64,9 @@
 //! - An answer is found for its own question only: the whole name is compared, not its hash.
 //! - It is fresh before `expires`, stale until `stale until`, and not found after that.
 //! - Logs, index and ghosts never exceed `bytes_max`; beside them a shard has a scratch entry and
-//!   2 KiB of counters, and the cache 16 KiB that tell how deep names are denied.
-//! - The memory that is touched grows with what is kept, up to the bound: the logs with its octets,
-//!   the index with its number.
+//!   2 KiB of counters, and the cache 16 KiB of the depths at which names are denied.
+//! - The memory that is touched grows with what is cached, up to the bound: the logs with its
+//!   octets, the index with its number.
 
 mod body;
 mod cache;

@@ -14,9 +14,9 @@
 //! those of that moment. A checksum covers what it stands behind and the checksum before it, so
 //! that no block can be missing. Failures are not saved.
 //!
-//! A file is taken whole or not at all: every octet is checked, whoever wrote it. `source` must
-//! mean the same to who loads as to who saved. While a file is written, nobody waits for longer
-//! than some thousand entries take.
+//! A file is taken whole or not at all: every octet is checked, whatever wrote the file. `source`
+//! must mean the same when the file is loaded as when it was saved. While a file is written, no
+//! writer waits for longer than some thousand entries take.
 
 use crate::body::{change_ttl, ttl_offsets, write_message};
 use crate::key::{EVERY_TYPE, denies_name};
@@ -56,9 +56,9 @@ pub struct Clocks {
 /// Why a file was not loaded. The cache is empty then.
 #[derive(Debug)]
 pub enum LoadError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Unreadable(io::Error),
-    /// It is no cache file, or one of another version.
+    /// The file is no cache file, or one of another version.
     OtherFormat,
     /// Something in it is wrong.
     Corrupt,
@@ -94,7 +94,7 @@ pub fn save(cache: &Cache, path: &Path, clocks: Clocks) -> io::Result<u64> {
     remove_leftovers(path);
     let beside = beside(path);
     // A new file, and not what a link of that name leads to; its mode is 0600, as the names that
-    // were asked for are nobody else's business.
+    // were queried are private.
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(&beside)?;
     let written = write(cache, &mut file, clocks).and_then(|count| {
         file.sync_all()?;
@@ -170,7 +170,7 @@ pub fn write(cache: &Cache, mut out: impl Write, clocks: Clocks) -> io::Result<u
         let (mut walk, mut has_more) = (Walk::new(shard), true);
         while has_more {
             has_more = walk.retain_slice(|entry| push(&mut saving, entry));
-            saving.blocks(&mut sum, &mut blocks); // while nobody waits for the shard
+            saving.blocks(&mut sum, &mut blocks); // while the shard is unlocked
             out.write_all(&blocks)?;
         }
     }
@@ -442,23 +442,23 @@ impl<'b> Fields<'b> {
         Ok(*taken)
     }
 
-    /// Two octets.
+    /// Reads a number of two octets.
     fn u16(&mut self) -> Result<u16, LoadError> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Four octets.
+    /// Reads a number of four octets.
     fn u32(&mut self) -> Result<u32, LoadError> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Eight octets.
+    /// Reads a number of eight octets.
     fn u64(&mut self) -> Result<u64, LoadError> {
         self.array().map(u64::from_be_bytes)
     }
 }
 
-/// FNV-1a over octets, begun with what came before. Tells accidents, not forgery.
+/// FNV-1a over octets, continued from a checksum. Detects accidents, not forgery.
 fn checksum(before: u64, octets: &[u8]) -> u64 {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

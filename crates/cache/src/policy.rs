@@ -70,11 +70,11 @@ pub struct Record<'m> {
     pub section: Section,
     /// The owner, uncompressed.
     pub owner: &'m [u8],
-    /// The type.
+    /// Type of the record.
     pub rtype: Type,
-    /// Seconds.
+    /// Time to live, seconds.
     pub ttl: u32,
-    /// The data.
+    /// Data of the record.
     pub rdata: &'m [u8],
 }
 
@@ -101,18 +101,18 @@ impl Term {
 /// Why an answer is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TermError {
-    /// It is truncated (rfc2181#9).
+    /// The answer is truncated (rfc2181#9).
     Truncated,
     /// The question was for a type that nothing is stored under, such as ANY, or type 0.
     Meta,
-    /// It was for signatures alone, which are no set: servers give some of them, each has a TTL of
-    /// its own, and nothing tells whether they are all (rfc4035#2.2).
+    /// The question was for signatures alone, which are no RRset: servers give some of them, each
+    /// has a TTL of its own, and nothing says whether they are all (rfc4035#2.2).
     Signatures,
-    /// It may be used once only.
+    /// The answer has a TTL of 0: it may be used once only.
     ZeroTtl,
-    /// It denies something, but no SOA record tells for how long (rfc2308#5).
+    /// The answer is a denial without an SOA record, so that its TTL is unknown (rfc2308#5).
     NoSoa,
-    /// It is a failure: see [`Cache::insert_failure`](crate::Cache::insert_failure).
+    /// The answer is a failure: see [`Cache::insert_failure`](crate::Cache::insert_failure).
     Failure,
 }
 
@@ -167,8 +167,8 @@ impl Policy {
         let denied_for = denied_for.or(facts.denied_secs.map(plain_ttl)).ok_or(TermError::NoSoa)?;
         let denied_for = not_zero(shortest.min(denied_for))?;
         let ttl_secs = limits.clamp(denied_for);
-        // The SOA record's TTL tells the client how long the denial holds (rfc2308#5). Aliases that
-        // lead to it hold as long as they do.
+        // The SOA record's TTL says to the client how long the denial holds (rfc2308#5). Aliases
+        // that lead to it hold as long as they do.
         let proofs = Limits { secs_max: ttl_secs, ..limits };
         Ok(Term { ttl_secs, answers: self.positive, proofs })
     }

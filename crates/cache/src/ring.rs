@@ -18,7 +18,7 @@ pub const LOG_WORDS_MAX: usize = 1 << OFFSET_BITS;
 pub struct Position(pub u64);
 
 impl Position {
-    /// Bits that tell the positions of one log apart at any one time, and long after.
+    /// Bits that distinguish the positions of one log at any one time, and long after.
     pub const BITS: u32 = OFFSET_BITS + 6;
 
     /// A word of a lap.

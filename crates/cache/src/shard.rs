@@ -15,7 +15,7 @@ use writer::{WriteGuard, Writer};
 
 /// Octets that a bucket of the index, its share of the ghosts, and of the logs have together.
 pub const UNIT_BYTES: usize = 512;
-/// Most units in a shard: then its main log has as many words as can be told apart.
+/// Most units in a shard: then its main log has as many words as a position can name.
 pub const UNITS_MAX: usize = LOG_WORDS_MAX / MAIN_WORDS;
 /// A unit's part of the small log, a tenth (S3-FIFO).
 const SMALL_WORDS: usize = 5;
@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 8;
 /// An entry found as often as this since it was stored is worth fetching before it expires.
 const POPULAR_HITS: u64 = 2;
 
-/// A shard.
+/// A part of the cache: its index, logs, and writers' lock.
 pub struct Shard {
     index: Index,
     logs: [Words; 2],
@@ -188,7 +188,7 @@ impl Shard {
         WriteGuard::new(self, self.writer.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Takes the right to write if nobody has it.
+    /// Takes the writers' lock if it is free.
     pub fn try_write(&self) -> Option<WriteGuard<'_>> {
         self.writer.try_lock().ok().map(|writer| WriteGuard::new(self, writer))
     }
@@ -211,7 +211,7 @@ impl Shard {
 
 /// What was found at a position.
 enum Candidate {
-    /// The answer.
+    /// An answer for the question, copied.
     Usable(Hit),
     /// The answer, but too old, or a failure that may be tried again.
     Worthless,
@@ -219,7 +219,7 @@ enum Candidate {
     Other,
 }
 
-/// Whether somebody should fetch the answer anew.
+/// Whether the answer should be refreshed.
 #[inline]
 fn refresh_due(header: &Header, now_secs: u32, frequency: u64) -> bool {
     header.kind != Kind::Failure

@@ -1,8 +1,8 @@
 //! Memory that many threads read while one writes: 64-bit words, zero at first.
 //!
-//! A word is atomic, a run of words is not: who reads several must find out afterwards whether they
-//! belong together. The memory is asked for before the first word is written, and the system hands
-//! it out page by page then, so that a large empty cache costs nothing.
+//! A word is atomic, a run of words is not: a reader of several must check afterwards whether they
+//! belong together. The memory is allocated before the first word is written, and the system
+//! provides it page by page then, so that a large empty cache costs nothing.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;

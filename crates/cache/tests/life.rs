@@ -336,7 +336,7 @@ fn of_the_depths_at_which_names_are_denied_the_eight_nearest_to_the_root_are_loo
     let deny = |name: &[u8], ttl_secs| {
         cache.insert(&key(name), &denial(), lifetime(0, ttl_secs)).unwrap();
     };
-    // Others at the depths of three labels to ten.
+    // Other denials at the depths of three labels to ten.
     let others = name("no.g.h.i.j.k.l.m.example.net");
     let depths = above_of(&others).into_iter().skip(1).map(|it| {
         deny(&[&b"\x02no"[..], &others[it.skip..]].concat(), 10);

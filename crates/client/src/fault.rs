@@ -9,13 +9,13 @@ use rustls::CertificateError;
 /// Why a query over a connection has no answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// Its name is not known to any address yet.
+    /// No address is known for the server's name yet.
     NoAddress,
-    /// Nobody listens there.
+    /// The server refused the connection: no process listens there.
     Refused,
     /// The network says that there is no way, or the system has no socket left.
     Unreachable(io::ErrorKind),
-    /// Its certificate is not believed.
+    /// The server's certificate is not trusted.
     Certificate(Distrust),
     /// The two sides agree on no version, cipher or protocol, or one of them broke the rules.
     Handshake(rustls::Error),
@@ -40,7 +40,7 @@ pub enum Fault {
     Malformed,
     /// As many queries wait for this server as may.
     Busy,
-    /// It sent much that was not asked for, so that the connection was closed.
+    /// The server sent many unsolicited octets, so that the connection was closed.
     Flood,
 }
 
@@ -59,15 +59,15 @@ impl std::error::Error for Flood {}
 /// Why a certificate is not believed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distrust {
-    /// It is not valid any more.
+    /// The certificate has expired.
     Expired,
-    /// It is not valid yet.
+    /// The certificate is not valid yet.
     NotYetValid,
-    /// It is for another name or address.
+    /// The certificate is for another name or address.
     OtherName,
-    /// Nobody who is believed has signed it.
+    /// The certificate is signed by no trusted authority.
     UnknownIssuer,
-    /// Its key is none of those that were pinned.
+    /// The certificate's key is none of the pinned ones.
     OtherKey,
     /// Something else, in the words of rustls.
     Other(CertificateError),

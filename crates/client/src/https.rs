@@ -4,8 +4,8 @@
 //! status 200. How long an answer has lain in caches of HTTP is taken from its TTLs
 //! (rfc8484#5.1); `Cache-Control` is for these caches, and there is none here.
 //!
-//! Deliberately absent: redirections, since whoever configured a server wants to be told that it
-//! has moved, and nobody else asked; cookies; HTTP/1.1 and HTTP/3.
+//! Deliberately absent: redirections, since a server that has moved should be corrected in the
+//! configuration; cookies; HTTP/1.1 and HTTP/3.
 
 use std::io::Cursor;
 use std::net::SocketAddr;
@@ -44,7 +44,7 @@ const STREAMS_UNSAID: usize = 10;
 const WINDOW_BYTES: u32 = 1 << 20;
 /// Octets of a response's headers.
 const HEADERS_BYTES_MAX: u32 = 16 * 1024;
-/// Characters of a wrong media type that are told.
+/// Characters of a wrong media type that an error quotes.
 const TOLD_CHARS: usize = 60;
 
 /// An HTTP/2 connection.
@@ -90,14 +90,14 @@ impl HttpsSession {
         let watched = Arc::clone(&usage);
         let driver = tokio::spawn(async move {
             tokio::select! {
-                _ = connection => {} // each request is told
+                _ = connection => {} // each request gets the error
                 () = watched.ends(IDLE_MAX) => {}
             }
         });
         Ok(Self { requests, url: url.clone(), usage, intake, driver, is_resumed })
     }
 
-    /// See [`Session::ask`](crate::Session::ask).
+    /// Sends a query; see [`Session::ask`](crate::Session::ask).
     pub async fn ask(&self, query: &[u8]) -> Result<Vec<u8>, Fault> {
         let (asked, mut asking) = (self.usage.ask()?, self.intake.ask());
         let mut query = query.to_vec();
@@ -134,27 +134,28 @@ impl HttpsSession {
         Ok(answer)
     }
 
-    /// See [`Session::is_open`](crate::Session::is_open).
+    /// Says whether queries are taken; see [`Session::is_open`](crate::Session::is_open).
     pub fn is_open(&self) -> bool {
         !self.driver.is_finished() && self.usage.is_open()
     }
 
-    /// See [`Session::is_stalled`](crate::Session::is_stalled).
+    /// Says whether the server seems dead; see [`Session::is_stalled`](crate::Session::is_stalled).
     pub fn is_stalled(&self) -> bool {
         !self.driver.is_finished() && self.usage.is_stalled()
     }
 
-    /// See [`Session::waiting`](crate::Session::waiting).
+    /// Counts waiting queries; see [`Session::waiting`](crate::Session::waiting).
     pub fn waiting(&self) -> usize {
         self.usage.waiting()
     }
 
-    /// See [`Session::is_flooded`](crate::Session::is_flooded).
+    /// Says whether the server sent too much; see
+    /// [`Session::is_flooded`](crate::Session::is_flooded).
     pub fn is_flooded(&self) -> bool {
         self.intake.is_flooded()
     }
 
-    /// See [`Session::is_resumed`](crate::Session::is_resumed).
+    /// Says whether TLS resumed a session; see [`Session::is_resumed`](crate::Session::is_resumed).
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
     }
@@ -196,8 +197,8 @@ fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u32> {
     Some(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-/// Takes an age from all TTLs of a message. One that cannot be read stays as it is: whoever reads
-/// it will see.
+/// Takes an age from all TTLs of a message. A malformed message stays as it is: its reader will
+/// find out.
 fn grow_older(message: &mut [u8], age_secs: u32) {
     let Ok(response) = Response::parse(message) else { return };
     let records = response.records().filter(|record| record.rtype != Type::OPT);

@@ -3,9 +3,9 @@
 //! HTTP/2, TLS and QUIC have frames that answer nothing, such as PING, and a server may send DNS
 //! messages that answer nothing. Reading them costs time and no memory, so that only their number
 //! needs a bound. All octets that are received are a debt; a query that ends pays for an answer of
-//! its length, and so does the answer to a query that was given up, once for each, where it can be
-//! told from what was never asked for. A connection whose debt is more than
-//! [`SPARE_OCTETS`], and [`QUERY_OCTETS`] for each query that waits, is closed.
+//! its length, and so does the answer to an abandoned query, once for each, where it can be
+//! distinguished from unsolicited octets. A connection whose debt is more than [`SPARE_OCTETS`],
+//! and [`QUERY_OCTETS`] for each query that waits, is closed.
 //!
 //! Deliberately absent: what the octets say.
 
@@ -25,8 +25,8 @@ const QUERY_OCTETS: u64 = 128 * 1024;
 /// Octets that a query pays for beside twice its answer: frames, headers, padding.
 const FRAMES_OCTETS: u64 = 4 * 1024;
 
-/// What was received over a connection beyond what its queries pay for; shared by those who ask and
-/// whatever reads.
+/// Octets received over a connection beyond what its queries pay for; shared by the queries and the
+/// reading task.
 #[derive(Debug, Default)]
 pub struct Intake(Mutex<State>);
 
@@ -44,7 +44,7 @@ struct State {
 }
 
 impl Intake {
-    /// Takes note of octets that were received.
+    /// Counts octets that were received.
     ///
     /// # Errors
     /// When they are too many.
@@ -55,7 +55,7 @@ impl Intake {
         if state.is_flooded { Err(Flood) } else { Ok(()) }
     }
 
-    /// Takes note of how many octets were received in all.
+    /// Counts octets, given how many were received in all.
     ///
     /// # Errors
     /// When they are too many.
@@ -72,13 +72,13 @@ impl Intake {
         self.lock().debt = 0;
     }
 
-    /// Takes note of a query that waits until what is returned is dropped.
+    /// Registers a query, which waits until the returned value is dropped.
     pub fn ask(&self) -> AwaitedAnswer<'_> {
         self.lock().waiting += 1;
         AwaitedAnswer { intake: self, answer_octets: 0 }
     }
 
-    /// Takes note of an answer of so many octets to a query that was sent, and given up since.
+    /// Counts an answer of so many octets to a query that was sent and has been abandoned.
     pub fn answered_late(&self, octets: usize) {
         self.lock().pay(octets as u64);
     }
@@ -102,7 +102,7 @@ pub struct AwaitedAnswer<'i> {
 }
 
 impl AwaitedAnswer<'_> {
-    /// Takes note of how long its answer is.
+    /// Records the length of the answer.
     pub fn answered(&mut self, octets: usize) {
         self.answer_octets = octets as u64;
     }

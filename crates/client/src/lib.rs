@@ -2,8 +2,8 @@
 //!
 //! | file | what |
 //! |---|---|
-//! | `target` | who is asked, and how |
-//! | `tls` | whom a certificate is believed of, and what is kept to resume sessions |
+//! | `target` | the server that is queried, and its transport |
+//! | `tls` | which certificates are trusted, and what is stored to resume sessions |
 //! | `pool` | the connections to one server: reused, opened, counted |
 //! | `session` | one connection, whatever its transport |
 //! | `stream` | TCP and TLS: many queries at a time over one stream |
@@ -12,13 +12,14 @@
 //! | `doq` | what such a stream carries |
 //! | `usage` | how a connection is used, and whether it seems to be dead |
 //! | `intake` | how much a server may send beyond its answers |
-//! | `verdict` | what was last found of a server's certificate |
+//! | `verdict` | the last check of a server's certificate |
 //! | `fault` | why a query over a connection has no answer |
 //!
 //! Everything runs on the caller's tokio runtime. A message goes in and comes out with the caller's
 //! id; which id it has on its way is the session's business.
 //!
-//! Deliberately absent: whether an answer is believed, whom to ask instead, and when to ask again.
+//! Deliberately absent: whether an answer is accepted, which other server to query, and when to
+//! repeat.
 
 pub mod doq;
 mod fault;

@@ -1,11 +1,11 @@
 //! The connections to one server: reused, opened when there is none, counted.
 //!
-//! A query takes the connection with the fewest that wait. When all have so many, another is opened
-//! beside them, and when there is none, everybody waits for the same dial. A connection that seems
-//! to be dead takes no queries until something comes over it. While queries wait there it counts,
-//! so that a server that is slow, or never answers, has no more than so many. After a dial that
-//! failed, queries fail like it for a moment, so that a server that is gone is not besieged. One
-//! that wants to be left alone is left alone.
+//! A query takes the connection with the fewest waiting queries. When all have so many, another is
+//! opened beside them, and when there is none, all queries wait for the same dial. A connection
+//! that seems to be dead takes no queries until something comes over it. While queries wait there
+//! it counts, so that a server that is slow, or never answers, has no more than so many. After a
+//! dial that failed, queries fail like it for a moment, so that a server that is gone is not
+//! flooded with dials. A server that asks for a pause (Retry-After) gets it.
 //!
 //! Deliberately absent: how long a query may take; the caller drops the future.
 
@@ -76,7 +76,8 @@ pub struct Connections {
 /// What is open, and what comes next.
 #[derive(Debug, Default)]
 struct State {
-    /// And where they lead; those on which queries wait that take no others, too.
+    /// Open connections with the addresses they lead to; also those that take no more queries while
+    /// some wait.
     sessions: Vec<(SocketAddr, Arc<Session>)>,
     /// A dial under way, and where its result comes.
     dial: Option<watch::Receiver<DialResult>>,
@@ -88,15 +89,15 @@ struct State {
     late: u64,
 }
 
-/// What came of a dial; `None` while it is under way.
+/// Result of a dial; `None` while it is under way.
 type DialResult = Option<Result<Arc<Session>, Fault>>;
 
 /// A dial that failed.
 #[derive(Debug)]
 struct DialFailure {
-    /// How.
+    /// Fault of the dial that failed.
     fault: Fault,
-    /// Nobody dials before.
+    /// Moment before which no dial begins.
     until: Instant,
     /// How long that was.
     backoff: Duration,
@@ -106,7 +107,7 @@ struct DialFailure {
 #[derive(Debug)]
 struct Refusal {
     fault: Fault,
-    /// It is left alone before.
+    /// Moment before which the server wants no queries.
     until: Instant,
 }
 
@@ -125,7 +126,7 @@ struct Tallies {
 pub struct Counts {
     /// Connections that are open now.
     pub open: u64,
-    /// Connections opened.
+    /// Number of connections opened.
     pub opened: u64,
     /// Of those, the ones for which TLS has resumed an earlier session.
     pub resumed: u64,
@@ -281,8 +282,8 @@ impl Connections {
         }
     }
 
-    /// The open connection with the fewest that wait. If these are many, another one is dialed for
-    /// those who come next.
+    /// The open connection with the fewest waiting queries. If these are many, another one is
+    /// dialed for later queries.
     fn open_session(self: &Arc<Self>) -> Option<Arc<Session>> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -334,7 +335,7 @@ impl Connections {
         dialed.clone().unwrap_or(Err(Fault::Closed))
     }
 
-    /// Joins the dial under way, or begins one, which goes on whoever loses interest.
+    /// Joins the dial under way, or begins one, which goes on even if the query is dropped.
     fn dial(self: &Arc<Self>, state: &mut State) -> watch::Receiver<DialResult> {
         if let Some(dial) = &state.dial {
             return dial.clone();
@@ -384,13 +385,13 @@ impl Connections {
         opened.as_ref().map_or(true, |(address, _)| self.addresses.load().contains(address))
     }
 
-    /// Takes note of what came of a dial.
+    /// Handles the result of a dial.
     fn take_note(&self, opened: Result<(SocketAddr, Session), Fault>) -> DialResult {
         let count = |tally: &AtomicU64| _ = tally.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
         state.dial = None;
         if !self.is_at_current_address(&opened) {
-            return Some(Err(Fault::Closed)); // whoever asks again, asks where it is now
+            return Some(Err(Fault::Closed)); // the next query dials the current address
         }
         match opened {
             Ok((address, session)) => {
@@ -411,7 +412,7 @@ impl Connections {
         }
     }
 
-    /// For a moment; nobody waits while holding it.
+    /// Locks the state for a moment; no caller waits while holding it.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -439,13 +440,13 @@ impl State {
         self.sessions.iter().filter(|(_, session)| !session.is_open()).count()
     }
 
-    /// Why nobody may dial now.
+    /// The fault that keeps the server from being dialed now, if any.
     fn failed_now(&self) -> Option<Fault> {
         let failure = self.failure.as_ref().filter(|failure| Instant::now() < failure.until)?;
         Some(failure.fault.clone())
     }
 
-    /// Takes note of a dial that failed.
+    /// Records a dial that failed.
     fn fail(&mut self, fault: Fault) {
         let before = self.failure.take();
         let backoff = before.map_or(BACKOFF_MIN, |it| (it.backoff * 3 / 2).min(BACKOFF_MAX));

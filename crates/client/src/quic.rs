@@ -1,13 +1,13 @@
 //! Queries over QUIC: a stream for each (rfc9250).
 //!
 //! A query is sent under id 0, its length before it, and its stream ended; the answer comes the
-//! same way. Whoever gives up a query stops its stream. A server that breaks the rules loses the
+//! same way. An abandoned query stops its stream. A server that breaks the rules loses the
 //! connection (rfc9250#4.3.3), but one that stops a query which has been sent whole does not: some
-//! do so that have read as much as its length says.
+//! servers do so once they have read as much as its length says.
 //!
-//! Deliberately absent: 0-RTT, since what is sent with it can be sent again by others
-//! (rfc9250#4.5), and the round trip is spared by keeping connections open; responses in more than
-//! one message, which only zone transfers need.
+//! Deliberately absent: 0-RTT, since an attacker can replay what is sent with it (rfc9250#4.5), and
+//! the round trip is spared by keeping connections open; responses in more than one message, which
+//! only zone transfers need.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -46,7 +46,7 @@ const REQUEST_CANCELLED: VarInt = VarInt::from_u32(3);
 const EXCESSIVE_LOAD: VarInt = VarInt::from_u32(4);
 /// The shortest round-trip time that is expected of a server which was asked before.
 const ROUND_TRIP_MIN: Duration = Duration::from_millis(20);
-/// The longest one, which is expected of all others (rfc9002#6.2.2).
+/// The longest round trip, which is assumed at first (rfc9002#6.2.2).
 const ROUND_TRIP_MAX: Duration = Duration::from_millis(333);
 /// How often it is looked at how much was received. QUIC reads on its own.
 const WATCH_EVERY: Duration = Duration::from_millis(250);
@@ -76,7 +76,7 @@ impl QuicSession {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        // A port for each connection: whoever wants to disturb one has to guess it.
+        // A port for each connection, which an attacker has to guess to disturb it.
         let endpoint = Endpoint::client((any, 0).into())?;
         // What is left of an earlier connection. While two addresses are dialed at a time, one may
         // get what was found for the other, which then errs in words and counters only.
@@ -99,7 +99,7 @@ impl QuicSession {
         }
     }
 
-    /// See [`Session::ask`](crate::Session::ask).
+    /// Sends a query; see [`Session::ask`](crate::Session::ask).
     pub async fn ask(&self, query: &[u8]) -> Result<Vec<u8>, Fault> {
         let (asked, mut asking) = (self.usage.ask()?, self.intake.ask());
         let (query, id) = doq::frame(query)?;
@@ -129,27 +129,28 @@ impl QuicSession {
         Ok(receiving.0.read_to_end(STREAM_BYTES_MAX).await?)
     }
 
-    /// See [`Session::is_open`](crate::Session::is_open).
+    /// Says whether queries are taken; see [`Session::is_open`](crate::Session::is_open).
     pub fn is_open(&self) -> bool {
         self.connection.close_reason().is_none() && self.usage.is_open()
     }
 
-    /// See [`Session::is_stalled`](crate::Session::is_stalled).
+    /// Says whether the server seems dead; see [`Session::is_stalled`](crate::Session::is_stalled).
     pub fn is_stalled(&self) -> bool {
         self.connection.close_reason().is_none() && self.usage.is_stalled()
     }
 
-    /// See [`Session::waiting`](crate::Session::waiting).
+    /// Counts waiting queries; see [`Session::waiting`](crate::Session::waiting).
     pub fn waiting(&self) -> usize {
         self.usage.waiting()
     }
 
-    /// See [`Session::is_flooded`](crate::Session::is_flooded).
+    /// Says whether the server sent too much; see
+    /// [`Session::is_flooded`](crate::Session::is_flooded).
     pub fn is_flooded(&self) -> bool {
         self.intake.is_flooded()
     }
 
-    /// See [`Session::is_resumed`](crate::Session::is_resumed).
+    /// Says whether TLS resumed a session; see [`Session::is_resumed`](crate::Session::is_resumed).
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
     }

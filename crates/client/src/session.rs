@@ -14,9 +14,9 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = u16::MAX as usize;
 pub enum Session {
     /// Over TCP or TLS.
     Stream(StreamSession),
-    /// Over HTTPS.
+    /// A connection over HTTPS.
     Https(HttpsSession),
-    /// Over QUIC.
+    /// A connection over QUIC.
     Quic(QuicSession),
 }
 
@@ -38,9 +38,9 @@ impl Session {
         }
     }
 
-    /// Asks, beside others, and returns the answer under the query's id. Whether it is for the
-    /// query's question is not looked at. The caller limits how long that may take, and may drop
-    /// the future at any time.
+    /// Sends a query, beside other queries, and returns the answer under the query's id. Whether it
+    /// is for the query's question is not looked at. The caller limits how long that may take, and
+    /// may drop the future at any time.
     ///
     /// # Errors
     /// Why there is no answer: [`Fault::Closed`] when the connection ended meanwhile.
@@ -63,7 +63,8 @@ impl Session {
         }
     }
 
-    /// Answers to queries that had been given up, as far as the transport tells them from others.
+    /// Answers to abandoned queries, as far as the transport can distinguish them from other
+    /// messages.
     pub fn late(&self) -> u64 {
         match self {
             Self::Stream(session) => session.late(),

@@ -50,7 +50,7 @@ const DEAD_AFTER: Duration = Duration::from_secs(10);
 const IDLE_MAX_UNSAID: Duration = Duration::from_secs(10);
 /// The longest that a server is believed.
 const IDLE_MAX: Duration = Duration::from_secs(120);
-/// How often the time is looked at; what comes late by that matters to nobody.
+/// Time between two looks at the clock; an error of that much does no harm.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 /// How long a good-bye may take.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
@@ -100,7 +100,7 @@ impl StreamSession {
         Self { table, queries, intake, is_resumed }
     }
 
-    /// See [`Session::ask`](crate::Session::ask).
+    /// Sends a query; see [`Session::ask`](crate::Session::ask).
     pub async fn ask(&self, query: &[u8]) -> Result<Vec<u8>, Fault> {
         let len = u16::try_from(query.len()).map_err(|_| Fault::Malformed)?;
         let asked_as = *query.first_chunk::<2>().ok_or(Fault::Malformed)?;
@@ -115,44 +115,45 @@ impl StreamSession {
         Ok(message)
     }
 
-    /// See [`Session::is_open`](crate::Session::is_open).
+    /// Says whether queries are taken; see [`Session::is_open`](crate::Session::is_open).
     pub fn is_open(&self) -> bool {
         let waiting = self.table.lock();
         waiting.ended.is_none() && !waiting.is_leaving && !waiting.is_stalled()
     }
 
-    /// See [`Session::is_stalled`](crate::Session::is_stalled).
+    /// Says whether the server seems dead; see [`Session::is_stalled`](crate::Session::is_stalled).
     pub fn is_stalled(&self) -> bool {
         let waiting = self.table.lock();
         waiting.ended.is_none() && !waiting.is_leaving && waiting.is_stalled()
     }
 
-    /// See [`Session::waiting`](crate::Session::waiting).
+    /// Counts waiting queries; see [`Session::waiting`](crate::Session::waiting).
     pub fn waiting(&self) -> usize {
         self.table.lock().askers.len()
     }
 
-    /// See [`Session::late`](crate::Session::late).
+    /// Counts late answers; see [`Session::late`](crate::Session::late).
     pub fn late(&self) -> u64 {
         self.table.lock().late
     }
 
-    /// See [`Session::is_flooded`](crate::Session::is_flooded).
+    /// Says whether the server sent too much; see
+    /// [`Session::is_flooded`](crate::Session::is_flooded).
     pub fn is_flooded(&self) -> bool {
         self.intake.is_flooded()
     }
 
-    /// See [`Session::is_resumed`](crate::Session::is_resumed).
+    /// Says whether TLS resumed a session; see [`Session::is_resumed`](crate::Session::is_resumed).
     pub fn is_resumed(&self) -> bool {
         self.is_resumed
     }
 }
 
-/// Who waits, shared by askers and the task.
+/// The waiting queries, shared by their callers and the task.
 #[derive(Debug)]
 struct Table(Mutex<Waiters>);
 
-/// Who waits for answers.
+/// Queries that wait for answers.
 #[derive(Debug)]
 struct Waiters {
     /// By the id of the query.
@@ -163,7 +164,7 @@ struct Waiters {
     late: u64,
     /// The id of the next one, unless it is in use.
     next_id: u16,
-    /// Since when somebody waits and nothing has come.
+    /// Since when queries wait and nothing has come; `None` while none waits.
     silent_since: Option<Instant>,
     /// When anything was last asked or answered.
     used_at: Instant,
@@ -171,7 +172,7 @@ struct Waiters {
     idle_max: Duration,
     /// The server wants it closed once all has been answered.
     is_leaving: bool,
-    /// Why it is closed.
+    /// Fault that closed the connection.
     ended: Option<Fault>,
 }
 
@@ -191,7 +192,7 @@ impl Drop for Place<'_> {
 }
 
 impl Table {
-    /// For a moment; nobody waits while holding it.
+    /// Locks the table for a moment; no caller waits while holding it.
     fn lock(&self) -> MutexGuard<'_, Waiters> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -233,7 +234,7 @@ impl Table {
         }
         drop(waiting);
         if let Some(asker) = asker {
-            let _ = asker.send(message); // who asked may have gone this moment
+            let _ = asker.send(message); // the caller may have dropped the query this moment
         }
         is_late
     }
@@ -252,7 +253,7 @@ impl Table {
 }
 
 impl Waiters {
-    /// Nobody waits yet.
+    /// Makes a table without waiting queries.
     fn new() -> Self {
         Self {
             askers: HashMap::new(),
@@ -267,7 +268,7 @@ impl Waiters {
         }
     }
 
-    /// How long nothing has come although somebody waited.
+    /// How long nothing has come although queries waited.
     fn silent_for(&self) -> Duration {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -341,7 +342,7 @@ async fn read_message(reader: &mut (impl AsyncRead + Unpin)) -> io::Result<Vec<u
     Ok(message)
 }
 
-/// Writes queries, as many at a time as there are, until nobody can ask any more.
+/// Writes queries, as many at a time as there are, until no caller can send one any more.
 async fn write(
     writer: &mut (impl AsyncWrite + Unpin),
     mut queries: UnboundedReceiver<Vec<u8>>,

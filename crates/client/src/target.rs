@@ -1,4 +1,4 @@
-//! Who is asked over connections, and how.
+//! The server that is queried over connections, and its transport.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ pub struct Target {
 /// How a server is asked.
 #[derive(Clone, Debug)]
 pub enum Protocol {
-    /// TCP (rfc7766).
+    /// TCP without encryption (rfc7766).
     Tcp,
     /// DNS over TLS (rfc7858).
     Tls(Arc<Tls>),
     /// DNS over HTTPS (rfc8484).
     Https {
-        /// Whom to believe.
+        /// Which certificates are trusted.
         tls: Arc<Tls>,
         /// What is asked for.
         url: Url,
@@ -35,7 +35,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Whether nobody on the way can read or change what is said.
+    /// Whether the connection is safe from reading and change on the way.
     #[must_use]
     pub fn is_encrypted(&self) -> bool {
         !matches!(self, Self::Tcp)

@@ -1,11 +1,11 @@
-//! Whom a certificate is believed of, and what is kept to resume sessions.
+//! Which certificates are trusted, and what is stored to resume sessions.
 //!
 //! The public roots are those of Mozilla, built in, and not the system's: a container or a jail
-//! often has none, a distribution may have added some, and a server that forwards should believe
-//! the same wherever it runs. Whoever runs a CA of their own gives its file.
+//! often has none, a distribution may have added some, and a server that forwards should trust the
+//! same wherever it runs. An administrator with a CA of their own gives its file.
 //!
-//! A pinned key replaces both the chain and the name (rfc7858#4.2): whoever proves to have the key
-//! is believed, even with a certificate of their own making.
+//! A pinned key replaces both the chain and the name (rfc7858#4.2): a server that proves to have
+//! the key is trusted, even with a self-signed certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,14 +28,14 @@ use crate::verdict::Witness;
 /// The SHA-256 hash of a public key in its certificate's form (SubjectPublicKeyInfo, rfc7469#2.4).
 pub type Pin = [u8; 32];
 
-/// Whom to believe.
+/// Which servers are trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Those whose certificate leads to a public root.
+    /// Servers whose certificate leads to a public root.
     PublicRoots,
-    /// Those whose certificate leads to one of these.
+    /// Servers whose certificate leads to one of these roots.
     Roots(Vec<CertificateDer<'static>>),
-    /// Those who have one of these keys.
+    /// Servers that have one of these keys.
     Pins(Vec<Pin>),
 }
 
@@ -56,7 +56,7 @@ impl Trust {
 /// is made once for each server.
 #[derive(Debug)]
 pub struct Tls {
-    /// What its certificate must show, and what it is told to be asked as.
+    /// Name that the certificate must show, also sent as the server's name (SNI).
     name: ServerName<'static>,
     /// What was last found of its certificate.
     witness: Arc<Witness>,
@@ -71,7 +71,7 @@ pub struct Tls {
 pub enum TlsError {
     /// The file of roots is no PEM.
     Pem,
-    /// It holds no certificate.
+    /// The file holds no certificate.
     NoRoots,
     /// One of its certificates cannot be read.
     Root,
@@ -142,7 +142,7 @@ impl Tls {
         (micros > 0).then(|| Duration::from_micros(micros))
     }
 
-    /// Takes note of the round-trip time of a connection over QUIC.
+    /// Records the round-trip time of a connection over QUIC.
     pub(crate) fn note_round_trip(&self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.round_trip_micros.store(micros, Relaxed);
@@ -173,7 +173,7 @@ fn store(certificates: &[CertificateDer<'static>]) -> Result<RootCertStore, TlsE
     if store.is_empty() { Err(TlsError::NoRoots) } else { Ok(store) }
 }
 
-/// Believes whoever has a pinned key.
+/// Trusts every server that has a pinned key.
 #[derive(Debug)]
 struct PinnedKeys {
     pins: Vec<Pin>,

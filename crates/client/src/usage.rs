@@ -1,6 +1,7 @@
-//! How a connection is used: how many wait, since when nothing has come, when it was last of use.
+//! How a connection is used: how many queries wait, since when nothing has come, when it was last
+//! of use.
 //!
-//! Deliberately absent: who waits for what; HTTP/2 and QUIC know that themselves.
+//! Deliberately absent: which query waits for what; HTTP/2 and QUIC know that themselves.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,7 +21,7 @@ const STALLED_SOON_AFTER: Duration = Duration::from_millis(500);
 const MANY: usize = 8;
 /// After so long, the connection is closed.
 const DEAD_AFTER: Duration = Duration::from_secs(10);
-/// How often the time is looked at; what comes late by that matters to nobody.
+/// Time between two looks at the clock; an error of that much does no harm.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// How a connection is used, shared by askers and the task that drives it.
@@ -32,7 +33,7 @@ pub struct Usage(Mutex<State>);
 struct State {
     /// Queries that wait.
     waiting: usize,
-    /// Since when somebody waits, or has given up, and nothing has come.
+    /// Since when queries wait, or were abandoned, and nothing has come.
     silent_since: Option<Instant>,
     /// When anything was last asked or answered.
     used_at: Instant,
@@ -44,13 +45,13 @@ struct State {
 pub struct PendingQuery<'u>(&'u Usage);
 
 impl Usage {
-    /// Nobody waits yet.
+    /// Makes the state of a connection without queries.
     pub fn new() -> Self {
         let now = Instant::now();
         Self(Mutex::new(State { waiting: 0, silent_since: None, used_at: now, is_leaving: false }))
     }
 
-    /// Takes note of a query.
+    /// Registers a query.
     pub fn ask(&self) -> Result<PendingQuery<'_>, Fault> {
         let mut state = self.lock();
         if state.waiting >= WAITING_MAX {
@@ -62,7 +63,7 @@ impl Usage {
         Ok(PendingQuery(self))
     }
 
-    /// Takes note that the server wants no more queries over it.
+    /// Records that the server wants no more queries over the connection.
     pub fn leave(&self) {
         self.lock().is_leaving = true;
     }
@@ -97,7 +98,7 @@ impl Usage {
 }
 
 impl State {
-    /// How long nothing has come although somebody waited.
+    /// How long nothing has come although queries waited.
     fn silent_for(&self) -> Duration {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -116,7 +117,7 @@ impl State {
 }
 
 impl PendingQuery<'_> {
-    /// Takes note of its answer, or of the server's word that there is none.
+    /// Records the answer, or the server's word that there is none.
     pub fn answered(self) {
         let mut state = self.0.lock();
         state.used_at = Instant::now();

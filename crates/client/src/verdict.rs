@@ -1,7 +1,7 @@
-//! What was last found of a server's certificate.
+//! The last check of a server's certificate.
 //!
-//! QUIC tells neither why a certificate was not believed nor whether TLS has resumed an earlier
-//! session. Both can be told from this: for a session that is resumed, no certificate is looked at.
+//! QUIC says neither why a certificate was not trusted nor whether TLS has resumed an earlier
+//! session. Both follow from this: for a session that is resumed, no certificate is checked.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 #[derive(Debug)]
 pub struct Witness {
     verifier: Arc<dyn ServerCertVerifier>,
-    /// Why the last one is not believed, or that it is; nothing when none was looked at.
+    /// Result of the last check of a certificate; `None` when none was checked.
     last: Mutex<Option<Result<(), Error>>>,
 }
 

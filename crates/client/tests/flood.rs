@@ -29,7 +29,7 @@ const MESSAGE: &[u8] = b"\0\x0c\x12\x34\x80\0\0\0\0\0\0\0\0\0";
 /// A server that floods each connection.
 struct Flooder {
     address: SocketAddr,
-    /// Connections taken.
+    /// Number of connections taken.
     taken: Arc<AtomicUsize>,
     /// Octets that were written before each connection ended.
     ended: UnboundedReceiver<usize>,

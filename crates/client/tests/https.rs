@@ -33,7 +33,7 @@ enum Act {
     Leave,
     /// Closes the connection without a word.
     Close,
-    /// Says nothing.
+    /// Sends no answer.
     Wait,
 }
 
@@ -44,9 +44,9 @@ const MESSAGE: (&str, &str) = ("content-type", "application/dns-message");
 struct Server {
     address: SocketAddr,
     identity: Identity,
-    /// Connections taken.
+    /// Number of connections taken.
     taken: Arc<AtomicUsize>,
-    /// Requests read.
+    /// Number of requests read.
     requests: Arc<AtomicUsize>,
 }
 

@@ -1,4 +1,4 @@
-//! HTTPS with servers of others: Unbound, whose HTTP/2 is nghttp2's, and dnsdist, whose is H2O's.
+//! HTTPS with real servers: Unbound, with nghttp2, and dnsdist, with H2O.
 
 #![allow(clippy::unwrap_used)]
 
@@ -96,7 +96,7 @@ impl Server {
         Session::open(&target(self.address, protocol)).await.unwrap().ask(&query(7)).await
     }
 
-    /// Why no connection comes about with one who is trusted like this.
+    /// The fault of a connection to a server that is trusted like this.
     async fn fault(&self, tls: Tls) -> Option<Fault> {
         let protocol = self.protocol(Arc::new(tls), "/dns-query");
         Session::open(&target(self.address, protocol)).await.err()

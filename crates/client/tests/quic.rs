@@ -1,8 +1,8 @@
 //! QUIC with a server that does what it should not.
 //!
 //! Debian 12 has no server of DNS over QUIC, so that the one here is our own, over the same QUIC
-//! library as the client; that others understand it is shown with `kdig`, which has a library of
-//! its own.
+//! library as the client; that other programs understand it is shown with `kdig`, which has a
+//! library of its own.
 
 #![allow(clippy::unwrap_used)]
 
@@ -42,7 +42,7 @@ enum Act {
     Close(u32),
     /// Tries to open a stream of its own, then answers with this message.
     OpenStreamAndAnswer(Vec<u8>),
-    /// Says nothing.
+    /// Sends no answer.
     Wait,
 }
 
@@ -57,21 +57,21 @@ struct Server {
 /// What a server has seen.
 #[derive(Debug, Default)]
 struct ServerLog {
-    /// Connections taken.
+    /// Number of connections taken.
     taken: AtomicUsize,
-    /// Queries read.
+    /// Number of queries read.
     queries: AtomicUsize,
     /// Streams of its own opened.
     opened: AtomicUsize,
-    /// Why connections have ended.
+    /// Errors with which connections have ended.
     ends: Mutex<Vec<ConnectionError>>,
     /// With which codes streams were stopped.
     stops: Mutex<Vec<u64>>,
 }
 
-/// How a server differs from others.
+/// How a server differs from the usual one.
 struct Manner {
-    /// Its protocol's name.
+    /// Name of the protocol that the server speaks.
     protocol: &'static [u8],
     /// How long connections may be unused.
     idle_max: Duration,
@@ -146,7 +146,7 @@ impl Server {
         Connections::new(Protocol::Quic(self.identity.tls()), vec![self.address])
     }
 
-    /// Why no connection comes about with one who is trusted like this.
+    /// The fault of a connection to a server that is trusted like this.
     async fn fault(&self, tls: Tls) -> Option<Fault> {
         Session::open(&target(self.address, Protocol::Quic(Arc::new(tls)))).await.err()
     }
@@ -221,7 +221,7 @@ impl Streams {
         }
     }
 
-    /// Writes octets and ends the stream; whether anybody reads them does not matter.
+    /// Writes octets and ends the stream, whether or not the client reads them.
     async fn write(&mut self, octets: &[u8]) {
         let _ = self.sending.write_all(octets).await;
         let _ = self.sending.finish();

@@ -1,4 +1,4 @@
-//! Connections over TLS: whom they believe, and what they resume.
+//! Connections over TLS: which certificates they trust, and what they resume.
 #![allow(clippy::unwrap_used)]
 
 mod server;
@@ -19,7 +19,7 @@ use zonda_client::{Connections, Distrust, Fault, Protocol, Tls, Trust};
 /// A server with a certificate, and what a client needs to believe it.
 struct CertifiedServer {
     server: Server,
-    /// The certificate of the one who signed.
+    /// Certificate of the authority that signed.
     ca: String,
     /// The hash of the server's key.
     pin: [u8; 32],
@@ -61,7 +61,7 @@ impl CertifiedServer {
     }
 }
 
-/// What comes of a query.
+/// Result of a query.
 async fn ask(connections: &Arc<Connections>) -> Result<(), Fault> {
     let query = query(7, "one");
     let message = connections.ask(&query).await?;

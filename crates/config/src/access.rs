@@ -1,4 +1,4 @@
-//! Access lists: who is answered, refused or ignored.
+//! Access lists: which clients are answered, refused or ignored.
 
 use crate::value::Value;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::net::IpAddr;
 /// What happens to a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// It is answered.
+    /// The client is answered.
     Allow,
-    /// It is answered REFUSED, with the extended error Prohibited (rfc8914#4.19).
+    /// The client gets REFUSED, with the extended error Prohibited (rfc8914#4.19).
     Refuse,
-    /// It gets no answer.
+    /// The client gets no answer.
     Drop,
 }
 
@@ -25,7 +25,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Allows clients that are no strangers: loopback, private and link-local addresses
+    /// Allows clients of the own networks: loopback, private and link-local addresses
     /// (rfc1918, rfc3927, rfc4193, rfc4291#2.5.6), and refuses all others.
     pub(crate) fn of_private_networks() -> Self {
         const PRIVATE: [&str; 8] = [

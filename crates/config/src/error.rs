@@ -15,13 +15,13 @@ use zonda_wire::Name;
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody set it.
+    /// The key's default: it was not set.
     Default,
     /// A place in the file.
     File {
         /// As it was named by the user.
         path: Arc<Path>,
-        /// From 1.
+        /// Line in the file, from 1.
         line: usize,
         /// From 1, in characters.
         column: usize,
@@ -38,7 +38,8 @@ impl Origin {
         matches!(self, Self::File { .. })
     }
 
-    /// The line and column in the file, from which errors are ordered; others come first.
+    /// The line and column in the file, by which errors are ordered; errors without a place come
+    /// first.
     pub(crate) fn place(&self) -> (usize, usize) {
         if let Self::File { line, column, .. } = self { (*line, *column) } else { (0, 0) }
     }
@@ -60,7 +61,7 @@ impl fmt::Display for Origin {
 /// An error, and the place to correct.
 #[derive(Debug)]
 pub struct ConfigError {
-    /// The place.
+    /// Place of the mistake.
     pub origin: Origin,
     /// What is wrong there.
     pub problem: Problem,
@@ -79,11 +80,11 @@ impl std::error::Error for ConfigError {}
 pub enum Problem {
     /// A file that must be read cannot be.
     Unreadable(PathBuf, std::io::Error),
-    /// It is not TOML.
+    /// The file is not TOML.
     Syntax(String),
     /// So many more lines are not TOML.
     MoreSyntax(usize),
-    /// It is a zone file.
+    /// The file is a zone file.
     ZoneFile(PathBuf),
     /// The file states no version.
     NoVersion,
@@ -284,7 +285,7 @@ impl fmt::Display for Contradiction {
 /// Something that works, and that the administrator may not have meant.
 #[derive(Debug)]
 pub struct Warning {
-    /// The place.
+    /// Place that the warning is about.
     pub origin: Origin,
     /// What to think about.
     pub advice: Advice,
@@ -301,9 +302,9 @@ impl fmt::Display for Warning {
 pub enum Advice {
     /// Strangers can ask, and nothing limits what they are sent.
     Unlimited(SocketAddr),
-    /// No zone.
+    /// No zone is configured.
     NoZones,
-    /// No address.
+    /// No address is configured.
     NoListeners,
     /// Every user of the machine can read this file, which holds a secret.
     ReadableSecret(PathBuf),

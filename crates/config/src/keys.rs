@@ -201,7 +201,7 @@ section! {
     /// SERVFAIL. Up to four times as many fetches are under way at a time, since a fetch continues
     /// when no query waits for it any more.
     waiting_max: u32 = "16384", from "1" to "1000000";
-    /// Those of them that wait for the same answer, and so in the same thread, up to its share of
+    /// Queries that wait for the same answer, and so in the same thread, up to its share of
     /// `waiting-max`.
     waiting_per_answer_max: u32 = "1024", from "1" to "100000";
     /// Answers of upstreams that one reply combines, where aliases lead from one forwarded zone

@@ -58,7 +58,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use zonda_wire::Name;
 
-/// Everything the server was told. Equal configurations make equal servers.
+/// Everything that the server is configured to do. Equal configurations make equal servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Where queries are answered; at least one, no address twice.
@@ -85,9 +85,9 @@ pub struct Config {
     pub tcp: Tcp,
     /// How answers are made.
     pub answers: Answers,
-    /// Extension mechanisms.
+    /// Extension mechanisms (rfc6891).
     pub edns: Edns,
-    /// What the server tells about itself.
+    /// What the server reveals about itself.
     pub identity: Identity,
     /// Response rate limiting.
     pub rate_limit: RateLimit,
@@ -116,7 +116,7 @@ pub struct Listener {
     pub receive_buffer_bytes: u32,
     /// Send buffer asked for each UDP socket, octets.
     pub send_buffer_bytes: u32,
-    /// Who is answered; none: everyone.
+    /// Clients that are answered; none: all.
     pub access: Option<Arc<Access>>,
 }
 
@@ -127,20 +127,20 @@ pub struct Zone {
     pub source: Source,
     /// The directory that the source's files, and those they include, must not leave.
     pub root: Arc<Path>,
-    /// Who is answered; none: everyone whom the listener lets pass.
+    /// Clients that are answered; none: all that the listener admits.
     pub access: Option<Arc<Access>>,
 }
 
 /// A zone that other servers answer for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForwardZone {
-    /// Its apex, in lower case.
+    /// Apex of the zone, in lower case.
     pub name: Name,
     /// How they are asked.
     pub forward: ForwardKeys,
     /// Whose certificates are believed.
     pub trust: Trust,
-    /// Who is answered.
+    /// Clients that are answered.
     pub access: Arc<Access>,
 }
 
@@ -160,26 +160,26 @@ pub enum Source {
     File {
         /// The zone's apex.
         name: Name,
-        /// The file.
+        /// Path of the zone file.
         path: PathBuf,
     },
     /// Zones in a JSON file.
     Json {
         /// The only zone meant; none: all that are in the file.
         name: Option<Name>,
-        /// The file.
+        /// Path of the JSON file.
         path: PathBuf,
     },
     /// Every `NAME.zone` and `NAME.json` in a directory.
     Directory {
-        /// The directory.
+        /// Path of the directory.
         path: PathBuf,
     },
     /// Addresses and their names, in front of what is forwarded if the zone is.
     Hosts {
         /// The zone's apex.
         name: Name,
-        /// The file.
+        /// Path of the hosts file.
         path: PathBuf,
     },
     /// One zone that a program gives; no file says so.
@@ -188,7 +188,7 @@ pub enum Source {
         name: Name,
         /// What messages call it.
         path: PathBuf,
-        /// Its data.
+        /// Data of the zone.
         content: ProgramContent,
     },
 }
@@ -216,13 +216,13 @@ pub struct Admin {
     pub token: Option<Token>,
     /// The bearer token with which requests are answered at `address` that change nothing.
     pub read_token: Option<Token>,
-    /// Whether no more than metrics and the server's health is told at `address`, token or not.
+    /// Whether `address` serves nothing but metrics and the server's health, token or not.
     pub is_metrics_only: bool,
     /// The Unix socket for `zonda reload` and the like; none: it is off.
     pub socket: Option<PathBuf>,
     /// Where BIND's JSON statistics are read; none: nowhere.
     pub bind_statistics: Option<SocketAddr>,
-    /// Who may read them, besides loopback addresses.
+    /// Networks that may read the statistics, besides loopback addresses.
     pub bind_statistics_clients: Vec<Network>,
 }
 

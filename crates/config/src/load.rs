@@ -1,4 +1,4 @@
-//! Loads a configuration: finds what was given, refuses what nobody knows, reads every section.
+//! Loads a configuration: finds what was given, refuses unknown keys, reads every section.
 
 use crate::document::Source;
 use crate::effective::Effective;
@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::DeTable;
 
-/// Lines that are not TOML which are told one by one; a file with more of them is something else.
+/// Lines that are not TOML which are reported one by one; a file with more of them is something
+/// else.
 const FAULTS_TOLD_MAX: usize = 5;
 
 /// Settings of the command line, as the user wrote them.
@@ -25,7 +26,7 @@ pub struct Flags {
     pub zones: Vec<String>,
     /// `--forward ADDRESS`, any number, separated by commas; they answer for the zone `.`.
     pub forward: Option<String>,
-    /// `--workers N`.
+    /// Text of the flag `--workers N`.
     pub workers: Option<String>,
     /// `--print-config`: keep what [`LoadedConfig::effective`] prints.
     pub print_config: bool,
@@ -34,7 +35,7 @@ pub struct Flags {
 /// A sound configuration, and what there is to say about it.
 #[derive(Debug)]
 pub struct LoadedConfig {
-    /// The configuration.
+    /// The valid configuration.
     pub config: Config,
     /// What the administrator may want to change.
     pub warnings: Vec<Warning>,

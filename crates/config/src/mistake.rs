@@ -17,9 +17,9 @@ pub enum Mistake {
     Many(usize),
     /// One that is given a second time.
     Twice(Upstream),
-    /// One that is given by name, and nobody to look that up.
+    /// A server that is given by name, without a bootstrap server to look it up.
     NoBootstrap(Name),
-    /// Somebody to look names up where there is none.
+    /// A bootstrap server without a name to look up.
     BootstrapForNothing,
     /// This server itself, to look up where its own upstreams are.
     BootstrapIsSelf(SocketAddr),

@@ -11,7 +11,7 @@ use zonda_zone::Records;
 /// comparison takes longer the more there are. A program gives another list for each version.
 #[derive(Clone, Default)]
 pub enum ProgramContent {
-    /// None yet, as whoever is to bring them has not: a store that cannot be reached.
+    /// No data yet: their source has not delivered them, such as a store that cannot be reached.
     #[default]
     Awaited,
     /// The text of a master file.

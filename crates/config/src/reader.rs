@@ -33,7 +33,7 @@ impl Session<'_> {
 pub(crate) struct RawValue<'a> {
     /// As it was written.
     pub text: &'a str,
-    /// By whom.
+    /// Place where the value was given.
     pub origin: Origin,
 }
 
@@ -52,7 +52,7 @@ struct Item<'a> {
     text: Cow<'a, str>,
     /// The shape it was written in; none where everything is text.
     shape: Option<Shape>,
-    /// Its place in the file.
+    /// Place of the section in the file.
     span: Option<std::ops::Range<usize>>,
 }
 
@@ -140,7 +140,7 @@ impl<'s, 'a> Reader<'s, 'a> {
         self.fail(key, Problem::Together(contradiction));
     }
 
-    /// Where the value of `key` came from; the section's place if nobody set it.
+    /// Place where the value of `key` came from; the section's place if it is not set.
     pub fn origin_of(&self, key: &str) -> Origin {
         if let Some((_, given)) = self.given.iter().find(|(name, _)| *name == key) {
             return given.origin.clone();
@@ -151,7 +151,7 @@ impl<'s, 'a> Reader<'s, 'a> {
         }
     }
 
-    /// Whether somebody set `key`.
+    /// Whether `key` is set.
     pub fn is_set(&self, key: &str) -> bool {
         self.given.iter().any(|(name, _)| *name == key)
             || self.table.is_some_and(|table| table.get(key).is_some())

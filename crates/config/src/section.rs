@@ -5,7 +5,7 @@
 
 use crate::reader::Reader;
 
-/// How values are told apart in TOML.
+/// How values are written in TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// Text in quotes.
@@ -53,7 +53,7 @@ pub struct Section {
     pub takes: EffectTime,
     /// What it is for, a line each.
     pub doc: &'static [&'static str],
-    /// Its keys, in the order in which they are documented.
+    /// Keys of the section, in the order in which they are documented.
     pub keys: &'static [Key],
 }
 
@@ -64,7 +64,7 @@ pub struct Key {
     pub name: &'static str,
     /// What it does, a line each.
     pub doc: &'static [&'static str],
-    /// Its value when nobody sets it, in the text form; none: it stays unset.
+    /// Default value, in the text form; none: the key stays unset.
     pub default: Option<&'static str>,
     /// A value to show where there is no default.
     pub example: Option<&'static str>,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The default socket of a server whose first listener is on `address`.
 ///
 /// Two servers listen on different addresses, so their sockets differ. A server that leaves its
-/// port to the kernel, or listens nowhere, is told apart by its process instead.
+/// port to the kernel, or listens nowhere, is named after its process instead.
 pub(crate) fn default_socket(
     environment: &BTreeMap<String, String>,
     address: Option<SocketAddr>,

@@ -1,5 +1,5 @@
-//! Names that are not forwarded unless told: special-use names and locally served reverse zones, as
-//! IANA lists them.
+//! Names that are not forwarded unless configured: special-use names and locally served reverse
+//! zones, as IANA lists them.
 //!
 //! Deliberately absent: `test`, `example` and the like, which people forward to servers that have
 //! them; `ipv4only.arpa`, which leads clients to a DNS64 upstream only if forwarded (rfc8880#7.1);

@@ -98,7 +98,7 @@ fn refuse_key(
 }
 
 /// Reports every variable that begins with `ZONDA_` and sets nothing, but for those by which
-/// Kubernetes tells the addresses of Services.
+/// Kubernetes gives the addresses of Services.
 pub(crate) fn refuse_variables(
     environment: &BTreeMap<String, String>,
     errors: &mut Vec<ConfigError>,

@@ -401,7 +401,7 @@ macro_rules! words {
 words! {
     /// How a log line is written.
     pub enum LogFormat {
-        /// For people.
+        /// Lines for people to read.
         Text = "text",
         /// One JSON object a line.
         Json = "json",
@@ -411,15 +411,15 @@ words! {
 words! {
     /// The least important events that are logged.
     pub enum LogLevel {
-        /// What failed.
+        /// Errors: something failed.
         Error = "error",
-        /// And what looks wrong.
+        /// Warnings, and errors.
         Warn = "warn",
-        /// And what changed.
+        /// Changes of state, and all above.
         Info = "info",
-        /// And what led to it.
+        /// Decisions that led to them, and all above.
         Debug = "debug",
-        /// And every step.
+        /// Every step, and all above.
         Trace = "trace",
     }
 }

@@ -18,14 +18,14 @@ fn load(test: &str, text: &str) -> Result<LoadedConfig, Vec<ConfigError>> {
     Config::load(Some(&file), [], &Flags { print_config: true, ..Flags::default() })
 }
 
-/// Flags alone.
+/// Loads a configuration given by flags alone.
 fn load_flags(listen: &[&str], zones: &[&str]) -> Result<LoadedConfig, Vec<ConfigError>> {
     let owned = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     let flags = Flags { listen: owned(listen), zones: owned(zones), ..Flags::default() };
     Config::load(None, [], &flags)
 }
 
-/// Environment alone.
+/// Loads a configuration given by the environment alone.
 fn load_environment(variables: &[(&str, &str)]) -> Result<LoadedConfig, Vec<ConfigError>> {
     let owned = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Config::load(None, owned, &Flags::default())
@@ -419,7 +419,7 @@ fn forwarded_zones_answer_private_networks_only_by_default() {
     ] {
         assert_eq!(action(client), Action::Allow, "{client}");
     }
-    // Their neighbours, and others.
+    // Neighbouring networks, and other ones.
     for client in [
         "9.255.255.255",
         "11.0.0.0",

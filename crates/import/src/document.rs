@@ -37,7 +37,7 @@ impl Document {
         self.0.push('\n');
     }
 
-    /// The file.
+    /// Returns the text of the file.
     pub fn into_text(self) -> String {
         self.0
     }
@@ -104,7 +104,7 @@ pub fn quoted(text: &str) -> String {
 /// What it means that something was not carried over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Zonda does the same without being told, or has nothing that it could be told for.
+    /// Zonda does the same by default, or has nothing that the setting could apply to.
     Needless,
     /// Zonda does it otherwise.
     Differs,
@@ -131,7 +131,7 @@ pub struct Omission {
     pub effect: Effect,
     /// What it is, in the words of the file.
     pub what: String,
-    /// Why, or what takes its place.
+    /// Reason, or what takes the setting's place.
     pub why: String,
 }
 

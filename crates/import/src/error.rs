@@ -52,9 +52,9 @@ impl std::error::Error for ImportError {}
 pub enum Problem {
     /// Something else should stand here.
     Expected {
-        /// What should.
+        /// What should stand there.
         wanted: String,
-        /// What does.
+        /// What stands there instead.
         found: String,
     },
     /// A comment or a string begins here and never ends.
@@ -69,7 +69,7 @@ pub enum Problem {
     UnknownTls(String),
     /// What may be given once is given again.
     Twice(String, Place),
-    /// Blocks or files within each other, or access lists, beyond what anybody writes.
+    /// Blocks or files within each other, or access lists, beyond any real configuration.
     TooMuch(&'static str, usize),
 }
 

@@ -32,14 +32,14 @@ pub trait Files {
     /// The names of what lies in a folder, in any order.
     ///
     /// # Errors
-    /// When that cannot be told.
+    /// When the folder cannot be read.
     fn list(&mut self, folder: &Path) -> io::Result<Vec<String>>;
 }
 
-/// What came of a configuration.
+/// The result of an import.
 #[derive(Debug)]
 pub struct Import {
-    /// The `zonda.toml`.
+    /// Text of the new `zonda.toml`.
     pub toml: String,
     /// What could not be carried over as it was, in the order of the files.
     pub left: Vec<Omission>,

@@ -13,12 +13,12 @@ const SECOND: u64 = 1_000_000_000;
 
 /// A descriptor that can be read once a moment has come, or an earlier one for which it was set.
 ///
-/// A limit on each wait has the kernel set and cancel a timer of its own each time, whose interrupt
-/// the processor is told of, and that costs a good deal of what a message does. This one stays as
-/// it is while the moments that are waited for move on.
+/// With a limit on each wait, the kernel sets and cancels a timer each time, and programs the
+/// processor's interrupt for it; that costs a good part of what a message costs. This timer stays
+/// set while the moments that are waited for move on.
 #[derive(Debug)]
 pub struct Alarm {
-    /// The timerfd.
+    /// Descriptor of the timerfd.
     descriptor: OwnedFd,
     /// For when it is set, by the caller's clock.
     set_for: Option<u64>,
@@ -30,7 +30,7 @@ impl Alarm {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: takes a clock and flags.
         let descriptor = check(unsafe { libc::timerfd_create(libc::CLOCK_BOOTTIME, flags) })?;
-        // SAFETY: the call has just made this descriptor; nobody else owns it.
+        // SAFETY: the call has just made this descriptor; nothing else owns it.
         Ok(Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) }, set_for: None })
     }
 
@@ -52,7 +52,7 @@ impl Alarm {
         Ok(())
     }
 
-    /// Takes note that the descriptor was readable: it is not set any more.
+    /// Records that the descriptor was readable: the timer is not set any more.
     pub fn rest(&mut self) {
         let mut count = [0; 8];
         // SAFETY: eight octets that are ours. It fails only if no moment has come.

@@ -30,10 +30,10 @@ pub fn stride_of(capacity: usize) -> usize {
     (capacity.div_ceil(CACHE_LINE) | 1) * CACHE_LINE
 }
 
-/// One datagram of a batch: who sent it, and the place of both query and reply.
+/// One datagram of a batch: its sender, and the place of both query and reply.
 #[derive(Debug)]
 pub struct Datagram<'a> {
-    /// The sender, to whom the reply goes. An IPv4 sender is always `V4`.
+    /// Address of the sender, which gets the reply. An IPv4 sender is always `V4`.
     pub peer: SocketAddr,
     /// The whole buffer; the first `len` bytes are the datagram, the rest is of no meaning.
     pub buffer: &'a mut [u8],
@@ -47,7 +47,7 @@ pub struct DatagramBatch {
     messages: Vec<mmsghdr>,
     /// One part per message.
     iovecs: Vec<iovec>,
-    /// Peers' addresses.
+    /// Addresses of the senders.
     names: Vec<PeerName>,
     /// Local addresses, on wildcard sockets.
     controls: Vec<LocalAddress>,
@@ -110,7 +110,7 @@ impl DatagramBatch {
         }
     }
 
-    /// One `recvmmsg`.
+    /// Calls `recvmmsg` once.
     fn receive_with(&mut self, socket: &UdpSocket, flags: c_int) -> io::Result<usize> {
         for slot in 0..self.used {
             self.messages[slot] = self.message(slot);
@@ -189,7 +189,7 @@ impl DatagramBatch {
 
     /// Sends the reply of every slot whose length is not 0, each from the address that was asked.
     ///
-    /// A reply that the kernel refuses is counted and left out; the others still go. The batch is
+    /// A reply that the kernel refuses is counted and left out; the rest is sent. The batch is
     /// empty afterwards.
     pub fn send(&mut self, socket: &UdpSocket) -> SendResult {
         let ready = self.gather_replies();

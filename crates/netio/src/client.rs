@@ -21,8 +21,8 @@ const PAYLOAD_MAX: usize = 65_507;
 /// Segments in one run; linux/udp.h: UDP_MAX_SEGMENTS, 64 before Linux 6.8.
 const SEGMENTS_MAX: usize = 64;
 
-/// How often a datagram is sent again that the kernel did not take: each call may tell an error of
-/// earlier datagrams, and tells it once.
+/// How often a datagram is sent again that the kernel did not take: each call may report an error
+/// of earlier datagrams, and reports it once.
 const SEND_AGAIN_MAX: u32 = 3;
 
 /// Datagrams and errors that are dropped before a socket is connected again: more than a receive
@@ -32,7 +32,7 @@ const QUEUED_MAX: usize = 1 << 16;
 /// A connected UDP socket: it hears its server only.
 #[derive(Debug)]
 pub struct ClientSocket {
-    /// The descriptor.
+    /// The socket's descriptor.
     socket: Socket,
 }
 
@@ -81,7 +81,7 @@ impl ClientSocket {
         Err(io::ErrorKind::ResourceBusy.into())
     }
 
-    /// Sends a datagram; returns how many errors the kernel told that are the network's (ICMP), of
+    /// Sends a datagram; returns how many errors of the network (ICMP) the kernel reported, all of
     /// earlier datagrams. Anyone can forge those: where none but them keep the datagram from being
     /// sent, it counts as sent, and is lost as a datagram on the way may be.
     ///
@@ -92,8 +92,8 @@ impl ClientSocket {
         send_past_icmp(|| self.socket.send(datagram), may_leave)
     }
 
-    /// Whether the kernel has a way to the server, as far as it tells: a socket that has sent
-    /// nothing is told nothing by the network.
+    /// Whether the kernel has a route to the server, as far as it reports: a socket that has sent
+    /// nothing gets no errors of the network.
     #[cold]
     fn has_route(&self) -> bool {
         let Ok(server) = self.socket.peer_addr() else { return true };
@@ -115,7 +115,7 @@ impl ClientSocket {
 }
 
 /// Calls `send` until the kernel takes the datagram, [`SEND_AGAIN_MAX`] times more than once at
-/// most; returns how many errors were the network's. `may_leave` tells whether they can all be.
+/// most; returns how many errors were the network's. `may_leave` says whether all of them can be.
 fn send_past_icmp(
     mut send: impl FnMut() -> io::Result<usize>,
     may_leave: impl FnOnce() -> bool,
@@ -135,10 +135,10 @@ fn send_past_icmp(
     Ok(icmp_errors)
 }
 
-/// Whether an error of a connected socket is what the network tells of earlier datagrams: Linux
-/// makes it of the type and code of an ICMP message (`icmp_err_convert`, `icmpv6_err_convert`). An
-/// error of a receive call that is none of these is the system's own. A send call may also fail so
-/// for want of a route, or as the datagram is too long.
+/// Whether an error of a connected socket is what the network reports about earlier datagrams:
+/// Linux makes it of the type and code of an ICMP message (`icmp_err_convert`,
+/// `icmpv6_err_convert`). An error of a receive call that is none of these is the system's own. A
+/// send call may also fail so for want of a route, or as the datagram is too long.
 #[must_use]
 pub fn is_icmp(error: &io::Error) -> bool {
     matches!(
@@ -199,7 +199,7 @@ pub enum SendCall {
 struct Part {
     /// Where it begins in the batch's octets.
     start: usize,
-    /// Its octets.
+    /// Length of the datagram, octets.
     len: usize,
 }
 
@@ -207,9 +207,9 @@ struct Part {
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct SegmentSize {
-    /// Tells what follows.
+    /// Header of the control message.
     header: libc::cmsghdr,
-    /// Octets.
+    /// Segment size, octets.
     size: u16,
     /// As `CMSG_SPACE` pads.
     padding: [u8; 6],
@@ -419,8 +419,8 @@ impl ReceiveBatch {
     /// be more.
     ///
     /// # Errors
-    /// "Port unreachable" and the like ([`is_icmp`]) are told here, once for each; an empty queue
-    /// is no error.
+    /// "Port unreachable" and the like ([`is_icmp`]) are reported here, once for each; an empty
+    /// queue is no error.
     pub fn receive(&mut self, socket: &ClientSocket) -> io::Result<bool> {
         self.receive_at_most(socket, self.messages.len())
     }
@@ -458,7 +458,7 @@ impl ReceiveBatch {
         self.buffers.chunks_exact(self.stride).zip(lens).map(|(buffer, len)| &buffer[..len])
     }
 
-    /// Forgets them.
+    /// Removes all datagrams.
     pub fn clear(&mut self) {
         self.received = 0;
     }
@@ -531,7 +531,7 @@ mod tests {
                 assert!(replies.receive_at_most(&client, 1).unwrap());
                 assert_eq!(replies.get(0), Some(&[round][..]), "the first of this round");
                 client.disconnect().unwrap();
-                let _ = server.send_to(b"late", peer); // perhaps it is told that nobody is there
+                let _ = server.send_to(b"late", peer); // its error may be "port unreachable"
                 client.reconnect(address).unwrap();
                 ports.push(peer.port());
             }
@@ -556,7 +556,7 @@ mod tests {
         assert_eq!(&buffer[..4], b"sent");
     }
 
-    /// What comes of a send whose calls fail so, one after the other, and then succeed.
+    /// Result of a send whose calls fail with these errors, one after the other, and then succeed.
     fn send_after(errors: &[i32], has_route: bool) -> Result<u32, Option<i32>> {
         let mut errors = errors.iter();
         let send = || errors.next().map_or(Ok(1), |code| Err(io::Error::from_raw_os_error(*code)));

@@ -27,7 +27,7 @@ pub const DESCRIPTORS_MAX: usize = 253;
 const LENGTH_BYTES: usize = 2;
 
 /// Whether a descriptor can be written to now or within `limit`, whole milliseconds: a pipe then
-/// takes 4,096 octets without blocking. One with an error can: the write tells of it.
+/// takes 4,096 octets without blocking. One with an error can: the write reports it.
 pub fn is_writable(descriptor: BorrowedFd<'_>, limit: Duration) -> bool {
     let limit = c_int::try_from(limit.as_millis()).unwrap_or(c_int::MAX);
     let mut poll = libc::pollfd { fd: descriptor.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
@@ -102,7 +102,7 @@ pub fn receive(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
 /// A bound socket from another process, known to be fit for serving.
 #[derive(Debug)]
 pub enum InheritedSocket {
-    /// Datagrams.
+    /// A UDP socket for datagrams.
     Udp(UdpSocket),
     /// A listening stream socket, non-blocking.
     Tcp(TcpListener),
@@ -192,7 +192,7 @@ impl Control {
         }
         let bytes = header.cmsg_len.saturating_sub(size_of::<libc::cmsghdr>());
         let count = (bytes / size_of::<RawFd>()).min(DESCRIPTORS_MAX);
-        // SAFETY: the kernel has just opened these descriptors for us; nobody else knows of them.
+        // SAFETY: the kernel has just opened these descriptors for us; nothing else owns them.
         self.descriptors[..count].iter().map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect()
     }
 }

@@ -9,11 +9,11 @@
 //! | [`replies`] | replies that are sent later than their queries' batch |
 //! | [`client`] | connected UDP sockets and what they send and receive together |
 //! | [`clock`] | the time of day where this machine is, and how long it has been running |
-//! | [`poller`], [`wake`], [`alarm`] | waits for any of several descriptors; wakes who waits |
+//! | [`poller`], [`wake`], [`alarm`] | waits for any of several descriptors; wakes a thread |
 //! | [`stop`] | ends a thread that blocks in a receive call |
-//! | [`tcp`] | listening TCP sockets, and connections to others |
+//! | [`tcp`] | listening TCP sockets, and connections to servers |
 //! | [`mod@file`] | files that are opened where they are said to be |
-//! | [`local`] | Unix sockets for their owner alone, and who is at the other end |
+//! | [`local`] | Unix sockets for their owner alone, and the user at the other end |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
 //! | [`supervisor`] | socket activation and state notices of systemd |
 //! | [`memory`] | huge pages |

@@ -1,4 +1,4 @@
-//! Unix sockets: bound for their owner alone, and who is at the other end of one.
+//! Unix sockets: bound for their owner alone, and the user at the other end of one.
 
 use std::fs::{File, Permissions};
 use std::io;

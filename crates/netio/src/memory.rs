@@ -55,7 +55,7 @@ pub fn map_large_allocations() {
 /// Other allocators give back by themselves.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: touches only memory that the allocator holds and nobody uses, under its own locks.
+    // SAFETY: touches only memory that the allocator holds and no code uses, under its own locks.
     unsafe {
         libc::malloc_trim(0);
     }

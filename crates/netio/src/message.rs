@@ -1,4 +1,4 @@
-//! What the kernel takes and tells with a datagram: addresses, and the call that sends many.
+//! What the kernel takes and returns with a datagram: addresses, and the call that sends many.
 
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -9,7 +9,7 @@ use libc::{c_uint, mmsghdr};
 
 use crate::udp::UdpSocket;
 
-/// What became of a batch's replies.
+/// Result of sending a batch of replies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendResult {
     /// Replies that the kernel took.
@@ -18,7 +18,7 @@ pub struct SendResult {
     pub refused: usize,
 }
 
-/// Sends messages; one that the kernel refuses is counted and left out, the others still go.
+/// Sends messages; one that the kernel refuses is counted and left out, the rest is sent.
 ///
 /// # Safety
 /// Each message points at memory that is there to be read until this returns.
@@ -97,7 +97,7 @@ impl PeerName {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct LocalAddress {
-    /// Tells which of the two it is.
+    /// Header that names the address family.
     header: libc::cmsghdr,
     /// The structure's bytes, padded as `CMSG_SPACE` pads.
     info: [u8; 24],

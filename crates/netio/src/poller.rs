@@ -10,7 +10,7 @@ use libc::{c_int, epoll_event};
 
 use crate::check;
 
-/// Descriptors told of by one call; the others are told of by the next.
+/// Descriptors reported by one call; further ones are reported by the next.
 const EVENTS_MAX: usize = 64;
 
 /// A set of descriptors, each with a number of the caller's.
@@ -26,12 +26,12 @@ impl Poller {
     pub fn new() -> io::Result<Self> {
         // SAFETY: takes flags only.
         let epoll = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the call has just made this descriptor; nobody else owns it.
+        // SAFETY: the call has just made this descriptor; nothing else owns it.
         let epoll = Arc::new(unsafe { OwnedFd::from_raw_fd(epoll) });
         Ok(Self { epoll, events: Vec::with_capacity(EVENTS_MAX) })
     }
 
-    /// The same set, for another who adds to it or waits for it.
+    /// The same set, for another thread that adds to it or waits for it.
     #[must_use]
     pub fn share(&self) -> Self {
         Self { epoll: Arc::clone(&self.epoll), events: Vec::with_capacity(EVENTS_MAX) }
@@ -42,8 +42,8 @@ impl Poller {
         self.add_for(libc::EPOLLIN, descriptor, number)
     }
 
-    /// Adds a descriptor that is told of when it can be read or written after it could not; closing
-    /// it takes it out.
+    /// Adds a descriptor that is reported when it can be read or written after it could not;
+    /// closing it removes it.
     pub fn add_for_both(&self, descriptor: &impl AsFd, number: usize) -> io::Result<()> {
         self.add_for(libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET, descriptor, number)
     }

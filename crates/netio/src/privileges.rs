@@ -120,7 +120,7 @@ const NET_BIND_SERVICE: u32 = 1 << 10;
 /// Whose capabilities are meant.
 #[repr(C)]
 struct CapabilityHeader {
-    /// [`CAPABILITY_VERSION`].
+    /// Format of the call: [`CAPABILITY_VERSION`].
     version: u32,
     /// A thread; 0 is the calling one.
     pid: c_int,
@@ -130,16 +130,16 @@ struct CapabilityHeader {
 #[repr(C)]
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Capabilities {
-    /// Those that are in force.
+    /// Capabilities that are in force.
     effective: u32,
-    /// Those that may be put into force.
+    /// Capabilities that may be put into force.
     permitted: u32,
-    /// Those that a program may inherit.
+    /// Capabilities that a program may inherit.
     inheritable: u32,
 }
 
-/// Takes all capabilities from the calling thread but that to bind low ports. The ambient ones,
-/// which later programs would have, go with the others.
+/// Drops all capabilities of the calling thread but that to bind low ports. The ambient ones, which
+/// later programs would have, are dropped too.
 fn keep_only_low_ports() -> io::Result<()> {
     let mut header = CapabilityHeader { version: CAPABILITY_VERSION, pid: 0 };
     let mut present = [Capabilities::default(); 2];
@@ -187,9 +187,9 @@ fn present_groups() -> io::Result<Vec<gid_t>> {
 struct Account {
     /// As the system writes it.
     name: CString,
-    /// User id.
+    /// Number of the user.
     uid: uid_t,
-    /// Primary group.
+    /// Number of the primary group.
     gid: gid_t,
 }
 

@@ -72,8 +72,8 @@ pub fn use_exact_timers() -> io::Result<()> {
 }
 
 /// Has the scheduler let the calling thread run soon after it wakes, and then no longer than
-/// `slice` while others want its CPU (Linux 6.12; older ones take no notice). Its share of the CPU
-/// stays the same.
+/// `slice` while other threads want its CPU (Linux 6.12; older ones take no notice). Its share of
+/// the CPU stays the same.
 pub fn use_short_slices(slice: Duration) -> io::Result<()> {
     // SAFETY: all zeros are a valid value of integers.
     let mut attributes: libc::sched_attr = unsafe { mem::zeroed() };
@@ -87,8 +87,8 @@ pub fn use_short_slices(slice: Duration) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, place, 0) } as c_int).map(drop)
 }
 
-/// Has the calling thread go behind others that want its CPU: its niceness, -20 to 19, is at least
-/// this from now on.
+/// Has the calling thread go behind other threads that want its CPU: its niceness, -20 to 19, is at
+/// least this from now on.
 pub fn be_nice(niceness: i8) -> io::Result<()> {
     // SAFETY: both take integers; 0 is the calling thread. The first one cannot fail for a
     // thread that runs.

@@ -11,7 +11,7 @@ use crate::udp::UdpSocket;
 /// Where a reply goes, and from which address.
 #[derive(Clone, Copy)]
 pub struct ReplyPath {
-    /// To whom.
+    /// Address of the client that gets the reply.
     pub(crate) peer: PeerName,
     /// From where, on wildcard sockets.
     pub(crate) local: LocalAddress,
@@ -22,7 +22,7 @@ pub struct ReplyPath {
 }
 
 impl ReplyPath {
-    /// The one who asked.
+    /// Returns the client's address.
     pub fn peer(&self) -> SocketAddr {
         self.peer.address()
     }
@@ -53,7 +53,7 @@ pub struct ReplyBatch {
 unsafe impl Send for ReplyBatch {}
 
 impl ReplyBatch {
-    /// Replies held.
+    /// Number of replies held.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

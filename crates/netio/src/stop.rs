@@ -1,9 +1,9 @@
 //! Ends a thread that blocks in a receive call.
 //!
-//! A worker that may be told to stop would have to poll a second descriptor or receive with a
+//! A worker that can be stopped would have to poll a second descriptor or receive with a
 //! time-out; both cost CPU on every batch. Instead the handle sends a signal that does nothing but
 //! interrupt the call. It may arrive just before the call begins and be lost, so the handle repeats
-//! it until the worker says that it has seen the request.
+//! it until the worker confirms that it has seen the request.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -39,7 +39,7 @@ struct Shared {
 /// The worker's end. Dropping it acknowledges, so a worker that panics is not waited for.
 #[derive(Debug)]
 pub struct StopToken {
-    /// See [`Shared`].
+    /// State that the token shares.
     shared: Arc<Shared>,
 }
 
@@ -78,7 +78,7 @@ impl Drop for StopToken {
 /// The owner's end.
 #[derive(Debug)]
 pub struct StopHandle {
-    /// See [`Shared`].
+    /// State that the handle shares.
     shared: Arc<Shared>,
 }
 
@@ -125,7 +125,7 @@ pub fn stop_all<'a>(handles: impl IntoIterator<Item = &'a StopHandle>, deadline:
     }
 }
 
-/// The signal that wakes workers: the first real-time signal that nobody handles, taken once.
+/// The signal that wakes workers: the first real-time signal without a handler, taken once.
 fn wake_signal() -> io::Result<c_int> {
     static SIGNAL: OnceLock<Result<c_int, io::ErrorKind>> = OnceLock::new();
     (*SIGNAL.get_or_init(|| claim_signal().map_err(|error| error.kind()))).map_err(io::Error::from)

@@ -32,12 +32,12 @@ pub fn has_descriptors() -> bool {
 
 /// Takes the descriptors that the supervisor opened for this process, once; none if it did not.
 ///
-/// Clears the variables that told of them and sets close-on-exec. Call it first in `main`: while
+/// Clears the variables that described them and sets close-on-exec. Call it first in `main`: while
 /// other threads run it fails with [`io::ErrorKind::ResourceBusy`]. A descriptor that is closed on
 /// exec was opened by this process, whatever the environment says: it is not touched, and this
 /// fails with [`io::ErrorKind::InvalidData`].
 pub fn take_descriptors() -> io::Result<Vec<OwnedFd>> {
-    /// sd_listen_fds(3): SD_LISTEN_FDS_START.
+    /// First passed descriptor, sd_listen_fds(3): SD_LISTEN_FDS_START.
     const FIRST: RawFd = 3;
     static TAKEN: AtomicBool = AtomicBool::new(false);
 
@@ -59,7 +59,7 @@ pub fn take_descriptors() -> io::Result<Vec<OwnedFd>> {
         }
     }
     for name in ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"] {
-        // SAFETY: this is the only thread, so nobody reads the environment meanwhile.
+        // SAFETY: this is the only thread, so no code reads the environment meanwhile.
         unsafe { env::remove_var(name) };
     }
     (FIRST..FIRST + count)
@@ -73,18 +73,18 @@ pub fn take_descriptors() -> io::Result<Vec<OwnedFd>> {
         .collect()
 }
 
-/// What to tell the supervisor.
+/// A state of this process, as reported to the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Serving, at first or again after a reload.
     Ready,
     /// A reload has begun; [`State::Ready`] ends it.
     Reloading,
-    /// Shutting down.
+    /// The process is shutting down.
     Stopping,
 }
 
-/// Tells the supervisor; does nothing when there is none.
+/// Reports a state to the supervisor; does nothing without one.
 pub fn notify(state: State) -> io::Result<()> {
     let Some(path) = env::var_os("NOTIFY_SOCKET") else { return Ok(()) };
     let message = match state {

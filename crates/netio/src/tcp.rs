@@ -1,4 +1,4 @@
-//! TCP sockets: listening ones, and connections to others.
+//! TCP sockets: listening ones, and connections to servers.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -48,7 +48,7 @@ pub fn listen(address: SocketAddr, options: &TcpOptions) -> io::Result<TcpListen
 
 /// Connects to `server`, from `local` if it matters, with buffers of so many octets or as near as
 /// the system allows. Waits for as long as `wait` says; without it, the kernel goes on connecting,
-/// and tells by a read whether it has failed. The connection itself does not block.
+/// and a read reports whether it has failed. The connection itself does not block.
 pub fn connect(
     server: SocketAddr,
     local: Option<SocketAddr>,

@@ -1,7 +1,7 @@
 //! One bound UDP socket, set up for a name server.
 //!
 //! Bind one socket per concrete address and worker (`reuse_port`). A wildcard address works too,
-//! but then the kernel must tell and take the local address with every datagram, which costs 2.5 %
+//! but then the kernel must give and take the local address with every datagram, which costs 2.5 %
 //! CPU.
 
 use std::io;
@@ -47,7 +47,7 @@ impl Default for UdpOptions {
 /// A blocking, bound, unconnected UDP socket.
 #[derive(Debug)]
 pub struct UdpSocket {
-    /// The descriptor.
+    /// The socket's descriptor.
     socket: Socket,
     /// The bound address; its port is never 0.
     address: SocketAddr,
@@ -72,7 +72,7 @@ impl UdpSocket {
         Self::set_up(socket, options)
     }
 
-    /// Takes over a socket that someone else has bound: a supervisor or the previous process.
+    /// Takes over a socket that another process has bound: a supervisor or the previous server.
     pub(crate) fn adopt(descriptor: OwnedFd, options: &UdpOptions) -> io::Result<Self> {
         let socket = Socket::from(descriptor);
         socket.set_nonblocking(false)?;
@@ -146,7 +146,7 @@ pub(crate) fn dropped_by(socket: &Socket) -> io::Result<u32> {
 }
 
 /// Asks for both buffers: first beyond the system's limit, which only the privileged may pass.
-/// A refusal is not an error, since the socket works; the granted size tells.
+/// A refusal is not an error, since the socket works; the granted size shows it.
 pub(crate) fn ask_for_buffers(socket: &Socket, options: &UdpOptions) {
     for (bytes, force, ask) in [
         (options.receive_buffer_bytes, libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),

@@ -5,10 +5,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use crate::check;
 
-/// A descriptor that can be read once somebody has called [`Self::wake`].
+/// A descriptor that can be read once a thread has called [`Self::wake`].
 #[derive(Debug)]
 pub struct Wake {
-    /// The eventfd.
+    /// Descriptor of the eventfd.
     descriptor: OwnedFd,
 }
 
@@ -18,7 +18,7 @@ impl Wake {
         // SAFETY: takes a number and flags.
         let descriptor =
             check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-        // SAFETY: the call has just made this descriptor; nobody else owns it.
+        // SAFETY: the call has just made this descriptor; nothing else owns it.
         Ok(Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
     }
 
@@ -32,7 +32,7 @@ impl Wake {
     /// Makes the descriptor sleep again. What woke it must be looked for after this, not before.
     pub fn rest(&self) {
         let mut count = [0; 8];
-        // SAFETY: eight octets that are ours. It fails only if nobody has woken it.
+        // SAFETY: eight octets that are ours. It fails only if the descriptor was not woken.
         unsafe { libc::read(self.descriptor.as_raw_fd(), count.as_mut_ptr().cast(), count.len()) };
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use zonda_netio::stop::stop_all;
 use zonda_netio::{DatagramBatch, StopHandle, StopToken, UdpOptions, UdpSocket, stop_channel};
 
-/// Blocks in receive until told to stop.
+/// Blocks in receive until the token is stopped.
 fn wait_for_stop(token: &StopToken) {
     let address = "127.0.0.1:0".parse().unwrap();
     let socket = UdpSocket::bind(address, &UdpOptions::default()).unwrap();

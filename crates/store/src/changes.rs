@@ -18,7 +18,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Nothing changed.
+    /// Makes a list without changes.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -62,7 +62,7 @@ impl Changes {
     }
 }
 
-/// Tells all watches of a store in this process what changed. For stores that see all changes
+/// Sends changes to all watches of a store in this process. For stores that see all changes
 /// themselves.
 #[derive(Default)]
 pub struct Announcer {
@@ -77,12 +77,12 @@ struct Listener {
 }
 
 impl Announcer {
-    /// Tells that records of an owner changed.
+    /// Announces that records of an owner changed.
     pub fn announce(&self, owner: &str) {
         self.tell(|changes| changes.add(owner));
     }
 
-    /// Tells that any records may have changed.
+    /// Announces that any records may have changed.
     pub fn announce_all(&self) {
         self.tell(|changes| *changes = Changes::all());
     }

@@ -16,7 +16,7 @@ type Key = (&'static str, &'static str);
 /// Time to live in seconds, and the data of each record.
 type Data = (u32, Vec<&'static str>);
 
-/// What became of the file; errors of redb are large, and of many types.
+/// Result of an operation on the file; errors of redb are large, and of many types.
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// All records.
@@ -71,7 +71,7 @@ impl RedbStore {
         Ok(sets)
     }
 
-    /// Writes records.
+    /// Writes the records of an owner and type.
     fn write(&self, records: &RecordSet) -> Outcome<()> {
         let transaction = self.database.begin_write()?;
         {

@@ -43,8 +43,8 @@ use zonda_wire::{Name, Type};
 /// A store calls an owner what it likes, as long as that is its name in presentation format;
 /// `WWW.example.org.` and `www.example.org` may be two owners of the store and are one in the zone.
 pub trait Store: Send + Sync {
-    /// All records of a name and the names below it. Records of others are passed over, those that
-    /// are wrong are left out of the zone one by one.
+    /// All records of a name and the names below it. Records of other names are passed over, wrong
+    /// ones are left out of the zone one by one.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -68,8 +68,8 @@ pub trait Store: Send + Sync {
     /// When the owner is no name, or the store cannot be written to.
     fn remove(&self, owner: &str, rtype: Type) -> Result<bool, StoreError>;
 
-    /// Begins to notice changes of a name and the names below it. What changes after this call is
-    /// told, once or several times.
+    /// Begins to watch a name and the names below it. What changes after this call is reported,
+    /// once or several times.
     ///
     /// # Errors
     /// When the store cannot be reached.
@@ -113,7 +113,7 @@ impl<S: Store + ?Sized> Store for Arc<S> {
 pub enum StoreError {
     /// What it was to keep could not be served.
     Record(RecordError),
-    /// It cannot be reached, or something is wrong with it.
+    /// The store cannot be reached, or reports an error.
     Failed(Box<dyn Error + Send + Sync>),
 }
 

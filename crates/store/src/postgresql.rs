@@ -1,14 +1,15 @@
 //! A store in PostgreSQL.
 //!
-//! One table, a row for each record; a trigger tells changes by NOTIFY, whoever makes them:
+//! One table, a row for each record; a trigger announces changes by NOTIFY, whichever program makes
+//! them:
 //!
 //! ```sql
 //! INSERT INTO zonda_records (owner, type, ttl, data)
 //! VALUES ('www.example.org', 'A', 300, '192.0.2.1');
 //! ```
 //!
-//! A table that was dropped or restored has lost its trigger, and tells nothing. So all is compared
-//! from time to time, and what is missing of table and triggers is made anew.
+//! A table that was dropped or restored has lost its trigger, and announces nothing. So all records
+//! are compared from time to time, and a missing table or trigger is created.
 
 use super::record_set::{normal_owner, without_final_dot};
 use super::{Changes, RecordSet, Store, StoreError, Watch};
@@ -24,7 +25,7 @@ use zonda_wire::{Name, Type};
 const CONNECT: Duration = Duration::from_secs(3);
 /// After so long a silence the other end is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(10);
-/// How often all is compared, unless told otherwise.
+/// Default time between two comparisons of all records.
 const COMPARE_EVERY: Duration = Duration::from_secs(30);
 /// How long it may take to say so, or to acknowledge what was sent.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -107,7 +108,8 @@ impl PostgresStore {
         Ok(Self { config, compare_every: COMPARE_EVERY, client: Mutex::new(None) })
     }
 
-    /// How often all is compared, for changes that no trigger told; by default every 30 seconds.
+    /// Sets how often all records are compared, for changes without a trigger; by default every 30
+    /// seconds.
     #[must_use]
     pub fn compare_every(mut self, interval: Duration) -> Self {
         self.compare_every = interval;
@@ -210,14 +212,14 @@ impl Store for PostgresStore {
     }
 }
 
-/// Whether the table tells its changes.
+/// Whether the table announces its changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Triggers {
-    /// It does.
+    /// The triggers announce changes.
     Enabled,
-    /// It does not, as somebody wants it: its triggers are disabled.
+    /// The triggers are disabled, by intention.
     Disabled,
-    /// It does not: there are none, or no table.
+    /// There are no triggers, or no table.
     Missing,
 }
 
@@ -251,7 +253,7 @@ fn sets(rows: &[Row]) -> Vec<RecordSet> {
     sets
 }
 
-/// Notices changes.
+/// Watches for changes of the table.
 struct PostgresWatch {
     /// Taken when it is dropped.
     client: Option<Client>,
@@ -265,8 +267,8 @@ struct PostgresWatch {
 }
 
 impl PostgresWatch {
-    /// Looks whether the table still tells its changes, and makes anew what is missing. What cannot
-    /// be made is said once; changes are found by comparison then.
+    /// Checks whether the table still announces its changes, and creates what is missing. A failure
+    /// to create is logged once; changes are found by comparison then.
     fn check_triggers(client: &mut Client, before: Triggers) -> Result<Triggers, postgres::Error> {
         let found = Triggers::of(client)?;
         match found {
@@ -334,7 +336,7 @@ impl Watch for PostgresWatch {
     }
 }
 
-/// Takes what the server tells; whether it told anything.
+/// Takes notifications of the server; returns whether there were any.
 fn listen(
     client: &mut Client,
     patience: Duration,

@@ -20,7 +20,7 @@ pub struct RecordSet {
     pub ttl_secs: u32,
     /// The data of each record, as in a zone file; names in it are complete.
     pub data: Vec<String>,
-    /// Why the store cannot tell what the data are.
+    /// Why the store cannot read the data.
     unreadable: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub struct RecordSet {
 pub(super) struct ReadSet {
     /// The name, in lower case.
     pub owner: Name,
-    /// The type.
+    /// Type of the records.
     pub rtype: Type,
     /// Time to live, seconds.
     pub ttl_secs: u32,
@@ -76,8 +76,7 @@ impl RecordSet {
         Self { owner, rtype, ttl_secs, data, unreadable: None }
     }
 
-    /// Records of which a store has something, but nothing that it can make sense of; the log names
-    /// them, and tells why.
+    /// Records that a store has in a form it cannot read; the log names them, and says why.
     pub fn unreadable(owner: impl ToString, rtype: impl ToString, why: impl ToString) -> Self {
         let none: [&str; 0] = [];
         Self { unreadable: Some(why.to_string()), ..Self::new(owner, rtype, 0, none) }
@@ -100,7 +99,7 @@ impl RecordSet {
         Ok(Self { owner, rtype: read.rtype.to_string(), ..self.clone() })
     }
 
-    /// The records that are right, and what is wrong with others; or what is wrong with all.
+    /// Returns the valid records and the faults of the rest; an error if none is valid.
     pub(super) fn read(&self) -> Result<(ReadSet, Vec<RecordError>), RecordError> {
         let wrong = |why: &dyn fmt::Display| RecordError::new(&self.owner, &self.rtype, why);
         if let Some(why) = &self.unreadable {

@@ -16,7 +16,7 @@ use zonda_zone::{Record, Records};
 
 /// What stands for the name server of a zone whose store has none: `localhost.`
 const NO_SERVER: &[u8] = b"\x09localhost\0";
-/// Who is responsible for a zone whose store does not say so: `nobody.invalid.`
+/// RNAME of a zone whose store has no SOA record: `nobody.invalid.`
 const NOBODY: &[u8] = b"\x06nobody\x07invalid\0";
 /// Time to live of a start of authority that the store has not, seconds.
 const SOA_TTL_SECS: u32 = 3600;
@@ -51,7 +51,7 @@ pub struct ZoneRecords {
 /// What is wrong with what a store has.
 #[derive(Default)]
 struct Complaints {
-    /// In words.
+    /// Faults that were logged, as text.
     said: HashSet<String>,
     /// Records that are left out for it.
     left_out: usize,
@@ -62,9 +62,9 @@ struct Owner {
     /// What the store calls it; it may have several for the same name.
     called: String,
     sets: Vec<RecordSet>,
-    /// Those that are right.
+    /// RRsets that are valid.
     read: Vec<ReadSet>,
-    /// What is wrong with others.
+    /// Faults of the rest.
     wrong: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Prints where each of the real peers stands alone against all the others.
 //!
 //! `cargo run -p zonda-testkit --example peers-differ -- [--signed] [ZONES [SEED]]`;
-//! `docs/differences.md` tells what came out. PowerDNS does not take part in signed zones: its bind
+//! `docs/differences.md` has the results. PowerDNS does not take part in signed zones: its bind
 //! backend serves no signatures made elsewhere without a database of its own.
 
 use zonda_testkit::differential::{Contestant, compare};
@@ -26,7 +26,7 @@ fn main() {
     compare_each_with_the_others(kinds, &zones, seed);
 }
 
-/// Starts the peers and lets each one be judged by the others.
+/// Starts the peers and compares each one with all the others.
 fn compare_each_with_the_others(kinds: &[PeerKind], zones: &[Zone], seed: u64) {
     let pairs: Vec<(&str, &str)> =
         zones.iter().map(|zone| (zone.name.as_str(), zone.text.as_str())).collect();

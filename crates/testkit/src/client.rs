@@ -18,9 +18,9 @@ const TRIES: usize = 3;
 pub struct Question {
     /// Presentation form; its case is sent as it is.
     pub name: String,
-    /// Type number.
+    /// Number of the type.
     pub record_type: u16,
-    /// Class number.
+    /// Number of the class.
     pub class: u16,
     /// The buffer size in OPT; none sends no OPT.
     pub udp_size: Option<u16>,
@@ -76,7 +76,7 @@ impl Question {
         self
     }
 
-    /// Over TCP.
+    /// Sends the query over TCP.
     #[must_use]
     pub fn over_tcp(self) -> Self {
         Self { tcp: true, ..self }

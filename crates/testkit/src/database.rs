@@ -11,13 +11,13 @@ use crate::process::{Folder, Process, free_port, required};
 
 /// How long a database may take to come up.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// How often one is started again on another port, when somebody else took it meanwhile.
+/// How often a database is started again on another port, when another process took it meanwhile.
 const START_TRIES: usize = 4;
-/// What the databases let nobody in without.
+/// Password that the databases require.
 const PASSWORD: &str = "s3cret/";
 /// Where Debian keeps the programs of each version of PostgreSQL.
 const POSTGRES_VERSIONS: &str = "/usr/lib/postgresql";
-/// Who runs PostgreSQL, which refuses to be run by root.
+/// User that runs PostgreSQL, which refuses to be run by root.
 const POSTGRES_USER: &str = "postgres";
 
 /// A server that is started, stopped and started again on one port.
@@ -93,7 +93,7 @@ fn output(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// Redis, which tells what happens to keys.
+/// Redis, which announces what happens to keys.
 pub struct Redis {
     database: Database,
     program: PathBuf,
@@ -139,7 +139,7 @@ impl Redis {
         cli(self.database.port, command).unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
-    /// Ends it.
+    /// Ends the server.
     pub fn stop(&mut self) {
         self.database.stop("TERM");
     }
@@ -243,7 +243,7 @@ impl Postgres {
 }
 
 impl Drop for Postgres {
-    /// The signal by which others end means to wait for all connections.
+    /// The signal by which other programs end means to wait for all connections.
     fn drop(&mut self) {
         self.stop();
     }
@@ -270,7 +270,7 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// A command that root runs as somebody else.
+/// A command that root runs as another user.
 fn unprivileged(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);

@@ -1,4 +1,5 @@
-//! Asks several servers the same questions; says where one differs from what the others agree on.
+//! Sends several servers the same questions; reports where one differs from what the others agree
+//! on.
 //!
 //! A reply has parts, and each part is judged by itself: where RFCs leave room, what a quorum of
 //! peers says is right. Where no quorum agrees, anything goes.
@@ -80,7 +81,7 @@ impl Part {
 /// A server that takes part, by the name that reports give it.
 #[derive(Clone, Debug)]
 pub struct Contestant {
-    /// Such as `NSD`.
+    /// Name of the server, such as `NSD`.
     pub name: String,
     /// Where it answers.
     pub address: SocketAddr,
@@ -152,7 +153,7 @@ impl Outcome {
     }
 }
 
-/// Asks everybody about all zones and compares `judged` with what `quorum` of the peers agree on.
+/// Asks all servers about all zones and compares `judged` with what `quorum` of the peers agree on.
 ///
 /// # Panics
 /// When a server does not answer: that is no difference of opinion.
@@ -185,8 +186,8 @@ pub struct QuestionSet<'a> {
 }
 
 impl QuestionSet<'_> {
-    /// Asks everybody and adds to `outcome` where `judged` differs from what `quorum` of the peers
-    /// agree on.
+    /// Asks all servers and adds to `outcome` where `judged` differs from what `quorum` of the
+    /// peers agree on.
     ///
     /// # Panics
     /// When a server does not answer: that is no difference of opinion.

@@ -78,7 +78,7 @@ impl Forger {
     /// The ports from which the server asks the upstream at the moment.
     ///
     /// # Panics
-    /// When the system does not tell.
+    /// When the system does not report them.
     #[must_use]
     pub fn ports(&self) -> Vec<u16> {
         let table = fs::read_to_string("/proc/net/udp").expect("Linux lists its UDP sockets");
@@ -105,7 +105,7 @@ impl Forger {
 /// The ports that the system gives to sockets that ask for any.
 ///
 /// # Panics
-/// When the system does not tell.
+/// When the system does not report them.
 #[must_use]
 pub fn ephemeral_ports() -> std::ops::RangeInclusive<u16> {
     let path = "/proc/sys/net/ipv4/ip_local_port_range";

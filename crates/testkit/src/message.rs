@@ -21,11 +21,11 @@ impl std::error::Error for Malformed {}
 pub struct Record {
     /// Wire form, in lower case.
     pub owner: Vec<u8>,
-    /// Type number.
+    /// Number of the type.
     pub record_type: u16,
-    /// Class number.
+    /// Number of the class.
     pub class: u16,
-    /// Seconds.
+    /// Time to live, seconds.
     pub ttl: u32,
     /// The data, without compression.
     pub data: RecordData,
@@ -46,7 +46,7 @@ pub struct Edns {
     pub udp_size: u16,
     /// Upper eight bits of the response code.
     pub rcode_high: u8,
-    /// EDNS version.
+    /// EDNS version; only 0 exists.
     pub version: u8,
     /// The DO bit.
     pub dnssec_ok: bool,
@@ -63,9 +63,9 @@ pub struct Message {
     pub flags: u16,
     /// Name in wire form with its case, type, class.
     pub questions: Vec<(Vec<u8>, u16, u16)>,
-    /// Answer section.
+    /// Records of the answer section.
     pub answer: Vec<Record>,
-    /// Authority section.
+    /// Records of the authority section.
     pub authority: Vec<Record>,
     /// Additional section without OPT.
     pub additional: Vec<Record>,

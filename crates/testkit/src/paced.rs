@@ -18,7 +18,7 @@ const BEHIND_MAX: Duration = Duration::from_millis(10);
 /// How long a receive call waits before it is seen whether all has come.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What became of a question.
+/// Result of a question.
 #[derive(Clone, Debug)]
 pub struct QueryResult {
     /// When it was sent, since the first.
@@ -48,7 +48,7 @@ impl fmt::Display for QueryResult {
     }
 }
 
-/// What became of many.
+/// Results of many questions.
 #[derive(Debug)]
 pub struct QueryResults(pub Vec<QueryResult>);
 
@@ -68,7 +68,7 @@ impl QueryResults {
     /// Insists that every question had its answer.
     ///
     /// # Panics
-    /// When some had not, with what was told in its place.
+    /// When some had not, with what came in its place.
     pub fn check_all_answered(&self) {
         let lost: Vec<_> = self.0.iter().filter(|asked| !asked.is_answered()).collect();
         let told = || lost.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
@@ -150,7 +150,7 @@ fn receive_all(
     }
 }
 
-/// A client that asks on and on, whatever it is told, until dropped.
+/// A client that sends query after query, whatever the answers, until dropped.
 pub struct Flood {
     stop: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,

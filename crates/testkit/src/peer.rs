@@ -12,11 +12,11 @@ use crate::process::{Folder, Process, installed, start_on_free_port};
 /// The servers that the kit can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PeerKind {
-    /// NSD.
+    /// NSD of NLnet Labs.
     Nsd,
-    /// Knot DNS.
+    /// Knot DNS of CZ.NIC.
     Knot,
-    /// BIND 9.
+    /// BIND 9 of ISC.
     Bind,
     /// PowerDNS with its bind backend.
     Pdns,

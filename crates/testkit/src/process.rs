@@ -22,14 +22,14 @@ const FAREWELL: Duration = Duration::from_secs(3);
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// Lines of a server's log that are shown when it does not come up.
 const LOG_LINES: usize = 30;
-/// How often a server is started again on other ports, when somebody else took them meanwhile.
+/// How often a server is started again on other ports, when another process took them meanwhile.
 const START_TRIES: usize = 4;
 
 /// A folder that is removed with its content when dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes an empty folder; `name` helps whoever finds one left over.
+    /// Makes an empty folder; `name` explains one that is left over.
     ///
     /// # Panics
     /// When it cannot be made.
@@ -80,7 +80,7 @@ impl Process {
         let mut bounded = Command::new("timeout");
         bounded.args(["--kill-after=5", LIFETIME_SECS]).arg(command.get_program());
         bounded.args(command.get_args()).process_group(0).stdin(Stdio::null());
-        // What tells the tests what to do is no configuration of the server.
+        // Variables for the tests are no configuration of the server.
         let inherited = env::vars_os().map(|(key, _)| key);
         for key in inherited.filter(|key| key.as_encoded_bytes().starts_with(b"ZONDA_")) {
             bounded.env_remove(key);
@@ -139,12 +139,12 @@ impl Drop for Process {
     }
 }
 
-/// Ports that [`free_port`] picks from: below those that Linux gives, by default, to whoever asks
-/// for any, so that no client takes one between its choice and its use.
+/// Ports that [`free_port`] picks from: below those that Linux gives, by default, to every program
+/// that asks for any, so that no client takes one between its choice and its use.
 const PORTS: Range<u32> = 10_000..32_000;
 
-/// A port of 127.0.0.1 that nobody uses at the moment, over UDP or TCP. Another process has its
-/// turn of the ports begin elsewhere.
+/// A port of 127.0.0.1 that is free at the moment, over UDP and TCP. Each process begins its search
+/// at another port.
 ///
 /// # Panics
 /// When there is none.
@@ -160,7 +160,7 @@ pub fn free_port() -> u16 {
     ports.find(is_free).expect("one of many ports of 127.0.0.1 is free")
 }
 
-/// Where a program is; servers are in folders that are not in everybody's PATH.
+/// Path of a program; servers are in folders that are not in every user's PATH.
 pub fn installed(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);

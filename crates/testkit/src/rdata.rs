@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use crate::message::{Malformed, Reader, name_text};
 
-/// Types that the kit knows by mnemonic; others are `TYPEn` (rfc3597#5).
+/// Types that the kit knows by mnemonic; other types are `TYPEn` (rfc3597#5).
 const TYPES: &[(u16, &str)] = &[
     (1, "A"),
     (2, "NS"),
@@ -65,13 +65,13 @@ enum Field {
     Ip6,
     /// A name, which the sender may have compressed.
     Name,
-    /// One character-string.
+    /// One character-string (rfc1035#3.3).
     Text,
     /// Character-strings to the end.
     Texts,
     /// A byte that counts, then as many bytes.
     Counted,
-    /// A type.
+    /// Number of a type.
     Type,
     /// Bit maps of types to the end (rfc4034#4.1.2).
     Types,

@@ -9,9 +9,9 @@ use crate::process::{Folder, installed};
 /// How a zone proves that a name does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denial {
-    /// rfc4034#4
+    /// NSEC records (rfc4034#4).
     Nsec,
-    /// rfc5155
+    /// NSEC3 records (rfc5155).
     Nsec3,
     /// rfc5155#6: unsigned delegations are left out.
     Nsec3OptOut,

@@ -1,4 +1,4 @@
-//! Who may wait for an upstream when many want to.
+//! Which queries may wait for an upstream when there are too many.
 //!
 //! Places are handed out freely while there are some. When all are taken, a question gets the place
 //! of an older one, whose client has waited longest and will ask again soonest:
@@ -6,21 +6,22 @@
 //! - else the oldest place of a client that holds more than its share, of the [`SEARCHED_MAX`]
 //!   oldest places; else the oldest of all.
 //!
-//! So a client that asks for more than it can be given only drives out its own questions.
+//! So a client that asks for more than it can be given only evicts its own questions.
 //!
 //! Deliberately absent: what a client is. The caller hashes an address, or the network it is in.
 //!
 //! # Invariants
 //! - Never more places are held than there are, or than were held when they became fewer; a
 //!   question that is admitted always gets one.
-//! - Each place that was handed out is given back by [`Admission::release`], or told as dropped.
+//! - Each place that was handed out is given back by [`Admission::release`], or returned as
+//!   evicted.
 
 use crate::numbers::UntrustedKeyMap;
 
 /// How many of the oldest places are searched for one above its client's share: the time that an
 /// arrival costs is bounded.
 const SEARCHED_MAX: usize = 32;
-/// No place.
+/// The index of no place.
 const NONE: u32 = u32::MAX;
 
 /// A place that is held. It is good until it is released or dropped.
@@ -59,7 +60,7 @@ struct Links {
     newer: u32,
 }
 
-/// No neighbours.
+/// The links of a place without neighbours.
 const ALONE: Links = Links { older: NONE, newer: NONE };
 
 /// The ends of a list.
@@ -82,7 +83,7 @@ enum List {
     Own,
 }
 
-/// Who may wait.
+/// The places of waiting queries, shared among clients.
 #[derive(Debug)]
 pub struct Admission {
     places: Vec<Place>,
@@ -135,8 +136,8 @@ impl Admission {
         self.all.count
     }
 
-    /// Admits a question of a client, and tells whose place it got if that was still held. What
-    /// waited there must be ended by the caller; its ticket is void.
+    /// Admits a question of a client; also returns the ticket that was evicted for it, if any. The
+    /// caller must end what waited under that ticket, which is void.
     pub fn admit(&mut self, client: u64) -> (Ticket, Option<Ticket>) {
         self.counters.admitted += 1;
         let dropped = (self.all.count >= self.places_max).then(|| self.drop_for(client));
@@ -165,8 +166,8 @@ impl Admission {
         holds
     }
 
-    /// Has a question give up its place for one of a client although the line is not full: what
-    /// they wait for cannot take more. Nothing if nobody waits.
+    /// Evicts a question in favour of one of a client although the line is not full: the fetch that
+    /// both wait for takes no more. `None` if nothing waits.
     pub fn make_room(&mut self, client: u64) -> Option<Ticket> {
         (self.all.count > 0).then(|| self.drop_for(client))
     }

@@ -34,8 +34,8 @@ use zonda_wire::{Class, Rcode, Section, Type};
 /// Most CNAME and DNAME links that are followed. Real chains have up to about 8; BIND stops at 16.
 pub const LINKS_MAX: usize = 16;
 /// Most records that an answer may have: what a message of 64 KiB holds of addresses, the shortest
-/// that anybody asks for. Of nothing but a root name, it could hold half as many again; each is
-/// compared with each link.
+/// records in use. It could hold half as many again of records with nothing but a root name; each
+/// record is compared with each link of the chain.
 pub const RECORDS_MAX: usize = 4096;
 /// Most octets of kept names and data: twice the largest message.
 pub const OCTETS_MAX: usize = 128 * 1024;
@@ -68,8 +68,8 @@ pub struct Answer {
 pub struct Scope<'a> {
     /// The apex of the zone that they are asked for, in wire form.
     pub apex: &'a [u8],
-    /// Tells whether a name belongs to another zone than theirs, whose data or servers answer for
-    /// it.
+    /// Says whether a name belongs to another zone than the upstreams', with data or servers of its
+    /// own.
     pub is_elsewhere: &'a dyn Fn(&[u8]) -> bool,
 }
 
@@ -96,7 +96,7 @@ pub struct Record<'a> {
     pub section: Section,
     /// The owner, uncompressed.
     pub owner: &'a [u8],
-    /// The type.
+    /// Type of the record.
     pub rtype: Type,
     /// The class, which is the question's.
     pub class: Class,
@@ -135,7 +135,7 @@ pub enum AnswerError {
     TooLarge,
     /// The response code contradicts the records.
     Contradiction,
-    /// It hangs on a DNAME above the zone that the upstream is asked for.
+    /// The name is an alias by a DNAME above the zone that the upstream is queried for.
     AboveZone,
 }
 
@@ -158,13 +158,13 @@ impl std::error::Error for AnswerError {}
 enum Step {
     /// Records of the type asked for.
     Answered,
-    /// Another name.
+    /// Another name, to which the last one is an alias.
     Alias(Range<usize>),
     /// A name of over 255 octets.
     TooLong,
-    /// A name that somebody else answers for.
+    /// A name for which other servers are responsible.
     Elsewhere,
-    /// Nothing.
+    /// The chain has ended.
     Nothing,
 }
 
@@ -209,7 +209,7 @@ impl Answer {
         kind.inspect_err(|_| self.clear())
     }
 
-    /// What was kept: the chain in its order, then what the authority section tells of it.
+    /// The accepted records: the chain in its order, then those of the authority section.
     pub fn records(&self) -> impl ExactSizeIterator<Item = Record<'_>> {
         self.kept.iter().map(|kept| Record {
             section: kept.section,
@@ -235,7 +235,7 @@ impl Answer {
         self.denied_secs
     }
 
-    /// Forgets all.
+    /// Removes all records.
     fn clear(&mut self) {
         self.octets.clear();
         self.kept.clear();
@@ -267,7 +267,7 @@ impl Answer {
             record.section != Section::Additional && record.class != class
         };
         if response.records().any(|record| is_other(&record)) {
-            return Err(AnswerError::Malformed); // OPT, whose class is a size, is among the additional
+            return Err(AnswerError::Malformed); // OPT is among the additional; its class is a size
         }
         let sets = Sets { response, class, dnssec_ok, apex: scope.apex };
         self.expand_owners(&sets)?;
@@ -432,7 +432,7 @@ impl Answer {
                 }
             }
         }
-        first.ok_or(AnswerError::Malformed) // who calls this has seen the set
+        first.ok_or(AnswerError::Malformed) // the caller has seen the set
     }
 
     /// Keeps the SOA record of the authority section that encloses the last name most closely: only

@@ -52,13 +52,14 @@ const SERVER_COOKIE_BYTES_MAX: usize = 32;
 
 /// Most addresses of an upstream of which cookies are remembered.
 const ADDRESSES_MAX: usize = 16;
-/// For how long a client cookie is used, nanoseconds: nobody can follow us for longer by it.
+/// For how long a client cookie is used, nanoseconds: no observer can track this server by it for
+/// longer.
 const RENEW_NANOS: u64 = 24 * 3600 * SECOND_NANOS;
 
 /// The cookies exchanged with an upstream, at each of its addresses (rfc7873#4.1).
 #[derive(Clone, Debug)]
 pub struct Jar {
-    /// Known to nobody else.
+    /// Key of the cookies' hash; never leaves the process.
     secret: [u8; 16],
     /// At most [`ADDRESSES_MAX`], the oldest first; nothing stands for where a connection leads.
     by_address: Vec<(Option<SocketAddr>, Cookies)>,
@@ -137,7 +138,7 @@ pub struct Cookies {
     client: [u8; 8],
     /// When it was made.
     made_at: u64,
-    /// The upstream's.
+    /// The upstream's part of the cookie.
     server: [u8; SERVER_COOKIE_BYTES_MAX],
     /// Octets of it; 0 while none is known.
     server_len: u8,
@@ -165,7 +166,7 @@ impl Cookies {
         &self.server[..usize::from(self.server_len)]
     }
 
-    /// Remembers a server cookie of 8–32 octets; others are no server cookies.
+    /// Remembers a server cookie of 8–32 octets; any other length is no server cookie.
     pub(crate) fn remember(&mut self, server: &[u8]) {
         if (8..=SERVER_COOKIE_BYTES_MAX).contains(&server.len()) {
             self.server[..server.len()].copy_from_slice(server);

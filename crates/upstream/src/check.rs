@@ -3,14 +3,14 @@
 //! - [`Verdict::Ignore`]: the message is not for this query: wrong id, question, QR, opcode or
 //!   client cookie. It is as if it had not come, so that a forger gains nothing.
 //! - [`Verdict::Doubt`]: it says something that makes queries less safe, and has less in it than an
-//!   answer: who forges it need not know the case of the name, or not the name. Go on waiting for a
+//!   answer: a forger need not know the case of the name, or not the name. Go on waiting for a
 //!   better one, and ask over TCP.
 //! - [`Verdict::Repeat`]: the query should have been sent otherwise; ask the same upstream so.
 //! - [`Verdict::Failed`]: the upstream cannot or will not answer; ask another.
 //! - [`Verdict::Accept`]: it answers.
 //!
 //! Doubted over UDP, unless our cookie is in it, is a name that comes back in another case: there
-//! are servers that flatten it, and some that repeat it as somebody else wrote it. So is a failure
+//! are servers that flatten it, and some that repeat it as another client wrote it. So is a failure
 //! without the question, which old servers say to what they do not understand, and a message
 //! without a cookie of a server that has sent one before (rfc7873#5.3): servers behind one address
 //! seldom agree on it.
@@ -66,7 +66,7 @@ pub enum Mismatch {
     Short,
     /// QR is not set.
     NotAResponse,
-    /// Another id.
+    /// The message has another id.
     Id,
     /// Another operation code.
     Opcode,
@@ -85,8 +85,8 @@ pub enum Doubt {
     NoQuestion(Rcode),
     /// The cookie is missing that was to be expected (rfc7873#5.3).
     NoCookie,
-    /// So many messages came to the port of a query for which nothing waits there that a forger may
-    /// know it; the query is not heard there any more. Never a verdict of [`check`].
+    /// So many unexpected messages came to the port of a query that a forger may know it; answers
+    /// to that port are ignored from then on. Never a verdict of [`check`].
     Forged,
 }
 
@@ -106,7 +106,7 @@ pub enum Repeat<'m> {
 pub enum Failure {
     /// A response code other than NOERROR, NXDOMAIN and YXDOMAIN.
     Rcode(Rcode),
-    /// It points to other servers instead of asking them.
+    /// The upstream refers to other servers instead of querying them.
     Lame,
     /// A part ends early, or something follows the last record.
     Malformed,
@@ -114,14 +114,16 @@ pub enum Failure {
     Truncated,
     /// Nothing of it can be used; never a verdict of [`check`].
     Unfit(AnswerError),
-    /// Its certificate is not believed, so that it was not asked; never a verdict of [`check`].
-    Untrusted,
-    /// It answered with this status of HTTP; never a verdict of [`check`].
-    Http(u16),
-    /// It sent so much that was not asked for that its connection was closed; never a verdict of
+    /// The upstream's certificate is not trusted, so that no query was sent; never a verdict of
     /// [`check`].
+    Untrusted,
+    /// The upstream answered with this status of HTTP; never a verdict of [`check`].
+    Http(u16),
+    /// The upstream sent so many unsolicited octets that its connection was closed; never a verdict
+    /// of [`check`].
     Flood,
-    /// It leads back to this server, so that it was not asked; never a verdict of [`check`].
+    /// The upstream's address leads back to this server, so that no query was sent; never a verdict
+    /// of [`check`].
     Loop,
 }
 
@@ -176,8 +178,8 @@ pub fn keeps_case(sent: &SentQuery<'_>, message: &[u8]) -> bool {
     message[HEADER_BYTES.min(message.len())..].starts_with(sent.question)
 }
 
-/// Whether the sender of a message that answers what was sent has seen the query, which a forger
-/// who is not on the way has not: it came over a stream, or with our cookie.
+/// Whether the sender of a message that answers what was sent has seen the query, which an off-path
+/// forger has not: it came over a stream, or with our cookie.
 #[must_use]
 pub fn is_confirmed(sent: &SentQuery<'_>, response: &Response<'_>) -> bool {
     sent.stream || holds_our_cookie(sent, response)
@@ -213,7 +215,7 @@ fn is_ours(sent: &SentQuery<'_>, message: &[u8]) -> Result<Option<Doubt>, Mismat
     Ok(is_other_case.then_some(Doubt::Case))
 }
 
-/// Whether our cookie is in a message, so that whoever sent it has seen the query.
+/// Whether our cookie is in a message, so that its sender has seen the query.
 fn has_our_cookie(sent: &SentQuery<'_>, message: &[u8]) -> bool {
     Response::parse(message).is_ok_and(|response| holds_our_cookie(sent, &response))
 }
@@ -248,7 +250,8 @@ fn judge<'m>(sent: &SentQuery<'_>, response: Response<'m>) -> Verdict<'m> {
             Some(cookie) if sent.cookie.is_some() => Verdict::Repeat(Repeat::WithCookie(cookie)),
             _ => Verdict::Failed(Failure::Rcode(Rcode::BADCOOKIE)),
         },
-        // Whoever answers with OPT understands it, so that something else is wrong (rfc6891#7).
+        // An upstream that answers with OPT understands it, so that something else is wrong
+        // (rfc6891#7).
         Rcode::FORMERR | Rcode::NOTIMP if sent.edns && response.opt.is_none() => {
             Verdict::Repeat(Repeat::WithoutEdns)
         }
@@ -268,7 +271,7 @@ fn cookie<'m>(response: &Response<'m>) -> Option<(&'m [u8; 8], &'m [u8])> {
     response.opt.and_then(|opt| opt.cookie()).and_then(<[u8]>::split_first_chunk)
 }
 
-/// Whether there is nothing but a hint whom else to ask (rfc2308#2.1).
+/// Whether there is nothing but a referral to other servers (rfc2308#2.1).
 fn is_referral(response: &Response<'_>) -> bool {
     let (mut soa, mut ns) = (false, false);
     for record in response.records().filter(|record| record.class == Class::IN) {

@@ -1,4 +1,5 @@
-//! The life of one question: who is asked, when again, and what the client is told meanwhile.
+//! The life of one question: which upstreams are queried, when again, and what the client gets
+//! meanwhile.
 //!
 //! | at | what happens |
 //! |---|---|
@@ -7,7 +8,7 @@
 //! | overdue | the query is repeated, elsewhere if possible, if the budget has it |
 //! | 150 ms, or later | it is repeated in any case |
 //! | 1.8 s | [`Action::ServeStale`] |
-//! | 5 s | [`Action::Fail`]: the client is told, the fetch goes on |
+//! | 5 s | [`Action::Fail`]: the client gets SERVFAIL, the fetch goes on |
 //! | 10 s | the end |
 //!
 //! Overdue is what takes longer than the smoothed time and four times its variance, 20 ms at least.
@@ -20,22 +21,24 @@
 //! the network could not deliver is repeated like what was lost, as servers restart, and clients
 //! get what is stale meanwhile. Where a connection could not be had, that is after 50 ms, then
 //! after half as long again each time. So is a query repeated whose port had to be closed for newer
-//! ones ([`Outcome::PortClosed`]), elsewhere if possible; it tells nothing of the upstream. An
+//! ones ([`Outcome::PortClosed`]), elsewhere if possible; it says nothing about the upstream. An
 //! upstream that truncates its answers and cannot be reached over TCP twice has failed.
 //!
-//! What an upstream stumbled over (truncation, EDNS, mixed case, a cookie) is changed for the rest
-//! of the exchange, and asked there again; others are asked as ever. The time until a repeat to the
-//! same upstream doubles each time, or each second time while the pool loses much, and there are at
-//! most [`ATTEMPTS_MAX`] queries in all. Of upstreams that are alike healthy, the one that was
-//! asked least often gets the repeat.
+//! What an upstream could not handle (truncation, EDNS, mixed case, a cookie) is changed for the
+//! rest of the exchange, and the query repeated there; queries to other upstreams stay as they are.
+//! The time until a repeat to the same upstream doubles each time, or each second time while the
+//! pool loses much, and there are at most [`ATTEMPTS_MAX`] queries in all. Of upstreams that are
+//! alike healthy, the one that was asked least often gets the repeat.
 //!
-//! A message that may be forged ([`Exchange::on_doubt`]) is not believed: a better one is waited
-//! for, and the upstream is asked over TCP. What was doubted is believed when TCP cannot be had, or
-//! brings nothing in time: there are old servers without. Where the port of a query may be known to
-//! a forger, there is nothing to believe: without TCP, the upstream is asked from another port.
+//! A message that may be forged ([`Exchange::on_doubt`]) is not accepted at once: a better one is
+//! waited for, and the upstream is queried over TCP. The doubted message is accepted when TCP
+//! cannot be had, or brings nothing in time: some old servers lack it. Where the port of a query
+//! may be known to a forger, no message to it is accepted: without TCP, the upstream is queried
+//! from another port.
 //!
-//! When a question is answered, queries still under way are heard for another half second: whether
-//! an upstream was slow or lost the query decides how it is judged, and what the budget gets back.
+//! When a question is answered, answers to queries still under way are taken for another half
+//! second: whether an upstream was slow or lost the query decides how it is judged, and what the
+//! budget gets back.
 //!
 //! # Figures
 //! What clients see in `tests/simulation.rs`, where an answer takes 5–10 ms and questions come at
@@ -51,7 +54,7 @@
 //! | 2, one black-holed, the 2 seconds after | 7.7, 10, 40 ms | |
 //!
 //! Deliberately absent: ids, ports and messages. The caller knows each query by the index of its
-//! attempt, sends what [`Action::Send`] says, and tells what [`check`](crate::check()) made of
+//! attempt, sends what [`Action::Send`] says, and reports what [`check`](crate::check()) made of
 //! the answer.
 
 mod attempt;
@@ -90,17 +93,17 @@ const LINGER_NANOS: u64 = 500 * MILLISECOND_NANOS;
 pub enum Action {
     /// Send the question.
     Send {
-        /// Index of the attempt, by which its end is told: 0 to [`ATTEMPTS_MAX`] − 1.
+        /// Index of the attempt, under which its outcome is reported: 0 to [`ATTEMPTS_MAX`] − 1.
         attempt: u8,
         /// Index of the upstream in its pool.
         upstream: u8,
-        /// How.
+        /// Form of the query: transport, EDNS, case, cookie.
         form: Form,
     },
     /// Serve a stale answer to the clients that wait, if one is held. The fetch goes on.
     ServeStale,
-    /// Tell the clients that still wait: a stale answer, if one is held, else SERVFAIL. The fetch
-    /// may go on.
+    /// Answer the clients that still wait: with a stale answer, if one is cached, else with
+    /// SERVFAIL. The fetch may go on.
     Fail(Reason),
 }
 
@@ -109,10 +112,10 @@ pub enum Action {
 pub struct Form {
     /// Over a stream although the upstream is one of UDP.
     pub over_tcp: bool,
-    /// With OPT.
+    /// Whether the query has an OPT record.
     pub edns: bool,
-    /// With the case of the name mixed at random; over a stream, where nobody forges blindly, only
-    /// to see whether it is kept.
+    /// Whether the case of the name is mixed at random; over a stream, which cannot be forged
+    /// blindly, only to learn whether the upstream keeps it.
     pub mixed_case: bool,
 }
 
@@ -126,7 +129,7 @@ pub struct Exchange {
     count: u8,
     /// Upstreams that were asked.
     asked: Set,
-    /// Those of them that failed.
+    /// Upstreams that have failed this question.
     failed: Set,
     /// How they are asked otherwise than at first.
     changes: Changes,
@@ -136,20 +139,20 @@ pub struct Exchange {
     overdue_at: u64,
     /// When it is repeated even if the budget is empty.
     clearly_overdue_at: u64,
-    /// It is overdue, but was not repeated yet.
+    /// Whether an overdue query was counted, though not repeated yet.
     counted: bool,
     /// What the clients know.
     reply_state: ReplyState,
-    /// Why there is no answer so far.
+    /// The reason why there is no answer so far.
     reason: Reason,
     /// When queries under way are no longer heard, once the question has its answer or failed.
     ends_at: Option<u64>,
 }
 
-/// What the clients that wait were told.
+/// What the waiting clients have got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum ReplyState {
-    /// Nothing yet.
+    /// The clients wait for their first reply.
     Nothing,
     /// What is stale, if there is something.
     Stale,
@@ -218,7 +221,8 @@ impl Exchange {
         Some(repeat_at.min(self.hedge_at).min(self.started_at + reply_at))
     }
 
-    /// Does what is due. Answers that have arrived must be told before, lest they count as overdue.
+    /// Does what is due. Answers that have arrived must be reported before, lest they count as
+    /// overdue.
     pub fn on_timer(&mut self, pool: &mut Pool, now: u64, random: u64, actions: &mut Vec<Action>) {
         if let Some(ends_at) = self.ends_at {
             if now >= ends_at {
@@ -247,9 +251,9 @@ impl Exchange {
         }
     }
 
-    /// Takes note of what became of an attempt; those that ended already are passed over. After
-    /// [`Outcome::Answered`] the caller has its answer, unless [`is_settled`](Self::is_settled)
-    /// was true before.
+    /// Records the outcome of an attempt; attempts that ended already are passed over. After
+    /// [`Outcome::Answered`] the caller has its answer, unless [`is_settled`](Self::is_settled) was
+    /// true before.
     pub fn on_outcome(
         &mut self,
         pool: &mut Pool,
@@ -362,7 +366,7 @@ impl Exchange {
         })
     }
 
-    /// What became of the last query to an upstream; `None` if it was not asked.
+    /// The outcome of the last query to an upstream; `None` if none was sent.
     #[must_use]
     pub fn last(&self, upstream: usize) -> Option<LastQuery> {
         let attempts = self.attempts[..usize::from(self.count)].iter().rev();
@@ -428,7 +432,7 @@ impl Exchange {
             it.upstream == index && it.doubt.is_none() && tells
         };
         let again = before.filter(is_lost).count();
-        // Losses tell of load only while they are rare.
+        // Losses indicate load only while they are rare.
         let again = if pool.budget.much_is_lost() { again / 2 } else { again };
         let backoff = (overdue_after << again).min(REPEAT_NANOS_MAX.max(overdue_after));
         self.overdue_at = now + backoff;
@@ -507,7 +511,7 @@ impl Exchange {
         asked.any(|index| !self.failed.contains(index) && !is_down(index))
     }
 
-    /// Tells the health of each upstream that an answer of it is overdue, once for each query.
+    /// Reports to the health of each upstream that an answer of it is overdue, once for each query.
     fn count_overdue(&mut self, pool: &mut Pool, now: u64) {
         let attempts = self.attempts[..usize::from(self.count)].iter_mut();
         let is_silent = |it: &&mut Attempt| it.waits && !it.overdue && it.doubt.is_none();
@@ -588,7 +592,7 @@ impl Exchange {
         self.reply(ReplyState::Failure, actions);
     }
 
-    /// Tells the clients that wait, once each.
+    /// Has the waiting clients answered, once each.
     fn reply(&mut self, state: ReplyState, actions: &mut Vec<Action>) {
         if self.reply_state < state {
             self.reply_state = state;

@@ -62,11 +62,11 @@ impl Default for Thresholds {
 /// Whether an upstream can be relied on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It answers.
+    /// The upstream answers queries.
     Up,
-    /// It is asked only when no other is up.
+    /// The upstream is queried only when no other is up.
     Suspect,
-    /// It is not asked.
+    /// The upstream gets probes only.
     Down,
 }
 
@@ -75,13 +75,13 @@ pub enum State {
 pub enum Trouble {
     /// Nothing was heard from it.
     Silent,
-    /// The network says that nobody is there, or a connection could not be made.
+    /// The network reports the address as unreachable, or no connection could be made.
     Unreachable,
-    /// It loses this share of the queries, percent.
+    /// The upstream loses this share of the queries, percent.
     Lossy(u8),
-    /// It answers this share of the queries with a failure, percent.
+    /// The upstream answers this share of the queries with a failure, percent.
     Failing(u8),
-    /// Its certificate is not trusted, so that it is not asked.
+    /// The upstream's certificate is not trusted, so that no query is sent.
     Untrusted,
 }
 
@@ -103,7 +103,7 @@ pub struct Health {
     /// When it is no longer relied on; those of its pool.
     pub(crate) thresholds: Thresholds,
     state: State,
-    /// Why it is not up.
+    /// The reason why the upstream is not up.
     trouble: Option<Trouble>,
     /// When anything was last heard.
     heard_at: u64,
@@ -142,7 +142,7 @@ impl Default for Health {
 }
 
 impl Health {
-    /// The state.
+    /// Returns the present state.
     #[must_use]
     pub fn state(&self) -> State {
         self.state
@@ -203,8 +203,8 @@ impl Health {
         }
     }
 
-    /// Somebody was there, but with a certificate that is not trusted: not before that changes is
-    /// it of any use. It is neither silent nor did it fail to answer.
+    /// Records that the upstream's certificate is not trusted: until that changes the upstream is
+    /// of no use. It is neither silent nor did it fail to answer.
     pub fn untrusted(&mut self, now: u64) {
         self.heard_at = now;
         (self.silent, self.good) = (0, 0);
@@ -281,7 +281,7 @@ impl Share {
         self.outcomes == OUTCOMES_MIN && self.part > limit
     }
 
-    /// In percent.
+    /// Returns the average as percent.
     fn percent(&self) -> u8 {
         (self.part.min(WHOLE) * 100 / WHOLE) as u8 // at most 100
     }

@@ -1,18 +1,19 @@
-//! Forwarding without sockets: what an upstream is, whom to ask and when again, what to believe.
+//! Forwarding without sockets: what an upstream is, which one to query and when again, which
+//! answers to accept.
 //!
 //! | file | what |
 //! |---|---|
 //! | `notation` | an upstream and how a configuration writes it |
 //! | `pool` | the upstreams of a zone, and which one is asked |
-//! | `exchange` | the life of one question: whom it is sent to, when again, what clients are told |
-//! | `outcome` | what became of queries and questions |
+//! | `exchange` | the life of one question: where it is sent, when again, what clients get |
+//! | `outcome` | outcomes of queries and questions |
 //! | `rtt`, `health`, `capability` | what is known of an upstream |
 //! | `budget` | how many queries may be sent beside those that questions need |
-//! | `admission` | who may wait when many want to |
+//! | `admission` | which queries may wait when there are too many |
 //! | `query` | the query that an upstream gets |
 //! | `check` | whether a message answers what was sent, and what to do when it does not |
 //! | `answer` | the records of an answer that belong to the question |
-//! | `numbers` | tables by numbers, of our own and of strangers |
+//! | `numbers` | tables by numbers, chosen here or by clients |
 //! | `rebinding` | addresses that names of the Internet should not have |
 //!
 //! Deliberately absent: sockets, clocks, threads, randomness, and the cache. Times are nanoseconds
@@ -55,7 +56,7 @@
 //! assert_eq!(exchange.timer(&pool), None); // it is over
 //! # assert_eq!((kind, answer.records().len()), (answer::Kind::NoData, 0));
 //!
-//! // While an upstream is not up, somebody has to probe it: nobody else finds that it is back.
+//! // While an upstream is not up, the caller has to probe it: no query finds that it is back.
 //! while let Some(index) = pool.take_probe(now) {
 //!     let answered = true;
 //!     pool.probe_ended(now + millisecond, index, now, answered.then_some(false));

@@ -54,9 +54,9 @@ pub enum Transport {
 /// Where an upstream is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// Its address.
+    /// The upstream's IP address.
     Address(IpAddr),
-    /// Its name, which somebody has to look up first; never the root.
+    /// The upstream's name, which must be looked up first; never the root.
     Name(Name),
 }
 
@@ -134,7 +134,7 @@ impl Transport {
         }
     }
 
-    /// Whether nobody on the way can read or change what is said.
+    /// Whether what is sent is safe from reading and change on the way.
     #[must_use]
     pub fn is_encrypted(self) -> bool {
         !matches!(self, Self::Udp | Self::Tcp)
@@ -239,7 +239,7 @@ fn port(digits: &str) -> Result<u16, NotationError> {
 }
 
 /// Reads an IPv4 address or a name. A name whose last label is a number would be taken for an
-/// address by others (rfc1123#2.1), so it is a mistyped address here.
+/// address by other programs (rfc1123#2.1), so it is a mistyped address here.
 fn host(text: &str) -> Result<Host, NotationError> {
     if let Ok(address) = text.parse() {
         return Ok(Host::Address(address));

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-/// A table by numbers that nobody outside chooses, or that he cannot learn.
+/// A table by numbers that no client chooses, or that no client can learn.
 pub type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
 /// A table by numbers that strangers choose, and by which they could fill one place of a table

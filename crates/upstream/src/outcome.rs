@@ -1,4 +1,4 @@
-//! What became of queries and questions.
+//! Outcomes of queries and questions.
 //!
 //! Deliberately absent: what follows from it, which [`exchange`](crate::exchange) decides.
 
@@ -8,7 +8,7 @@ use zonda_wire::{Ede, Rcode};
 
 use crate::check::{Doubt, Failure};
 
-/// Why there is no answer; what the Extended DNS Error tells (rfc8914#4).
+/// Why there is no answer; the text of the Extended DNS Error (rfc8914#4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// All upstreams are down: 22, No Reachable Authority.
@@ -51,19 +51,19 @@ impl fmt::Display for Reason {
     }
 }
 
-/// What became of a query.
+/// The outcome of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was answered.
+    /// The upstream has answered.
     Answered,
     /// The upstream failed, or its answer was unfit.
     Failed(Failure),
     /// The network could not deliver it.
     Unreachable,
-    /// Its port was closed before an answer came, as newer queries needed it: nothing is known of
-    /// the upstream, and an answer would not be heard.
+    /// The query's port was closed before an answer came, as newer queries needed it: nothing is
+    /// known about the upstream, and an answer would not be received.
     PortClosed,
-    /// It shall be asked otherwise.
+    /// The upstream must be queried in another form.
     Redirected(Redirect),
 }
 
@@ -92,7 +92,7 @@ pub enum LastQuery {
 }
 
 impl fmt::Display for LastQuery {
-    /// What an Extended DNS Error tells of an upstream that gave no answer.
+    /// Writes what an Extended DNS Error says about an upstream that gave no answer.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unanswered => f.write_str("timed out"),
@@ -112,9 +112,9 @@ impl fmt::Display for LastQuery {
 pub enum Redirect {
     /// The answer was truncated.
     ToTcp,
-    /// EDNS.
+    /// Query without an OPT record.
     WithoutEdns,
-    /// Mixed case.
+    /// Query without mixed case.
     WithoutMixedCase,
     /// A server cookie was missing.
     WithCookie,

@@ -2,18 +2,18 @@
 //!
 //! | policy | asks |
 //! |---|---|
-//! | [`Policy::Fastest`] | whoever is expected to answer first |
+//! | [`Policy::Fastest`] | the one that is expected to answer first |
 //! | [`Policy::RoundRobin`] | one after the other |
-//! | [`Policy::Random`] | any |
+//! | [`Policy::Random`] | one at random |
 //! | [`Policy::InOrder`] | the first that is up, in the order of the configuration |
 //! | [`Policy::Hash`] | by the question's name, so that each upstream's cache holds other names |
 //!
 //! Every policy prefers upstreams that are up to suspects, and never asks one that is down. With
-//! [`Policy::Hash`], a name keeps its upstream while that is up, whatever becomes of the others.
+//! [`Policy::Hash`], a name keeps its upstream while that is up, whatever happens to the others.
 //!
-//! Times stay known: under [`Policy::Fastest`], an upstream that was not heard for a second gets a
-//! copy of a question beside the one that is asked, within the budget of extra queries and at most
-//! with every 64th question. No client waits for the slower one.
+//! Times stay known: under [`Policy::Fastest`], an upstream that has not answered for a second gets
+//! a copy of a question beside the one that is asked, within the budget of extra queries and at
+//! most with every 64th question. No client waits for the slower one.
 //!
 //! Deliberately absent: the life of a single question ([`exchange`](crate::exchange)).
 
@@ -56,15 +56,15 @@ impl Set {
     }
 }
 
-/// Who is asked.
+/// Which upstream is queried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Whoever is expected to answer first.
+    /// The upstream that is expected to answer first.
     #[default]
     Fastest,
     /// One after the other.
     RoundRobin,
-    /// Any.
+    /// An upstream at random.
     Random,
     /// The first that is up.
     InOrder,
@@ -83,17 +83,17 @@ impl Policy {
     ];
 }
 
-/// Who is asked, how many at a time, and how long things may take. Times are nanoseconds since the
-/// question came.
+/// Which upstreams are queried, how many at a time, and how long things may take. Times are
+/// nanoseconds since the question came.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// Who is asked.
+    /// Policy that chooses the upstream.
     pub policy: Policy,
     /// When a stale answer is served, if one is held.
     pub stale_nanos: u64,
-    /// When the client is told that there is no answer.
+    /// Time after which the client gets a failure, nanoseconds.
     pub patience_nanos: u64,
-    /// When the question is given up; a later answer is of use to nobody.
+    /// Time after which the fetch ends, nanoseconds; no later answer is waited for.
     pub fetch_nanos: u64,
     /// Most queries that wait for one upstream at a time.
     pub outstanding_max: u32,
@@ -132,7 +132,8 @@ impl Default for Settings {
 /// What is known of an upstream.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// It is asked over a stream in any case, where the network repeats what is lost.
+    /// Whether the upstream is queried over a stream in any case, where the network repeats what is
+    /// lost.
     pub stream: bool,
     /// How long it takes.
     pub rtt: Rtt,
@@ -212,7 +213,7 @@ impl Member {
 pub struct Pool {
     /// What is known of each, in the order of the configuration.
     pub members: Vec<Member>,
-    /// Who is asked, how many at a time, and how long things may take.
+    /// Which upstreams are queried, how many at a time, and how long things may take.
     pub settings: Settings,
     /// How many queries may be sent beside those that questions need.
     pub(crate) budget: Budget,
@@ -321,7 +322,7 @@ impl Pool {
     }
 
     /// An upstream to which a probe is due; the caller sends it any question that it must be able
-    /// to answer, and tells what came of it by [`probe_ended`](Self::probe_ended).
+    /// to answer, and reports the outcome to [`probe_ended`](Self::probe_ended).
     pub fn take_probe(&mut self, now: u64) -> Option<usize> {
         let Thresholds { probe_nanos_min, probe_nanos_max, .. } = self.settings.thresholds;
         let alone = PROBE_NANOS_MAX_ALONE.clamp(probe_nanos_min, probe_nanos_max);

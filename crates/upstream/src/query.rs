@@ -28,9 +28,9 @@ const PADDED_BYTES: usize = 128;
 pub struct Question<'n> {
     /// The name, uncompressed.
     pub name: &'n [u8],
-    /// The type.
+    /// Type of the question.
     pub qtype: Type,
-    /// The class.
+    /// Class of the question.
     pub qclass: Class,
     /// DNSSEC records are wanted (rfc3225).
     pub dnssec_ok: bool,
@@ -110,7 +110,7 @@ fn cookie(opt: &[u8]) -> Option<([u8; 8], usize)> {
     Some((*data.first_chunk()?, len.saturating_sub(8)))
 }
 
-/// Asks for the bit that tells whether the answer was validated (rfc6840#5.7).
+/// Sets the bit that asks whether the answer was validated (rfc6840#5.7).
 pub fn want_authentic(query: &mut [u8]) {
     query[3] |= flag::AD as u8; // the lower half of the flags
 }
@@ -124,7 +124,7 @@ pub fn append_option(query: &mut Vec<u8>, code: u16, data: &[u8]) {
     query[len_at..len_at + 2].copy_from_slice(&len.to_be_bytes());
 }
 
-/// Pads a query whose last record is OPT, so that its length tells nothing (rfc8467#4.1). Nothing
+/// Pads a query whose last record is OPT, so that its length reveals nothing (rfc8467#4.1). Nothing
 /// can be appended behind it.
 pub fn pad(query: &mut Vec<u8>) {
     let unpadded = query.len() + OPTION_HEADER_BYTES;

@@ -1,15 +1,15 @@
 //! Addresses that a name of the Internet should not have: those of the local network and of the
 //! machine itself.
 //!
-//! Whoever owns such a name can have a browser talk to machines behind a firewall as if they were
-//! his own site (DNS rebinding).
+//! The owner of such a name can have a browser talk to machines behind a firewall as if they were
+//! the owner's own site (DNS rebinding).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use zonda_wire::{Type, name};
 
 /// The parameters of an SVCB or HTTPS record that hold addresses (rfc9460#14.3.2).
 const IPV4_HINT: u16 = 4;
-/// See [`IPV4_HINT`].
+/// Key of SvcParam `ipv6hint`; see [`IPV4_HINT`].
 const IPV6_HINT: u16 = 6;
 
 /// Whether record data, its names written out, hold an address of a local network.

@@ -15,7 +15,7 @@ pub const OVERDUE_NANOS_MAX: u64 = SECOND_NANOS;
 const OVERDUE_NANOS_UNKNOWN: u64 = 200 * MILLISECOND_NANOS;
 /// For how long a time that was measured is believed, nanoseconds: Unbound's 15 minutes.
 const MEMORY_NANOS: u64 = 900 * SECOND_NANOS;
-/// Answers that must have been seen before the slowest of them can be told.
+/// Answers that must have been seen before the slowest of them are known.
 const SLOW_SAMPLES_MIN: u32 = 32;
 
 /// The round-trip times of an upstream.
@@ -32,7 +32,7 @@ pub struct Rtt {
 }
 
 impl Rtt {
-    /// Takes note of an answer that came after `rtt` nanoseconds.
+    /// Records an answer that came after `rtt` nanoseconds.
     pub fn sample(&mut self, now: u64, rtt: u64) {
         if self.smoothed(now).is_some() {
             self.variance = self.variance - self.variance / 4 + self.smoothed.abs_diff(rtt) / 4;
@@ -104,7 +104,7 @@ struct Histogram {
     total: u32,
     /// All samples since the start, at their full weight.
     seen: [u64; BUCKETS],
-    /// Their sum.
+    /// Sum of the times seen, nanoseconds.
     seen_nanos: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What a query's EDNS options tell of its client: its network, and its cookie.
+//! What a query's EDNS options say about its client: its network, and its cookie.
 
 use crate::query::{Query, option};
 use std::fmt;
@@ -36,7 +36,7 @@ impl ClientSubnet {
 }
 
 /// Whether an option's data may stand in a query: a network without a scope, or family 0, by which
-/// a client says that nothing may be told of it (rfc7871#6, #7.1.2).
+/// a client says that its network may not be sent on (rfc7871#6, #7.1.2).
 #[inline(never)] // it would only make the path of queries without it longer
 pub(crate) fn is_subnet_of_query(data: &[u8]) -> bool {
     data == [0; 4] || ClientSubnet::parse(data).is_some_and(|subnet| subnet.scope_len == 0)
@@ -65,8 +65,7 @@ pub struct Cookie<'m> {
 }
 
 impl Query {
-    /// For whom the message that this was read from says that it asks; nothing if it says nothing,
-    /// or what is no network.
+    /// The client's network, from the query's Client Subnet option; `None` without a valid option.
     #[must_use]
     pub fn client_subnet(&self, message: &[u8]) -> Option<ClientSubnet> {
         let mut options = self.options(message);

@@ -12,7 +12,7 @@ use crate::rdata;
 use crate::{Name, Section};
 use std::fmt;
 
-/// A message.
+/// A DNS message, read whole (rfc1035#4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// What the sender numbered it with.
@@ -27,7 +27,7 @@ pub struct Message {
     pub opt: Option<Opt>,
 }
 
-/// A question.
+/// A question as it came (rfc1035#4.1.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The name, in the case it came in.
@@ -47,11 +47,11 @@ pub struct Record {
     pub owner: Name,
     /// The record's type.
     pub rtype: Type,
-    /// Its class.
+    /// Class of the record.
     pub class: Class,
     /// Time to live, seconds.
     pub ttl: u32,
-    /// Its data, names written out; as it came if it does not follow its type's schema.
+    /// Record data with its names written out; as it came if it does not follow its type's schema.
     pub rdata: Vec<u8>,
 }
 
@@ -62,7 +62,7 @@ pub struct Opt {
     pub udp_bytes: u16,
     /// The upper eight bits of the response code.
     pub rcode_high: u8,
-    /// The version.
+    /// EDNS version; only 0 exists.
     pub version: u8,
     /// The flags word; its highest bit is DO (rfc3225).
     pub flags: u16,
@@ -245,18 +245,18 @@ impl<'m> Reader<'m> {
         Some(taken)
     }
 
-    /// Two octets.
+    /// Reads two octets as a number.
     pub fn u16(&mut self) -> Option<u16> {
         self.take(2).map(|octets| u16::from_be_bytes([octets[0], octets[1]]))
     }
 
-    /// A question.
+    /// Reads a question.
     fn question(&mut self) -> Option<Question> {
         let name = self.name()?;
         Some(Question { name, qtype: Type(self.u16()?), qclass: Class(self.u16()?) })
     }
 
-    /// A record.
+    /// Reads a record of a section.
     fn record(&mut self, section: Section) -> Option<Record> {
         let owner = self.name()?;
         let (rtype, class) = (Type(self.u16()?), Class(self.u16()?));
@@ -276,7 +276,7 @@ impl<'m> Reader<'m> {
     }
 
     /// Appends data that begins at `start`, with its names written out. `None` when it does not
-    /// follow its schema; rubbish may then have been appended.
+    /// follow its schema; part of the data may then have been appended.
     pub fn rdata_into(
         &self,
         schema: &rdata::Schema,
@@ -308,7 +308,7 @@ impl<'m> Reader<'m> {
     }
 
     /// Appends a name, with pointers followed. Each must point before all octets read so far for
-    /// the name. `None` when it is malformed; rubbish may then have been appended.
+    /// the name. `None` when it is malformed; part of the name may then have been appended.
     pub fn name_into(&mut self, out: &mut Vec<u8>) -> Option<()> {
         let start = out.len();
         let mut earliest = self.at;

@@ -54,7 +54,7 @@ impl fmt::Display for NameError {
 impl std::error::Error for NameError {}
 
 impl Name {
-    /// The root.
+    /// Makes the root's name.
     #[must_use]
     pub fn root() -> Self {
         Self(Box::new([0]))
@@ -150,7 +150,7 @@ impl fmt::Display for Presentation<'_> {
 /// Appends the wire form of `text` to `wire`; without a final dot, `origin` (wire form) ends it.
 ///
 /// # Errors
-/// When the text is not a name; `wire` then holds rubbish behind its old length.
+/// When the text is not a name; `wire` then holds part of a name behind its old length.
 pub fn parse_into(text: &[u8], origin: &[u8], wire: &mut Vec<u8>) -> Result<(), NameError> {
     let start = wire.len();
     if text == b"." {

@@ -58,9 +58,9 @@ pub struct Edns {
     pub version: u8,
     /// The client wants DNSSEC records (rfc3225).
     pub dnssec_ok: bool,
-    /// It asks for the server's identity (rfc5001).
+    /// Whether the client asks for the server's identity (rfc5001).
     pub nsid: bool,
-    /// It asks for, or speaks of, the TCP idle timeout (rfc7828).
+    /// Whether the client sent the TCP keepalive option (rfc7828).
     pub keepalive: bool,
     /// Where the COOKIE option's data lies in the message: offset and length (8 or 16–40); length
     /// 0 when there is none (rfc7873#4).
@@ -76,8 +76,7 @@ pub enum Fault {
     NoQuestion(Rcode),
     /// The question was read, what follows it is wrong.
     Malformed,
-    /// It is signed, by a key that is not known here (rfc8945#5.2): the TSIG record begins at this
-    /// octet.
+    /// A query signed by an unknown key (rfc8945#5.2): the TSIG record begins at this octet.
     Signed(u16),
 }
 
@@ -295,7 +294,7 @@ pub mod option {
     pub const NSID: u16 = 3;
     /// DNS cookie (rfc7873).
     pub const COOKIE: u16 = 10;
-    /// The client's network, as a resolver tells it (rfc7871).
+    /// The client's network, as a resolver gives it (rfc7871).
     pub const CLIENT_SUBNET: u16 = 8;
     /// TCP keepalive (rfc7828).
     pub const KEEPALIVE: u16 = 11;
@@ -359,8 +358,8 @@ impl Reader<'_> {
         self.u16().map(Type)
     }
 
-    /// What the additional record at `at` makes of the message, `left` others behind it, if it
-    /// cannot be stepped over: a signature is the last of them (rfc8945#5.1).
+    /// What the additional record at `at` makes of the message, with `left` records behind it, if
+    /// it cannot be stepped over: a signature is the last of them (rfc8945#5.1).
     #[cold]
     fn signature(&mut self, at: usize, left: u16) -> Fault {
         self.at = at;

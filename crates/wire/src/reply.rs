@@ -26,7 +26,7 @@ const POINTER_MAX: usize = 0x3fff;
 pub enum Section {
     /// What was asked for.
     Answer,
-    /// Who is responsible, or why there is no answer.
+    /// The servers that are responsible, or why there is no answer.
     Authority,
     /// What saves the next question.
     Additional,
@@ -61,7 +61,7 @@ pub struct Places {
 struct Place {
     /// Where it begins in the message.
     offset: u16,
-    /// Its octets in wire form without compression.
+    /// Number of octets in wire form without compression.
     len: u8,
     /// Lower-case first octet of its first label.
     first: u8,
@@ -279,7 +279,7 @@ impl<'a> Reply<'a> {
         self.counts[section as usize] += 1;
     }
 
-    /// Appends octets.
+    /// Appends octets, within the limit.
     #[inline]
     fn append(&mut self, octets: &[u8]) -> Result<(), Full> {
         let end = self.len + octets.len();

@@ -1,7 +1,7 @@
 //! A received response, read in place: what a forwarder looks at before it believes an upstream.
 //!
 //! Every record is stepped over once, so that what follows cannot run out of octets; names and data
-//! are written out only when somebody asks for them, into a buffer that is reused.
+//! are written out only when the caller wants them, into a buffer that is reused.
 //!
 //! Deliberately absent: whether the response answers anything, and allocation of its own.
 
@@ -32,7 +32,7 @@ pub struct Response<'m> {
 pub struct OptView<'m> {
     /// The upper eight bits of the response code.
     pub rcode_high: u8,
-    /// The version.
+    /// EDNS version; only 0 exists.
     pub version: u8,
     /// All options, whole.
     options: &'m [u8],
@@ -49,13 +49,13 @@ pub struct RecordView<'m> {
     rdata_at: usize,
     /// The section it stands in.
     pub section: Section,
-    /// Its type.
+    /// Type of the record.
     pub rtype: Type,
-    /// Its class.
+    /// Class of the record.
     pub class: Class,
-    /// Its time to live, seconds; 0 when its highest bit was set (rfc2181#8).
+    /// Time to live, seconds; 0 when the highest bit was set (rfc2181#8).
     pub ttl: u32,
-    /// Its data as it came, names perhaps compressed.
+    /// Record data as it came, names perhaps compressed.
     pub raw: &'m [u8],
 }
 
@@ -205,7 +205,7 @@ impl RecordView<'_> {
     /// Appends the owner, uncompressed.
     ///
     /// # Errors
-    /// When it is no name; rubbish may then have been appended.
+    /// When it is no name; part of it may then have been appended.
     pub fn owner_into(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         Reader { octets: self.octets, at: self.owner_at }.name_into(out).ok_or(Malformed)
     }
@@ -213,7 +213,7 @@ impl RecordView<'_> {
     /// Appends the data with its names written out; data of a type without schema as it came.
     ///
     /// # Errors
-    /// When it does not follow its type's schema; rubbish may then have been appended.
+    /// When it does not follow its type's schema; part of them may then have been appended.
     pub fn rdata_into(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         let Some(schema) = rdata::schema::of(self.rtype) else {
             out.extend_from_slice(self.raw);

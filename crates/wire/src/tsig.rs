@@ -49,7 +49,7 @@ impl Default for UnknownKey {
 
 impl UnknownKey {
     /// Makes it the record for a query whose own TSIG record begins at `at` of the message. `None`
-    /// when no such record can be read there; rubbish is then left.
+    /// when no such record can be read there; its content is then undefined.
     #[must_use]
     pub fn set(&mut self, query: &[u8], at: usize) -> Option<()> {
         self.name.clear();

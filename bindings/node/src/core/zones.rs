@@ -60,7 +60,7 @@ impl Core {
         self.calls.answer(token, answer);
     }
 
-    /// Tells that one has other records: of an owner, or any.
+    /// Announces that a store has other records: of an owner, or any.
     #[napi]
     pub fn store_changed(&self, store: u32, owner: Option<String>) {
         if let Some(store) = self.own_stores.get(store as usize) {
@@ -68,8 +68,8 @@ impl Core {
         }
     }
 
-    /// Serves a zone from other text, or from text for the first time; an event of `token` tells
-    /// when it is served, or what is wrong.
+    /// Serves a zone from other text, or from text for the first time; an event of `token` follows
+    /// when it is served, or with what is wrong.
     ///
     /// # Errors
     /// When the server does not run, or the zone cannot be given as text.
@@ -87,7 +87,7 @@ impl Core {
         })
     }
 
-    /// Takes a zone that is given as text out of service; an event of `token` tells when that is
+    /// Takes a zone that is given as text out of service; an event of `token` follows when that is
     /// done, with a reply if there was one.
     ///
     /// # Errors

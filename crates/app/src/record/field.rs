@@ -107,30 +107,30 @@ macro_rules! codecs {
 }
 
 codecs! {
-    /// One octet.
+    /// A number of one octet.
     U8: u8, |it, out| out.push(*it), |octets, _| octets.first().copied();
-    /// Two octets.
+    /// A number of two octets.
     U16: u16, |it, out| out.extend_from_slice(&it.to_be_bytes()),
         |octets, _| octets.try_into().ok().map(u16::from_be_bytes);
-    /// Four octets.
+    /// A number of four octets.
     U32: u32, |it, out| out.extend_from_slice(&it.to_be_bytes()),
         |octets, _| octets.try_into().ok().map(u32::from_be_bytes);
-    /// Eight octets.
+    /// A number of eight octets.
     U64: u64, |it, out| out.extend_from_slice(&it.to_be_bytes()),
         |octets, _| octets.try_into().ok().map(u64::from_be_bytes);
-    /// A type.
+    /// A record type's number.
     RecordType: Type, |it, out| U16::write(&it.0, out), |octets, rdata| {
         U16::read(octets, rdata).map(Type)
     };
-    /// An address.
+    /// An IPv4 address, four octets.
     Ipv4: Ipv4Addr, |it, out| out.extend_from_slice(&it.octets()),
         |octets, _| <[u8; 4]>::try_from(octets).ok().map(Ipv4Addr::from);
-    /// An address.
+    /// An IPv6 address, sixteen octets.
     Ipv6: Ipv6Addr, |it, out| out.extend_from_slice(&it.octets()),
         |octets, _| <[u8; 16]>::try_from(octets).ok().map(Ipv6Addr::from);
-    /// Six octets.
+    /// A hardware address of six octets.
     Eui48: [u8; 6], |it, out| out.extend_from_slice(it), |octets, _| octets.try_into().ok();
-    /// Eight octets.
+    /// A hardware address of eight octets.
     Eui64: [u8; 8], |it, out| out.extend_from_slice(it), |octets, _| octets.try_into().ok();
     /// Four groups of two octets.
     NodeId: [u16; 4], |it, out| it.iter().for_each(|group| U16::write(group, out)),
@@ -138,7 +138,7 @@ codecs! {
             let mut groups = octets.chunks_exact(2).map(|group| U16::read(group, rdata));
             Some([groups.next()??, groups.next()??, groups.next()??, groups.next()??])
         };
-    /// A name.
+    /// A domain name in wire form.
     OneName: Name, |it, out| out.extend_from_slice(it.as_wire()),
         |octets, _| Name::from_wire(octets).ok();
     /// Names to the end.

@@ -166,14 +166,14 @@ pub use usual::*;
 pub use value::*;
 
 impl A {
-    /// An address.
+    /// Makes a record of an IPv4 address.
     pub fn new(address: impl Into<Ipv4Addr>) -> Self {
         Self { address: address.into(), owner: None, ttl_secs: TTL_SECS }
     }
 }
 
 impl Aaaa {
-    /// An address.
+    /// Makes a record of an IPv6 address.
     pub fn new(address: impl Into<Ipv6Addr>) -> Self {
         Self { address: address.into(), owner: None, ttl_secs: TTL_SECS }
     }
@@ -297,7 +297,7 @@ impl Record for Any {
 /// What is wrong with the data of a record, or with their text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DataError {
-    /// The type.
+    /// Type of the record.
     rtype: Type,
     /// What is wrong.
     error: String,

@@ -13,7 +13,7 @@ use zonda_wire::{Name, Type};
 record! {
     /// Where mail is delivered, before MX (rfc1035#3.3.4).
     Md = MD, checked {
-        /// The host.
+        /// Name of the mail host.
         host: Name = OneName, &str => field::name("host", host)?;
     }
 }
@@ -21,7 +21,7 @@ record! {
 record! {
     /// Where mail is forwarded, before MX (rfc1035#3.3.5).
     Mf = MF, checked {
-        /// The host.
+        /// Name of the mail host.
         host: Name = OneName, &str => field::name("host", host)?;
     }
 }
@@ -29,7 +29,7 @@ record! {
 record! {
     /// The host of a mailbox (rfc1035#3.3.3).
     Mb = MB, checked {
-        /// The host.
+        /// Name of the mailbox's host.
         host: Name = OneName, &str => field::name("host", host)?;
     }
 }
@@ -37,7 +37,7 @@ record! {
 record! {
     /// A member of a mail group (rfc1035#3.3.6).
     Mg = MG, checked {
-        /// The mailbox.
+        /// Mailbox of the member.
         mailbox: Name = OneName, &str => field::name("mailbox", mailbox)?;
     }
 }
@@ -45,15 +45,15 @@ record! {
 record! {
     /// The new name of a mailbox (rfc1035#3.3.8).
     Mr = MR, checked {
-        /// The mailbox.
+        /// New mailbox, which replaces this one.
         new_name: Name = OneName, &str => field::name("new_name", new_name)?;
     }
 }
 
 record! {
-    /// Who keeps a mailing list (rfc1035#3.3.7).
+    /// Mailboxes that keep a mailing list (rfc1035#3.3.7).
     Minfo = MINFO, checked {
-        /// The mailbox of who is responsible.
+        /// Mailbox of the responsible person.
         rmailbx: Name = OneName, &str => field::name("rmailbx", rmailbx)?;
         /// The mailbox for errors.
         emailbx: Name = OneName, &str => field::name("emailbx", emailbx)?;
@@ -63,9 +63,9 @@ record! {
 record! {
     /// Services of a host (rfc1035#3.4.2).
     Wks = WKS, sound {
-        /// The host.
+        /// IPv4 address of the host.
         address: Ipv4Addr = Ipv4, impl Into<Ipv4Addr> => address.into();
-        /// Which.
+        /// Protocol and ports of the services.
         services: Services = ProtocolPorts, Services => services;
     }
 }
@@ -73,7 +73,7 @@ record! {
 record! {
     /// An address in an X.25 network (rfc1183#3.1).
     X25 = X25, checked {
-        /// Its digits.
+        /// Address in the X.121 numbering plan, as digits.
         address: Vec<u8> = CharString, impl AsRef<[u8]> => field::string("address", address)?;
     }
 }
@@ -81,9 +81,9 @@ record! {
 record! {
     /// An ISDN number (rfc1183#3.2).
     Isdn = ISDN, checked {
-        /// The number.
+        /// ISDN number, as digits.
         address: Vec<u8> = CharString, impl AsRef<[u8]> => field::string("address", address)?;
-        /// The subaddress.
+        /// Subaddress of the number, if any.
         subaddress: Option<Vec<u8>> = OptionalString, Option<&str> =>
             subaddress.map(|it| field::string("subaddress", it)).transpose()?;
     }
@@ -92,9 +92,9 @@ record! {
 record! {
     /// A host that forwards to this one (rfc1183#3.3).
     Rt = RT, checked {
-        /// The lower, the better.
+        /// Preference: the lowest is tried first.
         preference: u16 = U16, u16 => preference;
-        /// The host.
+        /// Name of the intermediate host.
         host: Name = OneName, &str => field::name("host", host)?;
     }
 }
@@ -102,7 +102,7 @@ record! {
 record! {
     /// An OSI address (rfc1706#5).
     Nsap = NSAP, checked {
-        /// The address.
+        /// Octets of the address.
         address: Vec<u8> = Octets, impl AsRef<[u8]> => address.as_ref().to_vec();
     }
 }
@@ -110,7 +110,7 @@ record! {
 record! {
     /// The name of an OSI address (rfc1706#6).
     NsapPtr = NSAP_PTR, checked {
-        /// The name.
+        /// Name of the address.
         target: Name = OneName, &str => field::name("target", target)?;
     }
 }
@@ -118,7 +118,7 @@ record! {
 record! {
     /// How mail addresses of X.400 are mapped (rfc2163#4).
     Px = PX, checked {
-        /// The lower, the better.
+        /// Preference: the lowest is applied first.
         preference: u16 = U16, u16 => preference;
         /// The name in the Internet.
         map822: Name = OneName, &str => field::name("map822", map822)?;
@@ -128,13 +128,13 @@ record! {
 }
 
 record! {
-    /// Where something is, before LOC (rfc1712#3).
+    /// Geographical position, before LOC (rfc1712#3).
     Gpos = GPOS, checked {
-        /// Degrees, a decimal number.
+        /// Longitude in degrees, a decimal number.
         longitude: Vec<u8> = CharString, impl AsRef<[u8]> => field::string("longitude", longitude)?;
-        /// Degrees, a decimal number.
+        /// Latitude in degrees, a decimal number.
         latitude: Vec<u8> = CharString, impl AsRef<[u8]> => field::string("latitude", latitude)?;
-        /// Metres, a decimal number.
+        /// Altitude in metres, a decimal number.
         altitude: Vec<u8> = CharString, impl AsRef<[u8]> => field::string("altitude", altitude)?;
     }
 }
@@ -142,7 +142,7 @@ record! {
 record! {
     /// An endpoint of Nimrod.
     Eid = EID, checked {
-        /// What identifies it.
+        /// Octets that identify the endpoint.
         data: Vec<u8> = Octets, impl AsRef<[u8]> => data.as_ref().to_vec();
     }
 }
@@ -150,7 +150,7 @@ record! {
 record! {
     /// A locator of Nimrod.
     Nimloc = NIMLOC, checked {
-        /// The locator.
+        /// Octets of the locator.
         data: Vec<u8> = Octets, impl AsRef<[u8]> => data.as_ref().to_vec();
     }
 }
@@ -158,45 +158,45 @@ record! {
 record! {
     /// An address in an ATM network.
     Atma = ATMA, checked {
-        /// The address.
+        /// Address with its format.
         address: AtmAddress = Atm, AtmAddress => address;
     }
 }
 
 record! {
-    /// Who exchanges keys for a host (rfc2230#3).
+    /// A host that exchanges keys for this one (rfc2230#3).
     Kx = KX, checked {
-        /// The lower, the better.
+        /// Preference: the lowest is tried first.
         preference: u16 = U16, u16 => preference;
-        /// The host that does.
+        /// Name of the key exchanger.
         exchange: Name = OneName, &str => field::name("exchange", exchange)?;
     }
 }
 
 record! {
-    /// An IPv6 address whose prefix another name has (rfc2874#3.1).
+    /// An IPv6 address whose prefix is at another name (rfc2874#3.1).
     A6 = A6, checked {
-        /// What there is of it.
+        /// Suffix of the address, with the name of its prefix.
         prefix: A6Prefix = Prefix, A6Prefix => prefix;
     }
 }
 
 record! {
-    /// Anything.
+    /// Data of any kind.
     Sink = SINK, sound {
-        /// What it means.
+        /// Meaning of the data.
         meaning: u8 = U8, u8 => meaning;
-        /// How it is coded.
+        /// Coding of the data.
         coding: u8 = U8, u8 => coding;
-        /// How that is meant.
+        /// Subtype of the coding.
         subcoding: u8 = U8, u8 => subcoding;
-        /// The data; may be empty.
+        /// The data themselves; may be empty.
         data: Vec<u8> = Octets, impl AsRef<[u8]> => data.as_ref().to_vec();
     }
 }
 
 record! {
-    /// What is known of a zone.
+    /// Status of a zone.
     Ninfo = NINFO, checked {
         /// The strings, each of at most 255 octets; at least one.
         strings: Vec<Vec<u8>> = CharStrings, &[impl AsRef<[u8]>] =>
@@ -207,7 +207,7 @@ record! {
 record! {
     /// The hierarchical tag of a drone (rfc9886#5.1).
     Hhit = HHIT, checked {
-        /// What is known of it, in CBOR.
+        /// Registration of the drone, in CBOR.
         data: Vec<u8> = Octets, impl AsRef<[u8]> => data.as_ref().to_vec();
     }
 }
@@ -215,13 +215,13 @@ record! {
 record! {
     /// What a drone broadcasts (rfc9886#5.2).
     Brid = BRID, checked {
-        /// What is known of it, in CBOR.
+        /// Broadcast data of the drone, in CBOR.
         data: Vec<u8> = Octets, impl AsRef<[u8]> => data.as_ref().to_vec();
     }
 }
 
 record! {
-    /// Who may send mail, before TXT said so (rfc7208#3.1).
+    /// Hosts that may send mail, before TXT held that (rfc7208#3.1).
     Spf = SPF, checked {
         /// The strings, each of at most 255 octets; at least one.
         strings: Vec<Vec<u8>> = CharStrings, &[impl AsRef<[u8]>] =>
@@ -232,9 +232,9 @@ record! {
 record! {
     /// The node identifier of an ILNP host (rfc6742#2.1).
     Nid = NID, sound {
-        /// The lower, the better.
+        /// Preference: the lowest is tried first.
         preference: u16 = U16, u16 => preference;
-        /// The identifier, in four groups.
+        /// Node identifier, in four groups.
         node_id: [u16; 4] = NodeId, [u16; 4] => node_id;
     }
 }
@@ -242,9 +242,9 @@ record! {
 record! {
     /// The 32-bit locator of an ILNP host (rfc6742#2.2).
     L32 = L32, sound {
-        /// The lower, the better.
+        /// Preference: the lowest is tried first.
         preference: u16 = U16, u16 => preference;
-        /// The locator.
+        /// Locator of 32 bits.
         locator32: Ipv4Addr = Ipv4, impl Into<Ipv4Addr> => locator32.into();
     }
 }
@@ -252,19 +252,19 @@ record! {
 record! {
     /// The 64-bit locator of an ILNP host (rfc6742#2.3).
     L64 = L64, sound {
-        /// The lower, the better.
+        /// Preference: the lowest is tried first.
         preference: u16 = U16, u16 => preference;
-        /// The locator, in four groups.
+        /// Locator of 64 bits, in four groups.
         locator64: [u16; 4] = NodeId, [u16; 4] => locator64;
     }
 }
 
 record! {
-    /// Where the locators of an ILNP host are (rfc6742#2.4).
+    /// The name that has the locators of an ILNP host (rfc6742#2.4).
     Lp = LP, checked {
-        /// The lower, the better.
+        /// Preference: the lowest is tried first.
         preference: u16 = U16, u16 => preference;
-        /// The name that has them.
+        /// Name with the L32 and L64 records.
         fqdn: Name = OneName, &str => field::name("fqdn", fqdn)?;
     }
 }
@@ -272,7 +272,7 @@ record! {
 record! {
     /// An Ethernet address (rfc7043#3).
     Eui48 = EUI48, sound {
-        /// The address.
+        /// Ethernet address, six octets.
         address: [u8; 6] = Eui48, [u8; 6] => address;
     }
 }
@@ -280,13 +280,13 @@ record! {
 record! {
     /// An address of 64 bits (rfc7043#4).
     Eui64 = EUI64, sound {
-        /// The address.
+        /// Extended address, eight octets.
         address: [u8; 8] = Eui64, [u8; 8] => address;
     }
 }
 
 record! {
-    /// What an application is, for whoever lets it pass.
+    /// The kind of an application, for network devices.
     Avc = AVC, checked {
         /// The strings, each of at most 255 octets; at least one.
         strings: Vec<Vec<u8>> = CharStrings, &[impl AsRef<[u8]>] =>
@@ -297,34 +297,34 @@ record! {
 record! {
     /// A digital object.
     Doa = DOA, checked {
-        /// The number of the enterprise that says what types are.
+        /// Number of the enterprise that defines the types.
         enterprise: u32 = U32, u32 => enterprise;
-        /// The type.
+        /// Type of the object.
         object_type: u32 = U32, u32 => object_type;
-        /// Where it is: 1 here, 2 at a URI.
+        /// Location of the object: 1 in this record, 2 at a URI.
         location: u8 = U8, u8 => location;
-        /// Its media type.
+        /// Media type of the object.
         media_type: Vec<u8> = CharString, impl AsRef<[u8]> =>
             field::string("media_type", media_type)?;
-        /// The object, or its URI; may be empty.
+        /// Object, or the URI of it; may be empty.
         data: Vec<u8> = Octets, impl AsRef<[u8]> => data.as_ref().to_vec();
     }
 }
 
 record! {
-    /// Where multicast is relayed from (rfc8777#4).
+    /// A relay for multicast (rfc8777#4).
     Amtrelay = AMTRELAY {
-        /// The lower, the earlier it is tried.
+        /// Precedence: the lowest is tried first.
         precedence: u8 = U8;
-        /// What the relay is: its [`Gateway::kind`], and 128 more if discovery is optional.
+        /// Kind of the relay: its [`Gateway::kind`], and 128 more if discovery is optional.
         relay_type: u8 = U8;
-        /// The relay.
+        /// Address or name of the relay.
         relay: Gateway = GatewayOrRelay;
     }
 }
 
 impl Amtrelay {
-    /// One with these fields, for a relay of any kind.
+    /// Makes a record with these fields, for a relay of any kind.
     #[must_use]
     pub fn new(precedence: u8, discovery_optional: bool, relay: Gateway) -> Self {
         let relay_type = u8::from(discovery_optional) << 7 | relay.kind();
@@ -333,7 +333,7 @@ impl Amtrelay {
 }
 
 record! {
-    /// What a resolver can do (rfc9606#4).
+    /// Capabilities of a resolver (rfc9606#4).
     Resinfo = RESINFO, checked {
         /// The strings, each of at most 255 octets; at least one.
         strings: Vec<Vec<u8>> = CharStrings, &[impl AsRef<[u8]>] =>
@@ -351,7 +351,7 @@ record! {
 }
 
 record! {
-    /// Which addresses clients have.
+    /// Addresses of clients.
     Cla = CLA, checked {
         /// The strings, each of at most 255 octets; at least one.
         strings: Vec<Vec<u8>> = CharStrings, &[impl AsRef<[u8]>] =>
@@ -362,7 +362,7 @@ record! {
 record! {
     /// The node of an interplanetary network.
     Ipn = IPN, sound {
-        /// Its number.
+        /// Number of the node.
         number: u64 = U64, u64 => number;
     }
 }

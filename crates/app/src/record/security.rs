@@ -10,15 +10,15 @@ use zonda_wire::rdata::Presentation;
 use zonda_wire::{Name, Type};
 
 record! {
-    /// A digest of a key of the zone that is delegated (rfc4034#5).
+    /// Digest of a key of the delegated zone (rfc4034#5).
     Ds = DS, checked {
-        /// The tag of the key that this is a digest of.
+        /// Tag of the key that this is a digest of.
         key_tag: u16 = U16, u16 => key_tag;
-        /// Its algorithm.
+        /// Algorithm of the key.
         algorithm: u8 = U8, u8 => algorithm;
-        /// How the digest is made: 2 is SHA-256.
+        /// Digest type: 2 is SHA-256.
         digest_type: u8 = U8, u8 => digest_type;
-        /// The digest.
+        /// Digest of the key.
         digest: Vec<u8> = Octets, impl AsRef<[u8]> => digest.as_ref().to_vec();
     }
 }
@@ -26,13 +26,13 @@ record! {
 record! {
     /// The DS record that the parent should have (rfc7344#3.1).
     Cds = CDS, checked {
-        /// The tag of the key that this is a digest of.
+        /// Tag of the key that this is a digest of.
         key_tag: u16 = U16, u16 => key_tag;
-        /// Its algorithm.
+        /// Algorithm of the key.
         algorithm: u8 = U8, u8 => algorithm;
-        /// How the digest is made: 2 is SHA-256.
+        /// Digest type: 2 is SHA-256.
         digest_type: u8 = U8, u8 => digest_type;
-        /// The digest.
+        /// Digest of the key.
         digest: Vec<u8> = Octets, impl AsRef<[u8]> => digest.as_ref().to_vec();
     }
 }
@@ -40,13 +40,13 @@ record! {
 record! {
     /// A DS record kept elsewhere than in the parent (rfc4431).
     Dlv = DLV, checked {
-        /// The tag of the key that this is a digest of.
+        /// Tag of the key that this is a digest of.
         key_tag: u16 = U16, u16 => key_tag;
-        /// Its algorithm.
+        /// Algorithm of the key.
         algorithm: u8 = U8, u8 => algorithm;
-        /// How the digest is made: 2 is SHA-256.
+        /// Digest type: 2 is SHA-256.
         digest_type: u8 = U8, u8 => digest_type;
-        /// The digest.
+        /// Digest of the key.
         digest: Vec<u8> = Octets, impl AsRef<[u8]> => digest.as_ref().to_vec();
     }
 }
@@ -54,13 +54,13 @@ record! {
 record! {
     /// A trust anchor: a DS record of a signed root.
     Ta = TA, checked {
-        /// The tag of the key that this is a digest of.
+        /// Tag of the key that this is a digest of.
         key_tag: u16 = U16, u16 => key_tag;
-        /// Its algorithm.
+        /// Algorithm of the key.
         algorithm: u8 = U8, u8 => algorithm;
-        /// How the digest is made: 2 is SHA-256.
+        /// Digest type: 2 is SHA-256.
         digest_type: u8 = U8, u8 => digest_type;
-        /// The digest.
+        /// Digest of the key.
         digest: Vec<u8> = Octets, impl AsRef<[u8]> => digest.as_ref().to_vec();
     }
 }
@@ -68,13 +68,13 @@ record! {
 record! {
     /// A key that signs the zone (rfc4034#2).
     Dnskey = DNSKEY, checked {
-        /// 256: it signs the zone; 257: it signs keys.
+        /// Flags: 256 for a key that signs the zone, 257 for one that signs keys.
         flags: u16 = U16, u16 => flags;
-        /// Always 3.
+        /// Protocol of the key: always 3.
         protocol: u8 = U8, u8 => protocol;
-        /// Its algorithm: 8, 13 and 15 are usual.
+        /// Algorithm of the key: 8, 13 and 15 are usual.
         algorithm: u8 = U8, u8 => algorithm;
-        /// The key.
+        /// Public key in the algorithm's form.
         public_key: Vec<u8> = Octets, impl AsRef<[u8]> => public_key.as_ref().to_vec();
     }
 }
@@ -82,13 +82,13 @@ record! {
 record! {
     /// The key that the parent's DS record should be made of (rfc7344#3.2).
     Cdnskey = CDNSKEY, checked {
-        /// 256: it signs the zone; 257: it signs keys.
+        /// Flags: 256 for a key that signs the zone, 257 for one that signs keys.
         flags: u16 = U16, u16 => flags;
-        /// Always 3.
+        /// Protocol of the key: always 3.
         protocol: u8 = U8, u8 => protocol;
-        /// Its algorithm: 8, 13 and 15 are usual.
+        /// Algorithm of the key: 8, 13 and 15 are usual.
         algorithm: u8 = U8, u8 => algorithm;
-        /// The key.
+        /// Public key in the algorithm's form.
         public_key: Vec<u8> = Octets, impl AsRef<[u8]> => public_key.as_ref().to_vec();
     }
 }
@@ -96,13 +96,13 @@ record! {
 record! {
     /// A key of a host or of SIG(0) (rfc2535#3).
     Key = KEY, sound {
-        /// What it may be used for.
+        /// Flags: what the key may be used for.
         flags: u16 = U16, u16 => flags;
-        /// Always 3.
+        /// Protocol of the key: always 3.
         protocol: u8 = U8, u8 => protocol;
-        /// Its algorithm: 8, 13 and 15 are usual.
+        /// Algorithm of the key: 8, 13 and 15 are usual.
         algorithm: u8 = U8, u8 => algorithm;
-        /// The key; may be empty.
+        /// Public key in the algorithm's form; may be empty.
         public_key: Vec<u8> = Octets, impl AsRef<[u8]> => public_key.as_ref().to_vec();
     }
 }
@@ -110,13 +110,13 @@ record! {
 record! {
     /// A key that records are encrypted with.
     Rkey = RKEY, sound {
-        /// What it may be used for.
+        /// Flags: what the key may be used for.
         flags: u16 = U16, u16 => flags;
-        /// Always 3.
+        /// Protocol of the key: always 3.
         protocol: u8 = U8, u8 => protocol;
-        /// Its algorithm: 8, 13 and 15 are usual.
+        /// Algorithm of the key: 8, 13 and 15 are usual.
         algorithm: u8 = U8, u8 => algorithm;
-        /// The key; may be empty.
+        /// Public key in the algorithm's form; may be empty.
         public_key: Vec<u8> = Octets, impl AsRef<[u8]> => public_key.as_ref().to_vec();
     }
 }
@@ -124,23 +124,23 @@ record! {
 record! {
     /// The signature of the records of a name and type (rfc4034#3). Made from text or data.
     Rrsig = RRSIG {
-        /// The type of the records that are signed.
+        /// Type of the signed records.
         type_covered: Type = RecordType;
-        /// The algorithm.
+        /// Algorithm of the signature.
         algorithm: u8 = U8;
-        /// How many labels their name has, the root and `*` not counted.
+        /// Labels of the signed records' owner, the root and `*` not counted.
         labels: u8 = U8;
-        /// Their time to live in the zone, seconds.
+        /// Time to live of the signed records in the zone, seconds.
         original_ttl: u32 = U32;
-        /// When it ceases to hold, seconds since 1970.
+        /// End of the signature's validity, seconds since 1970.
         expiration: u32 = U32;
-        /// When it begins to hold, seconds since 1970.
+        /// Beginning of the signature's validity, seconds since 1970.
         inception: u32 = U32;
-        /// The tag of the key.
+        /// Tag of the signing key.
         key_tag: u16 = U16;
-        /// The zone of the key.
+        /// Zone of the signing key.
         signer_name: Name = OneName;
-        /// The signature.
+        /// Octets of the signature.
         signature: Vec<u8> = Octets;
     }
 }
@@ -149,23 +149,23 @@ record! {
     /// A signature of the DNSSEC that was (rfc2535#4), or of a message (rfc2931). Made from text or
     /// data.
     Sig = SIG {
-        /// The type of the records that are signed.
+        /// Type of the signed records.
         type_covered: Type = RecordType;
-        /// The algorithm.
+        /// Algorithm of the signature.
         algorithm: u8 = U8;
-        /// How many labels their name has, the root and `*` not counted.
+        /// Labels of the signed records' owner, the root and `*` not counted.
         labels: u8 = U8;
-        /// Their time to live in the zone, seconds.
+        /// Time to live of the signed records in the zone, seconds.
         original_ttl: u32 = U32;
-        /// When it ceases to hold, seconds since 1970.
+        /// End of the signature's validity, seconds since 1970.
         expiration: u32 = U32;
-        /// When it begins to hold, seconds since 1970.
+        /// Beginning of the signature's validity, seconds since 1970.
         inception: u32 = U32;
-        /// The tag of the key.
+        /// Tag of the signing key.
         key_tag: u16 = U16;
-        /// The zone of the key.
+        /// Zone of the signing key.
         signer_name: Name = OneName;
-        /// The signature.
+        /// Octets of the signature.
         signature: Vec<u8> = Octets;
     }
 }
@@ -175,7 +175,7 @@ record! {
     Nsec = NSEC, checked {
         /// The next name of the zone that has records.
         next_name: Name = OneName, &str => field::name("next_name", next_name)?;
-        /// The types of this one.
+        /// Types that the owner has.
         types: Vec<Type> = Types, &[Type] => types.to_vec();
     }
 }
@@ -183,17 +183,17 @@ record! {
 record! {
     /// The next name's hash, and which types this one has (rfc5155#3).
     Nsec3 = NSEC3, checked {
-        /// 1 is SHA-1.
+        /// Hash algorithm: 1 is SHA-1.
         hash_algorithm: u8 = U8, u8 => hash_algorithm;
-        /// 1: there may be unsigned delegations between (opt-out).
+        /// Flags: 1 if there may be unsigned delegations between (opt-out).
         flags: u8 = U8, u8 => flags;
-        /// How often the hash is made again.
+        /// Number of additional iterations of the hash.
         iterations: u16 = U16, u16 => iterations;
-        /// What is mixed in; at most 255 octets.
+        /// Salt of the hash; at most 255 octets.
         salt: Vec<u8> = CharString, impl AsRef<[u8]> => field::string("salt", salt)?;
-        /// The next hash of a name of the zone; 1 to 255 octets.
+        /// Next hash of a name of the zone; 1 to 255 octets.
         next_hash: Vec<u8> = CharString, impl AsRef<[u8]> => field::string("next_hash", next_hash)?;
-        /// The types of the name of this hash.
+        /// Types that the hashed name has.
         types: Vec<Type> = Types, &[Type] => types.to_vec();
     }
 }
@@ -201,13 +201,13 @@ record! {
 record! {
     /// How the zone's names are hashed (rfc5155#4).
     Nsec3param = NSEC3PARAM, checked {
-        /// 1 is SHA-1.
+        /// Hash algorithm: 1 is SHA-1.
         hash_algorithm: u8 = U8, u8 => hash_algorithm;
-        /// 1: there may be unsigned delegations between (opt-out).
+        /// Flags: 1 if there may be unsigned delegations between (opt-out).
         flags: u8 = U8, u8 => flags;
-        /// How often the hash is made again.
+        /// Number of additional iterations of the hash.
         iterations: u16 = U16, u16 => iterations;
-        /// What is mixed in; at most 255 octets.
+        /// Salt of the hash; at most 255 octets.
         salt: Vec<u8> = CharString, impl AsRef<[u8]> => field::string("salt", salt)?;
     }
 }
@@ -217,19 +217,19 @@ record! {
     Nxt = NXT, checked {
         /// The next name of the zone that has records.
         next_name: Name = OneName, &str => field::name("next_name", next_name)?;
-        /// The types of this one, all below 128; perhaps none.
+        /// Types that the owner has, all below 128; perhaps none.
         types: Vec<Type> = FlatTypes, &[Type] => types.to_vec();
     }
 }
 
 record! {
-    /// What of the child's records the parent should take over (rfc7477#2).
+    /// Types that the parent should copy from the child (rfc7477#2).
     Csync = CSYNC, sound {
-        /// The serial from which on it holds.
+        /// Serial of the child's zone from which the parent may copy.
         soa_serial: u32 = U32, u32 => soa_serial;
-        /// 1: at once; 2: not before that serial.
+        /// Flags: 1 to copy at once; 2 not before that serial.
         flags: u16 = U16, u16 => flags;
-        /// The types.
+        /// Types of the records to copy.
         types: Vec<Type> = Types, &[Type] => types.to_vec();
     }
 }
@@ -239,39 +239,39 @@ record! {
     Zonemd = ZONEMD, checked {
         /// The serial of the zone.
         serial: u32 = U32, u32 => serial;
-        /// 1: all records in canonical order.
+        /// Scheme: 1 is all records in canonical order.
         scheme: u8 = U8, u8 => scheme;
-        /// 1 is SHA-384, 2 is SHA-512.
+        /// Hash algorithm: 1 is SHA-384, 2 is SHA-512.
         algorithm: u8 = U8, u8 => algorithm;
-        /// The digest; at least 12 octets.
+        /// Digest of the zone; at least 12 octets.
         hash: Vec<u8> = Octets, impl AsRef<[u8]> => hash.as_ref().to_vec();
     }
 }
 
 record! {
-    /// Which certificate a server has (rfc6698#2).
+    /// Certificate of a server (rfc6698#2).
     Tlsa = TLSA, checked {
-        /// What the data restrict: 3 is the certificate itself.
+        /// Usage: what the data restrict; 3 is the certificate itself.
         usage: u8 = U8, u8 => usage;
-        /// What is compared: 0 the certificate, 1 its key.
+        /// Selector: what is compared; 0 is the certificate, 1 its key.
         selector: u8 = U8, u8 => selector;
-        /// How: 0 in full, 1 by SHA-256, 2 by SHA-512.
+        /// Matching: 0 in full, 1 by SHA-256, 2 by SHA-512.
         matching_type: u8 = U8, u8 => matching_type;
-        /// What it is compared with.
+        /// Data that the certificate or key must match.
         certificate: Vec<u8> = Octets, impl AsRef<[u8]> => certificate.as_ref().to_vec();
     }
 }
 
 record! {
-    /// Which certificate a mailbox has (rfc8162#2).
+    /// Certificate of a mailbox (rfc8162#2).
     Smimea = SMIMEA, checked {
-        /// What the data restrict: 3 is the certificate itself.
+        /// Usage: what the data restrict; 3 is the certificate itself.
         usage: u8 = U8, u8 => usage;
-        /// What is compared: 0 the certificate, 1 its key.
+        /// Selector: what is compared; 0 is the certificate, 1 its key.
         selector: u8 = U8, u8 => selector;
-        /// How: 0 in full, 1 by SHA-256, 2 by SHA-512.
+        /// Matching: 0 in full, 1 by SHA-256, 2 by SHA-512.
         matching_type: u8 = U8, u8 => matching_type;
-        /// What it is compared with.
+        /// Data that the certificate or key must match.
         certificate: Vec<u8> = Octets, impl AsRef<[u8]> => certificate.as_ref().to_vec();
     }
 }
@@ -279,11 +279,11 @@ record! {
 record! {
     /// The fingerprint of an SSH host's key (rfc4255#3).
     Sshfp = SSHFP, checked {
-        /// The algorithm of the key: 4 is Ed25519.
+        /// Algorithm of the key: 4 is Ed25519.
         algorithm: u8 = U8, u8 => algorithm;
-        /// How it is made: 2 is SHA-256.
+        /// Fingerprint type: 2 is SHA-256.
         fingerprint_type: u8 = U8, u8 => fingerprint_type;
-        /// The fingerprint.
+        /// Fingerprint of the key.
         fingerprint: Vec<u8> = Octets, impl AsRef<[u8]> => fingerprint.as_ref().to_vec();
     }
 }
@@ -291,7 +291,7 @@ record! {
 record! {
     /// The OpenPGP key of a mailbox (rfc7929#2).
     Openpgpkey = OPENPGPKEY, checked {
-        /// The key.
+        /// Key in OpenPGP's form.
         data: Vec<u8> = Octets, impl AsRef<[u8]> => data.as_ref().to_vec();
     }
 }
@@ -299,21 +299,21 @@ record! {
 record! {
     /// A certificate (rfc4398#2).
     Cert = CERT, checked {
-        /// What it is: 1 is X.509, 3 is OpenPGP.
+        /// Type of certificate: 1 is X.509, 3 is OpenPGP.
         cert_type: u16 = U16, u16 => cert_type;
-        /// The tag of its key; 0 if there is none.
+        /// Tag of the certificate's key; 0 if there is none.
         key_tag: u16 = U16, u16 => key_tag;
-        /// The algorithm of its key; 0 if it is none of DNSSEC's.
+        /// Algorithm of the certificate's key; 0 if DNSSEC has no number for it.
         algorithm: u8 = U8, u8 => algorithm;
-        /// The certificate.
+        /// Certificate, or where to find it.
         certificate: Vec<u8> = Octets, impl AsRef<[u8]> => certificate.as_ref().to_vec();
     }
 }
 
 record! {
-    /// Which DHCP client has the name (rfc4701#3).
+    /// DHCP client that has the name (rfc4701#3).
     Dhcid = DHCID, checked {
-        /// What identifies it.
+        /// Octets that identify the client.
         data: Vec<u8> = Octets, impl AsRef<[u8]> => data.as_ref().to_vec();
     }
 }
@@ -321,21 +321,21 @@ record! {
 record! {
     /// The IPsec key of a host (rfc4025#2).
     Ipseckey = IPSECKEY {
-        /// The lower, the earlier it is tried.
+        /// Precedence: the lowest is tried first.
         precedence: u8 = U8;
-        /// What the gateway is: its [`Gateway::kind`].
+        /// Kind of the gateway: its [`Gateway::kind`].
         gateway_type: u8 = U8;
-        /// The format of the key: 2 is RSA.
+        /// Algorithm of the key: 2 is RSA.
         algorithm: u8 = U8;
-        /// Through what the host is reached.
+        /// Gateway through which the host is reached.
         gateway: Gateway = GatewayOrRelay;
-        /// The key; may be empty.
+        /// Public key of the host; may be empty.
         public_key: Vec<u8> = Octets;
     }
 }
 
 impl Ipseckey {
-    /// One with these fields, for a gateway of any kind.
+    /// Makes a record with these fields, for a gateway of any kind.
     pub fn new(
         precedence: u8,
         algorithm: u8,
@@ -349,11 +349,11 @@ impl Ipseckey {
 }
 
 record! {
-    /// Who a host is, wherever it is (rfc8005#5).
+    /// Identity of a host, independent of its address (rfc8005#5).
     Hip = HIP, checked {
-        /// Its tag and key.
+        /// Tag and key of the host.
         identity: HostIdentity = Identity, HostIdentity => identity;
-        /// Through whom it is reached.
+        /// Rendezvous servers through which the host is reached.
         rendezvous_servers: Vec<Name> = Names, &[&str] =>
             field::names("rendezvous_servers", rendezvous_servers)?;
     }
@@ -362,23 +362,23 @@ record! {
 record! {
     /// Trust anchors before and after this one.
     Talink = TALINK, checked {
-        /// The one before.
+        /// Name of the trust anchor before.
         previous: Name = OneName, &str => field::name("previous", previous)?;
-        /// The one after.
+        /// Name of the trust anchor after.
         next: Name = OneName, &str => field::name("next", next)?;
     }
 }
 
 record! {
-    /// Whom to notify of changes that concern the parent (rfc9859#2).
+    /// Where to send notifications of changes that concern the parent (rfc9859#2).
     Dsync = DSYNC, checked {
-        /// The type that has changed: CDS or CSYNC.
+        /// Type that has changed: CDS or CSYNC.
         rrtype: Type = RecordType, Type => rrtype;
-        /// How: 1 is NOTIFY.
+        /// Scheme: 1 is NOTIFY.
         scheme: u8 = U8, u8 => scheme;
-        /// The port.
+        /// Port of the receiver.
         port: u16 = U16, u16 => port;
-        /// The host.
+        /// Host of the receiver.
         target: Name = OneName, &str => field::name("target", target)?;
     }
 }

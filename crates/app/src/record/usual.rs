@@ -13,7 +13,7 @@ use zonda_wire::{Name, Type};
 record! {
     /// An IPv4 address (rfc1035#3.4.1).
     A = A {
-        /// The address.
+        /// IPv4 address of the owner.
         address: Ipv4Addr = Ipv4;
     }
 }
@@ -21,7 +21,7 @@ record! {
 record! {
     /// An IPv6 address (rfc3596#2.2).
     Aaaa = AAAA {
-        /// The address.
+        /// IPv6 address of the owner.
         address: Ipv6Addr = Ipv6;
     }
 }
@@ -29,15 +29,15 @@ record! {
 record! {
     /// The name that this one is an alias of (rfc1035#3.3.1).
     Cname = CNAME {
-        /// The name.
+        /// Canonical name, to which the alias leads.
         target: Name = OneName;
     }
 }
 
 record! {
-    /// The name that those below this one are aliases below of (rfc6672).
+    /// The name below which names below this one have their aliases (rfc6672).
     Dname = DNAME, checked {
-        /// The name.
+        /// Name below which the aliases lead.
         target: Name = OneName, &str => field::name("target", target)?;
     }
 }
@@ -45,7 +45,7 @@ record! {
 record! {
     /// A name server of the zone (rfc1035#3.3.11).
     Ns = NS {
-        /// The name.
+        /// Name of the name server.
         target: Name = OneName;
     }
 }
@@ -53,7 +53,7 @@ record! {
 record! {
     /// The name of an address (rfc1035#3.3.12).
     Ptr = PTR {
-        /// The name.
+        /// Name of the address.
         target: Name = OneName;
     }
 }
@@ -63,9 +63,9 @@ record! {
     Soa = SOA, checked {
         /// The primary server.
         mname: Name = OneName, &str => field::name("mname", mname)?;
-        /// The mailbox of who is responsible, its `@` a dot.
+        /// Mailbox of the responsible person, its `@` a dot.
         rname: Name = OneName, &str => field::name("rname", rname)?;
-        /// The version.
+        /// Serial number: the version of the zone.
         serial: u32 = U32, u32 => serial;
         /// How often secondaries ask for a newer version, seconds.
         refresh: u32 = U32, u32 => refresh;
@@ -81,7 +81,7 @@ record! {
 record! {
     /// Where mail is delivered (rfc1035#3.3.9).
     Mx = MX {
-        /// The lower, the earlier it is tried.
+        /// Preference: the lowest is tried first.
         preference: u16 = U16;
         /// The mail server.
         exchange: Name = OneName;
@@ -89,7 +89,7 @@ record! {
 }
 
 record! {
-    /// Text (rfc1035#3.3.14).
+    /// Text strings (rfc1035#3.3.14).
     Txt = TXT {
         /// The strings, each of at most 255 octets; at least one.
         strings: Vec<Vec<u8>> = CharStrings;
@@ -99,13 +99,13 @@ record! {
 record! {
     /// Where a service is offered (rfc2782).
     Srv = SRV {
-        /// The lower, the earlier it is tried.
+        /// Priority: the lowest is tried first.
         priority: u16 = U16;
-        /// Its share among those of one priority.
+        /// Share of the queries among records of one priority.
         weight: u16 = U16;
-        /// Its port.
+        /// Port of the service.
         port: u16 = U16;
-        /// Its host.
+        /// Host of the service.
         target: Name = OneName;
     }
 }
@@ -113,9 +113,9 @@ record! {
 record! {
     /// Which authorities may issue certificates (rfc8659#4).
     Caa = CAA, checked {
-        /// 128: who does not know the tag must not issue.
+        /// 128: an authority that does not know the tag must not issue.
         flags: u8 = U8, u8 => flags;
-        /// What is said: `issue`, `issuewild`, `iodef`; letters and digits.
+        /// Property: `issue`, `issuewild`, `iodef`; letters and digits.
         tag: String = Tag, &str => tag.to_owned();
         /// What the tag asks for, such as the authority's name.
         value: Vec<u8> = Octets, impl AsRef<[u8]> => value.as_ref().to_vec();
@@ -125,9 +125,9 @@ record! {
 record! {
     /// A rule that makes another name or a URI of a name (rfc3403#4).
     Naptr = NAPTR, checked {
-        /// The lower, the earlier it is applied.
+        /// Order: the lowest is applied first.
         order: u16 = U16, u16 => order;
-        /// The lower, the better among those of one order.
+        /// Preference among rules of one order: the lowest first.
         preference: u16 = U16, u16 => preference;
         /// What the rule leads to: `s`, `a`, `u`, `p` or nothing.
         flags: Vec<u8> = CharString, impl AsRef<[u8]> => field::string("flags", flags)?;
@@ -143,11 +143,11 @@ record! {
 record! {
     /// Where and how a service is offered (rfc9460#2).
     Svcb = SVCB, checked {
-        /// The lower, the earlier it is tried; 0 makes it an alias.
+        /// Priority: the lowest is tried first; 0 makes the record an alias.
         priority: u16 = U16, u16 => priority;
         /// The host; the root stands for the name itself.
         target: Name = OneName, &str => field::name("target", target)?;
-        /// How it is reached, each key once.
+        /// Parameters of the service, each key once.
         params: Vec<SvcParam> = SvcParams, impl Into<Vec<SvcParam>> => params.into();
     }
 }
@@ -155,11 +155,11 @@ record! {
 record! {
     /// Where and how a web site is offered (rfc9460#9).
     Https = HTTPS, checked {
-        /// The lower, the earlier it is tried; 0 makes it an alias.
+        /// Priority: the lowest is tried first; 0 makes the record an alias.
         priority: u16 = U16, u16 => priority;
         /// The host; the root stands for the name itself.
         target: Name = OneName, &str => field::name("target", target)?;
-        /// How it is reached, each key once.
+        /// Parameters of the service, each key once.
         params: Vec<SvcParam> = SvcParams, impl Into<Vec<SvcParam>> => params.into();
     }
 }
@@ -167,11 +167,11 @@ record! {
 record! {
     /// The URI of a service (rfc7553).
     Uri = URI, sound {
-        /// The lower, the earlier it is tried.
+        /// Priority: the lowest is tried first.
         priority: u16 = U16, u16 => priority;
-        /// Its share among those of one priority.
+        /// Share of the queries among records of one priority.
         weight: u16 = U16, u16 => weight;
-        /// The URI.
+        /// URI of the service.
         target: Vec<u8> = Octets, impl AsRef<[u8]> => target.as_ref().to_vec();
     }
 }
@@ -179,37 +179,37 @@ record! {
 record! {
     /// What a host is (rfc1035#3.3.2), or why ANY is not answered in full (rfc8482).
     Hinfo = HINFO, checked {
-        /// Its machine.
+        /// Machine of the host.
         cpu: Vec<u8> = CharString, impl AsRef<[u8]> => field::string("cpu", cpu)?;
-        /// Its system.
+        /// Operating system of the host.
         os: Vec<u8> = CharString, impl AsRef<[u8]> => field::string("os", os)?;
     }
 }
 
 record! {
-    /// Who is responsible (rfc1183#2.2).
+    /// The person responsible for a name (rfc1183#2.2).
     Rp = RP, checked {
-        /// The mailbox, its `@` a dot.
+        /// Mailbox of the person, its `@` a dot.
         mbox: Name = OneName, &str => field::name("mbox", mbox)?;
-        /// Where TXT records say more.
+        /// Name with TXT records that say more.
         txt: Name = OneName, &str => field::name("txt", txt)?;
     }
 }
 
 record! {
-    /// Where something is (rfc1876).
+    /// Location of a host or network (rfc1876).
     Loc = LOC, checked {
-        /// The place.
+        /// Position, size and precision.
         location: Location = Place, Location => location;
     }
 }
 
 record! {
-    /// Where a cell's database is (rfc1183#1).
+    /// Database server of a cell (rfc1183#1).
     Afsdb = AFSDB, checked {
-        /// 1 for AFS, 2 for DCE.
+        /// Kind of cell: 1 for AFS, 2 for DCE.
         subtype: u16 = U16, u16 => subtype;
-        /// The server.
+        /// Name of the server.
         hostname: Name = OneName, &str => field::name("hostname", hostname)?;
     }
 }
@@ -217,7 +217,7 @@ record! {
 record! {
     /// Prefixes of addresses (rfc3123).
     Apl = APL, checked {
-        /// The prefixes.
+        /// Prefixes of the list, each perhaps negated.
         prefixes: Vec<AddressPrefix> = Prefixes, impl Into<Vec<AddressPrefix>> => prefixes.into();
     }
 }

@@ -15,7 +15,7 @@ pub enum SvcParam {
     Alpn(Vec<Vec<u8>>),
     /// The scheme's own protocol is not spoken there.
     NoDefaultAlpn,
-    /// The port.
+    /// A port by number.
     Port(u16),
     /// Addresses, until the client has asked for them.
     Ipv4Hint(Vec<Ipv4Addr>),
@@ -295,7 +295,7 @@ impl AtmAddress {
 pub struct A6Prefix {
     /// How many bits the other name has; at most 128.
     pub bits: u8,
-    /// The others, the first bits being zero; nothing if there are none.
+    /// Bits behind the prefix, the bits of the prefix being zero.
     pub suffix: Ipv6Addr,
     /// The other name; nothing if there are no bits that it has.
     pub name: Option<Name>,
@@ -326,7 +326,7 @@ impl A6Prefix {
     }
 }
 
-/// Who a host is (rfc8005#5).
+/// Identity of a host (rfc8005#5).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostIdentity {
     /// The algorithm of the public key.

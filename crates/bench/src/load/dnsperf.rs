@@ -1,6 +1,7 @@
 //! A run in the layout of dnsperf 2.x, for scripts that read that.
 //!
-//! Deliberately absent: a line for each query that was lost, and what dnsperf tells of connections.
+//! Deliberately absent: a line for each query that was lost, and what dnsperf prints of
+//! connections.
 
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};

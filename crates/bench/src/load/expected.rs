@@ -29,7 +29,8 @@ use super::queries::{QueriesError, input};
 pub struct ExpectedReplies {
     /// Answers in the order of the file; never empty once it was read.
     answers: Vec<Answer>,
-    /// Their places, by question: its name in wire form and lower case, and the type's octets.
+    /// Places of the replies, by question: its name in wire form and lower case, and the type's
+    /// octets.
     places: HashMap<Vec<u8>, usize>,
 }
 
@@ -45,13 +46,13 @@ struct Answer {
 /// A record but for its TTL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Record {
-    /// Its owner in wire form and lower case.
+    /// Owner in wire form and lower case.
     owner: Vec<u8>,
-    /// Its type.
+    /// Type of the record.
     rtype: Type,
-    /// Its class.
+    /// Class of the record.
     class: Class,
-    /// Its data in canonical form.
+    /// Record data in canonical form.
     rdata: Vec<u8>,
 }
 
@@ -177,7 +178,7 @@ impl Record {
     }
 }
 
-/// Most records that are told of one reply.
+/// Most differences that are reported of one reply.
 const DIFFERENCES_MAX: usize = 4;
 
 impl fmt::Display for Record {

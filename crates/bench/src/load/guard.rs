@@ -1,11 +1,11 @@
-//! Whom the generator may load without being told that it may.
+//! Servers that the generator may load without confirmation.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Queries per second that anybody's server may be sent.
+/// Queries per second that any server may be sent without confirmation.
 pub const RATE_MAX: f64 = 100.0;
 
-/// Whether an address is on this machine or in a network that nobody else can reach.
+/// Whether an address is on this machine or in a private network.
 pub fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),

@@ -1,7 +1,8 @@
 //! Queries of one client that wait for their replies, found by message ID.
 //!
-//! IDs count up; one whose query still waits is passed over. What became of a query stays written
-//! until its ID comes again, so that a second reply and a late one are told from a stray one.
+//! IDs count up; one whose query still waits is passed over. The fate of a query stays written
+//! until its ID is reused, so that a second reply and a late one are distinguished from a stray
+//! one.
 //!
 //! Deliberately absent: clocks (callers pass nanoseconds) and what a reply says.
 //!
@@ -17,7 +18,7 @@ const IDS: usize = 1 << 16;
 /// Outcomes in an octet of [`Ledger::states`].
 const STATES_PER_OCTET: usize = 4;
 
-/// What became of the query that had an ID last; two bits.
+/// Fate of the query that had an ID last; two bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// No query had it yet.
@@ -61,16 +62,16 @@ pub enum Match {
     Duplicate,
     /// To one that was given up.
     Late,
-    /// To none.
+    /// To none of the queries.
     Unexpected,
 }
 
-/// The table.
+/// The table of waiting queries.
 pub struct Ledger {
     /// A power of two of places, at most [`IDS`]; there become more when more queries wait than
     /// ever before.
     places: Vec<Place>,
-    /// What became of the query that had each ID last.
+    /// Fate of the query that had each ID last.
     states: Box<[u8]>,
     /// The ID to try next.
     next_id: u16,
@@ -83,8 +84,8 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Room for `queries` at once without taking more memory later, clamped to what IDs can tell
-    /// apart.
+    /// Makes room for `queries` at once without taking more memory later, clamped to the number of
+    /// IDs.
     pub fn new(queries: usize) -> Self {
         const PLACES_MIN: usize = 1 << 8;
         let count = queries.saturating_mul(2).clamp(PLACES_MIN, IDS).next_power_of_two();
@@ -208,7 +209,7 @@ impl Ledger {
         &mut self.places[index]
     }
 
-    /// What became of the query that had an ID last.
+    /// Returns the fate of the query that had an ID last.
     fn state(&self, id: u16) -> State {
         let (octet, shift) = bits_of(id);
         match self.states[octet] >> shift & 3 {
@@ -219,7 +220,7 @@ impl Ledger {
         }
     }
 
-    /// Writes what became of the query that has an ID.
+    /// Writes the fate of the query that has an ID.
     fn note(&mut self, id: u16, state: State) {
         let (octet, shift) = bits_of(id);
         let octet = &mut self.states[octet];

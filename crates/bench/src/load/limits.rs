@@ -19,7 +19,7 @@ pub struct Limits {
 /// The most that there may be of something.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Ceiling {
-    /// So many.
+    /// A number of events.
     Count(u64),
     /// So many of those sent; 0–1.
     Share(f64),

@@ -1,6 +1,6 @@
 //! Load generator.
 //!
-//! A [`Plan`] says what to send where and how; [`run`] sends it and tells the [`Outcome`].
+//! A [`Plan`] says what to send where and how; [`run`] sends it and returns the [`Outcome`].
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | `clients`, `udp`, `tcp` | clients over one transport or another |
 //! | `tally` | what is counted |
 //! | `server_sockets` | the sockets of a server on this machine: drops, owner |
-//! | [`guard`] | whom the generator may load without being told |
+//! | [`guard`] | servers that may be loaded without confirmation |
 //! | [`outcome`] | the result |
 //! | [`text`], [`dnsperf`], [`json`] | ways to print it |
 //! | [`limits`] | what it must keep to be good |
@@ -60,12 +60,12 @@ use worker::{Report, ThreadReport, Worker};
 /// What to send, where and how.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where to.
+    /// Address of the server.
     pub server: SocketAddr,
     /// What from, if it matters. Port 0 lets the kernel choose for each client; another one is that
     /// of the first client, and those above it belong to the next ones.
     pub local: Option<SocketAddr>,
-    /// Over what.
+    /// Transport of the queries.
     pub transport: Transport,
     /// What to ask.
     pub queries: Arc<Queries>,
@@ -79,7 +79,7 @@ pub struct Plan {
     pub sockets: usize,
     /// When to stop.
     pub end: End,
-    /// Whoever sets it ends the sending early; queries that wait are still answered or lost.
+    /// Flag that ends the sending early when set; queries that wait are still answered or lost.
     pub stop: Arc<AtomicBool>,
     /// After how long a query is lost.
     pub timeout: Duration,
@@ -97,7 +97,7 @@ pub struct Plan {
     pub spin: bool,
     /// Octets of each socket's buffers.
     pub buffer_octets: usize,
-    /// Whether whoever runs this may load a server that is not in a private network.
+    /// Whether the user of the generator may load a server that is not in a private network.
     pub is_own_server: bool,
 }
 
@@ -127,7 +127,7 @@ impl Plan {
         }
     }
 
-    /// Whether somebody wants the run to end early.
+    /// Whether the run shall end early.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -267,7 +267,7 @@ pub enum Pace {
 pub enum LoadError {
     /// The plan cannot be followed.
     Plan(&'static str),
-    /// The server may be somebody else's.
+    /// The server's address is not private: it may be a foreign server.
     NotPrivate(SocketAddr),
     /// A client has no way to the server.
     Connect(SocketAddr, io::Error),
@@ -300,7 +300,7 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Sends what the plan says and waits for the replies; `watch` is told every second.
+/// Sends what the plan says and waits for the replies; `watch` is called every second.
 ///
 /// # Errors
 /// When the plan cannot be followed. Lost queries are no error.

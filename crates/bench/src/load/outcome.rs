@@ -42,7 +42,7 @@ pub struct Outcome {
     /// Octets of a socket's receive buffer, if the kernel granted less than was asked for: bursts
     /// of replies may not find room then.
     pub small_buffer_octets: Option<usize>,
-    /// Whether somebody ended the run before its end.
+    /// Whether the run was ended early.
     pub is_interrupted: bool,
 }
 
@@ -90,7 +90,7 @@ const TAIL: f64 = 99.9;
 pub struct Second {
     /// Which, from 0.
     pub second: u64,
-    /// Queries sent.
+    /// Number of queries sent.
     pub sent: u64,
     /// Queries answered in time.
     pub completed: u64,
@@ -122,11 +122,11 @@ pub struct Progress {
     pub latencies: Histogram<u64>,
 }
 
-/// Puts together what threads tell.
+/// Puts together the reports of threads.
 pub struct Gatherer {
-    /// For each thread, the first second of which it has not told all; no second when it has ended.
+    /// For each thread, the first second without its full report; no second when it has ended.
     reached: Vec<u64>,
-    /// Seconds that a thread may still tell of.
+    /// Seconds that a thread may still report on.
     open: BTreeMap<u64, Tally>,
     /// Seconds that are over.
     closed: Vec<Second>,
@@ -135,13 +135,13 @@ pub struct Gatherer {
 }
 
 impl Gatherer {
-    /// Nothing yet.
+    /// Makes one without reports.
     pub fn new(threads: usize) -> Self {
         let (open, closed) = (BTreeMap::new(), Vec::new());
         Self { reached: vec![0; threads], open, closed, total: Tally::default() }
     }
 
-    /// Takes reports until all threads have ended, and tells `watch` of each second.
+    /// Takes reports until all threads have ended, and passes each second to `watch`.
     pub fn gather(
         &mut self,
         reports: &Receiver<Report>,
@@ -176,7 +176,7 @@ impl Gatherer {
         }
     }
 
-    /// Everything.
+    /// Computes the result of all threads.
     pub fn finish(mut self, threads: &[ThreadReport], deadline_secs: f64) -> Outcome {
         while self.closed.last().is_some_and(Second::is_empty) {
             self.closed.pop();

@@ -10,8 +10,8 @@ pub fn drops(server: SocketAddr) -> u64 {
     sockets(server).iter().map(|socket| socket.drops).sum()
 }
 
-/// The process that has a server's sockets, the oldest of those that share them; nothing when the
-/// server is on another machine, or the process somebody else's.
+/// The process that has a server's sockets, the oldest of those that share them; `None` when the
+/// server is on another machine, or the process another user's.
 pub fn owner(server: SocketAddr) -> Option<u32> {
     let sockets = sockets(server);
     let wanted: Vec<String> =
@@ -41,7 +41,7 @@ fn is_ours(mut address: SocketAddr) -> bool {
     UdpSocket::bind(address).is_ok()
 }
 
-/// Each socket of a table that takes datagrams from anybody for a port of a wanted address.
+/// Each socket of a table that takes datagrams from any peer for a port of a wanted address.
 fn sockets_in(
     table: &str,
     port: u16,

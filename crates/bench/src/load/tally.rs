@@ -6,7 +6,7 @@ use zonda_wire::Rcode;
 
 use crate::data;
 
-/// The shortest time told apart from none, and the longest; nanoseconds.
+/// The shortest time distinguished from none, and the longest; nanoseconds.
 const LATENCY_NANOS: (u64, u64) = (1_000, 10_000_000_000);
 
 /// Significant decimal digits of a latency.
@@ -16,11 +16,11 @@ const LATENCY_DIGITS: u8 = 3;
 const PERCENTILES: [f64; 15] =
     [1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 97.5, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999];
 
-/// RCODEs below this have a histogram each; none above is in use, and a server that makes up
-/// others, of which OPT allows for 4096, takes no more memory for them than for one.
+/// RCODEs below this have a histogram each; none above is in use, and a server that invents some of
+/// the 4,096 that OPT allows takes no more memory for them than for one.
 pub const RCODES: usize = 24;
 
-/// What the others are called together.
+/// Common name of the other RCODEs.
 pub const OTHER_RCODES: &str = "other";
 
 /// An empty histogram of nanoseconds.
@@ -78,7 +78,7 @@ pub struct Tally {
     latencies: Vec<Option<Box<Histogram<u64>>>>,
 }
 
-/// Replies of which it is told in what they are not as expected.
+/// Replies whose differences from the expected ones are reported.
 const DIFFERENCES_MAX: usize = 10;
 
 impl Tally {
@@ -168,8 +168,8 @@ impl Tally {
         named.collect()
     }
 
-    /// As it is written to JSON; what was not sent, drops in socket buffers and reconnects are
-    /// known to others.
+    /// Returns the figures for JSON; what was not sent, drops in socket buffers and reconnects are
+    /// added elsewhere.
     pub fn traffic(&self) -> data::Traffic {
         let by_rcode = self.latencies_by_rcode();
         data::Traffic {

@@ -27,7 +27,7 @@ const REFUSED_NANOS: u64 = 100_000_000;
 
 /// A thread's clients.
 pub struct TcpClients {
-    /// Where to.
+    /// Address of the server.
     server: SocketAddr,
     /// Octets of each socket's buffers.
     buffer_octets: usize,
@@ -47,7 +47,7 @@ struct Connection {
     local: Option<SocketAddr>,
     /// Nothing from when it was closed to when it is needed again.
     stream: Option<TcpStream>,
-    /// Whether the server closed it, and nobody was told yet.
+    /// Whether the server has closed the connection, and that was not reported yet.
     is_newly_closed: bool,
     /// Whether a reply has come since it was opened.
     has_replied: bool,
@@ -163,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// Sends as much as the kernel takes. A failure is told by the next receive.
+    /// Sends as much as the kernel takes. A failure is reported by the next receive.
     fn flush(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         let mut sent = 0;

@@ -29,18 +29,18 @@ const WAKE_UP_MAX: Duration = Duration::from_micros(100);
 /// How long after its end a thread may still send what fell due before: it was busy or asleep then.
 const CATCH_UP_NANOS: u64 = 10_000_000;
 
-/// Calls that read from one client before it is another's turn, however much there is: nobody who
-/// floods a client keeps the run from its end. Each takes up to 64 datagrams or 64 KiB.
+/// Calls that read from one client before it is another's turn, however much there is: a server
+/// that floods a client cannot delay the run's end. Each takes up to 64 datagrams or 64 KiB.
 const RECEIVE_CALLS_MAX: usize = 256;
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// What a thread tells of one second.
+/// What a thread reports of one second.
 pub struct Report {
     /// The thread, from 0.
     pub thread: usize,
-    /// Whether the thread has ended and tells no more.
+    /// Whether the thread has ended and reports no more.
     pub is_last: bool,
     /// The second, from 0.
     pub second: u64,
@@ -48,7 +48,7 @@ pub struct Report {
     pub tally: Tally,
 }
 
-/// What a thread tells at its end.
+/// What a thread reports at its end.
 pub struct ThreadReport {
     /// When the last query was sent or answered; nanoseconds since the run began.
     pub last_nanos: u64,
@@ -94,7 +94,7 @@ pub struct Worker<'a> {
     turn: usize,
     /// Clients that can be read.
     ready: Vec<usize>,
-    /// Those of them that were not read to the end.
+    /// Clients that were not read to the end.
     unread: Vec<usize>,
     /// When queries were last given up.
     swept_nanos: u64,
@@ -104,7 +104,7 @@ pub struct Worker<'a> {
     second: u64,
     /// What happened in it.
     tally: Tally,
-    /// Its number, from 0.
+    /// Number of the thread, from 0.
     thread: usize,
     /// Takes what happened in each second.
     reports: Sender<Report>,
@@ -153,7 +153,7 @@ impl<'a> Worker<'a> {
     /// Runs to the end.
     ///
     /// # Errors
-    /// When the system refuses to wait or to tell CPU time.
+    /// When the system refuses to wait or to report CPU time.
     pub fn run(mut self, start: Instant) -> Result<ThreadReport, LoadError> {
         self.start = start;
         loop {
@@ -352,7 +352,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Tells of the second that is over, if one is.
+    /// Reports the second that is over, if one is.
     fn begin_second(&mut self, now: u64) {
         if now / SECOND != self.second {
             self.report(false);
@@ -360,11 +360,11 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Tells of the present second.
+    /// Reports the present second.
     fn report(&mut self, is_last: bool) {
         let (thread, second) = (self.thread, self.second);
         let tally = std::mem::take(&mut self.tally);
-        // Nobody listens any more only when the run has failed.
+        // The receiver is gone only when the run has failed.
         let _ = self.reports.send(Report { thread, is_last, second, tally });
     }
 }

@@ -5,7 +5,7 @@ use super::verdict::{LOSS_MAX, list};
 use crate::data::{Cell, CpusUsed, Method, Round, Run};
 use crate::statistics::median;
 
-/// Above this share of the machine for others, a round does not say what it seems to; 0–1.
+/// Above this share of the machine for other processes, a round is not reliable; 0–1.
 const FOREIGN_MAX: f64 = 0.05;
 /// From this share of its CPUs on, a program is busy; 0–1.
 const BUSY_MIN: f64 = 0.9;
@@ -123,7 +123,7 @@ fn bound_by_load(run: &Run, groups: &[Group<'_>]) -> Option<String> {
 }
 
 /// Whether the generator had no CPU left while the server had some. Nothing can be said of rounds
-/// in which others had it, and of those that lost queries: the generator then also waits.
+/// in which other processes had it, and of those that lost queries: the generator then also waits.
 pub fn is_bound_by_load(run: &Run, cell: &Cell) -> bool {
     let cpus = cell.cpus.unwrap_or_else(|| cpus_of_place(run, cell));
     let busy = |of: usize, used_secs: fn(&Round) -> f64| {
@@ -136,8 +136,8 @@ pub fn is_bound_by_load(run: &Run, cell: &Cell) -> bool {
     quiet && Figure::Qps.loss(cell) <= LOSS_MAX && load >= BUSY_MIN && server < BUSY_MIN
 }
 
-/// The CPUs of a cell that was written before they were kept, as far as its axes tell: a server has
-/// one thread unless it is said how many.
+/// The CPUs of a cell of an older format, derived from its axes: a server has one thread unless an
+/// axis says how many.
 fn cpus_of_place(run: &Run, cell: &Cell) -> CpusUsed {
     let axis = |name: &str| cell.place.get(name)?.parse::<usize>().ok();
     let threads = axis("threads").unwrap_or(1).saturating_mul(axis("processes").unwrap_or(1));

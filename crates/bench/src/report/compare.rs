@@ -31,10 +31,10 @@ pub struct Comparison {
     pub warnings: Vec<String>,
     /// What was measured or compared before and is no more, which no noise explains.
     pub broken: Vec<String>,
-    /// What changed.
+    /// Figures that changed beyond noise.
     pub changes: Vec<Change>,
-    /// Figures of which these runs do not tell whether they changed, though they may have become
-    /// worse by more than the margin, a line each.
+    /// Figures whose change these runs cannot decide, though they may have become worse by more
+    /// than the margin, a line each.
     pub unclear: Vec<String>,
     /// How many cells both runs have.
     pub matched: usize,
@@ -50,7 +50,7 @@ pub struct Comparison {
 /// with the rate.
 const RATE_DIFFERENCE_MAX: f64 = 0.01;
 
-/// A change for the worse that may be so large is told, even where the runs do not prove it.
+/// A possible change for the worse of this size is reported, even where the runs do not prove it.
 const UNCLEAR_MIN: f64 = 0.05;
 
 /// A cell and those beside which it was measured.
@@ -83,7 +83,7 @@ pub fn compare(earlier: &Run, later: &Run) -> Comparison {
     found
 }
 
-/// All cells.
+/// Lists all cells.
 fn seats<'a>(groups: &'a [Group<'a>]) -> impl Iterator<Item = Seat<'a>> {
     groups.iter().flat_map(|group| group.cells.iter().map(move |cell| (group, *cell)))
 }
@@ -133,7 +133,7 @@ fn compare_cells(earlier: Seat<'_>, later: Seat<'_>, found: &mut Comparison) {
             return;
         }
     }
-    // Without rounds there is nothing, which was just told.
+    // Without rounds there is nothing, which was just reported.
     if !later.1.rounds.is_empty() {
         COMPARED.into_iter().for_each(|figure| compare_figures(figure, earlier, later, found));
     }
@@ -248,8 +248,8 @@ impl Comparison {
         !self.broken.is_empty() || self.changes.iter().any(is_worse)
     }
 
-    /// As lines for a terminal: warnings, what broke, what became worse, what became better, what
-    /// is not told apart, the rest counted.
+    /// The comparison as lines for a terminal: warnings, what broke, what became worse, what became
+    /// better, what is undecided, the rest counted.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::new();

@@ -99,13 +99,13 @@ impl Figure {
         matches!(self, Self::LatencyMean | Self::Percentile(_) | Self::Tail)
     }
 
-    /// Whether it belongs into the few sentences that tell a run. Latency under full load does
+    /// Whether it belongs into the few sentences that sum up a run. Latency under full load does
     /// not: it is the length of the queue that the generator keeps.
     pub fn is_headline(self) -> bool {
         self == Self::Tail || !self.is_latency()
     }
 
-    /// How it is held against others, and within what it is level. Starting any process varies by
+    /// How it is compared, and within which margin it is level. Starting any process varies by
     /// some tens of milliseconds, memory comes in arenas, and any server loses single queries.
     pub fn scale(self) -> Scale {
         let ratio = |resolution| Scale::Ratio { level: LEVEL_SHARE, resolution };
@@ -179,7 +179,7 @@ impl Figure {
         }
     }
 
-    /// The figure of one round; none when no query was answered or nobody measured it.
+    /// The figure of one round; `None` when no query was answered or it was not measured.
     fn of_round(self, round: &Round) -> Option<f64> {
         if self == Self::Loss {
             return round.traffic.loss();
@@ -226,7 +226,7 @@ pub fn mebioctets(octets: u64) -> f64 {
 
 /// Cells of one workload at one place in the matrix, in the order of the run's servers.
 pub struct Group<'a> {
-    /// The workload.
+    /// Name of the workload.
     pub workload: &'a str,
     /// The place as text; empty for a suite without a matrix.
     pub place: String,

@@ -12,7 +12,7 @@ pub enum ReadError {
     Io(io::Error),
     /// The text is no run: serde's words, with line and column.
     Malformed(serde_json::Error),
-    /// It is a run of another version of the form.
+    /// The text is a run of another version of the form.
     Format(u32),
 }
 
@@ -35,7 +35,7 @@ impl std::error::Error for ReadError {}
 /// The one field that every version of the form has.
 #[derive(Deserialize)]
 struct Header {
-    /// The version.
+    /// Version of the form.
     format: u32,
 }
 

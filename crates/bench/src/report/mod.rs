@@ -1,4 +1,4 @@
-//! What a run says: JSON for machines, text for a terminal, one HTML file for everybody else.
+//! What a run says: JSON for machines, text for a terminal, one HTML file for browsers.
 //!
 //! | module | what it holds |
 //! |---|---|

@@ -57,7 +57,7 @@ pub fn interval(figure: Figure, interval: &Interval) -> String {
 }
 
 /// A relation in a column of numbers: the change where there is one, `=` where figures are level,
-/// and `?` where they are not told apart.
+/// and `?` where that is undecided.
 pub fn relation(figure: Figure, relation: &Relation) -> String {
     match relation {
         Relation::Differs(found) => change_of(figure, found.change),

@@ -62,7 +62,7 @@ pub fn run() -> Run {
     }
 }
 
-/// A machine.
+/// Makes a sample machine.
 fn environment() -> Environment {
     Environment {
         cpu: "Example CPU @ 2.50 GHz".to_owned(),

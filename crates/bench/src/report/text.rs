@@ -119,7 +119,7 @@ fn row(group: &Group<'_>, cell: &Cell, standing: Option<&Ranking<'_>>) -> [Strin
     ]
 }
 
-/// Columns as wide as their widest text, the first to the left and the others to the right.
+/// Columns as wide as their widest text, the first to the left and the rest to the right.
 fn aligned(rows: &[[String; 10]]) -> String {
     let width = |column: usize| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()

@@ -1,7 +1,7 @@
 //! Sentences about which server is ahead, by how much, and where the server at home is behind.
 //!
-//! Each claim is one of [`crate::paired`]. What a run does not tell apart is said to be just that,
-//! and counts neither as level nor as ahead.
+//! Each claim is one of [`crate::paired`]. What a run cannot decide is said to be undecided, and
+//! counts neither as level nor as ahead.
 
 use super::figures::{COMPARED, Figure, Group};
 use super::numbers::{change_of, interval, short};
@@ -26,9 +26,9 @@ pub fn is_zonda(server: &str) -> bool {
 
 /// How the servers of a test stand in one figure.
 pub struct Ranking<'a> {
-    /// The test.
+    /// Group of cells of the test.
     group: &'a Group<'a>,
-    /// The figure.
+    /// Figure that is compared.
     figure: Figure,
     /// Servers that may be compared by it, the best median first; at least one.
     order: Vec<(&'a Cell, Spread)>,
@@ -41,13 +41,13 @@ pub enum Home {
     Ahead,
     /// No server is better, and all that are not worse are level with it.
     Level,
-    /// No server is known to be better, but some are not told apart from it.
+    /// No server is known to be better, but some may be.
     Undecided,
     /// Nothing to compare it with.
     Alone,
     /// Another server is better.
     Behind {
-        /// Which.
+        /// Name of the leading server.
         leader: String,
         /// By what change from that server's figure.
         change: f64,
@@ -119,8 +119,8 @@ impl<'a> Ranking<'a> {
         is_ahead.then_some(&*best.server)
     }
 
-    /// Which server is ahead or has the best median, which ones are level with it or not told
-    /// apart from it, which comes next, and where the server at home is; follows a colon.
+    /// Which server is ahead or has the best median, which ones are level with it or undecided,
+    /// which comes next, and where the server at home is; follows a colon.
     pub fn sentence(&self) -> String {
         let (best, spread) = &self.order[0];
         let shown = self.figure.show(spread.median);
@@ -201,7 +201,7 @@ pub fn list(names: &[&str]) -> String {
 }
 
 /// What a whole run says, a figure and a sentence each: how often the server at home is ahead,
-/// level, not told apart and behind, where it is farthest behind, and how often it has no figure.
+/// level, undecided and behind, where it is farthest behind, and how often it has no figure.
 pub fn headlines<'a>(groups: &'a [Group<'a>]) -> Vec<(Figure, String)> {
     let told = COMPARED.into_iter().filter(|figure| figure.is_headline());
     let steady: Vec<&Group<'_>> = groups.iter().filter(|it| it.unsteady().is_none()).collect();

@@ -33,7 +33,7 @@ const SHIPPED: &[&str] = &[
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kind {
-    /// Its name on the command line and in reports.
+    /// Name of the kind, on the command line and in reports.
     pub name: String,
     /// The program, searched in PATH and the usual folders; `self` is the running one.
     pub program: String,
@@ -41,8 +41,7 @@ pub struct Kind {
     pub variable: String,
     /// A package of an interpreter that the program needs besides.
     pub package: Option<Package>,
-    /// The command by which to have it, for whoever has not. `${cache}` is
-    /// [`super::install::folder`].
+    /// The command that installs the server. `${cache}` is [`super::install::folder`].
     pub install: String,
     /// Whether that command needs no root's rights and asks nothing, so that it may be run.
     #[serde(default)]
@@ -69,7 +68,7 @@ pub struct Kind {
 pub struct Package {
     /// The environment variable that names its folder.
     pub variable: String,
-    /// Its folder below [`super::install::folder`], when the variable is not set.
+    /// Folder of the program below [`super::install::folder`], when the variable is not set.
     pub path: PathBuf,
 }
 
@@ -77,9 +76,9 @@ pub struct Package {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Role {
-    /// Arguments.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
-    /// Environment variables.
+    /// Environment variables of the program.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     /// Files to write into the server's folder, by name.

@@ -10,7 +10,7 @@ use super::{Kind, install};
 /// A program that is there.
 #[derive(Clone, Debug)]
 pub struct LocatedProgram {
-    /// Its file.
+    /// File of the program.
     pub program: PathBuf,
     /// The folder of the package that it needs, if it needs one.
     pub package: Option<PathBuf>,

@@ -1,8 +1,8 @@
 //! A process of a server, from its start to its end.
 //!
 //! # Invariants
-//! - A process group of its own; nothing of it is left when a [`RunningServer`] is dropped, and it is
-//!   told to end when the thread that started it ends in any other way.
+//! - A process group of its own; nothing of it is left when a [`RunningServer`] is dropped, and it
+//!   is ended when the thread that started it ends in any other way.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -36,7 +36,7 @@ pub struct RunningServer {
     log: PathBuf,
     /// The command with its arguments.
     pub command: Vec<String>,
-    /// Its files: name and text.
+    /// Configuration files: name and text.
     pub files: Vec<(String, String)>,
     /// When it was started.
     began: Instant,
@@ -81,7 +81,7 @@ impl RunningServer {
         Ok(Self { child, log, command, files, began })
     }
 
-    /// The process that leads the others.
+    /// The process that leads the group.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
@@ -111,7 +111,7 @@ impl RunningServer {
     }
 
     /// Waits until the server uses less than a tenth of a CPU: some load zones while they answer
-    /// for others.
+    /// from other zones.
     fn wait_until_idle(&self, limit: Duration) {
         const INTERVAL: Duration = Duration::from_millis(200);
         let used = || procfs::usage(self.process()).cpu_secs();
@@ -161,7 +161,7 @@ fn program_to_run(kind: &Kind, located: &LocatedProgram, folder: &Path) -> io::R
     Ok(copy)
 }
 
-/// A question that tells whether a server is up.
+/// A question that shows whether a server is up.
 #[derive(Clone, Debug)]
 pub struct Question {
     /// The whole query, with id 0.
@@ -187,7 +187,7 @@ impl Question {
         socket.set_read_timeout(Some(Duration::from_millis(500)))?;
         socket.connect(address)?;
         let mut reply = [0; 4096];
-        // A port that nobody listens on yet refuses the first or the second call.
+        // A port without a socket refuses the first or the second call.
         let heard = socket.send(&self.query).and_then(|_| socket.recv(&mut reply));
         Ok(heard.is_ok_and(|len| len >= 12 && reply[2] & 0x80 != 0 && reply[3] & 0x0f == 0))
     }
@@ -214,12 +214,12 @@ impl fmt::Display for QuestionError {
     }
 }
 
-/// Ports that [`free_port`] picks from: below those that Linux gives, by default, to whoever asks
-/// for any, of which a generator with many clients takes thousands.
+/// Ports that [`free_port`] picks from: below those that Linux gives, by default, to every program
+/// that asks for any, of which a generator with many clients takes thousands.
 const PORTS: Range<u32> = 10_000..32_000;
 
-/// A port of 127.0.0.1 that nobody uses at the moment, over UDP or TCP. Another process has its
-/// turn of the ports begin elsewhere.
+/// A port of 127.0.0.1 that is free at the moment, over UDP and TCP. Each process begins its search
+/// at another port.
 pub fn free_port() -> io::Result<u16> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let is_free = |port: &u16| {
@@ -237,11 +237,11 @@ pub fn free_port() -> io::Result<u16> {
 pub enum StartError {
     /// A template asks for what there is not.
     Template(TemplateError),
-    /// Its files or its process.
+    /// A file or the process of the server failed.
     System(io::Error),
-    /// It ended by itself, with these last words.
+    /// The server ended by itself, with these last words.
     Ended(String),
-    /// It does not answer within this time; its last words.
+    /// The server did not answer within this time; its last words.
     Silent(Duration, String),
 }
 

@@ -19,11 +19,11 @@ const HOUR_SECS: f64 = 3600.0;
 pub enum Measure {
     /// Resident memory of the server, in MiB.
     Memory,
-    /// Its open descriptors.
+    /// Number of open descriptors.
     Descriptors,
     /// CPUs that are busy with it.
     Cpus,
-    /// Its context switches in a second.
+    /// Context switches in a second.
     ContextSwitches,
     /// The median time to reply, in microseconds.
     P50,
@@ -94,7 +94,7 @@ impl fmt::Display for Measure {
 /// How a measure went; its slope is per hour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
-    /// Of what.
+    /// Measure that drifts.
     pub measure: Measure,
     /// How it went.
     pub trend: Trend,
@@ -138,7 +138,7 @@ pub fn print(drifts: &[Drift], samples: usize, out: &mut impl Write) -> io::Resu
 pub struct Limits {
     /// Octets of memory.
     pub memory_max: Option<f64>,
-    /// Descriptors.
+    /// Limit of open descriptors.
     pub descriptors_max: Option<f64>,
     /// The 99th percentile of the time to reply.
     pub p99_max: Option<Duration>,
@@ -147,7 +147,7 @@ pub struct Limits {
 /// A measure that rose beyond noise and by more than it may.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Excess {
-    /// The measure.
+    /// Measure that rose.
     pub measure: Measure,
     /// By how much it rose in an hour.
     pub slope: f64,

@@ -33,7 +33,7 @@ pub struct Soak {
 pub struct Sample {
     /// When the interval ended; seconds since the soak began.
     pub seconds: f64,
-    /// Queries sent.
+    /// Number of queries sent.
     pub sent: u64,
     /// Queries answered in time.
     pub completed: u64,
@@ -50,7 +50,7 @@ pub struct Sample {
 pub struct ServerSample {
     /// Resident set size of all its processes.
     pub resident_octets: u64,
-    /// Open descriptors.
+    /// Number of open descriptors.
     pub descriptors: usize,
     /// CPUs that were busy with it on average.
     pub cpus: f64,
@@ -69,7 +69,7 @@ pub struct SoakResult {
     pub has_server_ended: bool,
 }
 
-/// Follows the plan and takes samples; `watch` is told each second, and of each sample. A server
+/// Follows the plan and takes samples; `watch` gets each second and each sample. A server
 /// whose process ends, ends the soak.
 ///
 /// # Errors

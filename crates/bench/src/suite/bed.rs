@@ -31,13 +31,13 @@ pub struct Contestant {
 pub struct Stock {
     /// Names of the zones.
     zones: Vec<String>,
-    /// Their master files, named after them.
+    /// Folder with the master files, named after their zones.
     zones_folder: PathBuf,
-    /// The queries.
+    /// Queries of the workload.
     pub queries: Queries,
     /// The same as a file, a line each.
     pub queries_file: PathBuf,
-    /// What tells that a server is up.
+    /// Questions whose answers show that the server is up.
     ready: Vec<Question>,
     /// How long that may take.
     start_max: Duration,
@@ -238,9 +238,9 @@ pub(super) fn local(port: u16) -> SocketAddr {
 pub enum BedError {
     /// A text of the suite asks for what there is not.
     Template(TemplateError),
-    /// A question that tells whether a server is up.
+    /// A question that shows whether a server is up is wrong.
     Question(QuestionError),
-    /// What is asked.
+    /// The queries of the workload cannot be made.
     Queries(QueriesError),
     /// A file or a port.
     System(io::Error),

@@ -12,7 +12,7 @@ use super::spec::{Suite, Workload};
 use crate::server::Kind;
 use crate::server::locate::locate;
 
-/// What checks the files of a server; none is known for the others. `${folder}` holds them.
+/// Commands that check the files of a server; some servers have none. `${folder}` holds the files.
 const CHECKERS: &[(&str, &[&str])] = &[
     ("bind", &["named-checkconf", "${folder}/named.conf"]),
     ("nsd", &["nsd-checkconf", "${folder}/nsd.conf"]),

@@ -9,11 +9,11 @@ use crate::server::Role;
 /// Most octets of a configuration that are kept for the report.
 const FILE_OCTETS_MAX: usize = 4096;
 
-/// One place of a workload, with those who take part.
+/// One place of a workload, with the servers that take part.
 pub struct Contest<'a> {
     /// What is asked.
     pub workload: &'a Workload,
-    /// The place.
+    /// Settings of the place.
     pub place: Place,
     /// The servers, the floor first.
     pub contestants: Vec<Contestant>,
@@ -22,11 +22,11 @@ pub struct Contest<'a> {
 /// A server's place in a contest, and in the run.
 #[derive(Clone, Copy)]
 pub struct Seat<'a> {
-    /// The contest.
+    /// Contest that the server takes part in.
     pub contest: &'a Contest<'a>,
     /// What all are given.
     pub stock: &'a Stock,
-    /// The server.
+    /// Server of the seat.
     pub contestant: &'a Contestant,
     /// The number of its cell in the run.
     pub cell: usize,

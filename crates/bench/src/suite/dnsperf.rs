@@ -23,10 +23,10 @@ use crate::server::locate;
 /// How often a run is looked at, whether it has ended or shall.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// The program.
+/// The installed program dnsperf.
 #[derive(Clone, Debug)]
 pub struct Dnsperf {
-    /// Its file.
+    /// File of the program.
     program: PathBuf,
     /// What it says of its version.
     pub version: String,
@@ -62,9 +62,9 @@ impl Dnsperf {
     }
 }
 
-/// Waits until it has ended, or ends it when somebody wants that.
+/// Waits until it has ended, or ends it when the run is stopped.
 fn wait(running: &mut Child, plan: &Plan) -> io::Result<()> {
-    // What it prints fits into the pipe, so nobody needs to read meanwhile.
+    // The output fits into the pipe, so it need not be read meanwhile.
     while running.try_wait()?.is_none() {
         if plan.is_stopped() {
             return child::kill_group(running);
@@ -74,7 +74,7 @@ fn wait(running: &mut Child, plan: &Plan) -> io::Result<()> {
     Ok(())
 }
 
-/// What it is told.
+/// The arguments of the program.
 fn arguments(plan: &Plan) -> Vec<String> {
     let (outstanding, rate_max) = match plan.mode {
         Mode::Closed { outstanding, rate_max } => (outstanding, rate_max),
@@ -136,9 +136,9 @@ fn rcodes(text: &str) -> BTreeMap<String, u64> {
 /// Why dnsperf has measured nothing.
 #[derive(Debug)]
 pub enum DnsperfError {
-    /// It cannot be started.
+    /// The program cannot be started.
     System(io::Error),
-    /// It printed no figures; the last thing that it said.
+    /// The program printed no figures; its last line.
     Mute(String),
 }
 

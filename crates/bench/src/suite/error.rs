@@ -9,13 +9,13 @@ use crate::server::KindError;
 /// Why a suite did not run.
 #[derive(Debug)]
 pub enum SuiteError {
-    /// A server that nobody knows.
+    /// A server of an unknown kind.
     Kind(KindError),
     /// A setting of the suite that is no number.
     Setting(SettingError),
     /// Zones and queries cannot be written.
     Stock(BedError),
-    /// The machine.
+    /// A failure of the system.
     System(io::Error),
     /// A workload that the suite has not; those that it has.
     Workload(String, Vec<String>),

@@ -21,16 +21,16 @@ pub fn warm_up(plan: &Plan, seconds: f64) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Who sends the queries of a round.
+/// The program that sends the queries of a round.
 #[derive(Clone, Debug)]
 pub enum Generator {
     /// The one of this crate.
     Own,
-    /// dnsperf.
+    /// The program dnsperf.
     Dnsperf(Dnsperf),
 }
 
-/// What came of asking.
+/// The result of sending queries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryRun {
     /// How long it took.
@@ -39,7 +39,7 @@ pub struct QueryRun {
     pub traffic: Traffic,
     /// Time from query to reply.
     pub latency: Latency,
-    /// CPU time of whoever asked.
+    /// CPU time of the generator, seconds.
     pub cpu_secs: f64,
 }
 
@@ -58,7 +58,7 @@ impl Generator {
 }
 
 /// Follows the plan and reads what it cost. A round is measured as a whole: what the server did
-/// before the first and after the last query counts, as it does for everybody.
+/// before the first and after the last query counts, for every server alike.
 pub fn round(
     number: usize,
     bed: &Bed,
@@ -84,7 +84,8 @@ pub fn round(
     })
 }
 
-/// Sends at this rate, on a schedule. Returns the share of the machine that others used, too.
+/// Sends at this rate, on a schedule. Returns the share of the machine that other processes used,
+/// too.
 pub fn load_point(
     share: LoadShare,
     rate: f64,
@@ -111,7 +112,8 @@ pub fn load_point(
     Ok((point, after.foreign_share(&before)))
 }
 
-/// Waits until others leave the machine alone for a second, until `limit` or `stop` at most.
+/// Waits until other processes leave the machine alone for a second, until `limit` or `stop` at
+/// most.
 pub fn wait_until_quiet(foreign_cpu_max: f64, limit: Duration, stop: &AtomicBool) {
     const INTERVAL: Duration = Duration::from_secs(1);
     let began = Instant::now();
@@ -128,9 +130,9 @@ pub fn wait_until_quiet(foreign_cpu_max: f64, limit: Duration, stop: &AtomicBool
 
 /// What the kernel's counters say at one moment.
 struct KernelCounters {
-    /// When.
+    /// Moment of the reading.
     at: Instant,
-    /// The server's processes; nothing when nobody asks.
+    /// Usage of the server's processes; zero when it is not measured.
     server: Usage,
     /// Datagrams that they had no room for.
     drops: u64,
@@ -141,12 +143,12 @@ struct KernelCounters {
 }
 
 impl KernelCounters {
-    /// Reads all.
+    /// Reads all counters.
     fn take(bed: &Bed) -> Self {
         Self { server: bed.usage(), drops: bed.drops(), ..Self::of_machine() }
     }
 
-    /// Reads what tells how much others use.
+    /// Reads the counters of other processes' load.
     fn of_machine() -> Self {
         Self {
             at: Instant::now(),
@@ -162,7 +164,7 @@ impl KernelCounters {
         self.drops.saturating_sub(earlier.drops)
     }
 
-    /// The share of the machine that others have used since; 0–1.
+    /// The share of the machine that other processes have used since; 0–1.
     fn foreign_share(&self, earlier: &Self) -> f64 {
         let busy = self.busy_secs - earlier.busy_secs;
         let own = self.own_secs - earlier.own_secs;

@@ -16,8 +16,8 @@
 //! | `progress`, `words` | how far it is, and what is said meanwhile |
 //! | [`error`] | why it did not run |
 //!
-//! Everything runs on 127.0.0.1. Deliberately absent: medians and ranks in the data, because
-//! whoever shows it computes them; see [`crate::data`].
+//! Everything runs on 127.0.0.1. Deliberately absent: medians and ranks in the data, because they
+//! are computed where they are shown; see [`crate::data`].
 
 pub mod bed;
 #[cfg(test)]

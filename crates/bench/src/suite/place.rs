@@ -95,7 +95,7 @@ impl Place {
         workload.queries.iter().map(|series| series.lines(&self.values)).collect()
     }
 
-    /// Questions that tell whether a server is up here.
+    /// Questions that show whether a server is up here.
     pub fn ready(&self, workload: &Workload) -> Result<Vec<String>, TemplateError> {
         workload.ready.iter().map(|text| self.values.fill(text)).collect()
     }
@@ -122,7 +122,7 @@ fn setting<T: FromStr>(values: &Values, name: &'static str) -> Result<Option<T>,
 /// A setting that is no number, or 0.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SettingError {
-    /// Its name.
+    /// Name of the setting.
     name: &'static str,
     /// What it is.
     value: String,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Counts expected seconds, and learns from those that are done how long the others are.
+/// Counts expected seconds, and learns from those that are done how long the rest takes.
 #[derive(Debug)]
 pub struct Progress {
     /// When the first began.

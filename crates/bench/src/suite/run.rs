@@ -29,9 +29,9 @@ use crate::server::{Kind, MissingServer, install};
 const FOREIGN_CPU_MAX: f64 = 0.05;
 /// How long a query may take before it counts as lost.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// How often a round is repeated that others disturbed, before the server goes without it.
+/// How often a disturbed round is repeated, before the server goes without it.
 const REPEATS_MAX: usize = 3;
-/// How long others are waited for before such a repeat.
+/// How long to wait for a quiet machine before such a repeat.
 const QUIET_WAIT: Duration = Duration::from_secs(30);
 /// What starting and stopping a server takes, for the estimate.
 const START_SECS: f64 = 1.5;
@@ -56,24 +56,24 @@ pub struct Options {
     /// Whether dnsperf sends the queries of rounds, to compare with figures that were measured with
     /// it, and not the generator of this crate.
     pub by_dnsperf: bool,
-    /// The share of the machine that others may use in a round that counts; 0–1.
+    /// The share of the machine that other processes may use in a round that counts; 0–1.
     pub foreign_cpu_max: Option<f64>,
-    /// Whoever sets it ends the suite early; what has been measured is kept.
+    /// Flag that ends the suite early when set; what has been measured is kept.
     pub stop: Arc<AtomicBool>,
 }
 
-/// What is told while a suite runs.
+/// An event while a suite runs.
 pub enum Step<'a> {
-    /// A line for whoever waits.
+    /// A line about the progress.
     Said(&'a str),
     /// One more round is done; this is all that has been measured.
     Measured(&'a Run),
 }
 
-/// Runs a suite; `watch` is told each step as it is done.
+/// Runs a suite; `watch` gets each step as it is done.
 ///
 /// # Errors
-/// When nothing can be measured. A server that fails is marked, and the others go on.
+/// When nothing can be measured. A server that fails is marked, and the rest goes on.
 pub fn run(
     suite: &Suite,
     options: &Options,
@@ -156,7 +156,7 @@ struct Runner<'a> {
     run: Run,
     /// Where it runs.
     ground: Ground,
-    /// Who asks in rounds.
+    /// Generator of the rounds.
     generator: Generator,
     /// Servers that are there.
     contestants: Vec<Contestant>,
@@ -164,24 +164,24 @@ struct Runner<'a> {
     began: Instant,
     /// How far it is.
     progress: Progress,
-    /// See [`Options::stop`].
+    /// Flag that ends the suite early; see [`Options::stop`].
     stop: Arc<AtomicBool>,
-    /// Is told each step.
+    /// Function that gets each step.
     watch: &'a mut dyn FnMut(Step<'_>),
 }
 
 impl Runner<'_> {
-    /// Whether somebody wants the suite to end early.
+    /// Whether the suite shall end early.
     fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Tells a line.
+    /// Passes a line to `watch`.
     fn say(&mut self, line: &str) {
         (self.watch)(Step::Said(line));
     }
 
-    /// Tells a line with how far the suite is, and what has been measured.
+    /// Passes a line to `watch`, with how far the suite is, and what has been measured.
     fn report(&mut self, line: &str) {
         let line = format!("[{}] {line}", self.progress);
         self.say(&line);
@@ -396,7 +396,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Starts a server and measures rounds, again when others disturbed them.
+    /// Starts a server and measures rounds, again when other processes disturbed them.
     fn rounds(&mut self, seat: Seat<'_>, numbers: Range<usize>) -> Result<(), String> {
         let mut kept: Option<Bed> = None;
         for number in numbers {
@@ -458,7 +458,8 @@ impl Runner<'_> {
         &mut servers[place]
     }
 
-    /// Measures a round and enters it; tells whether others disturbed it: then it does not count.
+    /// Measures a round and enters it; returns whether other processes disturbed it: then it does
+    /// not count.
     fn round(&mut self, seat: Seat<'_>, number: usize, bed: &Bed) -> Result<bool, String> {
         let plan = self.plan(bed, seat);
         if !seat.contest.workload.cold {
@@ -497,7 +498,7 @@ impl Runner<'_> {
         ));
     }
 
-    /// Waits until others leave the machine alone, for a while.
+    /// Waits until other processes leave the machine alone, for a while.
     fn wait_until_quiet(&self) {
         measure::wait_until_quiet(self.run.method.foreign_cpu_max, QUIET_WAIT, &self.stop);
     }

@@ -29,10 +29,10 @@ pub struct Series {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Part {
-    /// Its share of the numbers, in relation to the other parts'.
+    /// Share of the numbers, in relation to the other parts'.
     #[serde(default = "step_by_one")]
     pub share: u64,
-    /// A template.
+    /// Template of the text.
     pub text: String,
 }
 

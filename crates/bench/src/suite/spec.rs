@@ -23,7 +23,7 @@ const SHIPPED: &[&str] = &[
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    /// Its name on the command line.
+    /// Name of the suite on the command line.
     pub name: String,
     /// The heading of its page: the name of the report that it repeats, or of what it measures.
     pub report: Option<String>,
@@ -55,7 +55,7 @@ pub struct Suite {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
-    /// Its name in reports.
+    /// Name of the workload in reports.
     pub name: String,
     /// What a server shall do: the first of these roles that its kind has.
     pub roles: Vec<String>,
@@ -72,7 +72,7 @@ pub struct Workload {
     pub zones: Vec<Zones>,
     /// What is asked, in this order.
     pub queries: Vec<Series>,
-    /// Questions whose answers tell that the server is up, `NAME TYPE`, templates.
+    /// Questions whose answers show that the server is up, `NAME TYPE`, templates.
     pub ready: Vec<String>,
     /// RCODEs that are as good as each other, as the report takes them.
     #[serde(default)]
@@ -176,13 +176,13 @@ fn step() -> u64 {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Upstream {
-    /// Its kind.
+    /// Kind of the server.
     pub server: String,
     /// What it serves.
     pub zones: Vec<Zones>,
 }
 
-/// See [`crate::relay::Way`].
+/// Loss and delay; see [`crate::relay::Way`].
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Way {

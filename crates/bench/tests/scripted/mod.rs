@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 pub enum Act {
     /// Answer with an A record.
     Answer,
-    /// Say nothing.
+    /// Send no answer.
     Drop,
-    /// Answer after a time, others meanwhile.
+    /// Answer after a time, and other queries meanwhile.
     Delay(Duration),
     /// Answer after the next query that is not held was dealt with; the last one held is first.
     Hold,
-    /// Answer after a time, nobody meanwhile.
+    /// Answer after a time, and no query meanwhile.
     Stall(Duration),
     /// Answer two times.
     Twice,
@@ -32,7 +32,7 @@ pub enum Act {
     OtherName,
     /// Send the query back.
     NoReply,
-    /// Send a reply to an ID that nobody sent, then answer.
+    /// Send a reply to an ID that was never sent, then answer.
     Stray,
     /// Answer without records, TC set.
     Truncated,
@@ -45,11 +45,11 @@ struct DelayedReply(Instant, Vec<u8>, SocketAddr);
 pub struct ScriptedServer {
     /// Where it listens.
     address: SocketAddr,
-    /// Tells it to end.
+    /// Flag that stops the server.
     stop: Arc<AtomicBool>,
-    /// Who has asked.
+    /// Clients that have sent queries.
     clients: Arc<Mutex<HashSet<SocketAddr>>>,
-    /// Its thread.
+    /// Thread of the server.
     thread: Option<JoinHandle<()>>,
 }
 
@@ -83,7 +83,7 @@ impl Drop for ScriptedServer {
     }
 }
 
-/// Follows the script until it is told to stop.
+/// Follows the script until it is stopped.
 fn serve(
     socket: &UdpSocket,
     script: &[Act],

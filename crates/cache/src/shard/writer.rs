@@ -319,13 +319,13 @@ impl<'s> WriteGuard<'s> {
         room.iter().zip(words).for_each(|(old, new)| old.store(new, Relaxed));
     }
 
-    /// Tells readers where a log begins now.
+    /// Publishes to readers where a log begins.
     fn publish_tail(&self, log: LogName) {
         let tail = self.writer.rings[log as usize].tail();
         self.shard.tails.0[log as usize].store(tail.0, Release);
     }
 
-    /// Whether an answer may be fetched anew, and nobody else until `retry_at`.
+    /// Whether the caller may refresh an answer; other callers may not until `retry_at`.
     pub fn claim_refresh(&self, key: &Key<'_>, now_secs: u32, retry_at: u32) -> bool {
         let Some(live) = self.live(key, key.place()) else { return false };
         let claimed = now_secs >= live.header.refresh_at;
@@ -391,7 +391,7 @@ impl<'s> WriteGuard<'s> {
         live.is_some()
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     pub fn clear(&mut self) {
         self.shard.index.clear();
         self.writer.rings.iter_mut().for_each(Ring::clear);

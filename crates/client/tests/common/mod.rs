@@ -24,7 +24,7 @@ pub struct Identity {
     pub roots: String,
     /// The server's, in PEM form.
     pub certificate: String,
-    /// Its key, in PEM form.
+    /// Private key of the certificate, in PEM form.
     pub key: String,
     /// The hash of its public key.
     pub pin: [u8; 32],
@@ -44,7 +44,7 @@ impl Identity {
         Self { roots, certificate, key: key.serialize_pem(), pin }
     }
 
-    /// How those are to be spoken with who have this certificate.
+    /// Makes a configuration that trusts servers with this certificate.
     pub fn tls(&self) -> Arc<Tls> {
         self.tls_for(SERVER)
     }

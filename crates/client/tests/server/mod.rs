@@ -33,7 +33,7 @@ pub enum Manner {
 /// A running server.
 pub struct Server {
     pub address: SocketAddr,
-    /// Connections accepted.
+    /// Number of connections accepted.
     pub accepted: Arc<AtomicUsize>,
 }
 
@@ -48,7 +48,7 @@ impl Server {
         Self::listen(TcpListener::bind(address).await.unwrap(), manner, None)
     }
 
-    /// Takes connections.
+    /// Accepts connections and serves each.
     fn listen(
         listener: TcpListener,
         manner: Manner,

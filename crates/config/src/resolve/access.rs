@@ -20,7 +20,7 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    /// Reads `[access]`.
+    /// Reads the section `[access]`.
     pub fn read<'a>(layers: &Layers<'a>, session: &mut Session<'a>) -> Self {
         let (table, origin) = layers.section(&ACCESS);
         let names = table.into_iter().flatten().map(|(name, _)| name.get_ref());

@@ -1,4 +1,4 @@
-//! The administrative interface: never open to others without a token.
+//! The administrative interface: never open to other machines without a token.
 
 use super::open;
 use crate::Admin;

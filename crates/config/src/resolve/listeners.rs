@@ -11,7 +11,7 @@ use crate::section::Keys;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
-/// Where the server listens if nobody says where: strangers cannot ask by accident.
+/// Where the server listens by default: only clients on this machine can send queries by accident.
 const ADDRESS: &str = "127.0.0.1:53";
 
 /// Reads all listeners, each with its place. `workers` stands in for their own.

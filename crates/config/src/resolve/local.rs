@@ -33,7 +33,7 @@ pub(super) fn special_names(reader: &mut Reader<'_, '_>) -> Option<Vec<Name>> {
     Some(answered)
 }
 
-/// Reads `[override]`.
+/// Reads the elements of `[[override]]`.
 pub(super) fn overrides<'a>(layers: &Layers<'a>, session: &mut Session<'a>) -> Vec<Override> {
     let (table, origin) = layers.section(&OVERRIDE);
     let keys = table.into_iter().flatten().map(|(key, _)| key.get_ref());

@@ -1,4 +1,4 @@
-//! Files that users of the machine can read or change who should not.
+//! Secret files that too many users of the machine can read or change.
 
 use crate::error::{Advice, Origin, Warning};
 use crate::keys::AdminKeys;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// The keys whose values are secrets, by their sections.
 const SECRETS: [(&str, &str); 3] =
     [("admin", "token"), ("admin", "read-token"), ("edns", "cookie-secrets")];
-/// Mode bits of users who are neither the owner nor of the group.
+/// Mode bits of users that are neither the owner nor of the group.
 const OTHERS_READ: u32 = 0o004;
 const OTHERS_WRITE: u32 = 0o002;
 

@@ -66,7 +66,7 @@ pub(super) fn read<'a>(
     (found.zones, found.forwards)
 }
 
-/// Whose certificates are believed; none if that cannot be told, which is then reported.
+/// Which certificates are trusted; none after a mistake, which is then reported.
 fn trust(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) -> Option<Trust> {
     let trust = match (&keys.ca_file, &keys.pins[..]) {
         (None, []) => Trust::PublicRoots,
@@ -270,7 +270,7 @@ impl Zones<'_> {
         }
     }
 
-    /// Reports servers whose addresses nobody knows, or only this server itself.
+    /// Reports servers whose addresses cannot be looked up, or only by this server itself.
     fn check_bootstrap(&self, reader: &mut Reader<'_, '_>, keys: &ForwardKeys) {
         let names = keys.to.iter().filter_map(|to| match &to.host {
             Host::Name(name) => Some(name),

@@ -1,9 +1,9 @@
-//! Access lists: who matches an address match list, as rules of which the first that matches
-//! decides.
+//! Access lists: which clients match an address match list, as rules of which the first that
+//! matches decides.
 //!
 //! In BIND, what a list within a list excludes is only not matched by it: the rest of the outer
-//! list is looked at. Rules cannot say that, so they refuse instead, which is told unless nothing
-//! follows. A list is thus never wider than in BIND, but for keys, which only BIND knows.
+//! list is looked at. Rules cannot say that, so they refuse instead, which is reported unless
+//! nothing follows. A list is thus never wider than in BIND, but for keys, which only BIND knows.
 
 use super::statement::{Cursor, Element, Statement};
 use super::value::{Network, network};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Rules that a list may come down to.
 const RULES_MAX: usize = 1 << 16;
-/// Rules of one list times rules of another, where only those are served whom both have: they are
+/// Rules of one list times rules of another, where only clients in both are served: they are
 /// compared within a moment.
 const PAIRS_MAX: usize = 1 << 24;
 /// Named lists that may lie within each other.
@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 32;
 
 /// Loopback addresses.
 const LOOPBACK: &[&str] = &["127.0.0.0/8", "::1"];
-/// Networks that are nobody else's, as those of `[zone.forward]` (docs/forwarding.md).
+/// Private networks, the same as those of `[zone.forward]` (docs/forwarding.md).
 const PRIVATE: &[&str] =
     &["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "fc00::/7", "fe80::/10"];
 
@@ -30,25 +30,25 @@ const PRIVATE: &[&str] =
 pub struct Rule {
     /// Whether they match.
     pub matches: bool,
-    /// Which clients.
+    /// Clients that the rule is about.
     pub who: Clients,
 }
 
-/// Some clients.
+/// A set of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clients {
     /// All of them.
     Any,
-    /// Those of a network.
+    /// Clients of a network.
     Network(Network),
-    /// Those of a list of `[access]`, which neither is for all nor excludes anybody.
+    /// Clients in a list of `[access]`, which neither matches all clients nor excludes any.
     List(String),
 }
 
-/// The words of rules: for those that match, for those that do not, and for all others.
+/// The words of rules: for clients that match, for those that do not, and for all the rest.
 pub type Words = (&'static str, &'static str, &'static str);
 
-/// Rules of those who are served.
+/// Words of rules for clients that are served.
 pub const SERVED: Words = ("allow", "refuse", "refuse any");
 
 /// The access lists of a configuration.
@@ -80,7 +80,7 @@ impl<'s> Acls<'s> {
         Ok(Self { defined, resolved, named, left })
     }
 
-    /// The rules of those who are served, for a key `access`; they end with one for any.
+    /// The rules of the clients that are served, for a key `access`; they end with one for any.
     ///
     /// # Errors
     /// When the list is none, or speaks of one that is not defined.
@@ -90,7 +90,8 @@ impl<'s> Acls<'s> {
         Ok(written(&rules, SERVED))
     }
 
-    /// The same of those whom both of two lists have, the first of which is written at `at`.
+    /// The rules of the clients that are in both of two lists, the first of which is written at
+    /// `at`.
     ///
     /// # Errors
     /// As before, and when they are too long.
@@ -121,7 +122,7 @@ impl<'s> Acls<'s> {
         Ok(written(&rules, SERVED))
     }
 
-    /// The rules of a list, without names of others.
+    /// The rules of a list, without names of other lists.
     ///
     /// # Errors
     /// As before.
@@ -277,9 +278,9 @@ impl<'s> Acls<'s> {
 /// What becomes of the names of lists.
 #[derive(Clone, Copy)]
 enum Names {
-    /// They stay where rules can speak of them.
+    /// The lists stay where rules can name them.
     Stay,
-    /// Their rules take their place: a list of `[access]` cannot name another.
+    /// Rules of the lists take their place: a list of `[access]` cannot name another.
     Expanded {
         /// Named lists around this one.
         depth: usize,
@@ -315,7 +316,7 @@ fn is_usable(name: &str) -> bool {
         && !name.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
-/// The rules of those who match by two lists, neither of which names another.
+/// The rules of the clients that match two lists, neither of which names another.
 fn both(first: &[Rule], second: &[Rule]) -> Vec<Rule> {
     let mut rules = Vec::new();
     for Rule { matches, who } in first {
@@ -331,12 +332,12 @@ fn both(first: &[Rule], second: &[Rule]) -> Vec<Rule> {
         }
     }
     while rules.last().is_some_and(|rule| !rule.matches) {
-        rules.pop(); // as for all others
+        rules.pop(); // the last rule applies to all other clients
     }
     rules
 }
 
-/// Whom both of these have.
+/// The clients that are in both of these.
 fn overlap(a: &Clients, b: &Clients) -> Option<Clients> {
     match (a, b) {
         (Clients::Any, who) | (who, Clients::Any) => Some(who.clone()),

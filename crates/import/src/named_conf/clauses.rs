@@ -1,4 +1,4 @@
-//! The statements of a block, each taken by whoever knows what it means.
+//! The statements of a block, each taken by the function that knows its meaning.
 
 use super::statement::{Cursor, Statement};
 use crate::error::{ImportError, Problem};

@@ -7,13 +7,13 @@ use crate::error::Problem;
 pub enum Token {
     /// A word, or a string without its quotes.
     Word(String),
-    /// `{`
+    /// An opening brace, `{`.
     Open,
-    /// `}`
+    /// A closing brace, `}`.
     Close,
-    /// `;`
+    /// A semicolon, `;`.
     End,
-    /// `!`
+    /// An exclamation mark, `!`.
     Not,
 }
 

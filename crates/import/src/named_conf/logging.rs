@@ -28,7 +28,7 @@ enum Destination<'s> {
     File(&'s str),
     /// To standard error, or to the system's log.
     Stream,
-    /// It drops what it is given.
+    /// The channel drops what it gets.
     Nowhere,
 }
 
@@ -77,7 +77,7 @@ impl<'s> Importer<'s> {
     }
 
     /// The place that these channels come down to: the first file among them, else standard output.
-    /// What of them is otherwise is told.
+    /// What differs is reported.
     fn log_output(
         &mut self,
         names: &'s [Statement],
@@ -112,7 +112,7 @@ impl<'s> Importer<'s> {
         Ok(output)
     }
 
-    /// Tells what of a channel is otherwise here.
+    /// Reports what differs here from a channel.
     fn explain_channel(&mut self, clauses: &'s [Statement]) {
         for clause in clauses {
             let (effect, why) = match clause.keyword().to_ascii_lowercase().as_str() {

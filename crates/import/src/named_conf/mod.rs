@@ -72,7 +72,7 @@ struct Importer<'s> {
     zone_places: HashMap<String, Place>,
     /// The clients that the only view is for, and where that is said; none: all.
     view_clients: Option<(Vec<String>, Place)>,
-    /// Names that nobody is asked for, in lower case; some perhaps twice.
+    /// Names that are not forwarded, in lower case; some perhaps twice.
     excepted: Vec<Name>,
     /// What is asked of certificates, by the name of the `tls` statement that says so.
     certificates: HashMap<&'s str, Certificates<'s>>,
@@ -91,7 +91,7 @@ struct Listener {
     address: SocketAddr,
     /// None: it is BIND's default.
     origin: Option<Place>,
-    /// Who is answered, and where that is said; none: everyone.
+    /// Rules of the clients that are answered, and where they are written; none: all clients.
     access: Option<(Vec<String>, Place)>,
 }
 
@@ -157,8 +157,8 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// Whether a view is for some addresses of the server or for recursive questions only, which
-    /// is then told: served to all, its zones would be told to whom they are not for.
+    /// Whether a view is for some addresses of the server or for recursive questions only, which is
+    /// then reported: served to all, its zones would reach clients that must not see them.
     fn is_for_some_questions_only(&mut self, view: &mut Clauses<'s>) -> Result<bool, ImportError> {
         let mut is_limited = false;
         if let Some(mut cursor) = view.take("match-destinations")? {
@@ -184,7 +184,7 @@ impl<'s> Importer<'s> {
         Ok(is_limited)
     }
 
-    /// Tells that statistics have another name for the only view.
+    /// Reports that statistics have another name for the only view.
     fn name_of_view(&mut self, views: &[Cursor<'s>]) {
         let has_statistics = self.settings.iter().any(|it| it.key == "bind-statistics");
         if let ([view], true) = (views, has_statistics)

@@ -21,7 +21,7 @@ const UDP_BYTES: RangeInclusive<u64> = 512..=4096;
 const WAITING: RangeInclusive<u64> = 1..=1_000_000;
 /// Most queries that may wait for the same answer.
 const WAITING_PER_ANSWER_MAX: u64 = 100_000;
-/// Queries that may wait unless somebody says how many.
+/// Default number of queries that may wait.
 pub(super) const WAITING_DEFAULT: u64 = 16_384;
 /// Of `resolver-query-timeout`: up to here seconds, above milliseconds.
 const TIMEOUT_SECONDS_MAX: u64 = 300;
@@ -173,7 +173,7 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// Tells that expired answers are given although nobody asked for that, where they can be.
+    /// Reports that expired answers are served although named did not serve them.
     fn stale_by_default(&mut self) {
         let mut zones = self.zones.iter();
         let forwarded = zones.find(|zone| matches!(zone.source, Source::Servers(..)));
@@ -289,7 +289,7 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// Reads `rate-limit`.
+    /// Reads the statement `rate-limit`.
     fn rate_limit(&mut self, options: &mut Clauses<'s>) -> Result<(), ImportError> {
         let Some(mut cursor) = options.take("rate-limit")? else { return Ok(()) };
         let mut limits = Clauses::new(cursor.block("`{`")?);

@@ -22,7 +22,7 @@ pub fn expand(
         return Ok(vec![base.join(pattern)]);
     }
     let (mut found, mut trouble) = (vec![base.to_owned()], None);
-    let mut is_known = true; // whether somebody has seen the folders found
+    let mut is_known = true; // whether the caller knows the folders found
     for component in Path::new(pattern).components() {
         let part = match (component, component.as_os_str().to_str()) {
             (Component::Normal(_), Some(part)) if is_pattern(part) || !is_known => part,
@@ -55,7 +55,7 @@ pub fn expand(
     }
 }
 
-/// Whether a text stands for others.
+/// Whether a text is a pattern.
 fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }

@@ -1,4 +1,4 @@
-//! Addresses: where queries are answered, and where statistics are told.
+//! Addresses: where queries are answered, and where statistics are served.
 
 use super::acl::{self, Clients, Words};
 use super::clauses::Clauses;
@@ -17,7 +17,7 @@ const ANY_V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 const DNS_PORT: u16 = 53;
 /// The port of named's statistics.
 const STATISTICS_PORT: u16 = 80;
-/// Rules of a listener for those whom named ignores.
+/// Words of rules of a listener for clients that named ignores.
 const IGNORED: Words = ("drop", "allow", "allow any");
 
 impl<'s> Importer<'s> {
@@ -45,7 +45,7 @@ impl<'s> Importer<'s> {
             .collect();
         let wildcard =
             |address: SocketAddr| SocketAddr::new(unspecified(address.ip()), address.port());
-        // Beside a wildcard address, others of its kind would be bound twice.
+        // Beside a wildcard address, other addresses of its kind would be bound twice.
         self.listeners.retain(|it| {
             it.address.ip().is_unspecified() || !wildcards.contains(&wildcard(it.address))
         });
@@ -192,7 +192,7 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// The networks of a list that excludes nobody.
+    /// The networks of a list that excludes no client.
     pub(super) fn clients(
         &mut self,
         cursor: Cursor<'s>,

@@ -8,7 +8,7 @@ use crate::document::Effect;
 use crate::error::ImportError;
 use zonda_wire::Name;
 
-/// The key that says which special names are forwarded like others.
+/// The key for special names that are forwarded like any name.
 const FORWARDED: (&str, &str) = ("special-names", "forward");
 
 impl<'s> Importer<'s> {

@@ -1,4 +1,4 @@
-//! Statements of a named.conf, as far as they can be told without knowing what they mean.
+//! Statements of a named.conf, as far as they can be read without knowing what they mean.
 //!
 //! A statement is words and blocks up to a `;`; a block is statements between braces. Included
 //! files, which may be given by a pattern, are read in place. How deep blocks and files lie within
@@ -33,7 +33,7 @@ pub struct Statement {
 pub enum Element {
     /// A word or a string.
     Word(String),
-    /// `!`
+    /// An exclamation mark, `!`.
     Not,
     /// What stands in braces.
     Block(Vec<Statement>),
@@ -179,7 +179,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// The `;`.
+    /// Reads the final `;`.
     pub fn end(self) -> Result<(), ImportError> {
         if self.peek().is_none() { Ok(()) } else { Err(self.expected("`;`")) }
     }
@@ -227,7 +227,7 @@ struct FileSet<'r> {
     depth: usize,
     /// Files read so far.
     count: usize,
-    /// Their octets.
+    /// Octets of the files read so far.
     bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Configurations and what comes of them. Every result must be one that `zonda` loads.
+//! Configurations and their imports. Every result must be one that `zonda` loads.
 #![allow(clippy::unwrap_used)]
 
 use super::import;
@@ -65,7 +65,7 @@ fn loads(toml: &str) -> Config {
     }
 }
 
-/// What stays behind, a line each, but for the one that all get who forward.
+/// The notes of an import, one a line, without the one that every forwarding configuration gets.
 fn left(text: &str) -> Vec<String> {
     let mut left = all_left(text);
     left.retain(|line| !line.contains(": differs: stale-answer-enable: `no` where"));
@@ -358,11 +358,11 @@ fn names_of_zones_that_are_lost_are_not_forwarded() {
         assert!(left.iter().any(|line| line.contains("lost: zone Corp.example: ")), "{left:?}");
         assert!(left.iter().any(|line| line.ends_with(told)), "{left:?}");
     }
-    // All names are asked of whom the options say.
+    // All names are forwarded to the servers of the options.
     let text = "options { forward only; forwarders { 192.0.2.1; }; }; zone \".\" { type mirror; };";
     assert!(!toml(text).contains("except"));
     assert!(left(text).iter().all(|line| line.ends_with("copy its file, and serve that")));
-    // Types that are for names which others hold.
+    // Types for names that another server holds.
     let text = "options { forward only; forwarders { 192.0.2.1; }; };
         zone com { type delegation-only; }; zone \".\" { type hint; file \"h\"; };";
     assert!(!toml(text).contains("except"));
@@ -394,7 +394,7 @@ fn forwarders_below_delegations_of_a_primary_zone_are_reported() {
     assert_eq!(left(&zone("")), [""; 0], "nobody is asked there either");
 }
 
-/// Options that have a key, or are told of.
+/// Options that have a key, or are reported.
 const OPTIONS: &str = "
 options {
     max-cache-size 512m;

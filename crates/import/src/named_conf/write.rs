@@ -23,7 +23,7 @@ const SECTIONS: [&str; 10] = [
 const FORWARD: &str = "zone.forward";
 
 impl Importer<'_> {
-    /// Writes it.
+    /// Writes the whole configuration.
     pub(super) fn write(&mut self, path: &Path) -> String {
         let comment = format!(
             "Made by `zonda import {}`. Behind each key stands the line that it comes from.\n\
@@ -69,7 +69,7 @@ impl Importer<'_> {
         }
     }
 
-    /// Writes zones.
+    /// Writes all zones.
     fn write_zones(&self, document: &mut Document) {
         for zone in &self.zones {
             document.section("[[zone]]", None);
@@ -100,7 +100,7 @@ impl Importer<'_> {
     }
 }
 
-/// Writes who is answered.
+/// Writes which clients are answered.
 fn write_access(document: &mut Document, access: Option<&(Vec<String>, Place)>) {
     if let Some((rules, origin)) = access {
         document.key("access", &rules[..], Some(origin));

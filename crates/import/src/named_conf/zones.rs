@@ -1,4 +1,4 @@
-//! Zones: their sources, and who is answered from them.
+//! Zones: their sources, and the clients that they answer.
 
 use super::clauses::Clauses;
 use super::left;
@@ -19,7 +19,7 @@ pub struct Zone {
     pub origin: Place,
     /// Where its answers come from.
     pub source: Source,
-    /// Who is answered, and where that is said.
+    /// Rules of the clients that are answered, and where they are written.
     pub access: Option<(Vec<String>, Place)>,
 }
 
@@ -27,19 +27,19 @@ pub struct Zone {
 pub enum Source {
     /// A master file.
     File(PathBuf, Place),
-    /// Other servers.
+    /// Servers to forward to.
     Servers(Servers, Place),
 }
 
 /// What the options say about all zones.
 pub struct Defaults<'s> {
-    /// Whether anybody's questions are forwarded.
+    /// Whether questions of any client are forwarded.
     is_recursive: bool,
     /// Where that is said.
     recursion: Option<Cursor<'s>>,
-    /// Who may ask for zones of the server.
+    /// Clients that may query the server's zones.
     query: Option<Access>,
-    /// Who may ask for names that others answer for.
+    /// Clients that may query names that other servers answer for.
     forwarded: Option<Access>,
     /// The servers for names that no zone holds.
     forwarders: Option<Cursor<'s>>,
@@ -97,7 +97,7 @@ impl<'s> Importer<'s> {
         Ok(Some((self.acls.access(list)?, place)))
     }
 
-    /// Reads two access lists: who is served must be in both.
+    /// Reads two access lists: only clients in both are served.
     fn access_of_both(
         &mut self,
         mut first: Cursor<'s>,
@@ -192,23 +192,23 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// Notes that a zone is lost. Its names may be nobody else's business, so the servers of zones
-    /// around it are not asked for them.
+    /// Notes that a zone is lost. Its names may be private, so they are not forwarded to the
+    /// servers of zones around it.
     fn lose_zone(&mut self, zone: Cursor<'s>, name: &Name, why: &str) {
         if *name == Name::root() {
-            return self.leave(zone, Effect::Lost, why); // the options say whom to ask for all
+            return self.leave(zone, Effect::Lost, why); // the options give the servers for all
         }
         let why = format!("{why}; its names are refused, and not forwarded");
         self.leave(zone, Effect::Lost, &why);
         self.except(name);
     }
 
-    /// Notes that nobody is asked for a name.
+    /// Notes that a name is not forwarded.
     fn except(&mut self, name: &Name) {
         self.excepted.push(name.to_lowercase());
     }
 
-    /// Notes that nobody is asked for the names of zones in a view that is lost.
+    /// Notes that the names of zones in a lost view are not forwarded.
     pub(super) fn lose_view(&mut self, mut view: Cursor<'s>) -> Result<(), ImportError> {
         let why = "there are no views: run a server for each; \
             names of its zones are refused here, and not forwarded";
@@ -348,7 +348,7 @@ impl<'s> Importer<'s> {
         self.add_forward(statement, &Name::root(), source, defaults)
     }
 
-    /// Adds a zone that other servers answer for, if anybody may ask for it.
+    /// Adds a forwarded zone, if any client may query it.
     fn add_forward(
         &mut self,
         statement: &'s Statement,

@@ -8,7 +8,7 @@ use zonda_import::named_conf::import;
 /// Where the file lies.
 const OWN: &str = "/etc/named.conf";
 
-/// One file.
+/// A folder that holds a single file.
 struct Single<'t>(&'t [u8]);
 
 impl Files for Single<'_> {

@@ -1,6 +1,6 @@
 //! A connection to a Redis server, in its protocol RESP2.
 //!
-//! Small enough to be our own: the crate `redis` would bring some thirty others along, most of them
+//! Small enough to be our own: the crate `redis` would bring some thirty more crates, most of them
 //! to read a URL.
 
 use std::fmt;
@@ -22,7 +22,7 @@ const DEPTH_MAX: usize = 4;
 /// Where a server listens that says nothing else.
 const PORT: u16 = 6379;
 
-/// Where a server is, and who we are.
+/// Address of a server, and the user's credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Address {
     host: String,
@@ -43,7 +43,7 @@ impl fmt::Display for Address {
 impl FromStr for Address {
     type Err = String;
 
-    /// Reads `redis://[[user]:password@]host[:port][/database]`.
+    /// Reads a URL: `redis://[[user]:password@]host[:port][/database]`.
     fn from_str(url: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("redis://…: {why}"); // the URL may hold a password
         let rest = url.strip_prefix("redis://").ok_or_else(|| wrong("it begins otherwise"))?;
@@ -94,11 +94,11 @@ fn decoded(text: &str) -> Option<String> {
 pub(super) enum Reply {
     /// A text, or a status.
     Text(Vec<u8>),
-    /// A number.
+    /// A number: the reply `:1`.
     Number(i64),
     /// There is no such thing.
     Nothing,
-    /// Several replies.
+    /// A list of replies.
     List(Vec<Reply>),
     /// What went wrong.
     Failure(String),
@@ -123,14 +123,14 @@ impl Reply {
     }
 }
 
-/// A connection.
+/// A connection to the server.
 pub(super) struct Connection {
     input: BufReader<TcpStream>,
     output: BufWriter<TcpStream>,
 }
 
 impl Connection {
-    /// Connects and says who we are.
+    /// Connects and authenticates.
     pub fn open(address: &Address) -> io::Result<Self> {
         let mut last = io::Error::new(ErrorKind::NotFound, "it has no address");
         for candidate in (address.host.as_str(), address.port).to_socket_addrs()? {
@@ -142,7 +142,7 @@ impl Connection {
         Err(last)
     }
 
-    /// Says who we are, and which database is meant.
+    /// Authenticates and selects the database.
     fn greet(stream: TcpStream, address: &Address) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(REPLY))?;
@@ -189,7 +189,7 @@ impl Connection {
         read(&mut self.input, 0)
     }
 
-    /// Waits for the beginning of a reply that nobody asked for; whether there is one.
+    /// Waits for the beginning of a message that is no reply; returns whether there is one.
     pub fn has_more(&mut self, patience: Duration) -> io::Result<bool> {
         if !self.input.buffer().is_empty() {
             return Ok(true);

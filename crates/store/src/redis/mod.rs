@@ -7,8 +7,9 @@
 //! channel  zonda:changes                              the owner whose records were written
 //! ```
 //!
-//! Changes by other programs are told by the server's keyspace notifications if they are on
-//! (`notify-keyspace-events`, at least `Kghx`); a comparison of all from time to time finds others.
+//! Changes by other programs are announced by the server's keyspace notifications if they are on
+//! (`notify-keyspace-events`, at least `Kghx`); a periodic comparison of all records finds further
+//! ones.
 
 mod connection;
 mod key;
@@ -27,7 +28,7 @@ use zonda_wire::{Name, Type};
 const SCAN_COUNT: &str = "1000";
 /// Keys that are asked for at a time.
 const KEYS_AT_A_TIME: usize = 500;
-/// How often all is compared, unless told otherwise.
+/// Default time between two comparisons of all records.
 const COMPARE_EVERY: Duration = Duration::from_secs(30);
 /// After so long a silence the server is asked whether it is there.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -35,7 +36,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 const PONG: Duration = Duration::from_secs(5);
 /// Messages that are taken at a time.
 const MESSAGES_MAX: usize = 10_000;
-/// The channel on which this store tells what it has written.
+/// The channel on which this store announces what it has written.
 const CHANNEL: &str = "zonda:changes";
 
 /// A store in a Redis server.
@@ -65,7 +66,8 @@ impl RedisStore {
         self
     }
 
-    /// How often all is compared, for changes that nobody told; by default every 30 seconds.
+    /// Sets how often all records are compared, for changes without a notification; by default
+    /// every 30 seconds.
     #[must_use]
     pub fn compare_every(mut self, interval: Duration) -> Self {
         self.compare_every = interval;
@@ -77,7 +79,7 @@ impl RedisStore {
         format!("{}{}", self.prefix, key::of_owner(owner))
     }
 
-    /// A pattern of the keys of a zone, and of few others.
+    /// A pattern of the keys of a zone, and of few other keys.
     fn pattern(&self, zone: &Name) -> String {
         let key = key::of_owner(&zone.to_string());
         format!("{}{}*", key::literal(&self.prefix), key::in_any_case(&key))
@@ -142,7 +144,8 @@ impl RedisStore {
         }
     }
 
-    /// Carries out a command, and tells of whom it is, in one step; returns the first reply.
+    /// Runs a command and announces the owner that it changes, in one step; returns the first
+    /// reply.
     fn change(&self, owner: &str, command: &[&str]) -> Result<Reply, StoreError> {
         let channel = format!("{}{CHANNEL}", self.prefix);
         self.with(|connection| {
@@ -150,7 +153,7 @@ impl RedisStore {
             connection.send(command)?;
             connection.send(&["PUBLISH", &channel, owner])?;
             connection.send(&["EXEC"])?;
-            // OK, QUEUED, QUEUED, and what became of both; a first failure is the reason of others.
+            // OK, QUEUED, QUEUED, and the results of both; a first failure causes the later ones.
             let mut failure = None;
             for _ in 0..3 {
                 let reply = connection.receive()?;
@@ -238,7 +241,7 @@ fn warn_if_silent(connection: &mut Connection, store: &RedisStore) {
     }
 }
 
-/// Notices changes.
+/// Watches for changes of the keys.
 struct RedisWatch {
     connection: Connection,
     /// What the channels of keys begin with, with the prefix of our keys.

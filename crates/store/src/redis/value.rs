@@ -17,9 +17,9 @@ const STRING_BYTES_MAX: usize = 255;
 enum Part {
     /// A number or a name.
     Word(&'static str),
-    /// A string.
+    /// A quoted string of JSON.
     Quoted(&'static str),
-    /// Octets.
+    /// Octets in hexadecimal digits.
     Hex(&'static str),
 }
 use Part::{Hex, Quoted, Word};

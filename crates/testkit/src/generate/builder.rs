@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 /// A finished zone.
 #[derive(Clone, Debug)]
 pub struct Zone {
-    /// Its name, with the dot at the end.
+    /// Name of the zone, with the dot at the end.
     pub name: String,
     /// The master file.
     pub text: String,

@@ -92,7 +92,7 @@ fn wildcard_between_names(zone: &mut Builder, random: &mut Random) {
     zone.add(&base, "TXT", "\"the closest encloser\"");
 }
 
-/// `*` that is not the first label is a label like others (rfc4592#2.1.2).
+/// `*` that is not the first label is an ordinary label (rfc4592#2.1.2).
 fn asterisk_in_the_middle(zone: &mut Builder, random: &mut Random) {
     let base = zone.fresh("star");
     zone.add(&format!("left.*.{base}"), "A", &address(random));

@@ -53,7 +53,7 @@ struct Shared {
     log: Mutex<Vec<ReceivedQuery>>,
     /// Connections that are open.
     connections: AtomicUsize,
-    /// Messages sent from where nobody was asked.
+    /// Messages sent from addresses that were not queried.
     forged: AtomicUsize,
     stop: AtomicBool,
 }
@@ -83,10 +83,10 @@ impl Upstream {
         (0..100).find_map(bind).expect("one of a hundred ports of ::1 is free")
     }
 
-    /// Starts one where another was before.
+    /// Starts an upstream at the address of a former one.
     ///
     /// # Errors
-    /// When somebody listens there.
+    /// When another process listens there.
     pub fn start_at(address: SocketAddr, script: impl Into<Vec<Rule>>) -> io::Result<Self> {
         Self::bind(address.port(), &script.into())
     }
@@ -168,7 +168,7 @@ impl Upstream {
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Relaxed);
-        // Whoever waits for queries is woken, and sees that it shall end.
+        // A thread that waits for queries is woken, and sees that it shall end.
         if let Ok(socket) = UdpSocket::bind((self.address.ip(), 0)) {
             let _ = socket.send_to(b"end", self.address);
         }
@@ -235,7 +235,7 @@ impl Ord for ScheduledMessage {
     }
 }
 
-/// Sends messages when their time has come, until nobody can hand over more.
+/// Sends messages when their time has come, until no sender is left.
 fn send_when_due(coming: &Receiver<ScheduledMessage>) {
     let mut queue = BinaryHeap::new();
     loop {
@@ -342,7 +342,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         let (Ok(stream), shared) = (stream, Arc::clone(shared)) else { continue };
         thread::spawn(move || {
             shared.connections.fetch_add(1, Ordering::Relaxed);
-            let _ = converse(stream, &shared); // whoever asked has gone
+            let _ = converse(stream, &shared); // the client may have gone
             shared.connections.fetch_sub(1, Ordering::Relaxed);
         });
     }

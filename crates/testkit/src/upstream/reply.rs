@@ -21,7 +21,7 @@ type Edit = Arc<dyn Fn(&mut Vec<u8>) + Send + Sync>;
 pub struct Record {
     /// In wire form; none is the name that was asked for, as a pointer to the question.
     owner: Option<Vec<u8>>,
-    /// Type number.
+    /// Number of the type.
     record_type: u16,
     /// Seconds, or whatever else fits.
     ttl: u32,
@@ -138,7 +138,7 @@ impl Reply {
         self
     }
 
-    /// With TC.
+    /// Sets TC in the reply.
     #[must_use]
     pub fn truncated(self) -> Self {
         self.edited(|message| message[2] |= TC)

@@ -18,13 +18,13 @@ pub struct ReceivedQuery {
     pub number: usize,
     /// The name, in lower case, with the dot at the end.
     pub name: String,
-    /// Type number.
+    /// Number of the type.
     pub record_type: u16,
-    /// It came over TCP.
+    /// Whether the query came over TCP.
     pub tcp: bool,
     /// Where it came from.
     pub client: SocketAddr,
-    /// It has OPT.
+    /// Whether the query has an OPT record.
     pub edns: bool,
     /// The DO bit.
     pub dnssec_ok: bool,
@@ -89,17 +89,17 @@ pub(super) type ReplyMaker = Arc<dyn Fn(&ReceivedQuery) -> Reply + Send + Sync>;
 /// One thing that is done about a query.
 #[derive(Clone)]
 pub enum Step {
-    /// See [`wait`].
+    /// A pause; see [`wait`].
     Wait(Range<u64>),
-    /// See [`until`].
+    /// A wait for a gate; see [`until`].
     Until(Gate),
-    /// See [`say`].
+    /// A reply; see [`say`].
     Say(ReplyMaker),
-    /// See [`forge`].
+    /// A forged reply; see [`forge`].
     Forge(ReplyMaker),
-    /// See [`trickle`].
+    /// A reply in pieces; see [`trickle`].
     Trickle(ReplyMaker, Duration),
-    /// See [`hang_up`].
+    /// The end of the connection; see [`hang_up`].
     HangUp,
 }
 
@@ -108,7 +108,7 @@ pub fn wait(millis: Range<u64>) -> Step {
     Step::Wait(millis)
 }
 
-/// How often those who wait at a gate look.
+/// How often steps that wait at a gate look.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Keeps answers back until a test has seen what it wants to see, however long that takes.

@@ -1,4 +1,4 @@
-//! One query of an exchange, and what its end tells of the upstream.
+//! One query of an exchange, and what its end says about the upstream.
 
 use super::Form;
 use crate::check::{Doubt, Failure};
@@ -8,23 +8,23 @@ use crate::pool::Pool;
 /// A query that was sent for the question.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attempt {
-    /// When; nanoseconds.
+    /// Moment at which the query was sent, nanoseconds.
     pub(super) sent_at: u64,
-    /// To whom; an index of the pool.
+    /// Index in the pool of the queried upstream.
     pub(super) upstream: u8,
-    /// How.
+    /// Form of the query that was sent.
     pub(super) form: Form,
-    /// Why.
+    /// Reason why the query was sent.
     pub(super) kind: Kind,
-    /// What became of it, once that is known.
+    /// Outcome of the query, once known.
     pub(super) outcome: Option<Outcome>,
     /// What came for it that may be forged, and when.
     pub(super) doubt: Option<(u64, Doubt)>,
-    /// It waits for an answer.
+    /// Whether an answer is still waited for.
     pub(super) waits: bool,
     /// The budget paid for it.
     pub(super) paid: bool,
-    /// It was counted as overdue.
+    /// Whether the query was counted as overdue.
     pub(super) overdue: bool,
 }
 
@@ -36,7 +36,8 @@ impl Attempt {
         Self { sent_at, upstream, form, kind, outcome, doubt, waits, paid, overdue }
     }
 
-    /// Whether silence tells of the upstream. Over TCP, instead of UDP, it may be a firewall's.
+    /// Whether silence counts against the upstream. Over TCP, instead of UDP, it may be a
+    /// firewall's.
     pub(super) fn tells_health(&self) -> bool {
         !self.form.over_tcp
     }
@@ -53,7 +54,7 @@ pub(super) enum Kind {
     Repeat,
 }
 
-/// Remembers what an outcome tells of its upstream.
+/// Records what an outcome says about its upstream.
 pub(super) fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome, settled: bool) {
     let member = &mut pool.members[usize::from(ended.upstream)];
     member.outstanding -= 1;

@@ -10,13 +10,13 @@ use crate::pool::{Member, Pool, Set};
 /// Which upstreams are asked otherwise than at first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Changes {
-    /// Over TCP.
+    /// Upstreams queried over TCP instead of UDP.
     over_tcp: Set,
     /// Over TCP, to see whether what was doubted is true.
     confirming: Set,
     /// As what was doubted demands, as TCP was of no use.
     believed: Set,
-    /// Without OPT.
+    /// Upstreams queried without an OPT record.
     without_edns: Set,
     /// In lower case.
     without_mixed_case: Set,
@@ -39,8 +39,8 @@ impl Changes {
         }
     }
 
-    /// Takes note of how an upstream, one of streams perhaps, wants to be asked; false if that is
-    /// how it was asked already.
+    /// Applies how an upstream, one of streams perhaps, wants to be queried; false if the query had
+    /// that form already.
     pub(super) fn take(&mut self, redirect: Redirect, ended: &Attempt, stream: bool) -> bool {
         let (upstream, form) = (usize::from(ended.upstream), ended.form);
         let redirect = match redirect {
@@ -61,8 +61,8 @@ impl Changes {
 }
 
 impl Exchange {
-    /// Takes note of a message for an attempt that may be forged. The attempt waits for a better
-    /// one, and the upstream is asked over TCP, once.
+    /// Handles a message for an attempt that may be forged: the attempt waits for a better one, and
+    /// the upstream is queried over TCP, once.
     pub fn on_doubt(
         &mut self,
         pool: &mut Pool,

@@ -70,8 +70,8 @@ fn a_failure_counts_though_an_earlier_query_to_the_same_upstream_was_lost() {
     assert_eq!(actions, [Action::Fail(Reason::Failed(SERVFAIL))]);
 }
 
-/// What clients are told, and when, milliseconds, of a question that the second of two
-/// upstreams fails and the first is silent to.
+/// What clients get, and when, milliseconds, for a question that the second of two upstreams fails
+/// and that the first leaves without answer.
 fn told_of_a_failure_and_silence(stale_millis: u64) -> Vec<(u64, Action)> {
     let mut pool = pool(2);
     pool.settings.stale_nanos = stale_millis * MILLISECOND_NANOS;

@@ -69,9 +69,9 @@ struct Question {
     timer_at: u64,
     /// When the client got its answer.
     answered_at: Option<u64>,
-    /// What it was told instead.
+    /// The failure that the client got instead of an answer.
     failed: Option<Reason>,
-    /// Its name is broken: every upstream says SERVFAIL.
+    /// Whether the name is broken: every upstream says SERVFAIL.
     broken: bool,
     /// Queries sent for it.
     sent: u32,
@@ -296,7 +296,8 @@ impl World {
         (sent as f64 / self.questions.len() as f64 - 1.0) * 100.0
     }
 
-    /// The same of questions for names that are not broken; the others are asked of each upstream.
+    /// The share of extra queries for names that are not broken; those for broken ones go to each
+    /// upstream.
     pub fn extra_percent_of_sound(&self) -> f64 {
         let sound = self.questions.iter().filter(|question| !question.broken);
         let (mut questions, mut sent) = (0.0, 0.0);

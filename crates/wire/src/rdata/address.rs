@@ -17,7 +17,7 @@ const ATMA_END_SYSTEM: u8 = 0;
 /// An ATM address in the form of a telephone number.
 const ATMA_E164: u8 = 1;
 
-/// Four octets.
+/// Reads an IPv4 address into four octets.
 pub(super) fn parse_ipv4(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     out.extend_from_slice(&ipv4(text).ok_or(Fault::Ipv4)?.octets());
     Ok(())
@@ -59,7 +59,7 @@ fn digit(octet: u8) -> Option<u16> {
     (value < 10).then_some(u16::from(value))
 }
 
-/// Sixteen octets.
+/// Reads an IPv6 address into sixteen octets.
 pub(super) fn parse_ipv6(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     out.extend_from_slice(&ipv6(text).ok_or(Fault::Ipv6)?.octets());
     Ok(())
@@ -109,7 +109,7 @@ pub(super) fn parse_prefixes(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// `[!]family:address/length`.
+/// Reads an APL item: `[!]family:address/length` (rfc3123#5).
 fn parse_prefix(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let (negated, text) = match text.strip_prefix(b"!") {
         Some(text) => (0x80, text),

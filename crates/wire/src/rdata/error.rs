@@ -77,7 +77,7 @@ pub enum Fault {
     Svc(SvcFault),
     /// Not a place on Earth.
     Loc,
-    /// Not `[!]family:address/length`.
+    /// The word is not `[!]family:address/length`.
     Prefix,
     /// Not a protocol or a port.
     Service,

@@ -1,4 +1,4 @@
-//! Fields that take several words or depend on others: gateways, relays, host identities, A6.
+//! Fields that take several words or depend on other fields: gateways, relays, host identities, A6.
 
 use super::error::Fault;
 use super::number;

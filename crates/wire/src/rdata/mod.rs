@@ -6,7 +6,7 @@
 //! | `wire` | fields of wire data, its validity, the names in it |
 //! | `parse` | text to wire, field by field |
 //! | `print` | wire to text, field by field |
-//! | the others | kinds of fields that need more than a few lines, both ways |
+//! | other files | kinds of fields that need more than a few lines, both ways |
 
 mod address;
 mod binary;

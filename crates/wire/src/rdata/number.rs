@@ -63,27 +63,27 @@ fn digits(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// One octet.
+/// Reads a number of one octet.
 pub(super) fn parse_u8(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     out.push(decimal(text, u64::from(u8::MAX))? as u8);
     Ok(())
 }
 
-/// Two octets.
+/// Reads a number of two octets.
 pub(super) fn parse_u16(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let value = decimal(text, u64::from(u16::MAX))? as u16;
     out.extend_from_slice(&value.to_be_bytes());
     Ok(())
 }
 
-/// Four octets.
+/// Reads a number of four octets.
 pub(super) fn parse_u32(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let value = decimal(text, u64::from(u32::MAX))? as u32;
     out.extend_from_slice(&value.to_be_bytes());
     Ok(())
 }
 
-/// Eight octets.
+/// Reads a number of eight octets.
 pub(super) fn parse_u64(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     out.extend_from_slice(&decimal(text, u64::MAX)?.to_be_bytes());
     Ok(())

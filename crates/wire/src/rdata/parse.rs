@@ -14,7 +14,7 @@ pub struct Token<'t> {
     pub quoted: bool,
     /// Whether no blank stood between it and the token before, as in `alpn="h2"`.
     pub glued: bool,
-    /// Where it begins, its quote included, counted in octets by whoever made the token.
+    /// Offset of the token, its quote included, in octets of the text that the caller split.
     pub at: usize,
 }
 

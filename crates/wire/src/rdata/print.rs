@@ -16,16 +16,16 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 pub struct Presentation<'r> {
     /// The record's type.
     pub rtype: Type,
-    /// Its data.
+    /// The record's data, uncompressed.
     pub rdata: &'r [u8],
 }
 
 /// One field of valid data, to be displayed in presentation format.
 #[derive(Clone, Copy, Debug)]
 pub struct FieldText<'r> {
-    /// The field.
+    /// The field with its octets.
     pub value: Value<'r>,
-    /// The data that it is a field of: some fields mean what others say.
+    /// The whole record data: the meaning of some fields depends on other fields.
     pub rdata: &'r [u8],
 }
 
@@ -262,7 +262,7 @@ fn is_plain(octet: u8) -> bool {
     matches!(octet, b' '..=b'~') && octet != b'"' && octet != b'\\'
 }
 
-/// Hexadecimal digits.
+/// Prints octets as hexadecimal digits.
 pub(super) fn print_hex(octets: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     octets.iter().try_for_each(|octet| write!(f, "{octet:02X}"))
 }

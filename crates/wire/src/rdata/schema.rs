@@ -8,9 +8,9 @@ use crate::Type;
 /// The form of one type's data.
 #[derive(Debug)]
 pub struct Schema {
-    /// The type.
+    /// The record type's number.
     pub rtype: Type,
-    /// Its fields, in the order of both the wire and the text.
+    /// Fields of the data, in the order of both the wire and the text.
     pub fields: &'static [Field],
 }
 
@@ -118,7 +118,7 @@ pub enum NameUse {
     Compressed,
     /// Never compressed, but lower-cased in canonical form.
     Lowercased,
-    /// Neither.
+    /// The name is neither compressed nor brought into lower case.
     Verbatim,
 }
 

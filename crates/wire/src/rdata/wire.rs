@@ -8,9 +8,9 @@ use crate::{Type, name};
 /// One field of a record's data.
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'r> {
-    /// Which field.
+    /// The field's entry in the schema.
     pub field: &'static Field,
-    /// Its octets, a length octet included.
+    /// Octets of the field, a length octet included.
     pub octets: &'r [u8],
     /// Where they begin in the data.
     pub offset: usize,

@@ -13,7 +13,7 @@ use zonda_wire::{Class, Type, name};
 
 use super::{Omissions, QueriesError, QueryList};
 
-/// Octets that tell a capture from anything else.
+/// Octets that distinguish a capture from other files.
 pub const MAGIC_OCTETS: usize = 4;
 
 /// The magic numbers of captures with times in microseconds and in nanoseconds.

@@ -1,6 +1,6 @@
 //! Queries made while they are sent: names below one name, drawn at random.
 //!
-//! A query depends on its place and the seed only, so that what was asked can be told again when
+//! A query depends on its place and the seed only, so that the question can be computed again when
 //! the reply comes, and threads share nothing. Deliberately absent: a list of names.
 
 use std::io::Write;
@@ -86,7 +86,7 @@ pub struct GeneratedQueries {
     frame: Frame,
     /// What is asked for.
     names: Names,
-    /// Types, each as often as the others; never empty.
+    /// Types of the queries, equally frequent; never empty.
     types: Vec<Type>,
     /// Other seeds draw other names.
     seed: u64,

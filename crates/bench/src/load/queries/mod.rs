@@ -31,7 +31,7 @@ pub struct Form {
     pub dnssec: bool,
     /// EDNS options, code and value; bring an OPT record along.
     pub options: Vec<(u16, Vec<u8>)>,
-    /// Ask the server to ask others.
+    /// Whether to set RD: recursion desired.
     pub recursion: bool,
 }
 
@@ -104,8 +104,9 @@ impl Queries {
         Self::read_some(path, form, Lines::AllGood).map(|(queries, _)| queries)
     }
 
-    /// Reads a file as [`read`](Self::read) does; lines that are wrong may be left out. Tells what
-    /// was left out, too: of lines, and of a capture its TCP packets and an end that was cut short.
+    /// Reads a file as [`read`](Self::read) does; lines that are wrong may be left out. Returns
+    /// what was left out, too: of lines, and of a capture its TCP packets and an end that was cut
+    /// short.
     ///
     /// # Errors
     /// What cannot be read, with file and line.
@@ -244,7 +245,7 @@ struct QueryList {
 }
 
 impl QueryList {
-    /// None yet.
+    /// Makes an empty list.
     fn new(form: &Form) -> Self {
         Self { frame: Frame::new(form), octets: Vec::new(), ends: Vec::new() }
     }

@@ -8,10 +8,10 @@
 /// The largest exponent; above it nearly all draws are rank 1.
 const EXPONENT_MAX: f64 = 10.0;
 
-/// A distribution.
+/// A Zipf distribution over numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zipf {
-    /// Above 0.
+    /// Exponent of the distribution, above 0.
     exponent: f64,
     /// Ranks, at least 1.
     count: f64,

@@ -10,9 +10,9 @@ const ROW: f64 = 30.0;
 /// Width that a character of a label takes at most, on average over a word.
 const CHARACTER: f64 = 8.4;
 
-/// A bar.
+/// A bar of the chart.
 pub struct Bar<'a> {
-    /// The server.
+    /// Name of the server.
     pub name: &'a str,
     /// How it is filled.
     pub fill: Fill,

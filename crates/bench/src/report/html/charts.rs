@@ -11,7 +11,7 @@ use crate::report::numbers::{capital, short, time_tick};
 use crate::report::verdict::{HOME, Ranking, is_zonda};
 use crate::statistics::median;
 
-/// Colours of rivals; the colour-blind tell them, and the first server's, apart, too.
+/// Colours of rivals; distinct also for colour-blind readers, and from the first server's.
 const COLOURS: [&str; 6] = ["--s1", "--s2", "--s3", "--s4", "--s5", "--s6"];
 /// Shapes of points: square, triangle, diamond, triangle downwards, bar, cross.
 const SHAPES: [&str; 6] = [
@@ -100,7 +100,7 @@ fn against_axis(run: &Run, row: &Row<'_, '_>) -> Vec<String> {
 
 /// Tests along one axis.
 struct Row<'r, 'a> {
-    /// The axis.
+    /// Name of the axis.
     axis: &'a str,
     /// What the other axes are, as text behind the axis; empty where they do not matter.
     fixed: String,
@@ -223,7 +223,7 @@ fn lines<'a>(
 }
 
 /// Median p99 at each rate below saturation at which the generator was never late; nothing where it
-/// was late at a ranked server, as a line that lacks beside the others is mostly the fastest.
+/// was late at a ranked server, as a line that lacks beside the rest is mostly the fastest.
 fn latency_against_load(run: &Run, group: &Group<'_>) -> String {
     if group.ranked().flat_map(|cell| &cell.latency_at).any(|point| point.is_generator_late) {
         return String::new();
@@ -261,8 +261,8 @@ fn latency_against_load(run: &Run, group: &Group<'_>) -> String {
     lines::chart(&axes, &lines)
 }
 
-/// Percentiles at the rate that all servers were asked at, of nobody where the generator was late;
-/// without such a rate, those of the rounds. The axis stretches towards 100 %.
+/// Percentiles at the rate that all servers were loaded with, of no server where the generator was
+/// late; without such a rate, those of the rounds. The axis stretches towards 100 %.
 fn percentile_curve(run: &Run, group: &Group<'_>) -> String {
     let rate = group.cells.iter().flat_map(|cell| common_points(cell)).map(|point| point.rate);
     let rate = rate.reduce(f64::max);

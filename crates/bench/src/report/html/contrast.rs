@@ -15,7 +15,7 @@ fn linear(part: f64) -> f64 {
     if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
 }
 
-/// Relative luminance.
+/// Computes the relative luminance of a colour.
 fn luminance(colour: [f64; 3]) -> f64 {
     let [red, green, blue] = colour.map(linear);
     0.2126 * red + 0.7152 * green + 0.0722 * blue

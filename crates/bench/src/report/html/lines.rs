@@ -5,7 +5,7 @@ use crate::report::numbers::{grouped, short};
 
 /// Width of the drawing, in its own units.
 const WIDTH: f64 = 400.0;
-/// Its height.
+/// Height of the chart.
 const HEIGHT: f64 = 270.0;
 /// Left end of the lines; numbers stand before it.
 const LEFT: f64 = 56.0;
@@ -22,17 +22,17 @@ const BOTTOM: f64 = 226.0;
 /// Distance of labels at the ends of lines.
 const LABEL: f64 = 15.0;
 
-/// A line.
+/// A line of the chart.
 pub struct Line<'a> {
-    /// The server.
+    /// Name of the server.
     pub name: &'a str,
-    /// Its looks.
+    /// Colour, shape and dashes.
     pub style: Style,
     /// Points, ascending in x.
     pub points: Vec<(f64, f64)>,
 }
 
-/// How a line looks: colour, shape of its points and dashes each tell it from others.
+/// Style of a line: colour, shape of its points and dashes each distinguish it from other lines.
 #[derive(Clone, Copy)]
 pub struct Style {
     /// The CSS variable of its colour.

@@ -14,7 +14,7 @@ const RATE_HELD: f64 = 0.95;
 /// completed, which rounds of other lengths cannot repeat.
 #[derive(Clone, Copy)]
 pub enum Measure {
-    /// Queries lost.
+    /// Number of queries lost.
     Lost,
     /// Shares of RCODEs.
     Rcodes,

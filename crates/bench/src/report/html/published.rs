@@ -9,7 +9,7 @@ use crate::report::figures::{Figure, Group, place};
 use crate::report::verdict::{HOME, list};
 use std::collections::BTreeSet;
 
-/// More rows than this in a report, and only the server at home joins those that it tells of.
+/// With more rows than this in a report, only the server at home is shown beside its rows.
 const ROWS_MAX: usize = 6;
 /// More servers than this have rows of their own instead of columns.
 const COLUMNS_MAX: usize = 2;
@@ -20,7 +20,7 @@ pub fn published(run: &Run, groups: &[Group<'_>]) -> String {
         return String::new();
     }
     let mut text = format!(
-        "<h2>PublishedStandIn the original report</h2>\n<p>Each figure as it was published, by other people \
+        "<h2>Beside the original report</h2>\n<p>Each figure as it was published, by other people \
          on other machines, and as it was measured here. The one cannot be held against the other; \
          the order of servers can. Small figures are the change from the first server of the \
          report in the same test; = is level within {}, ? is not told apart in this run.</p>\n",
@@ -70,9 +70,9 @@ fn alone(original: &Table) -> String {
 
 /// A row of the report.
 struct ReportRow<'a> {
-    /// Its cells.
+    /// Cells of the row.
     published: &'a [String],
-    /// The server it tells of, if that is one of ours.
+    /// Server of the row, if that is one of ours.
     server: Option<&'a str>,
     /// Where that was measured.
     group: Option<&'a Group<'a>>,
@@ -99,9 +99,9 @@ struct MeasuredTable<'a> {
 
 /// A row of the report, of a server that the report does not have, or both.
 struct Row<'a> {
-    /// Its cells as published; none when the report has no such row.
+    /// Cells as published; none when the report has no such row.
     published: Option<&'a [String]>,
-    /// A row of the report that tells of the same test; what it says of the test, such as the kind
+    /// A row of the report about the same test; what it says of the test, such as the kind
     /// of names, holds for this row, too.
     same_test: Option<&'a [String]>,
     /// What was measured, as many as there are heads.
@@ -122,7 +122,7 @@ impl MeasuredTable<'_> {
     }
 }
 
-/// A column for each server, where the report tells of places only; none for too many servers.
+/// A column for each server, where the report is about places only; none for too many servers.
 fn in_columns<'a>(told: &[ReportRow<'a>]) -> Option<MeasuredTable<'a>> {
     let mut heads: Vec<&str> = Vec::new();
     for group in told.iter().filter_map(|row| row.group) {
@@ -172,7 +172,7 @@ fn in_rows<'a>(told: &[ReportRow<'a>]) -> MeasuredTable<'a> {
     MeasuredTable { heads: vec!["here"], rows }
 }
 
-/// Whether a group is the one that a row tells of.
+/// Whether a group is the one that a row is about.
 fn stands_for(group: &Group<'_>, beside: &PublishedStandIn) -> bool {
     let Some(cell) = group.cells.first() else { return false };
     group.workload == beside.workload
@@ -258,7 +258,7 @@ mod tests {
     use crate::suite::{Suite, spec::Workload};
     use std::collections::BTreeMap;
 
-    /// Whether a workload has what a row tells of.
+    /// Whether a workload has what a row is about.
     fn has(suite: &Suite, workload: &Workload, beside: &PublishedStandIn) -> bool {
         let places = workload.places.iter();
         let matches = |place: &BTreeMap<String, String>| {

@@ -1,6 +1,6 @@
 //! The pages in a real browser: nothing on its console, and nothing wider than the screen.
 //!
-//! Frames of the wanted widths show copies of the pages that tell their own width to the page
+//! Frames of the wanted widths show copies of the pages that report their own width to the page
 //! around them, because the browser's windows cannot be as narrow as a phone.
 
 use super::{html, index};
@@ -44,7 +44,7 @@ fn odd() -> Run {
     run
 }
 
-/// What a copy of a page tells: how far it is too wide, and whether it is dark.
+/// What a copy of a page reports: how far it is too wide, and whether it is dark.
 const PROBE: &str = "<script>onload = () => parent.postMessage(\
     [Math.max(0, document.documentElement.scrollWidth - innerWidth),\
      matchMedia('(prefers-color-scheme: dark)').matches].join(), '*')</script></body>";

@@ -60,7 +60,7 @@ fn is_number(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_digit()) && word.contains('.')
 }
 
-/// Who asked.
+/// The sentence about the load generator.
 fn generator(run: &Run) -> String {
     let own = format!("zonda bench {}", run.environment.bench);
     match run.method.pace.as_str() {

@@ -60,7 +60,7 @@ impl Runner<'_> {
         let is_held = |rate: u64| own >= RATE_HELD * rate as f64;
         if seat.contest.place.rate.is_some_and(is_held) {
             self.progress.spared(expected_secs);
-            return Ok(()); // what the server can do, the rounds do not tell
+            return Ok(()); // the rounds do not show what the server can do
         }
         let own_rate =
             |&percent: &u32| (LoadShare::Own { percent }, own * f64::from(percent) / 100.0);
@@ -69,7 +69,7 @@ impl Runner<'_> {
         self.load_points(seat, rates, expected_secs)
     }
 
-    /// Measures one server's latency at these rates, again when others disturbed it.
+    /// Measures one server's latency at these rates, again when other processes disturbed it.
     fn load_points(
         &mut self,
         seat: Seat<'_>,
