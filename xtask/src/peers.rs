@@ -114,8 +114,8 @@ fn middle(sorted: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// A run in which every server costs so many times the reflector, and a last round that others
-    /// disturbed.
+    /// A run in which every server costs so many times the reflector, with a last round under
+    /// foreign load.
     fn run(count: usize) -> String {
         let round = |number: usize, us: f64, foreign: f64| {
             let mb = 70.4;

@@ -1,4 +1,4 @@
-//! The page that tells which RFCs are followed.
+//! The page of RFCs that are followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -42,7 +42,7 @@ fn list() -> impl Iterator<Item = Rfc<'static>> {
     })
 }
 
-/// The page.
+/// Returns the text of the page.
 pub fn page() -> String {
     let mut page = HEAD.to_owned();
     for Rfc { number, title, followed, remark } in list() {

@@ -1,4 +1,4 @@
-//! Calls that the plan keeps out of some places, and paths of somebody's machine.
+//! Calls that the plan keeps out of some places, and paths of one machine.
 
 use super::{Finding, Tree};
 

@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Its tests bring queries by UDP.
     ("zonda-runtime", &["zonda-deferral", "zonda-engine", "zonda-netio", "zonda-transport"]),
     ("zonda-transport", &["zonda-deferral", "zonda-engine", "zonda-netio"]),
-    // Names in the file are read as names, so that a wrong one is told with its line.
+    // Names in the file are read as names, so that a wrong one is reported with its line.
     // The same holds for upstreams and their certificates. Programs give zones as records.
     ("zonda-config", &["zonda-client", "zonda-upstream", "zonda-wire", "zonda-zone"]),
     (

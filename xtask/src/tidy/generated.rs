@@ -3,7 +3,7 @@
 use super::{Finding, Tree};
 use crate::{peers, rfcs};
 
-/// Compares them.
+/// Compares the generated pages with their sources.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (number, module) in rfcs::unlisted(tree) {
