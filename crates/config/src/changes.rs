@@ -1,81 +1,129 @@
-//! What differs between the running configuration and the next.
+//! What differs between the running configuration and the next, and what a reload takes over.
 
 use crate::keys::{
-    AdminKeys, Answers, CacheKeys, Edns, Identity, ListenKeys, Log, Metrics, QueryLog, RateLimit,
-    Tcp, Top,
+    AdminKeys, Answers, CacheKeys, Edns, Forwarding, Identity, ListenKeys, Log, Metrics, OVERRIDE,
+    QueryLog, RateLimit, SpecialNames, Tcp, Top, ZoneKeys,
 };
 use crate::section::{EffectTime, Keys, Section};
-use crate::{Config, Listener, Zone};
-use std::collections::HashSet;
+use crate::{Config, Listener};
+use std::mem;
 
-/// What a reload has to do.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Changes<'a> {
-    /// Sources to load. One whose access or root changed is both here and in `removed`.
-    pub added: Vec<&'a Zone>,
-    /// Sources that are gone.
-    pub removed: Vec<&'a Zone>,
-    /// Headers of the sections whose changes wait for a restart; empty: the top of the file.
-    pub restart: Vec<String>,
+/// The part of a [`Config`] that a section of the file makes.
+struct Part {
+    /// The section, which says when its changes take effect.
+    section: &'static Section,
+    /// Whether two configurations have the part alike.
+    is_same: fn(&Config, &Config) -> bool,
+    /// Takes over what a reload can change of the part; `None` where it waits for a restart.
+    take_over: Option<fn(&mut Config, &mut Config)>,
 }
+
+/// A part that is a field of [`Config`] and takes effect at a reload.
+macro_rules! reloaded {
+    ($section:expr, $field:ident) => {
+        Part {
+            section: $section,
+            is_same: |config, next| config.$field == next.$field,
+            take_over: Some(|config, next| mem::swap(&mut config.$field, &mut next.$field)),
+        }
+    };
+}
+
+/// A part that is a field of [`Config`] and waits for a restart.
+macro_rules! restarted {
+    ($section:expr, $field:ident) => {
+        Part {
+            section: $section,
+            is_same: |config, next| config.$field == next.$field,
+            take_over: None,
+        }
+    };
+}
+
+/// The parts of all sections but `[zone.forward]` and `[access]`, which are parts of zones and
+/// listeners. A test compares it with the list of sections, so that no section can be forgotten.
+const PARTS: &[Part] = &[
+    Part {
+        section: &Top::SECTION,
+        is_same: |config, next| top(config) == top(next),
+        take_over: None,
+    },
+    Part {
+        section: &ListenKeys::SECTION,
+        is_same: |config, next| sockets(config).eq(sockets(next)),
+        take_over: Some(take_over_access),
+    },
+    reloaded!(&ZoneKeys::SECTION, zones),
+    reloaded!(&Forwarding::SECTION, forwarding),
+    reloaded!(&SpecialNames::SECTION, special_names),
+    reloaded!(&OVERRIDE, overrides),
+    restarted!(&Tcp::SECTION, tcp),
+    reloaded!(&Answers::SECTION, answers),
+    restarted!(&CacheKeys::SECTION, cache),
+    reloaded!(&Edns::SECTION, edns),
+    reloaded!(&Identity::SECTION, identity),
+    reloaded!(&RateLimit::SECTION, rate_limit),
+    restarted!(&AdminKeys::SECTION, admin),
+    reloaded!(&Metrics::SECTION, metrics),
+    restarted!(&Log::SECTION, log),
+    restarted!(&QueryLog::SECTION, query_log),
+];
 
 impl Config {
     /// Takes over what `next` says and a reload can change. A listener that `next` lacks keeps its
     /// access list, for it is answered on until the restart.
-    pub fn take_over(&mut self, next: Self) {
-        for listener in &mut self.listeners {
-            if let Some(same) = next.listeners.iter().find(|it| it.address == listener.address) {
-                listener.access.clone_from(&same.access);
-            }
+    pub fn take_over(&mut self, mut next: Self) {
+        for take_over in PARTS.iter().filter_map(|part| part.take_over) {
+            take_over(self, &mut next);
         }
-        self.zones = next.zones;
-        self.forwards = next.forwards;
-        self.forwarding = next.forwarding;
-        self.special_names = next.special_names;
-        self.overrides = next.overrides;
-        self.answers = next.answers;
-        self.edns = next.edns;
-        self.identity = next.identity;
-        self.rate_limit = next.rate_limit;
-        self.metrics = next.metrics;
     }
 
-    /// What `next` does differently. Costs time in proportion to the number of zones.
+    /// Headers of the sections in which `next` differs, and whose changes wait for a restart; empty:
+    /// the top of the file.
     #[must_use]
-    pub fn changes<'a>(&'a self, next: &'a Self) -> Changes<'a> {
-        let before: HashSet<&Zone> = self.zones.iter().collect();
-        let after: HashSet<&Zone> = next.zones.iter().collect();
-        Changes {
-            added: next.zones.iter().filter(|zone| !before.contains(zone)).collect(),
-            removed: self.zones.iter().filter(|zone| !after.contains(zone)).collect(),
-            restart: self.restart(next),
-        }
-    }
-
-    /// Headers of the sections in which `next` differs, and which say that this takes a restart.
-    fn restart(&self, next: &Self) -> Vec<String> {
-        let watching = |config: &Self| (config.user.clone(), config.watch, config.watch_interval);
-        let sections = [
-            (Top::SECTION, watching(self) == watching(next)),
-            (ListenKeys::SECTION, sockets(self).eq(sockets(next))),
-            (Tcp::SECTION, self.tcp == next.tcp),
-            (Answers::SECTION, self.answers == next.answers),
-            (CacheKeys::SECTION, self.cache == next.cache),
-            (Edns::SECTION, self.edns == next.edns),
-            (Identity::SECTION, self.identity == next.identity),
-            (RateLimit::SECTION, self.rate_limit == next.rate_limit),
-            (AdminKeys::SECTION, self.admin == next.admin),
-            (Metrics::SECTION, self.metrics == next.metrics),
-            (Log::SECTION, self.log == next.log),
-            (QueryLog::SECTION, self.query_log == next.query_log),
-        ];
+    pub fn restart_sections(&self, next: &Self) -> Vec<String> {
         let waits =
-            |(section, same): &(Section, bool)| !same && section.takes == EffectTime::Restart;
-        sections.iter().filter(|section| waits(section)).map(|(it, _)| it.header()).collect()
+            |part: &&Part| part.section.takes == EffectTime::Restart && !(part.is_same)(self, next);
+        PARTS.iter().filter(waits).map(|part| part.section.header()).collect()
     }
+}
+
+/// The keys of the top that a restart changes; `root` is part of each zone.
+fn top(config: &Config) -> impl PartialEq {
+    (config.user.clone(), config.watch, config.watch_interval)
 }
 
 /// The listeners without their access lists, which take effect at once.
 fn sockets(config: &Config) -> impl Iterator<Item = Listener> {
     config.listeners.iter().map(|listener| Listener { access: None, ..listener.clone() })
+}
+
+/// Takes over the access lists of listeners.
+fn take_over_access(config: &mut Config, next: &mut Config) {
+    for listener in &mut config.listeners {
+        if let Some(same) = next.listeners.iter().find(|it| it.address == listener.address) {
+            listener.access.clone_from(&same.access);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::{ACCESS, SECTIONS};
+    use crate::section::Kind;
+
+    #[test]
+    fn each_section_is_compared_and_taken_over_when_it_says_so() {
+        let is_own =
+            |section: &&&Section| section.kind != Kind::Nested && section.name != ACCESS.name;
+        let sections: Vec<_> = SECTIONS.iter().filter(is_own).map(|it| it.header()).collect();
+        let parts: Vec<_> = PARTS.iter().map(|part| part.section.header()).collect();
+        assert_eq!(parts, sections);
+        for part in PARTS {
+            let is_listener = part.section.name == "listen"; // its access lists are reloaded
+            let is_reloaded = part.section.takes == EffectTime::Reload || is_listener;
+            assert_eq!(part.take_over.is_some(), is_reloaded, "{}", part.section.header());
+        }
+    }
 }

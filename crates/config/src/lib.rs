@@ -29,7 +29,6 @@ mod unknown;
 mod value;
 
 pub use access::{Access, Action, Network, Rule};
-pub use changes::Changes;
 pub use document::looks_like_a_zone;
 pub use effective::Effective;
 pub use error::{
@@ -63,10 +62,8 @@ use zonda_wire::Name;
 pub struct Config {
     /// Where queries are answered; at least one, no address twice.
     pub listeners: Vec<Listener>,
-    /// Where zones come from; no name twice.
+    /// All zones; no name twice.
     pub zones: Vec<Zone>,
-    /// Zones that other servers answer for; none has the name of another zone.
-    pub forwards: Vec<ForwardZone>,
     /// How much is taken on by those that forward.
     pub forwarding: Forwarding,
     /// Zones that are answered at home where `.` is forwarded, in lower case; none twice.
@@ -120,28 +117,28 @@ pub struct Listener {
     pub access: Option<Arc<Access>>,
 }
 
-/// Zones from one source.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// A zone, or all zones of a file or a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Where the data are.
+    /// The zone's apex; none: the source has the names of its zones.
+    pub name: Option<Name>,
+    /// Where the answers come from.
     pub source: Source,
+    /// A hosts file whose names lie in front of a forwarded zone.
+    pub hosts: Option<PathBuf>,
     /// The directory that the source's files, and those they include, must not leave.
     pub root: Arc<Path>,
     /// Clients that are answered; none: all that the listener admits.
     pub access: Option<Arc<Access>>,
 }
 
-/// A zone that other servers answer for.
+/// How the queries for a zone are forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForwardZone {
-    /// Apex of the zone, in lower case.
-    pub name: Name,
-    /// How they are asked.
-    pub forward: ForwardKeys,
-    /// Whose certificates are believed.
+pub struct Forward {
+    /// The keys of its section.
+    pub keys: ForwardKeys,
+    /// The certificates that are trusted.
     pub trust: Trust,
-    /// Clients that are answered.
-    pub access: Arc<Access>,
 }
 
 /// A name that has other addresses here.
@@ -153,39 +150,21 @@ pub struct Override {
     pub addresses: Vec<IpAddr>,
 }
 
-/// Where the data of zones are.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+/// Where the answers of zones come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// One zone in a master file (rfc1035#5).
-    File {
-        /// The zone's apex.
-        name: Name,
-        /// Path of the zone file.
-        path: PathBuf,
-    },
-    /// Zones in a JSON file.
-    Json {
-        /// The only zone meant; none: all that are in the file.
-        name: Option<Name>,
-        /// Path of the JSON file.
-        path: PathBuf,
-    },
-    /// Every `NAME.zone` and `NAME.json` in a directory.
-    Directory {
-        /// Path of the directory.
-        path: PathBuf,
-    },
-    /// Addresses and their names, in front of what is forwarded if the zone is.
-    Hosts {
-        /// The zone's apex.
-        name: Name,
-        /// Path of the hosts file.
-        path: PathBuf,
-    },
+    /// One zone in a master file (rfc1035#5), at this path.
+    File(PathBuf),
+    /// Zones in a JSON file, at this path.
+    Json(PathBuf),
+    /// Every `NAME.zone` and `NAME.json` in this directory.
+    Directory(PathBuf),
+    /// Addresses and their names in a hosts file, at this path.
+    Hosts(PathBuf),
+    /// Upstreams.
+    Forward(Arc<Forward>),
     /// One zone that a program gives; no file says so.
     Program {
-        /// The zone's apex.
-        name: Name,
         /// What messages call it.
         path: PathBuf,
         /// Data of the zone.
@@ -193,17 +172,13 @@ pub enum Source {
     },
 }
 
-impl Source {
-    /// The file or directory, or what stands for it.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::File { path, .. }
-            | Self::Json { path, .. }
-            | Self::Directory { path }
-            | Self::Hosts { path, .. }
-            | Self::Program { path, .. } => path,
-        }
+impl Config {
+    /// The forwarded zones, and how each is forwarded.
+    pub fn forwards(&self) -> impl Iterator<Item = (&Zone, &Arc<Forward>)> {
+        self.zones.iter().filter_map(|zone| match &zone.source {
+            Source::Forward(forward) => Some((zone, forward)),
+            _ => None,
+        })
     }
 }
 

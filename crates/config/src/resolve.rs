@@ -6,6 +6,7 @@ mod bounds;
 mod listeners;
 mod local;
 mod secrets;
+mod source;
 mod zones;
 
 use crate::access::Action;
@@ -28,7 +29,7 @@ pub(crate) fn resolve<'a>(
     let workers = top.as_ref().map_or(0, |top| top.workers);
     let listeners = listeners::read(layers, session, &mut lists, workers);
     let root = top.as_ref().and_then(|top| top.root.clone());
-    let (zones, forwards) = zones::read(layers, session, &mut lists, root, &listeners);
+    let zones = zones::read(layers, session, &mut lists, root, &listeners);
     let special_names = local::special_names(&mut open::<SpecialNames>(layers, session));
     let overrides = local::overrides(layers, session);
     let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));
@@ -42,14 +43,12 @@ pub(crate) fn resolve<'a>(
         (section(layers, session), section(layers, session), section(layers, session));
 
     let (top, rate_limit) = (top?, rate_limit?);
-    let no_zones = zones.is_empty() && forwards.is_empty();
     let (admin, token_files) = admin?;
-    let mut warnings = warnings(&listeners, no_zones, &rate_limit);
+    let mut warnings = warnings(&listeners, zones.is_empty(), &rate_limit);
     warnings.extend(secrets::warnings(layers, &token_files));
     let config = Config {
         listeners: listeners.into_iter().map(|(listener, _)| listener).collect(),
         zones,
-        forwards,
         forwarding: forwarding?,
         special_names: special_names?,
         overrides,

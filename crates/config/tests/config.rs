@@ -130,12 +130,12 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     let (before, forward_on) = uncommented.split_once("[zone.forward]").unwrap();
     let behind = &forward_on[forward_on.find("\n[").unwrap()..];
     let config = load("uncommented", &format!("{before}{behind}")).unwrap().config;
-    assert_eq!((config.zones.len(), config.forwards.len()), (1, 0));
+    assert_eq!((config.zones.len(), config.forwards().count()), (1, 0));
     assert_eq!(config.tcp, load("uncommented", "version = 1").unwrap().config.tcp);
     let without_file = uncommented.lines().filter(|line| !line.starts_with("file ="));
     let without_file = without_file.collect::<Vec<_>>().join("\n");
     let config = load("uncommented", &without_file).unwrap().config;
-    assert_eq!((config.zones.len(), config.forwards.len()), (0, 1));
+    assert_eq!((config.zones.len(), config.forwards().count()), (1, 1));
 }
 
 #[test]
@@ -185,16 +185,10 @@ fn zones_and_listeners_as_flags_are_a_complete_configuration() {
     assert_eq!(config.listeners.len(), 1);
     assert_eq!(config.listeners[0].address, "127.0.0.1:5300".parse::<SocketAddr>().unwrap());
     assert_eq!(
-        config.zones.into_iter().map(|zone| zone.source).collect::<Vec<_>>(),
+        config.zones.into_iter().map(|zone| (zone.name.unwrap(), zone.source)).collect::<Vec<_>>(),
         [
-            Source::File {
-                name: "example.com".parse().unwrap(),
-                path: "./example.com.zone".into()
-            },
-            Source::Json {
-                name: Some("example.org".parse().unwrap()),
-                path: "/srv/example.org.json".into()
-            },
+            ("example.com".parse().unwrap(), Source::File("./example.com.zone".into())),
+            ("example.org".parse().unwrap(), Source::Json("/srv/example.org.json".into())),
         ]
     );
 }
@@ -246,7 +240,7 @@ fn flags_win_over_the_environment_and_both_over_the_file() {
     assert_eq!(config.listeners[0].workers, 3);
     assert_eq!(config.tcp.idle_timeout.as_secs(), 4);
     assert_eq!(config.zones.len(), 1);
-    assert_eq!(config.zones[0].source.path(), Path::new("flag.zone"));
+    assert_eq!(config.zones[0].source, Source::File("flag.zone".into()));
 }
 
 #[test]
@@ -362,16 +356,22 @@ fn a_printed_configuration_loads_as_it_was() {
 }
 
 #[test]
-fn changes_name_zones_to_load_and_sections_that_wait_for_a_restart() {
+fn a_reload_takes_over_zones_and_names_the_sections_that_wait_for_a_restart() {
     let zone = |name: &str| format!("[[zone]]\nname = \"{name}\"\nfile = \"{name}.zone\"\n");
     let before = format!("version = 1\n{}{}", zone("a"), zone("b"));
     let after = format!("version = 1\n{}{}[log]\nlevel = \"debug\"\n", zone("b"), zone("c"));
-    let before = load("changes", &before).unwrap().config;
+    let mut config = load("changes", &before).unwrap().config;
     let after = load("changes", &after).unwrap().config;
-    let changes = before.changes(&after);
-    assert_eq!(changes.added, [&after.zones[1]]);
-    assert_eq!(changes.removed, [&before.zones[0]]);
-    assert_eq!(changes.restart, ["[log]"]);
+    let level = config.log.level;
+    assert_eq!(config.restart_sections(&after), ["[log]"]);
+    config.take_over(after.clone());
+    assert_eq!(config.zones, after.zones);
+    assert_eq!(config.log.level, level);
+}
+
+/// How the first forwarded zone is forwarded.
+fn upstream_keys(config: &Config) -> &zonda_config::ForwardKeys {
+    &config.forwards().next().unwrap().1.keys
 }
 
 #[test]
@@ -380,20 +380,22 @@ fn a_zone_may_be_answered_by_other_servers() {
                 [[zone]]\nname = \".\"\naccess = \"allow any\"\n[zone.forward]\n\
                 to = [\"192.0.2.2\", \"2001:db8::1\"]\ntimeout = \"2s\"\n";
     let config = load("forward", text).unwrap().config;
-    let [example, root] = &config.forwards[..] else { panic!("{:?}", config.forwards) };
-    assert_eq!(example.name.to_string(), "example.com.");
-    assert_eq!(example.forward.to, ["192.0.2.1:5353".parse().unwrap()]);
-    assert_eq!(example.access.otherwise, Action::Refuse, "strangers are refused by default");
-    assert!(example.access.rules.iter().all(|rule| rule.action == Action::Allow));
-    assert_eq!(root.forward.to.len(), 2);
-    assert_eq!(root.forward.timeout, std::time::Duration::from_secs(2));
-    assert_eq!(root.access.otherwise, Action::Allow);
+    let forwards: Vec<_> = config.forwards().collect();
+    let [(example, to_one), (root, to_two)] = forwards[..] else { panic!("{:?}", config.zones) };
+    assert_eq!(example.name, Some("example.com".parse().unwrap()));
+    assert_eq!(to_one.keys.to, ["192.0.2.1:5353".parse().unwrap()]);
+    let access = example.access.as_ref().unwrap();
+    assert_eq!(access.otherwise, Action::Refuse, "other clients are refused by default");
+    assert!(access.rules.iter().all(|rule| rule.action == Action::Allow));
+    assert_eq!(to_two.keys.to.len(), 2);
+    assert_eq!(to_two.keys.timeout, std::time::Duration::from_secs(2));
+    assert_eq!(root.access.as_ref().unwrap().otherwise, Action::Allow);
 }
 
 #[test]
 fn forwarded_zones_answer_private_networks_only_by_default() {
     let text = "version = 1\n[[zone]]\nname = \".\"\nforward.to = \"192.0.2.1\"\n";
-    let access = load("strangers", text).unwrap().config.forwards[0].access.clone();
+    let access = load("strangers", text).unwrap().config.zones[0].access.clone().unwrap();
     let action = |client: &str| {
         let client = client.parse().unwrap();
         let rule = access.rules.iter().find(|rule| rule.network.contains(client));
@@ -455,7 +457,7 @@ fn no_server_of_a_list_is_left_out_in_silence() {
         let forward = (1..=count).map(|octet| format!("192.0.2.{octet},")).collect::<String>();
         Config::load(None, [], &Flags { forward: Some(forward), ..Flags::default() })
     };
-    assert_eq!(servers(64).unwrap().config.forwards[0].forward.to.len(), 64);
+    assert_eq!(upstream_keys(&servers(64).unwrap().config).to.len(), 64);
     assert!(servers(65).unwrap_err()[0].to_string().contains("at most 64"));
 }
 
@@ -464,9 +466,9 @@ fn servers_to_forward_to_can_be_given_without_a_file() {
     let forward = Some("192.0.2.1,192.0.2.2:54".to_owned());
     let by_flag = Config::load(None, [], &Flags { forward, ..Flags::default() }).unwrap().config;
     let by_variable = load_environment(&[("ZONDA_FORWARD", "192.0.2.1,192.0.2.2:54")]).unwrap();
-    assert_eq!(by_flag.forwards, by_variable.config.forwards);
-    assert_eq!(by_flag.forwards[0].name.to_string(), ".");
-    assert_eq!(by_flag.forwards[0].forward.to.len(), 2);
+    assert_eq!(by_flag.zones, by_variable.config.zones);
+    assert_eq!(by_flag.zones[0].name, Some(".".parse().unwrap()));
+    assert_eq!(upstream_keys(&by_flag).to.len(), 2);
 }
 
 #[test]
@@ -498,5 +500,9 @@ fn nested_tables_are_printed_behind_their_element() {
         .map(|text| printed.find(text).unwrap())
         .into();
     assert!(places.is_sorted(), "{printed}");
-    assert_eq!(load("nested-again", &printed).unwrap().config.forwards, loaded.config.forwards);
+    let again = load("nested-again", &printed).unwrap().config;
+    let sources = |config: &Config| {
+        config.zones.iter().map(|zone| (zone.name.clone(), zone.source.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(sources(&again), sources(&loaded.config));
 }

@@ -7,7 +7,7 @@ use crate::running::given_zone;
 use crate::units::{Unit, survey};
 use std::collections::HashSet;
 use std::sync::Arc;
-use zonda_config::{Config, ForwardZone, Source, Zone};
+use zonda_config::{Config, Zone};
 use zonda_wire::Name;
 use zonda_zone::{Diagnostics, HashSeed, JsonFile, JsonZone, Severity, build, check};
 
@@ -45,13 +45,7 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
         (checker.print)(&warning);
     }
     // A hosts file in front of a forwarded zone was read as a zone of that name.
-    let is_read = |forward: &ForwardZone| {
-        config.zones.iter().any(|zone| match &zone.source {
-            Source::Hosts { name, .. } => name.to_lowercase() == forward.name,
-            _ => false,
-        })
-    };
-    let forwarded = config.forwards.iter().filter(|forward| !is_read(forward)).count();
+    let forwarded = config.forwards().filter(|(zone, _)| zone.hosts.is_none()).count();
     checker.report.zones += forwarded as u64;
     checker.report
 }

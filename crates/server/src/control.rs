@@ -223,7 +223,7 @@ impl Control {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = supervisor::notify(State::Reloading);
         let result = (self.read_config)().map(|config| {
-            let changes = self.publisher().config().changes(&config).restart;
+            let changes = self.publisher().config().restart_sections(&config);
             for section in changes {
                 let section = if section.is_empty() { "the top of the file" } else { &section };
                 tracing::warn!("changes of {section} take effect at the next start");
@@ -285,7 +285,7 @@ impl Control {
     pub fn watches(&self) -> bool {
         let publisher = self.publisher();
         let is_always_watched = |zone: &zonda_config::Zone| {
-            matches!(zone.source, Source::Directory { .. } | Source::Hosts { .. })
+            matches!(zone.source, Source::Directory(_) | Source::Hosts(_)) || zone.hosts.is_some()
         };
         publisher.config().watch || publisher.config().zones.iter().any(is_always_watched)
     }

@@ -31,7 +31,7 @@ struct Found {
 impl Delegations {
     /// None yet, of a configuration.
     pub fn new(config: &Config) -> Self {
-        Self::inside(config.forwards.iter().map(|zone| zone.name.clone()).collect())
+        Self::inside(config.forwards().filter_map(|(zone, _)| zone.name.clone()).collect())
     }
 
     /// None yet, with these zones forwarded.

@@ -12,9 +12,7 @@ use std::time::Duration;
 use zonda_cache::policy::Limits;
 use zonda_cache::{Cache, Freshness, Policy};
 use zonda_client::{self as streams, Connections, Protocol, Tls, Url};
-use zonda_config::{
-    CacheKeys, Config, ForwardKeys, ForwardZone, Forwarding, Host, Transport, Upstream,
-};
+use zonda_config::{CacheKeys, Config, ForwardKeys, Forwarding, Host, Transport, Upstream};
 use zonda_engine::zones::{Forward, Source, ZoneEntry};
 use zonda_forward::{Bootstrap, Bounds, Group, Groups, Loops, Manner, Server, StateLog};
 use zonda_upstream::{Settings, Thresholds};
@@ -31,6 +29,17 @@ pub struct Forwards {
     nxdomain_cut: bool,
     /// What forwarder threads see.
     groups: Arc<ArcSwap<Groups>>,
+}
+
+/// A forwarded zone as it is configured.
+#[derive(Clone, PartialEq, Eq)]
+struct ForwardZone {
+    /// The zone's apex, in lower case.
+    name: Name,
+    /// How its queries are forwarded.
+    forward: Arc<zonda_config::Forward>,
+    /// Clients that are answered; none: all that the listener admits.
+    access: Option<Arc<zonda_config::Access>>,
 }
 
 /// One of them.
@@ -53,12 +62,12 @@ impl KnownForward {
 
     /// Names that are not forwarded.
     pub fn except(&self) -> &[Name] {
-        &self.config.forward.except
+        &self.config.forward.keys.except
     }
 
     /// Its servers, in the order of the configuration: as they are written, and as they are asked.
     pub fn upstreams(&self) -> impl Iterator<Item = (&Upstream, &Server)> {
-        self.config.forward.to.iter().zip(&self.group.1.servers)
+        self.config.forward.keys.to.iter().zip(&self.group.1.servers)
     }
 }
 
@@ -98,9 +107,13 @@ impl Forwards {
     /// answers come from the same servers keeps its number, and so what is kept of it, and what
     /// threads know of these.
     pub fn update(&mut self, config: &Config, numbers: &mut Numbers) -> bool {
-        let (configured, bounds) = (&config.forwards, bounds(&config.forwarding));
+        let zones = config.forwards().filter_map(|(zone, forward)| {
+            let (name, forward) = (zone.name.clone()?, Arc::clone(forward));
+            Some(ForwardZone { name, forward, access: zone.access.clone() })
+        });
+        let (configured, bounds) = (zones.collect::<Vec<_>>(), bounds(&config.forwarding));
         let groups = self.groups.load_full();
-        if self.known.iter().map(|known| &known.config).eq(configured) {
+        if self.known.iter().map(|known| &known.config).eq(&configured) {
             if groups.bounds != bounds {
                 let by_number = groups.by_number.clone();
                 self.groups.store(Arc::new(Groups { by_number, bounds }));
@@ -108,7 +121,7 @@ impl Forwards {
             return false;
         }
         let mut former = std::mem::take(&mut self.known);
-        for config in configured {
+        for config in &configured {
             let same = former.iter().position(|known| answers(&known.config) == answers(config));
             let known = match same.map(|place| former.swap_remove(place)) {
                 Some(known) if known.config == *config => known,
@@ -120,7 +133,7 @@ impl Forwards {
                 }
                 None => {
                     let number = group_number(config, self.known.iter().chain(&former));
-                    let state_log = Arc::new(StateLog::new(config.forward.to.len()));
+                    let state_log = Arc::new(StateLog::new(config.forward.keys.to.len()));
                     let numbers = (number, numbers.take());
                     self.make(config.clone(), numbers, servers(config, None), state_log)
                 }
@@ -143,7 +156,7 @@ impl Forwards {
         servers: Vec<Server>,
         state_log: Arc<StateLog>,
     ) -> KnownForward {
-        let (keys, settings) = (&config.forward, settings(&config.forward));
+        let (keys, settings) = (&config.forward.keys, settings(&config.forward.keys));
         let group = Group {
             apex: config.name.clone(),
             loops: Loops::new(keys.to.len(), settings.thresholds.probe_nanos_max),
@@ -162,7 +175,7 @@ impl Forwards {
         let entry = Arc::new(ZoneEntry {
             apex: config.name.clone(),
             source: Source::Forward(Arc::new(forward)),
-            access: Some(Arc::new(access(&config.access))),
+            access: config.access.as_ref().map(|list| Arc::new(access(list))),
             number: number.place,
         });
         KnownForward { config, entry, number, group }
@@ -171,7 +184,7 @@ impl Forwards {
 
 /// All of a zone's configuration that its answers depend on: when it changes, others are right.
 fn answers(config: &ForwardZone) -> impl PartialEq + Debug {
-    let ForwardZone { name, forward: keys, trust, .. } = config;
+    let (name, zonda_config::Forward { keys, trust }) = (&config.name, &*config.forward);
     let private = keys.rebinding_protection.then_some(&keys.private_names);
     (name, &keys.to, &keys.bootstrap, trust, keys.trust_ad, private)
 }
@@ -254,12 +267,13 @@ fn policy(keys: &CacheKeys) -> Policy {
 /// The servers of a zone as forwarder threads see them. Those of the zone that it was before, if
 /// there is one, stay as they are unless their connections have other limits now.
 fn servers(config: &ForwardZone, former: Option<&KnownForward>) -> Vec<Server> {
-    let limits = |zone: &ForwardZone| (zone.forward.connections_max, zone.forward.pipeline_max);
+    let limits =
+        |zone: &ForwardZone| (zone.forward.keys.connections_max, zone.forward.keys.pipeline_max);
     let known = former.map_or(&[][..], |former| &former.group.1.servers);
     if former.is_some_and(|former| limits(&former.config) == limits(config)) {
         return known.to_vec();
     }
-    let servers: Vec<Server> = config.forward.to.iter().map(|to| server(to, config)).collect();
+    let servers: Vec<Server> = config.forward.keys.to.iter().map(|to| server(to, config)).collect();
     for (server, known) in servers.iter().zip(known) {
         server.connections.move_to(known.connections.addresses().to_vec());
     }
@@ -271,7 +285,7 @@ fn servers(config: &ForwardZone, former: Option<&KnownForward>) -> Vec<Server> {
 fn server(upstream: &Upstream, config: &ForwardZone) -> Server {
     const SOUND: &str = "the configuration was found to be sound";
     let subject = upstream.certificate_subject();
-    let tls = || Arc::new(Tls::new(&subject, &config.trust).expect(SOUND));
+    let tls = || Arc::new(Tls::new(&subject, &config.forward.trust).expect(SOUND));
     let url = || Url::new(&subject, upstream.port, &upstream.path).expect(SOUND);
     let protocol = match upstream.transport {
         Transport::Udp | Transport::Tcp => Protocol::Tcp,
@@ -281,8 +295,8 @@ fn server(upstream: &Upstream, config: &ForwardZone) -> Server {
     };
     let over_udp = upstream.transport == Transport::Udp;
     let limits = streams::Limits {
-        connections_max: config.forward.connections_max.into(),
-        pipeline_max: config.forward.pipeline_max.into(),
+        connections_max: config.forward.keys.connections_max.into(),
+        pipeline_max: config.forward.keys.pipeline_max.into(),
     };
     let connections = match &upstream.host {
         Host::Address(address) => {
@@ -291,12 +305,12 @@ fn server(upstream: &Upstream, config: &ForwardZone) -> Server {
         }
         Host::Name(name) => {
             let connections = Connections::within(limits, protocol, Vec::new());
-            let servers = config.forward.bootstrap.iter().map(|server| server.0).collect();
+            let servers = config.forward.keys.bootstrap.iter().map(|server| server.0).collect();
             let bootstrap = Bootstrap { name: name.clone(), port: upstream.port, servers };
             zonda_forward::follow(bootstrap, &connections);
             connections
         }
     };
-    let is_trusted = config.forward.trust_ad && upstream.transport.is_encrypted();
+    let is_trusted = config.forward.keys.trust_ad && upstream.transport.is_encrypted();
     Server { name: upstream.to_string().into(), over_udp, is_trusted, connections }
 }

@@ -46,7 +46,7 @@ pub struct LocalNames {
 impl LocalNames {
     /// Puts into force what is configured; whether anything differs from before.
     pub fn update(&mut self, config: &Config, seed: HashSeed) -> bool {
-        let is_forwarding = !config.forwards.is_empty();
+        let is_forwarding = config.forwards().next().is_some();
         let names = if is_forwarding { &config.special_names[..] } else { &[] };
         if self.names == names && self.overrides == config.overrides {
             return false;

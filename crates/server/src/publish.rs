@@ -114,7 +114,7 @@ impl Publisher {
         loaded: Vec<LoadedUnit>,
     ) -> Outcome {
         let is_same = |other: &&mut ZoneConfig| match (&other.source, &zone.source) {
-            (Source::Program { name: other, .. }, Source::Program { name, .. }) => other == name,
+            (Source::Program { .. }, Source::Program { .. }) => other.name == zone.name,
             _ => false,
         };
         match self.config.zones.iter_mut().find(is_same) {

@@ -35,7 +35,7 @@ use zonda_deferral::{Clock, Deferrals, Queue};
 use zonda_engine::code::panic_message;
 use zonda_engine::counters::Counters;
 use zonda_engine::{Engine, Event, QueueId};
-use zonda_forward::{ForwarderConfig, ForwarderThread, stop_forwarders};
+use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, stop_forwarders};
 use zonda_netio::supervisor::{self, State};
 use zonda_netio::{memory, privileges::PrivilegeError, process};
 use zonda_runtime::{
@@ -229,10 +229,11 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
         tracing::info!("metrics: http://{address}/metrics");
     }
     let served = zones.len() - failed - awaited;
-    let forwards = publisher.config().forwards.len();
-    for zone in &publisher.config().forwards {
-        let to: Vec<String> = zone.forward.to.iter().map(ToString::to_string).collect();
-        tracing::info!("forwarding {} to {}", zone.name, to.join(", "));
+    let forwards = publisher.config().forwards().count();
+    for (zone, forward) in publisher.config().forwards() {
+        let to: Vec<String> = forward.keys.to.iter().map(ToString::to_string).collect();
+        let name = zone.name.as_ref().map(ToString::to_string).unwrap_or_default();
+        tracing::info!("forwarding {name} to {}", to.join(", "));
     }
     let lost = |count, what| if count == 0 { String::new() } else { format!(", {what}: {count}") };
     let files = publisher.zone_set().failures().count();
@@ -255,6 +256,13 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
         };
         tracing::info!("try: dig @{host} -p {} {apex} SOA", address.port());
     }
+}
+
+/// The queues of deferred queries: of the forwarder threads, then of each runtime of code.
+fn queues(forwarders: &Forwarders, runtimes: &[Arc<CodeRuntime>]) -> Vec<Arc<dyn Queue>> {
+    let mut queues: Vec<Arc<dyn Queue>> = vec![Arc::new(forwarders.clone())];
+    queues.extend(runtimes.iter().map(|it| Arc::clone(it) as Arc<dyn Queue>));
+    queues
 }
 
 /// The I/O runtime.
@@ -354,11 +362,10 @@ impl Running {
         let runtimes = runtimes.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock)));
         let runtimes: Arc<[_]> = runtimes.collect();
         let (overflow, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
-        let mut queues: Vec<Arc<dyn Queue>> = vec![Arc::new(forwarder_queue.clone())];
-        queues.extend(runtimes.iter().map(|it| Arc::clone(it) as Arc<dyn Queue>));
+        let queues = queues(&forwarder_queue, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
-        let is_beside_code = !runtimes.is_empty();
-        let handles = ThreadHandles { clock, deferrals, is_beside_code, failed };
+        let handles =
+            ThreadHandles { clock, deferrals, is_beside_code: !runtimes.is_empty(), failed };
         let workers = threads::start_workers(&sockets, udp, &make_engine, &handles)?;
         let watch = settle::watch(Arc::clone(&long_calls), settling);
         let handlers = Handlers::start(handlers, &runtimes, &make_engine, &handles, watch)?;

@@ -164,6 +164,7 @@ impl Zones {
 #[must_use]
 pub fn given_zone(name: &Name, given: ProgramContent) -> Zone {
     let path = PathBuf::from(format!("{name} (of the program)"));
-    let source = Source::Program { name: name.clone(), path, content: given };
-    Zone { source, root: Path::new("/").into(), access: None } // no text includes a file
+    let source = Source::Program { path, content: given };
+    let root = Path::new("/").into(); // no text includes a file
+    Zone { name: Some(name.clone()), source, hosts: None, root, access: None }
 }

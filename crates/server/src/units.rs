@@ -93,21 +93,21 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
             in_directory,
             is_restless: false,
         };
-        match &zone.source {
-            Source::File { name, path } => {
+        let hosts =
+            |path: &PathBuf, name: &Name| unit(path.clone(), Content::Hosts(name.clone()), false);
+        match (&zone.source, &zone.name) {
+            (Source::File(path), Some(name)) => {
                 survey.units.push(unit(path.clone(), Content::Master(name.clone()), false));
             }
-            Source::Json { name, path } => {
+            (Source::Json(path), name) => {
                 survey.units.push(unit(path.clone(), Content::Json(name.clone()), false));
             }
-            Source::Hosts { name, path } => {
-                survey.units.push(unit(path.clone(), Content::Hosts(name.clone()), false));
-            }
-            Source::Program { name, path, content: given } => {
-                let content = Content::Given(name.clone(), given.clone());
+            (Source::Hosts(path), Some(name)) => survey.units.push(hosts(path, name)),
+            (Source::Program { path, content }, Some(name)) => {
+                let content = Content::Given(name.clone(), content.clone());
                 survey.units.push(unit(path.clone(), content, false));
             }
-            Source::Directory { path } => match directory(path, &mut survey.ignored) {
+            (Source::Directory(path), _) => match directory(path, &mut survey.ignored) {
                 Ok(files) => {
                     let files = files.into_iter();
                     survey.units.extend(files.map(|(path, content)| unit(path, content, true)));
@@ -118,6 +118,16 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
                     survey.units.extend(known(path));
                 }
             },
+            (Source::Forward(_), Some(name)) => {
+                // The clients of the zone are those of its upstreams.
+                let in_front = zone.hosts.iter().map(|path| hosts(path, name));
+                survey.units.extend(in_front.map(|unit| Unit { access: None, ..unit }));
+            }
+            // The configuration refuses these sources without a name.
+            (
+                Source::File(_) | Source::Hosts(_) | Source::Program { .. } | Source::Forward(_),
+                None,
+            ) => {}
         }
     }
     survey.keep_first_of_each_zone();
@@ -179,12 +189,13 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn zone(source: Source) -> ZoneConfig {
-        ZoneConfig { source, root: Path::new("/").into(), access: None }
+    fn zone(name: Option<&str>, source: Source) -> ZoneConfig {
+        let name = name.map(|name| name.parse().unwrap());
+        ZoneConfig { name, source, hosts: None, root: Path::new("/").into(), access: None }
     }
 
     fn file(name: &str, path: &str) -> ZoneConfig {
-        zone(Source::File { name: name.parse().unwrap(), path: path.into() })
+        zone(Some(name), Source::File(path.into()))
     }
 
     #[test]
@@ -198,7 +209,7 @@ mod tests {
     #[test]
     fn a_directory_keeps_its_units_while_it_cannot_be_read() {
         let known = survey(&[file("a.test", "gone/a.test.zone")], |_| Vec::new()).units;
-        let directory = zone(Source::Directory { path: "gone".into() });
+        let directory = zone(None, Source::Directory("gone".into()));
         let survey = survey(&[directory], |path| {
             assert_eq!(path, Path::new("gone"));
             known.clone()

@@ -1,26 +1,21 @@
 //! Zones: those of the flags or the variables first, then those of the file.
 
 use super::access::Lists;
-use super::bounds;
+use super::source::{FILE_SOURCES, FileSource, forward, hosts};
 use crate::access::Access;
-use crate::error::{Contradiction, LocalMistake, Origin, Problem};
+use crate::error::{Contradiction, Origin, Problem};
 use crate::keys::{ForwardKeys, ZoneKeys};
 use crate::load::Layers;
-use crate::mistake::Mistake;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::Keys;
-use crate::value::ServerAddress;
-use crate::{ForwardZone, Listener, Source, Zone};
+use crate::{Listener, Source, Zone};
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use toml::de::DeTable;
-use zonda_client::{Tls, Trust, Url};
-use zonda_upstream::pool::UPSTREAMS_MAX;
-use zonda_upstream::{Host, Upstream};
-use zonda_wire::{Name, name};
+use zonda_wire::Name;
 
 /// Reads all zones. They must not leave `root` or, if it is unset, the directory of the file that
 /// names them.
@@ -30,12 +25,12 @@ pub(super) fn read<'a>(
     lists: &mut Lists,
     root: Option<PathBuf>,
     listeners: &[(Listener, Origin)],
-) -> (Vec<Zone>, Vec<ForwardZone>) {
+) -> Vec<Zone> {
     let section = &ZoneKeys::SECTION;
     let working_directory = std::env::current_dir().unwrap_or_default();
-    let (taken, zones, forwards) = (HashMap::new(), Vec::new(), Vec::new());
+    let (taken, zones) = (HashMap::new(), Vec::new());
     let listens_on = listeners.iter().map(|(listener, _)| listener.address).collect();
-    let mut found = Zones { lists, listens_on, working_directory, taken, zones, forwards };
+    let mut found = Zones { lists, listens_on, working_directory, taken, zones };
     let directory = session.source.map_or(Path::new(""), |source| source.directory());
     let file_root: Arc<Path> = found.absolute(root.as_deref().unwrap_or(directory)).into();
     for given in layers.elements(section) {
@@ -63,96 +58,12 @@ pub(super) fn read<'a>(
         let mut reader = Reader::new(session, section, Some(table), Vec::new(), origin);
         found.read(&mut reader, file_root.clone(), None);
     }
-    (found.zones, found.forwards)
-}
-
-/// Which certificates are trusted; none after a mistake, which is then reported.
-fn trust(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) -> Option<Trust> {
-    let trust = match (&keys.ca_file, &keys.pins[..]) {
-        (None, []) => Trust::PublicRoots,
-        (None, pins) => Trust::Pins(pins.iter().map(|pin| pin.0).collect()),
-        (Some(path), []) => roots(reader, path)?,
-        (Some(_), _) => {
-            reader.contradict(Some("pins"), Contradiction::Servers(Mistake::TrustTwice));
-            return None;
-        }
-    };
-    let mut encrypted = keys.to.iter().filter(|to| to.transport.is_encrypted()).peekable();
-    if encrypted.peek().is_none() && trust != Trust::PublicRoots {
-        let key = if keys.ca_file.is_some() { "ca-file" } else { "pins" };
-        reader.contradict(Some(key), Contradiction::Servers(Mistake::NothingEncrypted(key)));
-    }
-    if encrypted.peek().is_none() && keys.trust_ad {
-        let mistake = Mistake::NothingEncrypted("trust-ad");
-        reader.contradict(Some("trust-ad"), Contradiction::Servers(mistake));
-    }
-    for upstream in encrypted {
-        let subject = upstream.certificate_subject();
-        let mistake = if Tls::new(&subject, &trust).is_err() {
-            Mistake::NoCertificateName(subject)
-        } else if Url::new(&subject, upstream.port, &upstream.path).is_none() {
-            Mistake::NoUrl(upstream.path.clone())
-        } else {
-            continue;
-        };
-        reader.contradict(Some("to"), Contradiction::Servers(mistake));
-    }
-    Some(trust)
-}
-
-/// The certificates in a file, as roots.
-fn roots(reader: &mut Reader<'_, '_>, path: &Path) -> Option<Trust> {
-    let pem = match std::fs::read(path) {
-        Ok(pem) => pem,
-        Err(error) => {
-            reader.fail(Some("ca-file"), Problem::Unreadable(path.to_owned(), error));
-            return None;
-        }
-    };
-    match Trust::in_pem(&pem) {
-        Ok(trust) => Some(trust),
-        Err(error) => {
-            let mistake = Mistake::Certificates(path.to_owned(), error);
-            reader.contradict(Some("ca-file"), Contradiction::Servers(mistake));
-            None
-        }
-    }
+    found.zones
 }
 
 /// Whether a zone's file holds JSON.
 fn is_json(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "json")
-}
-
-/// Reports names that are excepted from a zone although they are not below its apex.
-fn refuse_outside(reader: &mut Reader<'_, '_>, zone: &Name, except: &[Name]) {
-    let apex = zone.as_wire();
-    for name in except {
-        let wire = name.as_wire();
-        if wire.len() == apex.len() || !name::is_at_or_below(wire, apex) {
-            let outside =
-                Contradiction::Local(LocalMistake::ExceptOutside(name.clone(), zone.clone()));
-            reader.contradict(Some("except"), outside);
-        }
-    }
-}
-
-/// Reports an upstream that is given a second time, perhaps in other words: it would be asked as if
-/// there were two, and counted twice under one name.
-fn refuse_twice(reader: &mut Reader<'_, '_>, upstreams: &[Upstream]) {
-    let mut seen = HashSet::new();
-    for upstream in upstreams {
-        let host = match &upstream.host {
-            Host::Address(address) => address.to_string(),
-            Host::Name(name) => name.to_lowercase().to_string(),
-        };
-        let Upstream { transport, port, path, .. } = upstream;
-        let subject = upstream.certificate_subject().to_ascii_lowercase();
-        if !seen.insert((transport, host, port, path, subject)) {
-            let mistake = Mistake::Twice(upstream.clone());
-            reader.contradict(Some("to"), Contradiction::Servers(mistake));
-        }
-    }
 }
 
 /// Reports a zone that was not given as NAME=FILE.
@@ -174,51 +85,47 @@ struct Zones<'l> {
     /// Where each name was given, in lower case.
     taken: HashMap<Name, Origin>,
     zones: Vec<Zone>,
-    forwards: Vec<ForwardZone>,
 }
 
 impl Zones<'_> {
-    /// Reads a zone whose files must stay below `root`, and for which the servers `to` answer if
-    /// they are given.
+    /// Reads a zone whose files must stay below `root`, and which is forwarded to the upstreams `to`
+    /// if they are given.
     fn read<'a>(&mut self, reader: &mut Reader<'_, 'a>, root: Arc<Path>, to: Option<RawValue<'a>>) {
         let Some(keys) = ZoneKeys::read(reader) else { return };
         let nested = reader.nested(&ForwardKeys::SECTION);
-        if nested.is_some() || to.is_some() {
+        let is_forwarded = nested.is_some() || to.is_some();
+        let given: Vec<&FileSource> =
+            FILE_SOURCES.iter().filter(|source| (source.path)(&keys).is_some()).collect();
+        // A hosts file lies in front of a forwarded zone; every other source excludes it.
+        let is_overlay = |source: &&FileSource| is_forwarded && source.key == hosts::SOURCE.key;
+        let sources = given.iter().copied().filter(|source| !is_overlay(source)).count();
+        if is_forwarded {
+            if sources > 0 {
+                reader.contradict(None, Contradiction::SourceCount(sources + 1));
+            }
             return self.read_forward(reader, keys, root, nested, to);
         }
-        let name = keys.name.as_ref().map(Name::to_lowercase);
-        let (key, source) = match (keys.file, keys.json, keys.directory, keys.hosts, keys.name) {
-            (Some(path), None, None, None, Some(name)) => ("file", Source::File { name, path }),
-            (None, Some(path), None, None, name) => ("json", Source::Json { name, path }),
-            (None, None, Some(path), None, None) => ("directory", Source::Directory { path }),
-            (None, None, None, Some(path), Some(name)) => ("hosts", Source::Hosts { name, path }),
-            (Some(_), None, None, None, None) => {
-                return reader.contradict(None, Contradiction::ZoneWithoutName);
-            }
-            (None, None, None, Some(_), None) => {
-                return reader
-                    .contradict(None, Contradiction::Local(LocalMistake::HostsWithoutName));
-            }
-            (None, None, Some(_), None, Some(_)) => {
-                return reader.contradict(Some("name"), Contradiction::DirectoryWithName);
-            }
-            (file, json, directory, hosts, _) => {
-                let sources = [file, json, directory, hosts].iter().flatten().count();
-                return reader.contradict(None, Contradiction::SourceCount(sources));
-            }
+        let &[source] = &given[..] else {
+            return reader.contradict(None, Contradiction::SourceCount(sources));
         };
-        let may_lie_anywhere = matches!(source, Source::Hosts { .. }); // it includes no other file
-        if !may_lie_anywhere && !self.absolute(source.path()).starts_with(&root) {
-            let path = source.path().to_owned();
-            reader.contradict(Some(key), Contradiction::OutsideRoot(path, root.to_path_buf()));
+        if let Some(mistake) = source.name.mistake(keys.name.is_some()) {
+            let key = keys.name.is_some().then_some("name");
+            return reader.contradict(key, mistake);
+        }
+        let Some(path) = (source.path)(&keys).cloned() else { return };
+        if !source.may_lie_anywhere && !self.absolute(&path).starts_with(&root) {
+            let outside = Contradiction::OutsideRoot(path.clone(), root.to_path_buf());
+            reader.contradict(Some(source.key), outside);
         }
         let access = self.lists.resolve(reader, keys.access);
-        if name.is_none_or(|name| self.take(reader, name)) {
-            self.zones.push(Zone { source, root, access });
+        let is_new = keys.name.as_ref().is_none_or(|name| self.take(reader, name.to_lowercase()));
+        if is_new {
+            let source = (source.make)(path);
+            self.zones.push(Zone { name: keys.name, source, hosts: None, root, access });
         }
     }
 
-    /// Reads a zone that other servers answer for.
+    /// Reads a forwarded zone.
     fn read_forward<'a>(
         &mut self,
         reader: &mut Reader<'_, 'a>,
@@ -227,10 +134,6 @@ impl Zones<'_> {
         nested: Option<(&'a DeTable<'a>, Origin)>,
         to: Option<RawValue<'a>>,
     ) {
-        let others = [keys.file, keys.json, keys.directory].iter().flatten().count();
-        if others > 0 {
-            reader.contradict(None, Contradiction::SourceCount(others + 1));
-        }
         if keys.name.is_none() {
             reader.contradict(None, Contradiction::ForwardWithoutName);
         }
@@ -246,79 +149,11 @@ impl Zones<'_> {
             None => (None, reader.origin_of("name")),
         };
         let mut reader = reader.nested_reader(&ForwardKeys::SECTION, (table, origin), given);
-        let Some(forward) = ForwardKeys::read(&mut reader) else { return };
-        if let Some(zone) = &keys.name {
-            refuse_outside(&mut reader, zone, &forward.except);
+        let forward = forward::read(&mut reader, keys.name.as_ref(), &self.listens_on);
+        if let (Some(name), Some(forward), true) = (keys.name, forward, is_new) {
+            let (name, source) = (Some(name.to_lowercase()), Source::Forward(Arc::new(forward)));
+            self.zones.push(Zone { name, source, hosts: keys.hosts, root, access });
         }
-        if forward.to.is_empty() {
-            reader.contradict(None, Contradiction::Servers(Mistake::Nobody));
-        }
-        self.refuse_self(&mut reader, &forward.to);
-        refuse_twice(&mut reader, &forward.to);
-        bounds::forward(&mut reader, &forward);
-        if forward.to.len() > UPSTREAMS_MAX {
-            reader.contradict(Some("to"), Contradiction::Servers(Mistake::Many(forward.to.len())));
-        }
-        self.check_bootstrap(&mut reader, &forward);
-        let Some(trust) = trust(&mut reader, &forward) else { return };
-        if let (Some(name), Some(access), true) = (keys.name, access, is_new) {
-            if let Some(path) = keys.hosts {
-                let source = Source::Hosts { name: name.clone(), path };
-                self.zones.push(Zone { source, root, access: None });
-            }
-            self.forwards.push(ForwardZone { name: name.to_lowercase(), forward, trust, access });
-        }
-    }
-
-    /// Reports servers whose addresses cannot be looked up, or only by this server itself.
-    fn check_bootstrap(&self, reader: &mut Reader<'_, '_>, keys: &ForwardKeys) {
-        let names = keys.to.iter().filter_map(|to| match &to.host {
-            Host::Name(name) => Some(name),
-            Host::Address(_) => None,
-        });
-        let names: Vec<&Name> = names.collect();
-        if let ([name, ..], true) = (&names[..], keys.bootstrap.is_empty()) {
-            reader.contradict(
-                Some("to"),
-                Contradiction::Servers(Mistake::NoBootstrap((*name).clone())),
-            );
-        }
-        if names.is_empty() && !keys.bootstrap.is_empty() {
-            reader.contradict(
-                Some("bootstrap"),
-                Contradiction::Servers(Mistake::BootstrapForNothing),
-            );
-        }
-        for ServerAddress(server) in &keys.bootstrap {
-            if self.is_own_listener(*server) {
-                reader.contradict(
-                    Some("bootstrap"),
-                    Contradiction::Servers(Mistake::BootstrapIsSelf(*server)),
-                );
-            }
-        }
-    }
-
-    /// Reports an upstream that is this very server.
-    fn refuse_self(&self, reader: &mut Reader<'_, '_>, upstreams: &[Upstream]) {
-        let is_own_listener = |upstream: &&Upstream| match upstream.host {
-            Host::Address(address) => self.is_own_listener(SocketAddr::new(address, upstream.port)),
-            Host::Name(_) => false,
-        };
-        if let Some(own) = upstreams.iter().find(is_own_listener) {
-            let mistake = LocalMistake::ForwardToSelf(own.clone());
-            reader.contradict(Some("to"), Contradiction::Local(mistake));
-        }
-    }
-
-    /// Whether an address is this very server's. Which addresses a wildcard stands for is known for
-    /// loopback only; the rest is found when questions come back.
-    fn is_own_listener(&self, server: SocketAddr) -> bool {
-        let is_local = server.ip().is_loopback() || server.ip().is_unspecified();
-        self.listens_on.iter().any(|own| {
-            own.port() == server.port()
-                && (own.ip() == server.ip() || own.ip().is_unspecified() && is_local)
-        })
     }
 
     /// Notes that a zone has this name; false if one that was given outside of the file takes its

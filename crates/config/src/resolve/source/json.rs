@@ -1,0 +1,13 @@
+//! Zones in a JSON file; a name picks one of them.
+
+use super::{FileSource, NameRule};
+use crate::Source;
+
+/// The source.
+pub const SOURCE: FileSource = FileSource {
+    key: "json",
+    path: |keys| keys.json.as_ref(),
+    name: NameRule::Optional,
+    may_lie_anywhere: false,
+    make: Source::Json,
+};
