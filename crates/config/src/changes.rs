@@ -78,8 +78,8 @@ impl Config {
         }
     }
 
-    /// Headers of the sections in which `next` differs, and whose changes wait for a restart; empty:
-    /// the top of the file.
+    /// Headers of the sections in which `next` differs, and whose changes wait for a restart; an
+    /// empty one is the top of the file.
     #[must_use]
     pub fn restart_sections(&self, next: &Self) -> Vec<String> {
         let waits =

@@ -31,11 +31,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
 use zonda_deferral::faults::Failure;
-use zonda_deferral::{Clock, Deferrals, Queue};
+use zonda_deferral::{Clock, Deferrals};
 use zonda_engine::code::panic_message;
 use zonda_engine::counters::Counters;
 use zonda_engine::{Engine, Event, QueueId};
-use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, stop_forwarders};
+use zonda_forward::{ForwarderConfig, ForwarderThread, stop_forwarders};
 use zonda_netio::supervisor::{self, State};
 use zonda_netio::{memory, privileges::PrivilegeError, process};
 use zonda_runtime::{
@@ -258,13 +258,6 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
     }
 }
 
-/// The queues of deferred queries: of the forwarder threads, then of each runtime of code.
-fn queues(forwarders: &Forwarders, runtimes: &[Arc<CodeRuntime>]) -> Vec<Arc<dyn Queue>> {
-    let mut queues: Vec<Arc<dyn Queue>> = vec![Arc::new(forwarders.clone())];
-    queues.extend(runtimes.iter().map(|it| Arc::clone(it) as Arc<dyn Queue>));
-    queues
-}
-
 /// The I/O runtime.
 fn runtime(threads: usize) -> io::Result<Runtime> {
     Builder::new_multi_thread().worker_threads(threads).thread_name("io").enable_all().build()
@@ -359,13 +352,13 @@ impl Running {
             forwarders,
             &failed,
         )?;
-        let runtimes = runtimes.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock)));
-        let runtimes: Arc<[_]> = runtimes.collect();
+        let runtimes: Arc<[_]> =
+            runtimes.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock))).collect();
         let (overflow, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
-        let queues = queues(&forwarder_queue, &runtimes);
+        let queues = threads::queues(&forwarder_queue, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
-        let handles =
-            ThreadHandles { clock, deferrals, is_beside_code: !runtimes.is_empty(), failed };
+        let is_beside_code = !runtimes.is_empty();
+        let handles = ThreadHandles { clock, deferrals, is_beside_code, failed };
         let workers = threads::start_workers(&sockets, udp, &make_engine, &handles)?;
         let watch = settle::watch(Arc::clone(&long_calls), settling);
         let handlers = Handlers::start(handlers, &runtimes, &make_engine, &handles, watch)?;

@@ -9,10 +9,11 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use zonda_config::Config;
 use zonda_deferral::faults::Failure;
-use zonda_deferral::{Clock, Deferrals, LazyResponder};
+use zonda_deferral::{Clock, Deferrals, LazyResponder, Queue};
 use zonda_engine::Engine;
 use zonda_engine::counters::Counters;
 use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Inbox};
+use zonda_runtime::Runtime as CodeRuntime;
 use zonda_transport::tcp::{self, TcpConfig, TcpServer};
 use zonda_transport::udp::{UdpConfig, UdpWorker};
 
@@ -94,6 +95,13 @@ pub fn lazily(
 ) -> LazyResponder<Engine> {
     let (make_engine, counters) = (make_engine.clone(), Arc::clone(counters));
     LazyResponder::new(move || make_engine(&counters))
+}
+
+/// The queues of deferred queries: of the forwarder threads, then of each runtime of code.
+pub fn queues(forwarders: &Forwarders, runtimes: &[Arc<CodeRuntime>]) -> Vec<Arc<dyn Queue>> {
+    let mut queues: Vec<Arc<dyn Queue>> = vec![Arc::new(forwarders.clone())];
+    queues.extend(runtimes.iter().map(|it| Arc::clone(it) as Arc<dyn Queue>));
+    queues
 }
 
 /// Serves TCP on all listeners that have it.

@@ -88,8 +88,8 @@ struct Zones<'l> {
 }
 
 impl Zones<'_> {
-    /// Reads a zone whose files must stay below `root`, and which is forwarded to the upstreams `to`
-    /// if they are given.
+    /// Reads a zone whose files must stay below `root`, and which is forwarded to the upstreams
+    /// `to` if they are given.
     fn read<'a>(&mut self, reader: &mut Reader<'_, 'a>, root: Arc<Path>, to: Option<RawValue<'a>>) {
         let Some(keys) = ZoneKeys::read(reader) else { return };
         let nested = reader.nested(&ForwardKeys::SECTION);
