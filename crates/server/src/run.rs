@@ -328,8 +328,7 @@ impl Running {
         settling: Option<Settling>,
     ) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
         let Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers } = parts;
-        let clock = Clock::start();
-        let watchdog = Arc::<Watchdog>::default();
+        let (clock, watchdog) = (Clock::start(), Arc::<Watchdog>::default());
         let cache_file = open_cache(&publisher, clock, &watchdog)?;
         let (failed, failures) = mpsc::channel(counters.len().max(1));
         let query_log = QueryLog::open(&publisher.config().query_log, &watchdog)?;
@@ -357,8 +356,7 @@ impl Running {
         let (overflow, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
         let queues = threads::queues(&forwarder_queue, &runtimes);
         let deferrals = Deferrals::new(queues, clock, lazily(&make_engine, overflow));
-        let is_beside_code = !runtimes.is_empty();
-        let handles = ThreadHandles { clock, deferrals, is_beside_code, failed };
+        let handles = ThreadHandles::new(clock, deferrals, !runtimes.is_empty(), failed);
         let workers = threads::start_workers(&sockets, udp, &make_engine, &handles)?;
         let watch = settle::watch(Arc::clone(&long_calls), settling);
         let handlers = Handlers::start(handlers, &runtimes, &make_engine, &handles, watch)?;

@@ -29,6 +29,18 @@ pub struct ThreadHandles {
     pub failed: mpsc::Sender<Failure>,
 }
 
+impl ThreadHandles {
+    /// Handles of a server, which has code outside of the workers or not.
+    pub fn new(
+        clock: Clock,
+        deferrals: Deferrals,
+        is_beside_code: bool,
+        failed: mpsc::Sender<Failure>,
+    ) -> Self {
+        Self { clock, deferrals, is_beside_code, failed }
+    }
+}
+
 /// The bounds of TCP as the transport reads them.
 pub fn tcp_config(config: &Config) -> TcpConfig {
     let tcp = &config.tcp;
