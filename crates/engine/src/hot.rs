@@ -20,6 +20,7 @@
 //!   length is part of the key, or into itself.
 
 use crate::reason::Reason;
+use crate::reuse::Rotation;
 use crate::zones::ZoneMatch;
 use zonda_wire::{Query, Rcode, Type};
 use zonda_zone::LookupName;
@@ -34,7 +35,7 @@ const PLACE: u32 = SLOTS as u32 - 1;
 const KEPT: u32 = SLOTS as u32;
 
 /// The table.
-pub struct HotAnswers {
+pub struct HotTable {
     tags: Box<[u32]>,
     /// The entries of the places in use, never more than [`SLOTS`]; the first is no answer's.
     entries: Vec<Entry>,
@@ -74,7 +75,7 @@ pub struct Meta {
 }
 
 /// An answer that may be kept.
-pub struct Answer<'a> {
+pub struct HotReply<'a> {
     /// The name asked for.
     pub name: &'a LookupName,
     /// The octets behind the question, without OPT.
@@ -113,15 +114,6 @@ impl Key {
     }
 }
 
-/// Records of equal size at the start of a body that may begin with any of them.
-#[derive(Clone, Copy, Default)]
-pub struct Rotation {
-    /// How many; up to one when there is nothing to rotate.
-    pub count: u16,
-    /// Octets of each.
-    pub bytes: u16,
-}
-
 /// A kept answer that was found, valid as long as no other is kept.
 #[derive(Clone, Copy)]
 pub struct Hit {
@@ -131,7 +123,7 @@ pub struct Hit {
     pub zone: ZoneMatch,
 }
 
-impl Default for HotAnswers {
+impl Default for HotTable {
     fn default() -> Self {
         let meta = Meta {
             generation: 0,
@@ -156,10 +148,10 @@ impl Default for HotAnswers {
     }
 }
 
-impl HotAnswers {
+impl HotTable {
     /// The kept answer to a question.
     #[inline]
-    pub fn find(&self, key: Key, name: &LookupName, generation: u64) -> Option<Hit> {
+    pub fn lookup(&self, key: Key, name: &LookupName, generation: u64) -> Option<Hit> {
         let tag = self.tags[key.slot()];
         if (tag ^ key.tag()) & !PLACE != 0 {
             return None;
@@ -177,7 +169,7 @@ impl HotAnswers {
 
     /// What a hit has found, if no other answer was kept since: all about it, and its body.
     #[inline]
-    pub fn get(&self, hit: Hit) -> Option<(&Meta, &[u8])> {
+    pub fn get(&self, hit: &Hit) -> Option<(&Meta, &[u8])> {
         if hit.changes != self.changes {
             return None;
         }
@@ -189,17 +181,17 @@ impl HotAnswers {
 
     /// Keeps the answer of a context if its question was met before.
     #[inline]
-    pub fn offer(&mut self, key: Key, answer: Answer<'_>) {
+    pub fn insert(&mut self, key: Key, answer: HotReply<'_>) {
         let tag = &mut self.tags[key.slot()];
         if (*tag | KEPT) & !PLACE == key.tag() {
-            self.keep(key, answer);
+            self.write(key, answer);
         } else {
             *tag = key.tag() & !KEPT | *tag & PLACE;
         }
     }
 
     #[inline(never)]
-    fn keep(&mut self, key: Key, answer: Answer<'_>) {
+    fn write(&mut self, key: Key, answer: HotReply<'_>) {
         let (name, body) = (answer.name.as_wire(), answer.body);
         if name.len() + body.len() > PLACE_BYTES {
             return;

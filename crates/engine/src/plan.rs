@@ -1,19 +1,26 @@
 //! The order in which a query is processed.
 
-use crate::context::{Context, Flow, Verdict};
+use crate::answer::Answer;
+use crate::ask::Ask;
 use crate::gate::{
     access, class_and_type, cookie, edns_version, identity, middleware, opcode, rate,
 };
 use crate::reason::Reason;
+use crate::reuse::{NotReused, Reuse};
 use crate::source::{chain, code, hot};
+use crate::verdict::{Flow, Verdict};
+use crate::worker::Worker;
 use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::{Fault, Opcode, Rcode};
 
 /// Looks at a query, and may end it.
-type Step = fn(&mut Context<'_>) -> Flow;
+type Gate = fn(&Ask<'_>, &mut Answer<'_>) -> Flow;
+
+/// Answers a query, or leaves it to the next source.
+type Source = fn(&Ask<'_>, &mut Answer<'_>, &mut Worker) -> Flow;
 
 /// The gates that every query passes, in order. The first that ends the query decides.
-const GATES: [Step; 7] = [
+const GATES: [Gate; 7] = [
     access::by_listener, // first: a client that is not served shall cost nothing more
     edns_version::check, // before anything that depends on EDNS options
     cookie::check,       // before all that a proven address may skip; adds to every reply
@@ -24,26 +31,29 @@ const GATES: [Step; 7] = [
 ];
 
 /// The sources of answers, with the gates that depend on them. The first that ends the query decides.
-const SOURCES: [Step; 5] = [
+const SOURCES: [Source; 5] = [
     middleware::before, // before all that answers: middleware sees every question
     code::answer,       // code may answer for any name, in a zone or not
-    access::by_zone,    // as soon as the zone is known, before its data is read
-    hot::answer,        // after all that depends on the client, before all that looks data up
-    chain::answer,      // last: always ends or defers the query
+    |ask, answer, _| access::by_zone(ask, answer), // as soon as the zone is known, before its data is read
+    hot::answer,   // after all that depends on the client, before all that looks data up
+    chain::answer, // last: always ends or defers the query
 ];
+
+/// The reply to a message that is no query depends on the client.
+const REUSE: Reuse = Reuse::No(NotReused::Gate);
 
 /// Processes a query.
 #[inline]
-pub fn run(cx: &mut Context<'_>) -> Verdict {
+pub fn run(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdict {
     for gate in GATES {
-        if let Break(verdict) = gate(cx) {
-            return rate::limit(cx, verdict); // after all: it counts replies by their kind
+        if let Break(verdict) = gate(ask, answer) {
+            return rate::limit(ask, answer, worker, verdict); // after all: it counts replies by their kind
         }
     }
     for source in SOURCES {
-        if let Break(verdict) = source(cx) {
-            let verdict = middleware::after(cx, verdict); // whatever source has made the reply
-            return rate::limit(cx, verdict);
+        if let Break(verdict) = source(ask, answer, worker) {
+            let verdict = middleware::after(ask, answer, worker, verdict); // whatever source has made the reply
+            return rate::limit(ask, answer, worker, verdict);
         }
     }
     unreachable!("the last source ends every query")
@@ -51,40 +61,49 @@ pub fn run(cx: &mut Context<'_>) -> Verdict {
 
 /// Processes a message that is no well-formed query. It passes the first gate and is counted like
 /// the others; a reply stays unanswered, whatever client sent it.
-pub fn refuse(cx: &mut Context<'_>, fault: Fault) -> Verdict {
+pub fn refuse(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    fault: Fault,
+) -> Verdict {
     if fault == Fault::NotAQuery {
         return Verdict::Drop(Reason::NotAQuery);
     }
-    let verdict = match access::by_listener(cx) {
+    let verdict = match access::by_listener(ask, answer) {
         Break(verdict) => verdict,
-        Continue(()) => match (cx.query.opcode(), fault) {
-            (Opcode::QUERY | Opcode::NOTIFY | Opcode::UPDATE, Fault::Signed(at)) => signed(cx, at),
+        Continue(()) => match (ask.query.opcode(), fault) {
+            (Opcode::QUERY | Opcode::NOTIFY | Opcode::UPDATE, Fault::Signed(at)) => {
+                signed(ask, answer, worker, at)
+            }
             (opcode, fault) => faulty(opcode, fault),
         },
     };
-    rate::limit(cx, verdict)
+    rate::limit(ask, answer, worker, verdict)
 }
 
 /// The reply to a query that is signed: there are no keys here (rfc8945#5.2). The query's TSIG
 /// record is read now, as OPT will be written over it.
 #[cold]
-fn signed(cx: &mut Context<'_>, at: u16) -> Verdict {
-    match cx.worker.unknown_key.set(cx.reply.buffer(), usize::from(at)) {
+fn signed(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker, at: u16) -> Verdict {
+    match worker.unknown_key.set(answer.reply.buffer(), usize::from(at)) {
         Some(()) => {
-            let _ = cookie::check(cx); // it never ends a query, and the reply is one like others
-            Verdict::Reply(Rcode::NOTAUTH, Reason::UnknownKey)
+            let _ = cookie::check(ask, answer); // it never ends a query, and the reply is one like others
+            Verdict::Reply(Rcode::NOTAUTH, Reason::UnknownKey, REUSE)
         }
-        None => Verdict::Reply(Rcode::FORMERR, Reason::FormatError),
+        None => Verdict::Reply(Rcode::FORMERR, Reason::FormatError, REUSE),
     }
 }
 
 /// The reply to a message that is no well-formed query (rfc8906#3).
 fn faulty(opcode: Opcode, fault: Fault) -> Verdict {
     match (opcode, fault) {
-        (Opcode::QUERY, Fault::NoQuestion(rcode)) => Verdict::Reply(rcode, Reason::FormatError),
-        (Opcode::QUERY | Opcode::NOTIFY | Opcode::UPDATE, _) => {
-            Verdict::Reply(Rcode::FORMERR, Reason::FormatError)
+        (Opcode::QUERY, Fault::NoQuestion(rcode)) => {
+            Verdict::Reply(rcode, Reason::FormatError, REUSE)
         }
-        _ => Verdict::Reply(Rcode::NOTIMP, Reason::NotImplemented),
+        (Opcode::QUERY | Opcode::NOTIFY | Opcode::UPDATE, _) => {
+            Verdict::Reply(Rcode::FORMERR, Reason::FormatError, REUSE)
+        }
+        _ => Verdict::Reply(Rcode::NOTIMP, Reason::NotImplemented, REUSE),
     }
 }

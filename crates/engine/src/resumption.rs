@@ -39,9 +39,29 @@ pub enum HandlerOutcome<'a> {
     Failed(Reason),
 }
 
+/// How far a query has come.
+#[derive(Clone, Copy)]
+pub struct Progress<'a> {
+    /// What it was deferred for before.
+    pub resumption: Resumption<'a>,
+    /// The facts from before it was deferred; none if it is new.
+    pub history: Option<&'a History>,
+}
+
+impl Progress<'_> {
+    /// That of a query which has just been received.
+    pub const NEW: Self = Self { resumption: Resumption::New, history: None };
+
+    /// Whether it is a client's query, and not one that code asks to see what becomes of it.
+    #[inline]
+    pub fn is_counted(&self) -> bool {
+        self.history.is_none_or(|history| !history.asked_by_code)
+    }
+}
+
 /// Where a query enters the user's code.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Entry<'a> {
+pub enum Entry<'a> {
     /// At the middleware of this number.
     Middleware(usize),
     /// At its handler, if that runs in the worker.
@@ -52,30 +72,30 @@ pub(crate) enum Entry<'a> {
     Ended(HandlerOutcome<'a>),
 }
 
-impl<'a> Resumption<'a> {
-    /// Where a query with such a history enters the user's code.
-    pub(crate) fn entry(self, history: Option<&History>) -> Entry<'a> {
-        match self {
-            Self::New => Entry::Middleware(0),
-            Self::Upstream(_) => Entry::Zones,
-            Self::Below => Entry::Handler,
-            Self::Code(HandlerOutcome::Reply(reply)) if reply.ending == Ending::PassOn => {
-                match history.map_or(Then::Handler, |history| history.then) {
+impl<'a> Progress<'a> {
+    /// Where the query enters the user's code.
+    pub fn entry(&self) -> Entry<'a> {
+        match self.resumption {
+            Resumption::New => Entry::Middleware(0),
+            Resumption::Upstream(_) => Entry::Zones,
+            Resumption::Below => Entry::Handler,
+            Resumption::Code(HandlerOutcome::Reply(reply)) if reply.ending == Ending::PassOn => {
+                match self.history.map_or(Then::Handler, |history| history.then) {
                     Then::Handler => Entry::Handler,
                     Then::Middleware(number) => Entry::Middleware(number),
                     Then::Zones => Entry::Zones,
                 }
             }
-            Self::Code(outcome) => Entry::Ended(outcome),
+            Resumption::Code(outcome) => Entry::Ended(outcome),
         }
     }
 
     /// The answer of upstreams, if the query was deferred to them.
     #[inline]
-    pub(crate) fn upstream_answer(self) -> Option<&'a UpstreamAnswer<'a>> {
-        match self {
-            Self::Upstream(answer) => Some(answer),
-            Self::New | Self::Code(_) | Self::Below => None,
+    pub fn upstream_answer(&self) -> Option<&'a UpstreamAnswer<'a>> {
+        match self.resumption {
+            Resumption::Upstream(answer) => Some(answer),
+            Resumption::New | Resumption::Code(_) | Resumption::Below => None,
         }
     }
 }

@@ -382,7 +382,7 @@ impl<'a> Reply<'a> {
     /// query's opcode and, where that is QUERY, to its RD and CD, which mean something there alone;
     /// only the lower four bits of `rcode` have room here.
     #[inline]
-    pub fn finish(self, query: &Query, flags: u16, rcode: Rcode) -> usize {
+    pub fn finish(&mut self, query: &Query, flags: u16, rcode: Rcode) -> usize {
         let kept = match query.flags & flag::OPCODE {
             0 => query.flags & (flag::RD | flag::CD), // rfc1035#4.1.1, rfc4035#3.1.6
             opcode => opcode,

@@ -9,10 +9,14 @@ use super::pattern::Pattern;
 use super::query::HandlerQuery;
 use super::reply::{Ending, HandlerReply};
 use super::watch::Watch;
-use crate::context::{Context, Flow, Verdict, reply};
+use crate::answer::Answer;
+use crate::ask::Ask;
 use crate::deferral::{Deferral, To};
-use crate::epilogue::TEXT_BYTES_MAX;
 use crate::reason::Reason;
+use crate::reuse::{NotReused, Reuse};
+use crate::verdict::{Flow, Verdict};
+use crate::worker::Worker;
+use std::cell::Cell;
 use std::ops::ControlFlow::{Break, Continue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use zonda_wire::Rcode;
@@ -20,6 +24,23 @@ use zonda_wire::query::flag;
 
 /// The bits of the header that code decides on.
 pub const FLAGS: u16 = flag::AA | flag::RA | flag::AD | flag::TC;
+
+/// Ends a query with a reply of code.
+#[inline]
+pub fn reply(rcode: Rcode, reason: Reason) -> Flow {
+    Break(Verdict::Reply(rcode, reason, Reuse::No(NotReused::Code)))
+}
+
+/// A query as code sees it, whose message is there unless the reply lies in its place.
+pub fn handler_query<'a>(
+    ask: &Ask<'a>,
+    message: &'a [u8],
+    pattern: Option<&'a Pattern>,
+) -> HandlerQuery<'a> {
+    let Ask { now, peer, query, name, .. } = *ask;
+    let (received_nanos, saw_client) = (ask.received_nanos(), Cell::new(false));
+    HandlerQuery { now, received_nanos, peer, query, name, message, saw_client, pattern }
+}
 
 /// Code in the worker that is called for a query.
 #[derive(Clone, Copy, Default)]
@@ -36,29 +57,31 @@ pub struct Callable<'h> {
 
 /// Calls code in the worker, and answers with the reply that it fills in.
 pub fn call(
-    cx: &mut Context<'_>,
-    handlers: &Handlers,
-    Callable { place, pattern, may_keep, then }: Callable<'_>,
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    (handlers, callable): (&Handlers, Callable<'_>),
     code: impl FnOnce(&HandlerQuery<'_>, &mut HandlerReply),
 ) -> Flow {
-    let mut filled = std::mem::take(&mut cx.worker.draft);
+    let Callable { place, pattern, may_keep, then } = callable;
+    let mut filled = std::mem::take(&mut worker.handler_reply);
     filled.clear();
-    let query = HandlerQuery::new(cx, pattern);
-    let mut is_sound = run(&cx.worker.watch, handlers, place, || code(&query, &mut filled));
+    let query = handler_query(ask, answer.reply.buffer(), pattern);
+    let mut is_sound = run(&worker.watch, handlers, place, || code(&query, &mut filled));
     filled.saw_client |= query.saw_client();
     if is_sound && may_keep {
-        is_sound = offer_to_users_cache(&cx.worker.watch, handlers, &query, &filled);
+        is_sound = offer_to_users_cache(&worker.watch, handlers, &query, &filled);
     }
     let flow = match filled.ending {
         _ if !is_sound => reply(Rcode::SERVFAIL, Reason::HandlerFailed),
         Ending::Defer(elsewhere) => {
-            let flow = defer(cx, elsewhere);
-            cx.worker.deferral.history.then = then;
+            let flow = defer(ask, worker, elsewhere);
+            worker.deferral.history.then = then;
             flow
         }
-        _ => answer_with(cx, handlers, &filled, may_keep),
+        _ => answer_with(ask, answer, worker, (handlers, &filled, may_keep)),
     };
-    cx.worker.draft = filled;
+    worker.handler_reply = filled;
     flow
 }
 
@@ -71,9 +94,9 @@ pub fn run(watch: &Watch, handlers: &Handlers, place: usize, code: impl FnOnce()
 }
 
 /// Defers the query to code elsewhere.
-pub fn defer(cx: &mut Context<'_>, elsewhere: Elsewhere) -> Flow {
-    let (to, name_hash) = (To::Code(elsewhere), cx.name.hash(0));
-    cx.worker.deferral = Deferral::new(to, name_hash);
+pub fn defer(ask: &Ask<'_>, worker: &mut Worker, elsewhere: Elsewhere) -> Flow {
+    let (to, name_hash) = (To::Code(elsewhere), ask.name.hash(0));
+    worker.deferral = Deferral::new(to, name_hash);
     Break(Verdict::Defer)
 }
 
@@ -96,10 +119,10 @@ pub fn offer_to_users_cache(
 /// Answers with the reply that code has filled in, unless that passes the query on. A reply for
 /// all clients is not kept if its code has read which client asks.
 pub fn answer_with(
-    cx: &mut Context<'_>,
-    handlers: &Handlers,
-    filled: &HandlerReply,
-    may_keep: bool,
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    (handlers, filled, may_keep): (&Handlers, &HandlerReply, bool),
 ) -> Flow {
     match filled.ending {
         Ending::PassOn => return Continue(()),
@@ -110,23 +133,22 @@ pub fn answer_with(
     let is_believed = |vary| may_keep && (!filled.saw_client || vary != Vary::Nothing);
     let wanted = filled.keep.filter(|keep| is_believed(keep.vary));
     // What depends on the client must be known before the reply lies where the query was.
-    let name = wanted.and_then(|wanted| handler_cache::kept_under(cx, wanted.vary));
-    write(cx, filled);
+    let name = wanted.and_then(|wanted| handler_cache::kept_under(ask, answer, wanted.vary));
+    write(answer, worker, filled);
     if let (Some(wanted), Some(name)) = (wanted, name) {
-        handler_cache::insert(cx, handlers, wanted, &name, filled.rcode);
+        handler_cache::insert(ask, answer, handlers, (wanted, &name), filled.rcode);
     }
     reply(filled.rcode, Reason::Handled)
 }
 
 /// Writes the reply that code has filled in.
-pub fn write(cx: &mut Context<'_>, filled: &HandlerReply) {
-    cx.flags = cx.flags & !FLAGS | filled.flags & FLAGS;
-    if filled.write(&mut cx.reply).is_err() {
-        cx.flags |= flag::TC;
+pub fn write(answer: &mut Answer<'_>, worker: &mut Worker, filled: &HandlerReply) {
+    answer.flags = answer.flags & !FLAGS | filled.flags & FLAGS;
+    if filled.write(&mut answer.reply).is_err() {
+        answer.flags |= flag::TC;
     }
     if let Some((code, text)) = filled.error() {
-        cx.ede = Some(code);
-        cx.text_bytes = text.len().min(TEXT_BYTES_MAX);
-        cx.worker.body[..cx.text_bytes].copy_from_slice(&text.as_bytes()[..cx.text_bytes]);
+        answer.ede = Some(code);
+        answer.set_text(&mut worker.body, text.as_bytes());
     }
 }

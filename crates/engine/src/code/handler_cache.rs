@@ -6,17 +6,18 @@
 
 use super::handlers::Handlers;
 use super::keep::{Keep, Vary};
-use super::query::HandlerQuery;
-use crate::context::Context;
+use crate::answer::Answer;
+use crate::ask::Ask;
+use crate::worker::Worker;
 use std::fmt::{self, Write};
 use std::iter;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering::Relaxed;
-use zonda_cache::{Answer, Key, Kind, Lifetime};
+use zonda_cache::{Key, Kind, Lifetime};
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::query::{flag, option};
 use zonda_wire::{ClientSubnet, Query, Rcode};
-use zonda_zone::{HashSeed, LookupName};
+use zonda_zone::LookupName;
 
 /// Where a flags word has the lower four bits of the response code.
 const RCODE: u16 = 0x000f;
@@ -24,19 +25,24 @@ const RCODE: u16 = 0x000f;
 const FLAGS: u16 = flag::AA | flag::AD;
 
 /// Writes the answer that is kept for a query, if there is one.
-pub fn lookup(cx: &mut Context<'_>, handlers: &Handlers, place: usize) -> Option<Rcode> {
+pub fn lookup(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    (handlers, place): (&Handlers, usize),
+) -> Option<Rcode> {
     let varies = handlers.varies.get(place).map_or(0, |varies| varies.load(Relaxed));
-    let now_secs = cx.now.monotonic_secs();
+    let now_secs = ask.now.monotonic_secs();
     for vary in Vary::ALL.into_iter().filter(|vary| varies & (1 << *vary as u8) != 0) {
-        let Some(name) = kept_under(cx, vary) else { continue };
-        let key = name.key(cx.query, cx.name);
-        let found = handlers.cache.find(&key, now_secs, &mut cx.worker.body);
+        let Some(name) = kept_under(ask, answer, vary) else { continue };
+        let key = name.key(ask.query, ask.name);
+        let found = handlers.cache.find(&key, now_secs, &mut worker.body);
         let Some(hit) = found.filter(|hit| !hit.is_stale) else { continue };
-        let body = &cx.worker.body[..hit.body_bytes.min(cx.worker.body.len())];
-        cx.flags |= hit.flags & FLAGS;
-        cx.ede = hit.ede; // without its text, which is not kept
-        if cx.reply.append_body([body, &[], &[]], hit.counts).is_err() {
-            cx.flags |= flag::TC;
+        let body = &worker.body[..hit.body_bytes.min(worker.body.len())];
+        answer.flags |= hit.flags & FLAGS;
+        answer.ede = hit.ede; // without its text, which is not kept
+        if answer.reply.append_body([body, &[], &[]], hit.counts).is_err() {
+            answer.flags |= flag::TC;
         }
         return Some(Rcode(hit.flags & RCODE));
     }
@@ -44,25 +50,31 @@ pub fn lookup(cx: &mut Context<'_>, handlers: &Handlers, place: usize) -> Option
 }
 
 /// Keeps the answer that was just written, as code wants it. A cut one, and a failure, is not kept.
-pub fn insert(cx: &Context<'_>, handlers: &Handlers, keep: Keep, name: &Named, rcode: Rcode) {
-    let Some((place, _)) = handlers.routes.find(cx.name, cx.query.qtype) else { return };
+pub fn insert(
+    ask: &Ask<'_>,
+    answer: &Answer<'_>,
+    handlers: &Handlers,
+    (keep, name): (Keep, &Named),
+    rcode: Rcode,
+) {
+    let Some((place, _)) = handlers.routes.find(ask.name, ask.query.qtype) else { return };
     let kind = match rcode {
         Rcode::NXDOMAIN => Kind::NxDomain,
-        Rcode::NOERROR if cx.reply.counts()[0] == 0 => Kind::NoData,
+        Rcode::NOERROR if answer.reply.counts()[0] == 0 => Kind::NoData,
         Rcode::NOERROR => Kind::Positive,
         _ => return,
     };
-    if cx.flags & flag::TC != 0 || keep.ttl_secs == 0 {
+    if answer.flags & flag::TC != 0 || keep.ttl_secs == 0 {
         return;
     }
-    let key = name.key(cx.query, cx.name);
-    let flags = cx.flags & FLAGS | rcode.0 & RCODE;
-    let (counts, body) = (cx.reply.counts(), cx.reply.body());
-    let answer = Answer { kind, flags, ede: cx.ede, counts, body };
-    let now_secs = cx.now.monotonic_secs_nearest();
+    let key = name.key(ask.query, ask.name);
+    let flags = answer.flags & FLAGS | rcode.0 & RCODE;
+    let (counts, body) = (answer.reply.counts(), answer.reply.body());
+    let cached = zonda_cache::Answer { kind, flags, ede: answer.ede, counts, body };
+    let now_secs = ask.now.monotonic_secs_nearest();
     let lifetime = Lifetime { now_secs, ttl_secs: keep.ttl_secs, stale_secs: 0 };
     // An answer too large for the cache is made each time.
-    if handlers.cache.insert(&key, &answer, lifetime).is_ok() {
+    if handlers.cache.insert(&key, &cached, lifetime).is_ok() {
         let bit = 1 << keep.vary as u8;
         if handlers.varies[place].load(Relaxed) & bit == 0 {
             handlers.varies[place].fetch_or(bit, Relaxed);
@@ -72,8 +84,8 @@ pub fn insert(cx: &Context<'_>, handlers: &Handlers, keep: Keep, name: &Named, r
 
 /// The name that an answer to a query is kept under, which must not be overwritten yet. Nothing if
 /// there is no room for the label, or the client tells a network that is none.
-pub fn kept_under(cx: &Context<'_>, vary: Vary) -> Option<Named> {
-    Named::new(&HandlerQuery::new(cx, None), vary, cx.snapshot.zones.seed())
+pub fn kept_under(ask: &Ask<'_>, answer: &Answer<'_>, vary: Vary) -> Option<Named> {
+    Named::new(ask, answer.reply.buffer(), vary)
 }
 
 /// The name that an answer is kept under, if it is not the question's.
@@ -88,15 +100,15 @@ impl Named {
     /// See [`kept_under`]. Code may have looked at the address of the client and at the network
     /// that it tells: whoever differs in either has an answer of his own, so that nobody gets one
     /// for others, or has others get his, by what he tells.
-    fn new(asked: &HandlerQuery<'_>, vary: Vary, seed: HashSeed) -> Option<Self> {
-        let address = asked.peer.address.ip();
+    fn new(ask: &Ask<'_>, message: &[u8], vary: Vary) -> Option<Self> {
+        let address = ask.peer.address.ip();
         let bits = match (vary, address) {
             (Vary::Nothing, _) => return Some(Self { name: None, source: 0 }),
             (Vary::Client, _) => 128,
             (Vary::Subnet, IpAddr::V4(_)) => 24,
             (Vary::Subnet, IpAddr::V6(_)) => 56,
         };
-        let mut options = asked.query.options(asked.message);
+        let mut options = ask.query.options(message);
         let told = match options.find(|(code, _)| *code == option::CLIENT_SUBNET) {
             Some((_, data)) => Some(ClientSubnet::parse(data)?),
             None => None,
@@ -107,8 +119,8 @@ impl Named {
         for (address, bits) in iter::once((address, bits)).chain(told) {
             wire.push_label(address, bits).ok()?;
         }
-        wire.push(asked.name.as_wire()).ok()?;
-        let name = LookupName::new(&wire.octets[..wire.len], seed);
+        wire.push(ask.name.as_wire()).ok()?;
+        let name = LookupName::new(&wire.octets[..wire.len], ask.snapshot.zones.seed());
         Some(Self { name: Some(name), source })
     }
 

@@ -1,7 +1,6 @@
 //! Queries as the user's code sees them.
 
 use super::pattern::Pattern;
-use crate::context::Context;
 use crate::message::{Now, Peer};
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -15,7 +14,7 @@ pub struct HandlerQuery<'a> {
     /// The time. A query that was deferred was received before.
     pub now: Now,
     /// When it was received; nanoseconds of the monotonic clock.
-    received_nanos: u64,
+    pub(super) received_nanos: u64,
     /// Who asks.
     pub(super) peer: &'a Peer,
     /// The question and what else the message says.
@@ -25,24 +24,12 @@ pub struct HandlerQuery<'a> {
     /// The message as it came; octets without meaning may follow it.
     pub(super) message: &'a [u8],
     /// Whether something was read that other clients may have otherwise.
-    saw_client: Cell<bool>,
+    pub(super) saw_client: Cell<bool>,
     /// The pattern of the route that was taken; none in middleware.
     pub pattern: Option<&'a Pattern>,
 }
 
 impl<'a> HandlerQuery<'a> {
-    /// The query on its way through the plan.
-    pub(crate) fn new(cx: &'a Context<'_>, pattern: Option<&'a Pattern>) -> Self {
-        let Context { now, received_nanos, peer, query, name, .. } = *cx;
-        let (message, saw_client) = (cx.reply.buffer(), Cell::new(false));
-        Self { now, received_nanos, peer, query, name, message, pattern, saw_client }
-    }
-
-    /// The same without its message, where the reply lies already.
-    pub(crate) fn without_message(self) -> Self {
-        Self { message: &[], ..self }
-    }
-
     /// Whether something was read that other clients may have otherwise.
     pub(crate) fn saw_client(&self) -> bool {
         self.saw_client.get()

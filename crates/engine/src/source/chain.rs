@@ -3,69 +3,88 @@
 //! The one file that knows all sources: what leads from one to another is decided here.
 
 use super::{data, forward, local};
+use crate::answer::Answer;
+use crate::ask::Ask;
 use crate::code::claim::claim;
-use crate::context::{Context, Flow, Verdict, reply};
 use crate::reason::Reason;
+use crate::reuse::NotReused;
+use crate::verdict::{Flow, Verdict, reply};
+use crate::worker::Worker;
 use crate::zones::{Forward, Local, Overlay, Source};
 use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::Rcode;
 use zonda_wire::query::flag;
 
 /// Answers the query from the source of the zone that holds the name; always ends or defers it.
-pub fn answer(cx: &mut Context<'_>) -> Flow {
-    let Some(found) = cx.zone else { return without_zone(cx) };
-    match &cx.snapshot.zones.get(found.index).source {
-        Source::Data(zone) => Break(data::answer(cx, zone, usize::from(found.labels))),
-        Source::Forward(forward) => Break(from_upstreams(cx, forward)),
-        Source::Local(local) => Break(from_local(cx, local)),
-        Source::Excepted => without_zone(cx),
-        Source::Unavailable => reply(Rcode::SERVFAIL, Reason::ZoneUnavailable),
+pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
+    let Some(found) = ask.zone else { return without_zone(ask, answer) };
+    match &ask.snapshot.zones.get(found.index).source {
+        Source::Data(zone) => Break(data::answer(ask, answer, worker, zone)),
+        Source::Forward(forward) => Break(from_upstreams(ask, answer, worker, forward)),
+        Source::Local(local) => Break(from_local(ask, answer, worker, local)),
+        Source::Excepted => without_zone(ask, answer),
+        Source::Unavailable => reply(Rcode::SERVFAIL, Reason::ZoneUnavailable, NotReused::NoSource),
     }
 }
 
 /// Refuses a name that no zone holds, unless it is one of code: then there is nothing of the type.
-fn without_zone(cx: &mut Context<'_>) -> Flow {
-    let claim = claim(cx.snapshot, cx.name, cx.query.qtype);
+fn without_zone(ask: &Ask<'_>, answer: &mut Answer<'_>) -> Flow {
+    let claim = claim(ask.snapshot, ask.name, ask.query.qtype);
     if !claim.is_own {
-        return reply(Rcode::REFUSED, Reason::NoZone);
+        return reply(Rcode::REFUSED, Reason::NoZone, NotReused::NoSource);
     }
-    cx.flags |= flag::AA;
-    cx.answering_label = claim.label as u8; // a name has at most 127
-    reply(Rcode::NOERROR, Reason::NoData)
+    answer.flags |= flag::AA;
+    answer.answering_label = claim.label as u8; // a name has at most 127
+    reply(Rcode::NOERROR, Reason::NoData, NotReused::NoSource)
 }
 
 /// Answers from an overlay that has the name, or from upstreams; an answer of theirs that ends with
 /// an alias of a name in zone data goes on there.
 #[inline(never)] // it would only make the path of zone data longer
-fn from_upstreams<'s>(cx: &mut Context<'s>, forward: &'s Forward) -> Verdict {
-    cx.flags |= flag::RA;
-    if let Some(verdict) = from_overlay(cx, &forward.overlays) {
+fn from_upstreams<'s>(
+    ask: &Ask<'s>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    forward: &'s Forward,
+) -> Verdict {
+    answer.flags |= flag::RA;
+    if let Some(verdict) = from_overlay(ask, answer, worker, &forward.overlays) {
         return verdict;
     }
-    match forward::answer(cx, forward) {
+    match forward::answer(ask, answer, worker, forward) {
         Break(verdict) => verdict,
-        Continue(reason) => data::go_on(cx, reason),
+        Continue(reason) => data::go_on(ask, answer, worker, reason),
     }
 }
 
 /// Answers from an overlay that has the name, or from the data of names answered locally.
 #[inline(never)] // it would only make the path of zone data longer
-fn from_local<'s>(cx: &mut Context<'s>, local: &'s Local) -> Verdict {
-    cx.flags |= flag::RA; // as for all names below a zone that is forwarded
-    match from_overlay(cx, &local.overlays) {
+fn from_local<'s>(
+    ask: &Ask<'s>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    local: &'s Local,
+) -> Verdict {
+    answer.flags |= flag::RA; // as for all names below a zone that is forwarded
+    match from_overlay(ask, answer, worker, &local.overlays) {
         Some(verdict) => verdict,
-        None => data::answer(cx, &local.zone, local::apex_labels(&local.zone)),
+        None => data::answer(ask, answer, worker, &local.zone),
     }
 }
 
 /// Answers from the first overlay that has the name, if one has; the reply has its reason.
 #[inline]
-fn from_overlay<'s>(cx: &mut Context<'s>, overlays: &'s [Overlay]) -> Option<Verdict> {
-    let overlay = local::overlay_of(cx.name, overlays)?;
-    let verdict = data::answer(cx, &overlay.zone, local::apex_labels(&overlay.zone));
+fn from_overlay<'s>(
+    ask: &Ask<'s>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    overlays: &'s [Overlay],
+) -> Option<Verdict> {
+    let overlay = local::overlay_of(ask.name, overlays)?;
+    let verdict = data::answer(ask, answer, worker, &overlay.zone);
     Some(match (verdict, overlay.reason) {
-        (Verdict::Reply(rcode, _), reason) if reason != Reason::Answered => {
-            Verdict::Reply(rcode, reason)
+        (Verdict::Reply(rcode, _, reuse), reason) if reason != Reason::Answered => {
+            Verdict::Reply(rcode, reason, reuse)
         }
         (verdict, _) => verdict,
     })

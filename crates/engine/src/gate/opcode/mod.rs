@@ -1,16 +1,21 @@
 //! Operations other than a query.
 
-use crate::context::{Context, Flow, reply};
+use crate::answer::Answer;
+use crate::ask::Ask;
 use crate::reason::Reason;
+use crate::reuse::NotReused;
+use crate::verdict::{Flow, reply};
 use std::ops::ControlFlow::Continue;
 use zonda_wire::{Opcode, Rcode};
 
 /// Answers operations other than a query: those that exist are refused, others are not implemented.
 #[inline]
-pub fn check(cx: &mut Context<'_>) -> Flow {
-    match cx.query.opcode() {
+pub fn check(ask: &Ask<'_>, _: &mut Answer<'_>) -> Flow {
+    match ask.query.opcode() {
         Opcode::QUERY => Continue(()),
-        Opcode::NOTIFY | Opcode::UPDATE => reply(Rcode::REFUSED, Reason::NotServed),
-        _ => reply(Rcode::NOTIMP, Reason::NotImplemented),
+        Opcode::NOTIFY | Opcode::UPDATE => {
+            reply(Rcode::REFUSED, Reason::NotServed, NotReused::Gate)
+        }
+        _ => reply(Rcode::NOTIMP, Reason::NotImplemented, NotReused::Gate),
     }
 }

@@ -4,8 +4,8 @@
 //! Addresses of IP version 4 come before those of version 6, and a set that does not fit is passed
 //! over: where room is short, most names get an address.
 
-use super::write::{Writer, owner};
-use crate::context::Context;
+use super::write::{OwnerAt, Writer};
+use crate::reuse::NotReused;
 use zonda_wire::query::flag;
 use zonda_wire::{Full, Owner, Section, Type, name};
 use zonda_zone::snapshot::node_flag;
@@ -33,7 +33,7 @@ pub fn has_targets(rtype: Type) -> bool {
 /// Adds the addresses of the targets of an answer, as far as they fit. The answer is the set of
 /// `node` and belongs to the name at a hop.
 pub fn of_answer<'s>(
-    cx: &mut Context<'s>,
+    writer: &mut Writer<'_, 's, '_>,
     zone: &'s Zone,
     (hop, node): (usize, Node<'s>),
     set: Set<'s>,
@@ -55,16 +55,16 @@ pub fn of_answer<'s>(
             if is_service && target == [0] {
                 // The owner itself, unless it says that there is no service (rfc9460#2.5).
                 if !rdata.starts_with(&[0, 0]) && *rtype != set.rtype {
-                    of_owner(cx, (hop, node), set, *rtype);
+                    of_owner(writer, (hop, node), set, *rtype);
                 }
                 continue;
             }
-            let Some(found) = nodes.node(cx, number, target) else { continue };
+            let Some(found) = nodes.node(writer, number, target) else { continue };
             if *rtype == set.rtype && found.place() == node.place() {
                 continue; // stands in the answer
             }
-            if write(cx, target, found, *rtype).is_err() {
-                cx.keep = false; // a client with a larger buffer gets more
+            if write(writer, target, found, *rtype).is_err() {
+                writer.reuse.forbid(NotReused::Truncated);
             }
         }
     }
@@ -73,17 +73,20 @@ pub fn of_answer<'s>(
 /// Adds the addresses that the owner of an answer has itself, unless a record of the answer names
 /// the owner.
 #[cold]
-fn of_owner(cx: &mut Context<'_>, (hop, node): (usize, Node<'_>), services: Set<'_>, rtype: Type) {
+fn of_owner(
+    writer: &mut Writer<'_, '_, '_>,
+    (hop, node): (usize, Node<'_>),
+    services: Set<'_>,
+    rtype: Type,
+) {
     let Some((set, signatures)) = node.signed_set(rtype) else { return };
-    let name = if hop == 0 { cx.name } else { &cx.worker.chain[hop - 1] };
-    if is_repeated(services.rdatas(), services, name.as_wire()) {
+    let name = writer.name(hop).as_wire();
+    if is_repeated(services.rdatas(), services, name) {
         return;
     }
-    let owner = owner(hop, name, name.as_wire().len());
-    let dnssec_ok = cx.query.dnssec_ok();
-    let mut writer = Writer { reply: &mut cx.reply, dnssec_ok, turn: None };
-    if writer.set(Section::Additional, owner, set, signatures).is_err() {
-        cx.keep = false; // a client with a larger buffer gets more
+    let at = OwnerAt { hop, len: name.len() };
+    if writer.set_at(Section::Additional, at, set, signatures).is_err() {
+        writer.reuse.forbid(NotReused::Truncated);
     }
 }
 
@@ -98,23 +101,23 @@ fn is_repeated<'r>(
     })
 }
 
-/// Adds the addresses of the first servers of a delegation, whose owner is the last `cut_len`
-/// octets of the name at a hop. The reply is truncated if those of servers at or below the cut
-/// do not fit: the client could not go on without them (rfc9471#3).
-pub fn glue(cx: &mut Context<'_>, zone: &Zone, hop: usize, cut_len: usize, servers: Set<'_>) {
+/// Adds the addresses of the first servers of a delegation with this owner. The reply is truncated
+/// if those of servers at or below the cut do not fit: the client could not go on without them
+/// (rfc9471#3).
+pub fn glue(writer: &mut Writer<'_, '_, '_>, zone: &Zone, cut: OwnerAt, servers: Set<'_>) {
     let mut nodes = Nodes { zone, hidden: node_flag::BELOW_DNAME, places: [UNKNOWN; TARGETS_MAX] };
-    let mut in_domain = InDomain { hop, cut_len, known: 0 };
+    let mut in_domain = InDomain { cut, known: 0 };
     let counted = || servers.rdatas().enumerate().take(SERVERS_MAX);
     let mut count = 0;
     for (number, target) in counted() {
-        if in_domain.learn(cx, number, target) {
+        if in_domain.learn(writer, number, target) {
             count += 1;
-            glue_of(cx, &mut nodes, (number, target), Type::A, flag::TC);
+            glue_of(writer, &mut nodes, (number, target), Type::A, flag::TC);
         }
     }
     for (number, target) in counted().filter(|_| count > 0) {
-        if in_domain.has(cx, number, target) {
-            glue_of(cx, &mut nodes, (number, target), Type::AAAA, flag::TC);
+        if in_domain.has(writer, number, target) {
+            glue_of(writer, &mut nodes, (number, target), Type::AAAA, flag::TC);
         }
     }
     if count == usize::from(servers.count).min(SERVERS_MAX) {
@@ -122,8 +125,8 @@ pub fn glue(cx: &mut Context<'_>, zone: &Zone, hop: usize, cut_len: usize, serve
     }
     for rtype in [Type::A, Type::AAAA] {
         for (number, target) in counted() {
-            if !in_domain.has(cx, number, target) {
-                glue_of(cx, &mut nodes, (number, target), rtype, 0);
+            if !in_domain.has(writer, number, target) {
+                glue_of(writer, &mut nodes, (number, target), rtype, 0);
             }
         }
     }
@@ -131,16 +134,16 @@ pub fn glue(cx: &mut Context<'_>, zone: &Zone, hop: usize, cut_len: usize, serve
 
 /// Adds the addresses of one server; the reply gets `flags` if they do not fit.
 fn glue_of(
-    cx: &mut Context<'_>,
+    writer: &mut Writer<'_, '_, '_>,
     nodes: &mut Nodes<'_>,
     (number, target): (usize, &[u8]),
     rtype: Type,
     flags: u16,
 ) {
-    let Some(node) = nodes.node(cx, number, target) else { return };
-    if write(cx, target, node, rtype).is_err() {
-        cx.flags |= flags;
-        cx.keep = false; // a client with a larger buffer gets more
+    let Some(node) = nodes.node(writer, number, target) else { return };
+    if write(writer, target, node, rtype).is_err() {
+        writer.answer.flags |= flags;
+        writer.reuse.forbid(NotReused::Truncated);
     }
 }
 
@@ -160,26 +163,31 @@ fn target(rtype: Type, rdata: &[u8]) -> Option<&[u8]> {
 
 /// Writes the set of a type that a node has.
 #[inline]
-fn write(cx: &mut Context<'_>, owner: &[u8], node: Node<'_>, rtype: Type) -> Result<(), Full> {
+fn write(
+    writer: &mut Writer<'_, '_, '_>,
+    owner: &[u8],
+    node: Node<'_>,
+    rtype: Type,
+) -> Result<(), Full> {
     let Some((set, signatures)) = node.signed_set(rtype) else { return Ok(()) };
-    if cx.reply.room() < RECORD_BYTES_MIN {
+    if writer.answer.reply.room() < RECORD_BYTES_MIN {
         return Err(Full);
     }
-    Writer::of(cx).set(Section::Additional, Owner::Name(owner), set, signatures)
+    writer.set(Section::Additional, Owner::Name(owner), set, signatures)
 }
 
 /// Which servers of a delegation lie at or below it.
 struct InDomain {
-    hop: usize,
-    cut_len: usize,
+    /// The owner of the delegation.
+    cut: OwnerAt,
     /// A bit for each of the first servers.
     known: u32,
 }
 
 impl InDomain {
     /// Whether a server does, which is remembered.
-    fn learn(&mut self, cx: &Context<'_>, number: usize, target: &[u8]) -> bool {
-        let is_in_domain = self.is(cx, target);
+    fn learn(&mut self, writer: &Writer<'_, '_, '_>, number: usize, target: &[u8]) -> bool {
+        let is_in_domain = self.is(writer, target);
         if is_in_domain && number < TARGETS_MAX {
             self.known |= 1 << number;
         }
@@ -187,14 +195,14 @@ impl InDomain {
     }
 
     /// Whether a server does that was asked about before.
-    fn has(&self, cx: &Context<'_>, number: usize, target: &[u8]) -> bool {
-        if number < TARGETS_MAX { self.known & 1 << number != 0 } else { self.is(cx, target) }
+    fn has(&self, writer: &Writer<'_, '_, '_>, number: usize, target: &[u8]) -> bool {
+        if number < TARGETS_MAX { self.known & 1 << number != 0 } else { self.is(writer, target) }
     }
 
     /// Compares the names.
-    fn is(&self, cx: &Context<'_>, target: &[u8]) -> bool {
-        let name = if self.hop == 0 { cx.name } else { &cx.worker.chain[self.hop - 1] }.as_wire();
-        name::is_at_or_below(target, &name[name.len() - self.cut_len..])
+    fn is(&self, writer: &Writer<'_, '_, '_>, target: &[u8]) -> bool {
+        let name = writer.name(self.cut.hop).as_wire();
+        name::is_at_or_below(target, &name[name.len() - self.cut.len..])
     }
 }
 
@@ -213,13 +221,18 @@ struct Nodes<'z> {
 
 impl<'z> Nodes<'z> {
     /// The node that the zone answers from for target number `number`.
-    fn node(&mut self, cx: &mut Context<'_>, number: usize, target: &[u8]) -> Option<Node<'z>> {
+    fn node(
+        &mut self,
+        writer: &mut Writer<'_, '_, '_>,
+        number: usize,
+        target: &[u8],
+    ) -> Option<Node<'z>> {
         match self.places.get(number) {
             Some(&NOTHING) => return None,
             Some(&place) if place != UNKNOWN => return Some(self.zone.node_at(place)),
             _ => {}
         }
-        let found = self.find(cx, target);
+        let found = self.find(writer, target);
         if let Some(place) = self.places.get_mut(number) {
             *place = found.map_or(NOTHING, |node| node.place());
         }
@@ -227,12 +240,12 @@ impl<'z> Nodes<'z> {
     }
 
     /// Looks a target up.
-    fn find(&self, cx: &mut Context<'_>, target: &[u8]) -> Option<Node<'z>> {
+    fn find(&self, writer: &mut Writer<'_, '_, '_>, target: &[u8]) -> Option<Node<'z>> {
         if !name::is_at_or_below(target, self.zone.apex()) {
             return None;
         }
-        let lookup: &mut LookupName = &mut cx.worker.scratch;
-        lookup.set(target, cx.snapshot.zones.seed());
+        let lookup: &mut LookupName = &mut writer.worker.scratch;
+        lookup.set(target, writer.ask.snapshot.zones.seed());
         match self.zone.node(lookup, 0) {
             Some(node) => (node.flags() & self.hidden == 0).then_some(node),
             None => by_wildcard(self.zone, lookup),
@@ -243,7 +256,7 @@ impl<'z> Nodes<'z> {
 /// The node of the wildcard that stands for a name without a node of its own (rfc4592#3.3.1).
 #[cold]
 fn by_wildcard<'z>(zone: &'z Zone, name: &LookupName) -> Option<Node<'z>> {
-    match zone.find(name, name::labels(zone.apex()).count(), false) {
+    match zone.find(name, zone.apex_labels(), false) {
         Found::Wildcard { node, .. } => Some(node),
         _ => None,
     }

@@ -3,16 +3,17 @@
 //! What they say is fetched under the name that the chain leads to, and written behind the chain
 //! when the query is resumed.
 
-use super::data_of;
+use super::write::Writer;
 use crate::code::claim::spells_out;
-use crate::context::{CHAIN_MAX, Context};
 use crate::deferral::UpstreamAnswer;
+use crate::reuse::NotReused;
 use crate::snapshot::Snapshot;
+use crate::worker::CHAIN_MAX;
 use crate::zones::{Source, ZoneMatch};
 use zonda_wire::query::flag;
 use zonda_wire::response::Response;
 use zonda_wire::{Full, Owner, Type, name};
-use zonda_zone::{Found, LookupName};
+use zonda_zone::{Found, LookupName, Zone};
 
 /// Whom to ask for what a name of ours, in wire form, is an alias of: the number of a
 /// [`Forward`](crate::zones::Forward), and the name to ask for.
@@ -40,8 +41,8 @@ pub(super) fn way_out(
     let mut name = name.clone();
     let mut found = snapshot.zones.find_answering(&name, qtype)?;
     for _ in 0..CHAIN_MAX {
-        let (zone, labels) = data_of(&snapshot.zones.get(found.index).source, found.labels)?;
-        let node = match zone.find(&name, labels, qtype == Type::DS) {
+        let zone = data_of(&snapshot.zones.get(found.index).source)?;
+        let node = match zone.find(&name, zone.apex_labels(), qtype == Type::DS) {
             Found::Exact(node) | Found::Wildcard { node, .. } => node,
             Found::Missing { .. } | Found::Referral(_) | Found::Dname(_) => return None,
         };
@@ -62,12 +63,25 @@ pub(super) fn way_out(
     None
 }
 
-/// Writes what others answered for the name that a chain leads to. Only the thread that fetched it
-/// does this, so that it may allocate.
-pub(super) fn append(cx: &mut Context<'_>, fetched: &UpstreamAnswer<'_>) -> Result<(), Full> {
-    cx.flags |= flag::RA;
-    cx.keep = false;
-    let message = fetched.message(cx.query.qtype);
+/// The data of this server that a zone has: they may be those of a larger zone that lends them.
+/// Overlays in front of them are for clients who ask for these names, and do not count.
+pub(super) fn data_of(source: &Source) -> Option<&Zone> {
+    match source {
+        Source::Data(zone) => Some(zone),
+        Source::Local(local) => Some(&local.zone),
+        Source::Forward(_) | Source::Excepted | Source::Unavailable => None,
+    }
+}
+
+/// Writes what upstreams answered for the name that a chain leads to. Only the thread that fetched
+/// it does this, so that it may allocate.
+pub(super) fn append(
+    writer: &mut Writer<'_, '_, '_>,
+    fetched: &UpstreamAnswer<'_>,
+) -> Result<(), Full> {
+    writer.answer.flags |= flag::RA;
+    writer.reuse.forbid(NotReused::Forwarded);
+    let message = fetched.message(writer.ask.query.qtype);
     let records = Response::parse(&message).ok();
     let records = records.iter().flat_map(Response::records);
     let (mut owner, mut rdata) = (Vec::new(), Vec::new());
@@ -76,7 +90,7 @@ pub(super) fn append(cx: &mut Context<'_>, fetched: &UpstreamAnswer<'_>) -> Resu
         rdata.clear();
         if record.owner_into(&mut owner).and(record.rdata_into(&mut rdata)).is_ok() {
             let fixed = (record.rtype, record.class, record.ttl);
-            cx.reply.record(record.section, Owner::Name(&owner), fixed, &rdata)?;
+            writer.answer.reply.record(record.section, Owner::Name(&owner), fixed, &rdata)?;
         }
     }
     Ok(())

@@ -3,8 +3,7 @@
 //! A name is given by its hop in the chain; a zone without NSEC or NSEC3 records has no proofs.
 //! Where hashes are iterated too often to be computed, a proof is one record that shows how often.
 
-use super::write::Writer;
-use crate::context::Context;
+use super::write::{OwnerAt, Writer};
 use zonda_wire::{Full, Owner, Section, Type, name};
 use zonda_zone::snapshot::{Denial, NameHash, Nsec3};
 use zonda_zone::{LookupName, Node, Zone};
@@ -12,12 +11,12 @@ use zonda_zone::{LookupName, Node, Zone};
 /// Nothing has the name: neither it nor a wildcard that would stand for it (rfc4035#3.1.3.2,
 /// rfc5155#7.2.2).
 pub fn name_error(
-    cx: &mut Context<'_>,
+    writer: &mut Writer<'_, '_, '_>,
     zone: &Zone,
     hop: usize,
     encloser: usize,
 ) -> Result<(), Full> {
-    let mut proof = Proof::new(cx, zone);
+    let mut proof = Proof::new(writer, zone);
     let name = proof.name(hop);
     match zone.denial() {
         Some(Denial::Nsec(places)) => {
@@ -36,20 +35,19 @@ pub fn name_error(
 
 /// The name exists, the type does not (rfc4035#3.1.3.1, rfc5155#7.2.3 and #7.2.4).
 pub fn no_data(
-    cx: &mut Context<'_>,
+    writer: &mut Writer<'_, '_, '_>,
     zone: &Zone,
     hop: usize,
-    apex_labels: usize,
     node: Node<'_>,
 ) -> Result<(), Full> {
-    let mut proof = Proof::new(cx, zone);
+    let mut proof = Proof::new(writer, zone);
     let name = proof.name(hop);
     match zone.denial() {
         Some(Denial::Nsec(places)) => match node.signed_set(Type::NSEC) {
             Some(_) => proof.nsec_of(node),
             None => proof.nsec_at_or_before(places, name.suffix(0)),
         },
-        Some(Denial::Nsec3(nsec3)) => proof.matching_or_enclosing(nsec3, &name, apex_labels),
+        Some(Denial::Nsec3(nsec3)) => proof.matching_or_enclosing(nsec3, &name),
         Some(Denial::Uncomputed(place)) => proof.write(zone.node_at(*place), Type::NSEC3),
         None => Ok(()),
     }
@@ -57,13 +55,13 @@ pub fn no_data(
 
 /// A wildcard stands for the name, but does not have the type (rfc4035#3.1.3.4, rfc5155#7.2.5).
 pub fn wildcard_no_data(
-    cx: &mut Context<'_>,
+    writer: &mut Writer<'_, '_, '_>,
     zone: &Zone,
     hop: usize,
     encloser: usize,
     node: Node<'_>,
 ) -> Result<(), Full> {
-    let mut proof = Proof::new(cx, zone);
+    let mut proof = Proof::new(writer, zone);
     let name = proof.name(hop);
     match zone.denial() {
         Some(Denial::Nsec(places)) => {
@@ -87,12 +85,12 @@ pub fn wildcard_no_data(
 
 /// A wildcard answered: no closer name exists (rfc4035#3.1.3.3, rfc5155#7.2.6).
 pub fn expansion(
-    cx: &mut Context<'_>,
+    writer: &mut Writer<'_, '_, '_>,
     zone: &Zone,
     hop: usize,
     encloser: usize,
 ) -> Result<(), Full> {
-    let mut proof = Proof::new(cx, zone);
+    let mut proof = Proof::new(writer, zone);
     let name = proof.name(hop);
     match zone.denial() {
         Some(Denial::Nsec(places)) => proof.nsec_at_or_before(places, name.suffix(0)),
@@ -102,30 +100,27 @@ pub fn expansion(
     }
 }
 
-/// A delegation, whose owner is the last `owner_len` octets of the name, is signed or proven not to
-/// be (rfc4035#3.1.4, rfc5155#7.2.7).
+/// A delegation with this owner is signed or proven not to be (rfc4035#3.1.4, rfc5155#7.2.7).
 pub fn delegation(
-    cx: &mut Context<'_>,
+    writer: &mut Writer<'_, '_, '_>,
     zone: &Zone,
-    hop: usize,
-    owner_len: usize,
+    at: OwnerAt,
     cut: Node<'_>,
 ) -> Result<(), Full> {
     // An unsigned zone cannot vouch for a DS record.
     let Some(denial) = zone.denial() else { return Ok(()) };
-    let mut proof = Proof::new(cx, zone);
-    let name = proof.name(hop);
-    let owner = &name.as_wire()[name.as_wire().len() - owner_len..];
+    let mut proof = Proof::new(writer, zone);
+    let name = proof.name(at.hop);
+    let owner = &name.as_wire()[name.as_wire().len() - at.len..];
     if let Some((ds, signatures)) = cut.signed_set(Type::DS) {
-        return Writer::of(cx).set(Section::Authority, Owner::Name(owner), ds, signatures);
+        return proof.writer.set(Section::Authority, Owner::Name(owner), ds, signatures);
     }
     match denial {
         Denial::Nsec(_) => proof.nsec_of(cut),
         Denial::Uncomputed(place) => proof.write(zone.node_at(*place), Type::NSEC3),
         Denial::Nsec3(nsec3) => {
-            let name = LookupName::new(owner, proof.cx.snapshot.zones.seed());
-            let apex_labels = name::labels(zone.apex()).count();
-            proof.matching_or_enclosing(nsec3, &name, apex_labels)
+            let name = LookupName::new(owner, proof.writer.ask.snapshot.zones.seed());
+            proof.matching_or_enclosing(nsec3, &name)
         }
     }
 }
@@ -146,31 +141,35 @@ struct WildcardName {
 }
 
 impl WildcardName {
+    /// The name in wire form.
     fn as_wire(&self) -> &[u8] {
         &self.wire[..self.len]
     }
 }
 
 /// Writes the records of one proof, none twice.
-struct Proof<'p, 'b> {
-    cx: &'p mut Context<'b>,
+struct Proof<'p, 'w, 's, 'b> {
+    /// The reply under way.
+    writer: &'p mut Writer<'w, 's, 'b>,
+    /// The zone that proves.
     zone: &'p Zone,
 }
 
-impl<'p, 'b> Proof<'p, 'b> {
-    fn new(cx: &'p mut Context<'b>, zone: &'p Zone) -> Self {
-        Self { cx, zone }
+impl<'p, 'w, 's, 'b> Proof<'p, 'w, 's, 'b> {
+    /// A proof that nothing is written of.
+    fn new(writer: &'p mut Writer<'w, 's, 'b>, zone: &'p Zone) -> Self {
+        Self { writer, zone }
     }
 
     /// The name at a hop of the chain.
     fn name(&self, hop: usize) -> LookupName {
-        if hop == 0 { self.cx.name.clone() } else { self.cx.worker.chain[hop - 1].clone() }
+        self.writer.name(hop).clone()
     }
 
     /// Writes a node's set, unless the proof has it already.
     fn write(&mut self, node: Node<'_>, rtype: Type) -> Result<(), Full> {
         let (relative, apex) = (node.relative_owner(), self.zone.apex());
-        if !self.cx.worker.proven.insert(relative.as_ptr().addr()) {
+        if !self.writer.worker.proven.insert(relative.as_ptr().addr()) {
             return Ok(());
         }
         let Some((set, signatures)) = node.signed_set(rtype) else { return Ok(()) };
@@ -178,7 +177,7 @@ impl<'p, 'b> Proof<'p, 'b> {
         owner[..relative.len()].copy_from_slice(relative);
         owner[relative.len()..relative.len() + apex.len()].copy_from_slice(apex);
         let owner = &owner[..relative.len() + apex.len()];
-        Writer::of(self.cx).set(Section::Authority, Owner::Name(owner), set, signatures)
+        self.writer.set(Section::Authority, Owner::Name(owner), set, signatures)
     }
 
     /// Writes the NSEC record of a node.
@@ -231,13 +230,8 @@ impl<'p, 'b> Proof<'p, 'b> {
     }
 
     /// Writes the NSEC3 record of a name; if an opt-out left it out, the closest encloser proof.
-    fn matching_or_enclosing(
-        &mut self,
-        nsec3: &Nsec3,
-        name: &LookupName,
-        apex_labels: usize,
-    ) -> Result<(), Full> {
-        if name.label_count() == apex_labels {
+    fn matching_or_enclosing(&mut self, nsec3: &Nsec3, name: &LookupName) -> Result<(), Full> {
+        if name.label_count() == self.zone.apex_labels() {
             return self.nsec3_matching(nsec3, name.suffix(0)).map(|_| ());
         }
         self.closest_encloser(nsec3, name, 0).map(|_| ())

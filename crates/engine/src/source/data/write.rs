@@ -1,50 +1,41 @@
 //! Writing RRsets.
 
-use crate::context::{Context, Turn};
+use crate::answer::Answer;
+use crate::ask::Ask;
+use crate::reuse::{NotReused, Reuse, Rotation};
+use crate::worker::{Turn, Worker};
 use zonda_wire::{Class, Full, Owner, Reply, Section, Type};
-use zonda_zone::LookupName;
-use zonda_zone::Set;
+use zonda_zone::{LookupName, Set};
 
-/// The last `len` octets of the name at a hop of the chain, as the owner of a record.
-#[inline]
-pub fn owner(hop: usize, name: &LookupName, len: usize) -> Owner<'_> {
-    let wire = name.as_wire();
-    let skip = wire.len() - len;
-    if hop == 0 && len > 1 {
-        Owner::Question { skip: skip as u16 } // a name has at most 255 octets
-    } else {
-        Owner::Name(&wire[skip..])
-    }
+/// The reply to one query under way, with what is needed to write sets into it.
+pub struct Writer<'w, 's, 'b> {
+    /// The query and its client.
+    pub ask: &'w Ask<'s>,
+    /// The reply under way.
+    pub answer: &'w mut Answer<'b>,
+    /// The worker's names and buffers.
+    pub worker: &'w mut Worker,
+    /// Whether the reply may be reused, as far as it is written.
+    pub reuse: Reuse,
 }
 
-/// Whether sets of this type begin with another record each time.
-#[inline]
-pub fn rotates(rtype: Type) -> bool {
-    matches!(rtype, Type::A | Type::AAAA)
+/// The last octets of the name at a hop of the chain, as the owner of a record.
+#[derive(Clone, Copy)]
+pub struct OwnerAt {
+    /// The number of CNAME or DNAME records that led to the name.
+    pub hop: usize,
+    /// The number of octets of the owner.
+    pub len: usize,
 }
 
-/// Octets of an address record whose owner is a pointer.
-pub fn record_bytes(rtype: Type) -> u16 {
-    2 + 10 + if rtype == Type::A { 4 } else { 16 }
-}
-
-/// Writes whole sets into a reply.
-pub struct Writer<'w, 'b> {
-    /// The reply.
-    pub reply: &'w mut Reply<'b>,
-    /// Whether signatures are wanted.
-    pub dnssec_ok: bool,
-    /// Where sets of addresses begin, if they rotate.
-    pub turn: Option<&'w mut Turn>,
-}
-
-impl<'w, 'b> Writer<'w, 'b> {
-    /// A writer of sets that do not rotate.
-    pub fn of(cx: &'w mut Context<'b>) -> Self {
-        Self { dnssec_ok: cx.query.dnssec_ok(), reply: &mut cx.reply, turn: None }
+impl<'w, 's, 'b> Writer<'w, 's, 'b> {
+    /// The name at a hop of the chain: the one asked for, or what an alias leads to.
+    #[inline]
+    pub fn name(&self, hop: usize) -> &LookupName {
+        self.worker.chain.name_at(hop, self.ask.name)
     }
 
-    /// Writes a set and, if wanted, its signatures.
+    /// Writes a set and, if the client wants them, its signatures.
     ///
     /// # Errors
     /// When both do not fit; then neither is kept (rfc2181#9).
@@ -56,25 +47,113 @@ impl<'w, 'b> Writer<'w, 'b> {
         set: Set<'_>,
         signatures: Option<Set<'_>>,
     ) -> Result<(), Full> {
-        let mark = self.reply.mark();
-        let written = self.records(section, owner, set).and_then(|()| match signatures {
-            Some(signatures) if self.dnssec_ok => self.records(section, owner, signatures),
-            _ => Ok(()),
-        });
-        written.inspect_err(|_| self.reply.rewind(mark))
+        let signatures = signatures.filter(|_| self.ask.dnssec_ok());
+        write_set(&mut self.answer.reply, section, owner, (set, signatures), 0)
     }
 
-    /// Writes the records of a set.
+    /// The same with the name of a hop, or one above it, as the owner.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
     #[inline]
-    fn records(&mut self, section: Section, owner: Owner<'_>, set: Set<'_>) -> Result<(), Full> {
-        let fixed = (set.rtype, Class::IN, set.ttl);
-        let first = match &mut self.turn {
-            Some(turn) if set.count > 1 && rotates(set.rtype) => turn.next(set.count),
-            _ => 0,
-        };
-        for rdata in set.rdatas().skip(first).chain(set.rdatas().take(first)) {
-            self.reply.record(section, owner, fixed, rdata)?;
+    pub fn set_at(
+        &mut self,
+        section: Section,
+        at: OwnerAt,
+        set: Set<'_>,
+        signatures: Option<Set<'_>>,
+    ) -> Result<(), Full> {
+        let signatures = signatures.filter(|_| self.ask.dnssec_ok());
+        let owner = owner(at, self.worker.chain.name_at(at.hop, self.ask.name));
+        write_set(&mut self.answer.reply, section, owner, (set, signatures), 0)
+    }
+
+    /// Writes a set that answers the question, beginning with another record each time if sets of
+    /// its type rotate.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    #[inline]
+    pub fn answer_set(
+        &mut self,
+        hop: usize,
+        set: Set<'_>,
+        signatures: Option<Set<'_>>,
+    ) -> Result<(), Full> {
+        let signatures = signatures.filter(|_| self.ask.dnssec_ok());
+        let name = self.worker.chain.name_at(hop, self.ask.name);
+        let owner = owner(OwnerAt { hop, len: name.as_wire().len() }, name);
+        let rotates = self.ask.snapshot.settings.rotate && set.count > 1 && rotates(set.rtype);
+        let is_first = self.answer.reply.body().is_empty();
+        let first = if rotates { Turn::next(&mut self.worker.turn, set.count) } else { 0 };
+        let reply = &mut self.answer.reply;
+        write_set(reply, Section::Answer, owner, (set, signatures), first)?;
+        if rotates {
+            // A hot entry rotates where every record begins with a pointer to the question.
+            match self.reuse {
+                Reuse::Hot(_) if is_first && matches!(owner, Owner::Question { .. }) => {
+                    let rotation = Rotation { count: set.count, bytes: record_bytes(set.rtype) };
+                    self.reuse = Reuse::Hot(rotation);
+                }
+                _ => self.reuse.forbid(NotReused::Rotation),
+            }
         }
         Ok(())
     }
+}
+
+/// The owner that is the last octets of a name at a hop.
+#[inline]
+fn owner(OwnerAt { hop, len }: OwnerAt, name: &LookupName) -> Owner<'_> {
+    let wire = name.as_wire();
+    let skip = wire.len() - len;
+    if hop == 0 && len > 1 {
+        Owner::Question { skip: skip as u16 } // a name has at most 255 octets
+    } else {
+        Owner::Name(&wire[skip..])
+    }
+}
+
+/// Whether sets of this type begin with another record each time.
+#[inline]
+fn rotates(rtype: Type) -> bool {
+    matches!(rtype, Type::A | Type::AAAA)
+}
+
+/// Octets of an address record whose owner is a pointer.
+fn record_bytes(rtype: Type) -> u16 {
+    2 + 10 + if rtype == Type::A { 4 } else { 16 }
+}
+
+/// Writes a set from its record number `first` on, and its signatures; neither if both do not fit.
+#[inline]
+fn write_set(
+    reply: &mut Reply<'_>,
+    section: Section,
+    owner: Owner<'_>,
+    (set, signatures): (Set<'_>, Option<Set<'_>>),
+    first: usize,
+) -> Result<(), Full> {
+    let mark = reply.mark();
+    let written = records(reply, section, owner, set, first).and_then(|()| match signatures {
+        Some(signatures) => records(reply, section, owner, signatures, 0),
+        None => Ok(()),
+    });
+    written.inspect_err(|_| reply.rewind(mark))
+}
+
+/// Writes the records of a set from number `first` on.
+#[inline]
+fn records(
+    reply: &mut Reply<'_>,
+    section: Section,
+    owner: Owner<'_>,
+    set: Set<'_>,
+    first: usize,
+) -> Result<(), Full> {
+    let fixed = (set.rtype, Class::IN, set.ttl);
+    for rdata in set.rdatas().skip(first).chain(set.rdatas().take(first)) {
+        reply.record(section, owner, fixed, rdata)?;
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@
 //! names: what it lacks goes on to the zone behind it.
 
 use crate::zones::Overlay;
-use zonda_wire::{Type, name};
+use zonda_wire::Type;
 use zonda_zone::{Found, LookupName, Zone};
 
 /// The first overlay that has a name.
@@ -16,15 +16,10 @@ pub fn overlay_of<'s>(name: &LookupName, overlays: &'s [Overlay]) -> Option<&'s 
 
 /// Whether a zone has records of its own for a name, be it by a wildcard.
 fn has(zone: &Zone, name: &LookupName) -> bool {
-    match zone.find(name, apex_labels(zone), false) {
+    match zone.find(name, zone.apex_labels(), false) {
         Found::Exact(node) | Found::Wildcard { node, .. } => {
             node.sets().any(|set| set.rtype != Type::SOA)
         }
         Found::Missing { .. } | Found::Referral(_) | Found::Dname(_) => false,
     }
-}
-
-/// How many labels the apex of a zone has.
-pub fn apex_labels(zone: &Zone) -> usize {
-    name::labels(zone.apex()).count()
 }

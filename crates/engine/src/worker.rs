@@ -1,74 +1,21 @@
-//! What the stages of one query share.
+//! State of a worker that outlives a query.
 
-use crate::code::{HandlerReply, History, Watch};
+use crate::code::{HandlerReply, Watch};
 use crate::deferral::{Deferral, To};
-use crate::epilogue::OPT_BYTES_MAX;
-use crate::hot::{Hit, HotAnswers, Rotation};
-use crate::message::{Now, Peer};
-use crate::reason::Reason;
-use crate::resumption::Resumption;
-use crate::snapshot::Snapshot;
-use crate::zones::ZoneMatch;
-use std::ops::{ControlFlow, Deref};
+use crate::hot::HotTable;
+use crate::opt::OPT_BYTES_MAX;
+use std::ops::Deref;
 use std::sync::Arc;
 use zonda_wire::name::NAME_BYTES_MAX;
 use zonda_wire::tsig::UnknownKey;
-use zonda_wire::{Ede, Query, Rcode, Reply};
 use zonda_zone::{HashSeed, LookupName};
 
 /// Most CNAME and DNAME records that are followed for one query; a longer chain is answered as far
 /// as it was followed. Ours to choose: resolvers go on by themselves, and stop at 8 to 16.
 pub const CHAIN_MAX: usize = 16;
 
-/// Octets of the longest body of a kept answer.
+/// Octets of the longest body of a cached answer.
 const BODY_BYTES_MAX: usize = u16::MAX as usize;
-
-/// One query on its way through the plan.
-pub struct Context<'a> {
-    /// The time.
-    pub now: Now,
-    /// When the query was received; nanoseconds of the monotonic clock.
-    pub received_nanos: u64,
-    /// Who asks.
-    pub peer: &'a Peer,
-    /// What is asked.
-    pub query: &'a Query,
-    /// The name asked for; the root when there is no question.
-    pub name: &'a LookupName,
-    /// The zone that holds the name.
-    pub zone: Option<ZoneMatch>,
-    /// The label of the name at which the owner of what answers begins: a wildcard's closest
-    /// encloser, a DNAME; 0 where the name itself does.
-    pub answering_label: u8,
-    /// What to answer from.
-    pub snapshot: &'a Snapshot,
-    /// The reply under way.
-    pub reply: Reply<'a>,
-    /// Flags of the reply besides those that every reply has.
-    pub flags: u16,
-    /// The cookie to send, client's and server's part (rfc7873#4).
-    pub cookie: Option<[u8; 24]>,
-    /// The client has shown that it receives what we send to its address.
-    pub address_proven: bool,
-    /// The worker's own state.
-    pub worker: &'a mut Worker,
-    /// Answers given before.
-    pub hot: &'a mut HotAnswers,
-    /// The one of them that answers this query.
-    pub hit: Option<Hit>,
-    /// Whether the answer is the same for every client that asks the same, so that it may be kept.
-    pub keep: bool,
-    /// How the answer rotates.
-    pub rotation: Rotation,
-    /// How far it has come.
-    pub resumption: Resumption<'a>,
-    /// What is known of it from before it was deferred.
-    pub history: Option<&'a History>,
-    /// The extended error, where it is not the one that goes with the reason.
-    pub ede: Option<Ede>,
-    /// Octets at the start of [`Worker::body`] that say in words why there is no answer.
-    pub text_bytes: usize,
-}
 
 /// Which record of a set comes first, as a fraction of 2³² of the set.
 #[derive(Default)]
@@ -88,32 +35,34 @@ impl Turn {
 pub struct Worker {
     /// The names of a chain of CNAME and DNAME records.
     pub chain: AliasChain,
-    /// A name being put together or looked up beside the chain.
+    /// A name that is looked up beside the chain.
     pub scratch: Box<LookupName>,
     /// The target of an alias, written out.
     pub target: Vec<u8>,
-    /// The message that a kept answer is from, where it must be read before it is given.
+    /// The message that a cached answer is from, where it must be read before it is given.
     pub message: Vec<u8>,
     /// What must be fetched for a query that is deferred; kept here, as a verdict that held it
-    /// would no longer fit into registers.
+    /// would not fit into registers.
     pub deferral: Deferral,
-    /// What code in the worker wants to become of a query.
-    pub draft: HandlerReply,
-    /// Which code is called at the moment.
+    /// The reply that code in the worker fills in, and what code has noted about the query.
+    pub handler_reply: HandlerReply,
+    /// The code that is called at the moment.
     pub watch: Arc<Watch>,
-    /// An OPT record under way.
+    /// The octets of an OPT record under way.
     pub opt: [u8; OPT_BYTES_MAX],
     /// The TSIG record of the reply to a query that is signed.
     pub unknown_key: UnknownKey,
     /// The nodes whose proofs the reply has, so that none is written twice.
-    pub proven: Proven,
-    /// The body of a kept answer, before it is known to be whole and fresh: a reply must not be
-    /// written over a query that may still have to be deferred.
+    pub proven: ProvenNodes,
+    /// The body of a cached answer, before it is known to be whole and fresh: a reply must not be
+    /// written over a query that may still have to be deferred. Also the text of an extended error.
     pub body: Box<[u8]>,
     /// Where the last answer that rotates began.
     pub turn: Turn,
-    /// Raised with every reply over the rate limit.
+    /// The number of replies over the rate limit, which wraps.
     pub slip: u32,
+    /// The worker's own replies that were asked for repeatedly.
+    pub hot: HotTable,
 }
 
 impl Default for Worker {
@@ -124,14 +73,15 @@ impl Default for Worker {
             target: Vec::with_capacity(NAME_BYTES_MAX),
             message: Vec::new(),
             deferral: Deferral::new(To::Forward(0), 0),
-            draft: HandlerReply::default(),
+            handler_reply: HandlerReply::default(),
             watch: Arc::default(),
             opt: [0; OPT_BYTES_MAX],
             unknown_key: UnknownKey::default(),
-            proven: Proven::default(),
+            proven: ProvenNodes::default(),
             body: vec![0; BODY_BYTES_MAX].into(), // not touched before it is used
             turn: Turn::default(),
             slip: 0,
+            hot: HotTable::default(),
         }
     }
 }
@@ -156,6 +106,12 @@ impl Deref for AliasChain {
 }
 
 impl AliasChain {
+    /// The name at a hop: the one asked for, or the target of the alias number `hop`.
+    #[inline]
+    pub fn name_at<'n>(&'n self, hop: usize, asked: &'n LookupName) -> &'n LookupName {
+        if hop == 0 { asked } else { &self.0[hop - 1] }
+    }
+
     /// Makes the name in wire form, of any case, the chain's at `link`, which is below
     /// [`CHAIN_MAX`].
     pub fn set(&mut self, link: usize, wire: &[u8], seed: HashSeed) {
@@ -173,12 +129,12 @@ const PROOFS_MAX: usize = CHAIN_MAX + 3;
 
 /// Nodes that the proofs of a reply are from, by their address, as zones number theirs alike.
 #[derive(Default)]
-pub struct Proven {
+pub struct ProvenNodes {
     nodes: [usize; PROOFS_MAX],
     count: usize,
 }
 
-impl Proven {
+impl ProvenNodes {
     /// Forgets all nodes.
     #[inline]
     pub fn clear(&mut self) {
@@ -194,24 +150,4 @@ impl Proven {
         }
         is_new
     }
-}
-
-/// How a query ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The reply is sent with this response code.
-    Reply(Rcode, Reason),
-    /// Nothing is sent.
-    Drop(Reason),
-    /// What [`Worker::deferral`] says must be fetched. Nothing was written yet.
-    Defer,
-}
-
-/// What a stage does: end the query, or leave it to the next one.
-pub type Flow = ControlFlow<Verdict>;
-
-/// Ends a query with a reply.
-#[inline]
-pub fn reply(rcode: Rcode, reason: Reason) -> Flow {
-    ControlFlow::Break(Verdict::Reply(rcode, reason))
 }

@@ -1,0 +1,43 @@
+//! What is asked, and by which client: what no gate and no source changes.
+
+use crate::hot::Hit;
+use crate::message::{Now, Peer};
+use crate::resumption::Progress;
+use crate::snapshot::Snapshot;
+use crate::zones::ZoneMatch;
+use zonda_wire::Query;
+use zonda_zone::LookupName;
+
+/// A query on its way through the plan.
+pub struct Ask<'a> {
+    /// The time at which the query is processed.
+    pub now: Now,
+    /// The client that asks, and how its message came.
+    pub peer: &'a Peer,
+    /// The question, and what else the message says.
+    pub query: &'a Query,
+    /// The name asked for, in lower case; the root when there is no question.
+    pub name: &'a LookupName,
+    /// The zone that holds the name, if one does.
+    pub zone: Option<ZoneMatch>,
+    /// The zones, code and settings to answer from.
+    pub snapshot: &'a Snapshot,
+    /// The hot entry that answers the question, if there is one.
+    pub hit: Option<&'a Hit>,
+    /// How far the query has come before.
+    pub progress: &'a Progress<'a>,
+}
+
+impl Ask<'_> {
+    /// Whether the client wants DNSSEC records.
+    #[inline]
+    pub fn dnssec_ok(&self) -> bool {
+        self.query.dnssec_ok()
+    }
+
+    /// When the query was received; nanoseconds of the monotonic clock.
+    #[inline]
+    pub fn received_nanos(&self) -> u64 {
+        self.progress.history.map_or(self.now.monotonic_nanos, |history| history.received_nanos)
+    }
+}

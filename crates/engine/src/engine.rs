@@ -1,0 +1,386 @@
+//! The engine: messages in, replies out.
+
+use crate::access::Access;
+use crate::answer::Answer;
+use crate::ask::Ask;
+use crate::code::{History, Watch};
+use crate::counters::{Counters, OPCODES};
+use crate::deferral::{Deferral, Outcome, To};
+use crate::hot::{HotReply, Key, Meta};
+use crate::message::{Batch, Message, Now, Peer, Single, Transport};
+use crate::observer::{Event, Observer};
+use crate::prepared::Prepared;
+use crate::reason::Reason;
+use crate::resumption::{DeferredQuery, HandlerOutcome, Progress, Resumption};
+use crate::reuse::{Reuse, Rotation};
+use crate::snapshot::{Settings, Snapshot};
+use crate::verdict::Verdict;
+use crate::worker::Worker;
+use crate::{epilogue, plan};
+use arc_swap::{ArcSwap, Guard};
+use std::sync::Arc;
+use std::time::Duration;
+use zonda_wire::query::{UDP_BYTES_MIN, flag};
+use zonda_wire::{Opcode, Places, Query, Rcode, Reply};
+
+/// Messages that are looked up together. More would leave the first-level cache, fewer would wait
+/// for memory one after the other.
+const STRIDE: usize = 16;
+
+/// Answers queries. One per thread.
+pub struct Engine {
+    /// The snapshot in force, which the publisher replaces.
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    /// What this engine alone counts.
+    counters: Arc<Counters>,
+    /// What outlives a query: the hot table and buffers.
+    worker: Worker,
+    /// The places of names in the reply under way.
+    places: Places,
+    /// Messages that are looked up together: as many as there ever were, with room for [`STRIDE`].
+    prepared: Vec<Prepared>,
+    /// The observers that are told of every query.
+    observers: Vec<Box<dyn Observer>>,
+}
+
+impl Engine {
+    /// An engine that answers from whatever `snapshot` holds and counts in `counters`, which no
+    /// other engine may share.
+    #[must_use]
+    pub fn new(snapshot: Arc<ArcSwap<Snapshot>>, counters: Arc<Counters>) -> Self {
+        Self {
+            snapshot,
+            counters,
+            worker: Worker::default(),
+            places: Places::default(),
+            prepared: Vec::with_capacity(STRIDE),
+            observers: Vec::new(),
+        }
+    }
+
+    /// Tells `observer` of every query from now on.
+    pub fn add_observer(&mut self, observer: Box<dyn Observer>) {
+        self.observers.push(observer);
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// Answers every message of a batch, all from the same snapshot.
+    pub fn answer_batch<B: Batch>(&mut self, now: Now, batch: &mut B) {
+        let snapshot: Guard<Arc<Snapshot>> = self.snapshot.load();
+        let (mut first, mut query_bytes, mut reply_bytes) = (0, 0, 0);
+        while first < batch.len() {
+            let count = (batch.len() - first).min(STRIDE);
+            self.make_room(count);
+            // Passes so short that a processor runs several messages' at once, and waits for their
+            // memory together.
+            for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
+                let message = batch.get(first + index);
+                prepared.read(message.buffer, *message.len, &snapshot, &self.worker.hot);
+            }
+            for prepared in &mut self.prepared[..count] {
+                prepared.touch_slot(&snapshot);
+            }
+            for prepared in &mut self.prepared[..count] {
+                prepared.touch_node(&snapshot);
+            }
+            for index in 0..count {
+                let Message { peer, buffer, len } = batch.get(first + index);
+                query_bytes += *len;
+                let outcome = self.finish(now, &snapshot, index, peer, buffer, &Progress::NEW);
+                *len = outcome.reply_bytes();
+                reply_bytes += *len;
+                if let Outcome::Deferred(deferral) = outcome {
+                    batch.defer(first + index, deferral);
+                }
+            }
+            first += count;
+        }
+        self.counters.query_bytes.add(query_bytes as u64);
+        self.counters.reply_bytes.add(reply_bytes as u64);
+    }
+
+    /// Makes room for `count` messages that are looked up together, at most [`STRIDE`].
+    #[inline]
+    fn make_room(&mut self, count: usize) {
+        if self.prepared.len() < count {
+            self.prepared.resize_with(count, Prepared::default); // within the capacity
+        }
+    }
+
+    /// Answers one message of `len` octets in `buffer`, where the reply then lies.
+    pub fn answer(&mut self, now: Now, peer: &Peer, buffer: &mut [u8], len: usize) -> Outcome {
+        Single::answer(peer, buffer, len, |batch| self.answer_batch(now, batch))
+    }
+
+    /// Answers a query that was deferred. One that code has passed on may be deferred once more.
+    pub fn resume(
+        &mut self,
+        now: Now,
+        query: DeferredQuery<'_>,
+        resumption: Resumption<'_>,
+    ) -> Outcome {
+        let DeferredQuery { peer, history, buffer, len } = query;
+        let snapshot = self.snapshot.load();
+        self.make_room(1);
+        self.prepared[0].read(buffer, len, &snapshot, &self.worker.hot);
+        self.recall_tags(history, resumption);
+        let progress = &Progress { resumption, history: Some(history) };
+        let outcome = self.finish(now, &snapshot, 0, *peer, buffer, progress);
+        if progress.is_counted() {
+            self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
+        }
+        outcome
+    }
+
+    /// Answers a query of `len` octets in `buffer` as if code elsewhere had passed it on: what code
+    /// sees that asks what would become of a query it has to answer. It is neither counted nor told
+    /// to observers; the client's own query is.
+    pub fn answer_below(
+        &mut self,
+        now: Now,
+        peer: &Peer,
+        buffer: &mut [u8],
+        len: usize,
+    ) -> Outcome {
+        let (received_nanos, asked_by_code) = (now.monotonic_nanos, true);
+        let history = &History { received_nanos, asked_by_code, ..History::default() };
+        self.resume(now, DeferredQuery { peer, history, buffer, len }, Resumption::Below)
+    }
+
+    /// Brings back what code has noted about a query before it was deferred, and what code elsewhere
+    /// has noted since.
+    fn recall_tags(&mut self, history: &History, resumption: Resumption<'_>) {
+        let tags = &mut self.worker.handler_reply.tags;
+        tags.clone_from(&history.tags);
+        if let Resumption::Code(HandlerOutcome::Reply(filled)) = resumption {
+            tags.extend(&filled.tags);
+        }
+    }
+
+    /// Which of the user's code it calls at the moment.
+    #[must_use]
+    pub fn watch(&self) -> &Arc<Watch> {
+        &self.worker.watch
+    }
+
+    /// Answers the prepared message `index`, which lies in `buffer`.
+    #[inline]
+    fn finish(
+        &mut self,
+        now: Now,
+        snapshot: &Snapshot,
+        index: usize,
+        peer: Peer,
+        buffer: &mut [u8],
+        progress: &Progress<'_>,
+    ) -> Outcome {
+        let prepared = &self.prepared[index];
+        let query = &prepared.query;
+        let reserved = epilogue::reserved_bytes(query, &snapshot.settings, peer.transport);
+        let limit = reply_bytes_max(query, &snapshot.settings, peer.transport);
+        let reply = Reply::new(buffer, query, limit.saturating_sub(reserved), &mut self.places);
+        let ask = Ask {
+            now,
+            peer: &peer,
+            query,
+            name: &prepared.name,
+            zone: prepared.zone,
+            snapshot,
+            hit: prepared.hit.as_ref(),
+            progress,
+        };
+        let mut answer = Answer::new(reply, peer.transport == Transport::Tcp);
+        let verdict = match prepared.fault {
+            None => plan::run(&ask, &mut answer, &mut self.worker),
+            Some(fault) => plan::refuse(&ask, &mut answer, &mut self.worker, fault),
+        };
+        let (sent, reason) = match verdict {
+            Verdict::Defer => return Outcome::Deferred(deferral(&ask, &mut self.worker)),
+            Verdict::Drop(reason) => (None, reason),
+            Verdict::Reply(rcode, reason, reuse) => {
+                if let (Reuse::Hot(rotation), Some(key)) = (reuse, prepared.key) {
+                    insert_hot(&ask, &answer, &mut self.worker, key, (rcode, reason, rotation));
+                }
+                let sent = send(&ask, &mut answer, &mut self.worker, limit, (rcode, reason, reuse));
+                (Some(sent), reason)
+            }
+        };
+        if progress.is_counted() {
+            count(&self.counters, &ask, sent, reason);
+            if !self.observers.is_empty() {
+                observe(&mut self.observers, &ask, &self.worker, sent, reason);
+            }
+        }
+        self.worker.handler_reply.tags.clear();
+        sent.map_or(Outcome::Silence, |sent| Outcome::Reply(sent.bytes))
+    }
+}
+
+/// Finishes a reply of at most `limit` octets: what it says besides the answer is written.
+#[inline]
+fn send(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    limit: usize,
+    (rcode, reason, reuse): (Rcode, Reason, Reuse),
+) -> Sent {
+    answer.reply.set_limit(limit);
+    let room = limit.saturating_sub(answer.reply.len());
+    epilogue::write(ask, answer, worker, (rcode, reason), room);
+    let flags = answer.flags | recursion_available(ask, answer.flags);
+    let is_forwarded_nodata = is_forwarded_nodata(answer, rcode, reason);
+    let bytes = answer.reply.finish(ask.query, flags, rcode);
+    Sent { bytes, rcode, flags, is_forwarded_nodata, reuse }
+}
+
+/// Tells all observers of a query.
+fn observe(
+    observers: &mut [Box<dyn Observer>],
+    ask: &Ask<'_>,
+    worker: &Worker,
+    sent: Option<Sent>,
+    reason: Reason,
+) {
+    let waited = ask.now.monotonic_nanos.saturating_sub(ask.received_nanos());
+    let event = Event {
+        now: ask.now,
+        peer: ask.peer,
+        query: ask.query,
+        name: ask.name.as_wire(),
+        rcode: sent.map(|sent| sent.rcode),
+        reason,
+        reuse: sent.map(|sent| sent.reuse),
+        reply_bytes: sent.map_or(0, |sent| sent.bytes),
+        waited: Duration::from_nanos(waited),
+        tags: &worker.handler_reply.tags,
+    };
+    observers.iter_mut().for_each(|observer| observer.observe(&event));
+}
+
+/// A reply as it leaves.
+#[derive(Clone, Copy)]
+struct Sent {
+    /// The octets of the reply.
+    bytes: usize,
+    /// The response code of twelve bits.
+    rcode: Rcode,
+    /// The flags of the header besides those that every reply has.
+    flags: u16,
+    /// Whether it says that a forwarded name has nothing of the type.
+    is_forwarded_nodata: bool,
+    /// Whether the worker may reuse it.
+    reuse: Reuse,
+}
+
+/// Whether upstreams say that a name exists, but nothing of the type.
+#[inline]
+fn is_forwarded_nodata(answer: &Answer<'_>, rcode: Rcode, reason: Reason) -> bool {
+    answer.reply.counts()[0] == 0 // first: most replies have an answer
+        && rcode == Rcode::NOERROR
+        && matches!(reason, Reason::Cached | Reason::Forwarded | Reason::Stale)
+        && answer.flags & flag::TC == 0 // or there is too much
+}
+
+/// RA, if this client may have any name looked up, whichever source has answered for the one of
+/// this query (rfc1035#4.1.1).
+#[inline]
+fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
+    let Some(zone) = ask.snapshot.zones.recursion().filter(|_| flags & flag::RA == 0) else {
+        return 0;
+    };
+    let list = zone.access.as_ref();
+    let is_for = list.is_none_or(|list| list.check(ask.peer.address.ip()) == Access::Allow);
+    if is_for { flag::RA } else { 0 }
+}
+
+/// What a deferred query waits for, and the facts about it that are needed when it is resumed.
+#[cold]
+fn deferral(ask: &Ask<'_>, worker: &mut Worker) -> Deferral {
+    let tags = std::mem::take(&mut worker.handler_reply.tags);
+    let asked_by_code = ask.progress.history.is_some_and(|history| history.asked_by_code);
+    let code = match worker.deferral.to {
+        To::Code(elsewhere) => Some(elsewhere),
+        To::Forward(_) => None,
+    };
+    let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
+    let history = History { received_nanos, tags, code, then, asked_by_code };
+    Deferral { history, ..worker.deferral.clone() }
+}
+
+/// Inserts a reply into the hot table, if its question was asked before.
+fn insert_hot(
+    ask: &Ask<'_>,
+    answer: &Answer<'_>,
+    worker: &mut Worker,
+    key: Key,
+    (rcode, reason, rotation): (Rcode, Reason, Rotation),
+) {
+    let Some(zone) = ask.zone else { return };
+    let meta = Meta {
+        generation: ask.snapshot.generation,
+        zone,
+        answering_label: answer.answering_label,
+        counts: answer.reply.counts(),
+        flags: answer.flags,
+        rcode,
+        reason,
+        rotation,
+    };
+    worker.hot.insert(key, HotReply { name: ask.name, body: answer.reply.body(), meta });
+}
+
+/// Counts what became of a message.
+#[inline]
+fn count(counters: &Counters, ask: &Ask<'_>, sent: Option<Sent>, reason: Reason) {
+    let Ask { query, peer, .. } = ask;
+    counters.reasons[reason as usize].add(1);
+    if peer.address.is_ipv6() || query.opcode() != Opcode::QUERY {
+        count_other(counters, peer, query.opcode(), reason);
+    }
+    if let Some(sent) = sent {
+        counters.reply(peer.transport, query.qtype, sent.rcode);
+        if sent.flags & flag::TC != 0 {
+            counters.truncated.add(1);
+        }
+        if sent.is_forwarded_nodata {
+            counters.forwarded_nodata.add(1);
+        }
+    }
+    if let Some(zone) = ask.zone
+        && let Some(counter) = counters.zone(ask.snapshot.zones.get(zone.index).number)
+    {
+        counter.add(1);
+    }
+}
+
+/// Counts what is not a query over IPv4.
+#[inline(never)] // it would only make the path of those longer
+fn count_other(counters: &Counters, peer: &Peer, opcode: Opcode, reason: Reason) {
+    if matches!(reason, Reason::NotAQuery | Reason::AccessDropped) {
+        return;
+    }
+    if peer.address.is_ipv6() {
+        counters.from_v6.add(1);
+    }
+    if opcode != Opcode::QUERY {
+        counters.opcodes[usize::from(opcode.0) % OPCODES].add(1);
+    }
+}
+
+/// The largest reply that may be sent (rfc6891#6.2.3 to #6.2.5).
+#[inline]
+fn reply_bytes_max(query: &Query, settings: &Settings, transport: Transport) -> usize {
+    match (transport, query.edns) {
+        (Transport::Tcp, _) => usize::from(u16::MAX),
+        (Transport::Udp, None) => usize::from(UDP_BYTES_MIN),
+        (Transport::Udp, Some(edns)) => {
+            usize::from(edns.udp_bytes.min(settings.udp_bytes_max).max(UDP_BYTES_MIN))
+        }
+    }
+}

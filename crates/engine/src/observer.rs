@@ -1,0 +1,46 @@
+//! What is told of every query: the query log.
+
+use crate::code::Tags;
+use crate::message::{Now, Peer};
+use crate::reason::Reason;
+use crate::reuse::Reuse;
+use std::time::Duration;
+use zonda_wire::{Query, Rcode};
+
+/// Is told of every message and what became of it: the query log.
+///
+/// Called on the answer path: must neither block nor take long.
+pub trait Observer: Send {
+    /// A message was answered or dropped.
+    fn observe(&mut self, event: &Event<'_>);
+}
+
+impl<F: FnMut(&Event<'_>) + Send> Observer for F {
+    fn observe(&mut self, event: &Event<'_>) {
+        self(event);
+    }
+}
+
+/// What an [`Observer`] is told.
+pub struct Event<'e> {
+    /// The time.
+    pub now: Now,
+    /// Who asked.
+    pub peer: &'e Peer,
+    /// The query, as far as it could be read.
+    pub query: &'e Query,
+    /// The name asked for in lower case, wire form.
+    pub name: &'e [u8],
+    /// The response code; `None` for silence.
+    pub rcode: Option<Rcode>,
+    /// What became of it.
+    pub reason: Reason,
+    /// Whether the worker may reuse the reply; `None` for silence.
+    pub reuse: Option<Reuse>,
+    /// Octets of the reply.
+    pub reply_bytes: usize,
+    /// How long it has waited for others; no clock is read for what is answered at once.
+    pub waited: Duration,
+    /// What the user's code has noted about it.
+    pub tags: &'e Tags,
+}

@@ -1,0 +1,93 @@
+//! Messages between being read and being answered.
+
+use crate::hot::{Hit, HotTable, Key};
+use crate::snapshot::Snapshot;
+use crate::zones::{Source, ZoneMatch};
+use zonda_wire::query::HEADER_BYTES;
+use zonda_wire::{Class, Fault, Query};
+use zonda_zone::LookupName;
+
+/// A message between being read and being answered.
+pub struct Prepared {
+    pub query: Query,
+    pub fault: Option<Fault>,
+    pub name: LookupName,
+    /// The key of its answer among those given before.
+    pub key: Option<Key>,
+    pub hit: Option<Hit>,
+    pub zone: Option<ZoneMatch>,
+    /// Where the name's node probably lies.
+    place: Option<u32>,
+    /// What was read there, only so that it is read.
+    touched: u64,
+}
+
+impl Default for Prepared {
+    fn default() -> Self {
+        let query = Query::default();
+        Self {
+            query,
+            fault: None,
+            name: LookupName::default(),
+            key: None,
+            hit: None,
+            zone: None,
+            place: None,
+            touched: 0,
+        }
+    }
+}
+
+impl Prepared {
+    /// Reads the message of `len` octets and hashes its name.
+    #[inline]
+    pub fn read(&mut self, buffer: &[u8], len: usize, snapshot: &Snapshot, hot: &HotTable) {
+        self.fault = self.query.read(&buffer[..len]).err();
+        (self.key, self.hit, self.zone, self.place) = (None, None, None, None);
+        let seed = snapshot.zones.seed();
+        match usize::from(self.query.name_end) {
+            HEADER_BYTES => self.name.set(&[0], seed),
+            end => self.name.set_from(&buffer[HEADER_BYTES..], end - HEADER_BYTES, seed),
+        }
+        if self.fault.is_some() {
+            return;
+        }
+        if self.query.qclass == Class::IN {
+            let key = Key::new(&self.query, &self.name);
+            self.key = Some(key);
+            self.hit = hot.lookup(key, &self.name, snapshot.generation);
+        }
+        match self.hit {
+            Some(hit) => self.zone = Some(hit.zone),
+            None => self.zone = snapshot.zones.find_answering(&self.name, self.query.qtype),
+        }
+    }
+
+    /// Brings the slot of the name's node, or of its kept answer, into the processor's cache.
+    #[inline]
+    pub fn touch_slot(&mut self, snapshot: &Snapshot) {
+        let Some(zone) = self.zone.filter(|_| self.hit.is_none()) else { return };
+        match &snapshot.zones.get(zone.index).source {
+            Source::Data(data) => self.place = data.probable_place(&self.name),
+            Source::Forward(forward) => {
+                let key = forward.cache_key(&self.query, &self.name);
+                self.touched = forward.cache.touch(&key);
+            }
+            Source::Local(_) | Source::Excepted | Source::Unavailable => {}
+        }
+    }
+
+    /// Brings the name's node, or its kept answer, into the processor's cache.
+    #[inline]
+    pub fn touch_node(&mut self, snapshot: &Snapshot) {
+        let Some(zone) = self.zone.filter(|_| self.hit.is_none()) else { return };
+        match (&snapshot.zones.get(zone.index).source, self.place) {
+            (Source::Data(data), Some(place)) => self.touched = data.touch(place).into(),
+            (Source::Forward(forward), _) => {
+                let key = forward.cache_key(&self.query, &self.name);
+                self.touched = forward.cache.touch_entry(&key);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Whether a reply may be put into the hot table, and why not.
+
+/// Whether a reply is the same for every client that asks the same, so that a worker may put it into
+/// its hot table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// The reply may be put there, and is given with its records rotated so.
+    Hot(Rotation),
+    /// The reply is made anew for each query, for this reason.
+    No(NotReused),
+}
+
+impl Reuse {
+    /// A reply that may be reused as it is.
+    pub const AS_IT_IS: Self = Self::Hot(Rotation { count: 0, bytes: 0 });
+
+    /// Takes note of a reason why the reply may not be reused. The first one stays.
+    #[inline]
+    pub fn forbid(&mut self, reason: NotReused) {
+        if let Self::Hot(_) = self {
+            *self = Self::No(reason);
+        }
+    }
+}
+
+/// Records of equal size at the start of a body that may begin with any of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rotation {
+    /// The number of records; up to one when there is nothing to rotate.
+    pub count: u16,
+    /// The octets of each record.
+    pub bytes: u16,
+}
+
+/// Declares the reasons with what they say in words.
+macro_rules! not_reused {
+    ($($(#[$doc:meta])* $reason:ident = $text:literal,)*) => {
+        /// Why a reply is not put into the hot table.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub enum NotReused { $($(#[$doc])* $reason,)* }
+
+        impl NotReused {
+            /// The reason in words.
+            #[must_use]
+            pub fn text(self) -> &'static str {
+                match self { $(Self::$reason => $text,)* }
+            }
+        }
+    };
+}
+
+not_reused! {
+    /// A gate has answered: the reply depends on the client.
+    Gate = "it depends on the client, not on the question alone",
+    /// No zone has answered: there is no source whose data the entry would hold.
+    NoSource = "no source has answered",
+    /// The reply is in the hot table already.
+    HotAlready = "it is in the hot table already",
+    /// The answer cache or an upstream has answered: that cache keeps the reply.
+    Forwarded = "the answer cache keeps what upstreams answer",
+    /// The user's code has answered: the handler cache keeps what the code allows it to.
+    Code = "the handler cache keeps what code answers",
+    /// The question is for ANY, whose answer depends on the transport (rfc8482#4.1).
+    Any = "the answer to ANY depends on the transport",
+    /// A client with a larger buffer gets more.
+    Truncated = "a client with a larger buffer gets more",
+    /// A chain of aliases leads into a zone that not every client may query.
+    AccessList = "an access list decides how far the client may follow the aliases",
+    /// Aliases lead to a name that is forwarded, which only some clients may have looked up.
+    Recursion = "aliases lead to a forwarded name, which not every client may have looked up",
+    /// Records rotate that do not stand at the beginning of the answer.
+    Rotation = "records behind an alias rotate",
+    /// Middleware has changed the reply, and would change the entry once more.
+    Middleware = "middleware has changed it",
+    /// The rate limit has replaced the reply.
+    RateLimit = "the client's share of replies is used up",
+}

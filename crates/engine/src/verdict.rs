@@ -1,0 +1,27 @@
+//! How a query ends.
+
+use crate::reason::Reason;
+use crate::reuse::{NotReused, Reuse};
+use std::ops::ControlFlow;
+use zonda_wire::Rcode;
+
+/// How a query ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The reply is sent with this response code, and may be reused or not.
+    Reply(Rcode, Reason, Reuse),
+    /// Nothing is sent.
+    Drop(Reason),
+    /// What [`Worker::deferral`](crate::worker::Worker::deferral) says must be fetched. Nothing was
+    /// written yet.
+    Defer,
+}
+
+/// What a gate or a source does: end the query, or leave it to the next one.
+pub type Flow = ControlFlow<Verdict>;
+
+/// Ends a query with a reply that is not put into the hot table.
+#[inline]
+pub fn reply(rcode: Rcode, reason: Reason, not_reused: NotReused) -> Flow {
+    ControlFlow::Break(Verdict::Reply(rcode, reason, Reuse::No(not_reused)))
+}
