@@ -16,7 +16,7 @@ pub const CODE_BYTES_MAX: usize = 4096;
 /// A query that is answered later.
 #[derive(Debug)]
 pub struct Deferred {
-    /// What is [kept](kept_octets) of the query.
+    /// What is [kept](keep_octets) of the query.
     pub query: Vec<u8>,
     /// The client that asks.
     pub peer: Peer,
@@ -26,21 +26,22 @@ pub struct Deferred {
     pub reply_to: ReplyTo,
 }
 
-/// What is kept of a query while it waits. Other servers are asked anew, so that header, question
-/// and what the reply depends on are enough, [`ABRIDGED_BYTES_MAX`] octets; code may look at more,
-/// and is shown [`CODE_BYTES_MAX`].
+/// The octets of a query that it keeps while it waits; the query of `deferral` is the one that lies
+/// in them then. Upstreams are asked anew, so that header, question and what the reply depends on are
+/// enough, [`ABRIDGED_BYTES_MAX`] octets; code may look at more, and is shown [`CODE_BYTES_MAX`].
 #[must_use]
-pub fn kept_octets(message: &[u8], to: To) -> Vec<u8> {
-    let (whole_max, others_max) = match to {
+pub fn keep_octets(message: &[u8], deferral: &mut Deferral) -> Vec<u8> {
+    let (whole_max, others_max) = match deferral.to {
         To::Forward(_) => (ABRIDGED_BYTES_MAX, 0),
         To::Code(_) => (CODE_BYTES_MAX, CODE_BYTES_MAX - ABRIDGED_BYTES_MAX),
     };
     if message.len() <= whole_max {
         return message.to_vec();
     }
-    // The engine has read all that it defers.
-    let query = Query::parse(message).unwrap_or_else(|(query, _)| query);
-    query.abridge(message, others_max)
+    let short = deferral.query.abridge(message, others_max);
+    // What the engine has read once can be read again.
+    deferral.query = Query::parse(&short).unwrap_or_else(|(query, _)| query);
+    short
 }
 
 impl Deferred {
@@ -51,9 +52,9 @@ impl Deferred {
     }
 
     /// Has the query wait for something else.
-    pub(crate) fn defer_again(&mut self, deferral: Deferral) {
+    pub(crate) fn defer_again(&mut self, mut deferral: Deferral) {
         if self.query.len() > ABRIDGED_BYTES_MAX {
-            self.query = kept_octets(&self.query, deferral.to);
+            self.query = keep_octets(&self.query, &mut deferral);
         }
         self.deferral = deferral;
     }
@@ -89,6 +90,8 @@ pub enum ReplyTo {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
     use zonda_engine::code::Elsewhere;
 
@@ -106,6 +109,13 @@ mod tests {
     #[test]
     fn what_is_padded_waits_for_servers_in_few_octets_and_code_sees_what_it_may_need() {
         let (forward, code) = (To::Forward(7), To::Code(Elsewhere { runtime: 0, handler: 0 }));
+        let kept_octets = |message: &[u8], to| {
+            let mut deferral = Deferral::new(to, 0);
+            deferral.query = Query::parse(message).unwrap();
+            let kept = keep_octets(message, &mut deferral);
+            assert_eq!(deferral.query, Query::parse(&kept).unwrap(), "as it lies there");
+            kept
+        };
         let usual = query(&[(10, 24), (12, 128)]);
         assert_eq!(kept_octets(&usual, forward), usual, "not worth the work");
         let padded = query(&[(65_001, 1000), (10, 24), (12, 60_000)]);

@@ -28,7 +28,7 @@ pub mod servfail;
 
 pub use clock::Clock;
 pub use counter::SharedCounter;
-pub use deferred::{CODE_BYTES_MAX, Deferred, ReplyTo, kept_octets};
+pub use deferred::{CODE_BYTES_MAX, Deferred, ReplyTo, keep_octets};
 pub use memory::Peak;
 pub use queues::{Deferrals, Queue};
 pub use replies::{Replies, SocketReplies};

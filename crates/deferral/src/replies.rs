@@ -56,10 +56,11 @@ impl<R: Responder> Replies<R> {
 
     /// Writes the reply to a query into the buffer.
     fn resume(&mut self, waiter: &Deferred, resumption: Resumption<'_>, now: Now) -> Outcome {
-        let Deferred { query, peer, deferral, .. } = waiter;
-        let (len, history, buffer) = (query.len(), &deferral.history, &mut *self.buffer);
-        buffer[..len].copy_from_slice(query);
-        self.responder.resume(now, DeferredQuery { peer, history, buffer, len }, resumption)
+        let Deferred { query: octets, peer, deferral, .. } = waiter;
+        let (len, history, buffer) = (octets.len(), &deferral.history, &mut *self.buffer);
+        buffer[..len].copy_from_slice(octets);
+        let query = Some(&deferral.query);
+        self.responder.resume(now, DeferredQuery { peer, history, buffer, len, query }, resumption)
     }
 
     /// Gives the first `len` octets of the buffer to a client.

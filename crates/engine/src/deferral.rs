@@ -1,7 +1,7 @@
 //! Queries that are answered later: what must be fetched for them, and what was.
 
 use zonda_wire::query::{HEADER_BYTES, flag};
-use zonda_wire::{Class, Rcode, Type};
+use zonda_wire::{Class, Query, Rcode, Type};
 
 use crate::code::{Elsewhere, History};
 use crate::reason::Reason;
@@ -9,8 +9,11 @@ use crate::reason::Reason;
 /// What must be fetched before a query can be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deferral {
-    /// From whom.
+    /// The upstreams or the code that the query waits for.
     pub to: To,
+    /// The query as the engine has read it: its octets are not parsed again while it waits, nor when
+    /// it is resumed.
+    pub query: Query,
     /// The hash of the name to ask for, in lower case.
     pub name_hash: u64,
     /// Whether that is not the query's own name, but one that this is an alias of:
@@ -21,10 +24,11 @@ pub struct Deferral {
 }
 
 impl Deferral {
-    /// Of a query, for its own name of this hash.
+    /// A deferral for the query's own name, which has this hash. The engine adds the query.
     #[must_use]
     pub fn new(to: To, name_hash: u64) -> Self {
-        Self { to, name_hash, is_alias: false, history: History::default() }
+        let (query, history) = (Query::default(), History::default());
+        Self { to, query, name_hash, is_alias: false, history }
     }
 }
 

@@ -124,10 +124,14 @@ impl Engine {
         query: DeferredQuery<'_>,
         resumption: Resumption<'_>,
     ) -> Outcome {
-        let DeferredQuery { peer, history, buffer, len } = query;
+        let DeferredQuery { peer, history, buffer, len, query } = query;
         let snapshot = self.snapshot.load();
         self.make_room(1);
-        self.prepared[0].read(buffer, len, &snapshot, &self.worker.hot);
+        let (prepared, hot) = (&mut self.prepared[0], &self.worker.hot);
+        match query {
+            Some(query) => prepared.recall(query, &buffer[..len], &snapshot, hot),
+            None => prepared.read(buffer, len, &snapshot, hot),
+        }
         self.recall_tags(history, resumption);
         let progress = &Progress { resumption, history: Some(history) };
         let outcome = self.finish(now, &snapshot, 0, *peer, buffer, progress);
@@ -149,7 +153,8 @@ impl Engine {
     ) -> Outcome {
         let (received_nanos, asked_by_code) = (now.monotonic_nanos, true);
         let history = &History { received_nanos, asked_by_code, ..History::default() };
-        self.resume(now, DeferredQuery { peer, history, buffer, len }, Resumption::Below)
+        let query = DeferredQuery { peer, history, buffer, len, query: None };
+        self.resume(now, query, Resumption::Below)
     }
 
     /// Brings back what code has noted about a query before it was deferred, and what code elsewhere
@@ -310,7 +315,7 @@ fn deferral(ask: &Ask<'_>, worker: &mut Worker) -> Deferral {
     };
     let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
     let history = History { received_nanos, tags, code, then, asked_by_code };
-    Deferral { history, ..worker.deferral.clone() }
+    Deferral { history, query: *ask.query, ..worker.deferral.clone() }
 }
 
 /// Inserts a reply into the hot table, if its question was asked before.

@@ -43,6 +43,19 @@ impl Prepared {
     #[inline]
     pub fn read(&mut self, buffer: &[u8], len: usize, snapshot: &Snapshot, hot: &HotTable) {
         self.fault = self.query.read(&buffer[..len]).err();
+        self.look_up(buffer, snapshot, hot);
+    }
+
+    /// Takes a query that was read from `octets` before.
+    pub fn recall(&mut self, query: &Query, octets: &[u8], snapshot: &Snapshot, hot: &HotTable) {
+        debug_assert_eq!(Query::parse(octets).ok(), Some(*query), "the octets have not changed");
+        (self.query, self.fault) = (*query, None); // a query with a fault is not deferred
+        self.look_up(octets, snapshot, hot);
+    }
+
+    /// Hashes the name of the query, which was read from `buffer`, and finds its zone.
+    #[inline]
+    fn look_up(&mut self, buffer: &[u8], snapshot: &Snapshot, hot: &HotTable) {
         (self.key, self.hit, self.zone, self.place) = (None, None, None, None);
         let seed = snapshot.zones.seed();
         match usize::from(self.query.name_end) {

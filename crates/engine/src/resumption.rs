@@ -4,6 +4,7 @@ use crate::code::{Ending, HandlerReply, History, Then};
 use crate::deferral::UpstreamAnswer;
 use crate::message::Peer;
 use crate::reason::Reason;
+use zonda_wire::Query;
 
 /// A query that was deferred before, and the place for its reply.
 pub struct DeferredQuery<'a> {
@@ -15,6 +16,8 @@ pub struct DeferredQuery<'a> {
     pub buffer: &'a mut [u8],
     /// The number of octets that the query has.
     pub len: usize,
+    /// The query as it was read from these octets before it was deferred, if it was read.
+    pub query: Option<&'a Query>,
 }
 
 /// How far a query has come, and what it was deferred for.

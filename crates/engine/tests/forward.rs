@@ -83,7 +83,7 @@ fn resume(engine: &mut Engine, query: &[u8], fetched: &UpstreamAnswer<'_>) -> Me
     buffer[..query.len()].copy_from_slice(query);
     let history = History::default();
     let (buffer, len, peer) = (&mut buffer, query.len(), &peer());
-    let waiting = DeferredQuery { peer, history: &history, buffer, len };
+    let waiting = DeferredQuery { query: None, peer, history: &history, buffer, len };
     let octets = engine.resume(NOW, waiting, Resumption::Upstream(fetched)).reply_bytes();
     Message::parse(&buffer[..octets]).unwrap()
 }
@@ -117,7 +117,8 @@ fn sent_whole(
         let (fetched, history) =
             (fetched(rcode, (counts, body), reason(number)), History::default());
         let (peer, len) = (&peer(), query.len());
-        let waiting = DeferredQuery { peer, history: &history, buffer: &mut buffer, len };
+        let waiting =
+            DeferredQuery { query: None, peer, history: &history, buffer: &mut buffer, len };
         let len = engine.resume(NOW, waiting, Resumption::Upstream(&fetched)).reply_bytes();
         len > 0 && Message::parse(&buffer[..len]).unwrap().rcode() == rcode && buffer[2] & 2 == 0
     };
@@ -456,7 +457,8 @@ fn header_bits_are_right_whatever_becomes_of_a_query() {
                 };
                 let fetched = fetched(code, body, Reason::Forwarded);
                 let (peer, history, len) = (&peer(), &History::default(), query.len());
-                let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+                let waiting =
+                    DeferredQuery { query: None, peer, history, buffer: &mut buffer, len };
                 engine.resume(now, waiting, Resumption::Upstream(&fetched)).reply_bytes()
             }
             outcome => outcome.reply_bytes(),

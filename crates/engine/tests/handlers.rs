@@ -114,7 +114,7 @@ fn supply(engine: &mut Engine, name: &str, qtype: Type, supplied: HandlerOutcome
     let code = Some(Elsewhere { runtime: 3, handler: 5 });
     let history = History { code, ..History::default() };
     let (peer, history, len) = (&peer, &history, query.len());
-    let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+    let waiting = DeferredQuery { query: None, peer, history, buffer: &mut buffer, len };
     let outcome = engine.resume(NOW, waiting, Resumption::Code(supplied));
     told(outcome, &buffer)
 }
@@ -335,7 +335,7 @@ fn tags_are_the_querys_whoever_notes_them_and_also_when_it_has_to_wait() {
     let history = &deferral.history;
     let supplied = HandlerOutcome::Reply(&given);
     let (peer, len) = (&peer, query.len());
-    let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+    let waiting = DeferredQuery { query: None, peer, history, buffer: &mut buffer, len };
     let outcome = engine.resume(later, waiting, Resumption::Code(supplied));
     let reply = "NOERROR aa Answer:b.example.A=192022 (type=A by=code elsewhere 3)";
     assert_eq!(told(outcome, &buffer), reply);
@@ -590,7 +590,7 @@ fn what_code_asks_to_see_what_becomes_of_a_query_is_neither_counted_nor_told() {
         if is_asked_by_code {
             return engine.answer_below(NOW, peer, &mut buffer, len);
         }
-        let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+        let waiting = DeferredQuery { query: None, peer, history, buffer: &mut buffer, len };
         engine.resume(NOW, waiting, Resumption::Code(HandlerOutcome::Reply(&passed_on)))
     };
     let sums = |engine: &Engine| {
@@ -715,7 +715,7 @@ fn left(engine: &mut Engine, name: &str) -> String {
     let (len, nothing) = (query.len(), HandlerReply::default());
     let supplied = HandlerOutcome::Reply(&nothing);
     let (peer, history) = (&peer, &deferral.history);
-    let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+    let waiting = DeferredQuery { query: None, peer, history, buffer: &mut buffer, len };
     let outcome = engine.resume(NOW, waiting, Resumption::Code(supplied));
     told(outcome, &buffer)
 }
@@ -850,7 +850,7 @@ fn resume(engine: &mut Engine, name: &str, (counts, body): ([u16; 3], &[u8])) ->
     let fetched = UpstreamAnswer { name, rcode, counts, body, is_authentic, goes_on, reason, text };
     let (peer, history) = (peer(Transport::Udp), History::default());
     let (peer, history, len) = (&peer, &history, query.len());
-    let waiting = DeferredQuery { peer, history, buffer: &mut buffer, len };
+    let waiting = DeferredQuery { query: None, peer, history, buffer: &mut buffer, len };
     let outcome = engine.resume(NOW, waiting, Resumption::Upstream(&fetched));
     told(outcome, &buffer)
 }

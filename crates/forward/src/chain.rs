@@ -12,7 +12,7 @@ use zonda_engine::zones::Source;
 use zonda_engine::{Deferral, GOES_ON, LEADS_OUT, Now, Reason, To, UpstreamAnswer};
 use zonda_upstream::{AnswerError, rebinding};
 use zonda_wire::response::Response;
-use zonda_wire::{Query, Rcode, Type};
+use zonda_wire::{Rcode, Type};
 
 use crate::answers::failure;
 use crate::fetch_key::FetchKey;
@@ -58,9 +58,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if !fetched.goes_on && query.chain.is_none() {
             return self.replies.answer(query.query, fetched, now);
         }
-        let Some(qtype) = Query::parse(&query.query.query).ok().map(|query| query.qtype) else {
-            return self.replies.answer(query.query, fetched, now); // the engine has read it before
-        };
+        let qtype = query.query.deferral.query.qtype;
         let step = match fetched.goes_on {
             true => self.step(&query, fetched, qtype),
             false => Ok(Step::End),
@@ -171,7 +169,8 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
         let to = To::Forward(forward.number);
         let history = query.query.deferral.history.clone();
-        let deferral = Deferral { history, ..Deferral::new(to, name_hash) };
+        let asked = query.query.deferral.query;
+        let deferral = Deferral { history, query: asked, ..Deferral::new(to, name_hash) };
         Ok(Step::Ask(deferral, target))
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use zonda_cache::policy::Limits;
 use zonda_cache::{Flushes, Kind};
-use zonda_deferral::Responder;
+use zonda_deferral::{Deferred, Responder};
 use zonda_engine::counters::type_place;
 use zonda_engine::{Deferral, LEADS_OUT, Now, Reason, To, UpstreamAnswer, alias_of};
 use zonda_netio::is_exhaustion;
@@ -16,6 +16,7 @@ use zonda_upstream::Ticket;
 use zonda_upstream::check::Failure;
 use zonda_upstream::exchange::{self, Action, Exchange, Form, Outcome};
 use zonda_wire::Rcode;
+use zonda_wire::query::HEADER_BYTES;
 
 use crate::answers::{cached, failure};
 use crate::departures::Refused;
@@ -81,21 +82,23 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
     /// What a query wants to be fetched; nothing if that is not known any more.
     fn wanted(&self, query: &PendingQuery) -> Option<FetchKey> {
-        let Deferral { to: To::Forward(forward), name_hash, is_alias, .. } = query.query.deferral
+        let Deferred { query: octets, deferral, .. } = &query.query;
+        let Deferral { to: To::Forward(forward), query: asked, name_hash, is_alias, .. } = deferral
         else {
             return None;
         };
-        let mut wanted = FetchKey::of(forward, &query.query.query)?;
+        let own_name = octets.get(HEADER_BYTES..usize::from(asked.name_end))?;
         if let Some(chain) = &query.chain {
-            wanted.name = chain.next.clone();
-        } else if is_alias {
-            let snapshot = self.config.snapshot.load();
-            let (from, name) = alias_of(&snapshot, &wanted.name, wanted.qtype)?;
-            // Not after a reload, perhaps.
-            let is_same = from == forward && name.hash(0) == name_hash;
-            wanted.name = is_same.then(|| name.as_wire().into())?;
+            return Some(FetchKey::new(*forward, asked, &chain.next));
         }
-        Some(wanted)
+        if !is_alias {
+            return Some(FetchKey::new(*forward, asked, own_name));
+        }
+        let snapshot = self.config.snapshot.load();
+        let (from, name) = alias_of(&snapshot, own_name, asked.qtype)?;
+        // Not after a reload, perhaps.
+        let is_same = from == *forward && name.hash(0) == *name_hash;
+        is_same.then(|| FetchKey::new(*forward, asked, name.as_wire()))
     }
 
     /// Answers a query with what is kept, and fetches that anew if it is due and there is room, so

@@ -1,7 +1,7 @@
 //! What is asked for, apart from who asks.
 
 use zonda_upstream::Question;
-use zonda_wire::query::{HEADER_BYTES, flag};
+use zonda_wire::query::flag;
 use zonda_wire::{Class, Query, Type};
 
 /// What several clients may want alike.
@@ -20,17 +20,15 @@ pub struct FetchKey {
 }
 
 impl FetchKey {
-    /// What a query asks; nothing if it cannot be read, which the engine has done before.
-    pub fn of(group: u32, message: &[u8]) -> Option<Self> {
-        let query = Query::parse(message).ok()?;
-        let name = message[HEADER_BYTES..usize::from(query.name_end)].to_ascii_lowercase().into();
-        Some(Self {
+    /// What a query asks for a name, in wire form, of the upstreams of a group.
+    pub fn new(group: u32, query: &Query, name: &[u8]) -> Self {
+        Self {
             group,
-            name,
+            name: name.to_ascii_lowercase().into(),
             qtype: query.qtype,
             dnssec_ok: query.dnssec_ok(),
             checking_disabled: query.flags & flag::CD != 0,
-        })
+        }
     }
 
     /// The same as upstreams are asked.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 use zonda_config::{Advice, Config, ConfigError, Flags, ProgramContent};
-use zonda_deferral::{Clock, Deferrals, Deferred, LazyResponder, ReplyTo, kept_octets};
+use zonda_deferral::{Clock, Deferrals, Deferred, LazyResponder, ReplyTo, keep_octets};
 use zonda_engine::code::{Cache, Callee, Handler, Handlers, Route, Stage, Watch};
 use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
 use zonda_runtime::{Answerer, LongCalls, Runtime, RuntimeConfig};
@@ -293,10 +293,10 @@ impl OwnQueries {
         match call(engine.get(), self.clock.now(), &peer, buffer, query.len()) {
             Outcome::Reply(len) => OwnReply::Now(Some(buffer[..len].to_vec())),
             Outcome::Silence => OwnReply::Now(None),
-            Outcome::Deferred(deferral) => {
+            Outcome::Deferred(mut deferral) => {
                 drop(guard); // workers shall not wait for it
                 let (sender, receiver) = mpsc::channel(1);
-                let query = kept_octets(query, deferral.to);
+                let query = keep_octets(query, &mut deferral);
                 let reply_to = ReplyTo::Connection(sender);
                 let deferred = Deferred { query, peer, deferral, reply_to };
                 self.deferrals.submit(&mut vec![deferred]);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use zonda_deferral::{Clock, Deferrals, Deferred, ReplyTo, Responder, kept_octets, servfail};
+use zonda_deferral::{Clock, Deferrals, Deferred, ReplyTo, Responder, keep_octets, servfail};
 use zonda_engine::counters::Counter;
 use zonda_engine::{Batch, Deferral, Message, Peer, Transport};
 use zonda_netio::{
@@ -258,12 +258,12 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
             return 0;
         }
         let (datagrams, socket) = (&mut self.batch.datagrams, &self.socket);
-        let query = |(index, deferral): (usize, Deferral)| {
+        let query = |(index, mut deferral): (usize, Deferral)| {
             let (path, len) = (datagrams.reply_path(index), datagrams.received_len(index));
             let datagram = datagrams.get(index);
             let (address, listener) = (datagram.peer, self.batch.listener);
             Deferred {
-                query: kept_octets(&datagram.buffer[..len], deferral.to),
+                query: keep_octets(&datagram.buffer[..len], &mut deferral),
                 peer: Peer { address, transport: Transport::Udp, listener },
                 deferral,
                 reply_to: ReplyTo::Datagram(Arc::clone(socket), path),

@@ -34,7 +34,7 @@ pub mod flag {
 }
 
 /// What a query asks and how it wants the reply.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Query {
     /// The flags word of the header.
     pub flags: u16,

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use zonda_deferral::{Clock, Responder, kept_octets, servfail};
+use zonda_deferral::{Clock, Responder, keep_octets, servfail};
 use zonda_engine::{Deferral, Now, Outcome, Peer, Transport};
 
 use super::TcpCounters;
@@ -96,7 +96,7 @@ pub(super) struct Answered {
     pub(super) queries: u64,
 }
 
-/// Queries that are answered later, as far as they are [kept](kept_octets).
+/// Queries that are answered later, as far as they are [kept](keep_octets).
 pub(super) type Later = Vec<(Vec<u8>, Deferral)>;
 
 impl<R: Responder> Executor<R> {
@@ -124,8 +124,8 @@ impl<R: Responder> Executor<R> {
             done.queries += 1;
             match self.answer(now, peer, message, output) {
                 Outcome::Reply(_) => replies += 1,
-                Outcome::Deferred(deferral) => {
-                    later.push((kept_octets(message, deferral.to), deferral));
+                Outcome::Deferred(mut deferral) => {
+                    later.push((keep_octets(message, &mut deferral), deferral));
                 }
                 Outcome::Silence => {}
             }
