@@ -81,14 +81,14 @@ impl OwnStore {
             if let Some(outcome) = outcome.take() {
                 if late > LATE {
                     let secs = began.elapsed().as_secs_f32();
-                    tracing::info!("store of {zone}: {method} has ended, after {secs:.1} s");
+                    tracing::info!(%zone, %method, seconds = %format_args!("{secs:.1}"), "the store's method has ended");
                 }
                 return outcome.map_err(StoreError::failed);
             }
             let secs = late.as_secs();
             tracing::error!(
-                "store of {zone}: {method} has not returned for {secs} s; until it does, the zone \
-                 stays as it is"
+                %zone, %method, seconds = secs,
+                "the store's method has not returned; until it does, the zone stays as it is"
             );
             late += REMINDER;
         }

@@ -303,7 +303,7 @@ def test_a_store_that_does_not_return_leaves_the_last_data_and_the_app_stops(app
         async with app:
             own.go_on.clear()
             own.put("192.0.2.2")
-            await is_logged(caplog, "get has not returned for 3 s")
+            await is_logged(caplog, "method=get seconds=3")
             reply = await app.query("www.example.org")
             assert reply.answers[0].ip == "192.0.2.1"
             ends.append(time.monotonic())

@@ -428,8 +428,8 @@ async fn call(code: &AsyncCode, query: OwnedQuery, what: &str) -> Option<Handler
     poll_fn(|cx| {
         let polled = catch_unwind(AssertUnwindSafe(|| answering.as_mut().poll(cx)));
         let log = |payload: Box<dyn Any + Send>| {
-            let (pattern, message) = (code.pattern.as_str(), panic_message(&*payload));
-            BUDGET.spend(|more| tracing::error!("{what} of {pattern} panicked: {message}{more}"));
+            let (route, panic) = (code.pattern.as_str(), panic_message(&*payload));
+            BUDGET.spend(|more| tracing::error!(route, panic, "{what} panicked{more}"));
         };
         match polled {
             Ok(polled) => polled.map(Some),

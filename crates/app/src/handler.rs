@@ -48,6 +48,6 @@ impl<E: Display + Send> AsyncAnswer for Result<HandlerReply, E> {
 /// Answers SERVFAIL, and logs why. The client does not get the error, which may hold private facts.
 fn fail(pattern: &str, error: &dyn Display, reply: &mut HandlerReply) {
     static BUDGET: LogBudget = LogBudget::new();
-    BUDGET.spend(|more| tracing::error!("the handler of {pattern} failed: {error}{more}"));
+    BUDGET.spend(|more| tracing::error!(route = %pattern, %error, "the handler failed{more}"));
     reply.fail("the code that answers for this name failed");
 }

@@ -34,7 +34,7 @@ const STEADY: Duration = Duration::from_secs(10);
 /// How often the log says again that a store fails.
 const REMINDER: Duration = Duration::from_secs(60);
 /// How long a stop waits for mirrors; one that waits for its database is left to end later.
-const FAREWELL: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// All mirrors of an app. [`App`](crate::App) has them; a program that starts a
 /// [`Server`](zonda_server::Server) itself, as the packages for other languages do, uses them so.
@@ -112,7 +112,7 @@ impl Mirrors {
     /// waited for.
     pub fn stop(&self) {
         self.front.stop();
-        if lock(&self.ended).recv_timeout(FAREWELL) == Err(RecvTimeoutError::Timeout) {
+        if lock(&self.ended).recv_timeout(STOP_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
             tracing::warn!("a store did not return; stopping without waiting for its thread");
         }
     }

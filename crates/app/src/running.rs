@@ -174,7 +174,9 @@ impl Running {
         let wrong = |error| Error::Name(name.to_owned(), error);
         let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
         match self.mirrors.has(&known) {
-            true => Err(Error::ZoneText(format!("zone {name}: it has what a store has"))),
+            true => Err(Error::ZoneText(format!(
+                "zone {name}: its content comes from a store; change it there"
+            ))),
             false => Ok(known),
         }
     }

@@ -19,14 +19,15 @@ static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Collects the lines of the log.
 struct LogLines;
 
-/// Reads the message of a line.
+/// Reads the message of a line, and its fields behind it.
 struct Text(String);
 
 impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if field.name() == "message" {
-            self.0 = format!("{value:?}");
-        }
+        self.0 += &match field.name() {
+            "message" => format!("{value:?}"),
+            name => format!(" {name}={value:?}"),
+        };
     }
 }
 
@@ -156,9 +157,12 @@ fn code_that_fails_or_takes_too_long_is_named_in_the_log_and_does_not_fill_it() 
 
     for (name, words) in [
         ("here.example", ["the handler of here.example panicked", "a mistake here"]),
-        ("error.example", ["the handler of error.example failed", "no database"]),
-        ("afar.example", ["the handler of afar.example panicked", "a mistake afar"]),
-        ("at-once.example", ["the handler of at-once.example panicked", "a mistake at once"]),
+        ("error.example", ["the handler failed route=error.example", "no database"]),
+        ("afar.example", ["the handler panicked route=\"afar.example\"", "a mistake afar"]),
+        (
+            "at-once.example",
+            ["the handler panicked route=\"at-once.example\"", "a mistake at once"],
+        ),
         ("before.example", ["a middleware panicked", "a mistake in front"]),
         ("after.example", ["a middleware panicked", "a mistake behind"]),
     ] {

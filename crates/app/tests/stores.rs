@@ -277,7 +277,7 @@ fn a_reload_and_a_text_for_another_zone_leave_what_a_store_has() {
     assert_eq!(told(&running, "example.net", "NS"), "NOERROR ns.a.");
     let text = "@ 60 SOA ns a 1 2 3 4 5\n@ 60 NS ns.a.\n";
     let error = running.set_zone_text("Example.org", text).unwrap_err().to_string();
-    assert_eq!(error, "zone Example.org: it has what a store has");
+    assert_eq!(error, "zone Example.org: its content comes from a store; change it there");
     assert!(running.remove_zone_text("example.org").is_err());
     assert_eq!(told(&running, "www.example.org", "A"), "NOERROR 192.0.2.2");
     running.stop().unwrap();

@@ -97,7 +97,7 @@ impl fmt::Display for InsertError {
             Self::TooLarge => "the answer is too large for the cache",
             Self::NoMemory => "the system has no memory for this part of the cache",
             Self::Flushed => "the cache was flushed while the answer was fetched",
-            Self::NoType => "type 0 is none",
+            Self::NoType => "type 0 is reserved",
         })
     }
 }

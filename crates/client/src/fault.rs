@@ -50,7 +50,7 @@ pub struct Flood;
 
 impl fmt::Display for Flood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("it sent much that was not asked for")
+        f.write_str("it sent too much unsolicited data")
     }
 }
 
@@ -76,7 +76,7 @@ pub enum Distrust {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoAddress => f.write_str("its name has not been looked up yet"),
+            Self::NoAddress => f.write_str("its address is not known yet"),
             Self::Refused => f.write_str("the connection was refused"),
             Self::Unreachable(kind) => write!(f, "it cannot be reached: {kind}"),
             Self::Certificate(distrust) => write!(f, "its certificate {distrust}"),
@@ -87,10 +87,10 @@ impl fmt::Display for Fault {
                 write!(f, "HTTP status {status}: redirections are not followed")
             }
             Self::Http { status, .. } => write!(f, "HTTP status {status}"),
-            Self::MediaType(other) => write!(f, "what came over HTTP has the type {other:?}"),
-            Self::Aborted(code) => write!(f, "it broke off the answer, code {code}"),
+            Self::MediaType(other) => write!(f, "the HTTP response has the media type {other:?}"),
+            Self::Aborted(code) => write!(f, "it reset the stream, code {code}"),
             Self::Rules(protocol) => write!(f, "it breaks the rules of {protocol}"),
-            Self::Malformed => f.write_str("what came is no DNS message"),
+            Self::Malformed => f.write_str("the response is no DNS message"),
             Self::Busy => f.write_str("too many queries wait for it"),
             Self::Flood => Flood.fmt(f),
         }
@@ -103,7 +103,7 @@ impl fmt::Display for Distrust {
             Self::Expired => f.write_str("has expired"),
             Self::NotYetValid => f.write_str("is not valid yet"),
             Self::OtherName => f.write_str("is for another name"),
-            Self::UnknownIssuer => f.write_str("is signed by nobody who is trusted"),
+            Self::UnknownIssuer => f.write_str("is signed by no trusted authority"),
             Self::OtherKey => f.write_str("has none of the pinned keys"),
             Self::Other(error) => write!(f, "is wrong: {error}"),
         }

@@ -259,8 +259,8 @@ impl fmt::Display for Contradiction {
                 write!(f, "a list cannot name another list; write the rules of `{name}` here")
             }
             Self::OpenEnded => f.write_str(
-                "the rules leave open what happens to everyone else; end them with \"refuse any\", \
-                 \"drop any\" or \"allow any\"",
+                "the rules leave open what happens to all other clients; end them with \"refuse \
+                 any\", \"drop any\" or \"allow any\"",
             ),
             Self::RuleBehindAny => {
                 f.write_str("rules behind one for `any` never apply; move that one to the end")
@@ -271,7 +271,7 @@ impl fmt::Display for Contradiction {
             Self::Silent => f.write_str("neither `udp` nor `tcp` is true; remove the listener"),
             Self::NoToken(address) => write!(
                 f,
-                "others can reach {address}, and no token is asked for; write `token-file`, or \
+                "other machines can reach {address} without a token; write `token-file`, or \
                  `address = \"127.0.0.1:9153\"`"
             ),
             Self::TokenTwice(key) => write!(f, "both `{key}` and `{key}-file` are set; keep one"),

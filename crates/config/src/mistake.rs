@@ -12,7 +12,7 @@ use zonda_wire::Name;
 #[derive(Debug)]
 pub enum Mistake {
     /// There is none.
-    Nobody,
+    NoServers,
     /// There are so many.
     Many(usize),
     /// One that is given a second time.
@@ -38,7 +38,7 @@ pub enum Mistake {
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nobody => f.write_str("nobody to forward to; write `to = [\"192.0.2.1\"]`"),
+            Self::NoServers => f.write_str("no server to forward to; write `to = [\"192.0.2.1\"]`"),
             Self::Many(count) => {
                 write!(f, "{count} servers to forward to; keep at most {UPSTREAMS_MAX}")
             }
@@ -47,8 +47,8 @@ impl fmt::Display for Mistake {
             }
             Self::NoBootstrap(name) => write!(
                 f,
-                "{name} would have to be looked up through this server itself; write who knows its \
-                 address, as in `bootstrap = [\"192.0.2.53\"]`"
+                "{name} would have to be looked up through this server itself; write a \
+                 server that knows its address, as in `bootstrap = [\"192.0.2.53\"]`"
             ),
             Self::BootstrapForNothing => {
                 f.write_str("`bootstrap` looks names up, but all servers are given by address")
@@ -68,7 +68,7 @@ impl fmt::Display for Mistake {
             Self::NothingEncrypted(key) => {
                 write!(
                     f,
-                    "`{key}` is for servers that are asked over TLS, HTTPS or QUIC; there is none"
+                    "`{key}` is for servers that are queried over TLS, HTTPS or QUIC; there is none"
                 )
             }
             Self::TrustTwice => f.write_str(

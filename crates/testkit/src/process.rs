@@ -17,7 +17,7 @@ use crate::client::{Question, ask};
 /// Seconds after which `timeout` ends a server whose test could not: it was killed itself.
 const LIFETIME_SECS: &str = "1800";
 /// How long a server has between SIGTERM and SIGKILL.
-const FAREWELL: Duration = Duration::from_secs(3);
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a server may take until it answers for all its zones.
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// Lines of a server's log that are shown when it does not come up.
@@ -130,7 +130,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.signal("TERM");
-        let limit = Instant::now() + FAREWELL;
+        let limit = Instant::now() + STOP_TIMEOUT;
         while !self.ended() && Instant::now() < limit {
             thread::sleep(Duration::from_millis(5));
         }

@@ -140,8 +140,8 @@ impl fmt::Display for Failure {
                 write!(f, "HTTP status {status}: redirections are not followed")
             }
             Self::Http(status) => write!(f, "HTTP status {status}"),
-            Self::Flood => f.write_str("it sent much that was not asked for"),
-            Self::Loop => f.write_str("questions to it come back"),
+            Self::Flood => f.write_str("it sent too much unsolicited data"),
+            Self::Loop => f.write_str("queries to it come back to this server"),
         }
     }
 }

@@ -88,7 +88,7 @@ pub enum Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Silent => f.write_str("nothing was heard from it"),
+            Self::Silent => f.write_str("it does not answer"),
             Self::Unreachable => f.write_str("it cannot be reached"),
             Self::Lossy(percent) => write!(f, "{percent} % of the queries got no answer"),
             Self::Failing(percent) => write!(f, "{percent} % of the answers were failures"),

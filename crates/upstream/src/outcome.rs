@@ -99,7 +99,7 @@ impl fmt::Display for LastQuery {
             Self::Ended(Outcome::Failed(failure)) => write!(f, "{failure}"),
             Self::Ended(Outcome::Unreachable) => f.write_str("cannot be reached"),
             Self::Ended(Outcome::PortClosed) => f.write_str("the port of the query was closed"),
-            Self::Ended(Outcome::Redirected(_)) => f.write_str("wants to be asked otherwise"),
+            Self::Ended(Outcome::Redirected(_)) => f.write_str("needs the query in another form"),
             Self::Ended(Outcome::Answered) => f.write_str("answered"),
         }
     }

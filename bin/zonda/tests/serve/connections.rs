@@ -324,7 +324,7 @@ fn a_server_that_does_not_prove_who_it_is_is_not_asked_and_it_is_told_why() {
     let right = |of: &Unbound, name| format!("{}\nca-file = {}", to(of, name), of.file("ca.pem"));
     let other_key = format!("sha256/{}=", "A".repeat(43));
     for (keys, why) in [
-        (to(&unbound, "dns.example.net"), "is signed by nobody who is trusted"),
+        (to(&unbound, "dns.example.net"), "is signed by no trusted authority"),
         (right(&unbound, "dns.example.org"), "is for another name"),
         (right(&expired, "dns.example.net"), "has expired"),
         (

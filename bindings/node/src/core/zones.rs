@@ -120,7 +120,9 @@ impl Core {
     fn text_name(&self, zone: &str) -> napi::Result<Name> {
         let name = zone_name(zone)?;
         match lock(&self.stores).iter().any(|(other, _)| *other == name) {
-            true => Err(error(format!("zone {zone}: it has what a store has"))),
+            true => {
+                Err(error(format!("zone {zone}: its content comes from a store; change it there")))
+            }
             false => Ok(name),
         }
     }

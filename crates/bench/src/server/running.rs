@@ -22,7 +22,7 @@ use crate::procfs;
 use crate::template::{TemplateError, Values};
 
 /// How long a server has between being asked to end and being ended.
-const FAREWELL: Duration = Duration::from_secs(5);
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How variables begin that override settings of Zonda.
 const SETTINGS: &[u8] = b"ZONDA_";
 /// Lines of a server's log that are shown when it does not come up.
@@ -138,7 +138,7 @@ impl RunningServer {
 impl Drop for RunningServer {
     fn drop(&mut self) {
         let _ = child::end_group(&self.child);
-        let limit = Instant::now() + FAREWELL;
+        let limit = Instant::now() + STOP_TIMEOUT;
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < limit {
             thread::sleep(Duration::from_millis(2));
         }

@@ -56,7 +56,7 @@ impl fmt::Display for LocalMistake {
                 f.write_str("no address; write one, such as \"192.0.2.7\", or remove the name")
             }
             Self::OverrideTwice(name) => {
-                write!(f, "{name} stands here twice; keep one, with all of its addresses")
+                write!(f, "{name} is given twice; keep one, with all of its addresses")
             }
         }
     }

@@ -46,17 +46,21 @@ impl FromStr for Address {
     /// Reads a URL: `redis://[[user]:password@]host[:port][/database]`.
     fn from_str(url: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("redis://…: {why}"); // the URL may hold a password
-        let rest = url.strip_prefix("redis://").ok_or_else(|| wrong("it begins otherwise"))?;
+        let rest = url
+            .strip_prefix("redis://")
+            .ok_or_else(|| wrong("it does not begin with `redis://`"))?;
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
         let database = match database {
             "" => 0,
-            number => number.parse().map_err(|_| wrong("the database is no number"))?,
+            number => number.parse().map_err(|_| wrong("the database is not a number"))?,
         };
         let (credentials, server) = match authority.rsplit_once('@') {
             Some((credentials, server)) => (Some(credentials), server),
             None => (None, authority),
         };
-        let decoded = |text: &str| decoded(text).ok_or_else(|| wrong("a `%` is no character"));
+        let decoded = |text: &str| {
+            decoded(text).ok_or_else(|| wrong("a `%` is not followed by two digits of a character"))
+        };
         let (mut user, mut password) = (None, None);
         if let Some(credentials) = credentials {
             let (name, secret) = credentials.split_once(':').unwrap_or(("", credentials));
@@ -65,13 +69,13 @@ impl FromStr for Address {
         }
         let (host, port) = match server.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
-                (host, port.parse().map_err(|_| wrong("the port is no number"))?)
+                (host, port.parse().map_err(|_| wrong("the port is not a number"))?)
             }
             _ => (server, PORT),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         if host.is_empty() {
-            return Err(wrong("there is no host"));
+            return Err(wrong("the host is missing"));
         }
         Ok(Self { host, port, user, password, database })
     }
@@ -132,7 +136,7 @@ pub(super) struct Connection {
 impl Connection {
     /// Connects and authenticates.
     pub fn open(address: &Address) -> io::Result<Self> {
-        let mut last = io::Error::new(ErrorKind::NotFound, "it has no address");
+        let mut last = io::Error::new(ErrorKind::NotFound, "the host has no address");
         for candidate in (address.host.as_str(), address.port).to_socket_addrs()? {
             match TcpStream::connect_timeout(&candidate, CONNECT) {
                 Ok(stream) => return Self::greet(stream, address),
@@ -217,7 +221,8 @@ impl Connection {
 
 /// Reads a reply.
 fn read(input: &mut impl BufRead, depth: usize) -> io::Result<Reply> {
-    let malformed = || io::Error::new(ErrorKind::InvalidData, "no reply of a Redis server");
+    let malformed =
+        || io::Error::new(ErrorKind::InvalidData, "this is not a reply of a Redis server");
     let mut line = Vec::new();
     input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
     if line.is_empty() {

@@ -27,7 +27,7 @@ pub fn read(
         refuse_outside(reader, zone, &keys.except);
     }
     if keys.to.is_empty() {
-        reader.contradict(None, Contradiction::Servers(Mistake::Nobody));
+        reader.contradict(None, Contradiction::Servers(Mistake::NoServers));
     }
     refuse_self(listens_on, reader, &keys.to);
     refuse_twice(reader, &keys.to);
