@@ -11,6 +11,7 @@ mod generated;
 mod manifests;
 mod size;
 mod tree;
+mod words;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -54,6 +55,7 @@ const RULES: &[Rule] = &[
     ("banned calls and paths", calls::check),
     ("links and code blocks", docs::check),
     ("generated pages", generated::check),
+    ("words", words::check),
 ];
 
 /// Applies every rule to the repository and prints what it finds.

@@ -81,7 +81,8 @@ impl OwnStore {
             if let Some(outcome) = outcome.take() {
                 if late > LATE {
                     let secs = began.elapsed().as_secs_f32();
-                    tracing::info!(%zone, %method, seconds = %format_args!("{secs:.1}"), "the store's method has ended");
+                    let seconds = format_args!("{secs:.1}");
+                    tracing::info!(%zone, %method, %seconds, "the store's method has ended");
                 }
                 return outcome.map_err(StoreError::failed);
             }
