@@ -91,8 +91,8 @@ section! {
     /// of the same name here; a FILE that ends in `.json` is read as `json`.
     pub struct ZoneKeys: Array "zone", Reload;
 
-    /// The name of its apex. Goes with `file`, `hosts` and `forward`, and with `json` to pick one
-    /// zone.
+    /// The name of the zone's apex. Goes with `file`, `hosts` and `forward`, and with `json` to
+    /// pick one zone.
     name: Option<Name>, like "example.com";
     /// A master file (rfc1035#5).
     file: Option<PathBuf>, like "zones/example.com.zone";
@@ -147,7 +147,7 @@ section! {
     /// of a name on the Internet lets browsers connect to machines behind a firewall (DNS
     /// rebinding). Such an answer is passed on empty, with extended error 15.
     rebinding_protection: bool = "false";
-    /// Names that may have such addresses nevertheless, with all names below them.
+    /// Names that may have private addresses nevertheless, with all names below them.
     private_names: Vec<Name>, like "plex.direct, home.example.com";
     /// Queries that may wait for one upstream at a time. The forwarder threads have equal shares,
     /// and at least one each.
@@ -155,7 +155,7 @@ section! {
     /// Time without an answer after which a client gets SERVFAIL. The server waits twice as long
     /// for the answer, to cache it.
     timeout: Duration = "5s", from "100 ms" to "1m";
-    /// Time without an answer after which it gets an expired one, if there is one (rfc8767).
+    /// Time without an answer after which a client gets an expired one, if there is one (rfc8767).
     stale_after: Duration = "1800 ms", from "0 ms" to "1m";
     /// Queries in addition to those that questions need, as a share of the questions: copies to a
     /// second upstream when the first is slower than usual, and early repeats of overdue queries. 0
@@ -172,7 +172,7 @@ section! {
     /// Time between probes of an upstream that does not answer. While it is down, each interval is
     /// twice as long as the one before.
     probe_interval: Duration = "500 ms", from "100 ms" to "1m";
-    /// The longest such time; if all upstreams of a zone are down, a second, unless
+    /// The longest time between probes; if all upstreams of a zone are down, a second, unless
     /// `probe-interval` is longer.
     probe_interval_max: Duration = "16s", from "100 ms" to "5m";
     /// Octets of the largest answer over UDP that the server requests from upstreams (EDNS); larger
@@ -187,7 +187,7 @@ section! {
     queries_per_port: u16 = "4", from "1" to "64";
     /// Connections to an upstream at a time.
     connections_max: u16 = "8", from "1" to "64";
-    /// Queries that wait on each of them before another one is opened. At `connections-max`, more
+    /// Queries that wait on each connection before another one is opened. At `connections-max`, more
     /// may wait.
     pipeline_max: u16 = "128", from "1" to "16384";
 }
@@ -316,8 +316,8 @@ section! {
     /// Time for which a first failure of all upstreams is cached. For each further failure in a
     /// row, it is twice as long (rfc9520#3.2).
     failure_ttl_min: Duration = "1s", from "1s" to "5m";
-    /// The longest such time. If no upstream could be reached at all, 5 s, unless the least is
-    /// longer.
+    /// The longest time for which a failure is cached. If no upstream could be reached at all, 5 s,
+    /// unless the least is longer.
     failure_ttl_max: Duration = "5m", from "1s" to "5m";
     /// Time after its expiry for which an answer may still be used, when no upstream answers
     /// (rfc8767). 0 s: never.
@@ -327,7 +327,7 @@ section! {
     /// The last part of its TTL in which an answer that clients got repeatedly is fetched again; no
     /// client waits for that. 0 %: only after it has expired.
     prefetch: Percent = "10 %", from "0 %" to "50 %";
-    /// The shortest TTL for which that is done.
+    /// The shortest TTL of an answer that is fetched again before it expires.
     prefetch_ttl_min: Duration = "5s", from "2s" to "1d";
     /// Answer for all names below one that does not exist (rfc8020) without a query to upstreams,
     /// if the NXDOMAIN cannot be forged off-path: it came over TCP, TLS, HTTPS or QUIC, or with the
@@ -338,7 +338,7 @@ section! {
     /// at a hand-over, after a flush, and at an interval. Its directory must be writable by the
     /// server. Unset: the cache of a new server is empty.
     persist: Option<PathBuf>, like "/var/lib/zonda/cache";
-    /// Interval at which that file is written, if the cache has changed.
+    /// Interval at which the cache's file is written, if the cache has changed.
     persist_interval: Duration = "5m", from "1s" to "1d";
 }
 
@@ -413,7 +413,7 @@ section! {
     /// Address and port of BIND's JSON statistics, as in `statistics-channels`;
     /// docs/coming-from-bind.md lists them.
     bind_statistics: Toggle<SocketAddr> = "off";
-    /// Networks that may read them, besides loopback addresses.
+    /// Networks that may read the statistics, besides loopback addresses.
     bind_statistics_clients: Vec<Network>, like "192.0.2.0/24, 2001:db8::/32";
 }
 
