@@ -17,7 +17,7 @@ pub struct Prepared {
     pub hit: Option<Hit>,
     pub zone: Option<ZoneMatch>,
     /// Where the name's node probably lies.
-    place: Option<u32>,
+    place: Option<u64>,
     /// What was read there, only so that it is read.
     touched: u64,
 }

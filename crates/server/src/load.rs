@@ -196,10 +196,10 @@ fn make(
         tracing::warn!(zone = %name, iterations, limit, "iterated hashes of NSEC3 cost time");
     }
     if zone.bytes() > HUGE_BYTES {
-        let (slots, arena) = zone.memory();
-        // Only speed is lost where the kernel has no huge pages to give.
-        let _ = zonda_netio::memory::use_huge_pages(slots);
-        let _ = zonda_netio::memory::use_huge_pages(arena);
+        for memory in zone.memory() {
+            // Only speed is lost where the kernel has no huge pages to give.
+            let _ = zonda_netio::memory::use_huge_pages(memory);
+        }
     }
     Ok(LoadedZone { zone, records: records.len() })
 }

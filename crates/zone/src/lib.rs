@@ -15,6 +15,7 @@ pub mod order;
 pub mod print;
 mod random;
 pub mod records;
+pub mod rules;
 pub mod snapshot;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Errors, Place, Problem, RecordName, Severity};
@@ -22,4 +23,8 @@ pub use json::{JsonFile, JsonZone};
 pub use lookup_name::{HashSeed, LookupName};
 pub use random::random_octets;
 pub use records::{Position, Record, Records};
-pub use snapshot::{BuildError, Found, Node, Set, Zone, build};
+pub use rules::{OwnerKind, OwnerRule, owner_rules};
+pub use snapshot::{
+    BuildError, ChangeError, ChangeRule, ChangeSet, Diff, Found, Node, Rdatas, Serial,
+    SerialPolicy, Set, SetChange, Zone, ZoneRecord, build,
+};

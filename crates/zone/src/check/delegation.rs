@@ -39,26 +39,6 @@ fn is_denial(owner: Owner<'_>, index: u32, findings: &Findings<'_>) -> bool {
     rtype == Type::NSEC3 || (rtype == Type::RRSIG && owner.has(Type::NSEC3))
 }
 
-/// What a wildcard would stand for is undefined (rfc4592#4.2, rfc6672#3.3).
-pub(super) fn wildcard_owner(owner: Owner<'_>, findings: &mut Findings<'_>) {
-    let undefined = |rtype: Type| matches!(rtype, Type::NS | Type::DNAME);
-    for (index, rtype) in owner.types().filter(|(_, rtype)| undefined(*rtype)) {
-        if owner.is_wildcard() {
-            findings.record(index, CheckProblem::Wildcard(rtype));
-        }
-    }
-}
-
-/// DS belongs to a delegation (rfc4035#2.4).
-pub(super) fn ds_without_ns(owner: Owner<'_>, findings: &mut Findings<'_>) {
-    let Some((index, _)) = owner.of(Type::DS).next() else { return };
-    if owner.is_apex() {
-        findings.record(index, CheckProblem::DsAtApex);
-    } else if !owner.has(Type::NS) {
-        findings.record(index, CheckProblem::DsWithoutNs);
-    }
-}
-
 /// Name servers are found by their addresses (rfc2181#10.3).
 pub(super) fn ns_targets(owner: Owner<'_>, findings: &mut Findings<'_>) {
     if owner.is_hidden() {

@@ -36,16 +36,12 @@ const OF_ZONE: &[fn(&View<'_>, &mut Findings<'_>)] = &[
 
 /// Checks of an owner that is in the zone.
 const OF_OWNER: &[fn(Owner<'_>, &mut Findings<'_>)] = &[
-    soa::not_at_apex,
+    sets::owner_rules_are_broken,
     soa::values,
-    sets::several_of_one,
-    sets::alias_beside_other_data,
     sets::duplicates,
     sets::ttls_differ,
     sets::too_large,
     delegation::hidden,
-    delegation::wildcard_owner,
-    delegation::ds_without_ns,
     delegation::ns_targets,
     names::mx_and_srv_targets,
     names::owner_is_no_host,

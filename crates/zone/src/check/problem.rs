@@ -1,6 +1,7 @@
 //! What can be wrong with a zone whose records are right one by one.
 
 use crate::diagnostic::{Place, Severity};
+use crate::rules::OwnerRule;
 use crate::snapshot::ITERATIONS_MAX;
 use std::fmt;
 use zonda_wire::{Name, Type};
@@ -10,18 +11,14 @@ use zonda_wire::{Name, Type};
 pub enum CheckProblem {
     /// No SOA record at the apex.
     NoSoa,
-    /// A SOA record somewhere else.
-    SoaNotAtApex,
     /// A value of the SOA record.
     Soa(SoaFault),
+    /// A rule that the records of one name break.
+    Owner(OwnerRule),
     /// No NS record at the apex.
     NoApexNs,
     /// Not at or below the apex.
     OutsideZone,
-    /// More than one record of a type that is alone.
-    SeveralOfOne(Type),
-    /// CNAME and this type.
-    AliasBeside(Type),
     /// The same as the record here.
     Duplicate(Place),
     /// Another TTL than this one of the set's first record.
@@ -35,12 +32,6 @@ pub enum CheckProblem {
     },
     /// Beside the NS records of a delegation.
     BesideDelegation,
-    /// A type that a wildcard cannot have.
-    Wildcard(Type),
-    /// DS at the apex.
-    DsAtApex,
-    /// DS without NS.
-    DsWithoutNs,
     /// The target has a CNAME.
     TargetIsAlias(Name, Server),
     /// The target is below a DNAME.
@@ -109,15 +100,14 @@ impl CheckProblem {
     /// An error is what BIND or Knot refuse to load.
     pub(super) fn severity(&self) -> Severity {
         match self {
+            Self::Owner(OwnerRule::DsWithoutNs | OwnerRule::Wildcard(Type::DNAME)) => {
+                Severity::Warning
+            }
             Self::NoSoa
-            | Self::SoaNotAtApex
+            | Self::Owner(_)
             | Self::NoApexNs
-            | Self::SeveralOfOne(_)
             | Self::SetTooLarge(_)
-            | Self::AliasBeside(_)
             | Self::Hidden { rtype: Type::DNAME, .. }
-            | Self::Wildcard(Type::NS)
-            | Self::DsAtApex
             | Self::TargetIsAlias(_, Server::Apex)
             | Self::TargetBelowDname(_, Server::Apex)
             | Self::TargetWithoutAddress(_, Server::Apex) => Severity::Error,
@@ -130,14 +120,10 @@ impl fmt::Display for CheckProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSoa => f.write_str("the zone has no SOA record at its apex"),
-            Self::SoaNotAtApex => f.write_str("a SOA record may stand at the apex only"),
+            Self::Owner(rule) => rule.fmt(f),
             Self::Soa(fault) => fault.fmt(f),
             Self::NoApexNs => f.write_str("the zone has no NS record at its apex"),
             Self::OutsideZone => f.write_str("not in this zone, and never served"),
-            Self::SeveralOfOne(rtype) => write!(f, "a name can have one {rtype} record only"),
-            Self::AliasBeside(rtype) => {
-                write!(f, "a name with a CNAME cannot have other records, such as this {rtype}")
-            }
             Self::Duplicate(place) => write!(f, "the same record as at {place}"),
             Self::TtlsDiffer(ttl) => {
                 write!(f, "the TTL differs from the {ttl} of the same name and type")
@@ -153,9 +139,6 @@ impl fmt::Display for CheckProblem {
             Self::BesideDelegation => {
                 f.write_str("hidden beside the NS records of a delegation and never served")
             }
-            Self::Wildcard(rtype) => write!(f, "a wildcard cannot have {rtype} records"),
-            Self::DsAtApex => f.write_str("DS belongs into the zone above, not at the apex"),
-            Self::DsWithoutNs => f.write_str("DS without NS: there is no delegation here"),
             Self::TargetIsAlias(name, _) => write!(f, "{name} is a CNAME: name what it leads to"),
             Self::TargetBelowDname(name, _) => write!(f, "{name} is below a DNAME"),
             Self::TargetWithoutAddress(name, _) => write!(f, "{name} has no address in this zone"),

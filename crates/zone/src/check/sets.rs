@@ -5,6 +5,7 @@ use super::problem::CheckProblem;
 use super::view::{Owner, View};
 use crate::order;
 use crate::records::Record;
+use crate::rules::{OwnerKind, OwnerRule, SINGLE_TYPES, owner_rules};
 use zonda_wire::Type;
 use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::rdata::{self, NameUse};
@@ -16,26 +17,29 @@ pub(super) fn outside_zone(view: &View<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Types of which a name has one record (rfc2181#10.1, rfc6672#2.4).
-pub(super) fn several_of_one(owner: Owner<'_>, findings: &mut Findings<'_>) {
-    for rtype in [Type::SOA, Type::CNAME, Type::DNAME] {
+/// What each name must keep to by itself.
+pub(super) fn owner_rules_are_broken(owner: Owner<'_>, findings: &mut Findings<'_>) {
+    let several = |rtype: Type| {
         let mut records = owner.of(rtype);
-        let Some((_, first)) = records.next() else { continue };
-        for (index, _) in records.filter(|(_, record)| !order::is_duplicate(&first, record)) {
-            findings.record(index, CheckProblem::SeveralOfOne(rtype));
+        let first = records.next().map(|(_, record)| record);
+        let is_new = move |(_, record): &(u32, Record<'_>)| {
+            first.is_some_and(|first| !order::is_duplicate(&first, record))
+        };
+        records.filter(is_new)
+    };
+    let sets = owner.types().map(|(_, rtype)| match SINGLE_TYPES.contains(&rtype) {
+        true => (rtype, 1 + several(rtype).count()),
+        false => (rtype, 1), // no rule asks for more
+    });
+    let kind = OwnerKind { is_apex: owner.is_apex(), is_wildcard: owner.is_wildcard() };
+    owner_rules(kind, sets, |rule| {
+        let mut report = |(index, _)| findings.record(index, CheckProblem::Owner(rule));
+        match rule {
+            OwnerRule::SeveralOfOne(rtype) => several(rtype).for_each(report),
+            OwnerRule::SoaNotAtApex => owner.of(Type::SOA).for_each(report),
+            rule => owner.of(rule.rtype()).take(1).for_each(&mut report),
         }
-    }
-}
-
-/// A CNAME is alone, but for what signs it (rfc2181#10.1, rfc4034#2.5, rfc3007#4.2).
-pub(super) fn alias_beside_other_data(owner: Owner<'_>, findings: &mut Findings<'_>) {
-    if !owner.has(Type::CNAME) {
-        return;
-    }
-    let allowed = [Type::CNAME, Type::RRSIG, Type::NSEC, Type::KEY, Type::SIG, Type::NXT];
-    for (index, rtype) in owner.types().filter(|(_, rtype)| !allowed.contains(rtype)) {
-        findings.record(index, CheckProblem::AliasBeside(rtype));
-    }
+    });
 }
 
 /// A record that is written twice.

@@ -15,13 +15,6 @@ pub(super) fn missing(view: &View<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Another SOA record would be another zone.
-pub(super) fn not_at_apex(owner: Owner<'_>, findings: &mut Findings<'_>) {
-    for (index, _) in owner.of(Type::SOA).filter(|_| !owner.is_apex()) {
-        findings.record(index, CheckProblem::SoaNotAtApex);
-    }
-}
-
 /// Values that secondaries and resolvers suffer from.
 pub(super) fn values(owner: Owner<'_>, findings: &mut Findings<'_>) {
     let Some((index, record)) = owner.of(Type::SOA).next().filter(|_| owner.is_apex()) else {

@@ -234,7 +234,7 @@ impl<'v> Owner<'v> {
     }
 
     /// Its types, each once, with the first record of the type.
-    pub(super) fn types(self) -> impl Iterator<Item = (u32, Type)> {
+    pub(super) fn types(self) -> impl Iterator<Item = (u32, Type)> + Clone {
         let rtype = move |index: u32| self.view.records.get(index as usize).rtype;
         let sets = self.indexes().chunk_by(move |&a, &b| rtype(a) == rtype(b));
         sets.map(move |set| (set[0], rtype(set[0])))

@@ -3,15 +3,17 @@
 //! 1. *Group*: each record joins the others of its owner; every name between an owner and the apex
 //!    gets a group too, so that empty non-terminals exist (rfc4592#2.2.2).
 //! 2. *Classify*: which groups lie at or below a delegation or a DNAME.
-//! 3. *Lay out*: one node per group, in order of first appearance, then the slots that find them.
+//! 3. *Lay out*: one node per group, sorted into shards by the hash of its name.
 //!
 //! Takes time linear in the number of records, and memory that is given back at the end.
 
-use super::node::{ALIGNMENT, NODE_HEADER, SET_HEADER, node_flag};
+use super::directory::{Directory, DirectoryBuilder, Layout};
+use super::node::{NodeWriter, SetOrder, node_flag, set_order, type_covered};
 use super::slots::Slots;
-use super::{Denial, Zone};
+use super::{HIDDEN, TooLarge, Zone};
 use crate::lookup_name::{HashSeed, LookupName};
 use crate::records::{Record, Records};
+use crate::rules::{OwnerKind, OwnerRule, binding_rule};
 use std::borrow::Cow;
 use std::fmt;
 use zonda_wire::{Name, Type, name, rdata};
@@ -36,13 +38,19 @@ impl fmt::Display for BuildError {
                 write!(f, "{owner} {rtype} must be alone, remove it or what stands beside it")
             }
             Self::TooLarge => {
-                f.write_str("the zone has over 16 GiB, or 65535 records of one name and type")
+                f.write_str("the zone is too large, or has over 65535 records of one name and type")
             }
         }
     }
 }
 
 impl std::error::Error for BuildError {}
+
+impl From<TooLarge> for BuildError {
+    fn from(_: TooLarge) -> Self {
+        Self::TooLarge
+    }
+}
 
 /// Builds the zone of `apex` from its records; records outside it are left out.
 ///
@@ -52,11 +60,13 @@ pub fn build(apex: &Name, records: &Records, seed: HashSeed) -> Result<Zone, Bui
     let mut groups = Groups::new(apex, records, seed);
     groups.collect()?;
     groups.classify();
-    let layout = groups.lay_out()?;
-    let apex = apex.to_lowercase().as_wire().into();
-    let mut zone = Zone::new(apex, layout.slots, layout.arena).ok_or(BuildError::NoSoa)?;
-    zone.denial = Denial::index(&zone, &layout.places);
-    Ok(zone)
+    if !groups.apex_has(Type::SOA) {
+        return Err(BuildError::NoSoa);
+    }
+    let (apex_node, directory) = groups.lay_out()?;
+    let names = groups.groups.len() - 1;
+    let apex = apex.to_lowercase();
+    Ok(Zone::new((apex.as_wire().into(), seed), apex_node.into(), (directory, names), None)?)
 }
 
 /// No record, or no group.
@@ -93,14 +103,6 @@ struct Groups<'r> {
     has_cuts: bool,
 }
 
-/// What laying out yields.
-struct Layout {
-    slots: Slots,
-    arena: Vec<u8>,
-    /// The node of each group.
-    places: Vec<u32>,
-}
-
 impl<'r> Groups<'r> {
     fn new(apex: &Name, records: &'r Records, seed: HashSeed) -> Self {
         let apex = LookupName::new(apex.as_wire(), seed);
@@ -134,7 +136,7 @@ impl<'r> Groups<'r> {
     fn add(&mut self, group: u32, index: u32, record: Record<'_>) {
         let is_apex = group == 0;
         let group = &mut self.groups[group as usize];
-        let is_nsec3 = type_covered(record) == Type::NSEC3;
+        let is_nsec3 = type_covered(record.rtype, record.rdata) == Type::NSEC3;
         group.only_nsec3 = is_nsec3 && (group.first == NONE || group.only_nsec3);
         match group.last {
             NONE => group.first = index,
@@ -225,48 +227,53 @@ impl<'r> Groups<'r> {
         }
     }
 
-    /// The group that a node's link leads to: the topmost delegation or DNAME above it.
-    fn link(&self, number: usize) -> usize {
-        let (mut above, mut found) = (number, number);
-        while above != 0 {
-            above = self.groups[above].parent as usize;
-            if self.groups[above].flags & (node_flag::CUT | node_flag::DNAME) != 0 {
-                found = above;
-            }
+    /// Writes the node of the apex, and all others in their shards.
+    fn lay_out(&self) -> Result<(Vec<u8>, Directory), BuildError> {
+        let mut children = vec![0_u32; self.groups.len()];
+        for group in &self.groups[1..] {
+            children[group.parent as usize] += 1;
         }
-        found
+        let is_signed = self.apex_has(Type::DNSKEY);
+        let mut sorter = RecordSorter { is_signed, records: Vec::new() };
+        let mut apex_node = Vec::new();
+        self.write(0, children[0], &mut sorter, &mut apex_node)?;
+        let layout = Layout::for_names(self.groups.len() - 1);
+        let mut builder = DirectoryBuilder::new(layout);
+        for (number, group) in self.groups.iter().enumerate().skip(1) {
+            let is_hidden = group.only_nsec3 && children[number] == 0;
+            let hash = if is_hidden { group.hash ^ HIDDEN } else { group.hash };
+            builder.push(hash, |out| self.write(number, children[number], &mut sorter, out))?;
+        }
+        Ok((apex_node, builder.finish()?))
     }
 
-    /// Writes all nodes and the slots that find them.
-    fn lay_out(&self) -> Result<Layout, BuildError> {
-        let mut writer = NodeWriter { is_signed: self.is_signed(), ..NodeWriter::default() };
-        let mut places = Vec::with_capacity(self.groups.len());
-        for group in &self.groups {
-            places.push(writer.begin(group.flags, self.relative_owner(group))?);
-            let mut index = group.first;
-            while index != NONE {
-                writer.add(self.records.get(index as usize));
-                index = self.next[index as usize];
-            }
-            writer.end()?;
+    /// Appends the node of a group to a buffer.
+    fn write(
+        &self,
+        number: usize,
+        children: u32,
+        sorter: &mut RecordSorter<'r>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), BuildError> {
+        let group = &self.groups[number];
+        let is_hidden = group.only_nsec3 && children == 0;
+        let hidden = if is_hidden { node_flag::NSEC3_ONLY } else { 0 };
+        let mut writer = NodeWriter::begin(out, group.flags | hidden, self.relative_owner(group));
+        let mut index = group.first;
+        while index != NONE {
+            sorter.add(self.records.get(index as usize));
+            index = self.next[index as usize];
         }
-        for (number, group) in self.groups.iter().enumerate() {
-            if group.flags & (node_flag::BELOW_CUT | node_flag::BELOW_DNAME) != 0 {
-                writer.set_link(places[number], places[self.link(number)]);
-            }
-        }
-        let nodes = self.groups.iter().zip(&places).filter(|(group, _)| !group.only_nsec3);
-        let entries = nodes.map(|(group, &place)| (group.hash, place));
-        let slots = Slots::with_all(self.groups.len(), entries);
-        writer.arena.shrink_to_fit();
-        Ok(Layout { slots, arena: writer.arena, places })
+        sorter.write(&mut writer, number == 0)?;
+        writer.end(children);
+        Ok(())
     }
 
-    /// Whether the apex has a key.
-    fn is_signed(&self) -> bool {
+    /// Whether the apex has records of a type.
+    fn apex_has(&self, rtype: Type) -> bool {
         let mut index = self.groups.first().map_or(NONE, |apex| apex.first);
         while index != NONE {
-            if self.records.get(index as usize).rtype == Type::DNSKEY {
+            if self.records.get(index as usize).rtype == rtype {
                 return true;
             }
             index = self.next[index as usize];
@@ -281,37 +288,8 @@ impl<'r> Groups<'r> {
     }
 }
 
-/// The type of a record; for a signature that of the set it signs (rfc4034#3.1.1).
-fn type_covered(record: Record<'_>) -> Type {
-    match (record.rtype, record.rdata) {
-        (Type::RRSIG, [high, low, ..]) => Type(u16::from_be_bytes([*high, *low])),
-        (rtype, _) => rtype,
-    }
-}
-
-/// Refuses an owner whose answers would be ambiguous.
-fn refuse_company(records: &[Keyed<'_>]) -> Result<(), BuildError> {
-    let Some(Keyed { record, .. }) = records.first().filter(|_| records.len() > 1) else {
-        return Ok(());
-    };
-    let count = |wanted: Type| records.iter().filter(|it| it.record.rtype == wanted).count();
-    // What may stand beside a CNAME: rfc4034#2.5, rfc3007#4.2, rfc2535#2.3.5.
-    let allowed = [Type::RRSIG, Type::NSEC, Type::KEY, Type::SIG, Type::NXT];
-    let beside = allowed.iter().map(|rtype| count(*rtype)).sum::<usize>();
-    let alone = match (count(Type::CNAME), count(Type::SOA), count(Type::DNAME)) {
-        (0, 0 | 1, 0 | 1) => return Ok(()),
-        (1, 0, 0) if records.len() == 1 + beside => return Ok(()),
-        (0, 0 | 1, _) => Type::DNAME,
-        (0, _, _) => Type::SOA,
-        _ => Type::CNAME,
-    };
-    let owner = Name::from_wire(record.owner).map_err(|_| BuildError::TooLarge)?;
-    Err(BuildError::NotAlone(owner, alone))
-}
-
 /// Rdata in the form in which it is compared (rfc4034#6.2); nearly always as it stands.
-fn canonical(record: Record<'_>) -> Cow<'_, [u8]> {
-    let Record { rtype, rdata, .. } = record;
+pub(super) fn canonical(rtype: Type, rdata: &[u8]) -> Cow<'_, [u8]> {
     let has_upper_case = || rdata.iter().any(u8::is_ascii_uppercase);
     if rdata::names(rtype, rdata).next().is_none() || !has_upper_case() {
         return rdata.into();
@@ -321,89 +299,52 @@ fn canonical(record: Record<'_>) -> Cow<'_, [u8]> {
     lower.into()
 }
 
-/// Writes nodes into an arena.
-#[derive(Default)]
-struct NodeWriter<'r> {
-    arena: Vec<u8>,
-    node_at: usize,
-    /// Whether the zone has a key; if not, its signatures are laid where no set has them behind it.
+/// Sorts the records of one owner into sets.
+struct RecordSorter<'r> {
+    /// Whether the zone has a key; if not, its signatures lie where no set has them behind it.
     is_signed: bool,
-    /// The records of the present node.
-    records: Vec<Keyed<'r>>,
+    /// The records of the present owner.
+    records: Vec<(SetOrder, Record<'r>)>,
 }
 
-/// A record with what decides its place among those of its owner.
-struct Keyed<'r> {
-    /// The type; for RRSIG the type covered, and then 1 so that it comes behind that. All zero for
-    /// RRSIG in a zone without a key.
-    order: (u16, u8),
-    record: Record<'r>,
-}
-
-impl<'r> NodeWriter<'r> {
-    /// Begins a node; returns its place.
-    fn begin(&mut self, flags: u8, relative_owner: &[u8]) -> Result<u32, BuildError> {
-        self.arena.resize(self.arena.len().next_multiple_of(ALIGNMENT), 0);
-        self.node_at = self.arena.len();
-        let place = u32::try_from(self.node_at / ALIGNMENT).map_err(|_| BuildError::TooLarge)?;
-        let len = relative_owner.len() as u8; // a name has at most 255 octets
-        self.arena.extend_from_slice(&[flags, len, 0, 0, 0, 0, 0, 0]);
-        debug_assert_eq!(self.arena.len(), self.node_at + NODE_HEADER);
-        self.arena.extend(relative_owner.iter().map(u8::to_ascii_lowercase));
-        Ok(place)
-    }
-
-    /// Adds a record to the present node.
+impl<'r> RecordSorter<'r> {
+    /// Adds a record of the present owner.
     fn add(&mut self, record: Record<'r>) {
-        let order = match record.rtype {
-            Type::RRSIG if !self.is_signed => (0, 0),
-            rtype => (type_covered(record).0, u8::from(rtype == Type::RRSIG)),
-        };
-        self.records.push(Keyed { order, record });
+        self.records.push((set_order(record.rtype, record.rdata, self.is_signed), record));
     }
 
-    /// Writes the sets of the present node.
-    fn end(&mut self) -> Result<(), BuildError> {
+    /// Writes the sets of the present owner; the next record is that of another. The TTL of a set
+    /// is the smallest of its records' (rfc2181#5.2).
+    fn write(&mut self, writer: &mut NodeWriter<'_>, is_apex: bool) -> Result<(), BuildError> {
         let mut records = std::mem::take(&mut self.records);
         if records.len() > 1 {
-            let key = |keyed: &Keyed<'r>| (keyed.order, canonical(keyed.record));
-            records.sort_by(|a, b| key(a).cmp(&key(b))); // of equal ones, the first stays
-            records.dedup_by(|a, b| key(a) == key(b));
+            let key = |(order, record): &(SetOrder, Record<'r>)| {
+                (*order, canonical(record.rtype, record.rdata))
+            };
+            records.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a).cmp(&key(b))));
+            records.dedup_by(|a, b| key(a) == key(b)); // of equal ones, the first stays
+            check_owner(&records, is_apex)?;
         }
-        refuse_company(&records)?;
-        let mut sets = 0_u16;
-        for set in records.chunk_by(|a, b| a.order == b.order) {
-            self.write_set(set)?;
-            sets = sets.checked_add(1).ok_or(BuildError::TooLarge)?;
+        for set in records.chunk_by(|a, b| a.0 == b.0) {
+            let ttl = set.iter().map(|(_, record)| record.ttl).min().unwrap_or(0);
+            let rdatas = set.iter().map(|(_, record)| record.rdata);
+            writer.set(set[0].1.rtype, ttl, rdatas)?;
         }
-        self.arena[self.node_at + 2..self.node_at + 4].copy_from_slice(&sets.to_le_bytes());
         records.clear();
         self.records = records;
         Ok(())
     }
+}
 
-    /// Writes one set. Its TTL is the smallest of its records' (rfc2181#5.2).
-    fn write_set(&mut self, set: &[Keyed<'r>]) -> Result<(), BuildError> {
-        let count = u16::try_from(set.len()).map_err(|_| BuildError::TooLarge)?;
-        let ttl = set.iter().map(|keyed| keyed.record.ttl).min().unwrap_or(0);
-        let octets: usize = set.iter().map(|keyed| 2 + keyed.record.rdata.len()).sum();
-        let mut header = [0; SET_HEADER];
-        header[..2].copy_from_slice(&set[0].record.rtype.0.to_le_bytes());
-        header[2..4].copy_from_slice(&count.to_le_bytes());
-        header[4..8].copy_from_slice(&ttl.to_le_bytes());
-        header[8..].copy_from_slice(&(octets as u32).to_le_bytes()); // below 2¹⁶ × 2¹⁶
-        self.arena.extend_from_slice(&header);
-        for Keyed { record, .. } in set {
-            let len = record.rdata.len() as u16; // rdata is at most 65 535 octets
-            self.arena.extend_from_slice(&len.to_le_bytes());
-            self.arena.extend_from_slice(record.rdata);
-        }
-        Ok(())
-    }
-
-    /// Sets a node's link.
-    fn set_link(&mut self, place: u32, target: u32) {
-        let at = place as usize * ALIGNMENT + 4;
-        self.arena[at..at + 4].copy_from_slice(&target.to_le_bytes());
-    }
+/// Refuses an owner whose answers would be ambiguous.
+fn check_owner(records: &[(SetOrder, Record<'_>)], is_apex: bool) -> Result<(), BuildError> {
+    let sets = records.chunk_by(|a, b| a.0 == b.0).map(|set| (set[0].1.rtype, set.len()));
+    let is_wildcard = records[0].1.owner.starts_with(b"\x01*");
+    let alone = match binding_rule(OwnerKind { is_apex, is_wildcard }, sets) {
+        None => return Ok(()),
+        Some(OwnerRule::SeveralOfOne(rtype)) => rtype,
+        Some(_) => Type::CNAME,
+    };
+    let owner = Name::from_wire(records[0].1.owner).map_err(|_| BuildError::TooLarge)?;
+    Err(BuildError::NotAlone(owner, alone))
 }

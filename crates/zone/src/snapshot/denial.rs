@@ -1,9 +1,11 @@
 //! Finding the NSEC or NSEC3 record that proves an absence (rfc4035#3.1.3, rfc5155#7.2).
 
-use super::{Node, Zone};
+use super::sort_form::{OwnerName, SortForm};
+use super::sorted::{Change, Sorted, Unsorted};
+use super::{Node, TooLarge, Zone};
+use crate::lookup_name::LookupName;
 use ring::digest;
-use std::cmp::Ordering;
-use zonda_wire::{Type, name};
+use zonda_wire::Type;
 
 /// Most additional iterations of a hash that are computed for a question; a zone with more proves
 /// nothing. A reply needs up to three hashes, of 0.2 µs for each iteration: some 100 µs at most.
@@ -13,65 +15,163 @@ pub const ITERATIONS_MAX: u16 = 150;
 
 /// How a zone proves absence.
 pub enum Denial {
-    /// By NSEC: the nodes that have one, in canonical order of their owners.
-    Nsec(Box<[u32]>),
+    /// By NSEC: the owners that have one, in canonical order.
+    Nsec(Sorted),
     /// By NSEC3.
     Nsec3(Nsec3),
     /// By NSEC3 with more iterations than are computed: a node that has one of the records. It
     /// proves nothing, but a validator sees the number in it, and takes the answer for one of a
     /// zone that is not signed (rfc9276#3.2) instead of a forged one.
-    Uncomputed(u32),
+    Uncomputed(u64),
 }
 
 /// A chain of NSEC3 records.
 pub struct Nsec3 {
-    /// The nodes that have one, in the order of the hashes that are their first labels.
-    places: Box<[u32]>,
+    /// The hashes that are the first labels of owners with such a record.
+    hashes: Sorted,
     /// Additional iterations of the hash.
     iterations: u16,
+    /// The octets that each hash is taken over behind the name.
     salt: Box<[u8]>,
 }
 
-/// A name's hash as the label it becomes: 32 digits of base32hex in lower case (rfc5155#3.3).
-pub type NameHash = [u8; 32];
+/// A name's hash (rfc5155#5).
+pub type NameHash = [u8; 20];
 
-impl Denial {
-    /// Collects the proofs among the nodes at `places`.
-    pub(super) fn index(zone: &Zone, places: &[u32]) -> Option<Box<Self>> {
-        let having = |rtype: Type| {
-            let nodes = places.iter().map(|&place| Node::at(&zone.arena, place));
-            let mut nodes: Vec<_> = nodes.filter(|node| node.set(rtype).is_some()).collect();
-            nodes.sort_by(|a, b| name::canonical_cmp(a.relative_owner(), b.relative_owner()));
-            nodes.iter().map(Node::place).collect::<Box<[u32]>>()
-        };
-        if !zone.is_signed() {
-            return None;
+/// Which records prove absence, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    /// There are none, or the zone is not signed.
+    #[default]
+    None,
+    /// NSEC records.
+    Nsec,
+    /// NSEC3 records, with the additional iterations and the salt of their hashes.
+    Nsec3(u16, Box<[u8]>),
+}
+
+/// The owners whose records prove absence, of one version of a zone.
+#[derive(Clone, Default)]
+pub(super) struct Proofs {
+    /// What the records are.
+    kind: Kind,
+    /// The owners' names in the form that sorts, or their hashes.
+    owners: Sorted,
+}
+
+impl Kind {
+    /// What the apex says.
+    fn of(apex: Node<'_>) -> Self {
+        if apex.set(Type::DNSKEY).is_none() {
+            return Self::None;
         }
-        if zone.apex_node().set(Type::NSEC).is_some() {
-            return Some(Box::new(Self::Nsec(having(Type::NSEC))));
+        if apex.set(Type::NSEC).is_some() {
+            return Self::Nsec;
         }
-        let (iterations, salt) = parameters(zone)?;
-        let places = having(Type::NSEC3);
-        let first = *places.first()?;
-        Some(Box::new(match iterations {
-            ..=ITERATIONS_MAX => Self::Nsec3(Nsec3 { places, iterations, salt: salt.into() }),
-            _ => Self::Uncomputed(first),
+        match parameters(apex) {
+            Some((iterations, salt)) => Self::Nsec3(iterations, salt.into()),
+            None => Self::None,
+        }
+    }
+
+    /// Whether an owner has such a record.
+    fn has(&self, node: Node<'_>) -> bool {
+        match self {
+            Self::None => false,
+            Self::Nsec => node.set(Type::NSEC).is_some(),
+            Self::Nsec3(..) => {
+                node.set(Type::NSEC3).is_some() && owner_hash(node.relative_owner()).is_some()
+            }
+        }
+    }
+
+    /// Calls a function with what the owner is sorted by.
+    fn with_key<R>(&self, relative_owner: &[u8], then: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            Self::None | Self::Nsec => then(SortForm::new(relative_owner).as_octets()),
+            Self::Nsec3(..) => then(&owner_hash(relative_owner).unwrap_or_default()),
+        }
+    }
+}
+
+impl Proofs {
+    /// Collects the proofs of a zone.
+    pub(super) fn collect<'z>(
+        apex: Node<'z>,
+        nodes: impl Iterator<Item = Node<'z>>,
+    ) -> Result<Self, TooLarge> {
+        let kind = Kind::of(apex);
+        if kind == Kind::None {
+            return Ok(Self { kind, owners: Sorted::default() });
+        }
+        let mut owners = Unsorted::default();
+        for node in nodes.filter(|node| kind.has(*node)) {
+            if !kind.with_key(node.relative_owner(), |key| owners.push(key)) {
+                return Err(TooLarge);
+            }
+        }
+        Ok(Self { kind, owners: owners.sort() })
+    }
+
+    /// Whether the proofs of a zone with another apex are of the same kind.
+    pub(super) fn fit(&self, apex: Node<'_>) -> bool {
+        self.kind == Kind::of(apex)
+    }
+
+    /// The proofs when some nodes have become others, or are gone or new.
+    pub(super) fn with<'n>(
+        &self,
+        changed: impl Iterator<Item = (Option<Node<'n>>, Option<Node<'n>>)>,
+    ) -> Self {
+        if self.kind == Kind::None {
+            return self.clone();
+        }
+        let has = |node: Option<Node<'_>>| node.is_some_and(|node| self.kind.has(node));
+        let mut changes: Vec<(Vec<u8>, Change)> = changed
+            .filter_map(|(old, new)| {
+                let change = match (has(old), has(new)) {
+                    (false, true) => Change::Insert,
+                    (true, false) => Change::Remove,
+                    _ => return None,
+                };
+                let owner = old.or(new)?.relative_owner();
+                Some((self.kind.with_key(owner, <[u8]>::to_vec), change))
+            })
+            .collect();
+        if changes.is_empty() {
+            return self.clone();
+        }
+        changes.sort_by(|a, b| a.0.cmp(&b.0));
+        let changes: Vec<_> = changes.iter().map(|(key, change)| (&key[..], *change)).collect();
+        Self { kind: self.kind.clone(), owners: self.owners.with(&changes) }
+    }
+
+    /// How the zone that they are of proves absence.
+    pub(super) fn denial(&self, zone: &Zone) -> Option<Box<Denial>> {
+        let hashes = self.owners.clone();
+        Some(Box::new(match &self.kind {
+            Kind::None => return None,
+            Kind::Nsec => Denial::Nsec(hashes),
+            Kind::Nsec3(..) if hashes.is_empty() => return None,
+            &Kind::Nsec3(iterations @ ..=ITERATIONS_MAX, ref salt) => {
+                Denial::Nsec3(Nsec3 { hashes, iterations, salt: salt.clone() })
+            }
+            Kind::Nsec3(..) => {
+                let first: NameHash = hashes.iter().next()?.try_into().ok()?;
+                Denial::Uncomputed(zone.node_of_hash(&first)?.place())
+            }
         }))
     }
 
-    /// Octets of memory that the index takes.
+    /// Octets of memory that the proofs take.
     pub(super) fn bytes(&self) -> usize {
-        let places = match self {
-            Self::Nsec(places) | Self::Nsec3(Nsec3 { places, .. }) => places.len(),
-            Self::Uncomputed(_) => 0,
-        };
-        size_of::<Self>() + places * size_of::<u32>()
+        self.owners.bytes()
     }
 }
 
 /// The additional iterations of the hash, and the salt, if the zone has NSEC3 records.
-fn parameters(zone: &Zone) -> Option<(u16, &[u8])> {
-    let params = zone.apex_node().set(Type::NSEC3PARAM)?;
+fn parameters(apex: Node<'_>) -> Option<(u16, &[u8])> {
+    let params = apex.set(Type::NSEC3PARAM)?;
     params.rdatas().find_map(|rdata| match rdata {
         // rfc5155#4.1: algorithm SHA-1, flags 0, iterations, length of the salt, salt
         [1, 0, high, low, _, salt @ ..] => Some((u16::from_be_bytes([*high, *low]), salt)),
@@ -84,35 +184,32 @@ impl Zone {
     /// if they are over [`ITERATIONS_MAX`].
     #[must_use]
     pub fn nsec3_iterations(&self) -> u16 {
-        parameters(self).map_or(0, |(iterations, _)| iterations)
+        parameters(self.apex_node()).map_or(0, |(iterations, _)| iterations)
     }
 
     /// The node whose NSEC record matches or covers `owner`, a name in lower case at or below the
-    /// apex.
+    /// apex, and may be two octets longer than a name.
     #[must_use]
-    pub fn nsec_at_or_before(&self, places: &[u32], owner: &[u8]) -> Option<Node<'_>> {
-        let relative = owner.get(..owner.len().checked_sub(self.apex.len())?)?;
-        self.at_or_before(places, |node| name::canonical_cmp(node.relative_owner(), relative))
+    pub fn nsec_at_or_before(&self, owners: &Sorted, owner: &[u8]) -> Option<Node<'_>> {
+        let relative = owner.get(..owner.len().checked_sub(self.apex().len())?)?;
+        let found = owners.at_or_before(SortForm::new(relative).as_octets())?;
+        let name = OwnerName::from_form(found, self.apex());
+        self.any_node(&LookupName::new(name.as_wire(), self.seed))
     }
 
     /// The node whose NSEC3 record covers `hash`, or matches it (then the second value is true).
     #[must_use]
     pub fn nsec3_at_or_before(&self, nsec3: &Nsec3, hash: &NameHash) -> Option<(Node<'_>, bool)> {
-        // The owner's first octet is the label's length.
-        let label = |node: Node<'_>| node.relative_owner().get(1..33).unwrap_or_default().cmp(hash);
-        let node = self.at_or_before(&nsec3.places, label)?;
-        Some((node, label(node) == Ordering::Equal))
+        let found: &NameHash = nsec3.hashes.at_or_before(hash)?.try_into().ok()?;
+        Some((self.node_of_hash(found)?, found == hash))
     }
 
-    /// The last of the ordered nodes that is not greater; the very last when all are.
-    fn at_or_before(
-        &self,
-        places: &[u32],
-        order: impl Fn(Node<'_>) -> Ordering,
-    ) -> Option<Node<'_>> {
-        let node = |place: &u32| Node::at(&self.arena, *place);
-        let behind = places.partition_point(|place| order(node(place)) != Ordering::Greater);
-        places.get(behind.checked_sub(1).unwrap_or(places.len().checked_sub(1)?)).map(node)
+    /// The node whose owner's first label is a hash.
+    fn node_of_hash(&self, hash: &NameHash) -> Option<Node<'_>> {
+        let mut relative = [32; 33];
+        relative[1..].copy_from_slice(&base32hex(hash));
+        let name = OwnerName::new(&relative, self.apex()).ok()?;
+        self.any_node(&LookupName::new(name.as_wire(), self.seed))
     }
 }
 
@@ -127,13 +224,15 @@ impl Nsec3 {
             context.finish()
         };
         let hash = (0..self.iterations).fold(once(owner), |hash, _| once(hash.as_ref()));
-        base32hex(hash.as_ref())
+        hash.as_ref().try_into().unwrap_or_default()
     }
 }
 
-/// Twenty octets in base32hex, lower case (rfc4648#7).
-fn base32hex(octets: &[u8]) -> NameHash {
-    const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
+/// The digits of base32hex, in lower case (rfc4648#7). Their order is that of the octets.
+const DIGITS: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
+
+/// A hash as the label it becomes: 32 digits (rfc5155#3.3).
+fn base32hex(octets: &NameHash) -> [u8; 32] {
     let mut text = [0; 32];
     for (group, digits) in octets.chunks_exact(5).zip(text.chunks_exact_mut(8)) {
         let bits = group.iter().fold(0_u64, |bits, octet| bits << 8 | u64::from(*octet));
@@ -142,6 +241,23 @@ fn base32hex(octets: &[u8]) -> NameHash {
         }
     }
     text
+}
+
+/// The hash that is the only label of an owner above the apex.
+fn owner_hash(relative_owner: &[u8]) -> Option<NameHash> {
+    let [32, label @ ..] = relative_owner else { return None };
+    let mut hash = NameHash::default();
+    if label.len() != 32 {
+        return None;
+    }
+    for (digits, group) in label.chunks_exact(8).zip(hash.chunks_exact_mut(5)) {
+        let mut bits = 0_u64;
+        for digit in digits {
+            bits = bits << 5 | DIGITS.iter().position(|it| it == digit)? as u64; // below 32
+        }
+        group.copy_from_slice(&bits.to_be_bytes()[3..]);
+    }
+    Some(hash)
 }
 
 #[cfg(test)]
@@ -176,9 +292,15 @@ mod tests {
 
     #[test]
     fn hashes_are_those_of_rfc5155_appendix_a() {
-        let nsec3 =
-            Nsec3 { places: [].into(), iterations: 12, salt: [0xaa, 0xbb, 0xcc, 0xdd].into() };
-        assert_eq!(&nsec3.hash(b"\x07example\0"), b"0p9mhaveqvm6t7vbl5lop2u3t2rp3tom");
-        assert_eq!(&nsec3.hash(b"\x01a\x07example\0"), b"35mthgpgcu1qg68fab165klnsnk3dpvl");
+        let hashes = Sorted::default();
+        let nsec3 = Nsec3 { hashes, iterations: 12, salt: [0xaa, 0xbb, 0xcc, 0xdd].into() };
+        for (owner, expected) in [
+            (&b"\x07example\0"[..], b"0p9mhaveqvm6t7vbl5lop2u3t2rp3tom"),
+            (b"\x01a\x07example\0", b"35mthgpgcu1qg68fab165klnsnk3dpvl"),
+        ] {
+            let hash = nsec3.hash(owner);
+            assert_eq!(&base32hex(&hash), expected);
+            assert_eq!(owner_hash(&[b"\x20", &expected[..]].concat()), Some(hash));
+        }
     }
 }

@@ -1,41 +1,82 @@
 //! A zone as the answer path reads it: immutable, compact, found by hash.
 //!
 //! ```text
-//! LookupName ─ hash ─► slots ─ place ─► arena: node | node | …
+//! LookupName ─ hash ─► directory ─► shard: slots ─ place ─► node | node | …
 //! ```
+//!
+//! A name's hash says which shard holds it, and where to look there. The apex, which each change
+//! touches, has a node of its own. A changed zone is a new version that shares with the old one
+//! all shards in which nothing changed.
 //!
 //! # Invariants
 //! - The apex has a node with an SOA set; so has every name between an owner and the apex have a
 //!   node.
-//! - Nothing changes after [`build()`]; a changed zone is built anew and swapped in.
+//! - Nothing changes after [`build()`] or [`Zone::with`].
 
 mod build;
+mod change;
 mod denial;
+mod diff;
+mod directory;
+mod edit;
+mod finish;
+mod iterate;
 mod node;
+mod record_set;
+mod shard;
 mod slots;
+mod sort_form;
+mod sorted;
 
 pub use build::{BuildError, build};
+pub use change::{ChangeError, ChangeRule, ChangeSet, Rdatas, Serial, SerialPolicy, SetChange};
 pub use denial::{Denial, ITERATIONS_MAX, NameHash, Nsec3};
+pub use diff::Diff;
+pub use iterate::ZoneRecord;
 pub use node::{Node, Set, Sets, node_flag};
 pub use slots::Slots;
+pub use sort_form::OwnerName;
+pub use sorted::Sorted;
 
-use crate::lookup_name::LookupName;
+use crate::lookup_name::{HashSeed, LookupName};
+use denial::Proofs;
+use directory::Directory;
+use std::sync::{Arc, OnceLock};
 use zonda_wire::{Type, name};
 
-/// A zone that can be asked.
+/// A set, a node, a shard or the zone is larger than its form can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge;
+
+/// One version of a zone.
 pub struct Zone {
     /// The apex in lower case, wire form.
-    apex: Box<[u8]>,
-    /// The number of labels that the apex has.
+    apex: Arc<[u8]>,
+    /// The number of the apex's labels.
     apex_labels: u8,
-    slots: Slots,
-    arena: Box<[u8]>,
-    /// The apex's node; the first that the builder makes.
-    apex_place: u32,
+    /// The secret by which names are hashed.
+    seed: HashSeed,
+    /// The apex's node.
+    apex_node: Arc<[u8]>,
+    /// All other nodes.
+    directory: Directory,
+    /// The number of all other nodes.
+    names: usize,
+    /// The owners whose records prove absence.
+    proofs: Proofs,
     /// How absence is proven; `None` when the zone is not signed, or has neither NSEC nor NSEC3
     /// records.
     denial: Option<Box<Denial>>,
+    /// The names of all other nodes in canonical order, once they were asked for. Later versions
+    /// keep them up.
+    order: OnceLock<Sorted>,
 }
+
+/// The place of the apex's node.
+const APEX_PLACE: u64 = u64::MAX;
+/// What changes the hash of a name that exists for no question, so that no lookup finds it: some of
+/// the bits that a slot has, none of those that say which shard it is.
+const HIDDEN: u64 = 0x5bd1_e995;
 
 /// What lookup finds under a name (rfc1034#4.3.2 step 3). Labels are counted from the left of the
 /// name that was looked up.
@@ -63,12 +104,31 @@ pub enum Found<'z> {
 }
 
 impl Zone {
-    /// A zone of its parts; `None` when its apex has no SOA record.
-    fn new(apex: Box<[u8]>, slots: Slots, arena: Vec<u8>) -> Option<Self> {
-        let arena = arena.into_boxed_slice();
+    /// A zone of its parts.
+    fn new(
+        (apex, seed): (Arc<[u8]>, HashSeed),
+        apex_node: Arc<[u8]>,
+        (directory, names): (Directory, usize),
+        proofs: Option<Proofs>,
+    ) -> Result<Self, TooLarge> {
         let apex_labels = name::labels(&apex).count() as u8; // a name has at most 127
-        let zone = Self { apex, apex_labels, slots, arena, apex_place: 0, denial: None };
-        (!zone.arena.is_empty() && zone.apex_node().set(Type::SOA).is_some()).then_some(zone)
+        let mut zone = Self {
+            apex,
+            apex_labels,
+            seed,
+            proofs: Proofs::default(),
+            apex_node,
+            directory,
+            names,
+            denial: None,
+            order: OnceLock::new(),
+        };
+        zone.proofs = match proofs {
+            Some(proofs) => proofs,
+            None => Proofs::collect(zone.apex_node(), zone.nodes())?,
+        };
+        zone.denial = zone.proofs.denial(&zone);
+        Ok(zone)
     }
 
     /// The apex in lower case, wire form.
@@ -78,7 +138,7 @@ impl Zone {
         &self.apex
     }
 
-    /// How many labels the apex has.
+    /// The number of the apex's labels.
     #[inline]
     #[must_use]
     pub fn apex_labels(&self) -> usize {
@@ -89,7 +149,7 @@ impl Zone {
     #[inline]
     #[must_use]
     pub fn apex_node(&self) -> Node<'_> {
-        Node::at(&self.arena, self.apex_place)
+        Node::new(&self.apex_node, APEX_PLACE)
     }
 
     /// The set of the SOA record, with its signatures.
@@ -101,9 +161,7 @@ impl Zone {
     /// The serial of the SOA record (rfc1035#3.3.13).
     #[must_use]
     pub fn serial(&self) -> u32 {
-        let rdata = self.soa().0.first();
-        let at = rdata.len().saturating_sub(20);
-        rdata[at..].first_chunk().map_or(0, |octets| u32::from_be_bytes(*octets))
+        change::serial_of(self.soa().0.first())
     }
 
     /// Whether the apex has a key. In a zone without one, signatures and proofs prove nothing, and
@@ -119,49 +177,70 @@ impl Zone {
         self.denial.as_deref()
     }
 
-    /// The memory that lookups read at random: the slots and the arena.
-    #[must_use]
-    pub fn memory(&self) -> (&[u64], &[u8]) {
-        (self.slots.as_slice(), &self.arena)
+    /// The large pieces of memory that lookups read at random.
+    pub fn memory(&self) -> impl Iterator<Item = &[u8]> {
+        self.directory.memory()
     }
 
-    /// Octets of memory that the zone takes.
+    /// Octets of memory that the zone takes; what it shares with other versions counts in full.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let denial = self.denial.as_ref().map_or(0, |denial| denial.bytes());
-        size_of::<Self>() + self.apex.len() + self.slots.bytes() + self.arena.len() + denial
+        let order = self.order.get().map_or(0, Sorted::bytes);
+        let fixed = size_of::<Self>() + self.apex.len() + self.apex_node.len();
+        fixed + self.directory.bytes() + self.proofs.bytes() + order
     }
 
-    /// The nodes that a question can find, in no particular order.
+    /// How many names have a node: owners of records and what lies between them and the apex.
+    #[must_use]
+    pub fn name_count(&self) -> usize {
+        self.names + 1
+    }
+
+    /// All nodes, the apex first, in no particular order; also those that no question finds.
     pub fn nodes(&self) -> impl Iterator<Item = Node<'_>> {
-        self.slots.places().map(|place| Node::at(&self.arena, place))
+        let shards = (0_u64..).zip(self.directory.shards());
+        let below = shards.flat_map(|(index, shard)| {
+            let nodes = shard.nodes();
+            nodes.map(move |(_, node)| node.moved_to(index << 32 | node.place()))
+        });
+        std::iter::once(self.apex_node()).chain(below)
     }
 
     /// The node at a place that [`Node::place`] gave.
     ///
     /// # Panics
-    /// When it is a place of another zone.
+    /// When it is a place of another zone, or of another version of this one.
     #[inline]
     #[must_use]
-    pub fn node_at(&self, place: u32) -> Node<'_> {
-        Node::at(&self.arena, place)
+    pub fn node_at(&self, place: u64) -> Node<'_> {
+        match place {
+            APEX_PLACE => self.apex_node(),
+            _ => {
+                let shard = self.directory.shard((place >> 32) as u32);
+                Node::new(shard.node(place as u32), place)
+            }
+        }
     }
 
     /// Where a lookup of `name` will probably look; asking early brings the slot into the cache.
     #[inline]
     #[must_use]
-    pub fn probable_place(&self, name: &LookupName) -> Option<u32> {
-        self.slots.first(name.hash(0))
+    pub fn probable_place(&self, name: &LookupName) -> Option<u64> {
+        let (hash, layout) = (name.hash(0), self.directory.layout());
+        let index = layout.shard_of(hash);
+        let place = self.directory.shard(index).first(layout.slot_mask, hash)?;
+        Some(u64::from(index) << 32 | u64::from(place))
     }
 
     /// Some octet at a [`probable_place`](Self::probable_place); asking early brings the node,
     /// which rarely spans more than two cache lines, into the cache.
     #[inline]
     #[must_use]
-    pub fn touch(&self, place: u32) -> u8 {
+    pub fn touch(&self, place: u64) -> u8 {
         const CACHE_LINE: usize = 64;
-        let at = place as usize * node::ALIGNMENT;
-        let octet = |at: usize| self.arena.get(at).copied().unwrap_or(0);
+        let shard = self.directory.shard((place >> 32) as u32).0;
+        let at = place as u32 as usize * node::ALIGNMENT;
+        let octet = |at: usize| shard.get(at).copied().unwrap_or(0);
         octet(at) | octet(at + CACHE_LINE - 1)
     }
 
@@ -170,41 +249,72 @@ impl Zone {
     #[inline]
     #[must_use]
     pub fn node(&self, name: &LookupName, label: usize) -> Option<Node<'_>> {
-        let suffix = name.suffix(label);
-        let relative = &suffix[..suffix.len() - self.apex.len()];
-        let place = self.slots.find(name.hash(label), |place| {
-            Node::at(&self.arena, place).relative_owner() == relative
-        });
-        place.map(|place| Node::at(&self.arena, place))
+        if name.label_count() - label == self.apex_labels() {
+            return Some(self.apex_node());
+        }
+        self.node_below(name, label)
     }
 
-    /// Looks up `name`, which lies at or below the apex.
+    /// The same for a suffix that is longer than the apex.
+    #[inline]
+    fn node_below(&self, name: &LookupName, label: usize) -> Option<Node<'_>> {
+        let suffix = name.suffix(label);
+        let relative = &suffix[..suffix.len() - self.apex.len()];
+        self.search(name.hash(label), |owner| owner == relative)
+    }
+
+    /// The node with a hash whose owner above the apex matches.
+    #[inline]
+    fn search(&self, hash: u64, mut matches: impl FnMut(&[u8]) -> bool) -> Option<Node<'_>> {
+        let layout = self.directory.layout();
+        let index = layout.shard_of(hash);
+        let shard = self.directory.shard(index);
+        let place = shard
+            .find(layout.slot_mask, hash, |node| matches(Node::new(node, 0).relative_owner()))?;
+        Some(Node::new(shard.node(place), u64::from(index) << 32 | u64::from(place)))
+    }
+
+    /// The node of a name at or below the apex, also of one that no question finds.
+    fn any_node(&self, name: &LookupName) -> Option<Node<'_>> {
+        self.node(name, 0).or_else(|| {
+            let relative = &name.as_wire()[..name.as_wire().len() - self.apex.len()];
+            self.search(name.hash(0) ^ HIDDEN, |owner| owner == relative)
+        })
+    }
+
+    /// Looks up `name`, which lies at or below the apex, of which it has the last `apex_labels`
+    /// labels.
     ///
     /// At a delegation itself, `at_parent` (the question is for DS) finds the node instead of the
     /// referral (rfc4035#3.1.4.1).
     #[inline]
     #[must_use]
     pub fn find(&self, name: &LookupName, apex_labels: usize, at_parent: bool) -> Found<'_> {
-        let Some(node) = self.node(name, 0) else { return self.find_absent(name, apex_labels) };
+        let last = name.label_count() - apex_labels;
+        if last == 0 {
+            return Found::Exact(self.apex_node());
+        }
+        let Some(node) = self.node_below(name, 0) else { return self.find_absent(name, last) };
         match node.flags() {
             flags if flags & node_flag::SPECIAL == 0 => Found::Exact(node),
-            flags if flags & node_flag::BELOW_CUT != 0 => Found::Referral(self.above(node)),
-            flags if flags & node_flag::BELOW_DNAME != 0 => Found::Dname(self.above(node)),
+            flags if flags & (node_flag::BELOW_CUT | node_flag::BELOW_DNAME) != 0 => {
+                self.find_hidden(name, 0, last)
+            }
             flags if flags & node_flag::CUT != 0 && !at_parent => Found::Referral(node),
             _ => Found::Exact(node),
         }
     }
 
-    /// What stands for a name that has no node.
-    fn find_absent(&self, name: &LookupName, apex_labels: usize) -> Found<'_> {
-        let last = name.label_count() - apex_labels;
-        let nearest = (1..=last).find_map(|label| Some((label, self.node(name, label)?)));
+    /// What stands for a name that has no node. The apex begins at label `last`.
+    fn find_absent(&self, name: &LookupName, last: usize) -> Found<'_> {
+        let nearest = (1..last).find_map(|label| Some((label, self.node_below(name, label)?)));
         let (encloser, node) = nearest.unwrap_or_else(|| (last, self.apex_node()));
         let flags = node.flags();
         if flags & node_flag::SPECIAL != 0 {
             return match flags {
-                _ if flags & node_flag::BELOW_CUT != 0 => Found::Referral(self.above(node)),
-                _ if flags & node_flag::BELOW_DNAME != 0 => Found::Dname(self.above(node)),
+                _ if flags & (node_flag::BELOW_CUT | node_flag::BELOW_DNAME) != 0 => {
+                    self.find_hidden(name, encloser, last)
+                }
                 _ if flags & node_flag::CUT != 0 => Found::Referral(node),
                 _ => Found::Dname(node),
             };
@@ -218,21 +328,27 @@ impl Zone {
         }
     }
 
-    /// The delegation or DNAME that a node's link leads to.
-    #[inline]
-    fn above<'z>(&'z self, node: Node<'z>) -> Node<'z> {
-        Node::at(&self.arena, node.link())
+    /// The topmost delegation or DNAME above the node whose name begins at label `below`. The
+    /// apex begins at label `last`.
+    #[cold]
+    fn find_hidden(&self, name: &LookupName, below: usize, last: usize) -> Found<'_> {
+        let above = (below + 1..=last).rev().filter_map(|label| self.node(name, label));
+        for node in above {
+            match node.flags() {
+                flags if flags & node_flag::CUT != 0 => return Found::Referral(node),
+                flags if flags & node_flag::DNAME != 0 => return Found::Dname(node),
+                _ => {}
+            }
+        }
+        debug_assert!(false, "a node below nothing says that it is hidden");
+        Found::Missing { encloser: last }
     }
 
     /// The node of `*` below a node with the hash `hash`.
     fn wildcard_below(&self, node: Node<'_>, hash: u64) -> Option<Node<'_>> {
         let parent = node.relative_owner();
         let hash = crate::lookup_name::wildcard_hash(hash);
-        let place = self.slots.find(hash, |place| {
-            let owner = Node::at(&self.arena, place).relative_owner();
-            owner.strip_prefix(b"\x01*") == Some(parent)
-        });
-        place.map(|place| Node::at(&self.arena, place))
+        self.search(hash, |owner| owner.strip_prefix(b"\x01*") == Some(parent))
     }
 }
 

@@ -1,37 +1,44 @@
-//! How a zone's nodes lie in its arena, and views that read them.
+//! How a zone's nodes lie in memory, and views that read and write them.
 //!
 //! ```text
-//! node    flags u8 | owner length u8 | number of sets u16 | link u32 | owner | sets
+//! node    flags u8 | owner length u8 | number of sets u16 | owner | sets | number of children u32
 //! set     type u16 | records u16 | TTL u32 | octets that follow u32 | records
 //! record  length u16 | rdata
 //! ```
 //!
 //! The owner is the part of the name above the apex, in lower case, without the root's octet; empty
-//! at the apex. A node begins at a multiple of four; numbers are little-endian. RRSIG records lie
-//! in one set per type they cover, right behind the set of that type if the node has it; in a zone
-//! without keys all in one set, before the others.
+//! at the apex. Only a node with names one label below it has the number of these, its children.
+//! Numbers are little-endian. RRSIG records lie in one set per type they cover, right behind the
+//! set of that type if the node has it; in a zone without keys before all other sets, so that no
+//! answer takes them for its signatures.
 
+use super::TooLarge;
 use zonda_wire::Type;
 
 /// Nodes begin at multiples of this, so that 32 bits reach over 16 GiB.
 pub(super) const ALIGNMENT: usize = 4;
 /// Octets before a node's owner.
-pub(super) const NODE_HEADER: usize = 8;
+const NODE_HEADER: usize = 4;
 /// Octets before a set's records.
-pub(super) const SET_HEADER: usize = 12;
+const SET_HEADER: usize = 12;
 
 /// What a node is for lookup; several may hold at once.
 pub mod node_flag {
     /// NS records below the apex: a delegation (rfc1034#4.2.1).
     pub const CUT: u8 = 1;
-    /// Lies below a delegation; the node's link leads to it.
+    /// Lies below a delegation: the topmost of those above.
     pub const BELOW_CUT: u8 = 2;
     /// Has a DNAME record (rfc6672).
     pub const DNAME: u8 = 4;
-    /// Lies below a DNAME; the node's link leads to it.
+    /// Lies below a DNAME, which has no delegation above it.
     pub const BELOW_DNAME: u8 = 8;
     /// The node `*` lies below it (rfc4592#2.1.1).
     pub const WILDCARD_CHILD: u8 = 16;
+    /// Other nodes lie below it, and their number behind its sets.
+    pub const HAS_CHILDREN: u8 = 32;
+    /// Holds NSEC3 records and their signatures alone, and no name lies below it: a lookup does not
+    /// find it, as such names do not exist for a question (rfc5155#7.2.8).
+    pub const NSEC3_ONLY: u8 = 64;
     /// Any of the above that lookup has to look at.
     pub const SPECIAL: u8 = CUT | BELOW_CUT | DNAME | BELOW_DNAME;
 }
@@ -39,23 +46,28 @@ pub mod node_flag {
 /// A node of a zone.
 #[derive(Clone, Copy)]
 pub struct Node<'z> {
-    /// The arena from the node's first octet on.
+    /// Octets from the node's first on, more than it has.
     bytes: &'z [u8],
-    /// Where that is, in units of [`ALIGNMENT`].
-    place: u32,
+    /// The node's place in its zone.
+    place: u64,
 }
 
 impl<'z> Node<'z> {
-    /// The node at a place of an arena, which must be one that the builder gave.
+    /// The node that begins with `bytes` and lies at a place.
     #[inline]
-    pub(super) fn at(arena: &'z [u8], place: u32) -> Self {
-        Self { bytes: &arena[place as usize * ALIGNMENT..], place }
+    pub(super) fn new(bytes: &'z [u8], place: u64) -> Self {
+        Self { bytes, place }
     }
 
-    /// A number that no other node of the zone has.
+    /// The same node with another place.
+    pub(super) fn moved_to(self, place: u64) -> Self {
+        Self { place, ..self }
+    }
+
+    /// A number that no other node of this version of the zone has.
     #[inline]
     #[must_use]
-    pub fn place(&self) -> u32 {
+    pub fn place(&self) -> u64 {
         self.place
     }
 
@@ -73,17 +85,40 @@ impl<'z> Node<'z> {
         &self.bytes[NODE_HEADER..NODE_HEADER + usize::from(self.bytes[1])]
     }
 
-    /// The place of the delegation or DNAME above.
-    #[inline]
-    pub(super) fn link(&self) -> u32 {
-        u32::from_le_bytes(*self.bytes[4..].first_chunk().expect("a node has a header"))
-    }
-
     /// Whether the node exists only because of the names below it (rfc4592#2.2.2).
     #[inline]
     #[must_use]
     pub fn is_empty_non_terminal(&self) -> bool {
         self.bytes[2..4] == [0, 0]
+    }
+
+    /// How many names one label longer exist below it.
+    #[must_use]
+    pub fn child_count(&self) -> u32 {
+        let behind = self.behind_sets();
+        let count = behind.first_chunk().filter(|_| self.flags() & node_flag::HAS_CHILDREN != 0);
+        count.map_or(0, |octets| u32::from_le_bytes(*octets))
+    }
+
+    /// Whether another node has the same sets, in the same order.
+    pub(super) fn has_records_of(&self, other: Self) -> bool {
+        let sets = |node: &Self| &node.bytes[NODE_HEADER + usize::from(node.bytes[1])..];
+        let octets = sets(self).len() - self.behind_sets().len();
+        self.bytes[2..4] == other.bytes[2..4]
+            && sets(&other).get(..octets) == sets(self).get(..octets)
+    }
+
+    /// The node's own octets.
+    pub(super) fn octets(&self) -> &'z [u8] {
+        let children = if self.flags() & node_flag::HAS_CHILDREN != 0 { 4 } else { 0 };
+        &self.bytes[..self.bytes.len() - self.behind_sets().len() + children]
+    }
+
+    /// What follows the last set.
+    fn behind_sets(&self) -> &'z [u8] {
+        let mut sets = self.sets();
+        sets.by_ref().for_each(drop);
+        sets.bytes
     }
 
     /// All sets, in ascending order of types but for RRSIG sets, which follow what they cover.
@@ -112,7 +147,9 @@ impl<'z> Node<'z> {
 
 /// The sets of a node, one after the other.
 pub struct Sets<'z> {
+    /// The octets of the sets to come, and what follows them.
     bytes: &'z [u8],
+    /// The number of sets to come.
     left: u16,
 }
 
@@ -146,6 +183,7 @@ pub struct Set<'z> {
     pub count: u16,
     /// Their time to live, seconds.
     pub ttl: u32,
+    /// The records' octets, each behind its length.
     records: &'z [u8],
 }
 
@@ -173,5 +211,81 @@ impl<'z> Set<'z> {
     #[must_use]
     pub fn covers(&self, rtype: Type) -> bool {
         self.rtype == Type::RRSIG && self.first().starts_with(&rtype.0.to_be_bytes())
+    }
+}
+
+/// What decides a set's place among those of its node: whether the set is of an unsigned zone's
+/// signatures, the type, or for RRSIG the type covered, and whether it is of signatures.
+pub(super) type SetOrder = (bool, u16, bool);
+
+/// The place of the set that a record belongs to.
+pub(super) fn set_order(rtype: Type, rdata: &[u8], is_signed: bool) -> SetOrder {
+    match rtype {
+        Type::RRSIG => (is_signed, type_covered(rtype, rdata).0, true),
+        rtype => (true, rtype.0, false),
+    }
+}
+
+/// The type of a record; for a signature that of the set it signs (rfc4034#3.1.1).
+pub(super) fn type_covered(rtype: Type, rdata: &[u8]) -> Type {
+    match (rtype, rdata) {
+        (Type::RRSIG, [high, low, ..]) => Type(u16::from_be_bytes([*high, *low])),
+        (rtype, _) => rtype,
+    }
+}
+
+/// Writes a node behind what is in a buffer.
+pub(super) struct NodeWriter<'o> {
+    /// The buffer that the node is appended to.
+    out: &'o mut Vec<u8>,
+    /// The place of the node's first octet in the buffer.
+    start: usize,
+    /// The number of sets written so far.
+    sets: u16,
+}
+
+impl<'o> NodeWriter<'o> {
+    /// Begins the node of an owner, which may be in upper case.
+    pub(super) fn begin(out: &'o mut Vec<u8>, flags: u8, relative_owner: &[u8]) -> Self {
+        let start = out.len();
+        let len = relative_owner.len() as u8; // a name has at most 255 octets
+        out.extend_from_slice(&[flags & !node_flag::HAS_CHILDREN, len, 0, 0]);
+        debug_assert_eq!(out.len(), start + NODE_HEADER);
+        out.extend(relative_owner.iter().map(u8::to_ascii_lowercase));
+        Self { out, start, sets: 0 }
+    }
+
+    /// Appends a set of records, which are in canonical order and none twice.
+    pub(super) fn set<'r>(
+        &mut self,
+        rtype: Type,
+        ttl: u32,
+        rdatas: impl ExactSizeIterator<Item = &'r [u8]>,
+    ) -> Result<(), TooLarge> {
+        let count = u16::try_from(rdatas.len()).map_err(|_| TooLarge)?;
+        let header = self.out.len();
+        self.out.extend_from_slice(&rtype.0.to_le_bytes());
+        self.out.extend_from_slice(&count.to_le_bytes());
+        self.out.extend_from_slice(&ttl.to_le_bytes());
+        self.out.extend_from_slice(&[0; 4]);
+        debug_assert_eq!(self.out.len(), header + SET_HEADER);
+        for rdata in rdatas {
+            let len = u16::try_from(rdata.len()).map_err(|_| TooLarge)?;
+            self.out.extend_from_slice(&len.to_le_bytes());
+            self.out.extend_from_slice(rdata);
+        }
+        let octets = (self.out.len() - header - SET_HEADER) as u32; // below 2¹⁶ × 2¹⁶
+        self.out[header + 8..header + SET_HEADER].copy_from_slice(&octets.to_le_bytes());
+        self.sets = self.sets.checked_add(1).ok_or(TooLarge)?;
+        Ok(())
+    }
+
+    /// Ends the node with the number of names one label below it.
+    pub(super) fn end(self, children: u32) {
+        self.out[self.start + 2..self.start + 4].copy_from_slice(&self.sets.to_le_bytes());
+        if children > 0 {
+            self.out[self.start] |= node_flag::HAS_CHILDREN;
+            self.out.extend_from_slice(&children.to_le_bytes());
+        }
     }
 }

@@ -1,1 +1,313 @@
+//! A changed zone is the zone that would be built from the same records.
 
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::records::{Record, Records};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use zonda_testkit::generate::Random;
+use zonda_wire::{Name, rdata};
+
+const SEED: HashSeed = HashSeed(3);
+/// Owners of NSEC3 records.
+const HASHES: [&str; 4] = [
+    "0p9mhaveqvm6t7vbl5lop2u3t2rp3tom",
+    "35mthgpgcu1qg68fab165klnsnk3dpvl",
+    "2t7b4g4vsa5smi47k61mv5bv1a22bojr",
+    "r53bq7cc2uvmubfu5ocmm6pers9tk9en",
+];
+
+/// Sets by owner, type and type covered, as text: the TTL and the data.
+type Model = BTreeMap<(String, Type, Type), (u32, BTreeSet<String>)>;
+
+/// A name of text, the apex if it is `@`.
+fn name(text: &str) -> Name {
+    match text {
+        "@" => "example.".parse().unwrap(),
+        text => format!("{text}.example.").parse().unwrap(),
+    }
+}
+
+/// Data in wire form.
+fn wire(rtype: Type, text: &str) -> Box<[u8]> {
+    rdata::from_text(rtype, text).unwrap().into()
+}
+
+/// The zone of a model's records.
+fn built(model: &Model) -> Result<Zone, BuildError> {
+    let mut records = Records::default();
+    for ((owner, rtype, _), (ttl, texts)) in model {
+        for text in texts {
+            let rdata = &wire(*rtype, text);
+            let owner = &name(owner);
+            let record = Record { owner: owner.as_wire(), rtype: *rtype, ttl: *ttl, rdata };
+            records.push(record, 1).unwrap();
+        }
+    }
+    build(&name("@"), &records, SEED)
+}
+
+/// A name of few labels out of few.
+fn random_owner(random: &mut Random, breadth: usize) -> String {
+    if random.one_in(12) {
+        return "@".into();
+    }
+    let labels = ["a", "b", "*", "c", r"\000", r"\001z", "ab"];
+    let mut owner = String::new();
+    for depth in 0..1 + random.below(4) {
+        let label = match random.below(breadth) {
+            number if number < labels.len() && random.one_in(2) => labels[number].to_owned(),
+            number => format!("n{number}"),
+        };
+        let dot = if depth > 0 { "." } else { "" };
+        owner = format!("{label}{dot}{owner}");
+    }
+    owner
+}
+
+/// The text of data of a type.
+fn random_data(random: &mut Random, rtype: Type, covered: Type) -> String {
+    let number = random.below(4);
+    match rtype {
+        Type::A => format!("192.0.2.{number}"),
+        Type::TXT => format!("t{number}"),
+        Type::CNAME | Type::DNAME => "elsewhere.test.".into(),
+        Type::NS if random.one_in(5) => format!("ns{number}.a."), // the same record
+        Type::NS => format!("NS{number}.a."),
+        Type::MX => format!("{number} Mail.a."),
+        Type::DS => format!("{number} 13 99 00ff"),
+        Type::SOA => format!("a. b. {} 2 3 4 5", 1 + number),
+        Type::DNSKEY => "256 3 15 AAAA".into(),
+        Type::NSEC => format!("n{number}. A NSEC"),
+        Type::NSEC3PARAM => format!("1 0 {} -", if number == 0 { 300 } else { 0 }),
+        Type::NSEC3 => format!("1 0 0 - {} A", HASHES[number]),
+        _ => format!("{covered} 15 2 300 20300101000000 20200101000000 {number} example. AAAA"),
+    }
+}
+
+/// An owner and a type that may stand there, with the type that signatures cover.
+fn random_set(random: &mut Random, breadth: usize) -> (String, Type, Type) {
+    let signed = [Type::A, Type::TXT, Type::NSEC, Type::NSEC3, Type::SOA];
+    if random.one_in(9) {
+        let owner = random.pick::<&str>(&HASHES).to_string();
+        return match random.below(5) {
+            0 => (owner, Type::A, Type::A),
+            1 => (owner, Type::RRSIG, Type::NSEC3),
+            _ => (owner, Type::NSEC3, Type::NSEC3),
+        };
+    }
+    let owner = random_owner(random, breadth);
+    let at_apex = [Type::SOA, Type::DNSKEY, Type::NSEC, Type::NSEC3PARAM, Type::DNAME, Type::NS];
+    let below = [
+        Type::A,
+        Type::A,
+        Type::TXT,
+        Type::CNAME,
+        Type::NS,
+        Type::NS,
+        Type::DNAME,
+        Type::MX,
+        Type::DS,
+        Type::NSEC,
+    ];
+    let rtype = match owner.as_str() {
+        _ if random.one_in(6) => return (owner.clone(), Type::RRSIG, *random.pick(&signed)),
+        "@" => *random.pick(&at_apex),
+        _ => *random.pick(&below),
+    };
+    (owner, rtype, rtype)
+}
+
+/// A change, and what it does to a model.
+fn random_change(random: &mut Random, breadth: usize, model: &mut Model) -> SetChange {
+    let keys: Vec<_> = model.keys().collect();
+    let is_removal = random.one_in(2) && !keys.is_empty();
+    let (owner, rtype, covered) = match is_removal {
+        true => (*random.pick(&keys)).clone(),
+        false => random_set(random, breadth),
+    };
+    if is_removal && (rtype != Type::SOA || random.one_in(9)) {
+        if rtype == Type::RRSIG && !random.one_in(3) {
+            model.remove(&(owner.clone(), rtype, covered));
+            return SetChange::RemoveSignatures { owner: name(&owner), covered };
+        }
+        model.retain(|key, _| (&key.0, key.1) != (&owner, rtype));
+        return SetChange::Remove { owner: name(&owner), rtype };
+    }
+    let single = matches!(rtype, Type::CNAME | Type::DNAME | Type::SOA) && !random.one_in(20);
+    let count = if single { 1 } else { 1 + random.below(3) };
+    let texts: BTreeSet<String> = (0..count).map(|_| random_data(random, rtype, covered)).collect();
+    let ttl = 300 + random.below(2) as u32;
+    let data = texts.iter().map(|text| wire(rtype, text)).collect();
+    model.insert((owner.clone(), rtype, covered), (ttl, texts));
+    SetChange::Put { owner: name(&owner), rtype, ttl, data }
+}
+
+/// Everything that a zone says about a node.
+fn write_node(out: &mut String, node: Node<'_>) {
+    let owner = name::Presentation(node.relative_owner());
+    write!(out, "{owner} {:#b} {}", node.flags(), node.child_count()).unwrap();
+    for set in node.sets() {
+        write!(out, " | {} {} {}", set.rtype, set.ttl, set.count).unwrap();
+        for rdata in set.rdatas() {
+            write!(out, " {}", rdata::Presentation { rtype: set.rtype, rdata }).unwrap();
+        }
+    }
+}
+
+/// The nodes of a zone, one a line, in one order.
+fn nodes(zone: &Zone) -> Vec<String> {
+    let mut lines: Vec<String> = zone
+        .nodes()
+        .map(|node| {
+            let mut line = String::new();
+            write_node(&mut line, node);
+            line
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+/// What a zone finds for a name.
+fn found(zone: &Zone, owner: &Name, at_parent: bool) -> String {
+    let name = LookupName::new(owner.as_wire(), SEED);
+    let mut out = String::new();
+    let (what, node) = match zone.find(&name, 1, at_parent) {
+        Found::Exact(node) => ("exact".to_owned(), Some(node)),
+        Found::Wildcard { node, encloser } => (format!("wildcard {encloser}"), Some(node)),
+        Found::Missing { encloser } => (format!("missing {encloser}"), None),
+        Found::Referral(node) => ("referral".to_owned(), Some(node)),
+        Found::Dname(node) => ("dname".to_owned(), Some(node)),
+    };
+    write!(out, "{what} ").unwrap();
+    if let Some(node) = node {
+        assert_eq!(zone.node_at(node.place()).relative_owner(), node.relative_owner());
+        write_node(&mut out, node);
+    }
+    if let Some(place) = zone.probable_place(&name) {
+        let _ = (zone.touch(place), zone.node_at(place).flags()); // there is a node
+    }
+    out
+}
+
+/// How a zone proves that a name is missing.
+fn proof(zone: &Zone, owner: &Name) -> String {
+    let mut out = String::new();
+    let node = match zone.denial() {
+        None => return "none".to_owned(),
+        Some(Denial::Nsec(owners)) => zone.nsec_at_or_before(owners, owner.as_wire()),
+        Some(Denial::Nsec3(nsec3)) => {
+            let found = zone.nsec3_at_or_before(nsec3, &nsec3.hash(owner.as_wire()));
+            found.map(|(node, _)| node)
+        }
+        Some(Denial::Uncomputed(place)) => Some(zone.node_at(*place)).filter(|node| {
+            assert!(node.set(Type::NSEC3).is_some());
+            false
+        }),
+    };
+    match node {
+        Some(node) => write_node(&mut out, node),
+        None => out.push_str("nothing"),
+    }
+    out
+}
+
+/// All records of a zone as text.
+fn records(zone: &Zone) -> Vec<String> {
+    let mut lines = Vec::new();
+    for record in zone.records() {
+        let mut line = Vec::new();
+        crate::print::print_record(&record.as_record(), &mut line).unwrap();
+        lines.push(String::from_utf8(line).unwrap());
+    }
+    lines
+}
+
+/// Compares a changed zone with one that was built.
+fn check_same(zone: &Zone, expected: &Zone, random: &mut Random, breadth: usize) {
+    assert_eq!(nodes(zone), nodes(expected));
+    assert_eq!(zone.name_count(), zone.nodes().count());
+    let mut owners: Vec<Name> = (0..30).map(|_| name(&random_owner(random, breadth))).collect();
+    owners.extend(HASHES.map(name));
+    owners.extend(HASHES.map(|hash| name(&format!("x.{hash}"))));
+    for owner in &owners {
+        for at_parent in [false, true] {
+            assert_eq!(found(zone, owner, at_parent), found(expected, owner, at_parent), "{owner}");
+        }
+        assert_eq!(proof(zone, owner), proof(expected, owner), "{owner}");
+    }
+    assert_eq!(zone.serial(), expected.serial());
+}
+
+/// Applies a difference.
+fn apply(zone: &Zone, diff: &Diff) -> Zone {
+    let changes = zone.changes_of(diff).unwrap();
+    let (next, again) = zone.with(&changes).unwrap();
+    assert_eq!(&again, diff);
+    next
+}
+
+/// Changes a zone again and again, and compares it with what would be built.
+fn run(seed: u64, breadth: usize, rounds: usize, per_round: usize) {
+    let mut random = Random::new(seed);
+    let mut model = Model::new();
+    model.insert(
+        ("@".to_owned(), Type::SOA, Type::SOA),
+        (300, ["a. b. 1 2 3 4 5".to_owned()].into()),
+    );
+    let mut zone = built(&model).unwrap();
+    let (mut accepted, mut refused) = (0, 0);
+    for round in 0..rounds {
+        let mut next_model = model.clone();
+        let count = 1 + random.below(per_round);
+        let sets = (0..count).map(|_| random_change(&mut random, breadth, &mut next_model));
+        let changes = ChangeSet { sets: sets.collect(), serial: Serial::Keep };
+        let before = nodes(&zone);
+        if random.one_in(8) {
+            zone.records().for_each(drop); // from here on the order is kept up
+        }
+        let (next, diff) = match (zone.with(&changes), built(&next_model)) {
+            (Ok(next), Ok(expected)) => {
+                check_same(&next.0, &expected, &mut random, breadth);
+                assert_eq!(zone.diff(&expected).unwrap(), next.1, "{changes:#?}");
+                if round % 10 == 0 {
+                    assert_eq!(records(&next.0), records(&expected));
+                }
+                next
+            }
+            (Err(error), Err(BuildError::NoSoa)) => {
+                assert_eq!(error.rule, ChangeRule::NoSoa);
+                refused += 1;
+                continue;
+            }
+            (Err(error), Err(BuildError::NotAlone(..))) => {
+                assert!(matches!(error.rule, ChangeRule::Owner(_) | ChangeRule::NoSoa), "{error}");
+                refused += 1;
+                continue;
+            }
+            (with, built) => panic!("{:?} {:?} {changes:#?}", with.err(), built.err()),
+        };
+        assert_eq!(zone.diff(&next).unwrap(), diff);
+        assert_eq!(nodes(&zone), before, "the old version changed");
+        assert_eq!(nodes(&apply(&next, &diff.clone().reversed())), before);
+        assert_eq!(nodes(&apply(&zone, &diff)), nodes(&next));
+        accepted += 1;
+        (zone, model) = (next, next_model);
+    }
+    assert!(accepted > rounds / 4 && refused > 0, "{accepted} accepted, {refused} refused");
+}
+
+#[test]
+fn a_small_zone_after_any_change_is_the_zone_of_its_records() {
+    for seed in 0..12 {
+        run(seed, 4, 150, 5);
+    }
+}
+
+#[test]
+fn a_zone_of_several_shards_after_any_change_is_the_zone_of_its_records() {
+    run(100, 12, 60, 12);
+    run(101, 40, 25, 400);
+}

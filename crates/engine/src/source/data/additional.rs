@@ -207,16 +207,16 @@ impl InDomain {
 }
 
 /// The target was not looked up yet.
-const UNKNOWN: u32 = u32::MAX;
+const UNKNOWN: u64 = u64::MAX - 1;
 /// The zone has nothing for the target.
-const NOTHING: u32 = u32::MAX - 1;
+const NOTHING: u64 = u64::MAX - 2;
 
 /// Nodes of targets, each looked up once, but for those behind the first [`TARGETS_MAX`].
 struct Nodes<'z> {
     zone: &'z Zone,
     /// Flags of nodes that do not count.
     hidden: u8,
-    places: [u32; TARGETS_MAX],
+    places: [u64; TARGETS_MAX],
 }
 
 impl<'z> Nodes<'z> {

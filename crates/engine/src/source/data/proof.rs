@@ -5,7 +5,7 @@
 
 use super::write::{OwnerAt, Writer};
 use zonda_wire::{Full, Owner, Section, Type, name};
-use zonda_zone::snapshot::{Denial, NameHash, Nsec3};
+use zonda_zone::snapshot::{Denial, NameHash, Nsec3, Sorted};
 use zonda_zone::{LookupName, Node, Zone};
 
 /// Nothing has the name: neither it nor a wildcard that would stand for it (rfc4035#3.1.3.2,
@@ -186,7 +186,7 @@ impl<'p, 'w, 's, 'b> Proof<'p, 'w, 's, 'b> {
     }
 
     /// Writes the NSEC record that matches or covers `owner`.
-    fn nsec_at_or_before(&mut self, places: &[u32], owner: &[u8]) -> Result<(), Full> {
+    fn nsec_at_or_before(&mut self, places: &Sorted, owner: &[u8]) -> Result<(), Full> {
         match self.zone.nsec_at_or_before(places, owner) {
             Some(node) => self.write(node, Type::NSEC),
             None => Ok(()),

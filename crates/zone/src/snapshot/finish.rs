@@ -1,0 +1,222 @@
+//! The shards of a zone's next version.
+
+use super::build::{BuildError, build};
+use super::change::{ChangeError, ChangeRule};
+use super::diff::push_sets;
+use super::directory::{Directory, DirectoryBuilder, Layout};
+use super::edit::{Draft, Edit, hidden_by};
+use super::node::{Node, node_flag};
+use super::record_set::sets_of;
+use super::shard::ShardWriter;
+use super::sort_form::{OwnerName, SortForm};
+use super::sorted::Change;
+use super::{TooLarge, Zone};
+use crate::lookup_name::LookupName;
+use crate::records::Records;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+use zonda_wire::{Name, Type};
+
+/// A node that changes, comes or goes.
+struct NodeChange<'e> {
+    /// The labels of the name above the apex.
+    relative_owner: &'e [u8],
+    /// The hash of the name.
+    hash: u64,
+    /// The node of the present version.
+    old: Option<Node<'e>>,
+    /// The octets of the node of the next version.
+    new: Option<Vec<u8>>,
+}
+
+impl NodeChange<'_> {
+    /// The node of the next version, without its place.
+    fn new_node(&self) -> Option<Node<'_>> {
+        self.new.as_deref().map(|octets| Node::new(octets, 0))
+    }
+}
+
+impl Edit<'_> {
+    /// Makes the next version.
+    pub(super) fn finish(self) -> Result<Zone, ChangeError> {
+        let apex = self.zone.apex();
+        let apex_draft = self.drafts.get(&[][..]);
+        if apex_draft.is_some_and(|draft| self.changes_everything(draft)) {
+            return self.rebuild();
+        }
+        self.assemble().map_err(ChangeError::too_large(apex))
+    }
+
+    /// Whether a change of the apex changes each node of the zone: what signatures stand with, or
+    /// what lies below a DNAME.
+    fn changes_everything(&self, apex: &Draft<'_>) -> bool {
+        let old = self.zone.apex_node().flags() & node_flag::DNAME;
+        self.is_signed() != self.zone.is_signed() || old != apex.flags & node_flag::DNAME
+    }
+
+    /// Whether the next version's apex has a key.
+    fn is_signed(&self) -> bool {
+        let sets = self.drafts.get(&[][..]).and_then(|draft| draft.sets.as_ref());
+        match sets {
+            Some(sets) => sets.iter().any(|set| set.rtype == Type::DNSKEY),
+            None => self.zone.is_signed(),
+        }
+    }
+
+    /// Makes the next version as the loader does, from all of its records.
+    fn rebuild(self) -> Result<Zone, ChangeError> {
+        let apex = self.zone.apex();
+        let mut records = Records::with_capacity(self.zone.bytes());
+        let unchanged =
+            self.zone.nodes().filter(|node| !self.drafts.contains_key(node.relative_owner()));
+        let unchanged = unchanged.map(|node| (node.relative_owner(), sets_of(Some(node))));
+        let drafts =
+            self.drafts.iter().filter(|(_, draft)| draft.exists).map(|(relative, draft)| {
+                (&**relative, draft.sets.clone().unwrap_or_else(|| sets_of(draft.old)))
+            });
+        for (relative, sets) in unchanged.chain(drafts) {
+            let owner = [relative, apex].concat();
+            push_sets(&mut records, &owner, &sets).map_err(ChangeError::too_large(&owner))?;
+        }
+        let refuse = |rtype, rule| ChangeError::new(apex, rtype, rule);
+        let name = Name::from_wire(apex).map_err(|_| refuse(Type::SOA, ChangeRule::TooLarge))?;
+        build(&name, &records, self.zone.seed).map_err(|error| match error {
+            BuildError::NoSoa => refuse(Type::SOA, ChangeRule::NoSoa),
+            BuildError::NotAlone(..) | BuildError::TooLarge => {
+                refuse(Type::ANY, ChangeRule::TooLarge)
+            }
+        })
+    }
+
+    /// Makes the next version of the present one's shards and the changed nodes.
+    fn assemble(self) -> Result<Zone, TooLarge> {
+        let zone = self.zone;
+        let is_signed = self.is_signed();
+        let mut changes = Vec::with_capacity(self.drafts.len());
+        let mut apex_node = Arc::clone(&zone.apex_node);
+        for (relative_owner, draft) in &self.drafts {
+            let mut octets = Vec::new();
+            if draft.exists {
+                draft.write(relative_owner, is_signed, &mut octets)?;
+            }
+            let old = draft.old.map_or(&[][..], |node| node.octets());
+            if octets == old {
+                continue;
+            }
+            if relative_owner.is_empty() {
+                apex_node = octets.into();
+                continue;
+            }
+            let new = draft.exists.then_some(octets);
+            changes.push(NodeChange { relative_owner, hash: draft.hash, old: draft.old, new });
+        }
+        let added = changes.iter().filter(|it| it.old.is_none()).count();
+        let removed = changes.iter().filter(|it| it.new.is_none()).count();
+        let names = zone.names + added - removed;
+        let present = zone.directory.layout();
+        let layout = present.after_change(names);
+        let directory = match layout.shards == present.shards {
+            true => zone.directory_with(&changes, layout)?,
+            false => zone.directory_anew(&changes, layout)?,
+        };
+        let apex = Node::new(&apex_node, super::APEX_PLACE);
+        let proofs = zone.proofs.fit(apex).then(|| {
+            let below = changes.iter().map(|change| (change.old, change.new_node()));
+            zone.proofs.with(below.chain([(Some(zone.apex_node()), Some(apex))]))
+        });
+        let order = match zone.order.get() {
+            Some(_) => zone.order_with(&changes),
+            None => OnceLock::new(),
+        };
+        let mut next =
+            Zone::new((Arc::clone(&zone.apex), zone.seed), apex_node, (directory, names), proofs)?;
+        next.order = order;
+        Ok(next)
+    }
+}
+
+impl Zone {
+    /// The same shards but for those of some nodes.
+    fn directory_with(
+        &self,
+        changes: &[NodeChange<'_>],
+        layout: Layout,
+    ) -> Result<Directory, TooLarge> {
+        let mut by_shard: BTreeMap<u32, Vec<&NodeChange<'_>>> = BTreeMap::new();
+        for change in changes {
+            by_shard.entry(layout.shard_of(change.hash)).or_default().push(change);
+        }
+        let mut writer = ShardWriter::default();
+        let mut shards = BTreeMap::new();
+        for (index, changes) in by_shard {
+            let replaced: BTreeSet<u32> =
+                changes.iter().filter_map(|it| Some(it.old?.place() as u32)).collect();
+            let kept = self.directory.shard(index).nodes();
+            let kept = kept.filter(|(_, node)| !replaced.contains(&(node.place() as u32)));
+            let mut nodes: Vec<(u32, &[u8])> =
+                kept.map(|(tag, node)| (tag, node.octets())).collect();
+            for change in changes {
+                if let Some(new) = &change.new {
+                    nodes.push(((change.hash ^ hidden_by(new[0])) as u32, new));
+                }
+            }
+            let mut out = Vec::new();
+            writer.write(&mut out, layout.slot_mask, &nodes)?;
+            shards.insert(index, out.into());
+        }
+        self.directory.with_replaced(shards, layout)
+    }
+
+    /// Shards of another layout.
+    fn directory_anew(
+        &self,
+        changes: &[NodeChange<'_>],
+        layout: Layout,
+    ) -> Result<Directory, TooLarge> {
+        let replaced: BTreeSet<u64> =
+            changes.iter().filter_map(|change| Some(change.old?.place())).collect();
+        let mut builder = DirectoryBuilder::new(layout);
+        let mut name = LookupName::default();
+        for node in self.nodes().skip(1).filter(|node| !replaced.contains(&node.place())) {
+            let owner = OwnerName::new(node.relative_owner(), &self.apex)?;
+            name.set(owner.as_wire(), self.seed);
+            builder.push(name.hash(0) ^ hidden_by(node.flags()), |out| {
+                out.extend_from_slice(node.octets());
+                Ok::<_, TooLarge>(())
+            })?;
+        }
+        for change in changes {
+            let Some(new) = &change.new else { continue };
+            builder.push(change.hash ^ hidden_by(new[0]), |out| {
+                out.extend_from_slice(new);
+                Ok::<_, TooLarge>(())
+            })?;
+        }
+        builder.finish()
+    }
+
+    /// The order of names after some changes.
+    fn order_with(&self, changes: &[NodeChange<'_>]) -> OnceLock<super::Sorted> {
+        let mut forms: Vec<(Vec<u8>, Change)> = changes
+            .iter()
+            .filter_map(|change| {
+                let what = match (&change.old, &change.new) {
+                    (None, Some(_)) => Change::Insert,
+                    (Some(_), None) => Change::Remove,
+                    _ => return None,
+                };
+                Some((SortForm::new(change.relative_owner).as_octets().to_vec(), what))
+            })
+            .collect();
+        forms.sort_by(|a, b| a.0.cmp(&b.0));
+        let forms: Vec<_> = forms.iter().map(|(form, what)| (&form[..], *what)).collect();
+        match forms.is_empty() {
+            true => self.order.clone(),
+            false => self
+                .order
+                .get()
+                .map(|order| order.with(&forms))
+                .map_or_else(OnceLock::new, Into::into),
+        }
+    }
+}
