@@ -115,7 +115,7 @@ impl Edit<'_> {
         let names = zone.names + added - removed;
         let present = zone.directory.layout();
         let layout = present.after_change(names);
-        let directory = match layout.shards == present.shards {
+        let directory = match layout.shards() == present.shards() {
             true => zone.directory_with(&changes, layout)?,
             false => zone.directory_anew(&changes, layout)?,
         };
@@ -151,7 +151,7 @@ impl Zone {
         for (index, changes) in by_shard {
             let replaced: BTreeSet<u32> =
                 changes.iter().filter_map(|it| Some(it.old?.place() as u32)).collect();
-            let kept = self.directory.shard(index).nodes();
+            let kept = self.directory.nodes_of(index);
             let kept = kept.filter(|(_, node)| !replaced.contains(&(node.place() as u32)));
             let mut nodes: Vec<(u32, &[u8])> =
                 kept.map(|(tag, node)| (tag, node.octets())).collect();
@@ -160,9 +160,7 @@ impl Zone {
                     nodes.push(((change.hash ^ hidden_by(new[0])) as u32, new));
                 }
             }
-            let mut out = Vec::new();
-            writer.write(&mut out, layout.slot_mask, &nodes)?;
-            shards.insert(index, out.into());
+            shards.insert(index, writer.make(layout.slot_mask, &nodes)?);
         }
         self.directory.with_replaced(shards, layout)
     }

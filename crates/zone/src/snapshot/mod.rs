@@ -179,7 +179,7 @@ impl Zone {
 
     /// The large pieces of memory that lookups read at random.
     pub fn memory(&self) -> impl Iterator<Item = &[u8]> {
-        self.directory.memory()
+        self.directory.memory().map(<[_]>::as_flattened)
     }
 
     /// Octets of memory that the zone takes; what it shares with other versions counts in full.
@@ -238,7 +238,7 @@ impl Zone {
     #[must_use]
     pub fn touch(&self, place: u64) -> u8 {
         const CACHE_LINE: usize = 64;
-        let shard = self.directory.shard((place >> 32) as u32).0;
+        let shard = self.directory.shard((place >> 32) as u32).0.as_flattened();
         let at = place as u32 as usize * node::ALIGNMENT;
         let octet = |at: usize| shard.get(at).copied().unwrap_or(0);
         octet(at) | octet(at + CACHE_LINE - 1)
@@ -268,10 +268,9 @@ impl Zone {
     fn search(&self, hash: u64, mut matches: impl FnMut(&[u8]) -> bool) -> Option<Node<'_>> {
         let layout = self.directory.layout();
         let index = layout.shard_of(hash);
-        let shard = self.directory.shard(index);
-        let place = shard
-            .find(layout.slot_mask, hash, |node| matches(Node::new(node, 0).relative_owner()))?;
-        Some(Node::new(shard.node(place), u64::from(index) << 32 | u64::from(place)))
+        let is_it = |node| matches(Node::new(node, 0).relative_owner());
+        let (place, node) = self.directory.shard(index).find(layout.slot_mask, hash, is_it)?;
+        Some(Node::new(node, u64::from(index) << 32 | u64::from(place)))
     }
 
     /// The node of a name at or below the apex, also of one that no question finds.

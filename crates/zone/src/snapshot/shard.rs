@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! shard   slots | nodes, each at a multiple of four
-//! slot    place of a node, in units of four octets u32 | lower half of its name's hash u32
+//! slot    place of a node, in units of four octets u32 | lower half of its name's hash u32;
 //!         0 = free
 //! ```
 //!
@@ -14,68 +14,67 @@
 
 use super::TooLarge;
 use super::node::{ALIGNMENT, Node};
+use std::iter;
+use std::sync::Arc;
 
-/// Octets of a slot.
-const SLOT: usize = 8;
+/// The unit of memory of shards: a slot, or eight octets of nodes.
+pub(super) type Word = [u8; 8];
 
-/// The slots of a shard with its nodes behind them.
+/// The slots of a shard with its nodes behind them. Lookups may be given what follows it as well.
 #[derive(Clone, Copy)]
-pub(super) struct Shard<'z>(pub(super) &'z [u8]);
+pub(super) struct Shard<'z>(pub(super) &'z [Word]);
 
 impl<'z> Shard<'z> {
-    /// The slot at an octet; free behind the last one.
-    #[inline]
-    fn slot(self, at: usize) -> u64 {
-        let octets = self.0.get(at..).and_then(|octets| octets.first_chunk());
-        octets.map_or(0, |octets| u64::from_le_bytes(*octets))
-    }
-
-    /// The place of the first node under `hash` that `matches`.
+    /// The first node under `hash` that `matches`, and its place.
     #[inline]
     pub(super) fn find(
         self,
         slot_mask: u32,
         hash: u64,
         mut matches: impl FnMut(&'z [u8]) -> bool,
-    ) -> Option<u32> {
-        let mut at = (hash as u32 & slot_mask) as usize * SLOT;
+    ) -> Option<(u32, &'z [u8])> {
+        let mut at = (hash as u32 & slot_mask) as usize;
         loop {
-            let slot = self.slot(at);
+            let slot = u64::from_le_bytes(*self.0.get(at)?);
             if slot == 0 {
                 return None;
             }
-            if (slot >> 32) as u32 == hash as u32 && matches(self.node(slot as u32)) {
-                return Some(slot as u32);
+            if (slot >> 32) as u32 == hash as u32 {
+                let node = self.node(slot as u32);
+                if matches(node) {
+                    return Some((slot as u32, node));
+                }
             }
-            at += SLOT;
+            at += 1;
         }
     }
 
     /// The octets from the first of the node at a place on.
     #[inline]
     pub(super) fn node(self, place: u32) -> &'z [u8] {
-        &self.0[place as usize * ALIGNMENT..]
+        &self.0.as_flattened()[place as usize * ALIGNMENT..]
     }
 
     /// The place that a search will most likely look at first; reading it early fetches the slot
     /// into the processor's cache.
     #[inline]
     pub(super) fn first(self, slot_mask: u32, hash: u64) -> Option<u32> {
-        let slot = self.slot((hash as u32 & slot_mask) as usize * SLOT);
+        let slot = u64::from_le_bytes(*self.0.get((hash as u32 & slot_mask) as usize)?);
         ((slot >> 32) as u32 == hash as u32).then_some(slot as u32)
     }
 
-    /// The nodes with the lower halves of their hashes, in no particular order.
+    /// The nodes with the lower halves of their hashes, in no particular order. The shard must end
+    /// where it does.
     pub(super) fn nodes(self) -> impl Iterator<Item = (u32, Node<'z>)> {
         // The first node in memory lies right behind the last slot, and is found before that.
         let (mut at, mut end) = (0, self.0.len());
-        std::iter::from_fn(move || {
+        iter::from_fn(move || {
             while at < end {
-                let slot = self.slot(at);
-                at += SLOT;
+                let slot = u64::from_le_bytes(self.0[at]);
+                at += 1;
                 if slot != 0 {
                     let place = slot as u32;
-                    end = end.min(place as usize * ALIGNMENT);
+                    end = end.min(place as usize * ALIGNMENT / size_of::<Word>());
                     let tag = (slot >> 32) as u32;
                     return Some((tag, Node::new(self.node(place), place.into())));
                 }
@@ -85,56 +84,43 @@ impl<'z> Shard<'z> {
     }
 }
 
+/// So many words of zeros.
+pub(super) fn zeros(words: usize) -> Arc<[Word]> {
+    iter::repeat_n([0; 8], words).collect()
+}
+
+/// A node as it goes into a shard: the lower half of its name's hash, and its octets.
+pub(super) type Entry<'n> = (u32, &'n [u8]);
+
 /// Writes shards; keeps its memory from one to the next.
 #[derive(Default)]
 pub(super) struct ShardWriter {
     /// The index of the node in each slot, plus one.
     slots: Vec<u32>,
+    /// The place of each node.
+    places: Vec<u32>,
 }
 
 impl ShardWriter {
-    /// Appends a shard to a buffer; it begins at a multiple of eight octets. `nodes` are the lower
-    /// halves of the hashes and the octets of each node.
-    pub(super) fn write(
+    /// A shard of some nodes, in memory of its own.
+    pub(super) fn make(
         &mut self,
-        out: &mut Vec<u8>,
         slot_mask: u32,
-        nodes: &[(u32, &[u8])],
-    ) -> Result<(), TooLarge> {
-        self.fill(slot_mask, nodes);
-        out.resize(out.len().next_multiple_of(SLOT), 0);
-        let start = out.len();
-        let octets: usize = nodes.iter().map(|(_, node)| node.len() + ALIGNMENT).sum();
-        out.reserve(self.slots.len() * SLOT + octets);
-        let mut place = self.slots.len() * SLOT;
-        let places: Vec<u32> = nodes
-            .iter()
-            .map(|(_, node)| {
-                let at = place / ALIGNMENT;
-                place = (place + node.len()).next_multiple_of(ALIGNMENT);
-                u32::try_from(at).map_err(|_| TooLarge)
-            })
-            .collect::<Result<_, _>>()?;
-        for &index in &self.slots {
-            let slot = match index.checked_sub(1) {
-                None => 0,
-                Some(index) => {
-                    let index = index as usize;
-                    u64::from(nodes[index].0) << 32 | u64::from(places[index])
-                }
-            };
-            out.extend_from_slice(&slot.to_le_bytes());
+        nodes: &[Entry<'_>],
+    ) -> Result<Arc<[Word]>, TooLarge> {
+        let mut shard = zeros(self.lay_out(slot_mask, nodes)?);
+        if let Some(words) = Arc::get_mut(&mut shard) {
+            self.write(nodes, words); // nothing else has the shard yet
         }
-        for (_, node) in nodes {
-            out.extend_from_slice(node);
-            out.resize(start + (out.len() - start).next_multiple_of(ALIGNMENT), 0);
-        }
-        debug_assert_eq!(out.len() - start, place);
-        Ok(())
+        Ok(shard)
     }
 
-    /// Gives each node a slot; the last slot is free.
-    fn fill(&mut self, slot_mask: u32, nodes: &[(u32, &[u8])]) {
+    /// Decides where some nodes and their slots lie; returns how many words the shard takes.
+    pub(super) fn lay_out(
+        &mut self,
+        slot_mask: u32,
+        nodes: &[Entry<'_>],
+    ) -> Result<usize, TooLarge> {
         self.slots.clear();
         self.slots.resize(slot_mask as usize + 2, 0);
         for (number, (tag, _)) in (1..).zip(nodes) {
@@ -143,9 +129,32 @@ impl ShardWriter {
                 at += 1;
             }
             if at + 1 >= self.slots.len() {
-                self.slots.resize(at + 2, 0);
+                self.slots.resize(at + 2, 0); // the last slot is free
             }
             self.slots[at] = number;
+        }
+        self.places.clear();
+        let mut at = self.slots.len() * size_of::<Word>();
+        for (_, node) in nodes {
+            self.places.push(u32::try_from(at / ALIGNMENT).map_err(|_| TooLarge)?);
+            at = (at + node.len()).next_multiple_of(ALIGNMENT);
+        }
+        Ok(at.div_ceil(size_of::<Word>()))
+    }
+
+    /// Writes the nodes that were laid out, with their slots, into as many words of zeros.
+    pub(super) fn write(&self, nodes: &[Entry<'_>], words: &mut [Word]) {
+        for (word, index) in words.iter_mut().zip(&self.slots) {
+            if let Some(index) = index.checked_sub(1) {
+                let index = index as usize;
+                let slot = u64::from(nodes[index].0) << 32 | u64::from(self.places[index]);
+                *word = slot.to_le_bytes();
+            }
+        }
+        let octets = words.as_flattened_mut();
+        for ((_, node), place) in nodes.iter().zip(&self.places) {
+            let at = *place as usize * ALIGNMENT;
+            octets[at..at + node.len()].copy_from_slice(node);
         }
     }
 }
@@ -157,7 +166,7 @@ mod tests {
     use crate::snapshot::node::NodeWriter;
 
     /// A shard of nodes with these hashes; each node's owner is its number.
-    fn shard(slot_mask: u32, hashes: &[u64]) -> Vec<u8> {
+    fn shard(slot_mask: u32, hashes: &[u64]) -> Arc<[Word]> {
         let nodes: Vec<Vec<u8>> = (0..hashes.len())
             .map(|number| {
                 let mut node = Vec::new();
@@ -167,13 +176,11 @@ mod tests {
             .collect();
         let entries: Vec<(u32, &[u8])> =
             hashes.iter().zip(&nodes).map(|(hash, node)| (*hash as u32, &node[..])).collect();
-        let mut out = vec![0; 3];
-        ShardWriter::default().write(&mut out, slot_mask, &entries).unwrap();
-        out.split_off(8)
+        ShardWriter::default().make(slot_mask, &entries).unwrap()
     }
 
     /// Whether the shard has a node of that hash and number.
-    fn has(shard: &[u8], slot_mask: u32, hash: u64, number: u8) -> bool {
+    fn has(shard: &[Word], slot_mask: u32, hash: u64, number: u8) -> bool {
         let owner = |node: &[u8]| Node::new(node, 0).relative_owner() == [number];
         Shard(shard).find(slot_mask, hash, owner).is_some()
     }
