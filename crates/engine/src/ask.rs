@@ -4,8 +4,8 @@ use crate::hot::Hit;
 use crate::message::{Now, Peer};
 use crate::resumption::Progress;
 use crate::snapshot::Snapshot;
-use crate::zones::ZoneMatch;
-use zonda_wire::Query;
+use crate::zones::ZoneEntry;
+use zonda_wire::{Query, name};
 use zonda_zone::LookupName;
 
 /// A query on its way through the plan.
@@ -19,7 +19,7 @@ pub struct Ask<'a> {
     /// The name asked for, in lower case; the root when there is no question.
     pub name: &'a LookupName,
     /// The zone that holds the name, if one does.
-    pub zone: Option<ZoneMatch>,
+    pub zone: Option<&'a ZoneEntry>,
     /// The zones, code and settings to answer from.
     pub snapshot: &'a Snapshot,
     /// The hot entry that answers the question, if there is one.
@@ -33,6 +33,12 @@ impl Ask<'_> {
     #[inline]
     pub fn dnssec_ok(&self) -> bool {
         self.query.dnssec_ok()
+    }
+
+    /// How many labels of the name are not those of its zone's apex; all of them if no zone holds it.
+    pub fn labels_below_apex(&self) -> usize {
+        let apex = self.zone.map_or(&[0][..], |zone| zone.apex.as_wire());
+        self.name.label_count() - name::labels(apex).count()
     }
 
     /// When the query was received; nanoseconds of the monotonic clock.

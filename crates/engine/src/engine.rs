@@ -6,13 +6,13 @@ use crate::ask::Ask;
 use crate::code::{History, Watch};
 use crate::counters::{Counters, OPCODES};
 use crate::deferral::{Deferral, Outcome, To};
-use crate::hot::{HotReply, Key, Meta};
+use crate::hot::{HotReply, Meta};
 use crate::message::{Batch, Message, Now, Peer, Single, Transport};
 use crate::observer::{Event, Observer};
 use crate::prepared::Prepared;
 use crate::reason::Reason;
 use crate::resumption::{DeferredQuery, HandlerOutcome, Progress, Resumption};
-use crate::reuse::{Reuse, Rotation};
+use crate::reuse::Reuse;
 use crate::snapshot::{Settings, Snapshot};
 use crate::verdict::Verdict;
 use crate::worker::Worker;
@@ -194,7 +194,7 @@ impl Engine {
             peer: &peer,
             query,
             name: &prepared.name,
-            zone: prepared.zone,
+            zone: prepared.zone.map(|zone| &**snapshot.zones.get(zone.index)),
             snapshot,
             hit: prepared.hit.as_ref(),
             progress,
@@ -208,8 +208,9 @@ impl Engine {
             Verdict::Defer => return Outcome::Deferred(deferral(&ask, &mut self.worker)),
             Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason, reuse) => {
-                if let (Reuse::Hot(rotation), Some(key)) = (reuse, prepared.key) {
-                    insert_hot(&ask, &answer, &mut self.worker, key, (rcode, reason, rotation));
+                if let Reuse::Hot(rotating) = reuse {
+                    let made = (rcode, reason, rotating);
+                    insert_hot(&ask, &answer, &mut self.worker, prepared, made);
                 }
                 let sent = send(&ask, &mut answer, &mut self.worker, limit, (rcode, reason, reuse));
                 (Some(sent), reason)
@@ -323,10 +324,10 @@ fn insert_hot(
     ask: &Ask<'_>,
     answer: &Answer<'_>,
     worker: &mut Worker,
-    key: Key,
-    (rcode, reason, rotation): (Rcode, Reason, Rotation),
+    prepared: &Prepared,
+    (rcode, reason, rotating): (Rcode, Reason, u16),
 ) {
-    let Some(zone) = ask.zone else { return };
+    let (Some(key), Some(zone)) = (prepared.key, prepared.zone) else { return };
     let meta = Meta {
         generation: ask.snapshot.generation,
         zone,
@@ -335,7 +336,7 @@ fn insert_hot(
         flags: answer.flags,
         rcode,
         reason,
-        rotation,
+        rotating,
     };
     worker.hot.insert(key, HotReply { name: ask.name, body: answer.reply.body(), meta });
 }
@@ -358,7 +359,7 @@ fn count(counters: &Counters, ask: &Ask<'_>, sent: Option<Sent>, reason: Reason)
         }
     }
     if let Some(zone) = ask.zone
-        && let Some(counter) = counters.zone(ask.snapshot.zones.get(zone.index).number)
+        && let Some(counter) = counters.zone(zone.number)
     {
         counter.add(1);
     }

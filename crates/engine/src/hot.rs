@@ -20,7 +20,6 @@
 //!   length is part of the key, or into itself.
 
 use crate::reason::Reason;
-use crate::reuse::Rotation;
 use crate::zones::ZoneMatch;
 use zonda_wire::{Query, Rcode, Type};
 use zonda_zone::LookupName;
@@ -70,8 +69,8 @@ pub struct Meta {
     pub rcode: Rcode,
     /// What became of the query.
     pub reason: Reason,
-    /// How it rotates.
-    pub rotation: Rotation,
+    /// How many records at its beginning rotate, as [`Reuse::Hot`](crate::Reuse::Hot) has it.
+    pub rotating: u16,
 }
 
 /// An answer that may be kept.
@@ -133,7 +132,7 @@ impl Default for HotTable {
             flags: 0,
             rcode: Rcode::NOERROR,
             reason: Reason::Answered,
-            rotation: Rotation::default(),
+            rotating: 0,
         };
         let key = Key { hash: 0, qtype: Type(0), dnssec_ok: false };
         let nothing = Entry { key, name_len: 0, body_len: 0, meta };

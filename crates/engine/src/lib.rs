@@ -43,6 +43,6 @@ pub use observer::{Event, Observer};
 pub use opt::TEXT_BYTES_MAX;
 pub use reason::Reason;
 pub use resumption::{DeferredQuery, HandlerOutcome, Resumption};
-pub use reuse::{NotReused, Reuse, Rotation};
+pub use reuse::{NotReused, Reuse};
 pub use snapshot::{Settings, Snapshot};
 pub use source::data::alias_of;

@@ -1,18 +1,23 @@
 //! Whether a reply may be put into the hot table, and why not.
 
+use zonda_wire::Type;
+
 /// Whether a reply is the same for every client that asks the same, so that a worker may put it into
 /// its hot table.
+///
+/// Two words of 16 bits, so that a verdict that holds it fits into a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// The reply may be put there, and is given with its records rotated so.
-    Hot(Rotation),
+    /// The reply may be put there. So many records at its beginning, up to one when there is nothing
+    /// to rotate, have the question's name and type and equal sizes; any of them may be the first.
+    Hot(u16),
     /// The reply is made anew for each query, for this reason.
     No(NotReused),
 }
 
 impl Reuse {
     /// A reply that may be reused as it is.
-    pub const AS_IT_IS: Self = Self::Hot(Rotation { count: 0, bytes: 0 });
+    pub const AS_IT_IS: Self = Self::Hot(0);
 
     /// Takes note of a reason why the reply may not be reused. The first one stays.
     #[inline]
@@ -23,13 +28,16 @@ impl Reuse {
     }
 }
 
-/// Records of equal size at the start of a body that may begin with any of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rotation {
-    /// The number of records; up to one when there is nothing to rotate.
-    pub count: u16,
-    /// The octets of each record.
-    pub bytes: u16,
+/// Whether sets of this type begin with another record each time.
+#[inline]
+pub(crate) fn rotates(rtype: Type) -> bool {
+    matches!(rtype, Type::A | Type::AAAA)
+}
+
+/// Octets of a record of a type that rotates, whose owner is a pointer.
+#[inline]
+pub(crate) fn rotated_record_bytes(rtype: Type) -> usize {
+    2 + 10 + if rtype == Type::A { 4 } else { 16 }
 }
 
 /// Declares the reasons with what they say in words.

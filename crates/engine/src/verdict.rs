@@ -25,3 +25,6 @@ pub type Flow = ControlFlow<Verdict>;
 pub fn reply(rcode: Rcode, reason: Reason, not_reused: NotReused) -> Flow {
     ControlFlow::Break(Verdict::Reply(rcode, reason, Reuse::No(not_reused)))
 }
+
+/// A verdict, and whether there is one, are returned in a register.
+const _: () = assert!(size_of::<Flow>() <= size_of::<u64>());

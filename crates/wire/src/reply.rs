@@ -389,10 +389,12 @@ impl<'a> Reply<'a> {
         };
         let flags = flag::QR | kept | flags | (rcode.0 & 0xf);
         let question = u16::from(self.question_end > HEADER_BYTES);
-        let [an, ns, ar] = self.counts.map(u64::from);
-        let counts = u64::from(question) << 48 | an << 32 | ns << 16 | ar;
-        self.buffer[2..4].copy_from_slice(&flags.to_be_bytes());
-        self.buffer[4..HEADER_BYTES].copy_from_slice(&counts.to_be_bytes());
+        let [answer, authority, additional] = self.counts;
+        let words = [flags, question, answer, authority, additional];
+        let header = &mut self.buffer[2..HEADER_BYTES];
+        for (octets, word) in header.chunks_exact_mut(2).zip(words) {
+            octets.copy_from_slice(&word.to_be_bytes());
+        }
         self.len
     }
 }

@@ -17,8 +17,8 @@ use zonda_wire::query::flag;
 
 /// Answers the query from the source of the zone that holds the name; always ends or defers it.
 pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
-    let Some(found) = ask.zone else { return without_zone(ask, answer) };
-    match &ask.snapshot.zones.get(found.index).source {
+    let Some(zone) = ask.zone else { return without_zone(ask, answer) };
+    match &zone.source {
         Source::Data(zone) => Break(data::answer(ask, answer, worker, zone)),
         Source::Forward(forward) => Break(from_upstreams(ask, answer, worker, forward)),
         Source::Local(local) => Break(from_local(ask, answer, worker, local)),

@@ -2,7 +2,7 @@
 
 use crate::answer::Answer;
 use crate::ask::Ask;
-use crate::reuse::NotReused;
+use crate::reuse::{NotReused, rotated_record_bytes};
 use crate::verdict::{Flow, reply};
 use crate::worker::Worker;
 use std::ops::ControlFlow::Continue;
@@ -13,10 +13,10 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Fl
     let Some(hot) = ask.hit.and_then(|hit| worker.hot.get(hit)) else { return Continue(()) };
     let (meta, body) = hot;
     let mut pieces = [body, &[], &[]];
-    if meta.rotation.count > 1 {
-        let first = worker.turn.next(meta.rotation.count);
-        let bytes = usize::from(meta.rotation.bytes);
-        let (set, rest) = body.split_at(bytes * usize::from(meta.rotation.count));
+    if meta.rotating > 1 {
+        let first = worker.turn.next(meta.rotating);
+        let bytes = rotated_record_bytes(ask.query.qtype);
+        let (set, rest) = body.split_at(bytes * usize::from(meta.rotating));
         let (before, from) = set.split_at(first * bytes);
         pieces = [from, before, rest];
     }

@@ -22,8 +22,7 @@ pub fn by_listener(ask: &Ask<'_>, _: &mut Answer<'_>) -> Flow {
 /// Applies the access list of the zone that holds the name.
 #[inline]
 pub fn by_zone(ask: &Ask<'_>, _: &mut Answer<'_>) -> Flow {
-    let Some(found) = ask.zone else { return Continue(()) };
-    match &ask.snapshot.zones.get(found.index).access {
+    match ask.zone.and_then(|zone| zone.access.as_ref()) {
         Some(list) => apply(list, ask),
         None => Continue(()),
     }

@@ -40,7 +40,7 @@ pub fn check(ask: &Ask<'_>, answer: &mut Answer<'_>) -> Flow {
 /// Answers a query without a question, which may ask for a cookie (rfc7873#5.4).
 #[inline]
 pub fn only(ask: &Ask<'_>, answer: &mut Answer<'_>) -> Flow {
-    if ask.query.question_end() > HEADER_BYTES || ask.query.opcode() != Opcode::QUERY {
+    if usize::from(ask.query.name_end) > HEADER_BYTES || ask.query.opcode() != Opcode::QUERY {
         return Continue(());
     }
     match answer.cookie {

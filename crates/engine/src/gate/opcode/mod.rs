@@ -11,8 +11,10 @@ use zonda_wire::{Opcode, Rcode};
 /// Answers operations other than a query: those that exist are refused, others are not implemented.
 #[inline]
 pub fn check(ask: &Ask<'_>, _: &mut Answer<'_>) -> Flow {
+    if ask.query.opcode() == Opcode::QUERY {
+        return Continue(()); // first, as almost all messages are
+    }
     match ask.query.opcode() {
-        Opcode::QUERY => Continue(()),
         Opcode::NOTIFY | Opcode::UPDATE => {
             reply(Rcode::REFUSED, Reason::NotServed, NotReused::Gate)
         }

@@ -80,10 +80,10 @@ fn count(
     // stands for them, or else by the zone they would be in.
     let reason = kind(answer, rcode, reason);
     let by_name = matches!(reason, Reason::Answered | Reason::NoData | Reason::Identity);
-    let label = match ask.zone {
-        Some(zone) if !by_name => ask.name.label_count() - usize::from(zone.labels),
-        _ if by_name => usize::from(answer.answering_label),
-        _ => ask.name.label_count(),
+    let label = match (by_name, ask.zone) {
+        (true, _) => usize::from(answer.answering_label),
+        (false, Some(_)) => ask.labels_below_apex(),
+        (false, None) => ask.name.label_count(),
     };
     // What stands for other names shares no count with the name that it is written below.
     let stands_for_others = u64::from(by_name && label > 0);

@@ -2,9 +2,9 @@
 
 use crate::answer::Answer;
 use crate::ask::Ask;
-use crate::reuse::{NotReused, Reuse, Rotation};
+use crate::reuse::{NotReused, Reuse, rotates};
 use crate::worker::{Turn, Worker};
-use zonda_wire::{Class, Full, Owner, Reply, Section, Type};
+use zonda_wire::{Class, Full, Owner, Reply, Section};
 use zonda_zone::{LookupName, Set};
 
 /// The reply to one query under way, with what is needed to write sets into it.
@@ -92,8 +92,7 @@ impl<'w, 's, 'b> Writer<'w, 's, 'b> {
             // A hot entry rotates where every record begins with a pointer to the question.
             match self.reuse {
                 Reuse::Hot(_) if is_first && matches!(owner, Owner::Question { .. }) => {
-                    let rotation = Rotation { count: set.count, bytes: record_bytes(set.rtype) };
-                    self.reuse = Reuse::Hot(rotation);
+                    self.reuse = Reuse::Hot(set.count);
                 }
                 _ => self.reuse.forbid(NotReused::Rotation),
             }
@@ -112,17 +111,6 @@ fn owner(OwnerAt { hop, len }: OwnerAt, name: &LookupName) -> Owner<'_> {
     } else {
         Owner::Name(&wire[skip..])
     }
-}
-
-/// Whether sets of this type begin with another record each time.
-#[inline]
-fn rotates(rtype: Type) -> bool {
-    matches!(rtype, Type::A | Type::AAAA)
-}
-
-/// Octets of an address record whose owner is a pointer.
-fn record_bytes(rtype: Type) -> u16 {
-    2 + 10 + if rtype == Type::A { 4 } else { 16 }
 }
 
 /// Writes a set from its record number `first` on, and its signatures; neither if both do not fit.

@@ -96,9 +96,12 @@ fn find_cut(
     key: &Key<'_>,
     now_secs: u32,
 ) -> Option<Hit> {
-    let apex = ask.zone.filter(|_| forward.nxdomain_cut)?.labels.max(1); // the root exists
+    if !forward.nxdomain_cut {
+        return None;
+    }
     let name = ask.name;
-    let above = (usize::from(apex)..name.label_count()).map(|labels| {
+    let apex = (name.label_count() - ask.labels_below_apex()).max(1); // the root exists
+    let above = (apex..name.label_count()).map(|labels| {
         let label = name.label_count() - labels;
         let skip = name.as_wire().len() - name.suffix(label).len();
         Ancestor { labels, skip, hash: name.hash(label) }
