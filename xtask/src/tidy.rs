@@ -5,6 +5,7 @@
 //! `clippy.toml` and the workspace's lints instead.
 
 mod calls;
+mod circles;
 mod docs;
 mod edges;
 mod generated;
@@ -50,6 +51,7 @@ type Rule = (&'static str, fn(&Tree) -> Vec<Finding>);
 /// All rules, in the order in which they are reported.
 const RULES: &[Rule] = &[
     ("edges between crates", edges::check),
+    ("circles of modules", circles::check),
     ("manifests", manifests::check),
     ("sizes", size::check),
     ("banned calls and paths", calls::check),

@@ -35,7 +35,8 @@ impl Ask<'_> {
         self.query.dnssec_ok()
     }
 
-    /// How many labels of the name are not those of its zone's apex; all of them if no zone holds it.
+    /// How many labels of the name stand in front of its zone's apex; all of them if no zone holds
+    /// it.
     pub fn labels_below_apex(&self) -> usize {
         let apex = self.zone.map_or(&[0][..], |zone| zone.apex.as_wire());
         self.name.label_count() - name::labels(apex).count()

@@ -157,8 +157,8 @@ impl Engine {
         self.resume(now, query, Resumption::Below)
     }
 
-    /// Brings back what code has noted about a query before it was deferred, and what code elsewhere
-    /// has noted since.
+    /// Brings back what code has noted about a query before it was deferred, and what code
+    /// elsewhere has noted since.
     fn recall_tags(&mut self, history: &History, resumption: Resumption<'_>) {
         let tags = &mut self.worker.handler_reply.tags;
         tags.clone_from(&history.tags);

@@ -106,7 +106,8 @@ pub struct Single<'a> {
 }
 
 impl<'a> Single<'a> {
-    /// Has `answer_batch` answer one message of `len` octets in `buffer`, where the reply then lies.
+    /// Has `answer_batch` answer one message of `len` octets in `buffer`, where the reply then
+    /// lies.
     pub fn answer(
         peer: &'a Peer,
         buffer: &'a mut [u8],

@@ -30,13 +30,14 @@ const GATES: [Gate; 7] = [
     class_and_type::check, // what follows understands class IN and real types only
 ];
 
-/// The sources of answers, with the gates that depend on them. The first that ends the query decides.
+/// The sources of answers, with the gates that depend on them. The first that ends the query
+/// decides.
 const SOURCES: [Source; 5] = [
     middleware::before, // before all that answers: middleware sees every question
     code::answer,       // code may answer for any name, in a zone or not
-    |ask, answer, _| access::by_zone(ask, answer), // as soon as the zone is known, before its data is read
-    hot::answer,   // after all that depends on the client, before all that looks data up
-    chain::answer, // last: always ends or defers the query
+    access::by_zone,    // as soon as the zone is known, before its data is read
+    hot::answer,        // after all that depends on the client, before all that looks data up
+    chain::answer,      // last: always ends or defers the query
 ];
 
 /// The reply to a message that is no query depends on the client.
@@ -47,12 +48,14 @@ const REUSE: Reuse = Reuse::No(NotReused::Gate);
 pub fn run(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdict {
     for gate in GATES {
         if let Break(verdict) = gate(ask, answer) {
-            return rate::limit(ask, answer, worker, verdict); // after all: it counts replies by their kind
+            // After all: it counts replies by their kind.
+            return rate::limit(ask, answer, worker, verdict);
         }
     }
     for source in SOURCES {
         if let Break(verdict) = source(ask, answer, worker) {
-            let verdict = middleware::after(ask, answer, worker, verdict); // whatever source has made the reply
+            // Whatever source has made the reply, middleware sees it.
+            let verdict = middleware::after(ask, answer, worker, verdict);
             return rate::limit(ask, answer, worker, verdict);
         }
     }
@@ -88,7 +91,7 @@ pub fn refuse(
 fn signed(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker, at: u16) -> Verdict {
     match worker.unknown_key.set(answer.reply.buffer(), usize::from(at)) {
         Some(()) => {
-            let _ = cookie::check(ask, answer); // it never ends a query, and the reply is one like others
+            let _ = cookie::check(ask, answer); // never ends a query; the reply is like others
             Verdict::Reply(Rcode::NOTAUTH, Reason::UnknownKey, REUSE)
         }
         None => Verdict::Reply(Rcode::FORMERR, Reason::FormatError, REUSE),

@@ -2,14 +2,14 @@
 
 use zonda_wire::Type;
 
-/// Whether a reply is the same for every client that asks the same, so that a worker may put it into
-/// its hot table.
+/// Whether a reply is the same for every client that asks the same, so that a worker may put it
+/// into its hot table.
 ///
 /// Two words of 16 bits, so that a verdict that holds it fits into a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// The reply may be put there. So many records at its beginning, up to one when there is nothing
-    /// to rotate, have the question's name and type and equal sizes; any of them may be the first.
+    /// The reply may be put there. So many records at its beginning have the question's name and
+    /// type and equal sizes, and any of them may be the first; up to one when nothing rotates.
     Hot(u16),
     /// The reply is made anew for each query, for this reason.
     No(NotReused),

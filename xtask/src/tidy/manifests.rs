@@ -5,7 +5,8 @@ use super::{Finding, Tree};
 /// The crates that may hold unsafe code: one by hand, the other what macros write.
 const UNSAFE_CRATES: &[&str] = &["crates/netio/Cargo.toml", "bindings/node/Cargo.toml"];
 
-/// Every dependency has its reason, every crate forbids unsafe code, every gate and source has its README.
+/// Every dependency has its reason, every crate forbids unsafe code, every gate and source has its
+/// README.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = unexplained_dependencies(tree.text("Cargo.toml").unwrap_or_default());
     findings.extend(crates_without_lints(tree));

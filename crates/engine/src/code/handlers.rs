@@ -22,7 +22,8 @@ pub struct Handlers {
     pub users_cache: Option<Arc<dyn Cache>>,
     /// Answers that may be given again without asking the code.
     pub(super) cache: zonda_cache::Cache,
-    /// What answers of each route were kept by: bit *n* for the [`Vary`](super::Vary) with that number.
+    /// What answers of each route were kept by: bit *n* for the [`Vary`](super::Vary) with that
+    /// number.
     pub(super) varies: Box<[AtomicU8]>,
     /// Told of panics.
     panic_log: Option<PanicLog>,

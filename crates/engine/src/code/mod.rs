@@ -8,8 +8,8 @@
 //! the user's, if there is one.
 //!
 //! A handler lies over the zones: what it does not answer is answered from them. Code that runs in
-//! the worker is called with a [`HandlerReply`] of the reply; code that runs elsewhere has the query
-//! deferred, and supplies a draft later.
+//! the worker is called with a [`HandlerReply`] to fill in; code that runs elsewhere has the query
+//! deferred, and gives a `HandlerReply` later.
 //!
 //! Deliberately absent: how code elsewhere is reached, and in which language it is written.
 

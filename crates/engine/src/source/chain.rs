@@ -16,6 +16,7 @@ use zonda_wire::Rcode;
 use zonda_wire::query::flag;
 
 /// Answers the query from the source of the zone that holds the name; always ends or defers it.
+#[inline]
 pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     let Some(zone) = ask.zone else { return without_zone(ask, answer) };
     match &zone.source {

@@ -6,6 +6,7 @@ use crate::ask::Ask;
 use crate::reason::Reason;
 use crate::reuse::NotReused;
 use crate::verdict::{Flow, Verdict, reply};
+use crate::worker::Worker;
 use std::ops::ControlFlow::{Break, Continue};
 use zonda_wire::Rcode;
 
@@ -19,9 +20,10 @@ pub fn by_listener(ask: &Ask<'_>, _: &mut Answer<'_>) -> Flow {
     }
 }
 
-/// Applies the access list of the zone that holds the name.
+/// Applies the access list of the zone that holds the name. It stands among the sources, and has a
+/// source's arguments.
 #[inline]
-pub fn by_zone(ask: &Ask<'_>, _: &mut Answer<'_>) -> Flow {
+pub fn by_zone(ask: &Ask<'_>, _: &mut Answer<'_>, _: &mut Worker) -> Flow {
     match ask.zone.and_then(|zone| zone.access.as_ref()) {
         Some(list) => apply(list, ask),
         None => Continue(()),

@@ -1,4 +1,5 @@
-//! The user's middleware, which sees queries before they are answered and replies before they leave.
+//! The user's middleware, which sees queries before they are answered, and replies before they
+//! leave.
 
 use crate::answer::Answer;
 use crate::ask::Ask;

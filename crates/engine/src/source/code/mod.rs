@@ -34,7 +34,7 @@ fn answer_by(
     handlers: &Handlers,
 ) -> Flow {
     match ask.progress.entry() {
-        Entry::Middleware(_) => answer_new(ask, answer, worker, handlers), // which has seen it by now
+        Entry::Middleware(_) => answer_new(ask, answer, worker, handlers),
         Entry::Handler => call_here(ask, answer, worker, handlers),
         Entry::Zones => Continue(()),
         Entry::Ended(HandlerOutcome::Reply(filled)) => {
