@@ -208,7 +208,9 @@ impl Engine {
             Verdict::Defer => return Outcome::Deferred(deferral(&ask, &mut self.worker)),
             Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason, reuse) => {
-                if let Reuse::Hot(rotating) = reuse {
+                if let (Reuse::Hot(rotating), Some(key)) = (reuse, prepared.key)
+                    && self.worker.hot.wants(key)
+                {
                     let made = (rcode, reason, rotating);
                     insert_hot(&ask, &answer, &mut self.worker, prepared, made);
                 }
@@ -319,7 +321,8 @@ fn deferral(ask: &Ask<'_>, worker: &mut Worker) -> Deferral {
     Deferral { history, query: *ask.query, ..worker.deferral.clone() }
 }
 
-/// Inserts a reply into the hot table, if its question was asked before.
+/// Inserts a reply into the hot table.
+#[inline(never)] // a question that is asked once has none
 fn insert_hot(
     ask: &Ask<'_>,
     answer: &Answer<'_>,

@@ -178,19 +178,22 @@ impl HotTable {
         Some((&entry.meta, &body[..usize::from(entry.body_len)]))
     }
 
-    /// Keeps the answer of a context if its question was met before.
+    /// Whether a reply to a question is to be inserted: the question was met before. Takes note of
+    /// it otherwise.
     #[inline]
-    pub fn insert(&mut self, key: Key, answer: HotReply<'_>) {
+    pub fn wants(&mut self, key: Key) -> bool {
         let tag = &mut self.tags[key.slot()];
-        if (*tag | KEPT) & !PLACE == key.tag() {
-            self.write(key, answer);
-        } else {
+        let is_known = (*tag | KEPT) & !PLACE == key.tag();
+        if !is_known {
             *tag = key.tag() & !KEPT | *tag & PLACE;
         }
+        is_known
     }
 
+    /// Inserts the reply to a question, in place of the entry that its slot has, unless the reply is
+    /// too large.
     #[inline(never)]
-    fn write(&mut self, key: Key, answer: HotReply<'_>) {
+    pub fn insert(&mut self, key: Key, answer: HotReply<'_>) {
         let (name, body) = (answer.name.as_wire(), answer.body);
         if name.len() + body.len() > PLACE_BYTES {
             return;

@@ -48,7 +48,7 @@ impl<'w, 's, 'b> Writer<'w, 's, 'b> {
         signatures: Option<Set<'_>>,
     ) -> Result<(), Full> {
         let signatures = signatures.filter(|_| self.ask.dnssec_ok());
-        write_set(&mut self.answer.reply, section, owner, (set, signatures), 0)
+        write_set(&mut self.answer.reply, section, owner, set, signatures, 0)
     }
 
     /// The same with the name of a hop, or one above it, as the owner.
@@ -65,7 +65,7 @@ impl<'w, 's, 'b> Writer<'w, 's, 'b> {
     ) -> Result<(), Full> {
         let signatures = signatures.filter(|_| self.ask.dnssec_ok());
         let owner = owner(at, self.worker.chain.name_at(at.hop, self.ask.name));
-        write_set(&mut self.answer.reply, section, owner, (set, signatures), 0)
+        write_set(&mut self.answer.reply, section, owner, set, signatures, 0)
     }
 
     /// Writes a set that answers the question, beginning with another record each time if sets of
@@ -87,7 +87,7 @@ impl<'w, 's, 'b> Writer<'w, 's, 'b> {
         let is_first = self.answer.reply.body().is_empty();
         let first = if rotates { Turn::next(&mut self.worker.turn, set.count) } else { 0 };
         let reply = &mut self.answer.reply;
-        write_set(reply, Section::Answer, owner, (set, signatures), first)?;
+        write_set(reply, Section::Answer, owner, set, signatures, first)?;
         if rotates {
             // A hot entry rotates where every record begins with a pointer to the question.
             match self.reuse {
@@ -119,7 +119,8 @@ fn write_set(
     reply: &mut Reply<'_>,
     section: Section,
     owner: Owner<'_>,
-    (set, signatures): (Set<'_>, Option<Set<'_>>),
+    set: Set<'_>,
+    signatures: Option<Set<'_>>,
     first: usize,
 ) -> Result<(), Full> {
     let mark = reply.mark();
