@@ -43,6 +43,7 @@ impl Name {
             source: 0,
             dnssec_ok: false,
             checking_disabled: false,
+            variant: zonda_cache::Variant::default(),
         }
     }
 }
@@ -88,7 +89,8 @@ fn measure(names: usize) {
     let before = resident_bytes();
     let cache = Cache::new(names * 130);
     let body = b"\xc0\x0c\0\x01\0\x01\0\0\x0e\x10\0\x04\xc0\0\x02\x01";
-    let answer = Answer { kind: Kind::Positive, flags: 0, ede: None, counts: [1, 0, 0], body };
+    let answer =
+        Answer { kind: Kind::Positive, flags: 0, onward: None, ede: None, counts: [1, 0, 0], body };
     let lifetime = Lifetime { now_secs: 0, ttl_secs: 3600, stale_secs: 0 };
     let start = cpu_nanos();
     for number in 0..names {

@@ -3,11 +3,13 @@
 //! ```text
 //! word 0  place: the hash of all that distinguishes questions
 //!      1  qtype 16 | qclass 16 | source 32
-//!      2  body octets 16 | name octets 8 | marks 8 | flags 16 | extended error 16
+//!      2  body octets 16 | name octets 8 | marks 8
+//!         | words of the variant 3 | onward 2 | flags 11 | extended error 16
 //!      3  stored at 32 | expires at 32                               seconds
 //!      4  stale until 32 | no refresh before 32                      seconds
 //!      5  records of the three sections 3 × 16 | first TTL's offset 16
 //!      6  name in lower case, filled up to a word
+//!      …  the variant's value, filled up to a word
 //!      …  body, filled up to a word
 //!      …  the other TTLs' offsets, four to a word
 //! ```
@@ -16,8 +18,9 @@
 //! that is under way puts off the next. Each is one word, so a reader sees it before or after.
 
 use crate::index::Place;
-use crate::words::{WORD_BYTES, to_words, words_for};
-use crate::{Answer, Freshness, Key, Kind, Lifetime};
+use crate::key::VARIANT_BYTES_MAX;
+use crate::words::{WORD_BYTES, hold_octets, to_words, words_for};
+use crate::{Answer, Freshness, Key, Kind, Lifetime, Onward};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use zonda_wire::{Class, Ede, Type};
@@ -29,12 +32,15 @@ pub const MARKS_WORD: usize = 2;
 /// The word that says when to refresh.
 pub const REFRESH_WORD: usize = 4;
 /// Most octets that an entry can have: those of the largest message and of the offsets in it.
-pub const ENTRY_WORDS_MAX: usize = HEADER_WORDS + words_for(256) + words_for(65_536) + 1_490;
+pub const ENTRY_WORDS_MAX: usize =
+    HEADER_WORDS + words_for(256) + words_for(VARIANT_BYTES_MAX) + words_for(65_536) + 1_490;
 
 /// Offsets of TTLs in a word.
 const OFFSETS_PER_WORD: usize = WORD_BYTES / size_of::<u16>();
 /// The highest count of failures in a row.
 pub const FAILURES_MAX: u8 = 15;
+/// The bits of the flags that are kept.
+const FLAGS: u16 = (1 << 11) - 1;
 /// Instead of an extended error's code: there is none.
 const NO_EDE: u16 = u16::MAX;
 
@@ -59,6 +65,10 @@ pub struct Header {
     pub failures: u8,
     /// As in [`Answer::flags`].
     pub flags: u16,
+    /// As in [`Answer::onward`].
+    pub onward: Option<Onward>,
+    /// Words of the variant's value.
+    pub variant_words: u8,
     /// Extended error to send with the answer.
     pub ede: Option<Ede>,
     /// When it was stored, seconds.
@@ -99,7 +109,9 @@ impl Header {
             checking_disabled: key.checking_disabled,
             kind: answer.kind,
             failures: 0,
-            flags: answer.flags,
+            flags: answer.flags & FLAGS,
+            onward: answer.onward,
+            variant_words: words_for(key.variant.value.len()) as u8, // at most VARIANT_BYTES_MAX
             ede: answer.ede,
             stored_at: now_secs,
             expires_at,
@@ -121,11 +133,13 @@ impl Header {
             | u8::from(self.checking_disabled) << 3
             | self.failures << 4;
         let lens_and_marks = u16::from_be_bytes([self.name_len, marks]);
+        let onward = self.onward.map_or(0, |onward| onward as u16);
+        let flags = u16::from(self.variant_words) << 13 | onward << 11 | self.flags & FLAGS;
         let [an, ns, ar] = self.counts;
         [
             self.place.0,
             pair(u32::from(self.qtype.0) << 16 | u32::from(self.qclass.0), self.source),
-            quad([self.body_len, lens_and_marks, self.flags, self.ede.map_or(NO_EDE, |ede| ede.0)]),
+            quad([self.body_len, lens_and_marks, flags, self.ede.map_or(NO_EDE, |ede| ede.0)]),
             pair(self.stored_at, self.expires_at),
             pair(self.stale_until, self.refresh_at),
             quad([an, ns, ar, self.first_ttl]),
@@ -139,7 +153,12 @@ impl Header {
             entry.each_ref().map(|w| w.load(Relaxed));
         let quarter = |word: u64, nth: u32| (word >> (48 - 16 * nth)) as u16;
         let [name_len, marks] = quarter(shape, 1).to_be_bytes();
-        let ede = quarter(shape, 3);
+        let (flags, ede) = (quarter(shape, 2), quarter(shape, 3));
+        let onward = match flags >> 11 & 3 {
+            1 => Some(Onward::Here),
+            2 => Some(Onward::Others),
+            _ => None,
+        };
         Self {
             place: Place(place),
             qtype: Type(quarter(question, 0)),
@@ -149,7 +168,9 @@ impl Header {
             checking_disabled: marks & 1 << 3 != 0,
             kind: Kind::ALL[usize::from(marks & 3)],
             failures: marks >> 4,
-            flags: quarter(shape, 2),
+            flags: flags & FLAGS,
+            onward,
+            variant_words: (flags >> 13) as u8,
             ede: (ede != NO_EDE).then_some(Ede(ede)),
             stored_at: (life >> 32) as u32,
             expires_at: life as u32,
@@ -171,6 +192,7 @@ impl Header {
             && self.dnssec_ok == key.dnssec_ok
             && self.checking_disabled == key.checking_disabled
             && usize::from(self.name_len) == key.name.len()
+            && usize::from(self.variant_words) == words_for(key.variant.value.len())
     }
 
     /// How many records the body has.
@@ -179,10 +201,18 @@ impl Header {
         self.counts.iter().map(|&count| usize::from(count)).sum()
     }
 
+    /// Whether an entry, which [asks as](Self::asks_as) a key, has its name and variant.
+    #[inline]
+    pub fn has_octets_of(&self, entry: &[AtomicU64], key: &Key<'_>) -> bool {
+        let variant_start = self.body_start() - usize::from(self.variant_words);
+        hold_octets(&entry[HEADER_WORDS..], key.name)
+            && (self.variant_words == 0 || hold_octets(&entry[variant_start..], key.variant.value))
+    }
+
     /// Where in the entry the body begins.
     #[inline]
     pub fn body_start(&self) -> usize {
-        HEADER_WORDS + words_for(usize::from(self.name_len))
+        HEADER_WORDS + words_for(usize::from(self.name_len)) + usize::from(self.variant_words)
     }
 
     /// Where in the entry the further TTLs' offsets begin.
@@ -214,6 +244,7 @@ pub fn write(header: Header, key: &Key<'_>, body: &[u8], offsets: &[u16], out: &
     out.clear();
     out.extend_from_slice(&header.to_words());
     out.extend(to_words(key.name));
+    out.extend(to_words(key.variant.value));
     out.extend(to_words(body));
     let more = offsets.get(1..).unwrap_or_default().chunks(OFFSETS_PER_WORD);
     out.extend(more.map(|four| four.iter().rev().fold(0, |all, &it| all << 16 | u64::from(it))));
@@ -238,6 +269,8 @@ mod tests {
                 kind,
                 failures: FAILURES_MAX,
                 flags: 0x0423,
+                onward: (kind == Kind::Positive).then_some(Onward::Others),
+                variant_words: kind as u8 * 2,
                 ede: (kind == Kind::Failure).then_some(Ede::NETWORK_ERROR),
                 stored_at: 1,
                 expires_at: u32::MAX,

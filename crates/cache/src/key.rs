@@ -21,6 +21,32 @@ pub struct Key<'n> {
     pub dnssec_ok: bool,
     /// The question had CD: the answer was not validated (rfc4035#3.2.2).
     pub checking_disabled: bool,
+    /// What the answer depends on besides the question.
+    pub variant: Variant<'n>,
+}
+
+/// What an answer depends on besides its question, such as the network of the client. The answer is
+/// found for just this value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Variant<'n> {
+    /// A hash of the value with a secret of the process; 0 without a value.
+    pub hash: u64,
+    /// The octets of the value, at most [`VARIANT_BYTES_MAX`]; none if the answer depends on the
+    /// question alone. Octets of zero at its end tell no values apart.
+    pub value: &'n [u8],
+}
+
+/// Most octets of a variant's value.
+pub const VARIANT_BYTES_MAX: usize = 56;
+
+/// Where the chain of aliases goes on that an answer of upstreams ends with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Onward {
+    /// In zone data of this server, or nowhere.
+    Here = 1,
+    /// At other upstreams than those that answered. Such an answer is given only with what they say
+    /// of the rest of the chain.
+    Others = 2,
 }
 
 /// Stored instead of the type asked for when an answer holds for every type. No type has it
@@ -48,7 +74,10 @@ impl Key<'_> {
         let class_and_marks = u32::from(self.qclass.0) << 2
             | u32::from(self.dnssec_ok) << 1
             | u32::from(self.checking_disabled);
-        let group = mix(self.hash, u64::from(self.source) << 32 | u64::from(class_and_marks));
+        let group = mix(
+            self.hash ^ self.variant.hash,
+            u64::from(self.source) << 32 | u64::from(class_and_marks),
+        );
         Place::new(group, mix(group, u64::from(self.qtype.0)))
     }
 }
@@ -103,11 +132,11 @@ impl Kind {
 pub struct Answer<'b> {
     /// What it says.
     pub kind: Kind,
-    /// A word that is stored unchanged: AD and the response code, where a header has them, and
-    /// marks of the caller. Answers of upstreams are marked at AA and TC, which they are never sent
-    /// with (`GOES_ON` and `LEADS_OUT` in zonda-engine), and their denials at RA
-    /// ([`DENIES_BELOW`]); those of code have AA.
+    /// A word that is stored unchanged: AA, AD and the response code, where a header has them, and
+    /// [`DENIES_BELOW`]. Only the lower eleven bits are kept.
     pub flags: u16,
+    /// Where the chain goes on that the answer ends with; none if it ends with no alias.
+    pub onward: Option<Onward>,
     /// Extended error to send with the answer.
     pub ede: Option<Ede>,
     /// Records in the answer, authority and additional sections.
@@ -151,6 +180,8 @@ pub struct Hit {
     pub kind: Kind,
     /// As in [`Answer::flags`].
     pub flags: u16,
+    /// As in [`Answer::onward`].
+    pub onward: Option<Onward>,
     /// Extended error to send with the answer.
     pub ede: Option<Ede>,
     /// Records in the answer, authority and additional sections.

@@ -61,7 +61,8 @@
 //! orders it behind the entry's words.
 //!
 //! # Invariants
-//! - An answer is found for its own question only: the whole name is compared, not its hash.
+//! - An answer is found for its own question only: the whole name is compared, and what else the
+//!   answer depends on ([`Variant`]), not their hashes.
 //! - It is fresh before `expires`, stale until `stale until`, and not found after that.
 //! - Logs, index and ghosts never exceed `bytes_max`; beside them a shard has a scratch entry and
 //!   2 KiB of counters, and the cache 16 KiB of the depths at which names are denied.
@@ -85,7 +86,10 @@ mod words;
 
 pub use cache::{Ancestor, BYTES_MIN, CUTS_MAX, Cache, Flushes, InsertError, REFRESH_SECS, Stats};
 pub use contents::{Content, Contents};
-pub use key::{Answer, DENIES_BELOW, FAILURE_TEXT_BYTES_MAX, Failure, Hit, Key, Kind, Lifetime};
+pub use key::{
+    Answer, DENIES_BELOW, FAILURE_TEXT_BYTES_MAX, Failure, Hit, Key, Kind, Lifetime, Onward,
+    VARIANT_BYTES_MAX, Variant,
+};
 pub use policy::Policy;
 pub use walk::Entry;
 

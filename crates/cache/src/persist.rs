@@ -1,18 +1,20 @@
 //! The cache as a file, so that a restart does not begin cold.
 //!
 //! ```text
-//! "zondaca1" 8 | saved at 8, seconds since 1970 | checksum 8
+//! "zondaca2" 8 | saved at 8, seconds since 1970 | checksum 8
 //! block        octets 4 | checksum 8 | entries
 //! …
 //! last block   octets 4, zero | checksum 8
 //!
-//! entry        name octets 1 | marks 1: kind, DO, CD | qtype 2 | qclass 2 | source 4 | flags 2
+//! entry        name octets 1 | marks 1: kind, DO, CD, onward | qtype 2 | qclass 2 | source 4 | flags 2
 //!              | extended error 2 | fresh for 4 | stale until then for 4 | counts 3 × 2
 //!              | body octets 2 | name | body
 //! ```
 //! Numbers are big-endian, times are seconds from when the file was written, TTLs in the bodies are
 //! those of that moment. A checksum covers what it stands behind and the checksum before it, so
-//! that no block can be missing. Failures are not saved.
+//! that no block can be missing. Failures are not saved, nor are answers that depend on more than
+//! their question. A file of the version before, "zondaca1", is refused: it had AA and TC in place
+//! of onward.
 //!
 //! A file is taken whole or not at all: every octet is checked, whatever wrote the file. `source`
 //! must mean the same when the file is loaded as when it was saved. While a file is written, no
@@ -21,7 +23,7 @@
 use crate::body::{change_ttl, ttl_offsets, write_message};
 use crate::key::{EVERY_TYPE, denies_name};
 use crate::walk::Walk;
-use crate::{Answer, Cache, Entry, InsertError, Key, Kind, Lifetime, Policy};
+use crate::{Answer, Cache, Entry, InsertError, Key, Kind, Lifetime, Onward, Policy, Variant};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, DirEntry, File};
@@ -34,7 +36,7 @@ use zonda_wire::response::Response;
 use zonda_wire::{Class, Ede, Type, name};
 
 /// What the file begins with; the last octet is the version of the format.
-const MAGIC: [u8; 8] = *b"zondaca1";
+const MAGIC: [u8; 8] = *b"zondaca2";
 /// Octets of entries from which on a block is full.
 const BLOCK_BYTES: usize = 64 << 10;
 /// Octets that a block can have: one entry may cross the line.
@@ -160,7 +162,8 @@ pub fn write(cache: &Cache, mut out: impl Write, clocks: Clocks) -> io::Result<u
     out.write_all(&head)?;
     let (mut saving, mut count, mut blocks) = (Saver::default(), 0, Vec::new());
     let mut push = |saving: &mut Saver, entry: &Entry<'_>| {
-        if entry.answer.kind != Kind::Failure && clocks.now_secs < entry.stale_until {
+        let is_worth_it = entry.answer.kind != Kind::Failure && !entry.has_variant;
+        if is_worth_it && clocks.now_secs < entry.stale_until {
             saving.push(entry, clocks.now_secs);
             count += 1;
         }
@@ -194,9 +197,11 @@ impl Saver {
     /// Appends an entry.
     fn push(&mut self, entry: &Entry<'_>, now_secs: u32) {
         let out = &mut self.entries;
-        let Answer { kind, flags, ede, counts, body } = entry.answer;
-        let marks =
-            kind as u8 | u8::from(entry.dnssec_ok) << 2 | u8::from(entry.checking_disabled) << 3;
+        let Answer { kind, flags, onward, ede, counts, body } = entry.answer;
+        let marks = kind as u8
+            | u8::from(entry.dnssec_ok) << 2
+            | u8::from(entry.checking_disabled) << 3
+            | onward.map_or(0, |onward| onward as u8) << 4;
         let fresh_secs = entry.expires_at.saturating_sub(now_secs);
         let stale_secs = entry.stale_until - entry.expires_at.max(now_secs);
         out.extend_from_slice(&[entry.name.len() as u8, marks]); // a name has at most 255 octets
@@ -360,12 +365,28 @@ impl Loader<'_> {
         let name = fields.take(usize::from(name_len))?;
         let body = fields.take(usize::from(body_len))?;
         let kind = Kind::ALL[usize::from(marks & 3)];
-        let answer = Answer { kind, flags, ede: (ede != NO_EDE).then_some(Ede(ede)), counts, body };
+        let ede = (ede != NO_EDE).then_some(Ede(ede));
+        let onward = match marks >> 4 {
+            0 => None,
+            1 => Some(Onward::Here),
+            2 => Some(Onward::Others),
+            _ => return Err(LoadError::Corrupt),
+        };
+        let answer = Answer { kind, flags, onward, ede, counts, body };
         let (dnssec_ok, checking_disabled) = (marks & 1 << 2 != 0, marks & 1 << 3 != 0);
         let known = hash(source, name);
         let hash = known.unwrap_or_default();
-        let key = Key { name, hash, qtype, qclass, source, dnssec_ok, checking_disabled };
-        if marks >> 4 != 0 || kind == Kind::Failure || !self.is_well_formed(&key, &answer) {
+        let key = Key {
+            name,
+            hash,
+            qtype,
+            qclass,
+            source,
+            dnssec_ok,
+            checking_disabled,
+            variant: Variant::default(),
+        };
+        if kind == Kind::Failure || !self.is_well_formed(&key, &answer) {
             return Err(LoadError::Corrupt);
         }
         let good_for = fresh_secs.saturating_add(stale_secs).saturating_sub(self.elapsed_secs);

@@ -6,7 +6,7 @@ use crate::body::change_ttl;
 use crate::entry::{HEADER_WORDS, Header};
 use crate::index::{Index, LogName, Place, Word, count_hit};
 use crate::ring::{LOG_WORDS_MAX, Position};
-use crate::words::{LINE_BYTES, WORD_BYTES, Words, copy_octets, hold_octets};
+use crate::words::{LINE_BYTES, WORD_BYTES, Words, copy_octets};
 use crate::{Contents, Freshness, Hit, Key, Kind, Stats};
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicU64, fence};
@@ -141,7 +141,7 @@ impl Shard {
         out: &mut [u8],
     ) -> Candidate {
         let Some((header, entry)) = self.entry(log, position) else { return Candidate::Other };
-        if !header.asks_as(key) || !hold_octets(&entry[HEADER_WORDS..], key.name) {
+        if !header.asks_as(key) || !header.has_octets_of(entry, key) {
             return Candidate::Other;
         }
         let is_stale = now_secs >= header.expires_at;
@@ -161,6 +161,7 @@ impl Shard {
         Candidate::Usable(Hit {
             kind: header.kind,
             flags: header.flags,
+            onward: header.onward,
             ede: header.ede,
             counts: header.counts,
             body_bytes,

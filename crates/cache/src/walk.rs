@@ -30,6 +30,8 @@ pub struct Entry<'a> {
     pub dnssec_ok: bool,
     /// The question had CD.
     pub checking_disabled: bool,
+    /// Whether it depends on more than the question.
+    pub has_variant: bool,
     /// The answer, TTLs as stored.
     pub answer: Answer<'a>,
     /// When it was stored.
@@ -128,7 +130,7 @@ fn entry<'a>(
     body.resize(usize::from(header.body_len), 0);
     copy_octets(&words[HEADER_WORDS..], name);
     copy_octets(&words[header.body_start()..], body);
-    let Header { kind, flags, ede, counts, .. } = *header;
+    let Header { kind, flags, onward, ede, counts, .. } = *header;
     Entry {
         name,
         qtype: (header.qtype != EVERY_TYPE).then_some(header.qtype),
@@ -136,7 +138,8 @@ fn entry<'a>(
         source: header.source,
         dnssec_ok: header.dnssec_ok,
         checking_disabled: header.checking_disabled,
-        answer: Answer { kind, flags, ede, counts, body },
+        has_variant: header.variant_words > 0,
+        answer: Answer { kind, flags, onward, ede, counts, body },
         stored_at: header.stored_at,
         expires_at: header.expires_at,
         stale_until: header.stale_until,

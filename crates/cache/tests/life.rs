@@ -9,7 +9,7 @@ use zonda_cache::persist::{self, Clocks};
 use zonda_cache::policy::Limits;
 use zonda_cache::{
     Ancestor, Answer, BYTES_MIN, CUTS_MAX, Cache, Content, DENIES_BELOW, Failure, Freshness, Hit,
-    InsertError, Key, Kind, Lifetime, Policy, REFRESH_SECS,
+    InsertError, Key, Kind, Lifetime, Onward, Policy, REFRESH_SECS, Variant,
 };
 use zonda_wire::{Ede, Type};
 
@@ -30,7 +30,7 @@ fn denial() -> Answer<'static> {
     const SOA: &[u8] =
         b"\0\0\x06\0\x01\0\0\0\x3c\0\x16\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05";
     let flags = 3 | DENIES_BELOW;
-    Answer { kind: Kind::NxDomain, flags, ede: None, counts: [0, 1, 0], body: SOA }
+    Answer { kind: Kind::NxDomain, flags, onward: None, ede: None, counts: [0, 1, 0], body: SOA }
 }
 
 /// All names above a name, the one nearest to the root first.
@@ -421,4 +421,27 @@ fn an_expired_entry_is_evicted_from_a_full_bucket_even_if_popular() {
     assert_eq!((cache.stats().entries, cache.stats().evictions), (8, 0));
     cache.insert(&of_type(10), &answer(&body), lifetime(20, 1000)).unwrap();
     assert_eq!((cache.stats().entries, cache.stats().evictions), (8, 1), "none has expired");
+}
+
+#[test]
+fn an_answer_is_found_for_its_own_variant_also_where_hashes_are_equal() {
+    let cache = Cache::new(BYTES_MIN);
+    let name = b"\x03www\x07example\0";
+    let variant = |value| Variant { hash: 7, value };
+    let key = |variant| Key { variant, ..key(name) };
+    let lifetime = Lifetime { now_secs: 0, ttl_secs: 60, stale_secs: 0 };
+    let values: [&[u8]; 3] = [b"\x01\xc0\0\x02\x01", b"\x01\xc0\0\x02\x02", &[9; 56]];
+    for (flags, value) in (1..).zip(values) {
+        let onward = (flags == 2).then_some(Onward::Others);
+        let answer = Answer { flags, onward, ..denial() };
+        cache.insert(&key(variant(value)), &answer, lifetime).unwrap();
+    }
+    let found = |variant| cache.find(&key(variant), 1, &mut [0; 512]);
+    for (flags, value) in (1..).zip(values) {
+        let hit = found(variant(value)).unwrap();
+        let onward = (flags == 2).then_some(Onward::Others);
+        assert_eq!((hit.flags, hit.onward), (flags, onward), "{value:?}");
+    }
+    assert_eq!(found(variant(b"\x01\xc0\0\x02\x03")), None);
+    assert_eq!(found(Variant::default()), None);
 }

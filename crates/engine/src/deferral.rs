@@ -119,14 +119,6 @@ pub(crate) fn write_message(
     message.extend_from_slice(body);
 }
 
-/// The bit in the flags of a cached answer that stands for [`UpstreamAnswer::goes_on`] where no
-/// upstream is asked for the other zone: its data is here, or should be. Truncated answers are
-/// never cached, so that TC is free for it.
-pub const GOES_ON: u16 = flag::TC;
-/// The same where others answer for the other zone. They are asked by whoever fetches, so that such
-/// an answer is always given by them. No answer of others is kept as ours, so that AA is free.
-pub const LEADS_OUT: u16 = flag::AA;
-
 /// What became of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {

@@ -36,7 +36,7 @@ mod verdict;
 mod worker;
 pub mod zones;
 
-pub use deferral::{Deferral, GOES_ON, LEADS_OUT, Outcome, QueueId, To, UpstreamAnswer};
+pub use deferral::{Deferral, Outcome, QueueId, To, UpstreamAnswer};
 pub use engine::Engine;
 pub use message::{Batch, Message, Now, Peer, Single, Transport};
 pub use observer::{Event, Observer};

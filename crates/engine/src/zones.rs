@@ -94,6 +94,7 @@ impl Forward {
             source: self.number,
             dnssec_ok: query.dnssec_ok(),
             checking_disabled: query.flags & flag::CD != 0,
+            variant: zonda_cache::Variant::default(),
         }
     }
 }

@@ -4,13 +4,13 @@
 use arc_swap::ArcSwap;
 use std::path::Path;
 use std::sync::Arc;
-use zonda_cache::{Answer, Cache, DENIES_BELOW, Failure, Key, Kind, Lifetime, Policy};
+use zonda_cache::{Answer, Cache, DENIES_BELOW, Failure, Key, Kind, Lifetime, Onward, Policy};
 use zonda_engine::access::{Access, AccessList};
 use zonda_engine::code::History;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    Deferral, DeferredQuery, Engine, GOES_ON, Now, Outcome, Peer, Reason, Resumption, Settings,
-    Snapshot, To, Transport, UpstreamAnswer,
+    Deferral, DeferredQuery, Engine, Now, Outcome, Peer, Reason, Resumption, Settings, Snapshot,
+    To, Transport, UpstreamAnswer,
     gate::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
@@ -237,12 +237,24 @@ fn key(name: &LookupName, qtype: Type) -> Key<'_> {
         source: 7,
         dnssec_ok: false,
         checking_disabled: false,
+        variant: zonda_cache::Variant::default(),
     }
 }
 
 /// Keeps an answer that was fetched at the second 0 and lives for a minute.
 fn keep(cache: &Cache, qtype: Type, kind: Kind, (flags, counts, body): (u16, [u16; 3], &[u8])) {
-    let answer = Answer { kind, flags, ede: None, counts, body };
+    keep_onward(cache, qtype, kind, (flags, counts, body), None);
+}
+
+/// Keeps an answer whose chain goes on or not.
+fn keep_onward(
+    cache: &Cache,
+    qtype: Type,
+    kind: Kind,
+    (flags, counts, body): (u16, [u16; 3], &[u8]),
+    onward: Option<Onward>,
+) {
+    let answer = Answer { kind, flags, onward, ede: None, counts, body };
     let lifetime = Lifetime { now_secs: 0, ttl_secs: 60, stale_secs: 3600 };
     cache.insert(&key(&kept_name(), qtype), &answer, lifetime).unwrap();
 }
@@ -340,7 +352,14 @@ fn a_name_below_one_that_does_not_exist_does_not_exist_either_unless_it_is_known
     assert_eq!(rcode(RECURSION_DESIRED | 0x0010, "a.www.example.net", Type::A), None, "CD");
     let below: Name = "a.www.example.net".parse().unwrap();
     let below = LookupName::new(below.as_wire(), SEED);
-    let own = Answer { kind: Kind::Positive, flags: 0, ede: None, counts: [1, 0, 0], body: BODY };
+    let own = Answer {
+        kind: Kind::Positive,
+        flags: 0,
+        onward: None,
+        ede: None,
+        counts: [1, 0, 0],
+        body: BODY,
+    };
     let lifetime = Lifetime { now_secs: 0, ttl_secs: 60, stale_secs: 0 };
     cache.insert(&key(&below, Type::A), &own, lifetime).unwrap();
     let found = rcode(RECURSION_DESIRED, "a.www.example.net", Type::A);
@@ -356,7 +375,8 @@ fn alias(target: &[u8]) -> Vec<u8> {
 fn a_kept_answer_that_led_to_a_zone_of_ours_is_of_no_use_when_that_is_gone() {
     for (target, is_ours) in [(&b"\x01a\x07example\0"[..], true), (b"\x01a\x04gone\0", false)] {
         let cache = Arc::new(Cache::new(1 << 20));
-        keep(&cache, Type::A, Kind::Positive, (GOES_ON, [1, 0, 0], &alias(target)));
+        let kept = (0, [1, 0, 0], &alias(target)[..]);
+        keep_onward(&cache, Type::A, Kind::Positive, kept, Some(Onward::Here));
         let mut engine = engine_with(cache);
         let (outcome, reply) =
             ask(&mut engine, &query(1, RECURSION_DESIRED, "www.example.net", Type::A));
@@ -412,8 +432,14 @@ fn header_bits_are_right_whatever_becomes_of_a_query() {
     let name = |text: &str| LookupName::new(text.parse::<Name>().unwrap().as_wire(), SEED);
     let store = |text: &str, ttl_secs| {
         let name = name(text);
-        let answer =
-            Answer { kind: Kind::Positive, flags: 0, ede: None, counts: [1, 0, 0], body: BODY };
+        let answer = Answer {
+            kind: Kind::Positive,
+            flags: 0,
+            onward: None,
+            ede: None,
+            counts: [1, 0, 0],
+            body: BODY,
+        };
         let lifetime = Lifetime { now_secs: 0, ttl_secs, stale_secs: 3600 };
         cache.insert(&key(&name, Type::A), &answer, lifetime).unwrap();
     };

@@ -14,8 +14,8 @@ use zonda_engine::code::{
 use zonda_engine::counters::Counter;
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
 use zonda_engine::{
-    DeferredQuery, Engine, HandlerOutcome, Now, Outcome, Peer, Reason, Resumption, Settings,
-    Snapshot, To, Transport, UpstreamAnswer,
+    DeferredQuery, Engine, HandlerOutcome, NotReused, Now, Outcome, Peer, Reason, Resumption,
+    Reuse, Settings, Snapshot, To, Transport, UpstreamAnswer,
     gate::rate::{RateSettings, RateTable},
 };
 use zonda_wire::message::Message;
@@ -539,6 +539,57 @@ fn a_cache_is_not_told_what_holds_for_one_query_only() {
 }
 
 #[test]
+fn a_reply_that_varies_by_client_is_reused_for_a_name_of_any_length() {
+    let calls = Arc::<AtomicU32>::default();
+    let count = Arc::clone(&calls);
+    let code = move |_: &HandlerQuery<'_>, reply: &mut HandlerReply| {
+        count.fetch_add(1, Ordering::Relaxed);
+        push(reply, Section::Answer, 7);
+        reply.cache(60, Vary::Client);
+    };
+    let mut engine = engine(vec![here("*.test", code)], Vec::new(), None);
+    let long = format!("{}{}.test", format!("{}.", "a".repeat(61)).repeat(3), "b".repeat(60));
+    for name in ["short.test", &long] {
+        calls.store(0, Ordering::Relaxed);
+        let first = ask(&mut engine, name, Type::A);
+        assert_eq!(ask(&mut engine, name, Type::A), first);
+        assert_eq!(calls.load(Ordering::Relaxed), 1, "{} octets", name.len());
+    }
+}
+
+/// What an engine says about reusing its replies, each for a first query.
+fn reuse_told(engine: &mut Engine, qtype: Type, name: &str) -> Option<Reuse> {
+    let told = Arc::<Mutex<Option<Reuse>>>::default();
+    let shared = Arc::clone(&told);
+    engine.add_observer(Box::new(move |event: &zonda_engine::Event<'_>| {
+        *shared.lock().unwrap() = event.reuse;
+    }));
+    ask(engine, name, qtype);
+    let reuse = *told.lock().unwrap();
+    reuse
+}
+
+#[test]
+fn an_observer_is_told_whether_a_reply_is_reused_and_why_not() {
+    let answers = |_: &HandlerQuery<'_>, reply: &mut HandlerReply| push(reply, Section::Answer, 7);
+    let mut engine = engine(vec![here("*.test", answers)], Vec::new(), None);
+    for (name, qtype, reuse) in [
+        ("a.example", Type::A, Reuse::Hot(0)),
+        ("a.example", Type::ANY, Reuse::No(NotReused::Any)),
+        ("a.example", Type::AXFR, Reuse::No(NotReused::Gate)),
+        ("a.test", Type::A, Reuse::No(NotReused::Code)),
+        ("elsewhere.invalid", Type::A, Reuse::No(NotReused::NoSource)),
+    ] {
+        assert_eq!(reuse_told(&mut engine, qtype, name), Some(reuse), "{name} {qtype}");
+    }
+    for _ in 0..2 {
+        ask(&mut engine, "a.example", Type::A);
+    }
+    let hot = Reuse::No(NotReused::HotAlready);
+    assert_eq!(reuse_told(&mut engine, Type::A, "a.example"), Some(hot));
+}
+
+#[test]
 fn an_answer_of_code_that_was_replaced_meanwhile_is_given_and_not_kept() {
     for (handler, is_kept) in [(5, true), (6, false)] {
         let routes = vec![elsewhere("*.afar", handler)];
@@ -867,9 +918,10 @@ fn keep_denial(cache: &zonda_cache::Cache, name: &str, (counts, body): ([u16; 3]
         source: 7,
         dnssec_ok: false,
         checking_disabled: false,
+        variant: zonda_cache::Variant::default(),
     };
     let flags = Rcode::NXDOMAIN.0;
-    let answer = Answer { kind: Kind::NxDomain, flags, ede: None, counts, body };
+    let answer = Answer { kind: Kind::NxDomain, flags, onward: None, ede: None, counts, body };
     let lifetime = Lifetime { now_secs: 0, ttl_secs: 60, stale_secs: 0 };
     cache.insert(&key, &answer, lifetime).unwrap();
 }

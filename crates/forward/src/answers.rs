@@ -1,7 +1,7 @@
 //! Answers for the engine: of the answer cache, and failures.
 
 use zonda_cache::{Hit, Kind};
-use zonda_engine::{GOES_ON, LEADS_OUT, Reason, UpstreamAnswer};
+use zonda_engine::{Reason, UpstreamAnswer};
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Rcode};
 
@@ -16,7 +16,7 @@ pub fn cached<'b>(hit: &Hit, body: &'b [u8], name: &'b [u8]) -> UpstreamAnswer<'
     let octets = &body[..hit.body_bytes.min(body.len())];
     let (body, text) =
         if hit.kind == Kind::Failure { (&[][..], octets) } else { (octets, &[][..]) };
-    let goes_on = hit.flags & (GOES_ON | LEADS_OUT) != 0;
+    let goes_on = hit.onward.is_some();
     UpstreamAnswer {
         name,
         rcode: Rcode(hit.flags & 0x000f),

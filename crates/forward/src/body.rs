@@ -2,10 +2,9 @@
 
 use std::cell::Cell;
 
-use zonda_cache::Kind;
 use zonda_cache::policy::{Facts, Record, Term};
+use zonda_cache::{Kind, Onward};
 use zonda_engine::zones::{Source, ZoneTable};
-use zonda_engine::{GOES_ON, LEADS_OUT};
 use zonda_upstream::answer::{self, Scope};
 use zonda_upstream::{Answer, AnswerError, rebinding};
 use zonda_wire::query::{HEADER_BYTES, flag};
@@ -40,31 +39,12 @@ pub struct Body {
     pub onward: Option<Onward>,
 }
 
-/// Who answers for the name that a chain leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Onward {
-    /// We do, or nobody.
-    Here,
-    /// Other servers than those that answered.
-    Others,
-}
-
-impl Onward {
-    /// Who answers for a name, in wire form, if the servers of a group do not.
-    fn of(name: &[u8], wanted: &FetchKey, zones: &ZoneTable) -> Option<Self> {
-        match &zones.answering(name, wanted.qtype)?.0.source {
-            Source::Forward(forward) if forward.number == wanted.group => None,
-            Source::Forward(_) => Some(Self::Others),
-            _ => Some(Self::Here),
-        }
-    }
-
-    /// The bit with which an answer is kept.
-    pub fn flag(self) -> u16 {
-        match self {
-            Self::Here => GOES_ON,
-            Self::Others => LEADS_OUT,
-        }
+/// Where the chain goes on at a name, in wire form, if the servers of a group do not answer for it.
+fn onward_of(name: &[u8], wanted: &FetchKey, zones: &ZoneTable) -> Option<Onward> {
+    match &zones.answering(name, wanted.qtype)?.0.source {
+        Source::Forward(forward) if forward.number == wanted.group => None,
+        Source::Forward(_) => Some(Onward::Others),
+        _ => Some(Onward::Here),
     }
 }
 
@@ -98,7 +78,7 @@ impl BodyReader {
     ) -> Result<Body, AnswerError> {
         let onward = Cell::new(None);
         let is_elsewhere = |name: &[u8]| {
-            onward.set(Onward::of(name, wanted, zones));
+            onward.set(onward_of(name, wanted, zones));
             onward.get().is_some()
         };
         let (name, dnssec_ok) = (&wanted.name, wanted.dnssec_ok);

@@ -7,9 +7,10 @@
 //! Deliberately absent: aliases in our own data on the way, which the engine follows, and from
 //! which a chain leads nowhere else.
 
+use zonda_cache::Onward;
 use zonda_deferral::Responder;
 use zonda_engine::zones::Source;
-use zonda_engine::{Deferral, GOES_ON, LEADS_OUT, Now, Reason, To, UpstreamAnswer};
+use zonda_engine::{Deferral, Now, Reason, To, UpstreamAnswer};
 use zonda_upstream::{AnswerError, rebinding};
 use zonda_wire::response::Response;
 use zonda_wire::{Rcode, Type};
@@ -178,20 +179,18 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     pub(crate) fn leads_on(
         &self,
         wanted: &FetchKey,
-        flags: u16,
+        onward: Option<Onward>,
         kept: &UpstreamAnswer<'_>,
     ) -> bool {
-        if flags & (GOES_ON | LEADS_OUT) == 0 {
-            return true;
-        }
+        let Some(onward) = onward else { return true };
         let Some(target) = last_alias(kept, wanted.qtype) else { return false };
         let snapshot = self.config.snapshot.load();
         snapshot.zones.answering(&target, wanted.qtype).is_some_and(|(zone, _)| {
             match &zone.source {
                 Source::Forward(forward) => {
-                    flags & LEADS_OUT != 0 && forward.number != wanted.group
+                    onward == Onward::Others && forward.number != wanted.group
                 }
-                _ => flags & GOES_ON != 0,
+                _ => onward == Onward::Here,
             }
         })
     }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use zonda_cache::policy::Limits;
-use zonda_cache::{Flushes, Kind};
+use zonda_cache::{Flushes, Hit, Kind, Onward};
 use zonda_deferral::{Deferred, Responder};
 use zonda_engine::counters::type_place;
-use zonda_engine::{Deferral, LEADS_OUT, Now, Reason, To, UpstreamAnswer, alias_of};
+use zonda_engine::{Deferral, Now, Reason, To, UpstreamAnswer, alias_of};
 use zonda_netio::is_exhaustion;
 use zonda_upstream::Ticket;
 use zonda_upstream::check::Failure;
@@ -118,7 +118,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let Some(hit) = hit else { return Some(query) };
         let body = std::mem::take(&mut self.body);
         let fetched = cached(&hit, &body, &wanted.name);
-        let is_of_use = self.leads_on(wanted, hit.flags, &fetched);
+        let is_of_use = self.leads_on(wanted, hit.onward, &fetched);
         let left = if is_of_use {
             self.counters.kept.add(1);
             self.counters.stale.add(u64::from(hit.is_stale));
@@ -220,14 +220,14 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         let key = wanted.cache_key(query.query.deferral.name_hash);
         let hit = known.group.cache.find(&key, now.monotonic_secs(), &mut self.body);
         // One that leads to names that are forwarded elsewhere would have to wait there.
-        let is_whole = |flags| flags & LEADS_OUT == 0;
-        let hit = hit.filter(|hit| hit.kind != Kind::Failure && is_whole(hit.flags));
+        let is_whole = |hit: &Hit| hit.onward != Some(Onward::Others);
+        let hit = hit.filter(|hit| hit.kind != Kind::Failure && is_whole(hit));
         let Some(hit) = hit else {
             return self.reply_failure(query, Reason::UpstreamBusy, now);
         };
         let body = std::mem::take(&mut self.body);
         let fetched = cached(&hit, &body, &wanted.name);
-        if self.leads_on(wanted, hit.flags, &fetched) {
+        if self.leads_on(wanted, hit.onward, &fetched) {
             self.counters.stale.add(u64::from(hit.is_stale));
             self.deliver(query, &fetched, now);
         } else {

@@ -59,6 +59,7 @@ impl FetchKey {
             source: self.group,
             dnssec_ok: self.dnssec_ok,
             checking_disabled: self.checking_disabled,
+            variant: zonda_cache::Variant::default(),
         }
     }
 }

@@ -20,7 +20,7 @@ use zonda_upstream::query::sent;
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Response};
 
-use crate::body::{Body, Onward};
+use crate::body::Body;
 use crate::fetch::FetchId;
 use crate::fetch_key::FetchKey;
 use crate::group::Group;
@@ -280,6 +280,7 @@ fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, 
     let answer = zonda_cache::Answer {
         kind: body.kind,
         flags: flags(body),
+        onward: body.onward,
         ede: body.is_blocked.then_some(Ede::BLOCKED),
         counts: body.counts,
         body: &body.octets,
@@ -297,5 +298,5 @@ fn keep(group: &Group, asked: Flushes, key: &zonda_cache::Key<'_>, body: &Body, 
 fn flags(body: &Body) -> u16 {
     let authentic = if body.is_authentic { flag::AD } else { 0 };
     let below = if body.is_confirmed { DENIES_BELOW } else { 0 };
-    body.rcode.0 | authentic | below | body.onward.map_or(0, Onward::flag)
+    body.rcode.0 | authentic | below
 }

@@ -6,15 +6,13 @@ use std::net::UdpSocket as Client;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use zonda_cache::{Answer, Cache, DENIES_BELOW, Key, Kind, Lifetime};
+use zonda_cache::{Answer, Cache, DENIES_BELOW, Key, Kind, Lifetime, Onward};
 use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Handlers, Route};
 use zonda_engine::counters::Counters;
 use zonda_engine::gate::cookie::Secrets;
 use zonda_engine::gate::rate::{RateSettings, RateTable};
 use zonda_engine::zones::{Forward, Source, ZoneEntry, ZoneTable};
-use zonda_engine::{
-    Batch, Deferral, Engine, GOES_ON, Message, Now, Peer, Settings, Snapshot, Transport,
-};
+use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Settings, Snapshot, Transport};
 use zonda_netio::{DatagramBatch, UdpOptions, UdpSocket};
 use zonda_wire::{Class, Name, Rcode, Section, Type};
 use zonda_zone::{HashSeed, LookupName, build, file};
@@ -164,6 +162,9 @@ fn answering_with_code_in_the_worker_allocates_nothing() {
 /// their octets.
 type Kept<'k> = (&'k str, Kind, u16, [u16; 3], &'k [u8]);
 
+/// An alias of a name in zone data.
+const ALIAS: &[u8] = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x10\x02ns\x07example\x03org\0";
+
 /// Others answer for all names, and this is kept of what they said.
 fn forwarded(answers: &[Kept<'_>]) -> Source {
     let cache = Arc::new(Cache::new(1 << 20));
@@ -178,8 +179,16 @@ fn forwarded(answers: &[Kept<'_>]) -> Source {
                 source: 7,
                 dnssec_ok,
                 checking_disabled: false,
+                variant: zonda_cache::Variant::default(),
             };
-            let answer = Answer { kind, flags, ede: None, counts, body };
+            let answer = Answer {
+                kind,
+                flags,
+                onward: (body == ALIAS).then_some(Onward::Here),
+                ede: None,
+                counts,
+                body,
+            };
             let lifetime = Lifetime { now_secs: 0, ttl_secs: 60, stale_secs: 60 };
             cache.insert(&key, &answer, lifetime).unwrap();
         }
@@ -191,12 +200,11 @@ fn forwarded(answers: &[Kept<'_>]) -> Source {
 #[test]
 fn giving_what_is_kept_of_others_allocates_nothing() {
     const A: &[u8] = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc0\0\x02\x07";
-    const ALIAS: &[u8] = b"\xc0\x0c\0\x05\0\x01\0\0\0\x3c\0\x10\x02ns\x07example\x03org\0";
     let source = forwarded(&[
         ("www.example.net", Kind::Positive, 0, [1, 0, 0], A),
         ("mail.example.net", Kind::NoData, 0, [0; 3], b""),
         ("nothing.example.net", Kind::NxDomain, 3 | DENIES_BELOW, [0; 3], b""),
-        ("alias.example.net", Kind::Positive, GOES_ON, [1, 0, 0], ALIAS),
+        ("alias.example.net", Kind::Positive, 0, [1, 0, 0], ALIAS),
     ]);
     let queries = queries_for(&[
         ("www.example.net", Type::A),

@@ -5,14 +5,12 @@
 
 use super::Shard;
 use crate::body::{MalformedRecords, ttl_offsets};
-use crate::entry::{
-    self, ENTRY_WORDS_MAX, FAILURES_MAX, HEADER_WORDS, Header, MARKS_WORD, REFRESH_WORD,
-};
+use crate::entry::{self, ENTRY_WORDS_MAX, FAILURES_MAX, Header, MARKS_WORD, REFRESH_WORD};
 use crate::ghost::Ghosts;
 use crate::index::{LogName, Place, Word};
 use crate::policy::Limits;
 use crate::ring::{Position, Ring};
-use crate::words::{WORD_BYTES, hold_octets};
+use crate::words::WORD_BYTES;
 use crate::{
     Answer, Contents, FAILURE_TEXT_BYTES_MAX, Failure, InsertError, Key, Kind, Lifetime, Stats,
 };
@@ -110,7 +108,7 @@ struct LiveEntry<'s> {
 impl LiveEntry<'_> {
     /// Whether it answers this question.
     fn has_key(&self, key: &Key<'_>) -> bool {
-        self.header.asks_as(key) && hold_octets(&self.entry[HEADER_WORDS..], key.name)
+        self.header.asks_as(key) && self.header.has_octets_of(self.entry, key)
     }
 }
 
@@ -363,7 +361,7 @@ impl<'s> WriteGuard<'s> {
         let ttl_secs = backoff.backoff_secs(failures);
         let Failure { flags, ede, text } = failure;
         let body = &text[..text.len().min(FAILURE_TEXT_BYTES_MAX)];
-        let answer = Answer { kind: Kind::Failure, flags, ede, counts: [0; 3], body };
+        let answer = Answer { kind: Kind::Failure, flags, onward: None, ede, counts: [0; 3], body };
         // Not served stale, but remembered, so that a failure soon after counts as the next.
         let lifetime = Lifetime { now_secs, ttl_secs, stale_secs: backoff.secs_max };
         let life = (lifetime, self.shard.freshness);

@@ -34,7 +34,7 @@ fn check_file(octets: &[u8]) {
 /// A file with these octets as its only block.
 pub fn sealed(entries: &[u8]) -> Vec<u8> {
     let entries = &entries[..entries.len().min(64 << 10)];
-    let mut file = [&b"zondaca1"[..], &990_u64.to_be_bytes()].concat();
+    let mut file = [&b"zondaca2"[..], &990_u64.to_be_bytes()].concat();
     let mut sum = checksum(0, &file);
     file.extend_from_slice(&sum.to_be_bytes());
     for block in [entries, &[]] {

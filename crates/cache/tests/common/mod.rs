@@ -22,7 +22,16 @@ pub fn name(text: &str) -> Vec<u8> {
 pub fn key(name: &[u8]) -> Key<'_> {
     let (qtype, qclass) = (Type::A, Class::IN);
     let (dnssec_ok, checking_disabled) = (false, false);
-    Key { name, hash: hash(name), qtype, qclass, source: 0, dnssec_ok, checking_disabled }
+    Key {
+        name,
+        hash: hash(name),
+        qtype,
+        qclass,
+        source: 0,
+        dnssec_ok,
+        checking_disabled,
+        variant: zonda_cache::Variant::default(),
+    }
 }
 
 /// A body of `records` address records with a TTL, whose data follow from `version`.
@@ -41,7 +50,7 @@ pub fn addresses(records: u16, ttl_secs: u32, version: u64) -> Vec<u8> {
 /// The answer with this body of addresses.
 pub fn answer(body: &[u8]) -> Answer<'_> {
     let counts = [(body.len() / 16) as u16, 0, 0];
-    Answer { kind: Kind::Positive, flags: 0, ede: None, counts, body }
+    Answer { kind: Kind::Positive, flags: 0, onward: None, ede: None, counts, body }
 }
 
 /// Fresh for a while, stale for ten times as long.

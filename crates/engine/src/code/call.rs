@@ -133,10 +133,10 @@ pub fn answer_with(
     let is_believed = |vary| may_keep && (!filled.saw_client || vary != Vary::Nothing);
     let wanted = filled.keep.filter(|keep| is_believed(keep.vary));
     // What depends on the client must be known before the reply lies where the query was.
-    let name = wanted.and_then(|wanted| handler_cache::kept_under(ask, answer, wanted.vary));
+    let variant = wanted.and_then(|wanted| handler_cache::variant_of(ask, answer, wanted.vary));
     write(answer, worker, filled);
-    if let (Some(wanted), Some(name)) = (wanted, name) {
-        handler_cache::insert(ask, answer, handlers, (wanted, &name), filled.rcode);
+    if let (Some(wanted), Some(variant)) = (wanted, variant) {
+        handler_cache::insert(ask, answer, handlers, (wanted, &variant), filled.rcode);
     }
     reply(filled.rcode, Reason::Handled)
 }

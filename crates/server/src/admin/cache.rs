@@ -4,7 +4,7 @@ use crate::control::Control;
 use crate::query_log::Rfc3339;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use zonda_cache::{Cache, DENIES_BELOW, Entry, Key, Kind};
+use zonda_cache::{Cache, DENIES_BELOW, Entry, Key, Kind, Variant};
 use zonda_engine::Now;
 use zonda_wire::name::{self, is_at_or_below};
 use zonda_wire::rdata::Presentation;
@@ -51,7 +51,9 @@ fn for_each_of(
     let (qtype, qclass) = (Type::A, Class::IN); // one type stands for all
     for dnssec_ok in [false, true] {
         for checking_disabled in [false, true] {
-            let key = Key { name, hash, qtype, qclass, source, dnssec_ok, checking_disabled };
+            let variant = Variant::default();
+            let key =
+                Key { name, hash, qtype, qclass, source, dnssec_ok, checking_disabled, variant };
             cache.for_each_type(&key, &mut visit);
         }
     }

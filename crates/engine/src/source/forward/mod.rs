@@ -7,14 +7,14 @@
 use crate::answer::Answer;
 use crate::ask::Ask;
 use crate::code::claim::claim;
-use crate::deferral::{Deferral, GOES_ON, LEADS_OUT, To, UpstreamAnswer, write_message};
+use crate::deferral::{Deferral, To, UpstreamAnswer, write_message};
 use crate::reason::Reason;
 use crate::reuse::{NotReused, Reuse};
 use crate::verdict::Verdict;
 use crate::worker::Worker;
 use crate::zones::{Forward, Source};
 use std::ops::ControlFlow::{self, Break, Continue};
-use zonda_cache::{Ancestor, Hit, Key, Kind};
+use zonda_cache::{Ancestor, Hit, Key, Kind, Onward};
 use zonda_wire::query::flag;
 use zonda_wire::response::Response;
 use zonda_wire::{Ede, Rcode};
@@ -44,8 +44,8 @@ pub fn answer(
     let key = forward.cache_key(ask.query, ask.name);
     let now_secs = ask.now.monotonic_secs();
     let kept = forward.cache.find(&key, now_secs, &mut worker.body);
-    match kept.filter(|hit| hit.flags & GOES_ON == 0 || leads_home(ask, worker, hit)) {
-        Some(hit) if hit.flags & LEADS_OUT != 0 && wants_recursion => {
+    match kept.filter(|hit| hit.onward != Some(Onward::Here) || leads_home(ask, worker, hit)) {
+        Some(hit) if hit.onward == Some(Onward::Others) && wants_recursion => {
             return defer(ask, worker, forward);
         }
         // An expired one is given while nobody shall be asked for a newer one yet (rfc8767#5); one
@@ -134,9 +134,9 @@ fn write_cached(
         _ if hit.is_stale => Reason::Stale,
         _ => Reason::Cached,
     };
-    match hit.flags & GOES_ON {
-        0 => end(ask, answer, rcode, reason),
-        _ => Continue(reason),
+    match hit.onward {
+        Some(Onward::Here) => Continue(reason),
+        Some(Onward::Others) | None => end(ask, answer, rcode, reason),
     }
 }
 
