@@ -1,12 +1,12 @@
 //! From the bytes of a query to the bytes of its reply.
 //!
 //! ```text
-//! Message ─► Query ─► plan: access ► cookie ► … ► zone ► rate ─► epilogue ─► the same buffer
+//! Message ─► Query ─► plan: gates ► sources ► rate ─► epilogue ─► the same buffer
 //! ```
 //!
 //! An [`Engine`] belongs to one thread. It never blocks, reads no clock, allocates nothing once it
 //! exists and takes no lock: what workers share is a [`Snapshot`] that is swapped whole, and the
-//! table of the rate stage, which is made of atomics.
+//! table of the rate gate, which is made of atomics.
 //!
 //! Deliberately absent: sockets, files, and the way snapshots come to be.
 
