@@ -6,8 +6,8 @@
 //! …
 //! last block   octets 4, zero | checksum 8
 //!
-//! entry        name octets 1 | marks 1: kind, DO, CD, onward | qtype 2 | qclass 2 | source 4 | flags 2
-//!              | extended error 2 | fresh for 4 | stale until then for 4 | counts 3 × 2
+//! entry        name octets 1 | marks 1: kind, DO, CD, onward | qtype 2 | qclass 2 | source 4
+//!              | flags 2 | extended error 2 | fresh for 4 | stale until then for 4 | counts 3 × 2
 //!              | body octets 2 | name | body
 //! ```
 //! Numbers are big-endian, times are seconds from when the file was written, TTLs in the bodies are

@@ -190,7 +190,8 @@ impl HotTable {
         is_known
     }
 
-    /// Inserts the reply to a question, in place of the entry that its slot has, unless the reply is
+    /// Inserts the reply to a question, in place of the entry that its slot has, unless the reply
+    /// is
     /// too large.
     #[inline(never)]
     pub fn insert(&mut self, key: Key, answer: HotReply<'_>) {

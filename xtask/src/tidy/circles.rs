@@ -75,7 +75,7 @@ fn name(module: &Module) -> String {
 struct File {
     /// Path from the repository's root.
     path: String,
-    /// Its code without comments and tests.
+    /// The code without comments and tests.
     code: String,
     /// Paths that it hands on, by the name that it gives them; `*` for all names of one.
     exports: Vec<(String, Module)>,
@@ -161,7 +161,7 @@ fn without_comments_and_tests(text: &str) -> String {
 struct Use {
     /// Whether it hands its names on.
     is_export: bool,
-    /// Its names, with the path that each stands for.
+    /// The names, each with the path that it stands for.
     names: Vec<(String, Module)>,
 }
 
