@@ -6,7 +6,7 @@ use crate::resumption::Progress;
 use crate::snapshot::Snapshot;
 use crate::zones::ZoneEntry;
 use zonda_wire::{Query, name};
-use zonda_zone::LookupName;
+use zonda_zone::{LookupName, Start};
 
 /// A query on its way through the plan.
 pub struct Ask<'a> {
@@ -20,6 +20,8 @@ pub struct Ask<'a> {
     pub name: &'a LookupName,
     /// The zone that holds the name, if one does.
     pub zone: Option<&'a ZoneEntry>,
+    /// Where the look-up of the name in the zone's data begins.
+    pub start: &'a Start<'a>,
     /// The zones, code and settings to answer from.
     pub snapshot: &'a Snapshot,
     /// The hot entry that answers the question, if there is one.

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use zonda_wire::query::{UDP_BYTES_MIN, flag};
 use zonda_wire::{Opcode, Places, Query, Rcode, Reply};
+use zonda_zone::Start;
 
 /// Messages that are looked up together. More would leave the first-level cache, fewer would wait
 /// for memory one after the other.
@@ -73,6 +74,8 @@ impl Engine {
     pub fn answer_batch<B: Batch>(&mut self, now: Now, batch: &mut B) {
         let snapshot: Guard<Arc<Snapshot>> = self.snapshot.load();
         let (mut first, mut query_bytes, mut reply_bytes) = (0, 0, 0);
+        // What an earlier message leaves here is told from what a later one needs.
+        let mut starts = [Start::NONE; STRIDE];
         while first < batch.len() {
             let count = (batch.len() - first).min(STRIDE);
             self.make_room(count);
@@ -82,16 +85,23 @@ impl Engine {
                 let message = batch.get(first + index);
                 prepared.read(message.buffer, *message.len, &snapshot, &self.worker.hot);
             }
-            for prepared in &mut self.prepared[..count] {
-                prepared.touch_slot(&snapshot);
+            for (prepared, start) in self.prepared[..count].iter_mut().zip(&mut starts) {
+                prepared.touch_slot(&snapshot, start);
             }
-            for prepared in &mut self.prepared[..count] {
-                prepared.touch_node(&snapshot);
+            for (prepared, start) in self.prepared[..count].iter_mut().zip(&starts) {
+                prepared.touch_node(&snapshot, start);
             }
             for index in 0..count {
                 let Message { peer, buffer, len } = batch.get(first + index);
                 query_bytes += *len;
-                let outcome = self.finish(now, &snapshot, index, peer, buffer, &Progress::NEW);
+                let outcome = self.finish(
+                    now,
+                    &snapshot,
+                    (index, &starts[index]),
+                    peer,
+                    buffer,
+                    &Progress::NEW,
+                );
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
                 if let Outcome::Deferred(deferral) = outcome {
@@ -134,7 +144,7 @@ impl Engine {
         }
         self.recall_tags(history, resumption);
         let progress = &Progress { resumption, history: Some(history) };
-        let outcome = self.finish(now, &snapshot, 0, *peer, buffer, progress);
+        let outcome = self.finish(now, &snapshot, (0, &Start::NONE), *peer, buffer, progress);
         if progress.is_counted() {
             self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         }
@@ -179,7 +189,7 @@ impl Engine {
         &mut self,
         now: Now,
         snapshot: &Snapshot,
-        index: usize,
+        (index, start): (usize, &Start<'_>),
         peer: Peer,
         buffer: &mut [u8],
         progress: &Progress<'_>,
@@ -195,6 +205,7 @@ impl Engine {
             query,
             name: &prepared.name,
             zone: prepared.zone.map(|zone| &**snapshot.zones.get(zone.index)),
+            start,
             snapshot,
             hit: prepared.hit.as_ref(),
             progress,

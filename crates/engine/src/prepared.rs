@@ -5,7 +5,7 @@ use crate::snapshot::Snapshot;
 use crate::zones::{Source, ZoneMatch};
 use zonda_wire::query::HEADER_BYTES;
 use zonda_wire::{Class, Fault, Query};
-use zonda_zone::LookupName;
+use zonda_zone::{LookupName, Start};
 
 /// A message between being read and being answered.
 pub struct Prepared {
@@ -16,8 +16,6 @@ pub struct Prepared {
     pub key: Option<Key>,
     pub hit: Option<Hit>,
     pub zone: Option<ZoneMatch>,
-    /// Where the name's node probably lies.
-    place: Option<u64>,
     /// What was read there, only so that it is read.
     touched: u64,
 }
@@ -32,7 +30,6 @@ impl Default for Prepared {
             key: None,
             hit: None,
             zone: None,
-            place: None,
             touched: 0,
         }
     }
@@ -56,7 +53,7 @@ impl Prepared {
     /// Hashes the name of the query, which was read from `buffer`, and finds its zone.
     #[inline]
     fn look_up(&mut self, buffer: &[u8], snapshot: &Snapshot, hot: &HotTable) {
-        (self.key, self.hit, self.zone, self.place) = (None, None, None, None);
+        (self.key, self.hit, self.zone) = (None, None, None);
         let seed = snapshot.zones.seed();
         match usize::from(self.query.name_end) {
             HEADER_BYTES => self.name.set(&[0], seed),
@@ -76,12 +73,16 @@ impl Prepared {
         }
     }
 
-    /// Brings the slot of the name's node, or of its kept answer, into the processor's cache.
+    /// Brings the slot of the name's node, or of its cached answer, into the processor's cache, and
+    /// takes down where the look-up in zone data begins.
     #[inline]
-    pub fn touch_slot(&mut self, snapshot: &Snapshot) {
+    pub fn touch_slot<'s>(&mut self, snapshot: &'s Snapshot, start: &mut Start<'s>) {
         let Some(zone) = self.zone.filter(|_| self.hit.is_none()) else { return };
         match &snapshot.zones.get(zone.index).source {
-            Source::Data(data) => self.place = data.probable_place(&self.name),
+            Source::Data(data) => {
+                *start = data.start(&self.name);
+                self.touched = start.touch_slot();
+            }
             Source::Forward(forward) => {
                 let key = forward.cache_key(&self.query, &self.name);
                 self.touched = forward.cache.touch(&key);
@@ -92,15 +93,15 @@ impl Prepared {
 
     /// Brings the name's node, or its kept answer, into the processor's cache.
     #[inline]
-    pub fn touch_node(&mut self, snapshot: &Snapshot) {
+    pub fn touch_node(&mut self, snapshot: &Snapshot, start: &Start<'_>) {
         let Some(zone) = self.zone.filter(|_| self.hit.is_none()) else { return };
-        match (&snapshot.zones.get(zone.index).source, self.place) {
-            (Source::Data(data), Some(place)) => self.touched = data.touch(place).into(),
-            (Source::Forward(forward), _) => {
+        match &snapshot.zones.get(zone.index).source {
+            Source::Data(_) => self.touched = start.touch_node().into(),
+            Source::Forward(forward) => {
                 let key = forward.cache_key(&self.query, &self.name);
                 self.touched = forward.cache.touch_entry(&key);
             }
-            _ => {}
+            Source::Local(_) | Source::Excepted | Source::Unavailable => {}
         }
     }
 }

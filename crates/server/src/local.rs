@@ -208,7 +208,7 @@ mod tests {
             let zone = special_zone(&apex, SEED).unwrap();
             let name: Name = name.parse().unwrap();
             let name = LookupName::new(name.as_wire(), SEED);
-            match zone.find(&name, apex.label_count(), false) {
+            match zone.find(&name, false) {
                 Found::Exact(node) | Found::Wildcard { node, .. } => node.set(rtype).is_some(),
                 _ => false,
             }
@@ -231,7 +231,7 @@ mod tests {
         let zone = special_zone(&apex, SEED).unwrap();
         for name in ["_dns.resolver.arpa", "a.b.c.resolver.arpa"] {
             let name = LookupName::new(name.parse::<Name>().unwrap().as_wire(), SEED);
-            let Found::Wildcard { node, .. } = zone.find(&name, 2, false) else { panic!() };
+            let Found::Wildcard { node, .. } = zone.find(&name, false) else { panic!() };
             assert!(node.is_empty_non_terminal());
         }
     }

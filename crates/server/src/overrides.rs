@@ -101,7 +101,7 @@ mod tests {
         let lines: Vec<_> = (0..).zip(lines).map(line).collect();
         let zone = overlay(&lines, SEED).unwrap().zone;
         let name = LookupName::new(name.parse::<Name>().unwrap().as_wire(), SEED);
-        let (Found::Exact(node) | Found::Wildcard { node, .. }) = zone.find(&name, 0, false) else {
+        let (Found::Exact(node) | Found::Wildcard { node, .. }) = zone.find(&name, false) else {
             return None;
         };
         node.set(Type::A).map(|set| set.first()[3])

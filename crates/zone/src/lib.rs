@@ -26,5 +26,5 @@ pub use records::{Position, Record, Records};
 pub use rules::{OwnerKind, OwnerRule, owner_rules};
 pub use snapshot::{
     BuildError, ChangeError, ChangeRule, ChangeSet, Diff, Found, Node, Rdatas, Serial,
-    SerialPolicy, Set, SetChange, Zone, ZoneRecord, build,
+    SerialPolicy, Set, SetChange, Start, Zone, ZoneRecord, build,
 };

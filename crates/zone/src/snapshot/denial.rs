@@ -19,10 +19,10 @@ pub enum Denial {
     Nsec(Sorted),
     /// By NSEC3.
     Nsec3(Nsec3),
-    /// By NSEC3 with more iterations than are computed: a node that has one of the records. It
-    /// proves nothing, but a validator sees the number in it, and takes the answer for one of a
+    /// By NSEC3 with more iterations than are computed: the hash of one of the records. It proves
+    /// nothing, but a validator sees the number in it, and takes the answer for one of a
     /// zone that is not signed (rfc9276#3.2) instead of a forged one.
-    Uncomputed(u64),
+    Uncomputed(NameHash),
 }
 
 /// A chain of NSEC3 records.
@@ -146,8 +146,8 @@ impl Proofs {
         Self { kind: self.kind.clone(), owners: self.owners.with(&changes) }
     }
 
-    /// How the zone that they are of proves absence.
-    pub(super) fn denial(&self, zone: &Zone) -> Option<Box<Denial>> {
+    /// How absence is proven.
+    pub(super) fn denial(&self) -> Option<Box<Denial>> {
         let hashes = self.owners.clone();
         Some(Box::new(match &self.kind {
             Kind::None => return None,
@@ -156,10 +156,7 @@ impl Proofs {
             &Kind::Nsec3(iterations @ ..=ITERATIONS_MAX, ref salt) => {
                 Denial::Nsec3(Nsec3 { hashes, iterations, salt: salt.clone() })
             }
-            Kind::Nsec3(..) => {
-                let first: NameHash = hashes.iter().next()?.try_into().ok()?;
-                Denial::Uncomputed(zone.node_of_hash(&first)?.place())
-            }
+            Kind::Nsec3(..) => Denial::Uncomputed(hashes.iter().next()?.try_into().ok()?),
         }))
     }
 
@@ -204,8 +201,9 @@ impl Zone {
         Some((self.node_of_hash(found)?, found == hash))
     }
 
-    /// The node whose owner's first label is a hash.
-    fn node_of_hash(&self, hash: &NameHash) -> Option<Node<'_>> {
+    /// The node of a name's NSEC3 record, by the name's hash.
+    #[must_use]
+    pub fn node_of_hash(&self, hash: &NameHash) -> Option<Node<'_>> {
         let mut relative = [32; 33];
         relative[1..].copy_from_slice(&base32hex(hash));
         let name = OwnerName::new(&relative, self.apex()).ok()?;

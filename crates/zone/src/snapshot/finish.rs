@@ -32,7 +32,7 @@ struct NodeChange<'e> {
 impl NodeChange<'_> {
     /// The node of the next version, without its place.
     fn new_node(&self) -> Option<Node<'_>> {
-        self.new.as_deref().map(|octets| Node::new(octets, 0))
+        self.new.as_deref().map(|octets| Node::new(octets))
     }
 }
 
@@ -119,7 +119,7 @@ impl Edit<'_> {
             true => zone.directory_with(&changes, layout)?,
             false => zone.directory_anew(&changes, layout)?,
         };
-        let apex = Node::new(&apex_node, super::APEX_PLACE);
+        let apex = Node::new(&apex_node);
         let proofs = zone.proofs.fit(apex).then(|| {
             let below = changes.iter().map(|change| (change.old, change.new_node()));
             zone.proofs.with(below.chain([(Some(zone.apex_node()), Some(apex))]))
@@ -149,10 +149,10 @@ impl Zone {
         let mut writer = ShardWriter::default();
         let mut shards = BTreeMap::new();
         for (index, changes) in by_shard {
-            let replaced: BTreeSet<u32> =
-                changes.iter().filter_map(|it| Some(it.old?.place() as u32)).collect();
+            let replaced: BTreeSet<usize> =
+                changes.iter().filter_map(|it| Some(it.old?.address())).collect();
             let kept = self.directory.nodes_of(index);
-            let kept = kept.filter(|(_, node)| !replaced.contains(&(node.place() as u32)));
+            let kept = kept.filter(|(_, node)| !replaced.contains(&node.address()));
             let mut nodes: Vec<(u32, &[u8])> =
                 kept.map(|(tag, node)| (tag, node.octets())).collect();
             for change in changes {
@@ -171,11 +171,11 @@ impl Zone {
         changes: &[NodeChange<'_>],
         layout: Layout,
     ) -> Result<Directory, TooLarge> {
-        let replaced: BTreeSet<u64> =
-            changes.iter().filter_map(|change| Some(change.old?.place())).collect();
+        let replaced: BTreeSet<usize> =
+            changes.iter().filter_map(|change| Some(change.old?.address())).collect();
         let mut builder = DirectoryBuilder::new(layout);
         let mut name = LookupName::default();
-        for node in self.nodes().skip(1).filter(|node| !replaced.contains(&node.place())) {
+        for node in self.nodes().skip(1).filter(|node| !replaced.contains(&node.address())) {
             let owner = OwnerName::new(node.relative_owner(), &self.apex)?;
             name.set(owner.as_wire(), self.seed);
             builder.push(name.hash(0) ^ hidden_by(node.flags()), |out| {

@@ -41,6 +41,7 @@ pub use sorted::Sorted;
 use crate::lookup_name::{HashSeed, LookupName};
 use denial::Proofs;
 use directory::Directory;
+use shard::Shard;
 use std::sync::{Arc, OnceLock};
 use zonda_wire::{Type, name};
 
@@ -72,8 +73,6 @@ pub struct Zone {
     order: OnceLock<Sorted>,
 }
 
-/// The place of the apex's node.
-const APEX_PLACE: u64 = u64::MAX;
 /// What changes the hash of a name that exists for no question, so that no lookup finds it: some of
 /// the bits that a slot has, none of those that say which shard it is.
 const HIDDEN: u64 = 0x5bd1_e995;
@@ -103,6 +102,42 @@ pub enum Found<'z> {
     Dname(Node<'z>),
 }
 
+/// Where a lookup of a name begins: the name's shard, found before.
+#[derive(Clone, Copy)]
+pub struct Start<'z> {
+    /// The version of the zone that the shard belongs to.
+    zone: Option<&'z Zone>,
+    /// The hash of the name.
+    hash: u64,
+    /// The shard; empty without a zone.
+    shard: Shard<'z>,
+}
+
+impl<'z> Start<'z> {
+    /// The start of no lookup.
+    pub const NONE: Self = Self { zone: None, hash: 0, shard: Shard(&[]) };
+
+    /// The slot that a search looks at first; asking early brings it into the processor's cache.
+    #[inline]
+    #[must_use]
+    pub fn touch_slot(&self) -> u64 {
+        self.zone
+            .map_or(0, |zone| self.shard.first_slot(zone.directory.layout().slot_mask, self.hash))
+    }
+
+    /// Some octet of the node that a search probably ends at; asking early brings the node, which
+    /// rarely spans more than two cache lines, into the processor's cache.
+    #[inline]
+    #[must_use]
+    pub fn touch_node(&self) -> u8 {
+        const CACHE_LINE: usize = 64;
+        let Some(zone) = self.zone else { return 0 };
+        let node = self.shard.first(zone.directory.layout().slot_mask, self.hash);
+        let octet = |at: usize| node.get(at).copied().unwrap_or(0);
+        octet(0) | octet(CACHE_LINE - 1)
+    }
+}
+
 impl Zone {
     /// A zone of its parts.
     fn new(
@@ -127,7 +162,7 @@ impl Zone {
             Some(proofs) => proofs,
             None => Proofs::collect(zone.apex_node(), zone.nodes())?,
         };
-        zone.denial = zone.proofs.denial(&zone);
+        zone.denial = zone.proofs.denial();
         Ok(zone)
     }
 
@@ -149,7 +184,7 @@ impl Zone {
     #[inline]
     #[must_use]
     pub fn apex_node(&self) -> Node<'_> {
-        Node::new(&self.apex_node, APEX_PLACE)
+        Node::new(&self.apex_node)
     }
 
     /// The set of the SOA record, with its signatures.
@@ -198,50 +233,22 @@ impl Zone {
 
     /// All nodes, the apex first, in no particular order; also those that no question finds.
     pub fn nodes(&self) -> impl Iterator<Item = Node<'_>> {
-        let shards = (0_u64..).zip(self.directory.shards());
-        let below = shards.flat_map(|(index, shard)| {
-            let nodes = shard.nodes();
-            nodes.map(move |(_, node)| node.moved_to(index << 32 | node.place()))
-        });
+        let below = self.directory.shards().flat_map(|shard| shard.nodes().map(|(_, node)| node));
         std::iter::once(self.apex_node()).chain(below)
     }
 
-    /// The node at a place that [`Node::place`] gave.
-    ///
-    /// # Panics
-    /// When it is a place of another zone, or of another version of this one.
+    /// Where a lookup of `name` begins.
     #[inline]
     #[must_use]
-    pub fn node_at(&self, place: u64) -> Node<'_> {
-        match place {
-            APEX_PLACE => self.apex_node(),
-            _ => {
-                let shard = self.directory.shard((place >> 32) as u32);
-                Node::new(shard.node(place as u32), place)
-            }
-        }
+    pub fn start(&self, name: &LookupName) -> Start<'_> {
+        let hash = name.hash(0);
+        Start { zone: Some(self), hash, shard: self.shard_for(hash) }
     }
 
-    /// Where a lookup of `name` will probably look; asking early brings the slot into the cache.
+    /// The shard of the names with a hash.
     #[inline]
-    #[must_use]
-    pub fn probable_place(&self, name: &LookupName) -> Option<u64> {
-        let (hash, layout) = (name.hash(0), self.directory.layout());
-        let index = layout.shard_of(hash);
-        let place = self.directory.shard(index).first(layout.slot_mask, hash)?;
-        Some(u64::from(index) << 32 | u64::from(place))
-    }
-
-    /// Some octet at a [`probable_place`](Self::probable_place); asking early brings the node,
-    /// which rarely spans more than two cache lines, into the cache.
-    #[inline]
-    #[must_use]
-    pub fn touch(&self, place: u64) -> u8 {
-        const CACHE_LINE: usize = 64;
-        let shard = self.directory.shard((place >> 32) as u32).0.as_flattened();
-        let at = place as u32 as usize * node::ALIGNMENT;
-        let octet = |at: usize| shard.get(at).copied().unwrap_or(0);
-        octet(at) | octet(at + CACHE_LINE - 1)
+    fn shard_for(&self, hash: u64) -> Shard<'_> {
+        self.directory.shard(self.directory.layout().shard_of(hash))
     }
 
     /// The node of the suffix of `name` that begins at `label`; the suffix must not be shorter than
@@ -265,12 +272,20 @@ impl Zone {
 
     /// The node with a hash whose owner above the apex matches.
     #[inline]
-    fn search(&self, hash: u64, mut matches: impl FnMut(&[u8]) -> bool) -> Option<Node<'_>> {
-        let layout = self.directory.layout();
-        let index = layout.shard_of(hash);
-        let is_it = |node| matches(Node::new(node, 0).relative_owner());
-        let (place, node) = self.directory.shard(index).find(layout.slot_mask, hash, is_it)?;
-        Some(Node::new(node, u64::from(index) << 32 | u64::from(place)))
+    fn search(&self, hash: u64, matches: impl FnMut(&[u8]) -> bool) -> Option<Node<'_>> {
+        self.search_in(self.shard_for(hash), hash, matches)
+    }
+
+    /// The same in the shard of the hash.
+    #[inline]
+    fn search_in<'z>(
+        &self,
+        shard: Shard<'z>,
+        hash: u64,
+        mut matches: impl FnMut(&[u8]) -> bool,
+    ) -> Option<Node<'z>> {
+        let is_it = |node| matches(Node::new(node).relative_owner());
+        shard.find(self.directory.layout().slot_mask, hash, is_it).map(Node::new)
     }
 
     /// The node of a name at or below the apex, also of one that no question finds.
@@ -281,19 +296,36 @@ impl Zone {
         })
     }
 
-    /// Looks up `name`, which lies at or below the apex, of which it has the last `apex_labels`
-    /// labels.
+    /// Looks up `name`, which lies at or below the apex.
     ///
     /// At a delegation itself, `at_parent` (the question is for DS) finds the node instead of the
     /// referral (rfc4035#3.1.4.1).
     #[inline]
     #[must_use]
-    pub fn find(&self, name: &LookupName, apex_labels: usize, at_parent: bool) -> Found<'_> {
-        let last = name.label_count() - apex_labels;
+    pub fn find(&self, name: &LookupName, at_parent: bool) -> Found<'_> {
+        self.find_from(&Start::NONE, name, at_parent)
+    }
+
+    /// The same, where the [start](Self::start) of the lookup may be known. That of another lookup
+    /// is told from it, and does no harm.
+    #[inline]
+    #[must_use]
+    pub fn find_from<'z>(
+        &'z self,
+        start: &Start<'z>,
+        name: &LookupName,
+        at_parent: bool,
+    ) -> Found<'z> {
+        let last = name.label_count() - self.apex_labels();
         if last == 0 {
             return Found::Exact(self.apex_node());
         }
-        let Some(node) = self.node_below(name, 0) else { return self.find_absent(name, last) };
+        let hash = name.hash(0);
+        let is_known = start.hash == hash && start.zone.is_some_and(|it| std::ptr::eq(it, self));
+        let shard = if is_known { start.shard } else { self.shard_for(hash) };
+        let relative = &name.as_wire()[..name.as_wire().len() - self.apex.len()];
+        let node = self.search_in(shard, hash, |owner| owner == relative);
+        let Some(node) = node else { return self.find_absent(name, last) };
         match node.flags() {
             flags if flags & node_flag::SPECIAL == 0 => Found::Exact(node),
             flags if flags & (node_flag::BELOW_CUT | node_flag::BELOW_DNAME) != 0 => {

@@ -48,27 +48,25 @@ pub mod node_flag {
 pub struct Node<'z> {
     /// Octets from the node's first on, more than it has.
     bytes: &'z [u8],
-    /// The node's place in its zone.
-    place: u64,
 }
 
 impl<'z> Node<'z> {
-    /// The node that begins with `bytes` and lies at a place.
+    /// The node that begins with `bytes`.
     #[inline]
-    pub(super) fn new(bytes: &'z [u8], place: u64) -> Self {
-        Self { bytes, place }
+    pub(super) fn new(bytes: &'z [u8]) -> Self {
+        Self { bytes }
     }
 
-    /// The same node with another place.
-    pub(super) fn moved_to(self, place: u64) -> Self {
-        Self { place, ..self }
-    }
-
-    /// A number that no other node of this version of the zone has.
+    /// Whether another one is the same node of the same version of a zone.
     #[inline]
     #[must_use]
-    pub fn place(&self) -> u64 {
-        self.place
+    pub fn is(&self, other: Self) -> bool {
+        self.bytes.as_ptr() == other.bytes.as_ptr()
+    }
+
+    /// Where the node lies in memory, which tells it from all others.
+    pub(super) fn address(&self) -> usize {
+        self.bytes.as_ptr().addr()
     }
 
     /// Bits of [`node_flag`].

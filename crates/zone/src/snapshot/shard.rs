@@ -25,14 +25,14 @@ pub(super) type Word = [u8; 8];
 pub(super) struct Shard<'z>(pub(super) &'z [Word]);
 
 impl<'z> Shard<'z> {
-    /// The first node under `hash` that `matches`, and its place.
+    /// The octets from the first of a node under `hash` on, the first such that `matches`.
     #[inline]
     pub(super) fn find(
         self,
         slot_mask: u32,
         hash: u64,
         mut matches: impl FnMut(&'z [u8]) -> bool,
-    ) -> Option<(u32, &'z [u8])> {
+    ) -> Option<&'z [u8]> {
         let mut at = (hash as u32 & slot_mask) as usize;
         loop {
             let slot = u64::from_le_bytes(*self.0.get(at)?);
@@ -42,7 +42,7 @@ impl<'z> Shard<'z> {
             if (slot >> 32) as u32 == hash as u32 {
                 let node = self.node(slot as u32);
                 if matches(node) {
-                    return Some((slot as u32, node));
+                    return Some(node);
                 }
             }
             at += 1;
@@ -51,16 +51,26 @@ impl<'z> Shard<'z> {
 
     /// The octets from the first of the node at a place on.
     #[inline]
-    pub(super) fn node(self, place: u32) -> &'z [u8] {
+    fn node(self, place: u32) -> &'z [u8] {
         &self.0.as_flattened()[place as usize * ALIGNMENT..]
     }
 
-    /// The place that a search will most likely look at first; reading it early fetches the slot
-    /// into the processor's cache.
+    /// The slot that a search looks at first.
     #[inline]
-    pub(super) fn first(self, slot_mask: u32, hash: u64) -> Option<u32> {
-        let slot = u64::from_le_bytes(*self.0.get((hash as u32 & slot_mask) as usize)?);
-        ((slot >> 32) as u32 == hash as u32).then_some(slot as u32)
+    pub(super) fn first_slot(self, slot_mask: u32, hash: u64) -> u64 {
+        let slot = self.0.get((hash as u32 & slot_mask) as usize);
+        slot.map_or(0, |octets| u64::from_le_bytes(*octets))
+    }
+
+    /// The octets from the first of the node on that a search probably ends at; none if the slot
+    /// that it looks at first is another's.
+    #[inline]
+    pub(super) fn first(self, slot_mask: u32, hash: u64) -> &'z [u8] {
+        let slot = self.first_slot(slot_mask, hash);
+        let is_its = (slot >> 32) as u32 == hash as u32;
+        let octets = self.0.as_flattened();
+        let node = is_its.then(|| octets.get(slot as u32 as usize * ALIGNMENT..));
+        node.flatten().unwrap_or_default()
     }
 
     /// The nodes with the lower halves of their hashes, in no particular order. The shard must end
@@ -76,7 +86,7 @@ impl<'z> Shard<'z> {
                     let place = slot as u32;
                     end = end.min(place as usize * ALIGNMENT / size_of::<Word>());
                     let tag = (slot >> 32) as u32;
-                    return Some((tag, Node::new(self.node(place), place.into())));
+                    return Some((tag, Node::new(self.node(place))));
                 }
             }
             None
@@ -181,7 +191,7 @@ mod tests {
 
     /// Whether the shard has a node of that hash and number.
     fn has(shard: &[Word], slot_mask: u32, hash: u64, number: u8) -> bool {
-        let owner = |node: &[u8]| Node::new(node, 0).relative_owner() == [number];
+        let owner = |node: &[u8]| Node::new(node).relative_owner() == [number];
         Shard(shard).find(slot_mask, hash, owner).is_some()
     }
 

@@ -174,7 +174,8 @@ fn nodes(zone: &Zone) -> Vec<String> {
 fn found(zone: &Zone, owner: &Name, at_parent: bool) -> String {
     let name = LookupName::new(owner.as_wire(), SEED);
     let mut out = String::new();
-    let (what, node) = match zone.find(&name, 1, at_parent) {
+    let found = zone.find(&name, at_parent);
+    let (what, node) = match found {
         Found::Exact(node) => ("exact".to_owned(), Some(node)),
         Found::Wildcard { node, encloser } => (format!("wildcard {encloser}"), Some(node)),
         Found::Missing { encloser } => (format!("missing {encloser}"), None),
@@ -183,12 +184,12 @@ fn found(zone: &Zone, owner: &Name, at_parent: bool) -> String {
     };
     write!(out, "{what} ").unwrap();
     if let Some(node) = node {
-        assert_eq!(zone.node_at(node.place()).relative_owner(), node.relative_owner());
         write_node(&mut out, node);
     }
-    if let Some(place) = zone.probable_place(&name) {
-        let _ = (zone.touch(place), zone.node_at(place).flags()); // there is a node
-    }
+    let start = zone.start(&name);
+    let _ = (start.touch_slot(), start.touch_node());
+    let again = zone.find_from(&start, &name, at_parent);
+    assert_eq!(std::mem::discriminant(&again), std::mem::discriminant(&found), "{owner}");
     out
 }
 
@@ -202,10 +203,7 @@ fn proof(zone: &Zone, owner: &Name) -> String {
             let found = zone.nsec3_at_or_before(nsec3, &nsec3.hash(owner.as_wire()));
             found.map(|(node, _)| node)
         }
-        Some(Denial::Uncomputed(place)) => Some(zone.node_at(*place)).filter(|node| {
-            assert!(node.set(Type::NSEC3).is_some());
-            false
-        }),
+        Some(Denial::Uncomputed(hash)) => zone.node_of_hash(hash),
     };
     match node {
         Some(node) => write_node(&mut out, node),

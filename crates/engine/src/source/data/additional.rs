@@ -43,7 +43,7 @@ pub fn of_answer<'s>(
     // A zone's own servers may lie below its delegations: the root's do (rfc9609#4.2).
     let hidden = if is_servers { node_flag::BELOW_DNAME } else { NOT_OURS };
     let count_max = if is_servers { SERVERS_MAX } else { TARGETS_MAX };
-    let mut nodes = Nodes { zone, hidden, places: [UNKNOWN; TARGETS_MAX] };
+    let mut nodes = Nodes::new(zone, hidden);
     // A service leads to others of its kind as well (rfc9460#4.1).
     let types = [Type::A, Type::AAAA, set.rtype];
     for rtype in &types[..2 + usize::from(is_service)] {
@@ -60,7 +60,7 @@ pub fn of_answer<'s>(
                 continue;
             }
             let Some(found) = nodes.node(writer, number, target) else { continue };
-            if *rtype == set.rtype && found.place() == node.place() {
+            if *rtype == set.rtype && found.is(node) {
                 continue; // stands in the answer
             }
             if write(writer, target, found, *rtype).is_err() {
@@ -105,7 +105,7 @@ fn is_repeated<'r>(
 /// if those of servers at or below the cut do not fit: the client could not go on without them
 /// (rfc9471#3).
 pub fn glue(writer: &mut Writer<'_, '_, '_>, zone: &Zone, cut: OwnerAt, servers: Set<'_>) {
-    let mut nodes = Nodes { zone, hidden: node_flag::BELOW_DNAME, places: [UNKNOWN; TARGETS_MAX] };
+    let mut nodes = Nodes::new(zone, node_flag::BELOW_DNAME);
     let mut in_domain = InDomain { cut, known: 0 };
     let counted = || servers.rdatas().enumerate().take(SERVERS_MAX);
     let mut count = 0;
@@ -206,20 +206,27 @@ impl InDomain {
     }
 }
 
-/// The target was not looked up yet.
-const UNKNOWN: u64 = u64::MAX - 1;
-/// The zone has nothing for the target.
-const NOTHING: u64 = u64::MAX - 2;
+/// Targets whose nodes are remembered from one pass over a set to the next; there are rarely more.
+const REMEMBERED: usize = 8;
 
-/// Nodes of targets, each looked up once, but for those behind the first [`TARGETS_MAX`].
+/// Nodes of targets, each looked up once, but for those behind the first [`REMEMBERED`].
 struct Nodes<'z> {
     zone: &'z Zone,
     /// Flags of nodes that do not count.
     hidden: u8,
-    places: [u64; TARGETS_MAX],
+    /// A bit for each target that was looked up.
+    known: u32,
+    /// The node of each target that was looked up, if the zone has one.
+    nodes: [Option<Node<'z>>; REMEMBERED],
 }
 
 impl<'z> Nodes<'z> {
+    /// The nodes of a zone, before any target is looked up.
+    #[inline]
+    fn new(zone: &'z Zone, hidden: u8) -> Self {
+        Self { zone, hidden, known: 0, nodes: [None; REMEMBERED] }
+    }
+
     /// The node that the zone answers from for target number `number`.
     fn node(
         &mut self,
@@ -227,16 +234,14 @@ impl<'z> Nodes<'z> {
         number: usize,
         target: &[u8],
     ) -> Option<Node<'z>> {
-        match self.places.get(number) {
-            Some(&NOTHING) => return None,
-            Some(&place) if place != UNKNOWN => return Some(self.zone.node_at(place)),
-            _ => {}
+        if number >= REMEMBERED {
+            return self.find(writer, target);
         }
-        let found = self.find(writer, target);
-        if let Some(place) = self.places.get_mut(number) {
-            *place = found.map_or(NOTHING, |node| node.place());
+        if self.known & 1 << number == 0 {
+            self.known |= 1 << number;
+            self.nodes[number] = self.find(writer, target);
         }
-        found
+        self.nodes[number]
     }
 
     /// Looks a target up.
@@ -256,7 +261,7 @@ impl<'z> Nodes<'z> {
 /// The node of the wildcard that stands for a name without a node of its own (rfc4592#3.3.1).
 #[cold]
 fn by_wildcard<'z>(zone: &'z Zone, name: &LookupName) -> Option<Node<'z>> {
-    match zone.find(name, zone.apex_labels(), false) {
+    match zone.find(name, false) {
         Found::Wildcard { node, .. } => Some(node),
         _ => None,
     }

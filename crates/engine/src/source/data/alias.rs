@@ -42,7 +42,7 @@ pub(super) fn way_out(
     let mut found = snapshot.zones.find_answering(&name, qtype)?;
     for _ in 0..CHAIN_MAX {
         let zone = data_of(&snapshot.zones.get(found.index).source)?;
-        let node = match zone.find(&name, zone.apex_labels(), qtype == Type::DS) {
+        let node = match zone.find(&name, qtype == Type::DS) {
             Found::Exact(node) | Found::Wildcard { node, .. } => node,
             Found::Missing { .. } | Found::Referral(_) | Found::Dname(_) => return None,
         };

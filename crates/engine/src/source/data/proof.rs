@@ -28,7 +28,7 @@ pub fn name_error(
             let encloser = proof.closest_encloser(nsec3, &name, encloser)?;
             proof.nsec3_covering(nsec3, wildcard(name.suffix(encloser)).as_wire())
         }
-        Some(Denial::Uncomputed(place)) => proof.write(zone.node_at(*place), Type::NSEC3),
+        Some(Denial::Uncomputed(hash)) => proof.nsec3_of(hash),
         None => Ok(()),
     }
 }
@@ -48,7 +48,7 @@ pub fn no_data(
             None => proof.nsec_at_or_before(places, name.suffix(0)),
         },
         Some(Denial::Nsec3(nsec3)) => proof.matching_or_enclosing(nsec3, &name),
-        Some(Denial::Uncomputed(place)) => proof.write(zone.node_at(*place), Type::NSEC3),
+        Some(Denial::Uncomputed(hash)) => proof.nsec3_of(hash),
         None => Ok(()),
     }
 }
@@ -78,7 +78,7 @@ pub fn wildcard_no_data(
             let encloser = proof.closest_encloser(nsec3, &name, encloser)?;
             proof.nsec3_matching(nsec3, wildcard(name.suffix(encloser)).as_wire()).map(|_| ())
         }
-        Some(Denial::Uncomputed(place)) => proof.write(zone.node_at(*place), Type::NSEC3),
+        Some(Denial::Uncomputed(hash)) => proof.nsec3_of(hash),
         None => Ok(()),
     }
 }
@@ -95,7 +95,7 @@ pub fn expansion(
     match zone.denial() {
         Some(Denial::Nsec(places)) => proof.nsec_at_or_before(places, name.suffix(0)),
         Some(Denial::Nsec3(nsec3)) => proof.nsec3_covering(nsec3, name.suffix(encloser - 1)),
-        Some(Denial::Uncomputed(place)) => proof.write(zone.node_at(*place), Type::NSEC3),
+        Some(Denial::Uncomputed(hash)) => proof.nsec3_of(hash),
         None => Ok(()),
     }
 }
@@ -117,7 +117,7 @@ pub fn delegation(
     }
     match denial {
         Denial::Nsec(_) => proof.nsec_of(cut),
-        Denial::Uncomputed(place) => proof.write(zone.node_at(*place), Type::NSEC3),
+        Denial::Uncomputed(hash) => proof.nsec3_of(hash),
         Denial::Nsec3(nsec3) => {
             let name = LookupName::new(owner, proof.writer.ask.snapshot.zones.seed());
             proof.matching_or_enclosing(nsec3, &name)
@@ -191,6 +191,11 @@ impl<'p, 'w, 's, 'b> Proof<'p, 'w, 's, 'b> {
             Some(node) => self.write(node, Type::NSEC),
             None => Ok(()),
         }
+    }
+
+    /// Writes the NSEC3 record of a hash.
+    fn nsec3_of(&mut self, hash: &NameHash) -> Result<(), Full> {
+        self.zone.node_of_hash(hash).map_or(Ok(()), |node| self.write(node, Type::NSEC3))
     }
 
     /// Writes the NSEC3 record that matches `owner`; whether there is one.

@@ -158,7 +158,7 @@ impl<'w, 's, 'b> Walk<'w, 's, 'b> {
     #[inline]
     fn step(&mut self) -> Result<Flow, Full> {
         let at_parent = self.writer.ask.query.qtype == Type::DS;
-        match self.zone.find(self.name(), self.zone.apex_labels(), at_parent) {
+        match self.zone.find_from(self.writer.ask.start, self.name(), at_parent) {
             Found::Exact(node) => self.answer_from(node, None),
             Found::Wildcard { node, encloser } => {
                 self.note_owner(encloser);

@@ -16,7 +16,7 @@ pub fn overlay_of<'s>(name: &LookupName, overlays: &'s [Overlay]) -> Option<&'s 
 
 /// Whether a zone has records of its own for a name, be it by a wildcard.
 fn has(zone: &Zone, name: &LookupName) -> bool {
-    match zone.find(name, zone.apex_labels(), false) {
+    match zone.find(name, false) {
         Found::Exact(node) | Found::Wildcard { node, .. } => {
             node.sets().any(|set| set.rtype != Type::SOA)
         }
