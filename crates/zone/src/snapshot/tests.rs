@@ -36,16 +36,7 @@ fn wire(rtype: Type, text: &str) -> Box<[u8]> {
 
 /// The zone of a model's records.
 fn built(model: &Model) -> Result<Zone, BuildError> {
-    let mut records = Records::default();
-    for ((owner, rtype, _), (ttl, texts)) in model {
-        for text in texts {
-            let rdata = &wire(*rtype, text);
-            let owner = &name(owner);
-            let record = Record { owner: owner.as_wire(), rtype: *rtype, ttl: *ttl, rdata };
-            records.push(record, 1).unwrap();
-        }
-    }
-    build(&name("@"), &records, SEED)
+    build(&name("@"), &records_of(model), SEED)
 }
 
 /// A name of few labels out of few.
@@ -144,6 +135,19 @@ fn random_change(random: &mut Random, breadth: usize, model: &mut Model) -> SetC
     SetChange::Put { owner: name(&owner), rtype, ttl, data }
 }
 
+/// The records of a model.
+fn records_of(model: &Model) -> Records {
+    let mut records = Records::default();
+    for ((owner, rtype, _), (ttl, texts)) in model {
+        for text in texts {
+            let (owner, rdata) = (&name(owner), &wire(*rtype, text));
+            let record = Record { owner: owner.as_wire(), rtype: *rtype, ttl: *ttl, rdata };
+            records.push(record, 1).unwrap();
+        }
+    }
+    records
+}
+
 /// Everything that a zone says about a node.
 fn write_node(out: &mut String, node: Node<'_>) {
     let owner = name::Presentation(node.relative_owner());
@@ -212,15 +216,29 @@ fn proof(zone: &Zone, owner: &Name) -> String {
     out
 }
 
-/// All records of a zone as text.
-fn records(zone: &Zone) -> Vec<String> {
-    let mut lines = Vec::new();
-    for record in zone.records() {
-        let mut line = Vec::new();
-        crate::print::print_record(&record.as_record(), &mut line).unwrap();
-        lines.push(String::from_utf8(line).unwrap());
-    }
-    lines
+/// A record as a line.
+fn line(record: &Record<'_>) -> String {
+    let mut line = Vec::new();
+    crate::print::print_record(record, &mut line).unwrap();
+    String::from_utf8(line).unwrap()
+}
+
+/// Compares all records of a zone, and those behind some name, with those of a model.
+fn check_records(zone: &Zone, model: &Model, random: &mut Random, breadth: usize) {
+    let records = records_of(model);
+    let order = crate::order::canonical_without_duplicates(&records);
+    let expected: Vec<String> =
+        order.iter().map(|index| line(&records.get(*index as usize))).collect();
+    let found: Vec<ZoneRecord<'_>> = zone.records().collect();
+    assert_eq!(found.iter().map(|it| line(&it.as_record())).collect::<Vec<_>>(), expected);
+    assert_eq!(found[0].rtype, Type::SOA);
+    assert!(zone.to_records().unwrap().iter().eq(found.iter().map(ZoneRecord::as_record)));
+    let behind = name(&random_owner(random, breadth));
+    let is_behind = |it: &&ZoneRecord<'_>| {
+        name::canonical_cmp(it.owner.as_wire(), behind.as_wire()) == std::cmp::Ordering::Greater
+    };
+    let tail = found.iter().filter(is_behind).map(|it| line(&it.as_record()));
+    assert!(zone.records_behind(behind.as_wire()).map(|it| line(&it.as_record())).eq(tail));
 }
 
 /// Compares a changed zone with one that was built.
@@ -271,7 +289,7 @@ fn run(seed: u64, breadth: usize, rounds: usize, per_round: usize) {
                 check_same(&next.0, &expected, &mut random, breadth);
                 assert_eq!(zone.diff(&expected).unwrap(), next.1, "{changes:#?}");
                 if round % 10 == 0 {
-                    assert_eq!(records(&next.0), records(&expected));
+                    check_records(&next.0, &next_model, &mut random, breadth);
                 }
                 next
             }
@@ -308,4 +326,106 @@ fn a_small_zone_after_any_change_is_the_zone_of_its_records() {
 fn a_zone_of_several_shards_after_any_change_is_the_zone_of_its_records() {
     run(100, 12, 60, 12);
     run(101, 40, 25, 400);
+}
+
+/// A zone of many names with an address each, and a delegation with hosts below it.
+fn large_zone() -> Zone {
+    let mut text = "@ SOA a. b. 1 2 3 4 5\nns.sub A 192.0.2.1\nwww.sub A 192.0.2.2\n".to_owned();
+    (0..20_000).for_each(|number| writeln!(text, "h{number} A 10.0.0.1").unwrap());
+    let options = crate::file::Options::default();
+    let text = format!("$TTL 60\n{text}");
+    let path = std::path::Path::new("zone");
+    let (records, _) = crate::file::read_text(text.as_bytes(), path, &name("@"), &options);
+    build(&name("@"), &records, SEED).unwrap()
+}
+
+/// Puts one record.
+fn put(owner: &str, rtype: Type, text: &str) -> ChangeSet {
+    let data = vec![wire(rtype, text)];
+    let put = SetChange::Put { owner: name(owner), rtype, ttl: 60, data };
+    ChangeSet { sets: vec![put], serial: Serial::Bump(SerialPolicy::Increment) }
+}
+
+/// How many shards two versions do not share.
+fn changed_shards(one: &Zone, two: &Zone) -> usize {
+    let shards = one.directory.shards().zip(two.directory.shards());
+    shards.filter(|(one, two)| !std::ptr::eq(one.0, two.0)).count()
+}
+
+#[test]
+fn a_change_writes_the_shard_of_its_owner_and_shares_all_others() {
+    let zone = large_zone();
+    assert_eq!(zone.directory.layout().shards(), 128);
+    let (changed, diff) = zone.with(&put("h77", Type::A, "192.0.2.7")).unwrap();
+    assert_eq!(changed_shards(&zone, &changed), 1);
+    assert_eq!((diff.removed.len(), diff.added.len()), (2, 2)); // the address and the SOA record
+    assert_eq!((diff.from, diff.to, changed.serial()), (1, 2, 2));
+    let (changed, _) = changed.with(&put("new", Type::A, "192.0.2.7")).unwrap();
+    assert_eq!(changed_shards(&zone, &changed), 2);
+    let (same, diff) = changed.with(&put("new", Type::A, "192.0.2.7")).unwrap();
+    assert_eq!(changed_shards(&changed, &same), 0);
+    assert!(diff.is_empty() && same.serial() == changed.serial(), "{diff:?}");
+}
+
+#[test]
+fn names_below_a_delegation_that_comes_or_goes_change_with_it() {
+    for is_sorted in [false, true] {
+        let zone = large_zone();
+        if is_sorted {
+            zone.records().for_each(drop);
+        }
+        let host = name("www.sub");
+        assert!(found(&zone, &host, false).starts_with("exact"));
+        let (cut, _) = zone.with(&put("sub", Type::NS, "ns.sub.example.")).unwrap();
+        assert!(found(&cut, &host, false).starts_with("referral"));
+        let remove = SetChange::Remove { owner: name("sub"), rtype: Type::NS };
+        let changes = ChangeSet { sets: vec![remove], serial: Serial::Exactly(1) };
+        let (whole, _) = cut.with(&changes).unwrap();
+        assert_eq!(nodes(&whole), nodes(&zone));
+    }
+}
+
+#[test]
+fn an_error_names_the_record_and_the_rule() {
+    let zone = large_zone();
+    for (owner, rtype, text, expected) in [
+        (
+            "h1",
+            Type::CNAME,
+            "h2.",
+            "h1.example. A: a name with a CNAME cannot have other records, such as this A",
+        ),
+        (
+            "h1.example.com.",
+            Type::A,
+            "192.0.2.1",
+            "h1.example.com. A: the name is not in this zone",
+        ),
+        ("new", Type::ANY, "", "new.example. ANY: no zone holds records of this type"),
+    ] {
+        let owner = if owner.ends_with('.') { owner.parse().unwrap() } else { name(owner) };
+        let data = match rtype {
+            Type::ANY => vec![[].into()],
+            rtype => vec![wire(rtype, text)],
+        };
+        let sets = vec![SetChange::Put { owner, rtype, ttl: 60, data }];
+        let error = zone.with(&ChangeSet { sets, serial: Serial::Keep }).map(|_| ()).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+    let put = |data: &[&[u8]]| SetChange::Put {
+        owner: name("h1"),
+        rtype: Type::A,
+        ttl: 60,
+        data: data.iter().map(|it| (*it).into()).collect(),
+    };
+    for (sets, expected) in [
+        (vec![put(&[])], ChangeRule::NoRecords),
+        (vec![SetChange::Remove { owner: name("@"), rtype: Type::SOA }], ChangeRule::NoSoa),
+    ] {
+        let error = zone.with(&ChangeSet { sets, serial: Serial::Keep }).map(|_| ()).unwrap_err();
+        assert_eq!(error.rule, expected);
+    }
+    let short = ChangeSet { sets: vec![put(&[&[192, 0, 2]])], serial: Serial::Keep };
+    let error = zone.with(&short).map(|_| ()).unwrap_err();
+    assert!(matches!(error.rule, ChangeRule::Data(_)), "{error}");
 }
