@@ -138,7 +138,10 @@ impl Bootstrap {
             };
             match &found {
                 Some(found) => self.tell(&upstream, found),
-                None => tracing::warn!("no bootstrap server has addresses of {}", self.name),
+                None => {
+                    let upstream = tracing::field::display(&self.name);
+                    tracing::warn!(upstream, "no bootstrap server has addresses of an upstream");
+                }
             }
             drop(upstream);
             sleep(pause).await;
@@ -155,7 +158,7 @@ impl Bootstrap {
         let is_news = addresses.len() != known.len()
             || addresses.iter().any(|address| !known.contains(address));
         if is_news {
-            tracing::info!("{} is at {addresses:?}", self.name);
+            tracing::info!(upstream = %self.name, ?addresses, "an upstream has other addresses");
             upstream.move_to(addresses);
         }
     }

@@ -1,4 +1,4 @@
-//! Who gives way where no place is left.
+//! Which query is evicted where no place is left.
 //!
 //! Deliberately absent: the places themselves. Those who wait for upstreams share theirs more
 //! exactly ([`Admission`](zonda_upstream::Admission)); this is for where there is no time to count.
@@ -20,7 +20,7 @@ pub fn client(address: IpAddr) -> u64 {
 /// client that has most of them. So who floods, and holds nearly all places, is driven out.
 ///
 /// `count` must not be 0.
-pub fn gives_way(count: usize, random: u64, client_at: impl Fn(usize) -> u64) -> usize {
+pub fn place_to_evict(count: usize, random: u64, client_at: impl Fn(usize) -> u64) -> usize {
     let place = |step: usize| {
         let mixed = random.wrapping_add(step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 32) as usize % count
@@ -54,22 +54,22 @@ mod tests {
     }
 
     #[test]
-    fn who_floods_drives_out_itself_and_makes_room_for_others() {
+    fn a_client_that_floods_evicts_its_own_queries_and_not_those_of_another() {
         let (mut room, mut random) = (vec![1; 1000], 1_u64);
         for step in 0..20_000 {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let place = gives_way(room.len(), random, |place| room[place]);
+            let place = place_to_evict(room.len(), random, |place| room[place]);
             room[place] = if step % 200 == 0 { 2 } else { 1 };
         }
         assert_eq!(room.iter().filter(|&&client| client == 2).count(), 100);
     }
 
     #[test]
-    fn who_is_alone_in_asking_much_is_found_among_many() {
+    fn the_one_client_that_asks_much_is_found_among_many() {
         let mut room: Vec<u64> = (0..1000).collect();
         room[500..].fill(7);
         for random in 0..1000 {
-            let place = gives_way(room.len(), random, |place| room[place]);
+            let place = place_to_evict(room.len(), random, |place| room[place]);
             assert_eq!(room[place], 7);
         }
     }

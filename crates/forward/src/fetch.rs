@@ -9,16 +9,16 @@ use zonda_upstream::exchange::Reason;
 use zonda_upstream::numbers::NumberMap;
 use zonda_upstream::{Exchange, Ticket};
 
+use crate::cause::{Attempt, FetchId};
 use crate::fetch_key::FetchKey;
 use crate::pending::PendingQuery;
-use crate::ports::Attempt;
 
 /// Something that is being fetched.
 pub struct Fetch {
     /// Tells it from others that had its place before.
     number: u64,
-    /// What.
-    pub wanted: FetchKey,
+    /// The question, and the group that it is asked of.
+    pub key: FetchKey,
     /// The hash of the name.
     pub name_hash: u64,
     /// Its right to have upstreams asked.
@@ -70,15 +70,6 @@ pub struct Waiter {
     pub ticket: Ticket,
 }
 
-/// A fetch by its place and number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct FetchId {
-    /// Its place in the table.
-    place: usize,
-    /// See [`Fetch::number`].
-    number: u64,
-}
-
 /// All fetches of a thread.
 #[derive(Default)]
 pub struct Fetches {
@@ -89,7 +80,7 @@ pub struct Fetches {
     /// Where something is being fetched that was not answered yet, by [`FetchKey::number`], which
     /// has a secret in it. Of two that share a number, which is next to impossible, the later one
     /// is found.
-    by_wanted: NumberMap<u64, usize>,
+    by_key: NumberMap<u64, usize>,
     /// The number of the next one.
     next_number: u64,
 }
@@ -102,7 +93,7 @@ impl Fetches {
 
     /// How many have no answer yet; the others wait for what comes late.
     pub fn unanswered(&self) -> usize {
-        self.by_wanted.len()
+        self.by_key.len()
     }
 
     /// Whether anybody waits for any.
@@ -115,7 +106,7 @@ impl Fetches {
         self.fetches.iter().enumerate().flat_map(|(place, fetch)| {
             fetch.iter().flat_map(move |fetch| {
                 let id = FetchId { place, number: fetch.number };
-                let group = fetch.wanted.group;
+                let group = fetch.key.group;
                 let waiting = fetch.exchange.waiting_attempts();
                 waiting
                     .map(move |(index, upstream)| (group, Attempt { fetch: id, index, upstream }))
@@ -124,9 +115,9 @@ impl Fetches {
     }
 
     /// The one that fetches something, whose name has this hash, unless that was answered already.
-    pub fn find(&self, wanted: &FetchKey, name_hash: u64) -> Option<FetchId> {
-        let place = *self.by_wanted.get(&wanted.number(name_hash))?;
-        let fetch = self.fetches[place].as_ref().filter(|fetch| fetch.wanted == *wanted)?;
+    pub fn find(&self, key: &FetchKey, name_hash: u64) -> Option<FetchId> {
+        let place = *self.by_key.get(&key.number(name_hash))?;
+        let fetch = self.fetches[place].as_ref().filter(|fetch| fetch.key == *key)?;
         Some(FetchId { place, number: fetch.number })
     }
 
@@ -136,13 +127,19 @@ impl Fetches {
         (fetch.number == id.number).then_some(fetch)
     }
 
+    /// When a fetch wants its timer, if it is still there.
+    pub fn wake_at(&self, id: FetchId) -> Option<u64> {
+        let fetch = self.fetches.get(id.place)?.as_ref()?;
+        (fetch.number == id.number).then_some(fetch.wake_at)
+    }
+
     /// Begins one for what no other fetches, and whose name has this hash.
     pub fn begin(
         &mut self,
-        (wanted, name_hash): (FetchKey, u64),
+        (key, name_hash): (FetchKey, u64),
         asked: Flushes,
         exchange: Exchange,
-        waiters: Vec<Waiter>,
+        waiter: Option<Waiter>,
     ) -> FetchId {
         let place = self.free.pop().map_or_else(
             || {
@@ -153,14 +150,14 @@ impl Fetches {
         );
         let number = self.next_number;
         self.next_number += 1;
-        self.by_wanted.insert(wanted.number(name_hash), place);
+        self.by_key.insert(key.number(name_hash), place);
         self.fetches[place] = Some(Fetch {
             number,
-            wanted,
+            key,
             name_hash,
             ticket: None,
             asked,
-            waiters,
+            waiters: Vec::from_iter(waiter),
             exchange,
             wake_at: u64::MAX,
             is_stale: false,
@@ -188,7 +185,7 @@ impl Fetches {
 
     /// Ends all.
     pub fn end_all(&mut self) -> impl Iterator<Item = Fetch> + use<> {
-        self.by_wanted.clear();
+        self.by_key.clear();
         self.free.clear();
         std::mem::take(&mut self.fetches).into_iter().flatten()
     }
@@ -200,7 +197,7 @@ impl Fetches {
         self.free.retain(|Reverse(place)| *place < places);
         self.fetches.shrink_to_fit();
         self.free.shrink_to_fit();
-        self.by_wanted.shrink_to_fit();
+        self.by_key.shrink_to_fit();
         places
     }
 
@@ -208,9 +205,9 @@ impl Fetches {
     /// can be meant.
     fn close(&mut self, id: FetchId) {
         let Some(Some(fetch)) = self.fetches.get(id.place) else { return };
-        let number = fetch.wanted.number(fetch.name_hash);
-        if self.by_wanted.get(&number) == Some(&id.place) {
-            self.by_wanted.remove(&number);
+        let number = fetch.key.number(fetch.name_hash);
+        if self.by_key.get(&number) == Some(&id.place) {
+            self.by_key.remove(&number);
         }
     }
 }

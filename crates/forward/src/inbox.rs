@@ -14,8 +14,9 @@ use zonda_netio::Wake;
 use zonda_netio::process::current_cpu;
 
 use crate::departures::Refused;
-use crate::fairness::{client, gives_way};
-use crate::group::Report;
+use crate::fairness::{client, place_to_evict};
+use crate::known_group::Report;
+use crate::loops::LoopQuestions;
 use crate::pending::PendingQuery;
 use crate::stream::StreamAnswer;
 
@@ -37,13 +38,20 @@ const REPORT_MAX: Duration = Duration::from_secs(1);
 pub struct Forwarders {
     /// One for each thread.
     inboxes: Arc<[Arc<Inbox>]>,
+    /// The questions that show a loop, which may come back to any of the threads.
+    loop_questions: Arc<LoopQuestions>,
 }
 
 impl Forwarders {
     /// The threads that take from these.
     #[must_use]
     pub fn new(inboxes: Vec<Arc<Inbox>>) -> Self {
-        Self { inboxes: inboxes.into() }
+        Self { inboxes: inboxes.into(), loop_questions: Arc::default() }
+    }
+
+    /// The questions that show a loop.
+    pub(crate) fn loop_questions(&self) -> &LoopQuestions {
+        &self.loop_questions
     }
 
     /// How many threads there are, at least 1.
@@ -131,7 +139,7 @@ impl Contents {
             return self.queries.push(query);
         }
         let client_at = |place: usize| client(self.queries[place].query.peer.address.ip());
-        let place = gives_way(QUERIES_MAX, query.query.deferral.name_hash, client_at);
+        let place = place_to_evict(QUERIES_MAX, query.query.deferral.name_hash, client_at);
         match client_at(place) == client(query.query.peer.address.ip()) {
             true => self.dropped_own += 1,
             false => self.dropped_other += 1,
@@ -312,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_bounded_and_those_who_ask_modestly_are_heard() {
+    fn inbox_overflow_evicts_queries_of_the_client_with_most_of_them() {
         let mut contents = Contents::default();
         for number in 0..100_000 {
             contents.push(query(1, number).0);
@@ -329,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gives_way_is_to_be_told_and_a_connection_at_once_if_there_are_too_many() {
+    fn what_place_to_evict_is_to_be_told_and_a_connection_at_once_if_there_are_too_many() {
         let mut contents = Contents::default();
         let mut receivers = Vec::new();
         for number in 0..=(QUERIES_MAX + DROPPED_MAX) as u64 {
@@ -343,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_rest_only_when_nobody_waits_for_any_of_them() {
+    fn threads_are_idle_only_when_no_query_waits_for_any_of_them() {
         let inboxes = [Inbox::new().unwrap(), Inbox::new().unwrap()];
         let all = Forwarders::new(inboxes.to_vec());
         inboxes[0].rest();

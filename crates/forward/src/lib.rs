@@ -12,48 +12,56 @@
 //! | file | what |
 //! |---|---|
 //! | `inbox` | what other threads hand over |
-//! | `thread` | the loop: sockets, timers, inbox |
-//! | `exchanges` | what is done for each fetch |
-//! | `hear` | what is made of what upstreams say |
-//! | `probes` | how it is found that an upstream is back |
-//! | `loops` | how it is found that questions come back |
+//! | `thread` | the loop: waits, takes what is ready, sends |
+//! | `forwarder/` | what is done with each event, by the owners below |
+//! | `waiters`, `pending` | the places of queries that wait, and the queries |
+//! | `fetch`, `fetch_key` | the questions that are asked, and their exchanges |
+//! | `upstreams`, `known_group`, `group` | what is known of the upstreams, and how they are configured |
+//! | `wires`, `ports`, `stream` | the ways to the upstreams |
+//! | `deliveries`, `answers`, `body` | what is made of answers |
+//! | `cause`, `timers`, `output` | what queries are sent for; what is due; what leaves after a turn |
 //! | `state_log` | what the log says of upstreams |
-//! | `fetch`, `wanted`, `group` | what is fetched, for whom, from whom |
-//! | `ports`, `stream` | how upstreams are asked |
-//! | `bootstrap` | where upstreams are that are given by name |
-//! | `body`, `chain` | what is made of answers |
-//! | `fairness` | who gives way where no place is left |
-//! | `why` | what clients are told when there is none |
+//! | `loops` | the questions that show a loop |
+//! | `bootstrap` | the addresses of upstreams that are given by name |
+//! | `fairness` | which query is evicted where no place is left |
+//! | `failure_text` | what clients are told when there is no answer |
 //!
 //! Deliberately absent: who may ask; the plan has decided that.
 
 mod answers;
 mod body;
 mod bootstrap;
-mod chain;
+mod cause;
 mod counters;
+mod deliveries;
 mod departures;
-mod exchanges;
 mod failure_text;
 mod fairness;
 mod fetch;
 mod fetch_key;
+mod forwarder;
 mod group;
 mod inbox;
+mod known_group;
 mod loops;
+mod output;
 mod pending;
 mod ports;
-mod probes;
 mod random;
-mod receive;
 mod state_log;
 mod stream;
 mod thread;
+mod timers;
+mod upstreams;
+mod waiters;
+mod wires;
 
 pub use bootstrap::{Bootstrap, follow};
 pub use counters::ForwarderCounters;
-pub use group::{Bounds, Group, Groups, Manner, Report, Server};
+pub use forwarder::ForwarderConfig;
+pub use group::{Bounds, Group, Groups, Manner, Server};
 pub use inbox::{Forwarders, Inbox};
+pub use known_group::Report;
 pub use loops::Loops;
 pub use state_log::StateLog;
-pub use thread::{ForwarderConfig, ForwarderThread, stop_forwarders};
+pub use thread::{ForwarderThread, stop_forwarders};

@@ -7,20 +7,14 @@
 //!
 //! Deliberately absent: a mark in each query, which other servers would not pass on.
 
+use std::fmt;
 use std::hash::Hasher;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use siphasher::sip::SipHasher24;
-use zonda_deferral::Responder;
-use zonda_engine::Now;
-use zonda_upstream::check::{Failure, Verdict, check};
-use zonda_upstream::exchange::{Form, Outcome};
-use zonda_upstream::query::sent;
 
-use crate::ports::{Attempt, Probe};
+use crate::cause::Probe;
 use crate::random;
-use crate::thread::Forwarder;
 
 /// Octets of the first label: two numbers in hexadecimal.
 const LABEL_BYTES: usize = 32;
@@ -31,15 +25,9 @@ const LATE_MAX_NANOS: u64 = 10_000_000_000;
 /// the next had time to come back.
 const HELD_BEYOND_NANOS: u64 = 4_000_000_000;
 
-/// Hides when and to which upstream a question was sent.
-static SECRET: LazyLock<SipHasher24> =
-    LazyLock::new(|| SipHasher24::new_with_key(&random::secret()));
-/// Rounds of [`hide`]: with four, what comes of it cannot be told from random numbers (Luby and
+/// Rounds of [`LoopQuestions::hide`]: with four, what comes of it cannot be told from random numbers (Luby and
 /// Rackoff).
 const ROUNDS: std::ops::Range<u8> = 0..4;
-/// How many loops were found.
-static FOUND: AtomicU64 = AtomicU64::new(0);
-
 /// When the questions to each upstream of a group last came back; all threads share it.
 pub struct Loops {
     /// By the place of the upstream; nanoseconds of the monotonic clock, 0 for never.
@@ -64,12 +52,12 @@ impl Loops {
     }
 
     /// Whether this is so of any.
-    pub(crate) fn hold_any(&self, now: u64) -> bool {
+    pub fn hold_any(&self, now: u64) -> bool {
         (0..self.seen_at.len()).any(|place| self.holds(place, now))
     }
 
     /// A question came back; whether that is news.
-    fn note(&self, place: usize, now: u64) -> bool {
+    pub fn note(&self, place: usize, now: u64) -> bool {
         let is_news = !self.holds(place, now);
         if let Some(seen_at) = self.seen_at.get(place) {
             seen_at.store(now, Relaxed);
@@ -78,7 +66,7 @@ impl Loops {
     }
 
     /// A question that was sent at `sent_at` was answered: if it did not come back, none do.
-    fn clear(&self, place: usize, sent_at: u64) {
+    pub fn clear(&self, place: usize, sent_at: u64) {
         if let Some(seen_at) = self.seen_at.get(place)
             && seen_at.load(Relaxed) < sent_at
         {
@@ -87,116 +75,90 @@ impl Loops {
     }
 }
 
-/// The name that an upstream of the zone of `apex` is asked for, in wire form.
-pub(crate) fn name(probe: Probe, apex: &[u8]) -> Vec<u8> {
-    let upstream = u64::from(probe.group) << 8 | probe.upstream as u64; // at most 64 in a group
-    let [first, second] = hide([probe.sent_at, upstream]);
-    let label = format!("{first:016x}{second:016x}");
-    [&[LABEL_BYTES as u8], label.as_bytes(), apex].concat()
+/// The questions that show a loop when they come back; all forwarder threads share it.
+pub struct LoopQuestions {
+    /// Hides when and to which upstream a question was sent.
+    secret: SipHasher24,
+    /// How many loops were found.
+    found: AtomicU64,
 }
 
-/// Turns two numbers into two others by a Feistel network, which [`reveal`] turns back.
-fn hide([left, right]: [u64; 2]) -> [u64; 2] {
-    ROUNDS.fold([left, right], |[left, right], round| [right, left ^ keyed(round, right)])
+impl fmt::Debug for LoopQuestions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoopQuestions").field("found", &self.found).finish_non_exhaustive()
+    }
 }
 
-/// What a round of [`hide`] makes of a number.
-fn keyed(round: u8, number: u64) -> u64 {
-    let mut hasher = *SECRET;
-    hasher.write_u8(round);
-    hasher.write_u64(number);
-    hasher.finish()
+impl Default for LoopQuestions {
+    /// Questions with a secret of the system, and no loop.
+    fn default() -> Self {
+        let secret = SipHasher24::new_with_key(&random::secret());
+        Self { secret, found: AtomicU64::new(0) }
+    }
 }
 
-/// The two numbers that [`hide`] has made these of.
-fn reveal([left, right]: [u64; 2]) -> [u64; 2] {
-    ROUNDS.rev().fold([left, right], |[left, right], round| [right ^ keyed(round, left), left])
+impl LoopQuestions {
+    /// Takes note that a loop was found.
+    pub fn count(&self) {
+        self.found.fetch_add(1, Relaxed);
+    }
+
+    /// How many loops were found.
+    pub fn found(&self) -> u64 {
+        self.found.load(Relaxed)
+    }
+
+    /// The name that an upstream of the zone of `apex` is asked for, in wire form.
+    pub fn name(&self, probe: Probe, apex: &[u8]) -> Vec<u8> {
+        let upstream = u64::from(probe.group) << 8 | probe.upstream as u64; // at most 64 in a group
+        let [first, second] = self.hide([probe.sent_at, upstream]);
+        let label = format!("{first:016x}{second:016x}");
+        [&[LABEL_BYTES as u8], label.as_bytes(), apex].concat()
+    }
+
+    /// What a name was asked for, if it is one of [`name`](Self::name), in lower case.
+    pub fn read(&self, name: &[u8], now: u64) -> Option<Probe> {
+        let (len, rest) = name.split_first()?;
+        if usize::from(*len) != LABEL_BYTES {
+            return None;
+        }
+        let number =
+            |range| u64::from_str_radix(std::str::from_utf8(rest.get(range)?).ok()?, 16).ok();
+        let [sent_at, upstream] = self.reveal([number(0..16)?, number(16..LABEL_BYTES)?]);
+        let group = u32::try_from(upstream >> 8).ok()?;
+        let is_recent = sent_at <= now && now - sent_at < LATE_MAX_NANOS;
+        is_recent.then_some(Probe { group, upstream: (upstream & 0xff) as usize, sent_at })
+    }
+
+    /// Turns two numbers into two others by a Feistel network, which [`reveal`](Self::reveal) turns
+    /// back.
+    fn hide(&self, numbers: [u64; 2]) -> [u64; 2] {
+        let step = |[left, right]: [u64; 2], round| [right, left ^ self.keyed_hash(round, right)];
+        ROUNDS.fold(numbers, step)
+    }
+
+    /// The two numbers that [`hide`](Self::hide) has made these of.
+    fn reveal(&self, numbers: [u64; 2]) -> [u64; 2] {
+        let step = |[left, right]: [u64; 2], round| [right ^ self.keyed_hash(round, left), left];
+        ROUNDS.rev().fold(numbers, step)
+    }
+
+    /// The hash of a number in a round of [`hide`](Self::hide).
+    fn keyed_hash(&self, round: u8, number: u64) -> u64 {
+        let mut hasher = self.secret;
+        hasher.write_u8(round);
+        hasher.write_u64(number);
+        hasher.finish()
+    }
 }
 
 /// Whether a name may be one that another server asks for, or this one. Such are passed on even
 /// where a loop was found: if nobody did, all would believe that it is over.
-fn is_check(name: &[u8]) -> bool {
+pub fn is_check(name: &[u8]) -> bool {
     name.split_first().is_some_and(|(len, rest)| {
         let label = rest.get(..LABEL_BYTES).unwrap_or_default();
         usize::from(*len) == LABEL_BYTES && label.iter().all(u8::is_ascii_hexdigit)
     })
-}
-
-/// For what a name was asked, if it is one of [`name()`]; lower case.
-fn read(name: &[u8], now: u64) -> Option<Probe> {
-    let (len, rest) = name.split_first()?;
-    if usize::from(*len) != LABEL_BYTES {
-        return None;
-    }
-    let number = |range| u64::from_str_radix(std::str::from_utf8(rest.get(range)?).ok()?, 16).ok();
-    let [sent_at, upstream] = reveal([number(0..16)?, number(16..LABEL_BYTES)?]);
-    let group = u32::try_from(upstream >> 8).ok()?;
-    let is_recent = sent_at <= now && now - sent_at < LATE_MAX_NANOS;
-    is_recent.then_some(Probe { group, upstream: (upstream & 0xff) as usize, sent_at })
-}
-
-impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
-    /// Whether a query is a question of this server that has come back; then takes note of it.
-    pub(crate) fn has_come_back(&mut self, name: &[u8], now: Now) -> bool {
-        let Some(probe) = read(name, now.monotonic_nanos) else { return false };
-        let Some(known) = self.groups.get(&probe.group) else { return false };
-        let Some(server) = known.group.servers.get(probe.upstream) else { return false };
-        if known.group.loops.note(probe.upstream, now.monotonic_nanos) {
-            let zone = &known.group.apex;
-            let address = server.address().map_or("an upstream".to_owned(), |it| it.to_string());
-            tracing::error!(
-                "loop: questions for zone {zone} that are forwarded to {address} come back to \
-                 this server; it is not asked until they do not"
-            );
-            FOUND.fetch_add(1, Relaxed);
-        }
-        true
-    }
-
-    /// Whether a query would come back, so that it must not be sent.
-    pub(crate) fn leads_back(&mut self, attempt: Attempt, now: Now) -> bool {
-        let Some(fetch) = self.fetches.get(attempt.fetch) else { return false };
-        let Some(known) = self.groups.get(&fetch.wanted.group) else { return false };
-        let place = usize::from(attempt.upstream);
-        known.group.loops.holds(place, now.monotonic_nanos) && !is_check(&fetch.wanted.name)
-    }
-
-    /// Takes a message for a question that nobody else asks; false if it is none.
-    pub(crate) fn hear_check(
-        &mut self,
-        probe: Probe,
-        form: Form,
-        query: &[u8],
-        message: &[u8],
-    ) -> bool {
-        let Some(known) = self.groups.get(&probe.group) else { return true };
-        let member = &known.pool.members[probe.upstream];
-        match check(&sent(query, form, member.stream), message) {
-            Verdict::Ignore(_) => return false,
-            Verdict::Accept(_) => known.group.loops.clear(probe.upstream, probe.sent_at),
-            // So ends a loop that others noticed, too.
-            Verdict::Failed(_) | Verdict::Repeat(_) | Verdict::Doubt(_) => {}
-        }
-        true
-    }
-
-    /// Waits no longer for answers of upstreams with which a loop was found, by whatever thread.
-    pub(crate) fn heed_loops(&mut self, now: Now) {
-        let found = FOUND.load(Relaxed);
-        if std::mem::replace(&mut self.loops_heeded, found) == found {
-            return;
-        }
-        let is_looping = |group: u32, place: u8| {
-            let known = self.groups.get(&group);
-            known.is_some_and(|it| it.group.loops.holds(place.into(), now.monotonic_nanos))
-        };
-        let waiting = self.fetches.waiting();
-        let looping = waiting.filter(|(group, attempt)| is_looping(*group, attempt.upstream));
-        let looping: Vec<Attempt> = looping.map(|(_, attempt)| attempt).collect();
-        for attempt in looping {
-            self.conclude(attempt, Outcome::Failed(Failure::Loop), now);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -206,7 +168,9 @@ mod tests {
     #[test]
     fn a_name_tells_its_upstream_for_a_while_and_no_other_name_does() {
         let probe = Probe { group: 7, upstream: 31, sent_at: 1 << 40 };
-        let mut name = name(probe, b"\x07example\0");
+        let questions = LoopQuestions::default();
+        let read = |name: &[u8], now| questions.read(name, now);
+        let mut name = questions.name(probe, b"\x07example\0");
         assert_eq!(&name[LABEL_BYTES + 1..], b"\x07example\0");
         assert_eq!(read(&name, probe.sent_at + 1), Some(probe));
         assert_eq!(read(&name, probe.sent_at + LATE_MAX_NANOS), None);
@@ -220,8 +184,9 @@ mod tests {
 
     #[test]
     fn a_name_shows_neither_when_nor_to_which_upstream_it_was_sent() {
+        let questions = LoopQuestions::default();
         let label = |upstream, sent_at| {
-            let octets = name(Probe { group: 7, upstream, sent_at }, b"\0");
+            let octets = questions.name(Probe { group: 7, upstream, sent_at }, b"\0");
             String::from_utf8_lossy(&octets[1..=LABEL_BYTES]).into_owned()
         };
         let labels = [label(1, 1 << 40), label(2, 1 << 40), label(1, (1 << 40) + 1)];

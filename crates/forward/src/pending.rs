@@ -1,8 +1,7 @@
-//! A deferred query on its way through the forwarder threads.
+//! A deferred query on its way through the forwarder threads, and what was fetched for it so far.
 
 use zonda_deferral::Deferred;
-
-use crate::chain::Chain;
+use zonda_engine::To;
 
 /// A deferred query, and what was fetched for it before.
 #[derive(Debug)]
@@ -17,4 +16,24 @@ impl From<Deferred> for PendingQuery {
     fn from(query: Deferred) -> Self {
         Self { query, chain: None }
     }
+}
+
+/// The answers that were fetched for a query so far, and the name to ask for next.
+#[derive(Debug)]
+pub struct Chain {
+    /// The answers, the first one first; at least one.
+    pub legs: Vec<Leg>,
+    /// The name to ask for next, in lower case.
+    pub next: Box<[u8]>,
+}
+
+/// An answer that ends with an alias of a name in another zone.
+#[derive(Debug)]
+pub struct Leg {
+    /// The upstreams that were asked.
+    pub from: To,
+    /// The name that they were asked for, in lower case.
+    pub name: Box<[u8]>,
+    /// The answer as a message.
+    pub message: Vec<u8>,
 }

@@ -37,8 +37,8 @@ use zonda_netio::{ClientSocket, Poller, ReceiveBatch, UdpOptions};
 use zonda_upstream::exchange::Form;
 use zonda_upstream::numbers::NumberMap;
 
+use crate::cause::{Cause, FetchId};
 use crate::departures::{Departures, Origin};
-use crate::fetch::FetchId;
 use crate::group::Manner;
 use crate::random::RandomSource;
 
@@ -72,39 +72,6 @@ pub struct Waiting {
     pub form: Form,
     /// The message as it was sent.
     pub query: Vec<u8>,
-}
-
-/// What a query is sent for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// For a fetch.
-    Fetch(Attempt),
-    /// To see whether an upstream is back.
-    Probe(Probe),
-    /// To see whether questions to it come back to this server.
-    Check(Probe),
-}
-
-/// One query of a fetch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    /// The fetch.
-    pub fetch: FetchId,
-    /// Its index among the queries of the fetch.
-    pub index: u8,
-    /// Whom it was sent to, by the place in the group.
-    pub upstream: u8,
-}
-
-/// A query that is sent for nobody.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Probe {
-    /// The number of the group.
-    pub group: u32,
-    /// Whom it was sent to, by the place in the group.
-    pub upstream: usize,
-    /// When; nanoseconds of the monotonic clock.
-    pub sent_at: u64,
 }
 
 /// A socket, and the port that it has while queries wait there.
@@ -574,6 +541,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::cause::Probe;
     use std::collections::HashMap;
     use std::net::UdpSocket;
 

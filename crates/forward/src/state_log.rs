@@ -8,9 +8,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use zonda_upstream::health::{State, Trouble};
-
-use crate::group::KnownGroup;
+use zonda_upstream::health::State;
 
 /// How long nothing is said of an upstream that is in trouble again, nanoseconds.
 const QUIET_NANOS: u64 = 60_000_000_000;
@@ -39,10 +37,10 @@ struct Notice {
 /// What of a state is worth a line when it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeenState {
-    /// The state.
-    state: State,
+    /// The state of health.
+    pub(crate) state: State,
     /// Its certificate is not trusted.
-    is_untrusted: bool,
+    pub(crate) is_untrusted: bool,
 }
 
 impl SeenState {
@@ -52,7 +50,7 @@ impl SeenState {
 
 /// What the log is to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum News {
+pub(crate) enum News {
     /// It is in this state now.
     Worse(State),
     /// It is up again.
@@ -70,7 +68,13 @@ impl StateLog {
     }
 
     /// A thread that saw the upstream at a place as `from` sees it as `to`; what is news.
-    fn note(&self, place: usize, from: SeenState, to: SeenState, now: u64) -> Option<News> {
+    pub(crate) fn note(
+        &self,
+        place: usize,
+        from: SeenState,
+        to: SeenState,
+        now: u64,
+    ) -> Option<News> {
         let mut notice = self.upstreams.get(place)?.lock().unwrap_or_else(PoisonError::into_inner);
         notice.count(from.state, |threads| threads.saturating_sub(1));
         notice.count(to.state, |threads| threads + 1);
@@ -102,7 +106,7 @@ impl StateLog {
 
     /// A thread has closed a port to the upstream at a place, since a forger may know it; whether
     /// that is news, which it is once a minute.
-    fn note_forgery(&self, place: usize, now: u64) -> bool {
+    pub(crate) fn note_forgery(&self, place: usize, now: u64) -> bool {
         let Some(notice) = self.upstreams.get(place) else { return false };
         let mut notice = notice.lock().unwrap_or_else(PoisonError::into_inner);
         let told_at = notice.forgery_told_at;
@@ -122,71 +126,6 @@ impl Notice {
             State::Suspect => self.suspect = change(self.suspect),
             State::Down => self.down = change(self.down),
         }
-    }
-}
-
-impl KnownGroup {
-    /// Tells the log of upstreams that are in another state than when this was last called.
-    pub(crate) fn tell_changes(&mut self, now: u64) {
-        for place in 0..self.pool.members.len() {
-            if self.view(place) != self.views[place] {
-                self.tell(place, now);
-            }
-        }
-    }
-
-    /// Tells the log how an upstream is, unless it knows that.
-    pub(crate) fn tell(&mut self, place: usize, now: u64) {
-        let view = self.view(place);
-        let Some(before) = self.views.get_mut(place) else { return };
-        let before = std::mem::replace(before, view);
-        let Some(news) = self.group.state_log.note(place, before, view, now) else { return };
-        let (zone, upstream) = (&self.group.apex, &self.group.servers[place].name);
-        let why = self.failure_text(place);
-        match news {
-            News::Back => tracing::info!("upstream {upstream} of zone {zone} is up again"),
-            News::Worse(State::Down) => tracing::warn!(
-                "upstream {upstream} of zone {zone} is down: {why}; it is not asked until a probe \
-                 is answered"
-            ),
-            News::Worse(_) => tracing::warn!(
-                "upstream {upstream} of zone {zone} is suspect: {why}; it is asked only when no \
-                 other is up"
-            ),
-        }
-    }
-
-    /// Tells the log that answers of an upstream may be forged, unless it was told so just before.
-    pub(crate) fn tell_forgery(&self, place: usize, now: u64) {
-        if self.group.state_log.note_forgery(place, now) {
-            tracing::warn!(
-                zone = %self.group.apex,
-                upstream = %self.group.servers[place].name,
-                "answers of an upstream may be forged: many messages came to a port for which \
-                 nothing waits there; the port is closed, and its queries are asked over TCP"
-            );
-        }
-    }
-
-    /// How this thread sees an upstream.
-    fn view(&self, place: usize) -> SeenState {
-        let health = &self.pool.members[place].health;
-        let is_untrusted = health.trouble() == Some(Trouble::Untrusted);
-        SeenState { state: health.state(), is_untrusted }
-    }
-
-    /// What is held against an upstream, in words. Of connections that cannot be made, more is
-    /// known than of what is sent over UDP.
-    fn failure_text(&self, place: usize) -> String {
-        let trouble = self.pool.members[place].health.trouble();
-        let fault = match trouble {
-            Some(Trouble::Untrusted | Trouble::Unreachable) => {
-                self.group.servers[place].connections.counts().fault
-            }
-            _ => None,
-        };
-        let trouble = || trouble.map(|trouble| trouble.to_string());
-        fault.map(|fault| fault.to_string()).or_else(trouble).unwrap_or_default()
     }
 }
 

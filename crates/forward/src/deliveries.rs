@@ -1,4 +1,4 @@
-//! Chains of aliases that lead from one zone that others answer for into another.
+//! Deliveries of answers, and chains of aliases that lead from one forwarded zone into another.
 //!
 //! Upstreams are believed in what they say of their own zone only. Where an answer ends with an
 //! alias of a name in another zone, the query waits once more, for those who answer for that one,
@@ -7,38 +7,23 @@
 //! Deliberately absent: aliases in our own data on the way, which the engine follows, and from
 //! which a chain leads nowhere else.
 
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
 use zonda_cache::Onward;
-use zonda_deferral::Responder;
+use zonda_deferral::{Replies, Responder, SocketReplies};
 use zonda_engine::zones::Source;
-use zonda_engine::{Deferral, Now, Reason, To, UpstreamAnswer};
+use zonda_engine::{Deferral, Now, Reason, Snapshot, To, UpstreamAnswer};
 use zonda_upstream::{AnswerError, rebinding};
 use zonda_wire::response::Response;
 use zonda_wire::{Rcode, Type};
 
 use crate::answers::failure;
+use crate::body::BodyReader;
 use crate::fetch_key::FetchKey;
-use crate::pending::PendingQuery;
-use crate::thread::Forwarder;
-
-/// What was fetched for a query so far, and what comes next.
-#[derive(Debug)]
-pub struct Chain {
-    /// What was fetched.
-    legs: Vec<Leg>,
-    /// The name to ask for next, in lower case.
-    pub(crate) next: Box<[u8]>,
-}
-
-/// An answer that ends with an alias of a name in another zone.
-#[derive(Debug)]
-struct Leg {
-    /// Who was asked.
-    from: To,
-    /// The name that it was asked for, in lower case.
-    name: Box<[u8]>,
-    /// The answer.
-    message: Vec<u8>,
-}
+use crate::inbox::Forwarders;
+use crate::pending::{Chain, Leg, PendingQuery};
+use crate::upstreams::Upstreams;
 
 /// What follows from an answer that ends with an alias of a name in another zone.
 enum Step {
@@ -48,12 +33,46 @@ enum Step {
     End,
 }
 
-impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
-    /// Answers a query with what was fetched for it, or has others fetch what is missing.
-    pub(crate) fn deliver(
+/// Answers queries, and passes those on whose answers lead to other upstreams.
+pub struct Deliveries<R> {
+    /// Writes and gathers the replies.
+    replies: Replies<R>,
+    /// Joins the answers of a chain.
+    reader: BodyReader,
+    /// The zones of this server, which win over what upstreams say of their names.
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    /// All forwarder threads: a chain may lead to what another one fetches.
+    forwarders: Forwarders,
+}
+
+impl<R: Responder> Deliveries<R> {
+    /// Deliveries by `responder`; none yet.
+    pub fn new(responder: R, snapshot: Arc<ArcSwap<Snapshot>>, forwarders: Forwarders) -> Self {
+        Self { replies: Replies::new(responder), reader: BodyReader::new(), snapshot, forwarders }
+    }
+
+    /// Goes on with another responder, and without the replies that were gathered: after a panic.
+    pub fn replace_responder(&mut self, responder: R) {
+        self.replies = Replies::new(responder);
+    }
+
+    /// Exchanges the replies that were gathered for empty batches.
+    pub fn swap_batches(&mut self, batches: &mut Vec<SocketReplies>) {
+        self.replies.swap_batches(batches);
+    }
+
+    /// Answers a query SERVFAIL, and says why.
+    pub fn fail(&mut self, query: PendingQuery, reason: Reason, now: Now) {
+        self.replies.answer(query.query, &failure(reason, ""), now);
+    }
+
+    /// Answers a query with what was fetched for it, or has other upstreams asked for what is
+    /// missing.
+    pub fn deliver(
         &mut self,
         mut query: PendingQuery,
         fetched: &UpstreamAnswer<'_>,
+        upstreams: &Upstreams,
         now: Now,
     ) {
         if !fetched.goes_on && query.chain.is_none() {
@@ -61,7 +80,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
         let qtype = query.query.deferral.query.qtype;
         let step = match fetched.goes_on {
-            true => self.step(&query, fetched, qtype),
+            true => self.step(&query, (fetched, qtype), upstreams.share().chain_max),
             false => Ok(Step::End),
         };
         match step {
@@ -72,11 +91,11 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 legs.push(leg);
                 query.query.deferral = deferral;
                 query.chain = Some(Box::new(Chain { legs, next }));
-                self.config.forwarders.pass_on(query);
+                self.forwarders.pass_on(query);
             }
             Ok(Step::End) => match query.chain.take() {
                 Some(chain) if !fetched.name.is_empty() => {
-                    self.deliver_chain(query, *chain, (fetched, qtype), now);
+                    self.deliver_chain(query, *chain, (fetched, qtype), upstreams, now);
                 }
                 _ => self.replies.answer(query.query, fetched, now),
             },
@@ -93,11 +112,12 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         query: PendingQuery,
         chain: Chain,
         (last, qtype): (&UpstreamAnswer<'_>, Type),
+        upstreams: &Upstreams,
         now: Now,
     ) {
         let name = chain.legs.first().map(|leg| leg.name.clone()).unwrap_or_default();
         let message = last.message(qtype);
-        if has_private_address(&message) && self.are_public(&chain) {
+        if has_private_address(&message) && are_public(&chain, upstreams) {
             let (reason, body) = (Reason::Blocked, &[][..]);
             let blocked = UpstreamAnswer {
                 name: &name,
@@ -132,26 +152,15 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         }
     }
 
-    /// Whether a name on the way must not lead to private addresses, whatever those may have that
-    /// it is an alias of: who owns it would choose the machine that browsers talk to.
-    fn are_public(&self, chain: &Chain) -> bool {
-        let is_public = |leg: &Leg| {
-            let To::Forward(number) = leg.from else { return false };
-            let known = self.groups.get(&number);
-            known.is_some_and(|known| !known.group.may_be_private(&leg.name))
-        };
-        chain.legs.iter().any(is_public)
-    }
-
     /// What follows from an answer that ends with an alias of a name in another zone.
     fn step(
         &self,
         query: &PendingQuery,
-        fetched: &UpstreamAnswer<'_>,
-        qtype: Type,
+        (fetched, qtype): (&UpstreamAnswer<'_>, Type),
+        chain_max: u8,
     ) -> Result<Step, AnswerError> {
         let Some(target) = last_alias(fetched, qtype) else { return Ok(Step::End) };
-        let snapshot = self.config.snapshot.load();
+        let snapshot = self.snapshot.load();
         let Some((zone, name_hash)) = snapshot.zones.answering(&target, qtype) else {
             return Ok(Step::End);
         };
@@ -165,7 +174,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         if *target == *fetched.name || legs.iter().any(|leg| *leg.name == *target) {
             return Err(AnswerError::Loop);
         }
-        if legs.len() + 1 >= usize::from(self.share.chain_max) {
+        if legs.len() + 1 >= usize::from(chain_max) {
             return Err(AnswerError::LongChain);
         }
         let to = To::Forward(forward.number);
@@ -175,25 +184,32 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         Ok(Step::Ask(deferral, target))
     }
 
-    /// Whether a kept answer that leads into another zone still does: zones may have changed since.
-    pub(crate) fn leads_on(
+    /// Whether a cached answer that leads into another zone still does: zones may have changed since.
+    pub fn is_target_elsewhere(
         &self,
-        wanted: &FetchKey,
+        key: &FetchKey,
         onward: Option<Onward>,
-        kept: &UpstreamAnswer<'_>,
+        cached: &UpstreamAnswer<'_>,
     ) -> bool {
         let Some(onward) = onward else { return true };
-        let Some(target) = last_alias(kept, wanted.qtype) else { return false };
-        let snapshot = self.config.snapshot.load();
-        snapshot.zones.answering(&target, wanted.qtype).is_some_and(|(zone, _)| {
-            match &zone.source {
-                Source::Forward(forward) => {
-                    onward == Onward::Others && forward.number != wanted.group
-                }
-                _ => onward == Onward::Here,
-            }
+        let Some(target) = last_alias(cached, key.qtype) else { return false };
+        let snapshot = self.snapshot.load();
+        snapshot.zones.answering(&target, key.qtype).is_some_and(|(zone, _)| match &zone.source {
+            Source::Forward(forward) => onward == Onward::Others && forward.number != key.group,
+            _ => onward == Onward::Here,
         })
     }
+}
+
+/// Whether a name on the way must not lead to private addresses, whatever those may have that it is
+/// an alias of: its owner would choose the machine that browsers talk to.
+fn are_public(chain: &Chain, upstreams: &Upstreams) -> bool {
+    let is_public = |leg: &Leg| {
+        let To::Forward(number) = leg.from else { return false };
+        let known = upstreams.get(number);
+        known.is_some_and(|known| !known.group.may_be_private(&leg.name))
+    };
+    chain.legs.iter().any(is_public)
 }
 
 /// Whether a record of a message holds a private address.

@@ -7,9 +7,9 @@
 //! Deliberately absent: whom to ask next, which [`Exchange`](zonda_upstream::Exchange) decides.
 
 use std::io;
-use std::net::SocketAddr;
 
 use zonda_cache::{DENIES_BELOW, Flushes, Lifetime};
+use zonda_client::Fault;
 use zonda_deferral::Responder;
 use zonda_engine::{Now, Reason, UpstreamAnswer};
 use zonda_netio::is_icmp;
@@ -20,26 +20,28 @@ use zonda_upstream::query::sent;
 use zonda_wire::query::flag;
 use zonda_wire::{Ede, Response};
 
+use super::Forwarder;
 use crate::body::Body;
-use crate::fetch::FetchId;
+use crate::cause::{Attempt, Cause, FetchId};
 use crate::fetch_key::FetchKey;
 use crate::group::Group;
-use crate::ports::{Attempt, Cause};
-use crate::thread::Forwarder;
+
+use crate::ports::Waiting;
+use crate::stream::{StreamAnswer, outcome};
 
 /// Calls by which a port is read before others have their turn: some 250 messages.
 const RECEIVE_CALLS_MAX: usize = 8;
 
-impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
+impl<R: Responder> Forwarder<R> {
     /// Reads what a port has received, but not all at once if it is more than any upstream sends
     /// that means well: the others wait. What is left is told of again.
-    pub(crate) fn receive(&mut self, number: usize, now: Now) {
-        let serial = self.ports.serial(number);
+    pub(super) fn receive(&mut self, number: usize, now: Now) {
+        let serial = self.wires.ports().serial(number);
         let (mut has_more, mut calls) = (true, 0);
         // Once the last answer has come, the port is another's.
-        while has_more && calls < RECEIVE_CALLS_MAX && self.ports.serial(number) == serial {
+        while has_more && calls < RECEIVE_CALLS_MAX && self.wires.ports().serial(number) == serial {
             calls += 1;
-            has_more = match self.ports.receive(number) {
+            has_more = match self.wires.ports().receive(number) {
                 Ok(has_more) => has_more,
                 Err(error) if is_icmp(&error) => {
                     self.counters.icmp_errors.add(1);
@@ -49,10 +51,9 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
             };
             let mut message = std::mem::take(&mut self.message);
             for place in 0.. {
-                let Some(received) = self.ports.received(place) else { break };
-                if self.ports.serial(number) != serial {
-                    break;
-                }
+                let ports = self.wires.ports();
+                let is_same = ports.serial(number) == serial;
+                let Some(received) = ports.received(place).filter(|_| is_same) else { break };
                 message.clear();
                 message.extend_from_slice(received);
                 self.read(number, &mut message, now);
@@ -67,40 +68,31 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     fn leave_broken(&mut self, number: usize, error: &io::Error) {
         self.counters.receive_errors.add(1);
         if !self.receive_faults.is_spent() {
-            let upstream = self.ports.upstream(number).map(tracing::field::display);
+            let upstream = self.wires.ports().upstream(number).map(tracing::field::display);
             tracing::error!(upstream, %error, "cannot receive from an upstream; port closed");
         }
-        self.ports.close_broken(number);
-    }
-
-    /// Nothing came from an address, or nothing can be sent there: servers that have others are
-    /// asked at the next.
-    pub(crate) fn pass_over(&self, address: SocketAddr) {
-        let servers = self.groups.values().flat_map(|known| &known.group.servers);
-        for server in servers.filter(|server| server.over_udp) {
-            server.connections.pass_over(address);
-        }
+        self.wires.ports().close_broken(number);
     }
 
     /// Takes a message that came to a port.
     fn read(&mut self, number: usize, message: &mut [u8], now: Now) {
-        let serial = self.ports.serial(number);
+        let serial = self.wires.ports().serial(number);
         let id = message.first_chunk().map(|id| u16::from_be_bytes(*id));
-        let lent = id.and_then(|id| Some((id, self.ports.lend(number, id)?)));
+        let lent = id.and_then(|id| Some((id, self.wires.ports().lend(number, id)?)));
         if let Some((id, lent)) = lent {
             let (form, query) = (lent.form, &lent.query);
             let is_believed = match lent.cause {
                 Cause::Fetch(attempt) => self.receive_answer(attempt, form, query, message, now),
-                Cause::Probe(probe) => self.hear_probe(probe, form, query, message, now),
-                Cause::Check(probe) => self.hear_check(probe, form, query, message),
+                Cause::Probe(probe) => self.receive_probe(probe, form, query, message, now),
+                Cause::Check(probe) => self.receive_check(probe, form, query, message),
             };
             if is_believed {
-                return self.ports.settle(number, id, lent);
+                return self.wires.ports().settle(number, id, lent);
             }
-            self.ports.wait_on(number, id, lent); // the right one may still come
+            self.wires.ports().wait_on(number, id, lent); // the right one may still come
         }
         self.counters.ignored.add(1);
-        if serial.is_some_and(|serial| self.ports.miss(number, serial)) {
+        if serial.is_some_and(|serial| self.wires.ports().miss(number, serial)) {
             self.leave_port(number, now);
         }
     }
@@ -109,18 +101,18 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// again in any case.
     fn leave_port(&mut self, number: usize, now: Now) {
         self.counters.forgery_suspected.add(1);
-        for cause in self.ports.give_up(number) {
+        for cause in self.wires.ports().give_up(number) {
             let upstream = match cause {
                 Cause::Fetch(attempt) => {
                     let fetch = self.fetches.get(attempt.fetch);
-                    fetch.map(|fetch| (fetch.wanted.group, usize::from(attempt.upstream)))
+                    fetch.map(|fetch| (fetch.key.group, usize::from(attempt.upstream)))
                 }
                 Cause::Probe(probe) | Cause::Check(probe) => Some((probe.group, probe.upstream)),
             };
             if let Some((group, place)) = upstream
-                && let Some(known) = self.groups.get(&group)
+                && let Some(known) = self.upstreams.get(group)
             {
-                known.tell_forgery(place, now.monotonic_nanos);
+                known.log_forgery(place, now.monotonic_nanos);
             }
             if let Cause::Fetch(attempt) = cause {
                 self.doubt(attempt, Doubt::Forged, now);
@@ -130,23 +122,58 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
 
     /// Has queries repeated whose ports were closed although nothing came for them. Probes are sent
     /// again in any case.
-    pub(crate) fn repeat_closed(&mut self, now: Now) {
-        for cause in self.ports.take_closed() {
+    pub(super) fn repeat_closed(&mut self, now: Now) {
+        for cause in self.wires.ports().take_closed() {
             if let Cause::Fetch(attempt) = cause {
                 self.conclude(attempt, Outcome::PortClosed, now);
             }
         }
     }
 
+    /// Takes what came over a connection. What has not come in time is lost.
+    pub(super) fn receive_stream(&mut self, answer: StreamAnswer, now: Now) {
+        let StreamAnswer { waiting: Waiting { cause, form, query }, message } = answer;
+        match cause {
+            Cause::Fetch(attempt) => {
+                let outcome = match message {
+                    Some(Ok(mut message)) => {
+                        if self.receive_answer(attempt, form, &query, &mut message, now) {
+                            return;
+                        }
+                        Outcome::Failed(Failure::Malformed) // the connection gives one answer only
+                    }
+                    Some(Err(fault)) => outcome(&fault),
+                    None => return,
+                };
+                self.conclude(attempt, outcome, now);
+            }
+            Cause::Probe(probe) => {
+                if let Some(Err(Fault::Certificate(_))) = message {
+                    return self.probe_untrusted(probe, now);
+                }
+                let is_answered = matches!(message, Some(Ok(message))
+                    if self.receive_probe(probe, form, &query, &message, now));
+                if !is_answered {
+                    self.probe_ended(probe, None, now);
+                }
+            }
+            Cause::Check(probe) => {
+                if let Some(Ok(message)) = message {
+                    self.receive_check(probe, form, &query, &message);
+                }
+            }
+        }
+    }
+
     /// Ends a query without an answer, and does what follows.
-    pub(crate) fn conclude(&mut self, attempt: Attempt, outcome: Outcome, now: Now) {
+    pub(super) fn conclude(&mut self, attempt: Attempt, outcome: Outcome, now: Now) {
         let mut actions = Vec::new();
         self.on_outcome(attempt, outcome, now, &mut actions);
         self.perform(attempt.fetch, actions, now);
     }
 
     /// Takes a message for a query of a fetch; false if it is none, or not believed.
-    pub(crate) fn receive_answer(
+    pub(super) fn receive_answer(
         &mut self,
         attempt: Attempt,
         form: Form,
@@ -155,7 +182,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         now: Now,
     ) -> bool {
         let Some(fetch) = self.fetches.get(attempt.fetch) else { return true };
-        let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return true };
+        let Some(known) = self.upstreams.get_mut(fetch.key.group) else { return true };
         if !fetch.exchange.waits_for(attempt.index) {
             return true; // it was given up before
         }
@@ -182,11 +209,11 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
                 learn(member, &sent, form, &response, message, now);
                 let is_confirmed = check::is_confirmed(&sent, &response);
                 let snapshot = self.config.snapshot.load();
-                match self.reader.read(&fetch.wanted, &known.group, &snapshot.zones, message) {
+                match self.reader.read(&fetch.key, &known.group, &snapshot.zones, message) {
                     Ok(mut read) => {
                         read.is_authentic &= known.group.servers[place].is_trusted;
                         read.is_confirmed = is_confirmed;
-                        if fetch.wanted.dnssec_ok && !form.edns {
+                        if fetch.key.dnssec_ok && !form.edns {
                             read.term = None; // signatures may be there, but were not asked for
                         }
                         body = Some(read);
@@ -199,7 +226,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         match (&body, outcome) {
             (Some(body), _) => {
                 known.count_rcode(place, body.rcode);
-                let FetchKey { name, qtype, .. } = &fetch.wanted;
+                let FetchKey { name, qtype, .. } = &fetch.key;
                 known.answered(place, name, *qtype, now.monotonic_nanos);
             }
             (None, Outcome::Failed(Failure::Rcode(rcode))) => known.count_rcode(place, rcode),
@@ -218,21 +245,21 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
     /// Goes on waiting for a better message to a query, and asks over TCP.
     fn doubt(&mut self, attempt: Attempt, doubt: Doubt, now: Now) {
         let Some(fetch) = self.fetches.get(attempt.fetch) else { return };
-        let Some(known) = self.groups.get_mut(&fetch.wanted.group) else { return };
+        let Some(known) = self.upstreams.get_mut(fetch.key.group) else { return };
         let (at, mut actions) = (now.monotonic_nanos, Vec::new());
         fetch.exchange.on_doubt(&mut known.pool, at, attempt.index, doubt, &mut actions);
         self.perform(attempt.fetch, actions, now);
     }
 
-    /// Keeps an answer and gives it to all who wait.
+    /// Caches an answer and gives it to all queries that wait.
     fn accept(&mut self, id: FetchId, body: &Body, now: Now) {
         let Some(fetch) = self.fetches.get(id) else { return };
-        if let Some(known) = self.groups.get(&fetch.wanted.group) {
-            let key = fetch.wanted.cache_key(fetch.name_hash);
+        if let Some(known) = self.upstreams.get(fetch.key.group) {
+            let key = fetch.key.cache_key(fetch.name_hash);
             keep(&known.group, fetch.asked, &key, body, now);
         }
         self.counters.answered.add(1);
-        let name = std::mem::take(&mut fetch.wanted.name); // lent
+        let name = std::mem::take(&mut fetch.key.name); // lent
         let waiters = self.fetches.settle(id);
         let fetched = UpstreamAnswer {
             name: &name,
@@ -246,7 +273,7 @@ impl<R: Responder, F: FnMut() -> R> Forwarder<R, F> {
         };
         self.answer(waiters, &fetched, now);
         if let Some(fetch) = self.fetches.get(id) {
-            fetch.wanted.name = name;
+            fetch.key.name = name;
         }
     }
 }
