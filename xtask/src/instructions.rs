@@ -1,7 +1,7 @@
 //! Instructions per query, counted by callgrind and compared with `bench/instructions.toml`.
 //!
-//! The program that is counted answers queries in-process. It understands
-//! `--list` (prints its workloads, one a line) and `--workload NAME --queries N`. Its hashes are
+//! The programs that are counted answer queries in-process. Each understands
+//! `--list` (prints its workloads, one a line) and `--workload NAME --queries N`. Their hashes are
 //! seeded with a constant, so that two runs spend the same instructions.
 
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use toml::de::DeTable;
 
 /// Where the expected counts are kept.
 const BASELINE: &str = "bench/instructions.toml";
-/// The program that answers in-process, an example of the engine.
-const EXAMPLE: (&str, &str) = ("zonda-engine", "answer");
+/// The programs that answer in-process: examples, each with its package.
+const EXAMPLES: &[(&str, &str)] = &[("zonda-engine", "answer"), ("zonda-forward", "forward")];
 /// Queries of the short run; the long run has twice as many, and start-up cancels out.
 const QUERIES: u64 = 20_000;
 /// How far a count may move, in percent: more than chance does, less than a mistake.
@@ -27,9 +27,11 @@ type Counts = BTreeMap<String, f64>;
 pub fn run(arguments: &[String]) -> ExitCode {
     let update = arguments.iter().any(|argument| argument == "--update");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the root");
-    let outcome = build(root).and_then(|program| {
-        let compiler = compiler()?;
-        let counts = count(&program)?;
+    let outcome = compiler().and_then(|compiler| {
+        let mut counts = Counts::new();
+        for (package, example) in EXAMPLES {
+            counts.extend(count(&build(root, package, example)?)?);
+        }
         let mut baseline = read(&root.join(BASELINE))?;
         if update {
             baseline.insert(compiler, counts);
@@ -52,9 +54,8 @@ pub fn run(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Builds the program with the release profile and says where it is.
-fn build(root: &Path) -> Result<PathBuf, String> {
-    let (package, example) = EXAMPLE;
+/// Builds a program with the release profile and says where it is.
+fn build(root: &Path, package: &str, example: &str) -> Result<PathBuf, String> {
     let output = Command::new(env!("CARGO"))
         .args(["build", "--release", "-p", package, "--example", example])
         .args(["--message-format=json-render-diagnostics"])

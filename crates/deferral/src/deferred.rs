@@ -27,8 +27,9 @@ pub struct Deferred {
 }
 
 /// The octets of a query that it keeps while it waits; the query of `deferral` is the one that lies
-/// in them then. Upstreams are asked anew, so that header, question and what the reply depends on are
-/// enough, [`ABRIDGED_BYTES_MAX`] octets; code may look at more, and is shown [`CODE_BYTES_MAX`].
+/// in them then. Upstreams are asked anew, so that header, question and what the reply depends on
+/// are enough, [`ABRIDGED_BYTES_MAX`] octets; code may look at more, and is shown
+/// [`CODE_BYTES_MAX`].
 #[must_use]
 pub fn keep_octets(message: &[u8], deferral: &mut Deferral) -> Vec<u8> {
     let (whole_max, others_max) = match deferral.to {

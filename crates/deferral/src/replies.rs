@@ -16,11 +16,11 @@ pub type SocketReplies = (Arc<UdpSocket>, ReplyBatch);
 
 /// Writes replies, and gathers those that leave over UDP.
 pub struct Replies<R> {
-    /// Writes them.
+    /// The responder that writes the replies.
     pub responder: R,
     /// A query, then its reply.
     buffer: Box<[u8]>,
-    /// Those over UDP, by the socket that they leave from.
+    /// The replies over UDP, by the socket that they leave from.
     batches: Vec<SocketReplies>,
 }
 

@@ -47,9 +47,9 @@ impl Responder for Engine {
 /// A responder that is made when the first query comes, for threads that may never have one: an
 /// engine takes some ten pages of memory.
 pub struct LazyResponder<R> {
-    /// Makes it.
+    /// The function that makes the responder.
     make: Box<dyn FnMut() -> R + Send>,
-    /// It, once it was made.
+    /// The responder, once it was made.
     made: Option<R>,
 }
 

@@ -12,8 +12,7 @@ pub struct Deferral {
     /// The upstreams or the code that the query waits for.
     pub to: To,
     /// The query as the engine has read it: its octets are not parsed again while it waits, nor
-    /// when
-    /// it is resumed.
+    /// when it is resumed.
     pub query: Query,
     /// The hash of the name to ask for, in lower case.
     pub name_hash: u64,

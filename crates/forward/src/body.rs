@@ -23,7 +23,7 @@ pub struct Body {
     pub rcode: Rcode,
     /// The server says that it has validated it (rfc4035#3.2.3).
     pub is_authentic: bool,
-    /// Its sender has seen the query: it came over a stream, or with our cookie.
+    /// The sender of the answer has seen the query: it came over a stream, or with our cookie.
     pub is_confirmed: bool,
     /// What the answer says.
     pub kind: Kind,
@@ -54,18 +54,32 @@ pub struct BodyReader {
     answer: Answer,
     /// Where bodies are written.
     buffer: Box<[u8]>,
-    /// The names in the last one.
+    /// The names in the last answer.
     places: Places,
+    /// Empty memory for the octets of the next body.
+    spare: Vec<u8>,
 }
+
+/// The longest memory of a body that is kept for the next.
+const SPARE_BYTES_MAX: usize = 4096;
 
 impl BodyReader {
     /// One that has read nothing yet.
     pub fn new() -> Self {
         let buffer = vec![0; BODY_BYTES_MAX].into();
-        Self { answer: Answer::default(), buffer, places: Places::default() }
+        Self { answer: Answer::default(), buffer, places: Places::default(), spare: Vec::new() }
     }
 
-    /// Reads an answer that was found to be one to what was wanted. It is not confirmed yet.
+    /// Takes back the octets of a body that was passed on.
+    pub fn take_back(&mut self, mut octets: Vec<u8>) {
+        octets.clear();
+        if octets.capacity() <= SPARE_BYTES_MAX {
+            self.spare = octets;
+        }
+    }
+
+    /// Reads an answer that was found to be one to the question of a fetch. It is not confirmed
+    /// yet.
     ///
     /// # Errors
     /// When it is of no use.
@@ -203,6 +217,8 @@ impl BodyReader {
             let written = reply.record(record.section, owner, fixed, record.rdata);
             written.map_err(|_| AnswerError::TooLarge)?;
         }
-        Ok((reply.counts(), reply.body().to_vec()))
+        let mut octets = std::mem::take(&mut self.spare);
+        octets.extend_from_slice(reply.body());
+        Ok((reply.counts(), octets))
     }
 }

@@ -1,9 +1,9 @@
 //! Where an upstream is that is given by name.
 //!
 //! Its addresses are asked of bootstrap servers, and asked again when their TTL is over. Until they
-//! are known, and while nobody tells them, the upstream is asked where it was. This is so of each
-//! kind of address: where nobody answers for IPv4, those that are known stay, though there is news
-//! of IPv6. They are given up only when a server says that there are none.
+//! are known, and while no server tells them, the upstream is asked where it was. This is so of
+//! each kind of address: where no server answers for IPv4, those that are known stay, though there
+//! is news of IPv6. They are given up only when a server says that there are none.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Weak};
@@ -34,17 +34,17 @@ const ERROR_PAUSE: Duration = Duration::from_millis(1);
 const REFRESH_MIN: Duration = Duration::from_secs(1);
 /// They are asked again after this at the latest.
 const REFRESH_MAX: Duration = Duration::from_secs(3600);
-/// How long to wait after nobody told them; twice as long each time in a row.
+/// The time to wait after no server told them; twice as long each time in a row.
 const RETRY_MIN: Duration = Duration::from_millis(500);
 /// The longest such time.
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
-/// Who is looked up, and by whom.
+/// The upstream that is looked up, and the servers that are asked for it.
 #[derive(Clone, Debug)]
 pub struct Bootstrap {
     /// The upstream's name.
     pub name: Name,
-    /// Its port.
+    /// The port of the upstream.
     pub port: u16,
     /// Servers that know its addresses; at least one.
     pub servers: Vec<SocketAddr>,
@@ -52,7 +52,7 @@ pub struct Bootstrap {
 
 /// What is told of a name's addresses of one kind.
 #[derive(Clone, Debug, PartialEq)]
-enum Told {
+enum KindAddresses {
     /// These, for so long.
     Found(Vec<IpAddr>, Duration),
     /// That there are none.
@@ -61,7 +61,7 @@ enum Told {
     Failed,
 }
 
-impl Told {
+impl KindAddresses {
     /// This, or what was told `before`, if that says more.
     fn after(self, before: Self) -> Self {
         match (&before, &self) {
@@ -90,17 +90,17 @@ impl Told {
 
 /// What is told of a name's addresses; at least one is.
 #[derive(Clone, Debug, PartialEq)]
-struct Found {
-    /// Of IPv4.
-    v4: Told,
-    /// Of IPv6.
-    v6: Told,
-    /// Those of IPv4 come first: a server that is asked over IPv4 has told some, so that they can
-    /// be reached.
+struct BootstrapResult {
+    /// What is known of IPv4 addresses.
+    v4: KindAddresses,
+    /// What is known of IPv6 addresses.
+    v6: KindAddresses,
+    /// The addresses of IPv4 come first: a server that is asked over IPv4 has told some, so that
+    /// they can be reached.
     is_v4_first: bool,
 }
 
-impl Found {
+impl BootstrapResult {
     /// The addresses that hold now, if those of `known` did before.
     fn now(&self, known: &[SocketAddr]) -> Vec<IpAddr> {
         let known = |v4: bool| {
@@ -111,7 +111,7 @@ impl Found {
         [first, second].concat()
     }
 
-    /// When to ask again, if one kind that nobody has told of is asked for after `retry`.
+    /// When to ask again, if one kind that no server has told of is asked for after `retry`.
     fn pause(&self, retry: Duration) -> Duration {
         let ttl = self.v4.ttl().into_iter().chain(self.v6.ttl()).min().unwrap_or_default();
         let ttl = ttl.clamp(REFRESH_MIN, REFRESH_MAX);
@@ -120,12 +120,12 @@ impl Found {
 
     /// Whether there is news of both kinds.
     fn is_whole(&self) -> bool {
-        self.v4 != Told::Failed && self.v6 != Told::Failed
+        self.v4 != KindAddresses::Failed && self.v6 != KindAddresses::Failed
     }
 }
 
 impl Bootstrap {
-    /// Keeps the addresses of an upstream up to date for as long as anybody may ask it.
+    /// Keeps the addresses of an upstream up to date for as long as a group may ask it.
     pub async fn follow(self, upstream: Weak<Connections>) {
         let mut retry = RETRY_MIN;
         while upstream.strong_count() > 0 {
@@ -150,7 +150,7 @@ impl Bootstrap {
 
     /// Tells where the upstream is, if that is news. The one that is asked stays the first as long
     /// as it is among them.
-    fn tell(&self, upstream: &Connections, found: &Found) {
+    fn tell(&self, upstream: &Connections, found: &BootstrapResult) {
         let (known, asked) = (upstream.addresses(), upstream.address());
         let at_port = |address| SocketAddr::new(address, self.port);
         let mut addresses: Vec<_> = found.now(&known).into_iter().map(at_port).collect();
@@ -165,23 +165,24 @@ impl Bootstrap {
 
     /// What the first servers tell that tell of each kind of address; nothing if no server tells
     /// any.
-    async fn look_up(&self) -> Option<Found> {
-        let (mut v4, mut v6, mut is_v4_first) = (Told::Failed, Told::Failed, None);
+    async fn look_up(&self) -> Option<BootstrapResult> {
+        let (mut v4, mut v6, mut is_v4_first) =
+            (KindAddresses::Failed, KindAddresses::Failed, None);
         for &server in &self.servers {
             let told = tokio::join!(self.ask(server, Type::A), self.ask(server, Type::AAAA));
             if is_v4_first.is_none() && (told.0.ttl().is_some() || told.1.ttl().is_some()) {
                 is_v4_first = Some(server.is_ipv4());
             }
             (v4, v6) = (told.0.after(v4), told.1.after(v6));
-            if is_v4_first.is_some() && v4 != Told::Failed && v6 != Told::Failed {
+            if is_v4_first.is_some() && v4 != KindAddresses::Failed && v6 != KindAddresses::Failed {
                 break;
             }
         }
-        is_v4_first.map(|is_v4_first| Found { v4, v6, is_v4_first })
+        is_v4_first.map(|is_v4_first| BootstrapResult { v4, v6, is_v4_first })
     }
 
     /// What a server tells of the addresses of a type.
-    async fn ask(&self, server: SocketAddr, qtype: Type) -> Told {
+    async fn ask(&self, server: SocketAddr, qtype: Type) -> KindAddresses {
         let question = Question {
             name: self.name.as_wire(),
             qtype,
@@ -189,7 +190,7 @@ impl Bootstrap {
             dnssec_ok: false,
             checking_disabled: false,
         };
-        // Whoever is asked for an address and nothing else is understood by everyone.
+        // Every server understands a query for an address and nothing else.
         let mut form = Form { over_tcp: false, edns: false, mixed_case: true };
         let (mut random, none, mut query) = (RandomSource::new(), Cookies::new([0; 8]), Vec::new());
         for limit in TRIES {
@@ -207,21 +208,21 @@ impl Bootstrap {
                 Ok(Some(Reply::Answer(mut message))) => {
                     return addresses(&mut message, &self.name, qtype);
                 }
-                Ok(Some(Reply::OverTcp(_) | Reply::Failed)) => return Told::Failed,
+                Ok(Some(Reply::OverTcp(_) | Reply::Failed)) => return KindAddresses::Failed,
                 Ok(None) | Err(_) => {}
             }
         }
-        Told::Failed
+        KindAddresses::Failed
     }
 }
 
 /// What a server says.
 enum Reply {
-    /// An answer.
+    /// An answer to the question.
     Answer(Vec<u8>),
-    /// It shall be asked over TCP, perhaps since this may be forged.
+    /// The server shall be asked over TCP, perhaps since this may be forged.
     OverTcp(Option<Doubt>),
-    /// It cannot or will not answer.
+    /// The server cannot or will not answer.
     Failed,
 }
 
@@ -268,16 +269,18 @@ async fn ask_over_tcp(server: SocketAddr, sent: &SentQuery<'_>, query: &[u8]) ->
 }
 
 /// What an answer tells of the addresses of a type.
-fn addresses(message: &mut [u8], name: &Name, qtype: Type) -> Told {
+fn addresses(message: &mut [u8], name: &Name, qtype: Type) -> KindAddresses {
     let mut answer = Answer::default();
     if answer.read(message, name.to_lowercase().as_wire(), false).is_err() {
-        return Told::Failed;
+        return KindAddresses::Failed;
     }
     let records = answer.records().filter(|record| record.rtype == qtype);
     let found: Vec<IpAddr> = records.filter_map(|record| address(record.rdata)).collect();
     match answer.records().map(|record| record.ttl).min() {
-        Some(ttl) if !found.is_empty() => Told::Found(found, Duration::from_secs(ttl.into())),
-        _ => Told::None,
+        Some(ttl) if !found.is_empty() => {
+            KindAddresses::Found(found, Duration::from_secs(ttl.into()))
+        }
+        _ => KindAddresses::None,
     }
 }
 
@@ -351,16 +354,16 @@ mod tests {
     }
 
     /// What a bootstrap server tells of `dns.example` over IPv4 and IPv6.
-    async fn look_up(server: SocketAddr) -> Option<(Told, Told)> {
+    async fn look_up(server: SocketAddr) -> Option<(KindAddresses, KindAddresses)> {
         let name: Name = "dns.example".parse().unwrap();
         let bootstrap = Bootstrap { name, port: 853, servers: vec![server] };
         bootstrap.look_up().await.map(|found| (found.v4, found.v6))
     }
 
     /// What [`answer`] tells.
-    fn all_addresses() -> Option<(Told, Told)> {
+    fn all_addresses() -> Option<(KindAddresses, KindAddresses)> {
         let addresses = [[192, 0, 2, 1], [192, 0, 2, 2]].map(IpAddr::from).to_vec();
-        Some((Told::Found(addresses, Duration::from_secs(60)), Told::None))
+        Some((KindAddresses::Found(addresses, Duration::from_secs(60)), KindAddresses::None))
     }
 
     #[tokio::test]
@@ -400,11 +403,11 @@ mod tests {
     /// What a bootstrap server does with queries of one type.
     #[derive(Clone, Copy)]
     enum Does {
-        /// It tells the address.
+        /// The server tells the address.
         Tells,
-        /// It says that there is none.
+        /// The server says that there is none.
         Denies,
-        /// It says nothing.
+        /// The server says nothing.
         Sleeps,
     }
 

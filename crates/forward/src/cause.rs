@@ -3,7 +3,7 @@
 /// A fetch by its place in the table of fetches and its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FetchId {
-    /// Its place in the table.
+    /// The place of the fetch in the table.
     pub(crate) place: usize,
     /// The number that tells it from other fetches that had its place before.
     pub(crate) number: u64,
@@ -14,7 +14,7 @@ pub struct FetchId {
 pub struct Attempt {
     /// The fetch that the query belongs to.
     pub fetch: FetchId,
-    /// Its index among the queries of the fetch.
+    /// The index of the query among those of the fetch.
     pub index: u8,
     /// The upstream that it is sent to, by its place in the group.
     pub upstream: u8,

@@ -3,22 +3,22 @@
 use zonda_deferral::SharedCounter;
 use zonda_engine::counters::TYPES;
 
-/// What one thread has done. What it sent to whom, and what came back, is in its reports.
+/// What one thread has done. What it sent to each upstream, and what came back, is in its reports.
 #[derive(Debug, Default)]
 pub struct ForwarderCounters {
     /// Deferred queries taken.
     pub received: SharedCounter,
-    /// Those that were answered with what was kept meanwhile.
+    /// Queries that were answered with what was cached meanwhile.
     pub kept: SharedCounter,
-    /// Those for which a fetch was begun.
+    /// Queries for which a fetch was begun.
     pub fetched: SharedCounter,
-    /// Those that waited for a fetch that was under way already.
+    /// Queries that waited for a fetch that was under way already.
     pub coalesced: SharedCounter,
-    /// Those that were turned away because too much is being fetched.
+    /// Queries that were rejected because too much is being fetched.
     pub turned_away: SharedCounter,
-    /// Those that gave their place to a newer one of the same client.
+    /// Queries that gave their place to a newer one of the same client.
     pub dropped_own: SharedCounter,
-    /// Those that gave it to one of another client.
+    /// Queries that gave their place to one of another client.
     pub dropped_other: SharedCounter,
     /// Answers that were passed on.
     pub answered: SharedCounter,

@@ -1,7 +1,7 @@
 //! Deliveries of answers, and chains of aliases that lead from one forwarded zone into another.
 //!
 //! Upstreams are believed in what they say of their own zone only. Where an answer ends with an
-//! alias of a name in another zone, the query waits once more, for those who answer for that one,
+//! alias of a name in another zone, the query waits once more, for the upstreams of that one,
 //! and is answered with all that was fetched for it.
 //!
 //! Deliberately absent: aliases in our own data on the way, which the engine follows, and from
@@ -27,7 +27,7 @@ use crate::upstreams::Upstreams;
 
 /// What follows from an answer that ends with an alias of a name in another zone.
 enum Step {
-    /// Others are asked for this name.
+    /// Other upstreams are asked for this name.
     Ask(Deferral, Box<[u8]>),
     /// The client gets what there is.
     End,
@@ -135,7 +135,7 @@ impl<R: Responder> Deliveries<R> {
         messages.push(message);
         match self.reader.join(&messages, last.goes_on) {
             Ok((counts, body)) => {
-                // Nobody says of the whole that it was validated.
+                // No upstream says of the whole that it was validated.
                 let whole = UpstreamAnswer {
                     name: &name,
                     counts,
@@ -184,7 +184,8 @@ impl<R: Responder> Deliveries<R> {
         Ok(Step::Ask(deferral, target))
     }
 
-    /// Whether a cached answer that leads into another zone still does: zones may have changed since.
+    /// Whether a cached answer that leads into another zone still does: zones may have changed
+    /// since.
     pub fn is_target_elsewhere(
         &self,
         key: &FetchKey,

@@ -20,7 +20,7 @@ pub struct Origin {
 
 /// A query that the kernel has refused to send.
 #[derive(Clone, Copy, Debug)]
-pub struct Refused {
+pub struct RefusedQuery {
     /// What it was to be sent from.
     pub from: Origin,
     /// The system had no memory for it, which says nothing of the upstream.
@@ -40,7 +40,7 @@ struct Departure {
 /// Queries that are to be sent.
 #[derive(Default)]
 pub struct Departures {
-    /// Their octets, one after the other.
+    /// The octets of all queries, one after the other.
     octets: Vec<u8>,
     /// Each of them.
     queries: Vec<Departure>,
@@ -66,13 +66,13 @@ impl Departures {
 
     /// Sends all; returns those that the kernel refuses.
     #[must_use]
-    pub fn send(&mut self) -> Vec<Refused> {
+    pub fn send(&mut self) -> Vec<RefusedQuery> {
         let (mut start, mut refused) = (0, Vec::new());
         for Departure { socket, end, from } in self.queries.drain(..) {
             match socket.map(|socket| socket.send(&self.octets[start..end])) {
                 Some(Ok(icmp_errors)) => self.icmp_errors += u64::from(icmp_errors),
                 Some(Err(error)) => {
-                    refused.push(Refused { from, is_exhaustion: is_exhaustion(&error) });
+                    refused.push(RefusedQuery { from, is_exhaustion: is_exhaustion(&error) });
                 }
                 None => {}
             }

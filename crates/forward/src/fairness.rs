@@ -1,11 +1,11 @@
 //! Which query is evicted where no place is left.
 //!
-//! Deliberately absent: the places themselves. Those who wait for upstreams share theirs more
+//! Deliberately absent: the places themselves. Queries that wait for upstreams share theirs more
 //! exactly ([`Admission`](zonda_upstream::Admission)); this is for where there is no time to count.
 
 use std::net::IpAddr;
 
-/// How many of those who are there are looked at.
+/// How many of the queries that have a place are looked at.
 const LOOKED_AT: usize = 16;
 
 /// A client, among which places are shared out: an address, or with IPv6 the network of a host.
@@ -16,8 +16,8 @@ pub fn client(address: IpAddr) -> u64 {
     }
 }
 
-/// Which of `count` others gives its place to a newcomer: of a few chosen at random, one of the
-/// client that has most of them. So who floods, and holds nearly all places, is driven out.
+/// Which of `count` queries gives its place to a newcomer: of a few chosen at random, one of the
+/// client that has most of them. So a client that floods, and holds nearly all places, loses them.
 ///
 /// `count` must not be 0.
 pub fn place_to_evict(count: usize, random: u64, client_at: impl Fn(usize) -> u64) -> usize {

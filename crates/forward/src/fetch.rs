@@ -1,4 +1,4 @@
-//! What is being fetched, and for whom.
+//! What is being fetched, and the queries that wait for it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,34 +21,34 @@ pub struct Fetch {
     pub key: FetchKey,
     /// The hash of the name.
     pub name_hash: u64,
-    /// Its right to have upstreams asked.
+    /// The right of the fetch to have upstreams asked.
     pub ticket: Option<Ticket>,
     /// When it began, among what the cache is told to forget.
     pub asked: Flushes,
-    /// Who waits for it.
+    /// The queries that wait for it.
     pub waiters: Vec<Waiter>,
-    /// Whom it is asked of, and when again.
+    /// The upstreams that it is asked of, and when again.
     pub exchange: Exchange,
     /// When a timer is set for it; nanoseconds of the monotonic clock.
     pub wake_at: u64,
-    /// Those who waited have been given an answer that has expired, if there is one.
+    /// The queries that waited have been given an answer that has expired, if there is one.
     pub is_stale: bool,
-    /// Why those who waited were told that there is no answer, and in which words.
+    /// The reason, and its words, with which the queries that waited were answered SERVFAIL.
     pub failed: Option<(Reason, String)>,
     /// Where answers may still come from.
-    pub sent: Vec<Sent>,
+    pub sent: Vec<SentQuery>,
 }
 
 /// A query over UDP.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent {
+pub struct SentQuery {
     /// The port that it left from.
     pub port: usize,
-    /// Its id.
+    /// The id of the query.
     pub id: u16,
-    /// Whom it was sent to, by the place in the group.
+    /// The upstream that it was sent to, by its place in the group.
     pub upstream: u8,
-    /// And where that was.
+    /// The address that it was sent to.
     pub address: SocketAddr,
 }
 
@@ -64,9 +64,9 @@ impl Fetch {
 
 /// A query that waits.
 pub struct Waiter {
-    /// The query.
+    /// The query, and what was fetched for it before.
     pub query: PendingQuery,
-    /// Its right to wait.
+    /// The right of the query to wait.
     pub ticket: Ticket,
 }
 
@@ -83,6 +83,30 @@ pub struct Fetches {
     by_key: NumberMap<u64, usize>,
     /// The number of the next one.
     next_number: u64,
+    /// Empty lists of fetches that have ended, for the next ones.
+    spare: Spare,
+}
+
+/// Memory of fetches that have ended, which the next ones use.
+#[derive(Default)]
+struct Spare {
+    /// Lists of queries that wait.
+    waiters: Vec<Vec<Waiter>>,
+    /// Lists of queries to upstreams.
+    sent: Vec<Vec<SentQuery>>,
+}
+
+/// Empty lists of each kind that are kept.
+const SPARE_MAX: usize = 64;
+/// The longest list that is kept.
+const SPARE_LEN_MAX: usize = 8;
+
+/// Keeps an empty list for later, unless it or its kind takes too much memory.
+fn keep_spare<T>(lists: &mut Vec<Vec<T>>, list: Vec<T>) {
+    debug_assert!(list.is_empty());
+    if lists.len() < SPARE_MAX && (1..=SPARE_LEN_MAX).contains(&list.capacity()) {
+        lists.push(list);
+    }
 }
 
 impl Fetches {
@@ -96,7 +120,7 @@ impl Fetches {
         self.by_key.len()
     }
 
-    /// Whether anybody waits for any.
+    /// Whether a query waits for any.
     pub fn have_waiters(&self) -> bool {
         self.fetches.iter().flatten().any(|fetch| !fetch.waiters.is_empty())
     }
@@ -150,6 +174,9 @@ impl Fetches {
         );
         let number = self.next_number;
         self.next_number += 1;
+        let mut waiters = self.spare.waiters.pop().unwrap_or_default();
+        waiters.extend(waiter);
+        let sent = self.spare.sent.pop().unwrap_or_default();
         self.by_key.insert(key.number(name_hash), place);
         self.fetches[place] = Some(Fetch {
             number,
@@ -157,22 +184,33 @@ impl Fetches {
             name_hash,
             ticket: None,
             asked,
-            waiters: Vec::from_iter(waiter),
+            waiters,
             exchange,
             wake_at: u64::MAX,
             is_stale: false,
             failed: None,
-            sent: Vec::new(),
+            sent,
         });
         FetchId { place, number }
     }
 
-    /// Takes those who wait for one that was answered; nobody joins them any more.
+    /// Takes the queries that wait for a fetch that was answered; no query joins them any more.
     pub fn settle(&mut self, id: FetchId) -> Vec<Waiter> {
         let Some(fetch) = self.get(id) else { return Vec::new() };
         let waiters = std::mem::take(&mut fetch.waiters);
         self.close(id);
         waiters
+    }
+
+    /// Takes back a list of queries that were answered.
+    pub fn take_back_waiters(&mut self, waiters: Vec<Waiter>) {
+        keep_spare(&mut self.spare.waiters, waiters);
+    }
+
+    /// Takes back a list of queries to upstreams that were given up.
+    pub fn take_back_sent(&mut self, mut sent: Vec<SentQuery>) {
+        sent.clear();
+        keep_spare(&mut self.spare.sent, sent);
     }
 
     /// Ends one.
@@ -198,6 +236,7 @@ impl Fetches {
         self.fetches.shrink_to_fit();
         self.free.shrink_to_fit();
         self.by_key.shrink_to_fit();
+        self.spare = Spare::default();
         places
     }
 

@@ -1,17 +1,17 @@
-//! What is asked for, apart from who asks.
+//! What is asked for, apart from the client that asks.
 
 use zonda_upstream::Question;
 use zonda_wire::query::flag;
 use zonda_wire::{Class, Query, Type};
 
-/// What several clients may want alike.
+/// What several clients may ask for alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchKey {
     /// The number of the group that is asked.
     pub group: u32,
     /// The name, in wire form and lower case.
     pub name: Box<[u8]>,
-    /// The type.
+    /// The type that is asked for.
     pub qtype: Type,
     /// The client takes DNSSEC records.
     pub dnssec_ok: bool,

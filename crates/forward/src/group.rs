@@ -1,4 +1,4 @@
-//! The upstreams that answer for a zone as they are configured, and what bounds all of them together.
+//! The upstreams that answer for a zone, as they are configured, and what bounds all of them.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -60,9 +60,9 @@ impl Group {
 pub struct Server {
     /// As the configuration writes it.
     pub name: Arc<str>,
-    /// It is asked over UDP, and over connections only what was truncated.
+    /// The upstream is asked over UDP, and over connections only what was truncated.
     pub over_udp: bool,
-    /// It is believed when it says that it has validated an answer.
+    /// The upstream is believed when it says that it has validated an answer.
     pub is_trusted: bool,
     /// Where it is, and the connections to it.
     pub connections: Arc<Connections>,
@@ -92,8 +92,8 @@ pub struct Bounds {
     /// be, that is less than upstreams take by default, so that this bound bites before theirs: it
     /// drops the oldest, they refuse all.
     pub waiting_max: u32,
-    /// Those of them that wait for the same answer, at least 1: dropping the oldest of all searches
-    /// these.
+    /// Queries that wait for the same answer at once, at least 1: dropping the oldest of all
+    /// searches these.
     pub waiting_per_answer_max: u32,
     /// Answers of upstreams that one answer is put together of, at least 1. Each has up to 16
     /// links.
@@ -107,16 +107,16 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// What one of so many threads takes on: names are shared out among them equally, but all who
-    /// want the same answer wait for the same thread.
+    /// What one of so many threads takes on: names are shared out among them equally, but all
+    /// queries for the same answer wait for the same thread.
     pub(crate) fn share(self, threads: u32) -> Self {
         let waiting_max = self.waiting_max.div_ceil(threads);
         let waiting_per_answer_max = self.waiting_per_answer_max.min(waiting_max);
         Self { waiting_max, waiting_per_answer_max, ..self }
     }
 
-    /// Fetches at once. Those that nobody waits for any more go on for a while, so that they can be
-    /// more than the queries that wait.
+    /// Fetches at once. Fetches for which no query waits any more go on for a while, so that they
+    /// can be more than the queries that wait.
     pub(crate) fn fetches_max(self) -> usize {
         4 * self.waiting_max as usize
     }

@@ -13,7 +13,7 @@ use zonda_deferral::{Deferred, Queue, ReplyTo};
 use zonda_netio::Wake;
 use zonda_netio::process::current_cpu;
 
-use crate::departures::Refused;
+use crate::departures::RefusedQuery;
 use crate::fairness::{client, place_to_evict};
 use crate::known_group::Report;
 use crate::loops::LoopQuestions;
@@ -23,8 +23,9 @@ use crate::stream::StreamAnswer;
 /// Queries that are handed over at once: what a thread admits in some 20 ms. More come only when it
 /// cannot keep up.
 const QUERIES_MAX: usize = 4096;
-/// Queries with which somebody does the thread's work while it sleeps. More are worth waking it,
-/// unless it waits for the same CPU: what brings them has other queries to answer meanwhile.
+/// Queries with which the thread that brings them does this one's work while it sleeps. More are
+/// worth waking it, unless it waits for the same CPU: what brings them has other queries to answer
+/// meanwhile.
 const ADMIT_NOW_MAX: usize = 16;
 /// Queries that gave way and are answered all the same, that there is no room or by what is kept:
 /// what a thread writes in a few milliseconds. Those beyond get no answer.
@@ -114,26 +115,26 @@ impl Queue for Forwarders {
 /// What was handed over.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
-    /// Deferred queries.
+    /// Deferred queries that were handed over.
     pub(crate) queries: Vec<PendingQuery>,
-    /// Those that gave way and shall be told so.
+    /// Queries that gave way and shall be told so.
     pub(crate) dropped: Vec<PendingQuery>,
-    /// Answers.
+    /// Answers that came over connections.
     pub(crate) answers: Vec<StreamAnswer>,
     /// Queries that the kernel has refused to send.
-    pub(crate) refused: Vec<Refused>,
-    /// Who wants to know what the thread knows of the upstreams.
+    pub(crate) refused: Vec<RefusedQuery>,
+    /// The senders of those that want to know what the thread knows of the upstreams.
     pub(crate) reports: Vec<std::sync::mpsc::Sender<Vec<Report>>>,
     /// How many gave way to newer ones of the same client.
     pub(crate) dropped_own: u64,
-    /// Those that gave way to one of another client.
+    /// How many gave way to one of another client.
     pub(crate) dropped_other: u64,
 }
 
 impl Contents {
     /// Adds a query. If it is one too many, another gives way and is told so; unless there are too
-    /// many of those as well, as who brings far more than the thread can take must not be answered
-    /// as much.
+    /// many of those as well, as a client that brings far more than the thread can take must not be
+    /// answered as much.
     fn push(&mut self, query: PendingQuery) {
         if self.queries.len() < QUERIES_MAX {
             return self.queries.push(query);
@@ -160,7 +161,7 @@ impl Contents {
             && self.reports.is_empty()
     }
 
-    /// Whether nobody waits.
+    /// Whether no query waits.
     fn has_no_queries(&self) -> bool {
         self.queries.is_empty() && self.dropped.is_empty()
     }
@@ -169,7 +170,7 @@ impl Contents {
 /// Queries on their way to a thread, those that it has not taken.
 pub(crate) type Queries<'q> = dyn ExactSizeIterator<Item = PendingQuery> + 'q;
 
-/// What a thread does with queries, for those who find it idle.
+/// What a thread does with queries, for the threads that find it idle.
 pub(crate) trait AdmitNow: Send + Sync {
     /// Takes queries in place of the thread, unless that is at work: then they stay.
     fn admit_now(&self, queries: &mut Queries<'_>);
@@ -181,7 +182,7 @@ pub struct Inbox {
     work: OnceLock<Weak<dyn AdmitNow>>,
     /// What came since it was last emptied.
     contents: Mutex<Contents>,
-    /// The thread has said that nobody waits for it, and has taken no query since. Changed and read
+    /// The thread has said that no query waits for it, and has taken none since. Changed and read
     /// with the contents locked, so that no query is ever between the two.
     is_at_rest: AtomicBool,
     /// How often queries were handed over.
@@ -214,8 +215,8 @@ impl Inbox {
         }))
     }
 
-    /// Lets those who bring queries do the thread's work while it sleeps: that spares a change to
-    /// another thread.
+    /// Lets the threads that bring queries do the thread's work while it sleeps: that spares a
+    /// change to another thread.
     pub(crate) fn set_work(&self, work: Weak<dyn AdmitNow>) {
         let _ = self.work.set(work); // an inbox has one thread
     }
@@ -234,7 +235,7 @@ impl Inbox {
         if queries.len() > 0 {
             self.put(|contents| queries.for_each(|query| contents.push(query)));
         }
-        self.handed_over.fetch_add(1, Relaxed); // at last; whoever rests after that has locked
+        self.handed_over.fetch_add(1, Relaxed); // at last: a thread that rests later has locked
     }
 
     /// The thread works now.
@@ -259,7 +260,7 @@ impl Inbox {
         self.is_at_rest.store(true, Relaxed);
     }
 
-    /// The thread has taken queries, or somebody has in its place.
+    /// The thread has taken queries, or another one has in its place.
     pub(crate) fn stir(&self) {
         if self.is_at_rest.load(Relaxed) {
             let _contents = self.lock();
@@ -267,7 +268,7 @@ impl Inbox {
         }
     }
 
-    /// Whether nobody waits here, and the thread has answered all that it has taken.
+    /// Whether no query waits here, and the thread has answered all that it has taken.
     fn is_at_rest(&self) -> bool {
         let contents = self.lock();
         contents.has_no_queries() && self.is_at_rest.load(Relaxed)
@@ -283,7 +284,7 @@ impl Inbox {
         std::mem::take(&mut *contents)
     }
 
-    /// For a moment; nobody waits while holding it.
+    /// The contents, for a moment; no thread waits while it holds them.
     fn lock(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -359,7 +360,7 @@ mod tests {
         inboxes[1].rest();
         assert!(all.is_idle());
         inboxes[0].put(|contents| contents.push(query(1, 0).0));
-        assert!(!all.is_idle(), "somebody waits");
+        assert!(!all.is_idle(), "a query waits");
         let taken = inboxes[0].take_all();
         assert!(!all.is_idle(), "the thread has not answered yet");
         drop(taken);

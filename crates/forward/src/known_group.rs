@@ -38,7 +38,7 @@ pub struct KnownGroup {
     pub(crate) views: Vec<SeenState>,
     /// What each upstream has answered.
     proofs: Vec<Option<Proof>>,
-    /// For whom its upstreams are asked.
+    /// The clients that its upstreams are asked for.
     line: Admission,
     /// What each place in that line is or was for.
     in_line: Vec<FetchId>,

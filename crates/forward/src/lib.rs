@@ -5,9 +5,9 @@
 //!            ▲                                                 fetches │ ▲ answers
 //!            └──────────── replies over the same socket ◄── cache ◄────┴─┘
 //! ```
-//! Equal questions belong to one thread, where they wait for one answer together. Whom to ask, and
-//! what to believe, is decided by `upstream`; what to keep, and for how long, by `cache`; and the
-//! reply is written by the engine.
+//! Equal questions belong to one thread, where they wait for one answer together. Which upstream to
+//! ask, and what to believe, is decided by `upstream`; what to keep, and for how long, by `cache`;
+//! and the reply is written by the engine.
 //!
 //! | file | what |
 //! |---|---|
@@ -16,17 +16,17 @@
 //! | `forwarder/` | what is done with each event, by the owners below |
 //! | `waiters`, `pending` | the places of queries that wait, and the queries |
 //! | `fetch`, `fetch_key` | the questions that are asked, and their exchanges |
-//! | `upstreams`, `known_group`, `group` | what is known of the upstreams, and how they are configured |
+//! | `upstreams`, `known_group`, `group` | what is known of upstreams, and their configuration |
 //! | `wires`, `ports`, `stream` | the ways to the upstreams |
 //! | `deliveries`, `answers`, `body` | what is made of answers |
-//! | `cause`, `timers`, `output` | what queries are sent for; what is due; what leaves after a turn |
+//! | `cause`, `timers`, `output` | purposes of queries; what is due; what a turn sends |
 //! | `state_log` | what the log says of upstreams |
 //! | `loops` | the questions that show a loop |
 //! | `bootstrap` | the addresses of upstreams that are given by name |
 //! | `fairness` | which query is evicted where no place is left |
 //! | `failure_text` | what clients are told when there is no answer |
 //!
-//! Deliberately absent: who may ask; the plan has decided that.
+//! Deliberately absent: which client may ask; the plan has decided that.
 
 mod answers;
 mod body;

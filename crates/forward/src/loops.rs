@@ -1,6 +1,6 @@
 //! Upstreams whose questions come back to this server, directly or by way of others.
 //!
-//! An upstream that is not up is sent a question that nobody else asks: its first label holds a
+//! An upstream that is not up is sent a question that no client asks: its first label holds a
 //! time and the upstream, both hidden by a secret of the process. A query for such a name can only
 //! be that question, come back. The upstream is then not asked until a later question is answered
 //! without coming back, or for a while.
@@ -18,15 +18,15 @@ use crate::random;
 
 /// Octets of the first label: two numbers in hexadecimal.
 const LABEL_BYTES: usize = 32;
-/// How late a question may come back, nanoseconds. Who has heard its name can make this server
-/// believe in a loop only for so long.
+/// How late a question may come back, nanoseconds. An attacker that has heard its name can make
+/// this server believe in a loop only for so long.
 const LATE_MAX_NANOS: u64 = 10_000_000_000;
 /// How long a loop is believed in beyond the longest time between two questions, nanoseconds: until
 /// the next had time to come back.
 const HELD_BEYOND_NANOS: u64 = 4_000_000_000;
 
-/// Rounds of [`LoopQuestions::hide`]: with four, what comes of it cannot be told from random numbers (Luby and
-/// Rackoff).
+/// Rounds of [`LoopQuestions::hide`]: with four, what comes of it cannot be told from random
+/// numbers (Luby and Rackoff).
 const ROUNDS: std::ops::Range<u8> = 0..4;
 /// When the questions to each upstream of a group last came back; all threads share it.
 pub struct Loops {
@@ -153,7 +153,7 @@ impl LoopQuestions {
 }
 
 /// Whether a name may be one that another server asks for, or this one. Such are passed on even
-/// where a loop was found: if nobody did, all would believe that it is over.
+/// where a loop was found: if no server did, all would believe that it is over.
 pub fn is_check(name: &[u8]) -> bool {
     name.split_first().is_some_and(|(len, rest)| {
         let label = rest.get(..LABEL_BYTES).unwrap_or_default();

@@ -2,10 +2,11 @@
 //! port that the kernel has just chosen at random.
 //!
 //! A forger that is not on the way must guess the port of a query beside its id and the case of its
-//! name. A port can be found out, though, by whoever watches how the machine treats messages to it,
-//! and is then worth as much as it is used for. So it takes the queries of one turn of the thread
-//! only, a few of them, and is given back to the kernel with the last of their answers. While many
-//! queries wait and ports become scarce, a port takes more: 64 queries, of a second, at most.
+//! name. A port can be found out, though, by an attacker that watches how the machine treats
+//! messages to it, and is then worth as much as it is used for. So it takes the queries of one turn
+//! of the thread only, a few of them, and is given back to the kernel with the last of their
+//! answers. While many queries wait and ports become scarce, a port takes more: 64 queries, of a
+//! second, at most.
 //!
 //! Messages that nothing waits for, or that are not believed, may be guesses. After
 //! [`MISSES_MAX`] of them a port counts as known to a forger and is closed; what waits there is
@@ -13,10 +14,10 @@
 //!
 //! The sockets are connected, so that the kernel keeps away what comes from any other address or
 //! port, and a stranger cannot tell a port in use from others by sending to it. What the network
-//! says of a query (ICMP) is not believed, since anybody can forge it who guesses a port: it ends
-//! no query, and brings none forward. So neither when a query is repeated nor when it is answered
-//! tells anything of its port (rfc5452#9.2). What the kernel's own ICMP errors tell a stranger is
-//! not hidden here; it must be used before the last answer has come.
+//! says of a query (ICMP) is not believed, since an attacker can forge it that guesses a port: it
+//! ends no query, and brings none forward. So neither when a query is repeated nor when it is
+//! answered tells anything of its port (rfc5452#9.2). What the kernel's own ICMP errors tell a
+//! stranger is not hidden here; it must be used before the last answer has come.
 //!
 //! A socket that has given its port back is connected again, which takes less than half of what it
 //! takes to open another. The queue of the former port is emptied in between.
@@ -65,7 +66,7 @@ const BUFFER_BYTES: usize = QUERIES_MAX as usize * ANSWER_BYTES;
 
 /// A query that waits for its answer.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct WaitingQuery {
     /// What it was sent for.
     pub cause: Cause,
     /// In which form.
@@ -91,7 +92,7 @@ struct Port {
     /// Messages that nothing waited for, or that were not believed.
     missed: u32,
     /// What was asked over it and not answered, by id; few enough to be searched.
-    waiting: Vec<(u16, Waiting)>,
+    waiting: Vec<(u16, WaitingQuery)>,
 }
 
 impl Port {
@@ -138,7 +139,7 @@ pub struct Ports {
     room: Vec<Vec<u8>>,
     /// Queries that are to be sent.
     departures: Departures,
-    /// Receives.
+    /// The memory that answers are received into.
     receiving: ReceiveBatch,
 }
 
@@ -348,7 +349,7 @@ impl Ports {
 
     /// Waits for the answer to a query with an id that [`choose`](Self::choose) gave. It is among
     /// the [departures](Self::swap_departures) now.
-    pub fn send(&mut self, number: usize, id: u16, waiting: Waiting) {
+    pub fn send(&mut self, number: usize, id: u16, waiting: WaitingQuery) {
         let Some(Some(port)) = self.ports.get_mut(number) else { return };
         let from = Origin { number, serial: port.serial, id };
         self.departures.push(&port.socket, from, &waiting.query);
@@ -386,7 +387,7 @@ impl Ports {
     }
 
     /// What was asked over a port with an id.
-    pub fn waiting(&self, number: usize, id: u16) -> Option<&Waiting> {
+    pub fn waiting(&self, number: usize, id: u16) -> Option<&WaitingQuery> {
         let port = self.ports.get(number)?.as_ref()?;
         Some(&port.waiting.get(port.place_of(id)?)?.1)
     }
@@ -394,15 +395,15 @@ impl Ports {
     /// What was asked over a port with an id, with its message, while it is seen whether a message
     /// answers it; [`settle`](Self::settle) or [`wait_on`](Self::wait_on) must follow. It waits
     /// meanwhile.
-    pub fn lend(&mut self, number: usize, id: u16) -> Option<Waiting> {
+    pub fn lend(&mut self, number: usize, id: u16) -> Option<WaitingQuery> {
         let port = self.ports.get_mut(number)?.as_mut()?;
         let place = port.place_of(id)?;
-        let (_, Waiting { cause, form, query }) = port.waiting.get_mut(place)?;
-        Some(Waiting { cause: *cause, form: *form, query: std::mem::take(query) })
+        let (_, WaitingQuery { cause, form, query }) = port.waiting.get_mut(place)?;
+        Some(WaitingQuery { cause: *cause, form: *form, query: std::mem::take(query) })
     }
 
     /// Waits no longer for what was lent: it was answered.
-    pub fn settle(&mut self, number: usize, id: u16, lent: Waiting) {
+    pub fn settle(&mut self, number: usize, id: u16, lent: WaitingQuery) {
         if self.waiting(number, id).is_some_and(|waiting| waiting.cause == lent.cause) {
             self.forget(number, id);
         }
@@ -411,7 +412,7 @@ impl Ports {
 
     /// Waits on for what was lent: what came was not the answer. It may have been forgotten
     /// meanwhile.
-    pub fn wait_on(&mut self, number: usize, id: u16, lent: Waiting) {
+    pub fn wait_on(&mut self, number: usize, id: u16, lent: WaitingQuery) {
         let port = self.ports.get_mut(number).and_then(Option::as_mut);
         let place = port.as_ref().and_then(|port| port.place_of(id));
         let waiting = port.zip(place).and_then(|(port, place)| port.waiting.get_mut(place));
@@ -546,7 +547,7 @@ mod tests {
     use std::net::UdpSocket;
 
     /// A server, and what asks it.
-    struct Asking {
+    struct Bench {
         server: UdpSocket,
         ports: Ports,
         poller: Poller,
@@ -555,9 +556,9 @@ mod tests {
     }
 
     /// A query that was sent: the number of its port, its id, and the port.
-    type Sent = (usize, u16, u16);
+    type SentFrom = (usize, u16, u16);
 
-    impl Asking {
+    impl Bench {
         /// With so many ports to a server at a time, and queries of a turn on each.
         fn new(ports_max: u16, port_queries_max: u32) -> Self {
             Self {
@@ -570,7 +571,7 @@ mod tests {
         }
 
         /// Sends a query.
-        fn ask(&mut self, now: u64) -> Sent {
+        fn ask(&mut self, now: u64) -> SentFrom {
             let (number, id) = self.send(self.server.local_addr().unwrap(), now);
             (number, id, self.server.recv_from(&mut [0; 2]).unwrap().1.port())
         }
@@ -582,7 +583,7 @@ mod tests {
             let probe = Probe { group: 0, upstream: 0, sent_at: now };
             let form = Form { over_tcp: false, edns: false, mixed_case: false };
             let query = id.to_be_bytes().to_vec();
-            let waiting = Waiting { cause: Cause::Probe(probe), form, query };
+            let waiting = WaitingQuery { cause: Cause::Probe(probe), form, query };
             self.ports.send(number, id, waiting);
             let mut departures = Departures::default();
             self.ports.swap_departures(&mut departures);
@@ -592,7 +593,7 @@ mod tests {
         }
 
         /// Sends so many queries in one turn.
-        fn ask_together(&mut self, count: usize, now: u64) -> Vec<Sent> {
+        fn ask_together(&mut self, count: usize, now: u64) -> Vec<SentFrom> {
             self.ports.begin_turn();
             (0..count).map(|_| self.ask(now)).collect()
         }
@@ -614,7 +615,7 @@ mod tests {
     #[test]
     fn queries_of_a_turn_share_ports_as_far_as_they_may_and_the_next_turn_has_others() {
         for together in [1, 4] {
-            let mut asking = Asking::new(1000, together);
+            let mut asking = Bench::new(1000, together);
             let mut sent = Vec::new();
             for turn in 0..100 {
                 let of_turn = asking.ask_together(10, turn);
@@ -631,7 +632,7 @@ mod tests {
 
     #[test]
     fn a_port_is_given_back_with_the_last_answer_and_not_before() {
-        let mut asking = Asking::new(1000, 2);
+        let mut asking = Bench::new(1000, 2);
         let sent = asking.ask_together(2, 0);
         let number = sent[0].0;
         asking.answer(&sent[..1]);
@@ -644,7 +645,7 @@ mod tests {
 
     #[test]
     fn where_ports_are_scarce_each_takes_64_queries_of_a_second_and_the_oldest_is_closed() {
-        let mut asking = Asking::new(16, 1);
+        let mut asking = Bench::new(16, 1);
         let mut sent = Vec::new();
         for turn in 0..2000 {
             sent.extend(asking.ask_together(1, turn));
@@ -666,7 +667,7 @@ mod tests {
 
     #[test]
     fn all_sockets_together_have_a_bound() {
-        let mut asking = Asking::new(1000, 1);
+        let mut asking = Bench::new(1000, 1);
         asking.ports = Ports::new(10);
         for turn in 0..1000 {
             asking.ask_together(1, turn);
@@ -678,7 +679,7 @@ mod tests {
 
     #[test]
     fn what_came_to_a_port_is_not_heard_at_the_next_one_of_its_socket() {
-        let mut asking = Asking::new(1000, 1);
+        let mut asking = Bench::new(1000, 1);
         let first = asking.ask_together(1, 0)[0];
         for _ in 0..10 {
             asking.server.send_to(b"guess", ("127.0.0.1", first.2)).unwrap();
@@ -692,7 +693,7 @@ mod tests {
 
     #[test]
     fn errors_of_the_network_that_are_told_when_a_query_is_sent_are_counted_and_end_none() {
-        let mut asking = Asking::new(1000, 4);
+        let mut asking = Bench::new(1000, 4);
         let gone = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         asking.ports.begin_turn();
         let sent: Vec<_> = (0..4).map(|_| asking.send(gone, 0)).collect();
@@ -704,7 +705,7 @@ mod tests {
 
     #[test]
     fn a_forger_has_32_guesses_at_a_port_beyond_what_may_come_twice() {
-        let mut asking = Asking::new(1000, 4);
+        let mut asking = Bench::new(1000, 4);
         let sent = asking.ask_together(4, 0);
         let number = sent[0].0;
         let serial = asking.ports.serial(number).unwrap();
@@ -718,7 +719,7 @@ mod tests {
 
     #[test]
     fn what_is_lent_waits_on_unless_it_is_settled_or_forgotten() {
-        let mut asking = Asking::new(1000, 1);
+        let mut asking = Bench::new(1000, 1);
         let (number, id, _) = asking.ask_together(1, 0)[0];
         let lent = asking.ports.lend(number, id).unwrap();
         assert!(asking.ports.waiting(number, id).is_some(), "it waits meanwhile");

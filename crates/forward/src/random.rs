@@ -1,4 +1,4 @@
-//! Numbers that nobody can foresee.
+//! Numbers that no attacker can foresee.
 
 use std::hash::Hasher;
 

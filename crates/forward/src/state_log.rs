@@ -39,7 +39,7 @@ struct Notice {
 pub(crate) struct SeenState {
     /// The state of health.
     pub(crate) state: State,
-    /// Its certificate is not trusted.
+    /// The certificate of the upstream is not trusted.
     pub(crate) is_untrusted: bool,
 }
 
@@ -51,9 +51,9 @@ impl SeenState {
 /// What the log is to say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum News {
-    /// It is in this state now.
+    /// The upstream is in this state now.
     Worse(State),
-    /// It is up again.
+    /// The upstream is up again.
     Back,
 }
 
@@ -92,7 +92,7 @@ impl StateLog {
         let is_worse = is_new || told.state == State::Suspect && state == State::Down;
         let is_quiet = notice.told_at.is_some_and(|at| now.saturating_sub(at) < QUIET_NANOS);
         let is_distrust = to.is_untrusted && !told.is_untrusted;
-        // Who sees it up knows no reason; those who do not tell of it after their next probe.
+        // A thread that sees it up knows no reason; the others tell of it after their next probe.
         let knows_why = to.state != State::Up;
         if !(knows_why && (is_worse || is_distrust)) || is_new && is_quiet {
             return None;

@@ -1,5 +1,5 @@
-//! Queries over connections, and what comes of them: of upstreams that are asked so in any case, and
-//! of others when an answer was truncated.
+//! Queries over connections, and what comes of them: to upstreams that are asked so in any case,
+//! and to others when an answer was truncated.
 //!
 //! Deliberately absent: the connections, which all threads share.
 
@@ -9,13 +9,13 @@ use zonda_client::Fault;
 use zonda_upstream::check::Failure;
 use zonda_upstream::exchange::Outcome;
 
-use crate::ports::Waiting;
+use crate::ports::WaitingQuery;
 
 /// What came of a query over a connection.
 #[derive(Debug)]
 pub struct StreamAnswer {
     /// The query, and its purpose.
-    pub waiting: Waiting,
+    pub waiting: WaitingQuery,
     /// The message that answers it; nothing when none came in time.
     pub message: Option<Result<Vec<u8>, Fault>>,
 }

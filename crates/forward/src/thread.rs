@@ -27,13 +27,13 @@ const DRAIN_MAX: Duration = Duration::from_secs(5);
 
 /// A running thread. Dropping it leaves the thread running; see [`stop_forwarders`].
 pub struct ForwarderThread {
-    /// Tells it to stop.
+    /// Tells the thread to stop.
     stop: Arc<AtomicBool>,
-    /// Wakes it.
+    /// Wakes the thread.
     inbox: Arc<Inbox>,
     /// Ends when it has stopped or failed.
     thread: JoinHandle<()>,
-    /// See [`ForwarderCounters`].
+    /// What the thread has done.
     counters: Arc<ForwarderCounters>,
 }
 
@@ -77,7 +77,7 @@ impl ForwarderThread {
     }
 }
 
-/// Stops threads once nobody waits for what they fetch, which takes at most five seconds. Those
+/// Stops threads once no query waits for what they fetch, which takes at most five seconds. Those
 /// that hand queries over must have stopped before.
 ///
 /// Returns whether all have ended before `deadline`.
@@ -135,7 +135,7 @@ fn run<R: Responder>(shared: &Shared<R>, stop: &AtomicBool) -> Result<(), Fault>
 
 /// A forwarder's state, and memory for what is sent without it.
 struct Shared<R> {
-    /// The state.
+    /// The state of the thread.
     forwarder: Mutex<Forwarder<R>>,
     /// Empty outputs, of the threads that bring queries.
     spare: Mutex<Vec<Output>>,

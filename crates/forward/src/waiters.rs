@@ -1,5 +1,5 @@
-//! The places of queries that wait: which clients have how many, and the fetch that each query waits
-//! for.
+//! The places of queries that wait: which clients have how many, and the fetch that each query
+//! waits for.
 //!
 //! Deliberately absent: the queries themselves, which lie with their fetches.
 

@@ -1,6 +1,7 @@
 //! The ways to the upstreams: ports for queries over UDP, and connections for all others.
 //!
-//! Deliberately absent: whom to ask and when, and what is made of the messages that come back.
+//! Deliberately absent: which upstream to ask and when, and what is made of the messages that come
+//! back.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use zonda_wire::query::option;
 use crate::cause::Cause;
 use crate::group::{Manner, Server};
 use crate::inbox::Inbox;
-use crate::ports::{Ports, Waiting};
+use crate::ports::{Ports, WaitingQuery};
 use crate::random::RandomSource;
 use crate::stream::{Patience, StreamAnswer};
 
@@ -38,7 +39,7 @@ pub struct Wires {
 
 /// A query for an upstream.
 pub struct Outgoing<'q> {
-    /// The upstream.
+    /// The upstream to ask.
     pub server: &'q Server,
     /// The way in which the upstreams of its group are asked over UDP.
     pub manner: Manner,
@@ -59,9 +60,9 @@ pub struct Outgoing<'q> {
 /// What became of a query for an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
-    /// It leaves over a connection.
+    /// The query leaves over a connection.
     OverConnection,
-    /// It leaves from a port, with an id, for an address.
+    /// The query leaves from a port, with an id, for an address.
     FromPort(usize, u16, SocketAddr),
     /// The system has no port left.
     WithoutPort,
@@ -89,7 +90,7 @@ impl Wires {
         if form.over_tcp || !server.over_udp {
             let cookies = cookies.at(server.address(), now);
             question.write((0, form), &case, &cookies, manner.udp_bytes, &mut query);
-            self.send_over_connection(server, Waiting { cause, form, query }, patience);
+            self.send_over_connection(server, WaitingQuery { cause, form, query }, patience);
             return Departure::OverConnection;
         }
         let Some(address) = server.address() else { return Departure::Unreachable };
@@ -97,7 +98,7 @@ impl Wires {
             Ok((port, id)) => {
                 let cookies = cookies.at(Some(address), now);
                 question.write((id, form), &case, &cookies, manner.udp_bytes, &mut query);
-                self.ports.send(port, id, Waiting { cause, form, query });
+                self.ports.send(port, id, WaitingQuery { cause, form, query });
                 Departure::FromPort(port, id, address)
             }
             Err(error) if is_exhaustion(&error) => Departure::WithoutPort,
@@ -109,7 +110,7 @@ impl Wires {
     }
 
     /// Sends a query over a connection. The inbox receives what comes of it.
-    fn send_over_connection(&self, server: &Server, mut waiting: Waiting, patience: Patience) {
+    fn send_over_connection(&self, server: &Server, mut waiting: WaitingQuery, patience: Patience) {
         if server.is_trusted {
             want_authentic(&mut waiting.query);
         }

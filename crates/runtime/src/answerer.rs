@@ -5,7 +5,7 @@ use std::sync::Arc;
 use zonda_deferral::{Clock, Deferrals, Deferred, Replies, Responder};
 use zonda_engine::{HandlerOutcome, Now};
 
-use crate::runtime::{Runtime, Unsent};
+use crate::runtime::{Runtime, UnsentReplies};
 use crate::waiting::Ticket;
 
 /// Writes and sends replies. One for each thread that has any.
@@ -16,10 +16,10 @@ pub struct Answerer<R> {
     now: Option<Now>,
     /// Where queries go that the code leaves to other servers.
     deferrals: Deferrals,
-    /// Those of them that were not handed over yet.
+    /// Queries that the code leaves to upstreams and that were not handed over yet.
     passed_on: Vec<Deferred>,
     /// The runtimes that queries were taken from whose replies have not left yet.
-    unsent: Vec<Unsent>,
+    unsent: Vec<UnsentReplies>,
 }
 
 impl<R: Responder> Answerer<R> {
@@ -33,7 +33,7 @@ impl<R: Responder> Answerer<R> {
     /// leaves with the next [`send`](Self::send).
     pub fn answer(&mut self, runtime: &Arc<Runtime>, ticket: Ticket, supplied: HandlerOutcome<'_>) {
         if !self.unsent.iter().any(|unsent| unsent.is_of(runtime)) {
-            self.unsent.push(Unsent::of(Arc::clone(runtime)));
+            self.unsent.push(UnsentReplies::of(Arc::clone(runtime)));
         }
         if let Some(query) = runtime.finish(ticket) {
             self.supply(query, supplied);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zonda_deferral::{Clock, Deferred, Queue, SharedCounter};
 use zonda_engine::To;
 
-use crate::waiting::{Ticket, Waiting};
+use crate::waiting::{Ticket, WaitingQueries};
 
 /// Queries that are shown while workers cannot add any: a few microseconds, which one of them may
 /// have to wait that also answers from zones.
@@ -40,12 +40,12 @@ pub struct RuntimeCounters {
 /// The queries that wait for one runtime of the user's code: a thread of JavaScript or Python, or
 /// tasks.
 pub struct Runtime {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingQueries>,
     config: RuntimeConfig,
     clock: Clock,
     /// Answerers that have taken out queries whose replies have not left yet.
     unsent: AtomicUsize,
-    /// See [`RuntimeCounters`].
+    /// What became of the queries of this runtime.
     pub counters: RuntimeCounters,
 }
 
@@ -114,7 +114,7 @@ impl Runtime {
     }
 
     /// The queries, for a moment.
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+    fn waiting(&self) -> MutexGuard<'_, WaitingQueries> {
         // The lists are whole after every call, also if one that sees queries panics.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,9 +152,9 @@ impl Queue for Runtime {
 }
 
 /// Replies of an answerer to queries of a runtime that have not left yet; dropped when they have.
-pub(crate) struct Unsent(Arc<Runtime>);
+pub(crate) struct UnsentReplies(Arc<Runtime>);
 
-impl Unsent {
+impl UnsentReplies {
     /// Notes that an answerer takes out queries of a runtime.
     pub(crate) fn of(runtime: Arc<Runtime>) -> Self {
         runtime.unsent.fetch_add(1, Ordering::SeqCst);
@@ -167,7 +167,7 @@ impl Unsent {
     }
 }
 
-impl Drop for Unsent {
+impl Drop for UnsentReplies {
     fn drop(&mut self) {
         self.0.unsent.fetch_sub(1, Ordering::SeqCst);
     }

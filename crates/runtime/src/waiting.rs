@@ -26,13 +26,13 @@ impl Ticket {
 
 /// Queries that wait.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingQueries {
     slots: Vec<Slot>,
     /// Places that the queries take, of [`PLACE_BYTES`] octets each.
     places: usize,
     /// Slots without a query.
     free: Vec<u32>,
-    /// Those that no code has seen yet.
+    /// The queries that no code has seen yet.
     fresh: VecDeque<Ticket>,
     /// When which of them has waited long enough, nanoseconds of the monotonic clock; first the
     /// next one. Some may have been answered since.
@@ -52,7 +52,7 @@ struct Slot {
     uses: u32,
 }
 
-impl Waiting {
+impl WaitingQueries {
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_long_query_takes_places_by_its_octets_and_waits_alone_if_need_be() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingQueries::default();
         assert!(waiting.has_room(&query(4096), 1), "or it could never be answered");
         for octets in [30, 2 * PLACE_BYTES] {
             waiting.add(query(octets), 7);
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_queries_that_code_never_asked_for() {
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitingQueries::default();
         for at in 0..1000 {
             waiting.add(query(0), at);
             assert!(waiting.take_late(at).is_some());

@@ -60,7 +60,7 @@ impl Default for UdpConfig {
 pub struct UdpCounters {
     /// Receive calls that returned datagrams.
     pub batches: Counter,
-    /// Datagrams received.
+    /// Datagrams that were received.
     pub received: Counter,
     /// Replies that the kernel took.
     pub replied: Counter,
@@ -82,7 +82,7 @@ pub struct UdpWorker {
     stop: StopHandle,
     /// Ends when it has stopped or failed.
     thread: JoinHandle<()>,
-    /// See [`UdpCounters`].
+    /// What the worker has done.
     counters: Arc<UdpCounters>,
 }
 
@@ -145,9 +145,9 @@ struct Worker<R, F> {
     socket: Arc<UdpSocket>,
     /// The datagrams at hand.
     batch: Received,
-    /// Makes replies.
+    /// The responder that makes replies.
     responder: R,
-    /// Makes responders.
+    /// The function that makes responders.
     make: F,
     /// Read once per received and once per sent batch.
     clock: Clock,
@@ -155,7 +155,7 @@ struct Worker<R, F> {
     faults: FaultBudget,
     /// Where deferred queries go.
     deferrals: Deferrals,
-    /// Those of the batch at hand, until they go there.
+    /// Deferred queries of the batch at hand, until they are in their queues.
     deferred: Vec<Deferred>,
     /// Written by this thread only.
     counters: Arc<UdpCounters>,
@@ -234,7 +234,8 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
         let deferred = self.gather_deferred();
         let sent = self.batch.datagrams.send(&self.socket);
         if deferred > 0 {
-            // Only now: whoever is woken may take this CPU, and the replies would wait for it.
+            // Only now: a thread that is woken may take this CPU, and the replies would wait for
+            // it.
             self.deferrals.submit(&mut self.deferred);
         }
         let (replied, refused) = (sent.replies as u64, sent.refused as u64);
@@ -288,11 +289,11 @@ impl<R: Responder, F: FnMut() -> R> Worker<R, F> {
 
 /// A received batch as the engine sees it.
 struct Received {
-    /// The datagrams.
+    /// The datagrams that were received.
     datagrams: DatagramBatch,
     /// On which listener.
     listener: u16,
-    /// Those of them that are answered later.
+    /// The datagrams that are answered later, by their places.
     deferred: Vec<(usize, Deferral)>,
 }
 

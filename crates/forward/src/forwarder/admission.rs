@@ -76,9 +76,9 @@ impl<R: Responder> Forwarder<R> {
         is_same.then(|| FetchKey::new(*group, asked, name.as_wire()))
     }
 
-    /// Answers a query from the cache, and fetches the answer anew if that is due and there is room,
-    /// so that popular answers are replaced before they expire. Returns the query if nothing fresh
-    /// is cached.
+    /// Answers a query from the cache, and fetches the answer anew if that is due and there is
+    /// room, so that popular answers are replaced before they expire. Returns the query if nothing
+    /// fresh is cached.
     fn answer_from_cache(
         &mut self,
         key: &FetchKey,

@@ -17,18 +17,18 @@ use zonda_wire::Rcode;
 use super::Forwarder;
 use crate::answers::{cached, failure};
 use crate::cause::{Attempt, Cause, FetchId};
-use crate::departures::Refused;
+use crate::departures::RefusedQuery;
 use crate::failure_text::failure_text;
 use crate::fairness::client;
-use crate::fetch::{Sent, Waiter};
+use crate::fetch::{SentQuery, Waiter};
 use crate::fetch_key::FetchKey;
 use crate::group::{Group, Server};
 use crate::stream::Patience;
 use crate::timers::Timer;
 use crate::wires::{Departure, Outgoing};
 
-/// How many fetches may have to end before upstreams that can take no more are asked: one that waits
-/// for its next query has none under way.
+/// How many fetches may have to end before upstreams that can take no more are asked: one that
+/// waits for its next query has none under way.
 const MAKE_ROOM_MAX: usize = 8;
 /// The client for which an answer is fetched anew before it expires.
 const NO_CLIENT: u64 = u64::MAX;
@@ -58,7 +58,7 @@ impl<R: Responder> Forwarder<R> {
             started = self.start(&key, name_hash, now);
         }
         let Some((exchange, asked, actions)) = started else {
-            return self.fail(waiter, Reason::UpstreamFailed, "", now);
+            return self.fail(Vec::from_iter(waiter), Reason::UpstreamFailed, "", now);
         };
         let (group, ticket) = (key.group, waiter.as_ref().map(|waiter| waiter.ticket));
         let id = self.fetches.begin((key, name_hash), asked, exchange, waiter);
@@ -85,7 +85,7 @@ impl<R: Responder> Forwarder<R> {
 
     /// Ends a fetch so that the upstreams of a group can be asked for a client; false if there is
     /// none. It is the oldest of a client for which they are asked more than their share, so that
-    /// what cannot be answered starves nobody else.
+    /// what cannot be answered starves no other client.
     fn make_room_for(&mut self, client: u64, group: u32, now: Now) -> bool {
         let room = self.upstreams.get_mut(group).and_then(|known| known.make_room(client));
         let Some((id, is_own)) = room else { return false };
@@ -209,7 +209,7 @@ impl<R: Responder> Forwarder<R> {
         match departure {
             Departure::OverConnection => {}
             Departure::FromPort(port, id, address) => {
-                fetch.sent.push(Sent { port, id, upstream: attempt.upstream, address });
+                fetch.sent.push(SentQuery { port, id, upstream: attempt.upstream, address });
             }
             Departure::WithoutPort => {
                 self.counters.without_port.add(1);
@@ -221,7 +221,7 @@ impl<R: Responder> Forwarder<R> {
     }
 
     /// Goes on without a query that the kernel refused to send.
-    pub(super) fn take_refused(&mut self, refused: Refused, now: Now) {
+    pub(super) fn take_refused(&mut self, refused: RefusedQuery, now: Now) {
         let Some((address, cause)) = self.wires.ports().take_refused(refused.from) else { return };
         if refused.is_exhaustion && matches!(cause, Cause::Fetch(_)) {
             self.counters.without_port.add(1);
@@ -254,8 +254,7 @@ impl<R: Responder> Forwarder<R> {
         self.body = body;
     }
 
-    /// Tells all who wait that there is no answer, or gives them one that has expired. The fetch
-    /// may go on.
+    /// Answers all queries that wait with one that has expired, or SERVFAIL. The fetch may go on.
     fn give_up(&mut self, id: FetchId, reason: exchange::Reason, now: Now) {
         self.answer_stale(id, now);
         let Some(fetch) = self.fetches.get(id) else { return };
@@ -299,30 +298,27 @@ impl<R: Responder> Forwarder<R> {
         for sent in &fetch.sent {
             self.wires.ports().forget_fetch(sent.port, sent.id, id);
         }
+        self.fetches.take_back_sent(fetch.sent);
+        self.fetches.take_back_waiters(fetch.waiters);
     }
 
     /// Answers queries SERVFAIL, and says why.
-    pub(super) fn fail(
-        &mut self,
-        waiters: impl IntoIterator<Item = Waiter>,
-        reason: Reason,
-        text: &str,
-        now: Now,
-    ) {
+    pub(super) fn fail(&mut self, waiters: Vec<Waiter>, reason: Reason, text: &str, now: Now) {
         self.answer(waiters, &failure(reason, text), now);
     }
 
     /// Answers queries, which wait no longer.
     pub(super) fn answer(
         &mut self,
-        waiters: impl IntoIterator<Item = Waiter>,
+        mut waiters: Vec<Waiter>,
         fetched: &UpstreamAnswer<'_>,
         now: Now,
     ) {
-        for Waiter { ticket, query } in waiters {
+        for Waiter { ticket, query } in waiters.drain(..) {
             self.waiters.release(ticket);
             self.deliveries.deliver(query, fetched, &self.upstreams, now);
         }
+        self.fetches.take_back_waiters(waiters);
     }
 }
 
@@ -338,7 +334,7 @@ pub(super) fn told(reason: exchange::Reason) -> Reason {
 }
 
 /// Keeps that there is no answer, so that upstreams are not asked in vain (rfc9520#3.2). Nothing is
-/// kept when nobody was asked: for want of places, or since all are down, which probes watch.
+/// kept when no upstream was asked: for want of places, or since all are down, which probes watch.
 fn keep_failure(
     group: &Group,
     key: &zonda_cache::Key<'_>,

@@ -1,8 +1,8 @@
 //! The state of a forwarder thread, and what it does with each event.
 //!
 //! Four owners hold the state, and know nothing of one another: [`Waiters`] the places of queries,
-//! [`Fetches`] the questions and their exchanges, [`Wires`] the ways to the upstreams, [`Upstreams`]
-//! what is known of these. What concerns several of them is done here.
+//! [`Fetches`] the questions and their exchanges, [`Wires`] the ways to the upstreams,
+//! [`Upstreams`] what is known of these. What concerns several of them is done here.
 //!
 //! | file | events |
 //! |---|---|

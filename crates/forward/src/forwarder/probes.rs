@@ -67,7 +67,7 @@ impl<R: Responder> Forwarder<R> {
         self.send_for(probe, Cause::Probe(probe), question(&name, qtype))
     }
 
-    /// Asks what nobody else asks, to see whether it comes back; whether it can be sent or is ever
+    /// Asks what no client asks, to see whether it comes back; whether it can be sent or is ever
     /// answered does not matter.
     fn send_check(&mut self, probe: Probe) {
         let Some(known) = self.upstreams.get(probe.group) else { return };
@@ -120,8 +120,8 @@ impl<R: Responder> Forwarder<R> {
     ) -> bool {
         let Some(known) = self.upstreams.get(probe.group) else { return true };
         let member = &known.pool.members[probe.upstream];
-        // Who is silent is back with any answer, unless it has answered the same before: not all
-        // know the apex of what they are asked for.
+        // A silent upstream is back with any answer, unless it has answered the same before: not
+        // all know the apex of what they are asked for.
         let proves = member.health.is_failing() || known.proof(probe.upstream).is_some();
         let is_failure = match check(&sent(query, form, member.stream), message) {
             Verdict::Ignore(_) => return false,
@@ -189,7 +189,7 @@ impl<R: Responder> Forwarder<R> {
         known.group.loops.holds(place, now.monotonic_nanos) && !loops::is_check(&fetch.key.name)
     }
 
-    /// Takes a message for a question that nobody else asks; false if it is none.
+    /// Takes a message for a question that no client asks; false if it is none.
     pub(super) fn receive_check(
         &mut self,
         probe: Probe,

@@ -1,10 +1,12 @@
 //! What a forwarder thread makes of messages from upstreams.
 //!
-//! What the network says of queries (ICMP) is counted and has no effect: anybody can forge it who
-//! guesses a port, and would learn that the guess was right if it changed when a query is repeated
-//! or answered, let alone whether. An upstream that does not listen is found as one that is silent.
+//! What the network says of queries (ICMP) is counted and has no effect: an attacker can forge it
+//! that guesses a port, and would learn that the guess was right if it changed when a query is
+//! repeated or answered, let alone whether. An upstream that does not listen is found as one that
+//! is silent.
 //!
-//! Deliberately absent: whom to ask next, which [`Exchange`](zonda_upstream::Exchange) decides.
+//! Deliberately absent: which upstream to ask next, which [`Exchange`](zonda_upstream::Exchange)
+//! decides.
 
 use std::io;
 
@@ -26,7 +28,7 @@ use crate::cause::{Attempt, Cause, FetchId};
 use crate::fetch_key::FetchKey;
 use crate::group::Group;
 
-use crate::ports::Waiting;
+use crate::ports::WaitingQuery;
 use crate::stream::{StreamAnswer, outcome};
 
 /// Calls by which a port is read before others have their turn: some 250 messages.
@@ -132,7 +134,7 @@ impl<R: Responder> Forwarder<R> {
 
     /// Takes what came over a connection. What has not come in time is lost.
     pub(super) fn receive_stream(&mut self, answer: StreamAnswer, now: Now) {
-        let StreamAnswer { waiting: Waiting { cause, form, query }, message } = answer;
+        let StreamAnswer { waiting: WaitingQuery { cause, form, query }, message } = answer;
         match cause {
             Cause::Fetch(attempt) => {
                 let outcome = match message {
@@ -233,10 +235,13 @@ impl<R: Responder> Forwarder<R> {
             (None, _) => {}
         }
         let late = fetch.exchange.is_settled();
-        let mut actions = Vec::new();
+        let mut actions = std::mem::take(&mut self.actions);
         self.on_outcome(attempt, outcome, now, &mut actions);
-        if let Some(body) = body.filter(|_| !late) {
-            self.accept(attempt.fetch, &body, now);
+        if let Some(body) = body {
+            if !late {
+                self.accept(attempt.fetch, &body, now);
+            }
+            self.reader.take_back(body.octets);
         }
         self.perform(attempt.fetch, actions, now);
         true

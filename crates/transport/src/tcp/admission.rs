@@ -33,7 +33,7 @@ pub struct Admission {
     total_max: usize,
     /// Bound per client.
     per_client_max: usize,
-    /// Open connections.
+    /// The connections that are open.
     table: Mutex<Table>,
 }
 
@@ -85,7 +85,7 @@ struct Seat {
 /// clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// It was opened, and no whole message has come.
+    /// The connection was opened, and no whole message has come.
     Opened(u64),
     /// Part of a message has come.
     HalfSent(u64),
@@ -309,7 +309,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let mut table = self.admission.table();
         table.open.remove(&self.number);
-        // Whoever found it before must not tell it any more.
+        // A thread that found the seat before must not evict it any more.
         if self.seat.state.swap(BUSY, Ordering::Relaxed) == LEAVING {
             table.leaving -= 1;
         }

@@ -14,15 +14,15 @@ use zonda_deferral::{Deferred, ReplyTo, Responder};
 use zonda_engine::Peer;
 
 use super::admission::{Activity, Ticket};
-use super::executor::{Later, append_reply};
+use super::executor::{DeferredMessages, append_reply};
 use super::{Stop, TcpServer};
 
 /// How long a stopped connection waits for bytes that are on their way.
 const STOP_GRACE: Duration = Duration::from_millis(50);
 /// How long a stopped connection goes on answering a client that goes on asking.
 const STOP_MAX: Duration = Duration::from_secs(1);
-/// The same after a hand-over, when nobody waits: longer than a reply and the query behind it are
-/// on their way, and as long as a client may be idle, but no longer than this.
+/// The same after a hand-over, when no client waits: longer than a reply and the query behind it
+/// are on their way, and as long as a client may be idle, but no longer than this.
 const HANDED_OVER_GRACE: Duration = Duration::from_secs(1);
 const HANDED_OVER_MAX: Duration = Duration::from_secs(10);
 /// How long a connection is given to come to a point between two queries after that.
@@ -45,7 +45,7 @@ enum End {
     Client,
     /// The server stops, and what had arrived is answered.
     Stopped,
-    /// It made room for another.
+    /// The connection made room for another.
     Evicted,
     /// Nothing came for too long.
     IdleTimeout,
@@ -72,9 +72,9 @@ type ReplyChannel = (mpsc::Sender<Vec<u8>>, mpsc::Receiver<Vec<u8>>);
 pub(super) struct Connection<R> {
     /// Limits, executors, counters.
     server: Arc<TcpServer<R>>,
-    /// The socket.
+    /// The socket of the connection.
     stream: TcpStream,
-    /// Who asks.
+    /// The client that asks.
     peer: Peer,
     /// The place that admission gave.
     ticket: Ticket,
@@ -143,7 +143,7 @@ impl<R: Responder> Connection<R> {
         };
         let counters = &self.server.counters;
         let counter = match end {
-            // An eviction is counted by who asked for it.
+            // An eviction is counted by the connection that asked for it.
             End::Client | End::Stopped | End::Evicted => None,
             End::IdleTimeout => Some(&counters.idle_timeouts),
             End::ReadTimeout => Some(&counters.read_timeouts),
@@ -256,7 +256,7 @@ impl<R: Responder> Connection<R> {
     }
 
     /// Hands over queries that are answered later.
-    fn defer(&mut self, later: Later) {
+    fn defer(&mut self, later: DeferredMessages) {
         if later.is_empty() {
             return;
         }

@@ -69,17 +69,17 @@ impl<R: Responder> Executors<R> {
 
 /// One engine and what it needs to answer the messages of a connection.
 pub(super) struct Executor<R> {
-    /// Makes replies.
+    /// The responder that makes replies.
     responder: R,
-    /// Its place among the executors.
+    /// The place of the executor among all.
     number: usize,
-    /// Makes responders.
+    /// The function that makes responders.
     make: Arc<Make<R>>,
     /// The message at hand, then its reply; [`MESSAGE_MAX`] octets.
     buffer: Box<[u8]>,
     /// Read once per call.
     clock: Clock,
-    /// Panics.
+    /// The panics of the last minute.
     faults: FaultBudget,
     /// Where to say that there were too many.
     failures: FailureSender,
@@ -89,7 +89,7 @@ pub(super) struct Executor<R> {
 
 /// What [`Executor::answer_all`] has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Answered {
+pub(super) struct AnswerCount {
     /// Octets of the input that are done with.
     pub(super) octets: usize,
     /// Messages in them.
@@ -97,7 +97,7 @@ pub(super) struct Answered {
 }
 
 /// Queries that are answered later, as far as they are [kept](keep_octets).
-pub(super) type Later = Vec<(Vec<u8>, Deferral)>;
+pub(super) type DeferredMessages = Vec<(Vec<u8>, Deferral)>;
 
 impl<R: Responder> Executor<R> {
     /// Answers the whole messages at the beginning of `input`, appending replies with their lengths
@@ -107,14 +107,14 @@ impl<R: Responder> Executor<R> {
         &mut self,
         peer: &Peer,
         input: &[u8],
-        (output, later): (&mut Vec<u8>, &mut Later),
+        (output, later): (&mut Vec<u8>, &mut DeferredMessages),
         queries_max: u64,
-    ) -> Answered {
+    ) -> AnswerCount {
         /// Some hundred replies; with the longest reply on top, a connection's output is bounded.
         const OUTPUT_ENOUGH: usize = 16 << 10;
 
         let now = self.clock.now();
-        let mut done = Answered::default();
+        let mut done = AnswerCount::default();
         let mut replies = 0;
         while done.queries < queries_max
             && output.len() < OUTPUT_ENOUGH

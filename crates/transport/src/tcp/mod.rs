@@ -72,7 +72,7 @@ impl Default for TcpConfig {
 /// Whether and how a [`TcpServer`] is to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// It is not.
+    /// The server does not stop.
     No,
     /// Connections answer what arrives within moments, and close.
     Now,
@@ -103,7 +103,7 @@ pub struct TcpCounters {
     pub errors: SharedCounter,
     /// Accept calls that failed, mostly for want of descriptors.
     pub accept_errors: SharedCounter,
-    /// Messages received.
+    /// Messages that were received.
     pub received: SharedCounter,
     /// Replies handed to connections.
     pub replied: SharedCounter,
@@ -113,17 +113,17 @@ pub struct TcpCounters {
 
 /// Serves any number of listeners under common limits, with executors that their connections share.
 pub struct TcpServer<R> {
-    /// See [`TcpConfig`].
+    /// The bounds of connections.
     config: TcpConfig,
     /// Tells since when connections are idle.
     clock: Clock,
-    /// Engines.
+    /// The engines that answer.
     executors: Executors<R>,
     /// Where deferred queries go.
     deferrals: Deferrals,
-    /// Who is connected.
+    /// The connections, and which of them give way.
     admission: Arc<Admission>,
-    /// See [`TcpCounters`].
+    /// What all connections have done.
     counters: Arc<TcpCounters>,
 }
 
