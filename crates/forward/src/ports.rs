@@ -599,13 +599,13 @@ mod tests {
         }
 
         /// Has these queries answered.
-        fn answer(&mut self, sent: &[Sent]) {
+        fn answer(&mut self, sent: &[SentFrom]) {
             sent.iter().for_each(|(number, id, _)| self.ports.forget(*number, *id));
         }
     }
 
     /// How many queries left from each port.
-    fn by_port(sent: &[Sent]) -> HashMap<u16, usize> {
+    fn by_port(sent: &[SentFrom]) -> HashMap<u16, usize> {
         sent.iter().fold(HashMap::new(), |mut counts, (_, _, port)| {
             *counts.entry(*port).or_default() += 1;
             counts
