@@ -32,6 +32,8 @@ const BUFFER_BYTES: usize = 1232;
 const CACHE_BYTES: usize = 64 << 20;
 /// Where the zones' queries are forwarded, by number.
 const GROUP: u32 = 7;
+/// How long a query waits for the upstream, nanoseconds: longer than any run takes for one.
+const PATIENCE_NANOS: u64 = 60_000_000_000;
 /// An answer section of one address, for the name of the question, with a TTL of an hour.
 const ANSWER: &[u8] = b"\xc0\x0c\0\x01\0\x01\0\0\x0e\x10\0\x04\xc0\0\x02\x01";
 /// An OPT record without options.
@@ -72,7 +74,14 @@ impl Bench {
         let group = Group {
             apex: Name::root(),
             servers: vec![Server { name, over_udp, is_trusted, connections }],
-            settings: zonda_upstream::Settings::default(),
+            // However busy the machine is, no query is repeated: the upstream answers each once.
+            settings: zonda_upstream::Settings {
+                repeat_nanos_min: PATIENCE_NANOS,
+                patience_nanos: PATIENCE_NANOS,
+                fetch_nanos: PATIENCE_NANOS,
+                extra_percent: 0,
+                ..zonda_upstream::Settings::default()
+            },
             manner: Manner { udp_bytes: 1232, ports_max: 1000, port_queries_max: 1 },
             policy: Policy::default(),
             cache: Arc::clone(&cache),
