@@ -70,7 +70,7 @@ fn build(root: &Path, package: &str, example: &str) -> Result<PathBuf, String> {
     executables.next_back().ok_or_else(|| format!("cargo built no example {example}"))
 }
 
-/// The standard output of a command that ended well.
+/// Returns the standard output of a command that ended well.
 fn succeeded(output: std::io::Result<Output>) -> Result<String, String> {
     let output = output.map_err(|error| error.to_string())?;
     if output.status.success() {
@@ -80,7 +80,7 @@ fn succeeded(output: std::io::Result<Output>) -> Result<String, String> {
     }
 }
 
-/// The compiler's version and target, which the counts belong to.
+/// Returns the compiler's version and target, which the counts belong to.
 fn compiler() -> Result<String, String> {
     let text = succeeded(Command::new("rustc").arg("--version").arg("--verbose").output())?;
     let field = |name: &str| text.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("?").trim();
@@ -119,7 +119,7 @@ fn callgrind(program: &Path, workload: &str, queries: u64) -> Result<u64, String
         .ok_or_else(|| format!("{workload}: callgrind said no count"))
 }
 
-/// The expected counts, by compiler.
+/// Returns the expected counts, by compiler.
 fn read(path: &Path) -> Result<BTreeMap<String, Counts>, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let table = DeTable::parse(&text).map_err(|error| error.to_string())?;
@@ -138,7 +138,7 @@ fn read(path: &Path) -> Result<BTreeMap<String, Counts>, String> {
     Ok(baseline)
 }
 
-/// The text of the baseline file.
+/// Returns the text of the baseline file.
 fn print(baseline: &BTreeMap<String, Counts>) -> String {
     let mut text = String::from(
         "# Instructions that the engine spends on one query, counted by callgrind: see README.md.\n\

@@ -33,15 +33,15 @@ pub fn page(tree: &Tree) -> Option<Result<String, String>> {
     Some(table(run).and_then(|table| with_table(page, &table)))
 }
 
-/// The page with this table in the place of the one that it has.
+/// Returns the page with this table in the place of the one that it has.
 fn with_table(page: &str, table: &str) -> Result<String, String> {
     let start = page.find(BEGIN).ok_or(format!("has no table that begins with `{BEGIN}`"))?;
     let len = page[start..].find("\n\n").ok_or("has nothing behind its table of costs")?;
     Ok(format!("{}{table}{}", &page[..start], &page[start + len..]))
 }
 
-/// The table: for each workload and server the median over rounds of the multiple of the reflector
-/// in the same round, with the lowest and the highest.
+/// Returns the table: for each workload and server the median over rounds of the multiple of the
+/// reflector in the same round, with the lowest and the highest.
 fn table(run: &str) -> Result<String, String> {
     let run: Value = serde_json::from_str(run).map_err(|error| format!("{RUN}: {error}"))?;
     let names = SERVERS.map(|(server, name)| match version(&run["versions"][server]) {
@@ -64,7 +64,7 @@ fn table(run: &str) -> Result<String, String> {
     Ok(lines.join("\n"))
 }
 
-/// A server's multiples of the reflector as a cell.
+/// Returns a server's multiples of the reflector as a cell.
 fn multiples(run: &Value, workload: &str, server: &str) -> Result<String, String> {
     let floor = rounds(run, workload, "echo");
     let multiple = |round: &&Value| {
@@ -87,7 +87,8 @@ fn rounds<'r>(run: &'r Value, workload: &str, server: &str) -> Vec<&'r Value> {
     rounds.into_iter().flatten().filter(is_quiet).collect()
 }
 
-/// The first word of a program's answer that is a version, without what follows its second part.
+/// Returns the first word of a program's answer that is a version, without what follows its second
+/// part.
 fn version(said: &Value) -> Option<String> {
     let words = said.as_str()?.split(|c: char| !c.is_ascii_digit() && c != '.');
     let mut parts = words.map(|word| word.split('.').filter(|part| !part.is_empty()));
@@ -101,7 +102,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// The median of sorted values; 0 without any.
+/// Returns the median of sorted values; 0 without any.
 fn middle(sorted: &[f64]) -> f64 {
     match (sorted.len() / 2, sorted.len() % 2) {
         (0, 0) => 0.0,
@@ -114,8 +115,8 @@ fn middle(sorted: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// A run in which every server costs so many times the reflector, with a last round under
-    /// foreign load.
+    /// Returns a run in which every server costs so many times the reflector, with a last round
+    /// under foreign load.
     fn run(count: usize) -> String {
         let round = |number: usize, us: f64, foreign: f64| {
             let mb = 70.4;

@@ -32,7 +32,7 @@ struct Rfc<'t> {
     remark: &'t str,
 }
 
-/// The list, in the order of the numbers.
+/// Returns the list, in the order of the numbers.
 fn list() -> impl Iterator<Item = Rfc<'static>> {
     LIST.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let mut fields = line.split('|').map(str::trim);
@@ -68,7 +68,7 @@ pub fn unlisted(tree: &Tree) -> Vec<(u16, String)> {
         .collect()
 }
 
-/// Which modules cite each RFC; tests do not count.
+/// Returns which modules cite each RFC; tests do not count.
 fn citations(tree: &Tree) -> BTreeMap<u16, BTreeSet<String>> {
     let mut all = BTreeMap::<u16, BTreeSet<String>>::new();
     for (path, text) in tree.ending(".rs") {
@@ -88,7 +88,7 @@ fn citations(tree: &Tree) -> BTreeMap<u16, BTreeSet<String>> {
     all
 }
 
-/// The numbers of `rfcNNNN` in a text.
+/// Returns the numbers of `rfcNNNN` in a text.
 fn cited(text: &str) -> impl Iterator<Item = u16> {
     text.split("rfc").skip(1).filter_map(|behind| {
         let end = behind.find(|c: char| !c.is_ascii_digit()).unwrap_or(behind.len());

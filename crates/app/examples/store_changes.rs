@@ -57,7 +57,7 @@ async fn measure(size: usize) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The address of a name in a version of the store.
+/// Returns the address of a name in a version of the store.
 fn address(number: usize, version: u8) -> RecordSet {
     let owner = format!("host{number}.{ZONE}");
     RecordSet::new(owner, "A", 300, [format!("192.0.2.{version}")])

@@ -48,7 +48,7 @@ pub struct App {
 }
 
 impl App {
-    /// An app that answers nothing yet.
+    /// Makes an app that answers nothing yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -75,7 +75,7 @@ impl App {
         self
     }
 
-    /// How many threads answer UDP; 0, as is the default, is one for each CPU.
+    /// Returns how many threads answer UDP; 0, as is the default, is one for each CPU.
     pub fn workers(&mut self, count: u16) -> &mut Self {
         self.flags.workers = Some(count.to_string());
         self
@@ -264,21 +264,21 @@ impl App {
         Elsewhere { runtime: 0, handler }
     }
 
-    /// How long asynchronous code has time for a query; after that the answer is SERVFAIL. By
-    /// default 5 seconds.
+    /// Returns how long asynchronous code has time for a query; after that the answer is SERVFAIL.
+    /// By default 5 seconds.
     pub fn deadline(&mut self, deadline: Duration) -> &mut Self {
         self.limits.deadline = deadline;
         self
     }
 
-    /// How many queries may wait for asynchronous code; more are answered SERVFAIL. By default
-    /// 65,536.
+    /// Returns how many queries may wait for asynchronous code; more are answered SERVFAIL. By
+    /// default 65,536.
     pub fn waiting_max(&mut self, queries: usize) -> &mut Self {
         self.limits.waiting_max = queries;
         self
     }
 
-    /// How many threads asynchronous code has, on whatever CPUs the system gives them.
+    /// Returns how many threads asynchronous code has, on whatever CPUs the system gives them.
     ///
     /// 0, as is the default, is one less than there are CPUs, but at least two, which stay away
     /// from the first CPU if there is another: code that computes for long neither keeps other code
@@ -303,7 +303,7 @@ impl App {
         self
     }
 
-    /// A pattern, or nothing if the text is none, which is noted.
+    /// Returns a pattern, or nothing if the text is none, which is noted.
     fn pattern(&mut self, text: &str) -> Option<Pattern> {
         parse(text).map_err(|error| self.mistakes.push(error)).ok()
     }
@@ -416,8 +416,8 @@ impl Drop for StopsWhenDropped {
     }
 }
 
-/// All mistakes of an app that does not start: those that were noted, what is wrong with the
-/// configuration, and zones that cannot be loaded.
+/// Returns all mistakes of an app that does not start: those that were noted, what is wrong with
+/// the configuration, and zones that cannot be loaded.
 fn all_mistakes(
     mut mistakes: Vec<Error>,
     config: Result<Config, String>,
@@ -432,7 +432,7 @@ fn all_mistakes(
     Error::all(mistakes)
 }
 
-/// The zones, for a moment.
+/// Returns the zones, for a moment.
 fn lock(texts: &Mutex<Texts>) -> MutexGuard<'_, Texts> {
     texts.lock().unwrap_or_else(PoisonError::into_inner) // a map is whole after any panic
 }
@@ -442,7 +442,7 @@ pub(crate) fn parse(text: &str) -> Result<Pattern, Error> {
     text.parse().map_err(|error| Error::Pattern(text.to_owned(), error))
 }
 
-/// The route to a function that runs in the workers.
+/// Returns the route to a function that runs in the workers.
 pub(crate) fn in_workers<E: HandlerResult>(
     pattern: Pattern,
     function: impl Fn(&HandlerQuery<'_>, &mut HandlerReply) -> E + Send + Sync + 'static,
@@ -455,7 +455,7 @@ pub(crate) fn in_workers<E: HandlerResult>(
     Route { pattern, handler: Handler::Here(Arc::new(code)) }
 }
 
-/// The route to asynchronous code with this number.
+/// Returns the route to asynchronous code with this number.
 pub(crate) fn in_runtime(pattern: Pattern, handler: u32) -> Route<Handler> {
     Route { pattern, handler: Handler::Elsewhere(Elsewhere { runtime: 0, handler }) }
 }

@@ -53,7 +53,7 @@ pub(crate) struct AsyncCode {
 }
 
 impl AsyncCode {
-    /// A function that answers the names of a pattern.
+    /// Makes a function that answers the names of a pattern.
     pub(crate) fn new<F, A>(
         pattern: Pattern,
         function: impl Fn(OwnedQuery) -> F + Send + Sync + 'static,
@@ -76,7 +76,7 @@ impl AsyncCode {
 }
 
 impl AsyncCode {
-    /// The same, for queries that other code defers to it.
+    /// Marks the code as called by other code, to which it defers queries.
     pub(crate) fn deferred(self) -> Self {
         Self { is_deferred: true, ..self }
     }
@@ -139,7 +139,7 @@ impl Default for AsyncLimits {
     }
 }
 
-/// The number of threads, and what each does first.
+/// Returns the number of threads, and what each does first.
 fn threads(limits: &AsyncLimits) -> (usize, impl Fn() + Send + Sync + 'static) {
     let (cpus, available) = (allowed_cpus().unwrap_or_default(), available_cpus());
     // What threads use of a quota, other threads lack, whichever CPUs they run on.
@@ -232,7 +232,7 @@ impl Tasks {
     }
 }
 
-/// The table, for a moment.
+/// Returns the table, for a moment.
 fn lock(table: &Mutex<AsyncTable>) -> MutexGuard<'_, AsyncTable> {
     table.lock().unwrap_or_else(PoisonError::into_inner) // a table is whole after any panic
 }
@@ -306,7 +306,7 @@ async fn give_way() {
     .await;
 }
 
-/// What is made of code's reply; without one, it has failed.
+/// Returns what is made of code's reply; without one, it has failed.
 fn supplied(draft: &Option<HandlerReply>) -> HandlerOutcome<'_> {
     match draft {
         Some(draft) => HandlerOutcome::Reply(draft),
@@ -360,7 +360,8 @@ struct Pace {
 }
 
 impl Pace {
-    /// How many queries the code is still to begin in tasks; of middleware where there is no other.
+    /// Returns how many queries the code is still to begin in tasks; of middleware where there is
+    /// no other.
     fn in_tasks(&self) -> Option<&AtomicU32> {
         self.code.as_deref().or(self.middleware.last()).map(|code| &code.in_tasks)
     }
@@ -401,7 +402,8 @@ impl Drop for PendingReply {
     }
 }
 
-/// What middleware says to a query, or the handler, if there is one; nothing if one of them panics.
+/// Returns what middleware says to a query, or the handler, if there is one; nothing if one of them
+/// panics.
 async fn pass(
     query: OwnedQuery,
     code: Option<Arc<AsyncCode>>,
@@ -421,7 +423,7 @@ async fn pass(
     Some(draft)
 }
 
-/// What code says to a query; nothing if it panics, which is logged.
+/// Returns what code says to a query; nothing if it panics, which is logged.
 async fn call(code: &AsyncCode, query: OwnedQuery, what: &str) -> Option<HandlerReply> {
     static BUDGET: LogBudget = LogBudget::new();
     let mut answering = pin!(async { (code.function)(query).await });

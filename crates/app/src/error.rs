@@ -57,7 +57,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Error {
-    /// All mistakes in one error.
+    /// Returns all mistakes in one error.
     pub(crate) fn all(mut mistakes: Vec<Self>) -> Self {
         match mistakes.pop() {
             Some(mistake) if mistakes.is_empty() => mistake,

@@ -169,7 +169,7 @@ impl Front {
     }
 }
 
-/// What a lock protects, for a moment; all that are here are whole after any panic.
+/// Returns what a lock protects, for a moment; all that are here are whole after any panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -316,7 +316,7 @@ fn cpu_time() -> Duration {
     zonda_netio::process::thread_cpu_time().unwrap_or_default()
 }
 
-/// What a panic said.
+/// Returns what a panic said.
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no word")

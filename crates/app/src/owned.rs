@@ -44,37 +44,37 @@ impl OwnedQuery {
         self.saw_client.store(true, Ordering::Relaxed);
     }
 
-    /// What becomes true when something is read that other clients may have otherwise.
+    /// Returns what becomes true when something is read that other clients may have otherwise.
     pub(crate) fn saw_client(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.saw_client)
     }
 
-    /// The same on the route of a pattern.
+    /// Puts the query on the route of a pattern.
     pub(crate) fn on(self, pattern: &Arc<Pattern>) -> Self {
         Self { pattern: Some(Arc::clone(pattern)), ..self }
     }
 
-    /// The name asked for, in the case it came in.
+    /// Returns the name asked for, in the case it came in.
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.name
     }
 
-    /// The type asked for.
+    /// Returns the type asked for.
     #[must_use]
     pub fn qtype(&self) -> Type {
         self.query.qtype
     }
 
-    /// The client's address and port. An answer of code that reads this is kept only for the same
-    /// client or network.
+    /// Returns the client's address and port. An answer of code that reads this is kept only for
+    /// the same client or network.
     #[must_use]
     pub fn client(&self) -> SocketAddr {
         self.note_client();
         self.client
     }
 
-    /// How it came; as [`client`](Self::client).
+    /// Returns how it came; as [`client`](Self::client).
     #[must_use]
     pub fn transport(&self) -> Transport {
         self.note_client();
@@ -87,35 +87,36 @@ impl OwnedQuery {
         self.query.dnssec_ok()
     }
 
-    /// The options of its EDNS record: codes and data (rfc6891#6.1.2); as
+    /// Returns the options of its EDNS record: codes and data (rfc6891#6.1.2); as
     /// [`client`](Self::client).
     pub fn options(&self) -> impl Iterator<Item = (u16, &[u8])> {
         self.note_client();
         self.query.options(&self.message)
     }
 
-    /// The network for which a resolver asks (rfc7871); as [`client`](Self::client).
+    /// Returns the network for which a resolver asks (rfc7871); as [`client`](Self::client).
     #[must_use]
     pub fn client_subnet(&self) -> Option<ClientSubnet> {
         self.query.client_subnet(self.message())
     }
 
-    /// The DNS cookies of the client and, from a former reply, of the server (rfc7873); as
+    /// Returns the DNS cookies of the client and, from a former reply, of the server (rfc7873); as
     /// [`client`](Self::client).
     #[must_use]
     pub fn cookie(&self) -> Option<Cookie<'_>> {
         self.query.cookie(self.message())
     }
 
-    /// The message as it came; as [`client`](Self::client). Of one of more than 4,096 octets, which
-    /// only TCP brings, padding and records but OPT are left out, and options beyond that length.
+    /// Returns the message as it came; as [`client`](Self::client). Of one of more than 4,096
+    /// octets, which only TCP brings, padding and records but OPT are left out, and options beyond
+    /// that length.
     #[must_use]
     pub fn message(&self) -> &[u8] {
         self.note_client();
         &self.message
     }
 
-    /// The label that the route's pattern captured under a name, in lower case.
+    /// Returns the label that the route's pattern captured under a name, in lower case.
     #[must_use]
     pub fn capture(&self, word: &str) -> Option<Vec<u8>> {
         self.pattern.as_ref()?.captured_label(self.name.as_wire(), word)

@@ -28,7 +28,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// The addresses that are answered on, in the order in which they were given.
+    /// Returns the addresses that are answered on, in the order in which they were given.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
         self.server.addresses()
@@ -42,7 +42,7 @@ impl Running {
         self.ask_from((Ipv4Addr::LOCALHOST, 0).into(), name, qtype).await
     }
 
-    /// As [`ask`](Self::ask), as a client at `address` would.
+    /// Asks as [`ask`](Self::ask) does, as a client at `address` would.
     ///
     /// # Errors
     /// As there.
@@ -70,7 +70,7 @@ impl Running {
         self.query_from(query, None).await
     }
 
-    /// As [`query`](Self::query), as if a client at `address` had asked.
+    /// Answers as [`query`](Self::query) does, as if a client at `address` had asked.
     pub async fn query_from(&self, query: &[u8], address: Option<SocketAddr>) -> Option<Vec<u8>> {
         match self.server.query(query, address) {
             OwnReply::Now(reply) => reply,
@@ -169,7 +169,7 @@ impl Running {
         Ok(self.replace_text(&self.text_name(name)?, None)?.is_some())
     }
 
-    /// The name of a zone that may be given as text.
+    /// Returns the name of a zone that may be given as text.
     fn text_name(&self, name: &str) -> Result<Name, Error> {
         let wrong = |error| Error::Name(name.to_owned(), error);
         let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
@@ -202,9 +202,9 @@ impl Running {
         if failed.is_empty() { Ok(()) } else { Err(Error::Zones(failed)) }
     }
 
-    /// The zones that could not be loaded when that was last tried, in the order of their names,
-    /// and files and directories of zones that could not be read. Zones that follow stores are not
-    /// among them: see the log and the metrics for these.
+    /// Returns the zones that could not be loaded when that was last tried, in the order of their
+    /// names, and files and directories of zones that could not be read. Zones that follow stores
+    /// are not among them: see the log and the metrics for these.
     #[must_use]
     pub fn failed_zones(&self) -> Vec<FailedZone> {
         self.server.failed_zones()

@@ -15,9 +15,9 @@ impl AsRef<Path> for ZoneFile {
     }
 }
 
-/// The file of a zone, if it can be read: a master file, or JSON if its name ends in `.json`. What
-/// is in it is read by [`App::start`](crate::App::start), which reports what is wrong with it, and
-/// again by [`Running::reload`](crate::Running::reload) when it has changed.
+/// Returns the file of a zone, if it can be read: a master file, or JSON if its name ends in
+/// `.json`. What is in it is read by [`App::start`](crate::App::start), which reports what is wrong
+/// with it, and again by [`Running::reload`](crate::Running::reload) when it has changed.
 ///
 /// # Errors
 /// When the file cannot be read. A path that was given to [`App::zone`](crate::App::zone) as it is

@@ -14,7 +14,7 @@ use zonda::{
 };
 use zonda_testkit::process::free_port;
 
-/// A query for a name, with an OPT record.
+/// Returns a query for a name, with an OPT record.
 fn question(name: &str, qtype: Type) -> Vec<u8> {
     let name: zonda::Name = name.parse().unwrap();
     let mut message = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\x01".to_vec();
@@ -24,19 +24,19 @@ fn question(name: &str, qtype: Type) -> Vec<u8> {
     message
 }
 
-/// An app that listens on a free port.
+/// Returns an app that listens on a free port.
 fn app() -> App {
     let mut app = App::new();
     app.listen("127.0.0.1:0").workers(1);
     app
 }
 
-/// The reply to a question over UDP.
+/// Returns the reply to a question over UDP.
 fn ask(running: &Running, name: &str, qtype: Type) -> Option<Message> {
     ask_within(running, name, qtype, Duration::from_secs(20))
 }
 
-/// The reply to a question over UDP; nothing in that time is silence.
+/// Returns the reply to a question over UDP; nothing in that time is silence.
 fn ask_within(running: &Running, name: &str, qtype: Type, wait: Duration) -> Option<Message> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.set_read_timeout(Some(wait)).unwrap();
@@ -259,10 +259,10 @@ fn asynchronous_code_answers_and_its_failures_are_servfail() {
     running.stop().unwrap();
 }
 
-/// What the system says of each of so many threads that asynchronous code runs on: the niceness,
-/// and the first CPU that it may use. Each query holds up its thread until all threads have had
-/// one, except the first query, which shows that the code takes long, so that the rest are begun in
-/// tasks.
+/// Returns what the system says of each of so many threads that asynchronous code runs on: the
+/// niceness, and the first CPU that it may use. Each query holds up its thread until all threads
+/// have had one, except the first query, which shows that the code takes long, so that the rest are
+/// begun in tasks.
 fn threads_of_code(count: usize, prepare: impl FnOnce(&mut App)) -> Vec<(i64, usize)> {
     let mut app = app();
     prepare(app.deadline(Duration::from_secs(20)));
@@ -295,7 +295,7 @@ fn threads_of_code(count: usize, prepare: impl FnOnce(&mut App)) -> Vec<(i64, us
     seen.lock().unwrap().values().copied().collect()
 }
 
-/// How many CPUs the calling thread may use, as a list of ranges says.
+/// Returns how many CPUs the calling thread may use, as a list of ranges says.
 fn allowed_cpus() -> usize {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
@@ -305,7 +305,7 @@ fn allowed_cpus() -> usize {
     ranges.map(|(first, last)| number(last) - number(first) + 1).sum()
 }
 
-/// The niceness of the calling thread, and the first CPU that it may use.
+/// Returns the niceness of the calling thread, and the first CPU that it may use.
 fn of_this_thread() -> (i64, usize) {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/thread-self/{file}")).unwrap();
     // The 19th field; the second one is a name, in parentheses (proc_pid_stat(5)).
@@ -495,7 +495,7 @@ fn mistakes_are_reported_when_the_app_starts() {
     assert!(error(App::new().listen("nowhere")).contains("nowhere"));
 }
 
-/// The text of the only record of a reply.
+/// Returns the text of the only record of a reply.
 fn text(reply: Option<Message>) -> String {
     let reply = reply.unwrap();
     assert_eq!(reply.records.len(), 1, "{reply:?}");
@@ -938,8 +938,8 @@ fn names_without_code_or_zone_are_forwarded() {
     upstream.stop().unwrap();
 }
 
-/// A question for TXT with an option that gives a network: family, source and scope prefix length,
-/// octets of the address (rfc7871#6).
+/// Returns a question for TXT with an option that gives a network: family, source and scope prefix
+/// length, octets of the address (rfc7871#6).
 fn question_for(name: &str, option: &[u8]) -> Vec<u8> {
     let mut query = question(name, Type::TXT);
     let rdata = [&[0, 8, 0, option.len() as u8], option].concat();

@@ -5,7 +5,7 @@
 use std::fmt::Debug;
 use zonda::{App, Message, OwnedQuery, Query, Reply, Running, Txt, Vary};
 
-/// A query for TXT of a name, with a client's network, if it has octets, and cookie.
+/// Returns a query for TXT of a name, with a client's network, if it has octets, and cookie.
 fn question(name: &str, subnet: &[u8], cookie: &[u8]) -> Vec<u8> {
     let name: zonda::Name = name.parse().unwrap();
     let option = |code: u16, data: &[u8]| {
@@ -21,7 +21,7 @@ fn question(name: &str, subnet: &[u8], cookie: &[u8]) -> Vec<u8> {
     message
 }
 
-/// A reply with what code has seen, marked as valid for every client.
+/// Returns a reply with what code has seen, marked as valid for every client.
 fn saying(seen: Option<impl Debug>) -> Reply {
     let mut reply = Reply::default();
     reply.answer(Txt::new(format!("{seen:?}")).ttl(60));
@@ -29,7 +29,7 @@ fn saying(seen: Option<impl Debug>) -> Reply {
     reply
 }
 
-/// The text of the answer to a query.
+/// Returns the text of the answer to a query.
 async fn text(running: &Running, query: &[u8]) -> String {
     let reply = running.query(query).await.unwrap();
     let reply = Message::parse(&reply).unwrap();

@@ -20,7 +20,7 @@ impl Drop for Running {
     }
 }
 
-/// The program of an example.
+/// Returns the program of an example.
 fn program(name: &str) -> Command {
     let tests = std::env::current_exe().unwrap();
     let program: PathBuf = tests.ancestors().nth(2).unwrap().join("examples").join(name);
@@ -30,7 +30,7 @@ fn program(name: &str) -> Command {
     command
 }
 
-/// An address that was free a moment ago.
+/// Returns an address that was free a moment ago.
 fn free_address() -> String {
     format!("127.0.0.1:{}", free_port())
 }

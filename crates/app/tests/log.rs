@@ -55,7 +55,7 @@ impl Subscriber for LogLines {
     fn exit(&self, _: &span::Id) {}
 }
 
-/// The lines of the log that hold all of some words, once there are any.
+/// Returns the lines of the log that hold all of some words, once there are any.
 fn lines(words: &[&str]) -> Vec<String> {
     let since = Instant::now();
     loop {
@@ -73,7 +73,7 @@ fn lines(words: &[&str]) -> Vec<String> {
     }
 }
 
-/// How many calls in workers took too long.
+/// Returns how many calls in workers took too long.
 fn long_calls(admin: SocketAddr) -> u64 {
     let mut connection = TcpStream::connect(admin).unwrap();
     let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -120,7 +120,7 @@ fn ask_while(running: &Running, name: &str, release: &AtomicBool, look: impl FnO
     release.store(false, Ordering::Release);
 }
 
-/// The response code for a name.
+/// Returns the response code for a name.
 fn rcode(running: &Running, name: &str) -> Rcode {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(running.ask(name, Type::A)).unwrap().rcode()

@@ -26,7 +26,7 @@ const ENDINGS: [(&str, Rcode); 5] = [
     ("passes.example", Rcode::NOERROR),
 ];
 
-/// An app with code of all kinds.
+/// Returns an app with code of all kinds.
 fn app() -> App {
     let mut app = App::new();
     app.listen("127.0.0.1:0").workers(1);
@@ -45,7 +45,7 @@ fn app() -> App {
     app
 }
 
-/// The query of a number, with as much of the number as an ID holds.
+/// Returns the query of a number, with as much of the number as an ID holds.
 fn query(number: usize) -> (Vec<u8>, Rcode) {
     let (zone, rcode) = ENDINGS[number % ENDINGS.len()];
     let name: zonda::Name = format!("h{}.{zone}", number / ENDINGS.len() % 1000).parse().unwrap();

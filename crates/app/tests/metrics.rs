@@ -18,7 +18,7 @@ use zonda_testkit::process::{Folder, free_port};
 /// The page that documents all metrics.
 const DOCS: &str = include_str!("../../../docs/metrics.md");
 
-/// The status and what else is answered to the beginning of a request, without headers.
+/// Returns the status and what else is answered to the beginning of a request, without headers.
 fn exchange(mut connection: impl Read + Write, head: &str) -> (u16, String) {
     let request = format!("{head}Host: localhost\r\nConnection: close\r\n\r\n");
     connection.write_all(request.as_bytes()).unwrap();
@@ -28,12 +28,12 @@ fn exchange(mut connection: impl Read + Write, head: &str) -> (u16, String) {
     (head[9..12].parse().unwrap(), body.to_owned())
 }
 
-/// What a path answers, without headers.
+/// Returns what a path answers, without headers.
 fn get(address: SocketAddr, path: &str) -> String {
     exchange(TcpStream::connect(address).unwrap(), &format!("GET {path} HTTP/1.1\r\n")).1
 }
 
-/// The value of a metric of the zone `example.org`.
+/// Returns the value of a metric of the zone `example.org`.
 fn metric(address: SocketAddr, name: &str) -> u64 {
     let page = get(address, "/metrics");
     let start = format!("{name}{{zone=\"example.org.\"}} ");
@@ -228,7 +228,7 @@ fn all_metrics_and_reasons_are_documented() {
     running.stop().unwrap();
 }
 
-/// The value of the metric that a line of the page starts with; 0 if there is none.
+/// Returns the value of the metric that a line of the page starts with; 0 if there is none.
 fn counted(admin: SocketAddr, metric: &str) -> u64 {
     let page = get(admin, "/metrics");
     let value = page.lines().find_map(|line| line.strip_prefix(metric)?.strip_prefix(' '));

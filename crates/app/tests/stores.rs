@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_secs(1);
 /// How soon a database that is back must be followed again: the longest pause and some.
 const AGAIN: Duration = Duration::from_secs(8);
 
-/// A running app whose zone `example.org` has what a store has.
+/// Returns a running app whose zone `example.org` has what a store has.
 fn serve(store: impl Store + 'static) -> Running {
     let mut app = App::new();
     app.listen("127.0.0.1:0").workers(1).store("Example.org", store);
@@ -43,17 +43,17 @@ fn await_answer(running: &Running, name: &str, rtype: &str, expected: &str, limi
     }
 }
 
-/// An address of `www.example.org`.
+/// Returns an address of `www.example.org`.
 fn www(address: &str) -> RecordSet {
     RecordSet::new("www.example.org", "A", 60, [address])
 }
 
-/// The serial of `example.org`.
+/// Returns the serial of `example.org`.
 fn serial(running: &Running) -> u32 {
     told(running, "example.org", "SOA").split(' ').nth(3).unwrap().parse().unwrap()
 }
 
-/// What any store does: what is in it is answered, and so are its changes, soon.
+/// Checks what any store does: its records are answered, and so are its changes, soon.
 fn check_store(store: impl Store + 'static) {
     let store = Arc::new(store);
     store.set(&RecordSet::new("Example.org.", "NS", 3600, ["ns.example.net"])).unwrap();
@@ -357,13 +357,13 @@ mod in_a_file {
     /// Records in a set that is whole or not there.
     const RECORDS: usize = 50;
 
-    /// A set that says the number in each of its records.
+    /// Returns a set that says the number in each of its records.
     fn numbered(number: u32) -> RecordSet {
         let data = (0..RECORDS).map(|record| format!("\"{number}\" \"{record}\""));
         RecordSet::new("set.example.org", "TXT", 60, data)
     }
 
-    /// The number that the set says.
+    /// Returns the number that the set says.
     fn number(store: &RedbStore) -> u32 {
         let sets = store.get("set.example.org").unwrap();
         let numbers = sets.iter().flat_map(|set| &set.data);
@@ -530,7 +530,7 @@ mod postgresql {
     use zonda::PostgresStore;
     use zonda_testkit::Postgres;
 
-    /// A statement that adds a record.
+    /// Returns a statement that adds a record.
     fn insert(owner: &str, rtype: &str, data: &str) -> String {
         format!("INSERT INTO zonda_records VALUES ('{owner}', '{rtype}', 60, '{data}')")
     }

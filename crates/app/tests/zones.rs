@@ -5,19 +5,19 @@
 use zonda::{A, App, Error, FailedZone, MemoryStore, Query, Rcode, Reply, Running, Type};
 use zonda_testkit::process::Folder;
 
-/// A zone with one address.
+/// Returns a zone with one address.
 fn text(last: u8) -> String {
     format!("@ 300 SOA ns hostmaster 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.{last}\n")
 }
 
-/// An app that is asked without sockets.
+/// Returns an app that is asked without sockets.
 fn app() -> App {
     let mut app = App::new();
     app.listen_nowhere().workers(1);
     app
 }
 
-/// What an app that must not start says.
+/// Returns what an app that must not start says.
 fn refused(app: &mut App) -> Error {
     match app.start() {
         Ok(_) => panic!("the app has started"),
@@ -25,7 +25,7 @@ fn refused(app: &mut App) -> Error {
     }
 }
 
-/// The names of zones, and whether former versions of them are served.
+/// Returns the names of zones, and whether former versions of them are served.
 fn names(failed: &[FailedZone]) -> Vec<(String, bool)> {
     let name = |zone: &FailedZone| zone.name.as_ref().map_or("-".into(), ToString::to_string);
     failed.iter().map(|zone| (name(zone), zone.is_served)).collect()

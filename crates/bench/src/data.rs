@@ -250,7 +250,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// A percentile in microseconds, if it is among those that are kept.
+    /// Returns a percentile in microseconds, if it is among those that are kept.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<f64> {
         self.percentiles.iter().find(|(one, _)| (one - percent).abs() < 1e-6).map(|it| it.1)

@@ -90,12 +90,12 @@ impl Series {
         is_sound.then_some(Self { rounds, grain: 0.0 })
     }
 
-    /// The same with values that are known to a grain only.
+    /// Returns the values as known to a grain only.
     pub fn grained(self, grain: f64) -> Self {
         Self { grain, ..self }
     }
 
-    /// The values alone.
+    /// Returns the values alone.
     fn values(&self) -> impl Iterator<Item = f64> {
         self.rounds.iter().map(|(_, value)| *value)
     }
@@ -106,19 +106,20 @@ impl Series {
         spread.widened(self.grain)
     }
 
-    /// The value of a round.
+    /// Returns the value of a round.
     fn round(&self, number: usize) -> Option<f64> {
         self.rounds.iter().find(|(other, _)| *other == number).map(|(_, value)| *value)
     }
 
-    /// Each value as a multiple of the other's in the same round; none without common rounds.
+    /// Returns each value as a multiple of the other's in the same round; none without common
+    /// rounds.
     pub fn over(&self, base: &Self) -> Option<Self> {
         let ratio = |(number, value): &(usize, f64)| Some((*number, value / base.round(*number)?));
         let grain = self.grain / base.spread().median;
         Some(Self::of(self.rounds.iter().filter_map(ratio))?.grained(grain))
     }
 
-    /// How this figure stands to another one of the same run, round by round.
+    /// Returns how this figure stands to another one of the same run, round by round.
     pub fn against(&self, base: &Self, scale: Scale) -> Relation {
         if self.rounds.len() < 2 || base.rounds.len() < 2 {
             return self.once(base, scale);
@@ -136,7 +137,8 @@ impl Series {
         self.judge(base, scale, interval(), changes.len())
     }
 
-    /// How this figure stands to the same one of another run, whose rounds saw another moment.
+    /// Returns how this figure stands to the same one of another run, whose rounds saw another
+    /// moment.
     pub fn against_earlier(&self, earlier: &Self, scale: Scale) -> Relation {
         if self.rounds.len() < 2 || earlier.rounds.len() < 2 {
             return self.once(earlier, scale);
@@ -161,7 +163,7 @@ impl Series {
         self.judge(earlier, scale, interval, self.rounds.len().min(earlier.rounds.len()))
     }
 
-    /// The relation by one round.
+    /// Returns the relation by one round.
     fn once(&self, base: &Self, scale: Scale) -> Relation {
         let (value, base) = (self.spread().median, base.spread().median);
         match scale.change(value, base) {
@@ -170,7 +172,7 @@ impl Series {
         }
     }
 
-    /// The claim that a mean change, with what it may be off to both sides, supports.
+    /// Returns the claim that a mean change, with what it may be off to both sides, supports.
     fn judge(
         &self,
         base: &Self,
@@ -196,7 +198,7 @@ impl Series {
 }
 
 impl Scale {
-    /// What is averaged over rounds of one value; none if it has no place on the scale.
+    /// Returns what is averaged over rounds of one value; none if it has no place on the scale.
     fn level_of(self, value: f64) -> Option<f64> {
         match self {
             Self::Ratio { .. } => (value > 0.0).then(|| value.ln()),
@@ -204,12 +206,12 @@ impl Scale {
         }
     }
 
-    /// What is averaged over rounds of two values that belong together.
+    /// Returns what is averaged over rounds of two values that belong together.
     fn change(self, value: f64, base: f64) -> Option<f64> {
         Some(self.level_of(value)? - self.level_of(base)?)
     }
 
-    /// An averaged change as [`Interval`] has it.
+    /// Returns an averaged change as [`Interval`] has it.
     fn share_of(self, change: f64) -> f64 {
         match self {
             Self::Ratio { .. } => change.exp_m1(),
@@ -217,7 +219,7 @@ impl Scale {
         }
     }
 
-    /// What a grain of a value is on the scale.
+    /// Returns what a grain of a value is on the scale.
     fn grain_of(self, grain: f64, value: f64) -> f64 {
         match self {
             Self::Ratio { .. } => (grain / value).ln_1p(),
@@ -236,7 +238,7 @@ impl Scale {
         }
     }
 
-    /// The change to either side within which figures are level.
+    /// Returns the change to either side within which figures are level.
     fn margin(self, base: f64) -> f64 {
         match self {
             Self::Ratio { level, resolution } => level.max(resolution / base),
@@ -265,7 +267,7 @@ fn mean_and_variance(values: &[f64]) -> Option<(f64, f64)> {
     Some((mean, squares / (count - 1.0)))
 }
 
-/// The quantile for so many degrees of freedom, which need not be whole: the wider of two.
+/// Returns the quantile for so many degrees of freedom, which need not be whole: the wider of two.
 fn t_95(free: f64) -> f64 {
     let index = (free.max(1.0) as usize - 1).min(T_95.len() - 1);
     T_95[index]

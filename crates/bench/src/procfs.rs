@@ -29,7 +29,8 @@ impl Usage {
         self.user_secs + self.system_secs
     }
 
-    /// What was used since `earlier`; never negative, though processes may have ended meanwhile.
+    /// Returns what was used since `earlier`; never negative, though processes may have ended
+    /// meanwhile.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -40,7 +41,7 @@ impl Usage {
     }
 }
 
-/// The process and all its descendants.
+/// Returns the process and all its descendants.
 pub fn tree(process: u32) -> Vec<u32> {
     let mut found = vec![process];
     let mut next = 0;
@@ -56,7 +57,7 @@ pub fn tree(process: u32) -> Vec<u32> {
     found
 }
 
-/// What the tree below a process has used.
+/// Returns what the tree below a process has used.
 pub fn usage(process: u32) -> Usage {
     let mut usage = Usage::default();
     for process in tree(process) {
@@ -110,7 +111,7 @@ pub fn is_alive(process: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// When a process began, in ticks since the machine did; [`u64::MAX`] if it has ended.
+/// Returns when a process began, in ticks since the machine did; [`u64::MAX`] if it has ended.
 pub fn began_ticks(process: u32) -> u64 {
     let [began, _] = ticks(&read(&format!("/proc/{process}/stat")), BEGAN);
     if began > 0 { began } else { u64::MAX }
@@ -143,7 +144,7 @@ pub fn socket_drops(process: u32, port: u16) -> u64 {
     drops_in(&udp_table(), port, &inodes)
 }
 
-/// All UDP sockets of the machine, as the kernel lists them; for [`udp_entries`].
+/// Returns all UDP sockets of the machine, as the kernel lists them; for [`udp_entries`].
 pub fn udp_table() -> String {
     ["/proc/net/udp", "/proc/net/udp6"].map(read).concat()
 }
@@ -161,7 +162,7 @@ pub struct UdpEntry {
     pub drops: u64,
 }
 
-/// The sockets of a table.
+/// Returns the sockets of a table.
 pub fn udp_entries(table: &str) -> impl Iterator<Item = UdpEntry> {
     table.lines().filter_map(|row| {
         let mut columns = row.split_ascii_whitespace();
@@ -203,18 +204,18 @@ fn sockets_of(process: u32) -> Vec<u64> {
     targets.filter_map(inode).collect()
 }
 
-/// A file of `/proc`, empty if its process has ended.
+/// Returns a file of `/proc`, empty if its process has ended.
 fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The entries of a folder of `/proc` whose names are numbers.
+/// Returns the entries of a folder of `/proc` whose names are numbers.
 fn numbers_in(folder: &str) -> Vec<u32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The number behind a label at the start of a line, 0 without one.
+/// Returns the number behind a label at the start of a line, 0 without one.
 fn field(text: &str, label: &str) -> u64 {
     let value = text.lines().find_map(|line| line.strip_prefix(label)).unwrap_or_default();
     value.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or_default()
@@ -267,7 +268,7 @@ fn busy_ticks(stat: &str) -> u64 {
     [0, 1, 2, 5, 6, 7].iter().filter_map(|&index| fields.get(index)).sum()
 }
 
-/// What sockets on this port with these inodes have dropped.
+/// Returns what sockets on this port with these inodes have dropped.
 fn drops_in(table: &str, port: u16, inodes: &HashSet<u64>) -> u64 {
     let is_ours = |entry: &UdpEntry| entry.local.port() == port && inodes.contains(&entry.inode);
     udp_entries(table).filter(is_ours).map(|entry| entry.drops).sum()

@@ -103,13 +103,14 @@ pub fn run(
     Ok(steps)
 }
 
-/// The highest rate that was held below every rate that was not.
+/// Returns the highest rate that was held below every rate that was not.
 #[must_use]
 pub fn highest_held(steps: &[Step]) -> Option<f64> {
     steps.iter().take_while(|step| step.is_held()).last().map(|step| step.rate)
 }
 
-/// The lowest rate that was not held, if that was the generator's fault: the server may hold it.
+/// Returns the lowest rate that was not held, if that was the generator's fault: the server may
+/// hold it.
 #[must_use]
 pub fn end_of_generator(steps: &[Step]) -> Option<f64> {
     let first = steps.iter().find(|step| !step.is_held())?;
@@ -153,7 +154,7 @@ impl Search {
         Self { held: 0.0, failed: None, next: Some(from), to, precision }
     }
 
-    /// The rate to try.
+    /// Returns the rate to try.
     fn rate(&self) -> Option<f64> {
         self.next
     }
@@ -183,7 +184,7 @@ mod tests {
     use crate::data::Latency;
     use crate::load::outcome::Gatherer;
 
-    /// The rates that are tried at a server that holds up to `capacity`.
+    /// Returns the rates that are tried at a server that holds up to `capacity`.
     fn rates(capacity: f64) -> Vec<f64> {
         let ramp = Ramp {
             from: 1000.0,
@@ -212,7 +213,7 @@ mod tests {
         assert_eq!(rates(1e9), [1000.0, 2000.0, 4000.0, 8000.0, 16_000.0, 20_000.0]);
     }
 
-    /// A step of which one query in a hundred was lost and that broke these limits.
+    /// Returns a step of which one query in a hundred was lost and that broke these limits.
     fn step(rate: f64, broken: &[BrokenLimit], change: impl Fn(&mut Outcome)) -> Step {
         let tail = |micros| {
             let percentiles = vec![(99.0, micros / 2.0), (99.9, micros)];

@@ -21,24 +21,24 @@ impl Numbers {
         Self(mix(seed) ^ mix(u64::from(place)))
     }
 
-    /// The next one.
+    /// Returns the next one.
     pub fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(STEP);
         mix(self.0)
     }
 
-    /// One below a limit; the unevenness is below the limit divided by 2⁶⁴.
+    /// Returns a number below a limit; the unevenness is below the limit divided by 2⁶⁴.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.roll()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// One from 0 to below 1, in steps of 2⁻⁵³.
+    /// Returns a number from 0 to below 1, in steps of 2⁻⁵³.
     pub fn fraction(&mut self) -> f64 {
         (self.roll() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// The number of a turn, which can be had without those of the turns before.
+/// Returns the number of a turn, which can be had without those of the turns before.
 #[must_use]
 pub fn scatter(turn: u64) -> u64 {
     mix(turn.wrapping_mul(STEP))

@@ -32,7 +32,7 @@ impl Reflector {
         Ok(Self { sockets })
     }
 
-    /// Where it listens.
+    /// Returns where it listens.
     pub fn address(&self) -> SocketAddr {
         self.sockets[0].address()
     }
@@ -48,7 +48,7 @@ impl Reflector {
     }
 }
 
-/// What one thread does.
+/// Does the work of one thread.
 fn serve(socket: &UdpSocket) -> io::Result<()> {
     const WIDTH: usize = 64;
     const BUFFER_OCTETS: usize = 2048;

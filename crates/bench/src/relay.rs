@@ -78,7 +78,7 @@ impl Relay {
         Ok(Self { address, stop })
     }
 
-    /// Where the forwarder shall ask.
+    /// Returns where the forwarder shall ask.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

@@ -1,7 +1,7 @@
 //! Medians and spreads. [`crate::paired`] decides whether two figures differ.
 
-/// The middle value; of an even number of values, the mean of the two in the middle. None without
-/// values, or when one of them is no number.
+/// Returns the middle value; of an even number of values, the mean of the two in the middle. None
+/// without values, or when one of them is no number.
 #[must_use]
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     Spread::of(values).map(|spread| spread.median)
@@ -36,7 +36,7 @@ impl Spread {
         Some(Self { median, low: values[0], high: values[count - 1], count })
     }
 
-    /// The same with so much more on both sides, but not below zero.
+    /// Widens the spread by so much on both sides, but not below zero.
     pub fn widened(self, by: f64) -> Self {
         Self { low: (self.low - by).max(self.low.min(0.0)), high: self.high + by, ..self }
     }
@@ -46,7 +46,7 @@ impl Spread {
 mod tests {
     use super::*;
 
-    /// The spread of values that are numbers.
+    /// Returns the spread of values that are numbers.
     fn spread(values: &[f64]) -> Spread {
         Spread::of(values.iter().copied()).expect("the values are numbers")
     }

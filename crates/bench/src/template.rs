@@ -48,7 +48,7 @@ impl Values {
         Ok(filled)
     }
 
-    /// The items of `LIST` or `1..N`.
+    /// Returns the items of `LIST` or `1..N`.
     fn items(&self, list: &str) -> Result<Vec<String>, TemplateError> {
         let list = self.fill(list)?;
         let missing = || TemplateError::Unknown(list.clone());

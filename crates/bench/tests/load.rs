@@ -15,8 +15,8 @@ use zonda_bench::load::{
 use zonda_bench::ramp::{self, Event, Ramp};
 use zonda_testkit::process::Folder;
 
-/// A plan for `count` queries, ten outstanding. Times are far from those of the scripts, so that a
-/// busy machine changes no count.
+/// Returns a plan for `count` queries, ten outstanding. Times are far from those of the scripts, so
+/// that a busy machine changes no count.
 fn plan(server: &ScriptedServer, count: u64) -> Plan {
     let queries = Queries::from_lines("a.example A\nlonger.b.example AAAA\n", &Form::default());
     let mut plan = Plan::new(server.address(), queries.unwrap());

@@ -14,7 +14,7 @@ use zonda_testkit::process::Folder;
 /// Lines as many a dnsperf user keeps them.
 const LINES: &str = "; the usual\nwww.example.com A\nexample.com AAAA\n";
 
-/// What gzip makes of octets.
+/// Returns what gzip makes of octets.
 fn gzip(octets: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(octets).unwrap();
@@ -74,7 +74,7 @@ fn a_capture_whose_writer_was_killed_loses_its_last_packet_only() {
     }
 }
 
-/// A capture of raw IPv4 packets, each a protocol and what it carries.
+/// Returns a capture of raw IPv4 packets, each a protocol and what it carries.
 fn capture_of(packets: &[(u8, Vec<u8>)]) -> Vec<u8> {
     let mut capture = 0xa1b2_c3d4_u32.to_be_bytes().to_vec();
     capture.extend([0; 16]);

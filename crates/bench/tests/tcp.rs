@@ -25,7 +25,7 @@ fn start(serve: fn(TcpStream) -> Option<()>) -> SocketAddr {
     address
 }
 
-/// The next query, answered with NOERROR and behind its length; nothing at the end.
+/// Returns the next query, answered with NOERROR and behind its length; nothing at the end.
 fn next_reply(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut length = [0; 2];
     stream.read_exact(&mut length).ok()?;
@@ -35,7 +35,7 @@ fn next_reply(stream: &mut TcpStream) -> Option<Vec<u8>> {
     Some([&length[..], &message].concat())
 }
 
-/// A plan for `count` queries, ten outstanding.
+/// Returns a plan for `count` queries, ten outstanding.
 fn plan(server: SocketAddr, count: u64) -> Plan {
     let queries = Queries::from_lines("a.example A\nlonger.b.example AAAA\n", &Form::default());
     let mut plan = Plan::new(server, queries.unwrap());

@@ -33,7 +33,7 @@ impl Name {
         Self(octets)
     }
 
-    /// The question for its addresses; `number` stands for the hash of the name.
+    /// Returns the question for its addresses; `number` stands for the hash of the name.
     fn key(&self, number: usize) -> Key<'_> {
         Key {
             name: &self.0,

@@ -39,13 +39,13 @@ pub fn ttl_offsets(
     if at == body.len() { Ok(()) } else { Err(MalformedRecords) }
 }
 
-/// Where the name at `at` ends; pointers are not followed.
+/// Returns where the name at `at` ends; pointers are not followed.
 fn skip_name(body: &[u8], at: usize) -> Option<usize> {
     let end = labels_end(body, at)?;
     Some(if *body.get(end)? == 0 { end + 1 } else { end + POINTER_BYTES })
 }
 
-/// Where the labels of the name at `at` end: at the root's octet or at a pointer.
+/// Returns where the labels of the name at `at` end: at the root's octet or at a pointer.
 fn labels_end(body: &[u8], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
@@ -137,7 +137,7 @@ pub fn change_ttl(body: &mut [u8], offset: u16, change: impl FnOnce(u32) -> u32)
 mod tests {
     use super::*;
 
-    /// A record: owner, `A IN 60`, two octets of data.
+    /// Returns a record: owner, `A IN 60`, two octets of data.
     fn record(owner: &[u8]) -> Vec<u8> {
         [owner, b"\0\x01\0\x01\0\0\0\x3c\0\x02xy"].concat()
     }

@@ -105,14 +105,14 @@ impl fmt::Display for InsertError {
 impl std::error::Error for InsertError {}
 
 impl Cache {
-    /// An empty cache that takes at most `bytes_max` octets of memory, at least [`BYTES_MIN`], and
-    /// none of them before it is used.
+    /// Makes an empty cache that takes at most `bytes_max` octets of memory, at least
+    /// [`BYTES_MIN`], and none of them before it is used.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self::with(bytes_max, Freshness::default())
     }
 
-    /// The same, with answers that are fetched anew, and stale, as `freshness` says.
+    /// Makes a cache whose answers are refreshed, and stale, as `freshness` says.
     #[must_use]
     pub fn with(bytes_max: usize, freshness: Freshness) -> Self {
         let bytes_max = bytes_max.max(BYTES_MIN);
@@ -124,7 +124,7 @@ impl Cache {
         Self { shards, bytes_max, flushes: AtomicU64::new(0), cuts: Cuts::new() }
     }
 
-    /// The bound, octets.
+    /// Returns the bound, octets.
     #[must_use]
     pub fn bytes_max(&self) -> usize {
         self.bytes_max
@@ -193,7 +193,7 @@ impl Cache {
         })
     }
 
-    /// What is stored under just this key.
+    /// Returns what is stored under just this key.
     #[inline]
     fn find_exactly(&self, key: &Key<'_>, now_secs: u32, out: &mut [u8]) -> Option<Hit> {
         let place = key.place();
@@ -213,13 +213,13 @@ impl Cache {
         self.insert_unless(|| false, key, answer, lifetime)
     }
 
-    /// The present, for an answer that is about to be fetched.
+    /// Returns the present, for an answer that is about to be fetched.
     pub fn flushes(&self) -> Flushes {
         Flushes(self.flushes.load(Relaxed))
     }
 
-    /// As [`insert`](Self::insert), for an answer that began to be fetched at `asked`. If anything
-    /// was forgotten on demand since then it is not kept: it may be what was to be forgotten.
+    /// Inserts as [`insert`](Self::insert) does, an answer whose fetch began at `asked`. If
+    /// anything was flushed since then it is not kept: it may be what was to be forgotten.
     ///
     /// # Errors
     /// As [`insert`](Self::insert), and when it comes too late.
@@ -364,7 +364,7 @@ impl Cache {
         walk::for_each_type(self.shard(key.place()), key, visit);
     }
 
-    /// The shards, each of which goes to a file by itself.
+    /// Returns the shards, each of which goes to a file by itself.
     pub(crate) fn shards(&self) -> &[Shard] {
         &self.shards
     }
@@ -375,7 +375,7 @@ impl Cache {
         self.shards.iter().for_each(|shard| shard.write().clear());
     }
 
-    /// What is in it, and what happened to it.
+    /// Returns what is in it, and what happened to it.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
@@ -383,7 +383,7 @@ impl Cache {
         stats
     }
 
-    /// How many answers there are of each kind and type, those that expired included.
+    /// Returns how many answers there are of each kind and type, those that expired included.
     #[must_use]
     pub fn contents(&self) -> Contents {
         let mut contents = Contents::default();
@@ -391,13 +391,13 @@ impl Cache {
         contents
     }
 
-    /// How many buckets the index has.
+    /// Returns how many buckets the index has.
     #[must_use]
     pub fn buckets(&self) -> u64 {
         self.shards.iter().map(|shard| shard.buckets() as u64).sum()
     }
 
-    /// The shard of a place.
+    /// Returns the shard of a place.
     #[inline]
     fn shard(&self, place: Place) -> &Shard {
         &self.shards[place.shard(self.shards.len())]

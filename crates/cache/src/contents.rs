@@ -40,7 +40,7 @@ impl PartialEq for Contents {
 impl Eq for Contents {}
 
 impl Contents {
-    /// What there is, type by type: answers with records, those without, denials, failures.
+    /// Returns what there is, type by type: answers with records, those without, denials, failures.
     pub fn iter(&self) -> impl Iterator<Item = Content> {
         let counts = self.0.iter().flat_map(|counts| counts.iter());
         let places = counts.enumerate().filter(|(_, answers)| **answers > 0);
@@ -69,7 +69,7 @@ impl Contents {
         *count = count.saturating_sub(1);
     }
 
-    /// The counts, to be changed.
+    /// Returns the counts, to be changed.
     fn counts(&mut self) -> &mut [u32; PLACES] {
         self.0.get_or_insert_with(|| Box::new([0; PLACES]))
     }
@@ -84,7 +84,7 @@ impl AddAssign<&Self> for Contents {
     }
 }
 
-/// The place of a kind.
+/// Returns the place of a kind.
 fn place(kind: Kind, qtype: Type) -> usize {
     debug_assert!(qtype != EVERY_TYPE || kind == Kind::NxDomain);
     let qtype = usize::from(qtype.0).min(TYPES);

@@ -35,7 +35,7 @@ pub struct Row<'c> {
 }
 
 impl Cuts {
-    /// A table in which no name is denied.
+    /// Makes a table in which no name is denied.
     pub fn new() -> Self {
         Self(bytemuck::allocation::zeroed_box()) // the system hands out what is touched
     }
@@ -50,7 +50,7 @@ impl Cuts {
         }
     }
 
-    /// The row of a name and of all above it that have two labels or more.
+    /// Returns the row of a name and of all above it that have two labels or more.
     pub fn row(&self, name: &[u8]) -> Row<'_> {
         let (_, ending) = ending(name);
         Row { cells: &self.0[spread(ending) % ROWS], top: &self.0[0][1] }
@@ -64,14 +64,14 @@ impl Row<'_> {
         self.cell(labels).load(Relaxed) > now_secs
     }
 
-    /// What is known of names with so many labels.
+    /// Returns what is known of names with so many labels.
     #[inline]
     fn cell(&self, labels: usize) -> &AtomicU32 {
         if labels < 2 { self.top } else { &self.cells[labels.min(COLUMNS - 1)] }
     }
 }
 
-/// How many labels a name has, and its last two.
+/// Returns how many labels a name has, and its last two.
 fn ending(name: &[u8]) -> (usize, &[u8]) {
     let (mut at, mut labels, mut last) = (0, 0, [0; 2]);
     while let Some(&len) = name.get(at).filter(|&&len| len > 0) {
@@ -82,7 +82,7 @@ fn ending(name: &[u8]) -> (usize, &[u8]) {
     (labels, name.get(last[0]..).unwrap_or_default())
 }
 
-/// A number that depends on all octets: FNV-1a, its upper half, where they are spread best.
+/// Returns a number that depends on all octets: FNV-1a, its upper half, where they are spread best.
 fn spread(octets: &[u8]) -> usize {
     const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

@@ -91,7 +91,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// What an answer to a question will be stored with.
+    /// Returns what an answer to a question will be stored with.
     pub fn new(
         key: &Key<'_>,
         answer: &Answer<'_>,
@@ -124,7 +124,7 @@ impl Header {
         }
     }
 
-    /// The header's words.
+    /// Returns the header's words.
     pub fn to_words(self) -> [u64; HEADER_WORDS] {
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         let quad = |fields: [u16; 4]| fields.iter().fold(0, |all, &it| all << 16 | u64::from(it));
@@ -195,13 +195,13 @@ impl Header {
             && usize::from(self.variant_words) == words_for(key.variant.value.len())
     }
 
-    /// How many records the body has.
+    /// Returns how many records the body has.
     #[inline]
     fn records(&self) -> usize {
         self.counts.iter().map(|&count| usize::from(count)).sum()
     }
 
-    /// Whether an entry, which [asks as](Self::asks_as) a key, has its name and variant.
+    /// Returns whether an entry, which [asks as](Self::asks_as) a key, has its name and variant.
     #[inline]
     pub fn has_octets_of(&self, entry: &[AtomicU64], key: &Key<'_>) -> bool {
         let variant_start = self.body_start() - usize::from(self.variant_words);
@@ -209,13 +209,13 @@ impl Header {
             && (self.variant_words == 0 || hold_octets(&entry[variant_start..], key.variant.value))
     }
 
-    /// Where in the entry the body begins.
+    /// Returns where in the entry the body begins.
     #[inline]
     pub fn body_start(&self) -> usize {
         HEADER_WORDS + words_for(usize::from(self.name_len)) + usize::from(self.variant_words)
     }
 
-    /// Where in the entry the further TTLs' offsets begin.
+    /// Returns where in the entry the further TTLs' offsets begin.
     #[inline]
     fn offsets_start(&self) -> usize {
         self.body_start() + words_for(usize::from(self.body_len))
@@ -227,7 +227,7 @@ impl Header {
         self.offsets_start() + self.records().saturating_sub(1).div_ceil(OFFSETS_PER_WORD)
     }
 
-    /// Where the TTLs stand in the body; `entry` is the whole entry.
+    /// Returns where the TTLs stand in the body; `entry` is the whole entry.
     #[inline]
     pub fn ttl_offsets(&self, entry: &[AtomicU64]) -> impl Iterator<Item = u16> {
         let first = (self.records() > 0).then_some(self.first_ttl);

@@ -48,31 +48,31 @@ impl Place {
     /// The bits that distinguish the members of a group; the other bits say where the group is.
     const MEMBER: u64 = 0xffff_fc00;
 
-    /// The place of a member of a group, given a hash of either.
+    /// Returns the place of a member of a group, given a hash of either.
     #[inline]
     pub fn new(group: u64, member: u64) -> Self {
         Self(group & !Self::MEMBER | member & Self::MEMBER)
     }
 
-    /// One of `shards` shards, a power of two: bits 0–9.
+    /// Returns which of `shards` shards it is, a power of two: bits 0–9.
     #[inline]
     pub fn shard(self, shards: usize) -> usize {
         self.0 as usize & (shards - 1)
     }
 
-    /// One of `buckets` buckets of the ghosts, fewer than 2³²: bits 32–63.
+    /// Returns which of `buckets` buckets of the ghosts it is, fewer than 2³²: bits 32–63.
     #[inline]
     pub fn ghost_bucket(self, buckets: usize) -> usize {
         (((self.0 >> 32) * buckets as u64) >> 32) as usize
     }
 
-    /// One of `base` buckets of the index before any is split, fewer than 2¹⁶: bits 48–63.
+    /// Returns which of `base` buckets it is before any is split, fewer than 2¹⁶: bits 48–63.
     #[inline]
     fn base_bucket(self, base: usize) -> usize {
         ((self.0 >> 48) as usize * base) >> 16
     }
 
-    /// The bits that say where an entry goes when its bucket is split: bits 32–47.
+    /// Returns the bits that say where an entry goes when its bucket is split: bits 32–47.
     #[inline]
     fn split_bits(self) -> usize {
         (self.0 >> 32) as usize & 0xffff
@@ -84,7 +84,7 @@ impl Place {
         self.0 >> 10 << TAG_SHIFT
     }
 
-    /// What an entry is remembered by when it is gone, never zero: bits 10–41.
+    /// Returns what an entry is remembered by when it is gone, never zero: bits 10–41.
     pub fn fingerprint(self) -> u32 {
         ((self.0 >> 10) as u32).max(1)
     }
@@ -123,19 +123,19 @@ impl Word {
         self.is_occupied() && self.0 >> TAG_SHIFT == place.tag() >> TAG_SHIFT
     }
 
-    /// The log that the entry lies in.
+    /// Returns the log that the entry lies in.
     #[inline]
     pub fn log(self) -> LogName {
         if self.0 >> LOG_SHIFT & 1 == 0 { LogName::Small } else { LogName::Main }
     }
 
-    /// Where it lies, given a tail of its log that was read before the word.
+    /// Returns where it lies, given a tail of its log that was read before the word.
     #[inline]
     pub fn position(self, tail: Position) -> Position {
         Position::from_low(self.0 >> POSITION_SHIFT, tail)
     }
 
-    /// How often it was found since it was written or last passed over, 0–3.
+    /// Returns how often it was found since it was written or last passed over, 0–3.
     #[inline]
     pub fn frequency(self) -> u64 {
         self.0 & FREQUENCY_MAX
@@ -181,7 +181,7 @@ impl Extent {
         u64::from(self.mask) << 32 | u64::from(self.count)
     }
 
-    /// The bucket of a place.
+    /// Returns the bucket of a place.
     #[inline]
     fn bucket(self, place: Place, base: usize) -> usize {
         let number = place.base_bucket(base) + base * (place.split_bits() & self.mask as usize);
@@ -218,31 +218,31 @@ impl Index {
         }
     }
 
-    /// How many buckets are in use.
+    /// Returns how many buckets are in use.
     pub fn buckets(&self) -> usize {
         self.extent().count as usize
     }
 
-    /// Which buckets are in use.
+    /// Returns which buckets are in use.
     #[inline]
     fn extent(&self) -> Extent {
         Extent::from_word(self.extent.load(Acquire))
     }
 
-    /// The number of the bucket of a place. It is another one after the bucket was split and the
-    /// place's entries have moved, which a reader that has not found one must look for.
+    /// Returns the number of the bucket of a place. It is another one after the bucket was split
+    /// and the place's entries have moved, which a reader that has not found one must look for.
     #[inline]
     pub fn number(&self, place: Place) -> usize {
         self.extent().bucket(place, self.base)
     }
 
-    /// The bucket of a place; without a slot as long as nothing was ever stored.
+    /// Returns the bucket of a place; without a slot as long as nothing was ever stored.
     #[inline]
     pub fn bucket(&self, place: Place) -> &[AtomicU64] {
         self.slots(self.number(place))
     }
 
-    /// The slots of a bucket.
+    /// Returns the slots of a bucket.
     #[inline]
     pub fn slots(&self, number: usize) -> &[AtomicU64] {
         self.words.as_slice().get(number * SLOTS..(number + 1) * SLOTS).unwrap_or_default()
@@ -254,7 +254,7 @@ impl Index {
         self.words.allocate()
     }
 
-    /// The bucket whose turn it is to be divided; `None` when all are in use.
+    /// Returns the bucket whose turn it is to be divided; `None` when all are in use.
     pub fn next_split(&self) -> Option<Split<'_>> {
         let Extent { count, mask } = self.extent();
         if count as usize == self.base << self.doublings {
@@ -290,7 +290,7 @@ impl Index {
         }
     }
 
-    /// The slot that holds just this entry.
+    /// Returns the slot that holds just this entry.
     pub fn slot_of(&self, place: Place, word: Word) -> Option<&AtomicU64> {
         let mut slots = self.bucket(place).iter();
         slots.find(|slot| Word(slot.load(Relaxed)).is_same_entry(word))

@@ -54,21 +54,21 @@ pub enum Onward {
 pub(crate) const EVERY_TYPE: Type = Type(0);
 
 impl Key<'_> {
-    /// The question whose answer holds for every type of the name.
+    /// Returns the question whose answer holds for every type of the name.
     #[inline]
     pub(crate) fn of_every_type(self) -> Self {
         Self { qtype: EVERY_TYPE, ..self }
     }
 
-    /// The question that an answer is stored under: that a name does not exist holds for all of its
-    /// types (rfc2308#5), unless an alias led to another name that does not.
+    /// Returns the question that an answer is stored under: that a name does not exist holds for
+    /// all of its types (rfc2308#5), unless an alias led to another name that does not.
     #[inline]
     pub(crate) fn stored_with(self, kind: Kind, counts: [u16; 3]) -> Self {
         if denies_name(kind, counts) { self.of_every_type() } else { self }
     }
 
-    /// Where the answer belongs: all types of a name in one bucket, so that a look-up for a type
-    /// and for every type fetches one line.
+    /// Returns where the answer belongs: all types of a name in one bucket, so that a look-up for a
+    /// type and for every type fetches one line.
     #[inline]
     pub(crate) fn place(&self) -> Place {
         let class_and_marks = u32::from(self.qclass.0) << 2

@@ -118,8 +118,8 @@ const BESIDE_DIGITS: usize = 16;
 /// How old a file is that no process writes any more.
 const LEFTOVER_AGE: Duration = Duration::from_secs(600);
 
-/// A path beside another one that cannot be foreseen: `PATH.0123456789abcdef.new`. It is not the
-/// same for all processes: a server and its successor may write at the same time.
+/// Returns a path beside another one that cannot be foreseen: `PATH.0123456789abcdef.new`. It is
+/// not the same for all processes: a server and its successor may write at the same time.
 fn beside(path: &Path) -> PathBuf {
     let number = RandomState::new().build_hasher().finish();
     let mut beside = OsString::from(path);
@@ -144,7 +144,7 @@ pub fn remove_leftovers(path: &Path) {
     }
 }
 
-/// The directory that a file is in.
+/// Returns the directory that a file is in.
 fn directory_of(path: &Path) -> &Path {
     let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
     directory.unwrap_or(Path::new("."))
@@ -449,14 +449,14 @@ impl Loader<'_> {
 struct Fields<'b>(&'b [u8]);
 
 impl<'b> Fields<'b> {
-    /// The next octets.
+    /// Returns the next octets.
     fn take(&mut self, len: usize) -> Result<&'b [u8], LoadError> {
         let (taken, rest) = self.0.split_at_checked(len).ok_or(LoadError::Corrupt)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    /// As many octets as a number has.
+    /// Reads as many octets as a number has.
     fn array<const LEN: usize>(&mut self) -> Result<[u8; LEN], LoadError> {
         let (taken, rest) = self.0.split_first_chunk().ok_or(LoadError::Corrupt)?;
         self.0 = rest;

@@ -35,7 +35,8 @@ pub struct Limits {
 }
 
 impl Default for Policy {
-    /// A day for answers, three hours for their absence, a second to five minutes for failures.
+    /// Returns a day for answers, three hours for their absence, a second to five minutes for
+    /// failures.
     fn default() -> Self {
         let up_to = |secs_max| Limits { secs_min: 0, secs_max };
         Self {
@@ -90,7 +91,7 @@ pub struct Term {
 }
 
 impl Term {
-    /// The TTL that a record is stored with.
+    /// Returns the TTL that a record is stored with.
     #[must_use]
     pub fn clamp(&self, section: Section, ttl: u32) -> u32 {
         let limits = if section == Section::Answer { self.answers } else { self.proofs };
@@ -117,7 +118,7 @@ pub enum TermError {
 }
 
 impl Policy {
-    /// How long an answer may be fresh at most, seconds.
+    /// Returns how long an answer may be fresh at most, seconds.
     pub(crate) fn ttl_secs_max(&self, kind: Kind) -> u32 {
         let limits = match kind {
             Kind::Positive => self.positive,
@@ -128,7 +129,7 @@ impl Policy {
         limits.secs_max
     }
 
-    /// How long an answer with these records may be kept.
+    /// Returns how long an answer with these records may be kept.
     ///
     /// # Errors
     /// When it may not be.
@@ -175,12 +176,12 @@ impl Policy {
 }
 
 impl Limits {
-    /// The nearest time within the limits.
+    /// Returns the nearest time within the limits.
     fn clamp(self, secs: u32) -> u32 {
         secs.max(self.secs_min).min(self.secs_max)
     }
 
-    /// How long to wait after the nth failure in a row: each time twice as long.
+    /// Returns how long to wait after the nth failure in a row: each time twice as long.
     #[must_use]
     pub fn backoff_secs(self, failures: u8) -> u32 {
         let factor = 1_u32.checked_shl(u32::from(failures.saturating_sub(1)));
@@ -188,17 +189,17 @@ impl Limits {
     }
 }
 
-/// A TTL whose highest bit is set counts as zero (rfc2181#8).
+/// Returns a TTL in seconds; one whose highest bit is set counts as zero (rfc2181#8).
 fn plain_ttl(ttl: u32) -> u32 {
     if ttl > i32::MAX as u32 { 0 } else { ttl }
 }
 
-/// A time to keep something.
+/// Returns a time to keep something.
 fn not_zero(secs: u32) -> Result<u32, TermError> {
     if secs == 0 { Err(TermError::ZeroTtl) } else { Ok(secs) }
 }
 
-/// The last field of an SOA record's data (rfc2308#4).
+/// Returns the last field of an SOA record's data (rfc2308#4).
 fn soa_minimum(rdata: &[u8]) -> Option<u32> {
     rdata.last_chunk().map(|field| plain_ttl(u32::from_be_bytes(*field)))
 }
@@ -207,19 +208,19 @@ fn soa_minimum(rdata: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// An A record, or an SOA record whose minimum is 60.
+    /// Returns an A record, or an SOA record whose minimum is 60.
     fn record(section: Section, rtype: Type, owner: &'static [u8], ttl: u32) -> Record<'static> {
         let rdata =
             if rtype == Type::SOA { &b"\0\0................\0\0\0\x3c"[..] } else { b"1234" };
         Record { section, owner, rtype, ttl, rdata }
     }
 
-    /// What is known of an answer to `a.example`.
+    /// Returns what is known of an answer to `a.example`.
     fn facts(flags: u16, qtype: Type, kind: Kind) -> Facts<'static> {
         Facts { flags, qtype, kind, last_name: OWNER, denied_secs: None }
     }
 
-    /// What the policy says about an answer to `a.example`.
+    /// Returns what the policy says about an answer to `a.example`.
     fn term(kind: Kind, records: &[Record<'static>]) -> Result<u32, TermError> {
         let facts = facts(0, Type::A, kind);
         Policy::default().term(&facts, records.iter().copied()).map(|term| term.ttl_secs)

@@ -21,35 +21,35 @@ impl Position {
     /// Bits that distinguish the positions of one log at any one time, and long after.
     pub const BITS: u32 = OFFSET_BITS + 6;
 
-    /// A word of a lap.
+    /// Makes a word of a lap.
     fn new(lap: u64, offset: usize) -> Self {
         Self(lap << OFFSET_BITS | offset as u64)
     }
 
-    /// How often the log was filled before.
+    /// Returns how often the log was filled before.
     fn lap(self) -> u64 {
         self.0 >> OFFSET_BITS
     }
 
-    /// The word in the log.
+    /// Returns the word in the log.
     #[inline]
     pub fn offset(self) -> usize {
         self.0 as usize & (LOG_WORDS_MAX - 1)
     }
 
-    /// The next word.
+    /// Returns the next word.
     fn plus(self, words: usize) -> Self {
         Self(self.0 + words as u64)
     }
 
-    /// The first position from `tail` on whose lower bits are `low`.
+    /// Returns the first position from `tail` on whose lower bits are `low`.
     #[inline]
     pub fn from_low(low: u64, tail: Self) -> Self {
         let mask = (1 << Self::BITS) - 1;
         Self(tail.0 + (low.wrapping_sub(tail.0) & mask))
     }
 
-    /// The lower bits.
+    /// Returns the lower bits.
     #[inline]
     pub fn low(self) -> u64 {
         self.0 & ((1 << Self::BITS) - 1)
@@ -70,13 +70,13 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// An empty log of at most [`LOG_WORDS_MAX`] words.
+    /// Makes an empty log of at most [`LOG_WORDS_MAX`] words.
     pub fn new(capacity: usize) -> Self {
         let start = Position::new(0, 0);
         Self { capacity: capacity.min(LOG_WORDS_MAX), head: start, tail: start, lap_end: 0 }
     }
 
-    /// The oldest entry.
+    /// Returns the oldest entry.
     pub fn tail(&self) -> Position {
         self.tail
     }
@@ -91,7 +91,7 @@ impl Ring {
         self.head == self.tail
     }
 
-    /// The words in the log.
+    /// Returns the words in the log.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
@@ -124,7 +124,7 @@ impl Ring {
         self.tail = self.after(self.tail, words);
     }
 
-    /// Where the entry behind the one of `words` words at `at` begins.
+    /// Returns where the entry behind the one of `words` words at `at` begins.
     pub fn after(&self, at: Position, words: usize) -> Position {
         let next = at.plus(words);
         let ends_lap = next.lap() < self.head.lap() && next.offset() == self.lap_end;

@@ -45,7 +45,7 @@ struct Tails([AtomicU64; 2]);
 struct Overwrite;
 
 impl Shard {
-    /// An empty shard of `units` times [`UNIT_BYTES`] octets, at most [`UNITS_MAX`].
+    /// Makes an empty shard of `units` times [`UNIT_BYTES`] octets, at most [`UNITS_MAX`].
     pub fn new(units: usize, freshness: Freshness) -> Self {
         let words = [units * SMALL_WORDS, units * MAIN_WORDS];
         Self {
@@ -57,7 +57,7 @@ impl Shard {
         }
     }
 
-    /// What becomes of answers shortly before they expire, and after.
+    /// Returns what becomes of answers shortly before they expire, and after.
     pub fn freshness(&self) -> Freshness {
         self.freshness
     }
@@ -93,7 +93,8 @@ impl Shard {
         None
     }
 
-    /// One attempt at [`find`](Self::find): reads first, then looks whether it was allowed to.
+    /// Makes one attempt at [`find`](Self::find): reads first, then looks whether it was allowed
+    /// to.
     #[inline]
     fn try_find(
         &self,
@@ -170,7 +171,7 @@ impl Shard {
         })
     }
 
-    /// The words of what lies at a position, as far as they can be an entry.
+    /// Returns the words of what lies at a position, as far as they can be an entry.
     #[inline]
     fn entry(&self, log: LogName, position: Position) -> Option<(Header, &[AtomicU64])> {
         let words = self.logs[log as usize].as_slice().get(position.offset()..)?;
@@ -204,7 +205,7 @@ impl Shard {
         self.write().add_contents(contents);
     }
 
-    /// How many buckets its index has.
+    /// Returns how many buckets its index has.
     pub fn buckets(&self) -> usize {
         self.index.buckets()
     }

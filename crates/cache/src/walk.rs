@@ -49,7 +49,8 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The answer as a message, with TTLs as they are at `now_secs`; a failure has no records.
+    /// Returns the answer as a message, with TTLs as they are at `now_secs`; a failure has no
+    /// records.
     #[must_use]
     pub fn to_message(&self, now_secs: u32) -> Vec<u8> {
         let Answer { kind, flags, counts, body, .. } = self.answer;
@@ -118,7 +119,7 @@ pub fn for_each_type(shard: &Shard, key: &Key<'_>, mut visit: impl FnMut(&Entry<
     });
 }
 
-/// An entry with its octets copied out of their words.
+/// Returns an entry with its octets copied out of their words.
 fn entry<'a>(
     header: &Header,
     words: &[AtomicU64],

@@ -36,7 +36,7 @@ impl Words {
         Self { all: OnceLock::new(), len }
     }
 
-    /// All words; none before there was reason to write one, which stands for zeroes.
+    /// Returns all words; none before there was reason to write one, which stands for zeroes.
     #[inline]
     pub fn as_slice(&self) -> &[AtomicU64] {
         match self.all.get() {
@@ -64,13 +64,13 @@ impl Words {
     }
 }
 
-/// How many words hold `octets` octets.
+/// Returns how many words hold `octets` octets.
 #[inline]
 pub const fn words_for(octets: usize) -> usize {
     octets.div_ceil(WORD_BYTES)
 }
 
-/// The octets as words; the last is filled up with zeroes.
+/// Returns the octets as words; the last is filled up with zeroes.
 #[inline]
 pub fn to_words(octets: &[u8]) -> impl Iterator<Item = u64> {
     octets.chunks(WORD_BYTES).map(|chunk| {

@@ -17,8 +17,8 @@ const DURATION: Duration = Duration::from_secs(3);
 /// Names asked for; all together they need several times the cache.
 const NAMES: usize = 6_000;
 
-/// The body that belongs to a name: its first record holds the number of records and the version,
-/// from which all else follows.
+/// Returns the body that belongs to a name: its first record holds the number of records and the
+/// version, from which all else follows.
 fn body_of(name: &[u8], version: u64) -> Vec<u8> {
     let seed = hash(name) ^ version;
     let records = 1 + (seed % 40) as u16;

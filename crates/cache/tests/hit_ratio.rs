@@ -31,7 +31,7 @@ fn zipf(seed: u64) -> Vec<u32> {
     (0..QUESTIONS).map(draw).collect()
 }
 
-/// The share of a trace that our cache answers, and how many entries it held in the end.
+/// Returns the share of a trace that our cache answers, and how many entries it held in the end.
 fn ours(cache: &Cache, trace: &[u32]) -> (f64, usize) {
     let mut hits = 0;
     let mut out = [0; 64];
@@ -47,8 +47,8 @@ fn ours(cache: &Cache, trace: &[u32]) -> (f64, usize) {
     (f64::from(hits) / trace.len() as f64, cache.stats().entries as usize)
 }
 
-/// The share that a cache of `size` entries answers, which drops the entry whose turn is oldest;
-/// a hit gives an entry a new turn if `renews`.
+/// Returns the share that a cache of `size` entries answers, which drops the entry whose turn is
+/// oldest; a hit gives an entry a new turn if `renews`.
 fn by_turn(trace: &[u32], size: usize, renews: bool) -> f64 {
     let (mut turns, mut entries) = (BTreeMap::new(), HashMap::new());
     let mut hits = 0;

@@ -13,19 +13,20 @@ use zonda_cache::{
 };
 use zonda_wire::{Ede, Type};
 
-/// The TTL of the first record.
+/// Returns the TTL of the first record.
 fn ttl((_, body): &(Hit, Vec<u8>)) -> u32 {
     u32::from_be_bytes(body[6..10].try_into().unwrap())
 }
 
-/// A cache with one positive answer, stored at 1000 for 100 seconds, and 1000 more as stale.
+/// Returns a cache with one positive answer, stored at 1000 for 100 seconds, and 1000 more as
+/// stale.
 fn with_one(key: &Key<'_>) -> Cache {
     let cache = Cache::new(BYTES_MIN);
     cache.insert(key, &answer(&addresses(9, 100, 0)), lifetime(1000, 100)).unwrap();
     cache
 }
 
-/// The denial of a name: an SOA record of the root.
+/// Returns the denial of a name: an SOA record of the root.
 fn denial() -> Answer<'static> {
     const SOA: &[u8] =
         b"\0\0\x06\0\x01\0\0\0\x3c\0\x16\0\0\0\0\0\x01\0\0\0\x02\0\0\0\x03\0\0\0\x04\0\0\0\x05";
@@ -33,7 +34,7 @@ fn denial() -> Answer<'static> {
     Answer { kind: Kind::NxDomain, flags, onward: None, ede: None, counts: [0, 1, 0], body: SOA }
 }
 
-/// All names above a name, the one nearest to the root first.
+/// Returns all names above a name, the one nearest to the root first.
 fn above_of(name: &[u8]) -> Vec<Ancestor> {
     let (mut above, mut skip) = (Vec::new(), 0);
     while name[skip] > 0 {

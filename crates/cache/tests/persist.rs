@@ -14,12 +14,12 @@ use zonda_cache::persist::{self, Clocks, LoadError, save, write};
 use zonda_cache::policy::Limits;
 use zonda_cache::{BYTES_MIN, Cache, Failure, Key, Policy};
 
-/// The hash of a name of any source.
+/// Returns the hash of a name of any source.
 fn hash(_: u32, name: &[u8]) -> Option<u64> {
     Some(common::hash(name))
 }
 
-/// The present of a process that has run for `now_secs`.
+/// Returns the present of a process that has run for `now_secs`.
 fn clocks(now_secs: u32, unix_secs: u64) -> Clocks {
     Clocks { now_secs, unix_secs }
 }
@@ -34,7 +34,7 @@ fn read(
     persist::read(cache, file, clocks, &Policy::default(), hash)
 }
 
-/// A cache with `count` answers stored at 500 for 100 seconds, and 1000 more as stale.
+/// Returns a cache with `count` answers stored at 500 for 100 seconds, and 1000 more as stale.
 fn filled(count: u16) -> (Cache, Vec<Vec<u8>>) {
     let cache = Cache::new(16 << 20);
     let names: Vec<_> = (0..count).map(|i| name(&format!("host{i}.example"))).collect();
@@ -46,7 +46,7 @@ fn filled(count: u16) -> (Cache, Vec<Vec<u8>>) {
     (cache, names)
 }
 
-/// The file of a cache, written at 520, when it is 7000 elsewhere.
+/// Returns the file of a cache, written at 520, when it is 7000 elsewhere.
 fn file(cache: &Cache) -> Vec<u8> {
     let mut file = Vec::new();
     write(cache, &mut file, clocks(520, 7000)).unwrap();
@@ -156,7 +156,7 @@ fn answers_of_sources_that_are_gone_are_left_in_the_file() {
     assert_eq!(cache.stats().entries, 0);
 }
 
-/// An empty folder of this name.
+/// Returns an empty folder of this name.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder); // of a run before
@@ -164,7 +164,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The names of what is in a folder, in their order.
+/// Returns the names of what is in a folder, in their order.
 fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> =

@@ -21,7 +21,7 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// A cache with an answer for each name.
+/// Returns a cache with an answer for each name.
 fn filled(names: &[Vec<u8>]) -> Cache {
     let cache = Cache::new(8 << 20);
     for name in names {

@@ -9,7 +9,7 @@ use crate::session::replace_id;
 /// What is wrong with a server that says so little, so much, or something else.
 pub(crate) const RULES: Fault = Fault::Rules("DNS over QUIC");
 
-/// A query as a stream carries it, and the id that it had.
+/// Returns a query as a stream carries it, and the id that it had.
 ///
 /// # Errors
 /// When it is no query.
@@ -20,7 +20,7 @@ pub fn frame(query: &[u8]) -> Result<(Vec<u8>, [u8; 2]), Fault> {
     Ok(([&len.to_be_bytes(), &query[..]].concat(), id))
 }
 
-/// The message of a whole stream, under another id than 0.
+/// Returns the message of a whole stream, under another id than 0.
 ///
 /// # Errors
 /// When the stream has not just one message, whole and under id 0.

@@ -191,7 +191,7 @@ async fn read_body(mut body: RecvStream, asking: &mut AwaitedAnswer<'_>) -> Resu
     if message.len() < HEADER_BYTES { Err(Fault::Malformed) } else { Ok(message) }
 }
 
-/// A header that is a number, such as of seconds; one that is too large is the largest.
+/// Returns a header that is a number, such as of seconds; one that is too large is the largest.
 fn number(headers: &HeaderMap, name: &HeaderName) -> Option<u32> {
     let number: u64 = headers.get(name)?.to_str().ok()?.trim().parse().ok()?;
     Some(u32::try_from(number).unwrap_or(u32::MAX))

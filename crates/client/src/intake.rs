@@ -88,7 +88,7 @@ impl Intake {
         self.lock().is_flooded
     }
 
-    /// The state, which is held for a moment only.
+    /// Returns the state, which is held for a moment only.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -162,23 +162,23 @@ impl Connections {
         })
     }
 
-    /// How the server is asked.
+    /// Returns how the server is asked.
     pub fn protocol(&self) -> &Protocol {
         &self.protocol
     }
 
-    /// Where the server is asked first; nothing while its name is not known to any address.
+    /// Returns where the server is asked first; nothing while its name is not known to any address.
     pub fn address(&self) -> Option<SocketAddr> {
         self.addresses.load().first().copied()
     }
 
-    /// Where the server is.
+    /// Returns where the server is.
     pub fn addresses(&self) -> Arc<Vec<SocketAddr>> {
         self.addresses.load_full()
     }
 
-    /// The server is elsewhere now. What was asked where it is no more is waited for, and nothing
-    /// else is asked there.
+    /// Moves the pool to the server's new addresses. Queries sent to former ones are waited for,
+    /// and no new ones are sent there.
     pub fn move_to(&self, addresses: Vec<SocketAddr>) {
         let mut state = self.lock();
         state.keep(|address, _| addresses.contains(&address));
@@ -186,8 +186,8 @@ impl Connections {
         self.addresses.store(Arc::new(addresses));
     }
 
-    /// An address was silent, or cannot be reached: the next one is asked first, if this one still
-    /// was.
+    /// Passes over an address that was silent, or cannot be reached: the next one is queried first,
+    /// if this one still was.
     pub fn pass_over(&self, address: SocketAddr) {
         let is_first = |known: &[SocketAddr]| known.len() > 1 && known.first() == Some(&address);
         if is_first(&self.addresses.load()) {
@@ -263,7 +263,7 @@ impl Connections {
         self.dialed_session().await?.ask(query).await
     }
 
-    /// What was done so far.
+    /// Returns what was done so far.
     pub fn counts(&self) -> Counts {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -282,8 +282,8 @@ impl Connections {
         }
     }
 
-    /// The open connection with the fewest waiting queries. If these are many, another one is
-    /// dialed for later queries.
+    /// Returns the open connection with the fewest waiting queries. If these are many, another one
+    /// is dialed for later queries.
     fn open_session(self: &Arc<Self>) -> Option<Arc<Session>> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -313,8 +313,8 @@ impl Connections {
         }
     }
 
-    /// The connection that comes of the dial under way, or of a new one; one that seems to be dead
-    /// if there are enough of those.
+    /// Returns the connection that comes of the dial under way, or of a new one; one that seems to
+    /// be dead if there are enough of those.
     async fn dialed_session(self: &Arc<Self>) -> Result<Arc<Session>, Fault> {
         let mut dial = {
             let mut state = self.lock();
@@ -419,7 +419,7 @@ impl Connections {
 }
 
 impl State {
-    /// The connection with the fewest queries that wait, among those of a kind.
+    /// Returns the connection with the fewest queries that wait, among those of a kind.
     fn least_busy(&self, is_of_kind: fn(&Session) -> bool) -> Option<Arc<Session>> {
         let sessions = self.sessions.iter().map(|(_, session)| session);
         let sessions = sessions.filter(|session| is_of_kind(session));
@@ -440,7 +440,7 @@ impl State {
         self.sessions.iter().filter(|(_, session)| !session.is_open()).count()
     }
 
-    /// The fault that keeps the server from being dialed now, if any.
+    /// Returns the fault that keeps the server from being dialed now, if any.
     fn failed_now(&self) -> Option<Fault> {
         let failure = self.failure.as_ref().filter(|failure| Instant::now() < failure.until)?;
         Some(failure.fault.clone())
@@ -462,8 +462,8 @@ fn may_recover(fault: &Fault) -> bool {
     )
 }
 
-/// How long a server is left alone that did this instead of answering; nothing when it may not have
-/// done anything.
+/// Returns how long a server is left alone that did this instead of answering; nothing when it may
+/// not have done anything.
 fn rest(fault: &Fault) -> Option<Duration> {
     match fault {
         Fault::Http { rest, .. } => Some(rest.unwrap_or_default().min(REST_MAX)),

@@ -175,7 +175,7 @@ async fn watch(connection: Connection, intake: Arc<Intake>) {
     }
 }
 
-/// How QUIC is spoken with a server. It may open no streams of its own (rfc9250#4.3.3).
+/// Returns how QUIC is spoken with a server. It may open no streams of its own (rfc9250#4.3.3).
 fn client_config(tls: &Tls) -> ClientConfig {
     let crypto = QuicClientConfig::try_from(tls.config_for(ALPN))
         .expect("the provider has the cipher that QUIC begins with");
@@ -245,7 +245,7 @@ impl From<ReadToEndError> for Fault {
     }
 }
 
-/// The alert of TLS in a code of QUIC.
+/// Returns the alert of TLS in a code of QUIC.
 fn alert(code: TransportErrorCode) -> Option<AlertDescription> {
     match u64::from(code) {
         code @ 0x100..=0x1ff => Some((code as u8).into()),

@@ -246,7 +246,7 @@ impl Table {
         waiting.askers.clear();
     }
 
-    /// Why it has ended.
+    /// Returns why it has ended.
     fn fault(&self) -> Fault {
         self.lock().ended.clone().unwrap_or(Fault::Closed)
     }
@@ -268,7 +268,7 @@ impl Waiters {
         }
     }
 
-    /// How long nothing has come although queries waited.
+    /// Returns how long nothing has come although queries waited.
     fn silent_for(&self) -> Duration {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
@@ -279,7 +279,7 @@ impl Waiters {
         self.silent_for() >= if many_wait { STALLED_SOON_AFTER } else { STALLED_AFTER }
     }
 
-    /// Why it has to end now, if it has to.
+    /// Returns why it has to end now, if it has to.
     fn is_due(&self) -> Option<Fault> {
         if self.silent_for() >= DEAD_AFTER {
             Some(Fault::Late)
@@ -291,7 +291,7 @@ impl Waiters {
     }
 }
 
-/// How long the server lets the connection be unused (rfc7828#3.1), if it says so.
+/// Returns how long the server lets the connection be unused (rfc7828#3.1), if it says so.
 fn keepalive(message: &[u8]) -> Option<Duration> {
     let opt = Response::parse(message).ok()?.opt?;
     let units = opt.option(option::KEEPALIVE)?.first_chunk::<2>()?;

@@ -47,8 +47,8 @@ impl Protocol {
 pub struct Url(pub(crate) Uri);
 
 impl Url {
-    /// The URL of a path, from its `/` on, on a host, a name or an address; nothing when there can
-    /// be no such URL.
+    /// Returns the URL of a path, from its `/` on, on a host, a name or an address; nothing when
+    /// there can be no such URL.
     #[must_use]
     pub fn new(host: &str, port: u16, path: &str) -> Option<Self> {
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };

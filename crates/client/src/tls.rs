@@ -93,7 +93,7 @@ impl fmt::Display for TlsError {
 impl std::error::Error for TlsError {}
 
 impl Tls {
-    /// What it takes for a server of this name or address.
+    /// Returns what it takes for a server of this name or address.
     ///
     /// # Errors
     /// When the name cannot be a server's, or the roots cannot be read.
@@ -121,22 +121,22 @@ impl Tls {
         Ok(Self { name, witness, config: Arc::new(config), round_trip_micros })
     }
 
-    /// What the certificate must show.
+    /// Returns what the certificate must show.
     pub fn name(&self) -> &ServerName<'static> {
         &self.name
     }
 
-    /// How TLS is spoken, without an application's protocol.
+    /// Returns how TLS is spoken, without an application's protocol.
     pub fn config(&self) -> &Arc<ClientConfig> {
         &self.config
     }
 
-    /// What was found of its certificate since the last call, if one was looked at.
+    /// Returns what was found of its certificate since the last call, if one was looked at.
     pub(crate) fn take_verdict(&self) -> Option<Result<(), Error>> {
         self.witness.take()
     }
 
-    /// The round-trip time of the last connection over QUIC, if it had any.
+    /// Returns the round-trip time of the last connection over QUIC, if it had any.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         let micros = self.round_trip_micros.load(Relaxed);
         (micros > 0).then(|| Duration::from_micros(micros))
@@ -148,7 +148,7 @@ impl Tls {
         self.round_trip_micros.store(micros, Relaxed);
     }
 
-    /// How TLS is spoken, for an application's protocol. Sessions are kept in common.
+    /// Returns how TLS is spoken, for an application's protocol. Sessions are kept in common.
     #[must_use]
     pub fn config_for(&self, protocol: &[u8]) -> ClientConfig {
         let mut config = ClientConfig::clone(&self.config);

@@ -98,7 +98,7 @@ impl Usage {
 }
 
 impl State {
-    /// How long nothing has come although queries waited.
+    /// Returns how long nothing has come although queries waited.
     fn silent_for(&self) -> Duration {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
     }

@@ -23,7 +23,7 @@ impl Witness {
         Self { verifier, last: Mutex::default() }
     }
 
-    /// What was found since the last call, if a certificate was looked at.
+    /// Returns what was found since the last call, if a certificate was looked at.
     pub fn take(&self) -> Option<Result<(), Error>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

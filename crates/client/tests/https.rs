@@ -172,7 +172,7 @@ fn drip(mut respond: SendResponse<Cursor<Vec<u8>>>, body: Vec<u8>) {
     });
 }
 
-/// Why one query to a server that always does this has no answer.
+/// Returns why one query to a server that always does this has no answer.
 async fn fault_of(act: impl Fn(&[u8]) -> Act + Send + Sync + 'static) -> Fault {
     let server = Server::start(move |_, query| act(query)).await;
     server.session().await.ask(&query(7)).await.unwrap_err()

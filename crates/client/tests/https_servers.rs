@@ -85,7 +85,7 @@ impl Server {
         })
     }
 
-    /// How it is asked when it is trusted like this.
+    /// Returns how it is asked when it is trusted like this.
     fn protocol(&self, tls: Arc<Tls>, path: &str) -> Protocol {
         Protocol::Https { tls, url: Url::new(SERVER, self.address.port(), path).unwrap() }
     }
@@ -96,7 +96,7 @@ impl Server {
         Session::open(&target(self.address, protocol)).await.unwrap().ask(&query(7)).await
     }
 
-    /// The fault of a connection to a server that is trusted like this.
+    /// Returns the fault of a connection to a server that is trusted like this.
     async fn fault(&self, tls: Tls) -> Option<Fault> {
         let protocol = self.protocol(Arc::new(tls), "/dns-query");
         Session::open(&target(self.address, protocol)).await.err()

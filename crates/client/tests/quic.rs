@@ -146,7 +146,7 @@ impl Server {
         Connections::new(Protocol::Quic(self.identity.tls()), vec![self.address])
     }
 
-    /// The fault of a connection to a server that is trusted like this.
+    /// Returns the fault of a connection to a server that is trusted like this.
     async fn fault(&self, tls: Tls) -> Option<Fault> {
         Session::open(&target(self.address, Protocol::Quic(Arc::new(tls)))).await.err()
     }
@@ -228,7 +228,7 @@ impl Streams {
     }
 }
 
-/// A message behind its length.
+/// Returns a message behind its length.
 fn framed(message: &[u8]) -> Vec<u8> {
     [&(message.len() as u16).to_be_bytes(), message].concat()
 }

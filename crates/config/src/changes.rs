@@ -88,12 +88,12 @@ impl Config {
     }
 }
 
-/// The keys of the top that a restart changes; `root` is part of each zone.
+/// Returns the keys of the top that a restart changes; `root` is part of each zone.
 fn top(config: &Config) -> impl PartialEq {
     (config.user.clone(), config.watch, config.watch_interval)
 }
 
-/// The listeners without their access lists, which take effect at once.
+/// Returns the listeners without their access lists, which take effect at once.
 fn sockets(config: &Config) -> impl Iterator<Item = Listener> {
     config.listeners.iter().map(|listener| Listener { access: None, ..listener.clone() })
 }

@@ -29,19 +29,19 @@ impl Source {
         }
     }
 
-    /// A file of this text.
+    /// Makes a file of this text.
     pub fn new(path: &Path, text: String) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, octet)| *octet == b'\n');
         let lines = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         Self { path: path.into(), text, lines }
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The directory that its relative paths start from.
+    /// Returns the directory that its relative paths start from.
     pub fn directory(&self) -> &Path {
         self.path.parent().unwrap_or(Path::new(""))
     }
@@ -61,13 +61,13 @@ impl Source {
         looks_like_a_zone(&self.text)
     }
 
-    /// The error that it is a zone file.
+    /// Returns the error that it is a zone file.
     pub fn zone_file(&self) -> ConfigError {
         let problem = Problem::ZoneFile(self.path.to_path_buf());
         ConfigError { origin: self.origin(0), problem }
     }
 
-    /// The place of the octet at `offset`.
+    /// Returns the place of the octet at `offset`.
     pub fn origin(&self, offset: usize) -> Origin {
         let line = self.lines.partition_point(|start| *start <= offset);
         let start = self.lines[line - 1]; // the first line starts at 0, so `line` is 1 or more
@@ -75,12 +75,12 @@ impl Source {
         Origin::File { path: self.path.clone(), line, column }
     }
 
-    /// What stands at `span`.
+    /// Returns what stands at `span`.
     pub fn excerpt(&self, span: Range<usize>) -> &str {
         self.text.get(span).unwrap_or_default()
     }
 
-    /// The text form of a value, and the shape it is written in.
+    /// Returns the text form of a value, and the shape it is written in.
     pub fn text_form<'a>(&'a self, value: &'a Spanned<DeValue<'_>>) -> (Cow<'a, str>, Shape) {
         match value.get_ref() {
             DeValue::String(text) => (text.as_ref().into(), Shape::Text),

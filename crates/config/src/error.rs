@@ -38,8 +38,8 @@ impl Origin {
         matches!(self, Self::File { .. })
     }
 
-    /// The line and column in the file, by which errors are ordered; errors without a place come
-    /// first.
+    /// Returns the line and column in the file, by which errors are ordered; errors without a place
+    /// come first.
     pub(crate) fn place(&self) -> (usize, usize) {
         if let Self::File { line, column, .. } = self { (*line, *column) } else { (0, 0) }
     }

@@ -187,8 +187,8 @@ section! {
     queries_per_port: u16 = "4", from "1" to "64";
     /// Connections to an upstream at a time.
     connections_max: u16 = "8", from "1" to "64";
-    /// Queries that wait on each connection before another one is opened. At `connections-max`, more
-    /// may wait.
+    /// Queries that wait on each connection before another one is opened. At `connections-max`,
+    /// more may wait.
     pipeline_max: u16 = "128", from "1" to "16384";
 }
 

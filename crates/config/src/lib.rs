@@ -173,7 +173,7 @@ pub enum Source {
 }
 
 impl Config {
-    /// The forwarded zones, and how each is forwarded.
+    /// Returns the forwarded zones, and how each is forwarded.
     pub fn forwards(&self) -> impl Iterator<Item = (&Zone, &Arc<Forward>)> {
         self.zones.iter().filter_map(|zone| match &zone.source {
             Source::Forward(forward) => Some((zone, forward)),
@@ -202,8 +202,8 @@ pub struct Admin {
 }
 
 impl Admin {
-    /// The address of the HTTP server, if it needs a token, being none of a loopback interface, and
-    /// has none.
+    /// Returns the address of the HTTP server, if it needs a token, being none of a loopback
+    /// interface, and has none.
     #[must_use]
     pub fn address_without_token(&self) -> Option<SocketAddr> {
         let has_token = self.token.is_some() || self.read_token.is_some();

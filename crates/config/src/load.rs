@@ -118,7 +118,7 @@ pub(crate) struct Layers<'a> {
 }
 
 impl<'a> Layers<'a> {
-    /// The values of a section's keys given by flags and environment.
+    /// Returns the values of a section's keys given by flags and environment.
     pub fn given(&self, section: &'static Section) -> Vec<(&'static str, RawValue<'a>)> {
         let by_flag = |name| match (section.kind, name, &self.flags.workers) {
             (Kind::Top, "workers", Some(text)) => {
@@ -139,7 +139,7 @@ impl<'a> Layers<'a> {
         .collect()
     }
 
-    /// The servers of the zone `.` that flags give, or else the variable.
+    /// Returns the servers of the zone `.` that flags give, or else the variable.
     pub fn forward(&self) -> Option<RawValue<'a>> {
         const VARIABLE: &str = "ZONDA_FORWARD";
         if let Some(text) = &self.flags.forward {
@@ -149,7 +149,7 @@ impl<'a> Layers<'a> {
         Some(RawValue { text, origin: Origin::Environment(VARIABLE.to_owned()) })
     }
 
-    /// The elements of a section that repeats which flags give, or else the variable.
+    /// Returns the elements of a section that repeats which flags give, or else the variable.
     pub fn elements(&self, section: &'static Section) -> Vec<RawValue<'a>> {
         let (flag, texts) = match section.name {
             "listen" => ("--listen", &self.flags.listen),
@@ -168,8 +168,8 @@ impl<'a> Layers<'a> {
         .collect()
     }
 
-    /// Where it is said that a section which repeats has no elements: by the flag for that, or by
-    /// an empty list in the file. Its elements, if there are any, win over the flag.
+    /// Returns where it is said that a section which repeats has no elements: by the flag for that,
+    /// or by an empty list in the file. Its elements, if there are any, win over the flag.
     pub fn none_of(&self, section: &'static Section) -> Option<Origin> {
         if section.name == "listen" && self.flags.listen_nowhere {
             return Some(Origin::Flag("listen_nowhere"));
@@ -180,7 +180,7 @@ impl<'a> Layers<'a> {
         is_empty.then(|| source.origin(value.span().start))
     }
 
-    /// The file's table of a section, and its place.
+    /// Returns the file's table of a section, and its place.
     pub fn section(&self, section: &'static Section) -> (Option<&'a DeTable<'a>>, Origin) {
         let Some((source, table)) = self.file else { return (None, Origin::Default) };
         if section.kind == Kind::Top {
@@ -192,7 +192,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// The file's elements of a section that repeats, each with its place.
+    /// Returns the file's elements of a section that repeats, each with its place.
     pub fn tables(
         &self,
         section: &'static Section,

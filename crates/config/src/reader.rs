@@ -71,14 +71,14 @@ impl<'s, 'a> Reader<'s, 'a> {
         Self { session, section, table, given, origin }
     }
 
-    /// The file's table of a section nested in this one, and its place.
+    /// Returns the file's table of a section nested in this one, and its place.
     pub fn nested(&self, section: &'static Section) -> Option<(&'a DeTable<'a>, Origin)> {
         let value = self.table?.get(section.place()?.1)?;
         let origin = self.session.source?.origin(value.span().start);
         Some((value.get_ref().as_table()?, origin))
     }
 
-    /// A reader of a section nested in this one.
+    /// Returns a reader of a section nested in this one.
     pub fn nested_reader<'n>(
         &'n mut self,
         section: &'static Section,
@@ -157,7 +157,7 @@ impl<'s, 'a> Reader<'s, 'a> {
             || self.table.is_some_and(|table| table.get(key).is_some())
     }
 
-    /// What was given for a key, and where; the default if nothing was.
+    /// Returns what was given for a key, and where; the default if nothing was.
     fn find(&self, name: &str, key: &'static Key) -> (Vec<Item<'a>>, Origin) {
         if let Some((_, given)) = self.given.iter().find(|(given, _)| *given == name) {
             return (items_of_text(key, given.text), given.origin.clone());
@@ -190,7 +190,7 @@ impl<'s, 'a> Reader<'s, 'a> {
         self.session.fail(origin, problem);
     }
 
-    /// The directory that a relative path given at `origin` starts from.
+    /// Returns the directory that a relative path given at `origin` starts from.
     fn directory_of(&self, origin: &Origin) -> &'a Path {
         match (origin, self.session.source) {
             (Origin::File { .. }, Some(source)) => source.directory(),
@@ -202,13 +202,13 @@ impl<'s, 'a> Reader<'s, 'a> {
 /// Most characters of a wrong value that an error repeats.
 const FOUND_CHARS_MAX: usize = 60;
 
-/// The values that a text stands for.
+/// Returns the values that a text stands for.
 fn items_of_text<'a>(key: &Key, text: &'a str) -> Vec<Item<'a>> {
     let item = |text: &'a str| Item { text: text.into(), shape: None, span: None };
     if key.many { split_list(text).map(item).collect() } else { vec![item(text)] }
 }
 
-/// The values that a TOML value stands for.
+/// Returns the values that a TOML value stands for.
 fn items_of_toml<'a>(
     key: &Key,
     value: &'a Spanned<DeValue<'a>>,

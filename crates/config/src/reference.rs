@@ -28,13 +28,13 @@ const SAMPLE_HEAD: &str = "\
 version = 1
 ";
 
-/// The files made from the sections: path in the repository, and content.
+/// Returns the files made from the sections: path in the repository, and content.
 #[must_use]
 pub fn generated_files() -> [(&'static str, String); 2] {
     [("docs/reference/config.md", reference()), ("packaging/zonda.toml", sample())]
 }
 
-/// The reference page, in Markdown.
+/// Returns the reference page, in Markdown.
 fn reference() -> String {
     let mut page = REFERENCE_HEAD.to_owned();
     for section in SECTIONS {
@@ -56,7 +56,7 @@ fn reference() -> String {
     page
 }
 
-/// The man page zonda.toml(5), in roff, of this date (`YYYY-MM-DD`) and version.
+/// Returns the man page zonda.toml(5), in roff, of this date (`YYYY-MM-DD`) and version.
 #[must_use]
 pub fn man_page(date: &str, version: &str) -> String {
     let mut page = format!(
@@ -102,7 +102,7 @@ fn roff(text: &str) -> String {
     lines.collect()
 }
 
-/// The bullets under a key: how it is written, its default, its variable.
+/// Returns the bullets under a key: how it is written, its default, its variable.
 fn facts(section: &Section, key: &Key) -> String {
     let list = if key.many { "a list; each is " } else { "" };
     let mut facts = format!("- write: {list}{}\n", key.form());
@@ -117,7 +117,7 @@ fn facts(section: &Section, key: &Key) -> String {
     facts
 }
 
-/// The sample: every key, commented out.
+/// Returns the sample: every key, commented out.
 fn sample() -> String {
     let mut sample = SAMPLE_HEAD.to_owned();
     for section in SECTIONS {
@@ -132,7 +132,7 @@ fn sample() -> String {
     sample
 }
 
-/// The lines of a doc comment, each behind `margin`.
+/// Returns the lines of a doc comment, each behind `margin`.
 fn prose(doc: &[&str], margin: &str) -> String {
     let lines = doc.iter().map(|line| format!("{margin}{}", line.trim_start()));
     lines.collect::<Vec<_>>().join("\n")

@@ -80,7 +80,7 @@ fn open<'s, 'a, K: Keys>(layers: &Layers<'a>, session: &'s mut Session<'a>) -> R
     Reader::new(session, &K::SECTION, table, layers.given(&K::SECTION), origin)
 }
 
-/// What a sound configuration still leaves to think about.
+/// Returns what a sound configuration still leaves to think about.
 fn warnings(
     listeners: &[(Listener, Origin)],
     no_zones: bool,

@@ -81,7 +81,7 @@ pub struct Key {
 }
 
 impl Section {
-    /// The header as it stands in a file; empty for the top.
+    /// Returns the header as it stands in a file; empty for the top.
     #[must_use]
     pub fn header(&self) -> String {
         match self.kind {
@@ -91,8 +91,8 @@ impl Section {
         }
     }
 
-    /// The environment variable that sets `key`, where there is one: sections that repeat have
-    /// none for their keys, and the version belongs to a file.
+    /// Returns the environment variable that sets `key`, where there is one: sections that repeat
+    /// have none for their keys, and the version belongs to a file.
     #[must_use]
     pub fn variable(&self, key: &Key) -> Option<String> {
         let path = match self.kind {
@@ -104,8 +104,8 @@ impl Section {
         Some(format!("ZONDA_{}", path.replace('-', "_").to_uppercase()))
     }
 
-    /// All its environment variables. A section that repeats has one, which lists its elements; a
-    /// nested one has one, which makes an element with it.
+    /// Returns all its environment variables. A section that repeats has one, which lists its
+    /// elements; a nested one has one, which makes an element with it.
     #[must_use]
     pub fn variables(&self) -> Vec<String> {
         match self.kind {
@@ -123,7 +123,7 @@ impl Section {
         self.name.split_once('.').filter(|_| self.kind == Kind::Nested)
     }
 
-    /// The key called `name`.
+    /// Returns the key called `name`.
     pub(crate) fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
@@ -140,7 +140,7 @@ impl Key {
         }
     }
 
-    /// The default or, where there is none, the example, as TOML.
+    /// Returns the default or, where there is none, the example, as TOML.
     #[must_use]
     pub fn sample(&self) -> String {
         let text = self.default.or(self.example).unwrap_or_default();
@@ -151,7 +151,7 @@ impl Key {
         }
     }
 
-    /// What the key holds, in the text form, as TOML.
+    /// Returns what the key holds, in the text form, as TOML.
     pub(crate) fn toml(&self, items: &[&str]) -> String {
         let one = |text: &&str| match self.shape {
             Shape::Text => quoted(text),
@@ -172,7 +172,8 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// The elements of a list in the text form: separated by commas, blanks around them left out.
+/// Returns the elements of a list in the text form: separated by commas, blanks around them left
+/// out.
 pub(crate) fn split_list(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
@@ -259,7 +260,7 @@ macro_rules! maybe {
 }
 pub(crate) use maybe;
 
-/// A field's name with `-` for `_`.
+/// Returns a field's name with `-` for `_`.
 pub(crate) const fn kebab<const N: usize>(field: &str) -> [u8; N] {
     let mut name = [0; N];
     let mut i = 0;
@@ -271,7 +272,7 @@ pub(crate) const fn kebab<const N: usize>(field: &str) -> [u8; N] {
     name
 }
 
-/// The text made of the octets of an identifier.
+/// Returns the text made of the octets of an identifier.
 pub(crate) const fn ascii(octets: &'static [u8]) -> &'static str {
     match std::str::from_utf8(octets) {
         Ok(text) => text,

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The default socket of a server whose first listener is on `address`.
+/// Returns the default socket of a server whose first listener is on `address`.
 ///
 /// Two servers listen on different addresses, so their sockets differ. A server that leaves its
 /// port to the kernel, or listens nowhere, is named after its process instead.
@@ -22,8 +22,8 @@ pub(crate) fn default_socket(
     Some(directory.join(format!("zonda-{server}.sock")))
 }
 
-/// All sockets where a server of this user puts its own by default, `environment` being that of the
-/// process. Not each has a server behind it: one that was killed leaves its socket.
+/// Returns all sockets where a server of this user puts its own by default, `environment` being
+/// that of the process. Not each has a server behind it: one that was killed leaves its socket.
 #[must_use]
 pub fn find_sockets(environment: impl IntoIterator<Item = (String, String)>) -> Vec<PathBuf> {
     let environment = environment.into_iter().collect();
@@ -42,7 +42,7 @@ fn is_socket(path: &Path) -> bool {
     name.starts_with("zonda-") && name.ends_with(".sock")
 }
 
-/// The directories in which sockets are; a server takes the first.
+/// Returns the directories in which sockets are; a server takes the first.
 fn directories(environment: &BTreeMap<String, String>) -> Vec<PathBuf> {
     let by_variable = |name| environment.get(name).filter(|value| !value.is_empty());
     // systemd separates several directories by colons

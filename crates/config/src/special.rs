@@ -42,7 +42,7 @@ const NETWORKS: [(u8, std::ops::RangeInclusive<u8>); 2] = [
     (100, 64..=127), // rfc7793: shared between carriers and customers
 ];
 
-/// All of them, in lower case.
+/// Returns all of them, in lower case.
 pub(crate) fn all() -> impl Iterator<Item = Name> {
     let single = NAMES.iter().map(|name| (*name).to_owned());
     let reverse = NETWORKS.into_iter().flat_map(|(first, seconds)| {

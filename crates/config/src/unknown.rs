@@ -34,7 +34,7 @@ pub(crate) fn refuse_keys(source: &Source, table: &DeTable<'_>, errors: &mut Vec
     }
 }
 
-/// The section that stands in elements of `section` under this name.
+/// Returns the section that stands in elements of `section` under this name.
 fn nested(section: &Section, name: &str) -> Option<&'static Section> {
     SECTIONS.iter().copied().find(|nested| nested.place() == Some((section.name, name)))
 }
@@ -57,7 +57,7 @@ fn refuse_nested_keys(
     }
 }
 
-/// The tables of a section; none if it is not written as its kind is.
+/// Returns the tables of a section; none if it is not written as its kind is.
 fn tables<'a>(section: &Section, value: &'a DeValue<'a>) -> Option<Vec<&'a DeTable<'a>>> {
     match value {
         DeValue::Table(table) if section.kind != Kind::Array => Some(vec![table]),
@@ -126,7 +126,7 @@ fn is_of_service(name: &str, value: &str) -> bool {
     name.ends_with("_SERVICE_HOST") || name.contains("_SERVICE_PORT") || numbered || is_address
 }
 
-/// The name among `known` that `name` is most likely a slip of.
+/// Returns the name among `known` that `name` is most likely a slip of.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let slips_max = (name.chars().count() / 3).max(2);
     known
@@ -137,7 +137,8 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// How many characters to insert, delete or replace to make one text the other (Levenshtein).
+/// Returns how many characters to insert, delete or replace to make one text the other
+/// (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -28,7 +28,7 @@ pub(crate) trait Value: Sized {
         None
     }
 
-    /// The value when it was written in a file of `directory`: only paths change.
+    /// Returns the value when it was written in a file of `directory`: only paths change.
     fn relative_to(self, _directory: &Path) -> Self {
         self
     }
@@ -429,7 +429,7 @@ words! {
 pub struct Token(String);
 
 impl Token {
-    /// The characters, to compare with what a client sent.
+    /// Returns the characters, to compare with what a client sent.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -460,7 +460,7 @@ impl Value for Token {
 pub struct CookieSecret([u8; 16]);
 
 impl CookieSecret {
-    /// The octets, to make cookies of.
+    /// Returns the octets, to make cookies of.
     #[must_use]
     pub fn reveal(&self) -> [u8; 16] {
         self.0
@@ -503,7 +503,7 @@ impl Value for Nsid {
     }
 }
 
-/// The octets that pairs of hexadecimal digits stand for.
+/// Returns the octets that pairs of hexadecimal digits stand for.
 fn from_hex(digits: &str) -> Option<Vec<u8>> {
     let nibbles: Vec<u32> = digits.chars().map(|c| c.to_digit(16)).collect::<Option<_>>()?;
     let pairs = nibbles.chunks_exact(2);

@@ -31,7 +31,7 @@ fn load_environment(variables: &[(&str, &str)]) -> Result<LoadedConfig, Vec<Conf
     Config::load(None, owned, &Flags::default())
 }
 
-/// All errors, a line each.
+/// Returns all errors, a line each.
 fn lines(errors: &[ConfigError]) -> String {
     errors.iter().map(|error| format!("{error}\n")).collect()
 }
@@ -369,7 +369,7 @@ fn a_reload_takes_over_zones_and_names_the_sections_that_wait_for_a_restart() {
     assert_eq!(config.log.level, level);
 }
 
-/// How the first forwarded zone is forwarded.
+/// Returns how the first forwarded zone is forwarded.
 fn upstream_keys(config: &Config) -> &zonda_config::ForwardKeys {
     &config.forwards().next().unwrap().1.keys
 }

@@ -8,7 +8,7 @@ use std::fmt::{self, Write};
 pub struct Document(String);
 
 impl Document {
-    /// A file that begins with these lines of comment.
+    /// Makes a file that begins with these lines of comment.
     pub fn new(comment: &str) -> Self {
         let mut text = String::new();
         for line in comment.lines() {
@@ -71,7 +71,7 @@ impl From<&str> for Value {
 }
 
 impl From<&[String]> for Value {
-    /// A list; one that is long has a line for each element.
+    /// Makes a list; one that is long has a line for each element.
     fn from(elements: &[String]) -> Self {
         /// Columns of a list that stays on its line.
         const SHORT: usize = 80;

@@ -22,7 +22,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A path, without characters that would break the line.
+/// Returns a path, without characters that would break the line.
 fn in_one_line(path: &Path) -> String {
     path.to_string_lossy().escape_debug().to_string()
 }

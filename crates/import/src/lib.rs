@@ -29,7 +29,7 @@ pub trait Files {
     /// When it cannot be read.
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// The names of what lies in a folder, in any order.
+    /// Returns the names of what lies in a folder, in any order.
     ///
     /// # Errors
     /// When the folder cannot be read.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use zonda_config::{Config, Flags};
 
-/// The files of the corpus.
+/// Returns the files of the corpus.
 fn corpus() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/named_conf");
     fs::read_dir(directory).unwrap().map(|file| file.unwrap().path()).collect()

@@ -25,7 +25,7 @@ pub struct Alarm {
 }
 
 impl Alarm {
-    /// One that is not set.
+    /// Makes an alarm that is not set.
     pub fn new() -> io::Result<Self> {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: takes a clock and flags.

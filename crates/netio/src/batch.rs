@@ -67,7 +67,7 @@ pub struct DatagramBatch {
 unsafe impl Send for DatagramBatch {}
 
 impl DatagramBatch {
-    /// A batch of `width` slots (1 to 1024, the kernel's limit) of `capacity` bytes each.
+    /// Makes a batch of `width` slots (1 to 1024, the kernel's limit) of `capacity` bytes each.
     ///
     /// 16 to 64 slots cost the same per query; one slot costs 30 % more.
     pub fn new(width: usize, capacity: usize) -> Self {
@@ -102,7 +102,7 @@ impl DatagramBatch {
         self.receive_with(socket, libc::MSG_WAITFORONE)
     }
 
-    /// As [`Self::receive`], but never waits: with nothing queued it returns 0.
+    /// Receives as [`Self::receive`] does, but never waits: with nothing queued it returns 0.
     pub fn receive_queued(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         match self.receive_with(socket, libc::MSG_DONTWAIT) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
@@ -149,7 +149,7 @@ impl DatagramBatch {
         self.received == 0
     }
 
-    /// The datagram in slot `index`.
+    /// Returns the datagram in slot `index`.
     ///
     /// # Panics
     /// If `index` is not below [`Self::len`].
@@ -164,7 +164,7 @@ impl DatagramBatch {
         }
     }
 
-    /// The way of a reply to the datagram in slot `index`, for one that is sent later.
+    /// Returns the way of a reply to the datagram in slot `index`, for one that is sent later.
     ///
     /// # Panics
     /// If `index` is not below [`Self::len`].
@@ -214,7 +214,7 @@ impl DatagramBatch {
         ready
     }
 
-    /// The message header of a slot, ready to receive.
+    /// Returns the message header of a slot, ready to receive.
     #[inline]
     fn message(&mut self, slot: usize) -> mmsghdr {
         mmsghdr {

@@ -101,8 +101,8 @@ impl ClientSocket {
         socket.map_or(true, |socket| socket.connect(&server).is_ok())
     }
 
-    /// The receive buffer granted, in the unit of [`UdpOptions`]; the kernel may grant less than
-    /// what was asked for.
+    /// Returns the receive buffer granted, in the unit of [`UdpOptions`]; the kernel may grant less
+    /// than what was asked for.
     pub fn receive_buffer_bytes(&self) -> io::Result<usize> {
         // socket(7): the kernel doubles what it grants, for its own book-keeping.
         Ok(self.socket.recv_buffer_size()? / 2)
@@ -241,7 +241,7 @@ pub struct SendBatch {
 unsafe impl Send for SendBatch {}
 
 impl SendBatch {
-    /// An empty batch.
+    /// Makes an empty batch.
     #[must_use]
     pub fn new(call: SendCall) -> Self {
         Self {
@@ -274,7 +274,7 @@ impl SendBatch {
         refused
     }
 
-    /// A call for each datagram.
+    /// Returns a call for each datagram.
     fn send_singly(&self, socket: &ClientSocket) -> usize {
         let refuses = |part: &&Part| {
             let datagram = &self.octets[part.start..][..part.len];
@@ -283,7 +283,7 @@ impl SendBatch {
         self.parts.iter().filter(refuses).count()
     }
 
-    /// As few calls as possible.
+    /// Sends the parts with as few calls as possible; returns how many the kernel refused.
     fn send_together(&mut self, socket: &ClientSocket) -> usize {
         self.build_messages();
         let (mut next, mut refused) = (0, 0);
@@ -341,7 +341,7 @@ impl SendBatch {
         }
     }
 
-    /// How many datagrams from the one at `place` on leave as one message.
+    /// Returns how many datagrams from the one at `place` on leave as one message.
     fn message_width(&self, place: usize) -> usize {
         if self.call != SendCall::Segments {
             return 1;
@@ -366,7 +366,7 @@ impl SegmentSize {
     }
 }
 
-/// A message of `count` parts, without address and control messages.
+/// Returns a message of `count` parts, without address and control messages.
 fn message(parts: *mut iovec, count: usize) -> mmsghdr {
     mmsghdr {
         msg_hdr: msghdr {
@@ -425,8 +425,8 @@ impl ReceiveBatch {
         self.receive_at_most(socket, self.messages.len())
     }
 
-    /// The same, but takes only so many, at least one: looking for more than can be there costs
-    /// time. Returns whether it took as many.
+    /// Takes queued datagrams, but only so many, at least one: looking for more than can be there
+    /// costs time. Returns whether it took as many.
     ///
     /// # Errors
     /// As [`receive`](Self::receive).
@@ -452,7 +452,7 @@ impl ReceiveBatch {
         Ok(self.received == width)
     }
 
-    /// The datagrams; those longer than the capacity are cut.
+    /// Returns the datagrams; those longer than the capacity are cut.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let lens = self.messages[..self.received].iter().map(|message| message.msg_len as usize);
         self.buffers.chunks_exact(self.stride).zip(lens).map(|(buffer, len)| &buffer[..len])
@@ -463,7 +463,7 @@ impl ReceiveBatch {
         self.received = 0;
     }
 
-    /// The datagram at a place, if there are so many.
+    /// Returns the datagram at a place, if there are so many.
     #[must_use]
     pub fn get(&self, place: usize) -> Option<&[u8]> {
         let len = self.messages[..self.received].get(place)?.msg_len as usize;

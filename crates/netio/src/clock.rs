@@ -29,7 +29,7 @@ pub struct LocalTime {
 }
 
 impl LocalTime {
-    /// The moment so many seconds after 1970 began in Greenwich.
+    /// Returns the moment so many seconds after 1970 began in Greenwich.
     #[must_use]
     pub fn of(since_1970_secs: i64) -> Self {
         let secs: libc::time_t = since_1970_secs;
@@ -51,7 +51,7 @@ impl LocalTime {
 }
 
 impl fmt::Display for LocalTime {
-    /// As ctime(3) writes it.
+    /// Writes the time as ctime(3) does.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
         const MONTHS: [&str; 12] =

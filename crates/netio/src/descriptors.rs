@@ -169,7 +169,7 @@ impl Control {
         control
     }
 
-    /// A message of one part and the first `control_len` bytes of this control buffer.
+    /// Returns a message of one part and the first `control_len` bytes of this control buffer.
     fn message(&mut self, part: *mut iovec, control_len: usize) -> msghdr {
         msghdr {
             msg_name: ptr::null_mut(),

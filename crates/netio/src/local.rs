@@ -32,8 +32,8 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(OwnedFd::from(socket).into())
 }
 
-/// The user at the other end of a connection: of the process that listened, when asked by the one
-/// that connected, and the other way round (unix(7), `SO_PEERCRED`).
+/// Returns the user at the other end of a connection: of the process that listened, when asked by
+/// the one that connected, and the other way round (unix(7), `SO_PEERCRED`).
 ///
 /// # Errors
 /// Those of the system.

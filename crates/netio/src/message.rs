@@ -76,7 +76,7 @@ const _: () = {
 };
 
 impl PeerName {
-    /// The address in std's form.
+    /// Returns the address in std's form.
     #[inline]
     pub(crate) fn address(&self) -> SocketAddr {
         let port = u16::from_be(self.port);

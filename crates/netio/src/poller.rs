@@ -22,7 +22,7 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// An empty set.
+    /// Returns an empty set.
     pub fn new() -> io::Result<Self> {
         // SAFETY: takes flags only.
         let epoll = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -31,7 +31,7 @@ impl Poller {
         Ok(Self { epoll, events: Vec::with_capacity(EVENTS_MAX) })
     }
 
-    /// The same set, for another thread that adds to it or waits for it.
+    /// Shares the set with another thread, which adds to it or waits for it.
     #[must_use]
     pub fn share(&self) -> Self {
         Self { epoll: Arc::clone(&self.epoll), events: Vec::with_capacity(EVENTS_MAX) }

@@ -163,7 +163,7 @@ fn keep_only_low_ports() -> io::Result<()> {
 /// Groups of a user or process at most; the kernel's limit, `NGROUPS_MAX`.
 const GROUPS_MAX: usize = 65_536;
 
-/// The groups of a user, and `gid`.
+/// Returns the groups of a user, and `gid`.
 fn groups_of(account: &Account, gid: gid_t) -> Vec<gid_t> {
     let mut groups = vec![gid; GROUPS_MAX];
     let mut count = GROUPS_MAX as c_int;
@@ -174,7 +174,7 @@ fn groups_of(account: &Account, gid: gid_t) -> Vec<gid_t> {
     groups
 }
 
-/// The supplementary groups of the process.
+/// Returns the supplementary groups of the process.
 fn present_groups() -> io::Result<Vec<gid_t>> {
     let mut groups = vec![0; GROUPS_MAX];
     // SAFETY: the call writes at most as many groups as there is room for.

@@ -17,14 +17,14 @@ pub fn available_cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The number of the CPU that the calling thread runs on at the moment.
+/// Returns the number of the CPU that the calling thread runs on at the moment.
 #[must_use]
 pub fn current_cpu() -> Option<usize> {
     // SAFETY: the call has no arguments and touches no memory of ours.
     usize::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
-/// The numbers of the CPUs that the calling thread may run on, ascending.
+/// Returns the numbers of the CPUs that the calling thread may run on, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     // SAFETY: a zeroed set is an empty set; the call writes at most its size; CPU_ISSET is asked
     // only about numbers below the set's size.
@@ -43,7 +43,7 @@ pub fn pin_thread(cpus: &[usize]) -> io::Result<()> {
     check(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }).map(drop)
 }
 
-/// The set of these CPUs.
+/// Returns the set of these CPUs.
 pub(crate) fn cpu_set(cpus: &[usize]) -> io::Result<libc::cpu_set_t> {
     // SAFETY: a zeroed set is an empty set.
     let mut set: libc::cpu_set_t = unsafe { mem::zeroed() };
@@ -119,7 +119,7 @@ pub fn raise_descriptor_limit(wanted: u64) -> io::Result<u64> {
         .or(Ok(limit.rlim_cur))
 }
 
-/// The user whose rights the process has.
+/// Returns the user whose rights the process has.
 #[must_use]
 pub fn effective_user() -> uid_t {
     // SAFETY: the call takes nothing, and cannot fail.

@@ -125,7 +125,7 @@ pub fn stop_all<'a>(handles: impl IntoIterator<Item = &'a StopHandle>, deadline:
     }
 }
 
-/// The signal that wakes workers: the first real-time signal without a handler, taken once.
+/// Returns the signal that wakes workers: the first real-time signal without a handler, taken once.
 fn wake_signal() -> io::Result<c_int> {
     static SIGNAL: OnceLock<Result<c_int, io::ErrorKind>> = OnceLock::new();
     (*SIGNAL.get_or_init(|| claim_signal().map_err(|error| error.kind()))).map_err(io::Error::from)

@@ -17,7 +17,7 @@ use crate::check;
 /// Descriptors taken from a supervisor at most.
 const DESCRIPTORS_MAX: RawFd = 1024;
 
-/// How many descriptors the supervisor opened for this process, if it says so.
+/// Returns how many descriptors the supervisor opened for this process, if it says so.
 fn announced() -> Option<RawFd> {
     let number = |name| env::var(name).ok().and_then(|value| value.parse::<RawFd>().ok());
     let process = number("LISTEN_PID").and_then(|pid| u32::try_from(pid).ok());

@@ -107,7 +107,7 @@ impl UdpSocket {
         Ok(Self { socket: self.socket.try_clone()?, address: self.address })
     }
 
-    /// The bound address, with the port the kernel chose.
+    /// Returns the bound address, with the port the kernel chose.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -117,8 +117,8 @@ impl UdpSocket {
         self.address.ip().is_unspecified()
     }
 
-    /// The receive buffer granted, in the unit of [`UdpOptions`]: less than asked is worth a
-    /// warning that names `net.core.rmem_max`.
+    /// Returns the receive buffer granted, in the unit of [`UdpOptions`]: less than asked is worth
+    /// a warning that names `net.core.rmem_max`.
     pub fn receive_buffer_bytes(&self) -> io::Result<usize> {
         // socket(7): the kernel doubles what it grants, for its own book-keeping.
         Ok(self.socket.recv_buffer_size()? / 2)

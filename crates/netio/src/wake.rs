@@ -13,7 +13,7 @@ pub struct Wake {
 }
 
 impl Wake {
-    /// One that sleeps.
+    /// Makes a descriptor that is not readable yet.
     pub fn new() -> io::Result<Self> {
         // SAFETY: takes a number and flags.
         let descriptor =

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use zonda_netio::{DatagramBatch, ReplyBatch, SendResult, UdpOptions, UdpSocket};
 
-/// A server socket on `ip` and a client beside it.
+/// Returns a server socket on `ip` and a client beside it.
 fn pair(ip: &str) -> (UdpSocket, Client) {
     let address = SocketAddr::new(ip.parse().unwrap(), 0);
     let server = UdpSocket::bind(address, &UdpOptions::default()).unwrap();

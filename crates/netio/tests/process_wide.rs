@@ -49,7 +49,7 @@ fn privileges_are_dropped_for_good() {
     assert!(Command::new("true").uid(0).status().is_err());
 }
 
-/// What the system says of this thread on a line.
+/// Returns what the system says of this thread on a line.
 fn status(line: &str) -> String {
     let status = fs::read_to_string("/proc/thread-self/status").unwrap();
     let line = status.lines().find_map(|it| it.strip_prefix(line)).unwrap();

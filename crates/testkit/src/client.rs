@@ -35,7 +35,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// A plain question over UDP without EDNS.
+    /// Makes a plain question over UDP without EDNS.
     pub fn new(name: &str, record_type: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -82,7 +82,7 @@ impl Question {
         Self { tcp: true, ..self }
     }
 
-    /// The query's bytes.
+    /// Returns the query's bytes.
     pub fn to_bytes(&self, id: u16) -> Vec<u8> {
         let mut query = id.to_be_bytes().to_vec();
         query.extend([
@@ -117,7 +117,7 @@ impl Question {
 }
 
 impl fmt::Display for Question {
-    /// As one would type it behind `kdig`.
+    /// Writes the question as an argument of `kdig`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.name, type_text(self.record_type))?;
         if let Some(size) = self.udp_size {
@@ -167,7 +167,7 @@ pub fn exchange(server: SocketAddr, query: &[u8], tcp: bool) -> io::Result<Vec<u
     Err(last)
 }
 
-/// The same over TCP, with the length in front (rfc1035#4.2.2).
+/// Exchanges messages over TCP, with the length in front (rfc1035#4.2.2).
 fn exchange_tcp(server: SocketAddr, query: &[u8]) -> io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect_timeout(&server, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;

@@ -67,7 +67,7 @@ impl Database {
         false
     }
 
-    /// What it has said last.
+    /// Returns what it has said last.
     fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
@@ -83,7 +83,7 @@ impl Database {
     }
 }
 
-/// What a command prints.
+/// Returns what a command prints.
 fn output(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| error.to_string())?;
     let text = |octets: &[u8]| String::from_utf8_lossy(octets).trim_end().to_owned();
@@ -111,7 +111,7 @@ impl Redis {
         Some(Self { database, program })
     }
 
-    /// How it is run: it has written to its file before it says so.
+    /// Returns how it is run: it has written to its file before it says so.
     fn command(program: &Path, folder: &Folder, port: u16) -> Command {
         let mut command = Command::new(program);
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
@@ -126,12 +126,12 @@ impl Redis {
         cli(port, &["PING"]).is_ok_and(|said| said == "PONG")
     }
 
-    /// Where it is, with its password.
+    /// Returns where it is, with its password.
     pub fn url(&self) -> String {
         format!("redis://:{}@127.0.0.1:{}", PASSWORD.replace('/', "%2F"), self.database.port)
     }
 
-    /// What a command of its own client says.
+    /// Returns what a command of its own client says.
     ///
     /// # Panics
     /// When it fails.
@@ -162,7 +162,7 @@ impl Redis {
     }
 }
 
-/// What a command of Redis's client says.
+/// Returns what a command of Redis's client says.
 fn cli(port: u16, command: &[&str]) -> Result<String, String> {
     let mut cli = Command::new("redis-cli");
     cli.args(["-e", "--no-auth-warning", "-h", "127.0.0.1", "-p", &port.to_string()]);
@@ -198,7 +198,7 @@ impl Postgres {
         Some(Self { database, programs })
     }
 
-    /// How it is run.
+    /// Returns how it is run.
     fn command(programs: &Path, folder: &Folder, port: u16) -> Command {
         let mut command = unprivileged(&programs.join("postgres"));
         command.arg("-D").arg(folder.path().join("data")).args(["-p", &port.to_string()]);
@@ -212,13 +212,13 @@ impl Postgres {
         psql(port, "SELECT 1").is_ok()
     }
 
-    /// Where it is, and how one gets in.
+    /// Returns where it is, and how one gets in.
     pub fn parameters(&self) -> String {
         let port = self.database.port;
         format!("host=127.0.0.1 port={port} user=zonda password={PASSWORD} dbname=postgres")
     }
 
-    /// What its own client says to a statement.
+    /// Returns what its own client says to a statement.
     ///
     /// # Panics
     /// When it fails.
@@ -243,13 +243,14 @@ impl Postgres {
 }
 
 impl Drop for Postgres {
-    /// The signal by which other programs end means to wait for all connections.
+    /// Ends the server by a signal; the one by which other programs end means to wait for all
+    /// connections.
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-/// What PostgreSQL's client says to a statement.
+/// Returns what PostgreSQL's client says to a statement.
 fn psql(port: u16, statement: &str) -> Result<String, String> {
     let mut psql = Command::new("psql");
     psql.args(["-h", "127.0.0.1", "-p", &port.to_string(), "-U", "zonda", "-d", "postgres"]);
@@ -257,7 +258,7 @@ fn psql(port: u16, statement: &str) -> Result<String, String> {
     output(psql.env("PGPASSWORD", PASSWORD).env("PGCONNECT_TIMEOUT", "2"))
 }
 
-/// The folder with the programs of the newest version.
+/// Returns the folder with the programs of the newest version.
 fn newest_programs() -> Option<PathBuf> {
     let versions = fs::read_dir(POSTGRES_VERSIONS).ok()?.flatten();
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
@@ -270,7 +271,7 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// A command that root runs as another user.
+/// Returns a command that root runs as another user.
 fn unprivileged(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);

@@ -2,7 +2,7 @@
 
 use crate::message::Message;
 
-/// The lines of both messages: ` ` in both, `-` only in the first, `+` only in the second.
+/// Returns the lines of both messages: ` ` in both, `-` only in the first, `+` only in the second.
 ///
 /// Records are sorted, so their order does not show; empty when nothing differs.
 pub fn difference(first: &Message, second: &Message) -> String {
@@ -13,7 +13,7 @@ pub fn difference(first: &Message, second: &Message) -> String {
     unified(&first.lines().collect::<Vec<_>>(), &second.lines().collect::<Vec<_>>())
 }
 
-/// A longest common subsequence of lines, drawn with what is beside it.
+/// Returns a longest common subsequence of lines, drawn with what is beside it.
 fn unified(first: &[&str], second: &[&str]) -> String {
     // common[i][j]: lines in common of first[i..] and second[j..].
     let mut common = vec![vec![0_usize; second.len() + 1]; first.len() + 1];

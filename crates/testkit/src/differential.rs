@@ -48,8 +48,8 @@ impl Part {
         Self::Additional,
     ];
 
-    /// The part as text that is equal when it means the same: order and compression of records
-    /// do not matter.
+    /// Returns the part as text that is equal when it means the same: order and compression of
+    /// records do not matter.
     ///
     /// None when the part says nothing: what is left in the sections of a truncated reply is a
     /// matter of taste (rfc2181#9).
@@ -134,7 +134,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Every kind of difference with its count and some examples; empty when there is none.
+    /// Returns every kind of difference with its count and some examples; empty when there is none.
     pub fn report(&self) -> String {
         let mut kinds: BTreeMap<String, Vec<&Difference>> = BTreeMap::new();
         for difference in &self.differences {
@@ -240,7 +240,7 @@ fn settle(mut found: Difference, accepted: &[AcceptedDifference], outcome: &mut 
     }
 }
 
-/// All replies, by contestant and question; contestants are asked at the same time.
+/// Returns all replies, by contestant and question; contestants are asked at the same time.
 fn ask_everybody(everybody: &[&Contestant], questions: &[Question]) -> Vec<Vec<Message>> {
     let ask_one = |contestant: &Contestant| -> Vec<Message> {
         let reply = |question: &Question| {
@@ -292,7 +292,7 @@ fn vote(ours: &Message, peers: &[&Message], quorum: usize) -> Votes {
 mod tests {
     use super::*;
 
-    /// A reply without records, with these flags and this code.
+    /// Returns a reply without records, with these flags and this code.
     fn reply(flags: u16) -> Message {
         let [high, low] = flags.to_be_bytes();
         Message::parse(&[0, 0, high, low, 0, 0, 0, 0, 0, 0, 0, 0]).unwrap()

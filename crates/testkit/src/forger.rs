@@ -31,7 +31,7 @@ pub struct Forger {
 }
 
 impl Forger {
-    /// One for a server at 127.0.0.1.
+    /// Makes a forger for a server at 127.0.0.1.
     ///
     /// # Errors
     /// When raw sockets are not permitted.
@@ -75,7 +75,7 @@ impl Forger {
         let _ = self.udp.send_to(&[&header, message].concat(), &self.to_server());
     }
 
-    /// The ports from which the server asks the upstream at the moment.
+    /// Returns the ports from which the server asks the upstream at the moment.
     ///
     /// # Panics
     /// When the system does not report them.
@@ -96,13 +96,13 @@ impl Forger {
         table.lines().filter_map(port).collect()
     }
 
-    /// The server's address as raw sockets take it.
+    /// Returns the server's address as raw sockets take it.
     fn to_server(&self) -> SockAddr {
         SocketAddrV4::new(self.server, 0).into()
     }
 }
 
-/// The ports that the system gives to sockets that ask for any.
+/// Returns the ports that the system gives to sockets that ask for any.
 ///
 /// # Panics
 /// When the system does not report them.
@@ -116,7 +116,7 @@ pub fn ephemeral_ports() -> std::ops::RangeInclusive<u16> {
     least..=greatest
 }
 
-/// A UDP header without checksum.
+/// Returns a UDP header without checksum.
 fn udp_header(from: u16, to: u16, payload: usize) -> [u8; UDP_HEADER_BYTES] {
     let mut header = [0; UDP_HEADER_BYTES];
     header[..2].copy_from_slice(&from.to_be_bytes());
@@ -125,7 +125,7 @@ fn udp_header(from: u16, to: u16, payload: usize) -> [u8; UDP_HEADER_BYTES] {
     header
 }
 
-/// The Internet checksum (rfc1071) of an even number of octets.
+/// Returns the Internet checksum (rfc1071) of an even number of octets.
 fn checksum(octets: &[u8]) -> u16 {
     let words =
         octets.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));

@@ -111,13 +111,13 @@ impl Message {
         Ok(Self { id, flags, questions, answer, authority, additional, edns, length })
     }
 
-    /// The response code with the upper bits that OPT carries.
+    /// Returns the response code with the upper bits that OPT carries.
     pub fn rcode(&self) -> u16 {
         let high = self.edns.as_ref().map_or(0, |edns| u16::from(edns.rcode_high));
         high << 4 | self.flags & 0xf
     }
 
-    /// The response code as text.
+    /// Returns the response code as text.
     pub fn rcode_text(&self) -> String {
         let names = ["NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN"];
         let rcode = self.rcode();
@@ -129,13 +129,13 @@ impl Message {
         self.flags & 0x0200 != 0
     }
 
-    /// The flags that are set, as dig lists them.
+    /// Returns the flags that are set, as dig lists them.
     pub fn flags_text(&self) -> String {
         let set = FLAGS.iter().filter(|(bit, _)| self.flags & bit != 0);
         set.map(|(_, name)| *name).collect::<Vec<_>>().join(" ")
     }
 
-    /// The OPT record in one line, or nothing.
+    /// Returns the OPT record in one line, or nothing.
     pub fn edns_text(&self) -> String {
         let Some(edns) = &self.edns else { return String::new() };
         let flags = if edns.dnssec_ok { " do" } else { "" };
@@ -144,7 +144,7 @@ impl Message {
         format!("version: {}, flags:{flags}; udp: {size}; options: {codes:?}", edns.version)
     }
 
-    /// The question section, one line a question, case kept.
+    /// Returns the question section, one line a question, case kept.
     pub fn question_text(&self) -> String {
         let line = |(name, record_type, class): &(Vec<u8>, u16, u16)| {
             format!("{} CLASS{class} {}\n", name_text(name), type_text(*record_type))
@@ -178,7 +178,7 @@ impl fmt::Display for Message {
     }
 }
 
-/// A name in wire form as text, with special bytes escaped (rfc1035#5.1).
+/// Returns a name in wire form as text, with special bytes escaped (rfc1035#5.1).
 pub fn name_text(name: &[u8]) -> String {
     let mut text = String::new();
     let mut rest = name;
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from(self.u16()?) << 16 | u32::from(self.u16()?))
     }
 
-    /// A name in wire form, pointers followed; each must point backwards (rfc1035#4.1.4).
+    /// Returns a name in wire form, pointers followed; each must point backwards (rfc1035#4.1.4).
     pub(crate) fn name(&mut self) -> Result<Vec<u8>, Malformed> {
         let mut name = Vec::new();
         let mut behind = None;
@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
         Ok(name)
     }
 
-    /// A record; OPT is put aside into `edns` and gives none.
+    /// Returns a record; OPT is put aside into `edns` and gives none.
     fn record(&mut self, edns: &mut Option<Edns>) -> Result<Option<Record>, Malformed> {
         let owner = self.name()?.to_ascii_lowercase();
         let (record_type, class, ttl) = (self.u16()?, self.u16()?, self.u32()?);

@@ -59,7 +59,7 @@ impl QueryResults {
         Self(self.0.iter().filter(|asked| (from..to).contains(&asked.at)).cloned().collect())
     }
 
-    /// How many had no answer, or another than NOERROR.
+    /// Returns how many had no answer, or another than NOERROR.
     #[must_use]
     pub fn lost(&self) -> usize {
         self.0.iter().filter(|asked| !asked.is_answered()).count()
@@ -76,7 +76,7 @@ impl QueryResults {
         assert!(count == 0, "{count} of {all} without answer:\n{}", told());
     }
 
-    /// The time that this share of the answers, in percent, stayed within.
+    /// Returns the time that this share of the answers, in percent, stayed within.
     ///
     /// # Panics
     /// When there are none.
@@ -127,7 +127,7 @@ pub fn ask_at_pace(
     QueryResults(asked.collect())
 }
 
-/// When the first answer to each id came, and what it was. Ends when all are there, or when
+/// Returns when the first answer to each id came, and what it was. Ends when all are there, or when
 /// nothing has come for a while after the last question.
 fn receive_all(
     socket: &UdpSocket,
@@ -190,7 +190,7 @@ impl Flood {
         Self { stop, sent, thread: Some(thread) }
     }
 
-    /// How many questions it has sent so far.
+    /// Returns how many questions it has sent so far.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
@@ -206,7 +206,7 @@ impl Drop for Flood {
     }
 }
 
-/// A socket of an address of ours, connected to a server.
+/// Returns a socket of an address of ours, connected to a server.
 fn socket(server: SocketAddr, from: Ipv4Addr) -> UdpSocket {
     let socket = UdpSocket::bind((IpAddr::from(from), 0)).expect("an address of ours has a port");
     socket.connect(server).expect("a loopback address has a route");

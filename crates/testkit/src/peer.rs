@@ -26,7 +26,7 @@ impl PeerKind {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Nsd, Self::Knot, Self::Bind, Self::Pdns];
 
-    /// The program that is run.
+    /// Returns the program that is run.
     fn program(self) -> &'static str {
         match self {
             Self::Nsd => "nsd",
@@ -92,7 +92,7 @@ impl Peer {
         Self { kind, process, address, _folder: folder }
     }
 
-    /// The peer as one that is asked.
+    /// Returns the peer as one that is asked.
     pub fn contestant(&self) -> Contestant {
         Contestant { name: self.kind.to_string(), address: self.address }
     }
@@ -106,13 +106,13 @@ struct ZoneFile<'a> {
 }
 
 impl ZoneFile<'_> {
-    /// The name, or a dot for the root.
+    /// Returns the name, or a dot for the root.
     fn text(&self) -> &str {
         if self.name.is_empty() { "." } else { self.name }
     }
 }
 
-/// One line or block of configuration a zone.
+/// Writes one line or block of configuration for each zone.
 fn per_zone(zones: &[ZoneFile<'_>], block: impl Fn(&str, String) -> String) -> String {
     zones.iter().fold(String::new(), |mut text, zone| {
         let _ = writeln!(text, "{}", block(zone.text(), zone.path.display().to_string()));

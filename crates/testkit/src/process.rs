@@ -42,7 +42,7 @@ impl Folder {
         Self(path)
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -108,8 +108,8 @@ impl Process {
             Command::new("kill").args(["-s", name, "--", &group]).stderr(Stdio::null()).status();
     }
 
-    /// As [`log`](Self::log), once there is such a line, or ten seconds have passed: what is said
-    /// after the first query was answered may come late on a busy machine.
+    /// Returns the lines as [`log`](Self::log) does, once there is such a line, or ten seconds have
+    /// passed: what is said after the first query was answered may come late on a busy machine.
     pub fn log_soon(&self, about: &str) -> String {
         let limit = Instant::now() + Duration::from_secs(10);
         while self.log(about).is_empty() && Instant::now() < limit {
@@ -118,7 +118,8 @@ impl Process {
         self.log(about)
     }
 
-    /// The last lines of what it has said that contain this text; an empty one is in every line.
+    /// Returns the last lines of what it has said that contain this text; an empty one is in every
+    /// line.
     pub fn log(&self, about: &str) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
@@ -143,8 +144,8 @@ impl Drop for Process {
 /// that asks for any, so that no client takes one between its choice and its use.
 const PORTS: Range<u32> = 10_000..32_000;
 
-/// A port of 127.0.0.1 that is free at the moment, over UDP and TCP. Each process begins its search
-/// at another port.
+/// Returns a port of 127.0.0.1 that is free at the moment, over UDP and TCP. Each process begins
+/// its search at another port.
 ///
 /// # Panics
 /// When there is none.
@@ -170,7 +171,7 @@ pub fn installed(program: &str) -> Option<PathBuf> {
 /// The variable with names of programs, between commas, without which tests may do.
 const WITHOUT: &str = "ZONDA_TEST_WITHOUT";
 
-/// Where a program is that a test cannot do without; nothing when it is missing and
+/// Returns where a program is that a test cannot do without; nothing when it is missing and
 /// `ZONDA_TEST_WITHOUT` names it, as `ZONDA_TEST_WITHOUT=chromium,dnsperf` does: then the test is
 /// left out.
 ///
@@ -181,7 +182,7 @@ pub fn required(program: &str) -> Option<PathBuf> {
     required_unless(program, installed(program), &without)
 }
 
-/// The same with what was found, and the names of what tests may do without.
+/// Returns the path that was found, or fails unless the program is in `without`.
 fn required_unless(program: &str, found: Option<PathBuf>, without: &str) -> Option<PathBuf> {
     let is_spared = without.split(',').any(|name| name.trim() == program);
     assert!(

@@ -39,13 +39,13 @@ const TYPES: &[(u16, &str)] = &[
     (257, "CAA"),
 ];
 
-/// The mnemonic of a type, or `TYPEn`.
+/// Returns the mnemonic of a type, or `TYPEn`.
 pub fn type_text(number: u16) -> String {
     let known = TYPES.iter().find(|(n, _)| *n == number);
     known.map_or_else(|| format!("TYPE{number}"), |(_, text)| (*text).to_owned())
 }
 
-/// The number of a type given as a mnemonic or as `TYPEn`.
+/// Returns the number of a type given as a mnemonic or as `TYPEn`.
 ///
 /// # Panics
 /// When there is no such type: the tests write these themselves.
@@ -79,7 +79,7 @@ enum Field {
     Bytes,
 }
 
-/// The fields of a type; a type without an entry is bytes and holds no compressed name.
+/// Returns the fields of a type; a type without an entry is bytes and holds no compressed name.
 fn fields(record_type: u16) -> &'static [Field] {
     use Field::{Bytes, Counted, Ip4, Ip6, Name, Text, Texts, Type, Types, U8, U16, U32};
     match record_type {
@@ -197,7 +197,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A character-string in quotes.
+/// Returns a character-string in quotes.
 fn quoted(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for byte in bytes {
@@ -223,7 +223,7 @@ fn texts(mut bytes: &[u8]) -> String {
     strings.join(" ")
 }
 
-/// The types in a bit map.
+/// Returns the types in a bit map.
 fn types(mut bytes: &[u8]) -> String {
     let mut found = Vec::new();
     while let [window, count, rest @ ..] = bytes {

@@ -68,7 +68,7 @@ impl Resolver {
         Self { address, _process: process, _folder: folder }
     }
 
-    /// The resolver as one that is asked.
+    /// Returns the resolver as one that is asked.
     pub fn contestant(&self) -> Contestant {
         Contestant { name: "Unbound".to_owned(), address: self.address }
     }
@@ -85,7 +85,7 @@ fn wait_until_it_answers(program: &str, process: &Process, address: SocketAddr, 
     }
 }
 
-/// The configuration of BIND.
+/// Returns the configuration of BIND.
 fn configuration_of_bind(folder: &Folder, port: u16, upstream: SocketAddr) -> String {
     let own = folder.path().display();
     let (host, upstream_port) = (upstream.ip(), upstream.port());
@@ -98,7 +98,7 @@ fn configuration_of_bind(folder: &Folder, port: u16, upstream: SocketAddr) -> St
     )
 }
 
-/// The configuration of Unbound.
+/// Returns the configuration of Unbound.
 fn configuration(folder: &Folder, port: u16, upstream: SocketAddr) -> String {
     let own = folder.path().display();
     let (host, upstream_port) = (upstream.ip(), upstream.port());

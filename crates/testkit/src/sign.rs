@@ -34,7 +34,7 @@ impl Denial {
 /// Bytes of a name to which no `*.` can be added any more (rfc1035#2.3.4).
 const WILDCARD_ROOM: usize = 253;
 
-/// All zones signed, their denials in turn.
+/// Returns all zones signed, their denials in turn.
 ///
 /// NSEC for a zone with a name of almost 255 bytes: NSD 4.6.1 crashes when it prepares the NSEC3
 /// proof for the wildcard below such a name.
@@ -47,7 +47,7 @@ pub fn sign_in_turn(zones: &[Zone]) -> Vec<Zone> {
     zones.iter().zip(denials).map(choose).collect()
 }
 
-/// The zone with signatures by a key made for it.
+/// Returns the zone with signatures by a key made for it.
 ///
 /// # Panics
 /// When ldns is not installed or refuses the zone; the message says what it says.
@@ -62,7 +62,7 @@ pub fn sign(zone: &Zone, denial: Denial) -> Zone {
     Zone { text: signed.expect("ldns-signzone writes the file that it is told"), ..zone.clone() }
 }
 
-/// What the program prints.
+/// Returns what the program prints.
 fn run(folder: &Folder, program: &str, arguments: &[&str]) -> String {
     let path = installed(program)
         .unwrap_or_else(|| panic!("{program} is not installed: `make packages` installs it"));

@@ -29,7 +29,7 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// The zones and the peers that can serve them.
+    /// Returns the zones and the peers that can serve them.
     fn set_up(self, count: usize, seed: u64) -> (Vec<Zone>, &'static [PeerKind]) {
         match self {
             Self::Plain => (zones(seed, count), &PeerKind::ALL),
@@ -74,7 +74,7 @@ impl Suite {
     }
 }
 
-/// A number from the environment.
+/// Returns a number from the environment.
 fn number(variable: &str, default: u64) -> u64 {
     match std::env::var(variable) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable} is no number: {text}")),

@@ -34,7 +34,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Which place it is, counted from 0: there are no more than were ever held at once.
+    /// Returns which place it is, counted from 0: there are no more than were ever held at once.
     #[must_use]
     pub fn place(self) -> usize {
         self.place as usize
@@ -111,7 +111,7 @@ pub struct Counters {
 }
 
 impl Admission {
-    /// A line of so many places; none counts as one.
+    /// Makes a line of so many places; none counts as one.
     #[must_use]
     pub fn new(places_max: u32) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl Admission {
         self.places_max = places_max.clamp(1, NONE - 1);
     }
 
-    /// How many questions wait.
+    /// Returns how many questions wait.
     #[must_use]
     pub fn held(&self) -> u32 {
         self.all.count
@@ -189,8 +189,8 @@ impl Admission {
         ticket
     }
 
-    /// The oldest place of a client that holds more than a share, if it is among the oldest of all,
-    /// of which there is one at least.
+    /// Returns the oldest place of a client that holds more than a share, if it is among the oldest
+    /// of all, of which there is one at least.
     fn oldest_above(&self, share: u32) -> Option<u32> {
         let newer = |&place: &u32| Some(self.places[place as usize].all.newer);
         let next = |place: &u32| newer(place).filter(|&place| place != NONE);
@@ -255,7 +255,7 @@ impl Admission {
         }
     }
 
-    /// The neighbours of a place in a list.
+    /// Returns the neighbours of a place in a list.
     fn links(&mut self, list: List, place: u32) -> &mut Links {
         let slot = &mut self.places[place as usize];
         match list {
@@ -274,7 +274,7 @@ mod tests {
         clients.iter().map(|&client| admission.admit(client).0).collect()
     }
 
-    /// How many places a client holds.
+    /// Returns how many places a client holds.
     fn held(admission: &Admission, client: u64) -> u32 {
         admission.clients.get(&client).map_or(0, |line| line.count)
     }

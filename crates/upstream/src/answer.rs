@@ -209,7 +209,7 @@ impl Answer {
         kind.inspect_err(|_| self.clear())
     }
 
-    /// The accepted records: the chain in its order, then those of the authority section.
+    /// Returns the accepted records: the chain in its order, then those of the authority section.
     pub fn records(&self) -> impl ExactSizeIterator<Item = Record<'_>> {
         self.kept.iter().map(|kept| Record {
             section: kept.section,
@@ -221,7 +221,7 @@ impl Answer {
         })
     }
 
-    /// The name at the end of the chain: the question's own when there are no links.
+    /// Returns the name at the end of the chain: the question's own when there are no links.
     #[must_use]
     pub fn last_name(&self) -> &[u8] {
         self.links.last().map_or(&[], |link| &self.octets[link.clone()])
@@ -246,7 +246,7 @@ impl Answer {
         self.denied_secs = None;
     }
 
-    /// All of [`read`](Self::read) once the message is seen as a response.
+    /// Does the work of [`read`](Self::read) once the message is seen as a response.
     fn collect(
         &mut self,
         response: &Response<'_>,
@@ -527,7 +527,8 @@ impl Answer {
         Ok(())
     }
 
-    /// The signer of a set is the set's zone, if it encloses the owner (rfc4035#5.3.1).
+    /// Records the signer of a set, which is the set's zone, if it encloses the owner
+    /// (rfc4035#5.3.1).
     fn remember_signer(&mut self, owner: &Range<usize>, rdata: &Range<usize>) {
         let rest = self.octets.get(rdata.start + SIGNER_AT..rdata.end).unwrap_or_default();
         if let Some(len) = name::wire_len(rest) {
@@ -556,7 +557,7 @@ impl Answer {
         Ok(())
     }
 
-    /// The owner of a record of the answer section.
+    /// Returns the owner of a record of the answer section.
     fn owner_of(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.owner_ends[before]);
         &self.owners[start..self.owner_ends[index]]

@@ -47,18 +47,18 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// One for so many extra queries in a hundred questions; 0: none is ever paid for.
+    /// Makes a budget of so many extra queries in a hundred questions; 0: none is ever paid for.
     pub fn new(percent: u8) -> Self {
         let earned = i32::from(percent) * EARNED_A_PERCENT;
         Self { lost: 0, level: if earned > 0 { RESERVE } else { 0 }, earned }
     }
 
-    /// A question came.
+    /// Counts a question that came.
     pub fn earn(&mut self) {
         self.add(self.earned + self.expected_repeats());
     }
 
-    /// A query has ended, and was lost or not.
+    /// Counts a query that has ended, and was lost or not.
     pub fn ended(&mut self, is_lost: bool) {
         let target = if is_lost { WHOLE } else { 0 };
         self.lost += (target - self.lost) >> LOST_WEIGHT;
@@ -70,7 +70,8 @@ impl Budget {
         self.lost >= LOST_MIN
     }
 
-    /// What the repeats cost that a question can be expected to need; nothing while little is lost.
+    /// Returns what the repeats cost that a question can be expected to need; nothing while little
+    /// is lost.
     fn expected_repeats(&self) -> i32 {
         if !self.much_is_lost() {
             return 0;
@@ -100,7 +101,7 @@ impl Budget {
         self.add(-COST);
     }
 
-    /// What had been paid for was needed.
+    /// Refunds an extra query that proved to be needed.
     pub fn give_back(&mut self) {
         self.add(COST);
     }

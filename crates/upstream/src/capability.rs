@@ -112,14 +112,14 @@ impl Jar {
         }
     }
 
-    /// A server cookie was sent with a client cookie, and none came back.
+    /// Records that a server cookie was sent with a client cookie, and none came back.
     pub fn missed(&mut self, client: Option<[u8; 8]>, now: u64) {
         if let Some(cookies) = self.of(client) {
             cookies.missed(now);
         }
     }
 
-    /// A server cookie was sent somewhere, and none came back.
+    /// Records that a server cookie was sent somewhere, and none came back.
     pub fn missed_anywhere(&mut self, now: u64) {
         self.by_address.iter_mut().for_each(|(_, cookies)| cookies.missed(now));
     }
@@ -154,13 +154,13 @@ impl Cookies {
         Self { client, made_at: 0, server, server_len: 0, steady }
     }
 
-    /// The client cookie.
+    /// Returns the client cookie.
     #[must_use]
     pub fn client(&self) -> [u8; 8] {
         self.client
     }
 
-    /// The server cookie; empty while none is known.
+    /// Returns the server cookie; empty while none is known.
     #[must_use]
     pub fn server(&self) -> &[u8] {
         &self.server[..usize::from(self.server_len)]

@@ -220,13 +220,13 @@ fn has_our_cookie(sent: &SentQuery<'_>, message: &[u8]) -> bool {
     Response::parse(message).is_ok_and(|response| holds_our_cookie(sent, &response))
 }
 
-/// The same of a message that was read.
+/// Whether our cookie is in a message that was read.
 fn holds_our_cookie(sent: &SentQuery<'_>, response: &Response<'_>) -> bool {
     let client = cookie(response).map(|(client, _)| *client);
     client.is_some() && client == sent.cookie
 }
 
-/// Some servers send these back as a bare header, as they cannot or will not read more.
+/// Whether some servers send this code with a bare header, as they cannot or will not read more.
 fn may_lack_question(rcode: Rcode) -> bool {
     matches!(rcode, Rcode::FORMERR | Rcode::NOTIMP | Rcode::SERVFAIL | Rcode::REFUSED)
 }
@@ -260,13 +260,14 @@ fn judge<'m>(sent: &SentQuery<'_>, response: Response<'m>) -> Verdict<'m> {
     }
 }
 
-/// The server cookie in a response, 8–32 octets, to be sent with the next query (rfc7873#5.3).
+/// Returns the server cookie in a response, 8–32 octets, to be sent with the next query
+/// (rfc7873#5.3).
 #[must_use]
 pub fn server_cookie<'m>(response: &Response<'m>) -> Option<&'m [u8]> {
     cookie(response).map(|cookie| cookie.1).filter(|server| (8..=32).contains(&server.len()))
 }
 
-/// The COOKIE option in a response: the client's part and the server's, which may be empty.
+/// Returns the COOKIE option in a response: the client's part and the server's, which may be empty.
 fn cookie<'m>(response: &Response<'m>) -> Option<(&'m [u8; 8], &'m [u8])> {
     response.opt.and_then(|opt| opt.cookie()).and_then(<[u8]>::split_first_chunk)
 }
@@ -301,7 +302,7 @@ mod tests {
         stream: false,
     };
 
-    /// A message with these flags and numbers of questions and other records.
+    /// Returns a message with these flags and numbers of questions and other records.
     fn message(flags: u16, counts: [u16; 4], tail: &[&[u8]]) -> Vec<u8> {
         let words = [0x1234, flags].into_iter().chain(counts);
         let mut octets: Vec<u8> = words.flat_map(u16::to_be_bytes).collect();
@@ -309,14 +310,14 @@ mod tests {
         octets
     }
 
-    /// An OPT record with the high bits of a response code and a COOKIE option.
+    /// Returns an OPT record with the high bits of a response code and a COOKIE option.
     fn opt(rcode_high: u8, cookie: &[u8]) -> Vec<u8> {
         let len = cookie.len() as u8;
         let head = [0, 0, 41, 4, 208, rcode_high, 0, 0, 0, 0, len + 4, 0, 10, 0, len];
         [&head[..], cookie].concat()
     }
 
-    /// The verdict over a message, as text without what is in an accepted response.
+    /// Returns the verdict over a message, as text without what is in an accepted response.
     fn verdict(sent: &SentQuery<'_>, octets: &[u8]) -> String {
         match check(sent, octets) {
             Verdict::Accept(_) => "Accept".to_owned(),

@@ -205,8 +205,8 @@ impl Exchange {
         exchange
     }
 
-    /// When [`on_timer`](Self::on_timer) must be called next; `None` when the exchange is over and
-    /// can be dropped.
+    /// Returns when [`on_timer`](Self::on_timer) must be called next; `None` when the exchange is
+    /// over and can be dropped.
     #[must_use]
     pub fn timer(&self, pool: &Pool) -> Option<u64> {
         if let Some(ends_at) = self.ends_at {
@@ -338,7 +338,7 @@ impl Exchange {
             .is_some_and(|attempt| attempt.waits)
     }
 
-    /// The attempts that wait for an answer, and the upstreams of each.
+    /// Returns the attempts that wait for an answer, and the upstreams of each.
     pub fn waiting_attempts(&self) -> impl Iterator<Item = (u8, u8)> {
         let numbered = (0..).zip(&self.attempts[..usize::from(self.count)]);
         let waiting = numbered.filter(|(_, attempt)| attempt.waits);
@@ -366,7 +366,7 @@ impl Exchange {
         })
     }
 
-    /// The outcome of the last query to an upstream; `None` if none was sent.
+    /// Returns the outcome of the last query to an upstream; `None` if none was sent.
     #[must_use]
     pub fn last(&self, upstream: usize) -> Option<LastQuery> {
         let attempts = self.attempts[..usize::from(self.count)].iter().rev();
@@ -391,12 +391,12 @@ impl Exchange {
         }
     }
 
-    /// The attempts that wait.
+    /// Returns the attempts that wait.
     fn waiting(&self) -> impl Iterator<Item = &Attempt> {
         self.attempts[..usize::from(self.count)].iter().filter(|attempt| attempt.waits)
     }
 
-    /// The attempts whose ports were closed.
+    /// Returns the attempts whose ports were closed.
     fn closed(&self) -> impl Iterator<Item = &Attempt> {
         let attempts = self.attempts[..usize::from(self.count)].iter();
         attempts.filter(|attempt| attempt.outcome == Some(Outcome::PortClosed))
@@ -490,8 +490,8 @@ impl Exchange {
         }
     }
 
-    /// The upstreams that were asked more often than another one; none if all were asked equally
-    /// often.
+    /// Returns the upstreams that were asked more often than another one; none if all were asked
+    /// equally often.
     fn asked_most(&self, pool: &Pool) -> Set {
         let attempts = &self.attempts[..usize::from(self.count)];
         let times = |index: usize| {
@@ -565,7 +565,7 @@ impl Exchange {
         }
     }
 
-    /// How many queries to an upstream found no connection.
+    /// Returns how many queries to an upstream found no connection.
     fn refused(&self, upstream: u8) -> usize {
         let attempts = self.attempts[..usize::from(self.count)].iter();
         let is_refused =
@@ -585,7 +585,7 @@ impl Exchange {
         self.counted = false;
     }
 
-    /// The question has no answer.
+    /// Ends the question without an answer.
     fn fail(&mut self, now: u64, reason: Reason, actions: &mut Vec<Action>) {
         self.ends_at = Some(now);
         self.reason = reason;

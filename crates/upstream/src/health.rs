@@ -148,19 +148,19 @@ impl Health {
         self.state
     }
 
-    /// Why it is not up; `None` when it is.
+    /// Returns why it is not up; `None` when it is.
     #[must_use]
     pub fn trouble(&self) -> Option<Trouble> {
         self.trouble
     }
 
-    /// The share of queries without an answer, in parts of 65,536.
+    /// Returns the share of queries without an answer, in parts of 65,536.
     #[must_use]
     pub fn lost_share(&self) -> u32 {
         self.lost.part
     }
 
-    /// An answer came, or a `failure` in place of one.
+    /// Records an answer, or a `failure` in place of one.
     pub fn heard(&mut self, now: u64, failure: bool) {
         self.heard_at = now;
         self.silent = 0;
@@ -181,20 +181,20 @@ impl Health {
         }
     }
 
-    /// The answer to a query that was sent at `sent_at` is overdue.
+    /// Records that the answer to a query that was sent at `sent_at` is overdue.
     pub fn overdue(&mut self, now: u64, sent_at: u64) {
         if self.heard_at < sent_at {
             self.missed(now, sent_at, Trouble::Silent);
         }
     }
 
-    /// A query could not even be sent, or came back as undeliverable.
+    /// Records that a query could not be sent, or came back as undeliverable.
     pub fn unreachable(&mut self, now: u64, sent_at: u64) {
         self.lost.add(true);
         self.missed(now, sent_at, Trouble::Unreachable);
     }
 
-    /// No answer to a query ever came.
+    /// Records that no answer to a query ever came.
     pub fn lost(&mut self, now: u64) {
         self.lost.add(true);
         self.good = 0;
@@ -217,20 +217,21 @@ impl Health {
         matches!(self.trouble, Some(Trouble::Failing(_)))
     }
 
-    /// When the next probe is due; `None` while it is up.
+    /// Returns when the next probe is due; `None` while it is up.
     #[must_use]
     pub fn probe_at(&self) -> Option<u64> {
         (self.state != State::Up).then_some(self.probe_at)
     }
 
-    /// A probe is sent; the next one is due later each time, after `interval_max` at the latest.
+    /// Records that a probe is sent; the next one is due later each time, after `interval_max` at
+    /// the latest.
     pub fn probed(&mut self, now: u64, interval_max: u64) {
         let interval = if self.good > 0 { PROBE_NANOS_GOOD } else { self.probe_interval };
         self.probe_at = now + interval.min(interval_max);
         self.probe_interval = (2 * self.probe_interval).min(self.thresholds.probe_nanos_max);
     }
 
-    /// One more query without a sign of life since it was sent.
+    /// Records one more query without a sign of life since it was sent.
     fn missed(&mut self, now: u64, sent_at: u64, trouble: Trouble) {
         if self.silent == 0 {
             self.silent_since = sent_at;
@@ -270,7 +271,7 @@ struct Share {
 }
 
 impl Share {
-    /// One more outcome.
+    /// Adds one more outcome.
     fn add(&mut self, counts: bool) {
         self.part = self.part - self.part / 16 + if counts { WHOLE / 16 } else { 0 };
         self.outcomes = (self.outcomes + 1).min(OUTCOMES_MIN);

@@ -124,7 +124,7 @@ impl Transport {
         (Self::Quic, "quic"),
     ];
 
-    /// The port that is meant when none is given.
+    /// Returns the port that is meant when none is given.
     #[must_use]
     pub fn default_port(self) -> u16 {
         match self {
@@ -181,7 +181,7 @@ impl FromStr for Upstream {
 }
 
 impl Upstream {
-    /// The name or address that its certificate must show, without a dot at its end.
+    /// Returns the name or address that its certificate must show, without a dot at its end.
     #[must_use]
     pub fn certificate_subject(&self) -> String {
         match (&self.certificate_name, &self.host) {
@@ -278,7 +278,7 @@ impl fmt::Display for Upstream {
     }
 }
 
-/// A name as people write it, without the dot at its end.
+/// Returns a name as people write it, without the dot at its end.
 fn without_dot(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }

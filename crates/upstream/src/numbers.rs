@@ -43,7 +43,8 @@ impl Hasher for NumberHasher {
         self.0 = (self.0 ^ number).wrapping_mul(SPREAD);
     }
 
-    /// The table takes the place from the lower bits and a check from the upper ones.
+    /// Mixes the number: the table takes the place from the lower bits and a check from the upper
+    /// ones.
     fn finish(&self) -> u64 {
         self.0.rotate_left(32)
     }
@@ -92,7 +93,7 @@ impl Hasher for SecretHasher {
     }
 }
 
-/// Both halves of a product.
+/// Returns both halves of a product.
 fn fold(number: u64) -> u64 {
     let product = u128::from(number) * u128::from(SPREAD);
     product as u64 ^ (product >> 64) as u64
@@ -104,7 +105,7 @@ mod tests {
     use std::collections::HashSet;
     use std::net::SocketAddr;
 
-    /// How many places of 1024, and how many of 128 checks, are hit by so many hashes.
+    /// Returns how many places of 1024, and how many of 128 checks, are hit by so many hashes.
     fn spread(hashes: impl Iterator<Item = u64> + Clone) -> (usize, usize) {
         let places: HashSet<u64> = hashes.clone().map(|hash| hash % 1024).collect();
         let checks: HashSet<u64> = hashes.map(|hash| hash >> 57).collect();

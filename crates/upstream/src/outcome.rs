@@ -24,7 +24,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The code of the Extended DNS Error.
+    /// Returns the code of the Extended DNS Error.
     #[must_use]
     pub fn ede(self) -> Ede {
         match self {
@@ -39,7 +39,7 @@ impl Reason {
 }
 
 impl fmt::Display for Reason {
-    /// The text of the Extended DNS Error.
+    /// Returns the text of the Extended DNS Error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AllDown => f.write_str("all upstreams are down"),
@@ -68,7 +68,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What a doubt comes to when it is believed, of a query with or without EDNS.
+    /// Returns what a doubt comes to when it is believed, of a query with or without EDNS.
     pub(crate) fn of(doubt: Doubt, edns: bool) -> Self {
         match doubt {
             Doubt::Case => Self::Redirected(Redirect::WithoutMixedCase),

@@ -180,7 +180,7 @@ pub struct Counters {
 }
 
 impl Member {
-    /// An upstream of which nothing is known; its cookies are made of a secret.
+    /// Makes an upstream of which nothing is known; its cookies are made of a secret.
     #[must_use]
     pub fn new(stream: bool, secret: [u8; 16]) -> Self {
         Self {
@@ -195,8 +195,9 @@ impl Member {
         }
     }
 
-    /// How long a question is expected to take, nanoseconds: the smoothed time, and what losses add
-    /// to it. Those that were never heard come last and share what comes before anyone was.
+    /// Returns how long a question is expected to take, nanoseconds: the smoothed time, and what
+    /// losses add to it. Those that were never heard come last and share what comes before anyone
+    /// was.
     fn expected(&self, now: u64, settings: &Settings) -> u64 {
         match self.rtt.smoothed(now) {
             Some(smoothed) => {
@@ -224,7 +225,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of upstreams, 1 to [`UPSTREAMS_MAX`]; what is more is left out.
+    /// Makes a pool of upstreams, 1 to [`UPSTREAMS_MAX`]; what is more is left out.
     #[must_use]
     pub fn new(mut members: Vec<Member>, settings: Settings) -> Self {
         members.truncate(UPSTREAMS_MAX);
@@ -249,9 +250,9 @@ impl Pool {
         self.members.iter().all(|member| member.health.state() == State::Down)
     }
 
-    /// The upstream to ask next. `key` is the hash of the question's name, `without` are those that
-    /// were asked already; with `again`, one of them may be asked again rather than a suspect.
-    /// `None` when all are down or have as many queries outstanding as they may.
+    /// Returns the upstream to ask next. `key` is the hash of the question's name, `without` are
+    /// those that were asked already; with `again`, one of them may be asked again rather than a
+    /// suspect. `None` when all are down or have as many queries outstanding as they may.
     pub(crate) fn choose(
         &mut self,
         now: u64,
@@ -275,7 +276,7 @@ impl Pool {
             .inspect(|&chosen| self.turn = chosen + 1)
     }
 
-    /// The best of the upstreams that fit, by the policy.
+    /// Returns the best of the upstreams that fit, by the policy.
     fn best(
         &self,
         now: u64,
@@ -295,7 +296,8 @@ impl Pool {
         fitting.min_by_key(|&index| rank(index))
     }
 
-    /// An upstream whose time should be learnt while `chosen` is asked, if the budget has it.
+    /// Returns an upstream whose time should be learnt while `chosen` is asked, if the budget has
+    /// it.
     pub(crate) fn explore(&mut self, now: u64, chosen: usize) -> Option<usize> {
         self.unexplored = self.unexplored.saturating_add(1);
         if self.settings.policy != Policy::Fastest || self.unexplored <= EXPLORE_QUESTIONS {
@@ -315,14 +317,14 @@ impl Pool {
         })
     }
 
-    /// When a probe is due next; `None` while all upstreams are up.
+    /// Returns when a probe is due next; `None` while all upstreams are up.
     #[must_use]
     pub fn probe_at(&self) -> Option<u64> {
         self.members.iter().filter_map(|member| member.health.probe_at()).min()
     }
 
-    /// An upstream to which a probe is due; the caller sends it any question that it must be able
-    /// to answer, and reports the outcome to [`probe_ended`](Self::probe_ended).
+    /// Returns an upstream to which a probe is due; the caller sends it any question that it must
+    /// be able to answer, and reports the outcome to [`probe_ended`](Self::probe_ended).
     pub fn take_probe(&mut self, now: u64) -> Option<usize> {
         let Thresholds { probe_nanos_min, probe_nanos_max, .. } = self.settings.thresholds;
         let alone = PROBE_NANOS_MAX_ALONE.clamp(probe_nanos_min, probe_nanos_max);
@@ -333,13 +335,14 @@ impl Pool {
         Some(index)
     }
 
-    /// A probe could not be sent to an upstream whose certificate is not trusted.
+    /// Records that a probe could not be sent to an upstream whose certificate is not trusted.
     pub fn probe_untrusted(&mut self, now: u64, index: usize) {
         let member = self.members.get_mut(index);
         member.into_iter().for_each(|member| member.health.untrusted(now));
     }
 
-    /// A probe sent at `sent_at` was answered, by a failure if `failure`, or was not (`None`).
+    /// Records that a probe sent at `sent_at` was answered, by a failure if `failure`, or was not
+    /// (`None`).
     pub fn probe_ended(&mut self, now: u64, index: usize, sent_at: u64, failure: Option<bool>) {
         let Some(member) = self.members.get_mut(index) else { return };
         match failure {
@@ -357,7 +360,8 @@ impl Pool {
     }
 }
 
-/// A number that depends on all bits of a key and on an index, to choose by without a table.
+/// Returns a number that depends on all bits of a key and on an index, to choose by without a
+/// table.
 fn mix(key: u64, index: usize) -> u64 {
     // The finishing steps of SplitMix64 (Steele, Lea and Flood, 2014).
     let mut z = key.wrapping_add((index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -380,7 +384,7 @@ mod tests {
         Pool::new(members.to_vec(), Settings { policy, ..Settings::default() })
     }
 
-    /// The first nine choices, with the key and the random number counted up.
+    /// Returns the first nine choices, with the key and the random number counted up.
     fn choices(pool: &mut Pool) -> Vec<usize> {
         let one = |step| pool.choose(0, step / 3, step, Set::default(), true);
         (0..9).filter_map(one).collect()

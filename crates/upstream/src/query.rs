@@ -77,7 +77,7 @@ impl Question<'_> {
     }
 }
 
-/// What an answer to a query written by [`Question::write`] is checked against.
+/// Returns what an answer to a query written by [`Question::write`] is checked against.
 #[must_use]
 pub fn sent(query: &[u8], form: Form, stream: bool) -> SentQuery<'_> {
     let end = question_end(query).min(query.len());
@@ -93,7 +93,7 @@ pub fn sent(query: &[u8], form: Form, stream: bool) -> SentQuery<'_> {
     }
 }
 
-/// Where the question of a query ends.
+/// Returns where the question of a query ends.
 fn question_end(query: &[u8]) -> usize {
     let mut at = HEADER_BYTES;
     while let Some(&len) = query.get(at).filter(|len| **len != 0) {
@@ -102,8 +102,8 @@ fn question_end(query: &[u8]) -> usize {
     at + 5 // the root, type and class
 }
 
-/// The client cookie in an OPT record, of which it is the first option, and how long the server
-/// cookie is behind it.
+/// Returns the client cookie in an OPT record, of which it is the first option, and how long the
+/// server cookie is behind it.
 fn cookie(opt: &[u8]) -> Option<([u8; 8], usize)> {
     let (header, data) = opt.get(OPT_BYTES..)?.split_first_chunk::<OPTION_HEADER_BYTES>()?;
     let len = usize::from(u16::from_be_bytes([header[2], header[3]]));
@@ -157,7 +157,7 @@ mod tests {
 
     const FORM: Form = Form { over_tcp: false, edns: true, mixed_case: true };
 
-    /// A query for `www.example AAAA` in a form, as octets.
+    /// Returns a query for `www.example AAAA` in a form, as octets.
     fn query(form: Form, server_cookie: &[u8]) -> Vec<u8> {
         let name: Name = "www.example".parse().unwrap();
         let mut cookies = Cookies::new(*b"client01");

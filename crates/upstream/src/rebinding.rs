@@ -44,14 +44,15 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
         || is_shared
 }
 
-/// The same of IPv6, IPv4 addresses in it included (rfc6890#2.2.3). `::` and `::1` are such.
+/// Whether an IPv6 address is private, IPv4 addresses in it included (rfc6890#2.2.3). `::` and
+/// `::1` are private, too.
 fn is_private_v6(address: Ipv6Addr) -> bool {
     address.is_unique_local()
         || address.is_unicast_link_local()
         || embedded_v4(address).is_some_and(is_private_v4)
 }
 
-/// The IPv4 address that packets to an IPv6 address are for, perhaps behind a translator
+/// Returns the IPv4 address that packets to an IPv6 address are for, perhaps behind a translator
 /// (rfc6890#2.2.3).
 fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let at_end = || Some(Ipv4Addr::from_bits(address.to_bits() as u32));
@@ -63,12 +64,12 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// The IPv4 addresses that stand one behind the other.
+/// Returns the IPv4 addresses that stand one behind the other.
 fn v4_addresses(octets: &[u8]) -> impl Iterator<Item = Ipv4Addr> {
     octets.as_chunks::<4>().0.iter().map(|octets| Ipv4Addr::from(*octets))
 }
 
-/// The IPv6 addresses that stand one behind the other.
+/// Returns the IPv6 addresses that stand one behind the other.
 fn v6_addresses(octets: &[u8]) -> impl Iterator<Item = Ipv6Addr> {
     octets.as_chunks::<16>().0.iter().map(|octets| Ipv6Addr::from(*octets))
 }

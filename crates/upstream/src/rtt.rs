@@ -45,14 +45,14 @@ impl Rtt {
         self.histogram.add(rtt);
     }
 
-    /// The smoothed time, nanoseconds; `None` when nothing, or nothing recent, is known.
+    /// Returns the smoothed time, nanoseconds; `None` when nothing, or nothing recent, is known.
     #[must_use]
     pub fn smoothed(&self, now: u64) -> Option<u64> {
         let recent = |at: u64| now.saturating_sub(at) < MEMORY_NANOS;
         self.sampled_at.is_some_and(recent).then_some(self.smoothed)
     }
 
-    /// When the last answer came.
+    /// Returns when the last answer came.
     #[must_use]
     pub fn sampled_at(&self) -> Option<u64> {
         self.sampled_at
@@ -69,14 +69,14 @@ impl Rtt {
         overdue.max(least).min(OVERDUE_NANOS_MAX)
     }
 
-    /// How many answers took how long since the start: nanoseconds that a bucket stays below, and
-    /// answers in it, in ascending order.
+    /// Returns how many answers took how long since the start: nanoseconds that a bucket stays
+    /// below, and answers in it, in ascending order.
     pub fn seen(&self) -> impl Iterator<Item = (u64, u64)> {
         let seen = self.histogram.seen.iter().enumerate();
         seen.map(|(index, &count)| (lower_bound(index + 1), count))
     }
 
-    /// The sum of all times since the start, nanoseconds.
+    /// Returns the sum of all times since the start, nanoseconds.
     #[must_use]
     pub fn seen_nanos(&self) -> u64 {
         self.histogram.seen_nanos
@@ -132,7 +132,7 @@ impl Histogram {
         (self.counts, self.total) = ([0; BUCKETS], 0);
     }
 
-    /// The time that 95 % stay below, between the bounds of its bucket in proportion.
+    /// Returns the time that 95 % stay below, between the bounds of its bucket in proportion.
     fn p95(&self) -> Option<u64> {
         if self.total < SLOW_SAMPLES_MIN {
             return None;
@@ -150,7 +150,7 @@ impl Histogram {
     }
 }
 
-/// The bucket of a time.
+/// Returns the bucket of a time.
 fn bucket(nanos: u64) -> usize {
     let nanos = nanos.clamp(1 << FIRST_POWER, (1 << (FIRST_POWER + 16)) - 1);
     let power = nanos.ilog2();
@@ -158,7 +158,7 @@ fn bucket(nanos: u64) -> usize {
     ((power - FIRST_POWER) * 4) as usize + quarter as usize
 }
 
-/// Where a bucket begins, nanoseconds.
+/// Returns where a bucket begins, nanoseconds.
 fn lower_bound(index: usize) -> u64 {
     (4 + index as u64 % 4) << (FIRST_POWER as usize - 2 + index / 4)
 }

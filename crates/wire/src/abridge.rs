@@ -19,7 +19,7 @@ pub const ABRIDGED_BYTES_MAX: usize = HEADER_BYTES
     + 2 * OPTION_HEADER;
 
 impl Query {
-    /// The message that this query was read from, without what no reply depends on: header,
+    /// Returns the message that this query was read from, without what no reply depends on: header,
     /// question, and the OPT record with the cookie, and that NSID and keepalive are asked for.
     ///
     /// Of the other options, padding is left out (rfc7830); of the rest those stay that fit into
@@ -93,7 +93,7 @@ mod tests {
         octets
     }
 
-    /// A query for a name, with another record and an OPT record with these options.
+    /// Returns a query for a name, with another record and an OPT record with these options.
     fn message(name: &[u8], options: &[u8]) -> Vec<u8> {
         let header = b"\x12\x34\x01\x10\0\x01\0\0\0\0\0\x02";
         let other = b"\xc0\x0c\0\x10\0\x01\0\0\0\0\0\x02\x01x";

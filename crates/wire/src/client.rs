@@ -16,7 +16,7 @@ pub struct ClientSubnet {
 }
 
 impl ClientSubnet {
-    /// The network of an option's data; nothing if they are none.
+    /// Returns the network of an option's data; nothing if they are none.
     #[must_use]
     pub fn parse(data: &[u8]) -> Option<Self> {
         let (&[high, low, prefix_len, scope_len], octets) = data.split_first_chunk()?;
@@ -65,14 +65,15 @@ pub struct Cookie<'m> {
 }
 
 impl Query {
-    /// The client's network, from the query's Client Subnet option; `None` without a valid option.
+    /// Returns the client's network, from the query's Client Subnet option; `None` without a valid
+    /// option.
     #[must_use]
     pub fn client_subnet(&self, message: &[u8]) -> Option<ClientSubnet> {
         let mut options = self.options(message);
         ClientSubnet::parse(options.find(|(code, _)| *code == option::CLIENT_SUBNET)?.1)
     }
 
-    /// The cookie of the message that this was read from.
+    /// Returns the cookie of the message that this was read from.
     #[must_use]
     pub fn cookie<'m>(&self, message: &'m [u8]) -> Option<Cookie<'m>> {
         let (at, len) = self.edns?.cookie;

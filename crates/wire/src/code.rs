@@ -21,14 +21,14 @@ macro_rules! codes {
             /// Every number that has a mnemonic, in ascending order.
             pub const KNOWN: &'static [(Self, &'static str)] = &[$((Self($value), $text),)*];
 
-            /// The mnemonic, if the number has one.
+            /// Returns the mnemonic, if the number has one.
             #[must_use]
             pub fn mnemonic(self) -> Option<&'static str> {
                 let found = Self::KNOWN.binary_search_by_key(&self, |known| known.0);
                 found.ok().map(|at| Self::KNOWN[at].1)
             }
 
-            /// The number behind a mnemonic, case ignored.
+            /// Returns the number behind a mnemonic, case ignored.
             #[must_use]
             pub fn from_mnemonic(text: &str) -> Option<Self> {
                 Self::KNOWN.iter().find(|known| known.1.eq_ignore_ascii_case(text)).map(|k| k.0)
@@ -101,7 +101,7 @@ impl fmt::Display for UnknownMnemonic {
 
 impl std::error::Error for UnknownMnemonic {}
 
-/// The number of `TYPE123` or `CLASS123`.
+/// Returns the number of `TYPE123` or `CLASS123`.
 fn numbered(text: &str, prefix: &str) -> Result<u16, UnknownMnemonic> {
     let (head, digits) = text.split_at_checked(prefix.len()).ok_or(UnknownMnemonic)?;
     let digits_only = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
@@ -112,7 +112,7 @@ fn numbered(text: &str, prefix: &str) -> Result<u16, UnknownMnemonic> {
 }
 
 impl Type {
-    /// The type that a mnemonic or `TYPE123` in a zone file stands for.
+    /// Returns the type that a mnemonic or `TYPE123` in a zone file stands for.
     ///
     /// Tries the types that fill zone files before it searches, as a load spends its time here.
     #[must_use]

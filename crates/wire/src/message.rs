@@ -93,7 +93,7 @@ impl Message {
         Self::read(&mut reader).filter(|_| reader.at == octets.len()).ok_or(Malformed)
     }
 
-    /// All of [`parse`](Self::parse) but the check that nothing follows.
+    /// Does the work of [`parse`](Self::parse) but the check that nothing follows.
     fn read(reader: &mut Reader<'_>) -> Option<Self> {
         let (id, flags) = (reader.u16()?, reader.u16()?);
         let questions = reader.u16()?;
@@ -115,7 +115,7 @@ impl Message {
         Some(message)
     }
 
-    /// The octets of the message, without compression.
+    /// Returns the octets of the message, without compression.
     ///
     /// More of anything than the wire can count is left out: 65 535 records of a section, octets of
     /// a record's data or of an option.
@@ -144,13 +144,13 @@ impl Message {
         out
     }
 
-    /// The operation code.
+    /// Returns the operation code.
     #[must_use]
     pub fn opcode(&self) -> Opcode {
         Opcode(((self.flags & flag::OPCODE) >> 11) as u8)
     }
 
-    /// The response code with the bits that OPT carries.
+    /// Returns the response code with the bits that OPT carries.
     #[must_use]
     pub fn rcode(&self) -> Rcode {
         let high = self.opt.as_ref().map_or(0, |opt| u16::from(opt.rcode_high));
@@ -163,7 +163,7 @@ impl Message {
         self.flags & bits != 0
     }
 
-    /// The records of a section, OPT left out.
+    /// Returns the records of a section, OPT left out.
     pub fn section(&self, section: Section) -> impl Iterator<Item = &Record> {
         self.records.iter().filter(move |record| record.section == section)
     }
@@ -188,7 +188,7 @@ fn write_counted(octets: &[u8], out: &mut Vec<u8>) {
 }
 
 impl Opt {
-    /// The record that says the same.
+    /// Returns the record that says the same.
     fn to_record(&self) -> Record {
         let mut rdata = Vec::new();
         for (code, data) in &self.options {
@@ -222,7 +222,7 @@ impl Opt {
         self.flags & 0x8000 != 0
     }
 
-    /// The data of the first option with a code.
+    /// Returns the data of the first option with a code.
     #[must_use]
     pub fn option(&self, code: u16) -> Option<&[u8]> {
         self.options.iter().find(|option| option.0 == code).map(|option| &option.1[..])
@@ -238,7 +238,7 @@ pub(crate) struct Reader<'m> {
 }
 
 impl<'m> Reader<'m> {
-    /// The next `count` octets.
+    /// Returns the next `count` octets.
     pub fn take(&mut self, count: usize) -> Option<&'m [u8]> {
         let taken = self.octets.get(self.at..self.at + count)?;
         self.at += count;
@@ -300,7 +300,7 @@ impl<'m> Reader<'m> {
         (at == raw.len()).then_some(())
     }
 
-    /// A name, with pointers followed.
+    /// Returns a name, with pointers followed.
     fn name(&mut self) -> Option<Name> {
         let mut wire = Vec::with_capacity(32);
         self.name_into(&mut wire)?;
@@ -347,7 +347,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A header with flags and counts, and what follows it.
+    /// Returns a header with flags and counts, and what follows it.
     fn message(flags: u16, counts: [u16; 4], tail: &[u8]) -> Vec<u8> {
         let words = [0x1234, flags].into_iter().chain(counts);
         let mut octets: Vec<u8> = words.flat_map(u16::to_be_bytes).collect();

@@ -81,19 +81,19 @@ impl Name {
         Ok(Self(wire.into()))
     }
 
-    /// The octets on the wire.
+    /// Returns the octets on the wire.
     #[must_use]
     pub fn as_wire(&self) -> &[u8] {
         &self.0
     }
 
-    /// The same name in lower case, the form in which names are compared (rfc4343).
+    /// Returns the same name in lower case, the form in which names are compared (rfc4343).
     #[must_use]
     pub fn to_lowercase(&self) -> Self {
         Self(self.0.to_ascii_lowercase().into()) // length octets are below b'A'
     }
 
-    /// How many labels it has, the root's not counted.
+    /// Returns how many labels it has, the root's not counted.
     #[must_use]
     pub fn label_count(&self) -> usize {
         labels(&self.0).count()
@@ -197,7 +197,8 @@ fn close_label(wire: &mut [u8], length_at: usize) -> Result<(), NameError> {
     }
 }
 
-/// The octet that `\X` or `\DDD` stands for; `rest` begins behind the backslash (rfc1035#5.1).
+/// Returns the octet that `\X` or `\DDD` stands for; `rest` begins behind the backslash
+/// (rfc1035#5.1).
 ///
 /// # Errors
 /// [`NameError::BadEscape`] when nothing, or a number above 255, follows.
@@ -219,7 +220,8 @@ pub fn unescape(rest: &mut &[u8]) -> Result<u8, NameError> {
     }
 }
 
-/// The octets that the uncompressed name at the start of `wire` takes; `None` when there is none.
+/// Returns the octets that the uncompressed name at the start of `wire` takes; `None` when there is
+/// none.
 #[must_use]
 pub fn wire_len(wire: &[u8]) -> Option<usize> {
     let mut at = 0;
@@ -234,7 +236,8 @@ pub fn wire_len(wire: &[u8]) -> Option<usize> {
     }
 }
 
-/// The labels of a wire-form name from left to right, without their length octets and the root.
+/// Returns the labels of a wire-form name from left to right, without their length octets and the
+/// root.
 ///
 /// Ends early, never panics, when `wire` is not a name.
 pub fn labels(wire: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -266,7 +269,7 @@ pub fn is_at_or_below(name: &[u8], ancestor: &[u8]) -> bool {
     true
 }
 
-/// The name without its first label; `None` for the root.
+/// Returns the name without its first label; `None` for the root.
 #[must_use]
 pub fn parent(wire: &[u8]) -> Option<&[u8]> {
     match wire.first() {
@@ -298,7 +301,7 @@ pub fn canonical_cmp(a: &[u8], b: &[u8]) -> Ordering {
     a_count.cmp(&b_count)
 }
 
-/// Where each label of a wire-form name begins, and how many there are.
+/// Returns where each label of a wire-form name begins, and how many there are.
 fn label_starts(wire: &[u8]) -> ([u8; LABELS_MAX + 1], usize) {
     let mut starts = [0; LABELS_MAX + 1];
     let (mut at, mut count) = (0, 0);
@@ -313,7 +316,7 @@ fn label_starts(wire: &[u8]) -> ([u8; LABELS_MAX + 1], usize) {
     (starts, count)
 }
 
-/// The label whose length octet stands at `start`.
+/// Returns the label whose length octet stands at `start`.
 fn label_at(wire: &[u8], start: u8) -> &[u8] {
     let start = usize::from(start);
     let end = start + 1 + usize::from(wire[start]);

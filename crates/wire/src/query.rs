@@ -81,7 +81,7 @@ pub enum Fault {
 }
 
 impl Default for Query {
-    /// A query without a question.
+    /// Returns a query without a question.
     fn default() -> Self {
         let name_end = HEADER_BYTES as u16;
         Self { flags: 0, name_end, qtype: Type(0), qclass: Class(0), edns: None }
@@ -89,7 +89,7 @@ impl Default for Query {
 }
 
 impl Query {
-    /// The operation code.
+    /// Returns the operation code.
     #[must_use]
     pub fn opcode(&self) -> Opcode {
         Opcode(((self.flags & flag::OPCODE) >> 11) as u8)
@@ -101,7 +101,7 @@ impl Query {
         self.edns.is_some_and(|edns| edns.dnssec_ok)
     }
 
-    /// Where the question ends: behind the class, or at 12 when there is none.
+    /// Returns where the question ends: behind the class, or at 12 when there is none.
     #[must_use]
     pub fn question_end(&self) -> usize {
         match usize::from(self.name_end) {
@@ -158,8 +158,8 @@ impl Query {
         Ok(())
     }
 
-    /// The options of the EDNS record of the message that this was read from: codes and data
-    /// (rfc6891#6.1.2).
+    /// Returns the options of the EDNS record of the message that this was read from: codes and
+    /// data (rfc6891#6.1.2).
     pub fn options<'m>(&self, message: &'m [u8]) -> impl Iterator<Item = (u16, &'m [u8])> {
         let found = self.edns.and_then(|_| find_options(message, self.question_end()));
         let mut rest = found.unwrap_or_default();
@@ -226,7 +226,7 @@ impl Query {
     }
 }
 
-/// The octets of all options of the OPT record in a message that was read before.
+/// Returns the octets of all options of the OPT record in a message that was read before.
 fn find_options(message: &[u8], question_end: usize) -> Option<&[u8]> {
     let count = |at: usize| Some(u16::from_be_bytes(*message.get(at..)?.first_chunk()?));
     let mut reader = Reader { message, at: question_end };
@@ -358,8 +358,8 @@ impl Reader<'_> {
         self.u16().map(Type)
     }
 
-    /// What the additional record at `at` makes of the message, with `left` records behind it, if
-    /// it cannot be stepped over: a signature is the last of them (rfc8945#5.1).
+    /// Returns what the additional record at `at` makes of the message, with `left` records behind
+    /// it, if it cannot be stepped over: a signature is the last of them (rfc8945#5.1).
     #[cold]
     fn signature(&mut self, at: usize, left: u16) -> Fault {
         self.at = at;
@@ -377,7 +377,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A query for `a. A` with the given counts and tail.
+    /// Returns a query for `a. A` with the given counts and tail.
     fn message(counts: [u16; 4], tail: &[u8]) -> Vec<u8> {
         let mut message = vec![0x12, 0x34, 0x01, 0x00];
         counts.iter().for_each(|count| message.extend_from_slice(&count.to_be_bytes()));

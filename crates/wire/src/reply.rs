@@ -92,7 +92,7 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// A reply to the query in `buffer`, of at most `limit` octets, with its question.
+    /// Makes a reply to the query in `buffer`, of at most `limit` octets, with its question.
     #[must_use]
     pub fn new(buffer: &'a mut [u8], query: &Query, limit: usize, places: &'a mut Places) -> Self {
         let question_end = query.question_end();
@@ -119,7 +119,7 @@ impl<'a> Reply<'a> {
         self.counts
     }
 
-    /// The octets behind the question.
+    /// Returns the octets behind the question.
     #[must_use]
     pub fn body(&self) -> &[u8] {
         &self.buffer[self.question_end..self.len]
@@ -155,14 +155,14 @@ impl<'a> Reply<'a> {
         if offset < self.len { None } else { self.buffer.get(offset..offset + len) }
     }
 
-    /// The whole buffer: the query, as far as nothing was written over it yet, and whatever lies
-    /// behind it.
+    /// Returns the whole buffer: the query, as far as nothing was written over it yet, and whatever
+    /// lies behind it.
     #[must_use]
     pub fn buffer(&self) -> &[u8] {
         self.buffer
     }
 
-    /// The records written so far.
+    /// Returns the records written so far.
     pub fn records(&self) -> Records<'_> {
         Records::new(&self.buffer[..self.len], self.question_end, self.counts)
     }
@@ -185,7 +185,7 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    /// The present state.
+    /// Returns the present state.
     #[must_use]
     pub fn mark(&self) -> Mark {
         Mark { len: self.len, places: self.places.count, counts: self.counts }
@@ -315,7 +315,7 @@ impl<'a> Reply<'a> {
         Ok(())
     }
 
-    /// Where a name equal to `wire` but for case stands in the message.
+    /// Returns where a name equal to `wire` but for case stands in the message.
     #[inline]
     fn find(&self, wire: &[u8]) -> Option<u16> {
         let first = wire[1].to_ascii_lowercase();
@@ -409,7 +409,7 @@ mod tests {
         text.parse::<Name>().unwrap().as_wire().to_vec()
     }
 
-    /// A buffer that holds a query for `qname A`.
+    /// Returns a buffer that holds a query for `qname A`.
     fn asked(qname: &str) -> (Vec<u8>, Query) {
         let mut buffer = vec![0; 600];
         let question = [&wire(qname)[..], &[0, 1, 0, 1]].concat();

@@ -69,7 +69,7 @@ impl<'m> Response<'m> {
         Self::read(octets).ok_or(Malformed)
     }
 
-    /// All of [`parse`](Self::parse).
+    /// Does the work of [`parse`](Self::parse).
     fn read(octets: &'m [u8]) -> Option<Self> {
         let mut reader = Reader { octets, at: 2 };
         let (flags, questions) = (reader.u16()?, reader.u16()?);
@@ -94,19 +94,20 @@ impl<'m> Response<'m> {
         (records.left == [0; 3] && records.reader.at == octets.len()).then_some(response)
     }
 
-    /// The name, type and class of the question as they came, uncompressed; empty without one.
+    /// Returns the name, type and class of the question as they came, uncompressed; empty without
+    /// one.
     #[must_use]
     pub fn question(&self) -> &'m [u8] {
         &self.octets[HEADER_BYTES..self.question_end]
     }
 
-    /// The operation code.
+    /// Returns the operation code.
     #[must_use]
     pub fn opcode(&self) -> Opcode {
         Opcode(((self.flags & flag::OPCODE) >> 11) as u8)
     }
 
-    /// The response code with the bits that OPT carries.
+    /// Returns the response code with the bits that OPT carries.
     #[must_use]
     pub fn rcode(&self) -> Rcode {
         let high = self.opt.map_or(0, |opt| u16::from(opt.rcode_high));
@@ -121,13 +122,13 @@ impl<'m> Response<'m> {
         last.is_some_and(|cname| cname.rdata_into(target).is_ok())
     }
 
-    /// How many records there are, OPT included.
+    /// Returns how many records there are, OPT included.
     #[must_use]
     pub fn record_count(&self) -> usize {
         self.counts.iter().map(|&count| usize::from(count)).sum()
     }
 
-    /// All records in their order, OPT included.
+    /// Returns all records in their order, OPT included.
     #[must_use]
     pub fn records(&self) -> Records<'m> {
         Records::new(self.octets, self.question_end, self.counts)
@@ -142,7 +143,7 @@ pub struct Records<'m> {
 }
 
 impl<'m> Records<'m> {
-    /// The records of a message that begin at `at`, so many in each section.
+    /// Returns the records of a message that begin at `at`, so many in each section.
     pub(crate) fn new(octets: &'m [u8], at: usize, left: [u16; 3]) -> Self {
         Self { reader: Reader { octets, at }, left }
     }
@@ -190,7 +191,7 @@ fn skip_name(reader: &mut Reader<'_>) -> Option<()> {
 }
 
 impl RecordView<'_> {
-    /// Where its TTL begins in the message; it has four octets.
+    /// Returns where its TTL begins in the message; it has four octets.
     #[must_use]
     pub fn ttl_at(&self) -> usize {
         self.rdata_at - 6 // two octets of length stand between
@@ -237,7 +238,7 @@ impl<'m> OptView<'m> {
         (record.octets.get(record.owner_at) == Some(&0)).then_some(opt)
     }
 
-    /// The data of the first option with a code.
+    /// Returns the data of the first option with a code.
     #[must_use]
     pub fn option(&self, wanted: u16) -> Option<&'m [u8]> {
         let mut reader = Reader { octets: self.options, at: 0 };
@@ -250,7 +251,7 @@ impl<'m> OptView<'m> {
         }
     }
 
-    /// The data of the COOKIE option (rfc7873#4).
+    /// Returns the data of the COOKIE option (rfc7873#4).
     #[must_use]
     pub fn cookie(&self) -> Option<&'m [u8]> {
         self.option(option::COOKIE)
@@ -262,7 +263,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A response to `example. MX` with counts and what follows the question.
+    /// Returns a response to `example. MX` with counts and what follows the question.
     fn response(counts: [u16; 3], tail: &[u8]) -> Vec<u8> {
         let words = [0x1234, 0x8180, 1].into_iter().chain(counts);
         let mut octets: Vec<u8> = words.flat_map(u16::to_be_bytes).collect();

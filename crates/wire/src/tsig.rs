@@ -20,7 +20,8 @@ pub(crate) fn has_valid_layout(behind_type: &[u8]) -> bool {
     [a, b] == [high, low] && split(&behind_type[8..]).is_some()
 }
 
-/// The name of the algorithm, the time with the fudge, and the original id, of a record's data.
+/// Returns the name of the algorithm, the time with the fudge, and the original id, of a record's
+/// data.
 fn split(rdata: &[u8]) -> Option<(&[u8], &[u8], [u8; 2])> {
     let (algorithm, behind) = rdata.split_at_checked(name::wire_len(rdata)?)?;
     let (time, behind) = behind.split_at_checked(TIME_BYTES)?;
@@ -69,7 +70,7 @@ impl UnknownKey {
         Some(())
     }
 
-    /// The owner of the record, its type, class and TTL, and its data.
+    /// Returns the owner of the record, its type, class and TTL, and its data.
     #[must_use]
     pub fn record(&self) -> (&[u8], (Type, Class, u32), &[u8]) {
         (&self.name, (Type::TSIG, Class::ANY, 0), &self.rdata)

@@ -10,7 +10,7 @@ use zonda_wire::{Class, Name, NameError, Places, Query, Reply, Section, Type};
 /// Records of all types, one a line: text, tab, data in hexadecimal.
 const TABLE: &str = include_str!("rdata.txt");
 
-/// The lines of [`TABLE`]: type, text of the data, data.
+/// Returns the lines of [`TABLE`]: type, text of the data, data.
 fn table() -> impl Iterator<Item = (Type, &'static str, Vec<u8>)> {
     TABLE.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let (text, hex) = line.split_once('\t').unwrap();

@@ -92,7 +92,7 @@ impl Markdown {
     }
 }
 
-/// The targets of `[text](target)` in a line, not those inside `code`.
+/// Returns the targets of `[text](target)` in a line, not those inside `code`.
 fn link_targets(line: &str) -> Vec<&str> {
     let mut targets = Vec::new();
     for (at, _) in line.match_indices("](") {
@@ -105,7 +105,7 @@ fn link_targets(line: &str) -> Vec<&str> {
     targets
 }
 
-/// The anchor of a heading: lower case, words joined by hyphens, other punctuation dropped.
+/// Returns the anchor of a heading: lower case, words joined by hyphens, other punctuation dropped.
 fn anchor(heading: &str) -> String {
     heading
         .chars()
@@ -141,7 +141,7 @@ fn resolve(tree: &Tree, from: &str, link: &str) -> Result<(), String> {
     }
 }
 
-/// A link's path, taken from the folder of the file that holds it.
+/// Returns a link's path, taken from the folder of the file that holds it.
 fn join(from: &str, path: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

@@ -146,7 +146,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     }
 }
 
-/// The findings in the output of `cargo metadata --no-deps`.
+/// Returns the findings in the output of `cargo metadata --no-deps`.
 fn judge(metadata: &Value) -> Vec<Finding> {
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
     packages.iter().flat_map(judge_package).collect()

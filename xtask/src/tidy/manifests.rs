@@ -5,8 +5,8 @@ use super::{Finding, Tree};
 /// The crates that may hold unsafe code: one by hand, the other what macros write.
 const UNSAFE_CRATES: &[&str] = &["crates/netio/Cargo.toml", "bindings/node/Cargo.toml"];
 
-/// Every dependency has its reason, every crate forbids unsafe code, every gate and source has its
-/// README.
+/// Checks that every dependency has its reason, every crate forbids unsafe code, every gate and
+/// source has its README.
 pub fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = unexplained_dependencies(tree.text("Cargo.toml").unwrap_or_default());
     findings.extend(crates_without_lints(tree));
@@ -17,7 +17,7 @@ pub fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// A tag may name another image tomorrow, a digest never does.
+/// Finds images without a digest: a tag may name another image tomorrow, a digest never does.
 fn images_without_digest(path: &str, text: &str) -> Vec<Finding> {
     let what = "name the image by its digest, too: IMAGE:TAG@sha256:…";
     (1..)
@@ -27,7 +27,7 @@ fn images_without_digest(path: &str, text: &str) -> Vec<Finding> {
         .collect()
 }
 
-/// A dependency from outside needs a comment on its own line or on the line above.
+/// Finds dependencies from outside without a comment on their own line or on the line above.
 fn unexplained_dependencies(manifest: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut inside = false;
@@ -47,7 +47,7 @@ fn unexplained_dependencies(manifest: &str) -> Vec<Finding> {
     findings
 }
 
-/// The workspace's lints forbid unsafe code, so each crate must inherit them.
+/// Finds crates that do not inherit the workspace's lints, which forbid unsafe code.
 fn crates_without_lints(tree: &Tree) -> Vec<Finding> {
     let holds = |text: &str, section: &str, line: &str| {
         let mut lines = text.lines().skip_while(|l| *l != section).skip(1);
@@ -70,7 +70,7 @@ fn crates_without_lints(tree: &Tree) -> Vec<Finding> {
 /// The folders of the engine whose folders are each one gate or one source.
 const EXPLAINED: [&str; 2] = ["crates/engine/src/gate/", "crates/engine/src/source/"];
 
-/// Each gate and each source of the engine explains itself.
+/// Finds gates and sources of the engine without a README.
 fn gates_and_sources_without_readme(tree: &Tree) -> Vec<Finding> {
     let folder = |path: &str| {
         let parent = EXPLAINED.iter().find(|parent| path.starts_with(**parent))?;

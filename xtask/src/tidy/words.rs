@@ -178,7 +178,7 @@ fn complaint(ban: &Ban) -> String {
     format!("\"{}\": {}", ban.word, ban.instead)
 }
 
-/// The bans that a line breaks outside of its `code`.
+/// Returns the bans that a line breaks outside of its `code`.
 fn banned(line: &str) -> impl Iterator<Item = &'static Ban> {
     let prose: Vec<String> = line
         .split('`')
@@ -257,7 +257,7 @@ const KINDS: &[&str] = &["struct", "enum", "type", "trait", "union"];
 mod tests {
     use super::*;
 
-    /// The findings for a file of that path.
+    /// Returns the findings for a file of that path.
     fn complaints(path: &str, text: &str) -> Vec<String> {
         check(&Tree::of(&[(path, text)])).iter().map(ToString::to_string).collect()
     }

@@ -24,7 +24,7 @@ pub(super) trait Codec {
     /// Appends the octets of a value.
     fn write(value: &Self::Value, out: &mut Vec<u8>);
 
-    /// The value of a field's octets, which are sound, in `rdata`, the data of the record.
+    /// Returns the value of a field's octets, which are sound, in `rdata`, the data of the record.
     fn read(octets: &[u8], rdata: &[u8]) -> Option<Self::Value>;
 }
 
@@ -45,7 +45,7 @@ impl<'r> Fields<'r> {
         Ok(Self { values: Box::new(values(schema, rdata)), rdata })
     }
 
-    /// The next one.
+    /// Returns the next one.
     pub(super) fn next<C: Codec>(&mut self) -> Result<C::Value, RdataError> {
         let value = self.values.next().ok_or(MALFORMED)??;
         let malformed = RdataError { field: value.field.name, fault: Fault::Malformed };
@@ -56,7 +56,7 @@ impl<'r> Fields<'r> {
 /// The data as a whole are none of their type.
 const MALFORMED: RdataError = RdataError { field: "", fault: Fault::Malformed };
 
-/// A name, for a constructor.
+/// Returns a name, for a constructor.
 pub(super) fn name(field: &'static str, text: &str) -> Result<Name, RdataError> {
     text.parse().map_err(|error| RdataError { field, fault: Fault::Name(error) })
 }
@@ -66,7 +66,7 @@ pub(super) fn names(field: &'static str, texts: &[&str]) -> Result<Vec<Name>, Rd
     texts.iter().map(|text| name(field, text)).collect()
 }
 
-/// A character string, for a constructor.
+/// Returns a character string, for a constructor.
 pub(super) fn string(field: &'static str, text: impl AsRef<[u8]>) -> Result<Vec<u8>, RdataError> {
     let text = text.as_ref();
     let too_long = RdataError { field, fault: Fault::StringTooLong };

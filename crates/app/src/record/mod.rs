@@ -44,7 +44,7 @@ macro_rules! record {
         } }
 
         impl $name {
-            /// One with these fields.
+            /// Makes a record with these fields.
             ///
             /// # Errors
             /// When a field does not fit.
@@ -63,7 +63,7 @@ macro_rules! record {
         } }
 
         impl $name {
-            /// One with these fields.
+            /// Makes a record with these fields.
             #[must_use]
             pub fn new($($field: $arg),+) -> Self {
                 Self { $($field: $make,)+ owner: None, ttl_secs: TTL_SECS }
@@ -144,7 +144,7 @@ macro_rules! record {
         }
 
         impl fmt::Display for $name {
-            /// The text of its data as in a zone file.
+            /// Returns the text of its data as in a zone file.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let mut rdata = Vec::new();
                 self.write_rdata(&mut rdata);
@@ -180,7 +180,7 @@ impl Aaaa {
 }
 
 impl Cname {
-    /// A name.
+    /// Makes a record of a name.
     ///
     /// # Errors
     /// When the text is no name.
@@ -190,7 +190,7 @@ impl Cname {
 }
 
 impl Ns {
-    /// A name.
+    /// Makes a record of a name.
     ///
     /// # Errors
     /// When the text is no name.
@@ -200,7 +200,7 @@ impl Ns {
 }
 
 impl Ptr {
-    /// A name.
+    /// Makes a record of a name.
     ///
     /// # Errors
     /// When the text is no name.
@@ -210,7 +210,7 @@ impl Ptr {
 }
 
 impl Mx {
-    /// A mail server.
+    /// Makes a mail server.
     ///
     /// # Errors
     /// When the text is no name.
@@ -220,7 +220,7 @@ impl Mx {
 }
 
 impl Srv {
-    /// A service's host and port.
+    /// Makes a service's host and port.
     ///
     /// # Errors
     /// When the text is no name.
@@ -231,7 +231,7 @@ impl Srv {
 }
 
 impl Txt {
-    /// A text, in as many strings as it needs.
+    /// Makes a text, in as many strings as it needs.
     pub fn new(text: impl AsRef<[u8]>) -> Self {
         let text = text.as_ref();
         let strings = match text.is_empty() {
@@ -252,8 +252,9 @@ pub struct Any {
 }
 
 impl Any {
-    /// A record of a type, such as `Any::new(Type::CAA, "0 issue \"ca.example.net\"")`. Names end
-    /// at the root, with or without a final dot; data of any type may be given as `\#` (rfc3597#5).
+    /// Makes a record of a type, such as `Any::new(Type::CAA, "0 issue \"ca.example.net\"")`. Names
+    /// end at the root, with or without a final dot; data of any type may be given as `\#`
+    /// (rfc3597#5).
     ///
     /// # Errors
     /// When the text does not fit the type.
@@ -318,12 +319,12 @@ impl fmt::Display for DataError {
 
 impl std::error::Error for DataError {}
 
-/// The data of a type that a text says.
+/// Returns the data of a type that a text says.
 fn rdata_of(rtype: Type, text: &str) -> Result<Vec<u8>, DataError> {
     from_text(rtype, text).map_err(|error| DataError::of(rtype, &error))
 }
 
-/// What `make` makes, if its data fit its type.
+/// Returns what `make` makes, if its data fit its type.
 fn checked<R: Record>(
     rtype: Type,
     make: impl FnOnce() -> Result<R, RdataError>,
@@ -347,7 +348,7 @@ mod tests {
     /// A record of each type that the core knows, its type and data.
     const SAMPLES: &str = include_str!("../../../../tests/records.txt");
 
-    /// The samples' types and texts.
+    /// Returns the samples' types and texts.
     fn samples() -> impl Iterator<Item = (Type, &'static str)> {
         let lines = SAMPLES.lines().filter(|line| !line.starts_with(';'));
         lines.map(|line| {
@@ -362,8 +363,8 @@ mod tests {
         out
     }
 
-    /// The data of text as a typed record writes them, and the text that it is printed as; nothing
-    /// if no structure is there for the type.
+    /// Returns the data of text as a typed record writes them, and the text that it is printed as;
+    /// nothing if no structure is there for the type.
     fn through_the_type(rtype: Type, text: &str) -> Option<(Vec<u8>, String)> {
         macro_rules! types {
             ($($name:ident)*) => {

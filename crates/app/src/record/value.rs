@@ -37,7 +37,7 @@ impl SvcParam {
         Self::Alpn(protocols.into_iter().map(|protocol| protocol.as_ref().to_vec()).collect())
     }
 
-    /// The number of its key (rfc9460#14.3.2).
+    /// Returns the number of its key (rfc9460#14.3.2).
     #[must_use]
     pub fn key(&self) -> u16 {
         match self {
@@ -72,7 +72,7 @@ impl SvcParam {
         }
     }
 
-    /// One of a key and a value, which is sound.
+    /// Reads a parameter from its key and its valid value.
     pub(super) fn read(key: u16, value: &[u8]) -> Option<Self> {
         let two = |chunk: &[u8]| chunk.try_into().ok().map(u16::from_be_bytes);
         Some(match key {
@@ -108,7 +108,7 @@ pub enum Gateway {
 }
 
 impl Gateway {
-    /// What its record says that it is: 0 to 3.
+    /// Returns what its record says that it is: 0 to 3.
     #[must_use]
     pub fn kind(&self) -> u8 {
         match self {
@@ -129,7 +129,7 @@ impl Gateway {
         }
     }
 
-    /// One whose kind the low bits of an octet say.
+    /// Reads a gateway, whose kind the low bits of an octet give.
     pub(super) fn read(kind: &u8, octets: &[u8]) -> Option<Self> {
         Some(match kind & 3 {
             0 => Self::Nothing,
@@ -176,7 +176,7 @@ impl Location {
         out.extend_from_slice(&raised.to_be_bytes());
     }
 
-    /// One of its octets.
+    /// Reads the services from their octets.
     pub(super) fn read(octets: &[u8]) -> Option<Self> {
         let parts = loc::parts(octets)?;
         let [size, horizontal, vertical] = parts.sizes.map(loc::centimetres_of);
@@ -216,7 +216,7 @@ impl AddressPrefix {
         out.extend_from_slice(&octets[..len]);
     }
 
-    /// All of a field.
+    /// Returns all of a field.
     pub(super) fn read_all(octets: &[u8]) -> Option<Vec<Self>> {
         let mut rest = octets;
         let mut prefixes = Vec::new();
@@ -281,7 +281,7 @@ impl AtmAddress {
         out.extend_from_slice(octets);
     }
 
-    /// One of a field.
+    /// Reads a prefix from the field's octets.
     pub(super) fn read(octets: &[u8]) -> Option<Self> {
         Some(match octets.split_first()? {
             (0, octets) => Self::EndSystem(octets.to_vec()),
@@ -311,7 +311,7 @@ impl A6Prefix {
         out.extend_from_slice(self.name.as_ref().map_or(&[][..], Name::as_wire));
     }
 
-    /// One of a field.
+    /// Reads the address from the field's octets.
     pub(super) fn read(octets: &[u8]) -> Option<Self> {
         let (&bits, rest) = octets.split_first()?;
         let len = (128 - usize::from(bits.min(128))).div_ceil(8);
@@ -348,7 +348,7 @@ impl HostIdentity {
         out.extend_from_slice(&self.public_key);
     }
 
-    /// One of a field.
+    /// Reads the identity from the field's octets.
     pub(super) fn read(octets: &[u8]) -> Option<Self> {
         let (algorithm, tag, public_key) = gateway::hip_parts(octets)?;
         Some(Self { algorithm, tag: tag.to_vec(), public_key: public_key.to_vec() })

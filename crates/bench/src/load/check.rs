@@ -18,7 +18,7 @@ pub struct Header {
     pub is_truncated: bool,
 }
 
-/// The ID of a message that has at least a header.
+/// Returns the ID of a message that has at least a header.
 pub fn id_of(message: &[u8]) -> Option<u16> {
     let (id, _) = message.get(..HEADER_BYTES)?.split_first_chunk::<2>()?;
     Some(u16::from_be_bytes(*id))
@@ -51,21 +51,21 @@ pub fn read(reply: &[u8], query: &[u8]) -> Option<Header> {
     rest.is_empty().then_some(Header { rcode, is_truncated: header[2] & 2 != 0 })
 }
 
-/// What follows the question in `body`, if it is the one at the start of `asked`.
+/// Returns what follows the question in `body`, if it is the one at the start of `asked`.
 fn skip_question<'r>(body: &'r [u8], asked: &[u8]) -> Option<&'r [u8]> {
     let len = asked.len() - skip_name(asked)?.len() + 4;
     let (asked, (echoed, rest)) = (asked.get(..len)?, body.split_at_checked(len)?);
     asked.eq_ignore_ascii_case(echoed).then_some(rest)
 }
 
-/// What stands between a record's owner and its data, and what follows the record.
+/// Returns what stands between a record's owner and its data, and what follows the record.
 fn skip_record(octets: &[u8]) -> Option<(&[u8; RECORD_BYTES], &[u8])> {
     let (fixed, rest) = skip_name(octets)?.split_first_chunk::<RECORD_BYTES>()?;
     let rest = rest.get(usize::from(u16::from_be_bytes([fixed[8], fixed[9]]))..)?;
     Some((fixed, rest))
 }
 
-/// What follows a name, which a pointer may end.
+/// Returns what follows a name, which a pointer may end.
 fn skip_name(mut octets: &[u8]) -> Option<&[u8]> {
     loop {
         let (first, rest) = octets.split_first()?;

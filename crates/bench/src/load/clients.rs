@@ -97,7 +97,7 @@ impl Clients {
         }
     }
 
-    /// How often "port unreachable" came back.
+    /// Returns how often "port unreachable" came back.
     pub fn refused(&self) -> u64 {
         match self {
             Self::Udp(clients) => clients.refused(),
@@ -105,7 +105,7 @@ impl Clients {
         }
     }
 
-    /// How often a connection was opened again.
+    /// Returns how often a connection was opened again.
     pub fn reconnects(&self) -> u64 {
         match self {
             Self::Udp(_) => 0,

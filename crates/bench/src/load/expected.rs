@@ -82,7 +82,7 @@ impl ExpectedReplies {
         header.rcode == answer.rcode && (header.is_truncated || is_same())
     }
 
-    /// The question of a query whose reply is not what is expected, and how the two differ.
+    /// Returns the question of a query whose reply is not what is expected, and how the two differ.
     pub(super) fn difference(&self, query: &[u8], reply: &[u8], header: Header) -> String {
         let question =
             Message::parse(query).ok().and_then(|query| query.questions.into_iter().next());
@@ -161,7 +161,8 @@ impl Record {
         Ok(Self { owner, rtype, class: Class::IN, rdata })
     }
 
-    /// The records of a reply's answer section in ascending order; nothing if it is malformed.
+    /// Returns the records of a reply's answer section in ascending order; nothing if it is
+    /// malformed.
     fn answering(reply: &[u8]) -> Option<Vec<Self>> {
         let message = Message::parse(reply).ok()?;
         let mut records: Vec<Self> = message.section(Section::Answer).map(Self::of).collect();
@@ -169,7 +170,7 @@ impl Record {
         Some(records)
     }
 
-    /// A record of a message.
+    /// Makes a record of a message.
     fn of(record: &message::Record) -> Self {
         let message::Record { rtype, class, .. } = *record;
         let mut rdata = record.rdata.clone();
@@ -190,7 +191,7 @@ impl fmt::Display for Record {
     }
 }
 
-/// A query's question as a key of [`ExpectedReplies::places`].
+/// Returns a query's question as a key of [`ExpectedReplies::places`].
 fn key_of(query: &[u8]) -> Option<Vec<u8>> {
     let question = query.get(HEADER_BYTES..)?;
     let len = name::wire_len(question)?;
@@ -199,23 +200,23 @@ fn key_of(query: &[u8]) -> Option<Vec<u8>> {
     Some(key)
 }
 
-/// A word's text.
+/// Returns a word's text.
 fn lossy(token: &Token<'_>) -> String {
     String::from_utf8_lossy(token.text).into_owned()
 }
 
-/// The name that a word is, in wire form and lower case.
+/// Returns the name that a word is, in wire form and lower case.
 fn name_of(token: &Token<'_>) -> Result<Vec<u8>, String> {
     let name = Name::parse(token.text, &[0]).map_err(|error| format!("{}: {error}", lossy(token)));
     Ok(name?.to_lowercase().as_wire().to_vec())
 }
 
-/// The type that a word is.
+/// Returns the type that a word is.
 fn type_of(token: &Token<'_>) -> Result<Type, String> {
     Type::from_text(token.text).ok_or_else(|| format!("{}: not a record type", lossy(token)))
 }
 
-/// The words and quoted strings of a line, to its end or to a comment.
+/// Returns the words and quoted strings of a line, to its end or to a comment.
 fn tokens(line: &str) -> Result<Vec<Token<'_>>, String> {
     let octets = line.as_bytes();
     let (mut tokens, mut at) = (Vec::new(), 0);
@@ -270,7 +271,7 @@ mod tests {
         read(lines).unwrap().is_expected(&query, &reply, header)
     }
 
-    /// A reply to a query with these records.
+    /// Returns a reply to a query with these records.
     fn reply(query: &[u8], flags: u16, answer: &[&str]) -> Vec<u8> {
         let asked = Message::parse(query).unwrap();
         let record = |(ttl, text): (usize, &&str)| {

@@ -21,7 +21,7 @@ pub fn print(outcome: &Outcome, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", whole(outcome))
 }
 
-/// The whole run as one object.
+/// Returns the whole run as one object.
 #[must_use]
 pub fn whole(outcome: &Outcome) -> serde_json::Value {
     json!({

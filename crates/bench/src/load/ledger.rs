@@ -198,12 +198,12 @@ impl Ledger {
         }
     }
 
-    /// Where the place of an ID is.
+    /// Returns where the place of an ID is.
     fn index(&self, id: u16) -> usize {
         usize::from(id) & (self.places.len() - 1)
     }
 
-    /// The place of an ID.
+    /// Returns the place of an ID.
     fn place(&mut self, id: u16) -> &mut Place {
         let index = self.index(id);
         &mut self.places[index]
@@ -228,7 +228,7 @@ impl Ledger {
     }
 }
 
-/// Where the two bits of an ID are: the octet, and how far up.
+/// Returns where the two bits of an ID are: the octet, and how far up.
 fn bits_of(id: u16) -> (usize, usize) {
     let id = usize::from(id);
     (id / STATES_PER_OCTET, id % STATES_PER_OCTET * 2)

@@ -26,7 +26,7 @@ pub enum Ceiling {
 }
 
 impl Ceiling {
-    /// How many there may be when so many were sent.
+    /// Returns how many there may be when so many were sent.
     fn of(self, sent: u64) -> f64 {
         match self {
             Self::Count(count) => count as f64,
@@ -83,7 +83,7 @@ impl fmt::Display for BrokenLimit {
 }
 
 impl Limits {
-    /// The limits that a run has broken.
+    /// Returns the limits that a run has broken.
     #[must_use]
     pub fn broken_by(&self, outcome: &Outcome) -> Vec<BrokenLimit> {
         let mut broken = Vec::new();

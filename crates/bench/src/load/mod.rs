@@ -102,7 +102,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// One thread and one client with 100 queries outstanding, once through all queries.
+    /// Makes a plan with one thread and one client with 100 queries outstanding, once through all
+    /// queries.
     #[must_use]
     pub fn new(server: SocketAddr, queries: Queries) -> Self {
         Self {
@@ -151,7 +152,7 @@ impl Plan {
         matches!(self.mode, Mode::Open { .. })
     }
 
-    /// What a client sends from.
+    /// Returns what a client sends from.
     fn local_of(&self, client: usize) -> Option<SocketAddr> {
         let mut local = self.local?;
         if local.port() > 0 {
@@ -160,7 +161,7 @@ impl Plan {
         Some(local)
     }
 
-    /// How many queries there are to send, [`u64::MAX`] if the time is what ends it.
+    /// Returns how many queries there are to send, [`u64::MAX`] if the time is what ends it.
     #[must_use]
     pub fn count(&self) -> u64 {
         let runs = self.end.runs.map(|runs| runs.saturating_mul(self.queries.count()));

@@ -53,14 +53,14 @@ impl Outcome {
         if self.seconds > 0.0 { self.traffic.completed as f64 / self.seconds } else { 0.0 }
     }
 
-    /// As of its traffic, 0–1; 0 when nothing was to be sent.
+    /// Returns the lost queries as a share of those to be sent, 0–1; 0 when nothing was to be sent.
     #[must_use]
     pub fn loss(&self) -> f64 {
         self.traffic.loss().unwrap_or_default()
     }
 
-    /// A percentile (0–100) of the time to reply over all queries that were to be sent, those
-    /// without reply being the slowest; nothing if it is the time of one of them.
+    /// Returns a percentile (0–100) of the time to reply over all queries that were to be sent,
+    /// those without reply being the slowest; nothing if it is the time of one of them.
     #[must_use]
     pub fn percentile_of_all(&self, percent: f64) -> Option<Duration> {
         let data::Traffic { completed, lost, unsent, .. } = self.traffic;

@@ -10,8 +10,8 @@ pub fn drops(server: SocketAddr) -> u64 {
     sockets(server).iter().map(|socket| socket.drops).sum()
 }
 
-/// The process that has a server's sockets, the oldest of those that share them; `None` when the
-/// server is on another machine, or the process another user's.
+/// Returns the process that has a server's sockets, the oldest of those that share them; `None`
+/// when the server is on another machine, or the process another user's.
 pub fn owner(server: SocketAddr) -> Option<u32> {
     let sockets = sockets(server);
     let wanted: Vec<String> =
@@ -21,8 +21,9 @@ pub fn owner(server: SocketAddr) -> Option<u32> {
     sharing.min_by_key(|process| procfs::began_ticks(*process))
 }
 
-/// All sockets that the kernel gives datagrams for `server` to: those bound to its address, or to
-/// its port on any address if there are none. On an address of another machine there are none.
+/// Returns all sockets that the kernel gives datagrams for `server` to: those bound to its address,
+/// or to its port on any address if there are none. On an address of another machine there are
+/// none.
 fn sockets(server: SocketAddr) -> Vec<UdpEntry> {
     if !is_ours(server) {
         return Vec::new();
@@ -41,7 +42,8 @@ fn is_ours(mut address: SocketAddr) -> bool {
     UdpSocket::bind(address).is_ok()
 }
 
-/// Each socket of a table that takes datagrams from any peer for a port of a wanted address.
+/// Returns each socket of a table that takes datagrams from any peer for a port of a wanted
+/// address.
 fn sockets_in(
     table: &str,
     port: u16,

@@ -40,7 +40,7 @@ impl Supply {
         }
     }
 
-    /// How many numbers are due.
+    /// Returns how many numbers are due.
     fn due_count(&self, now_nanos: u64) -> u64 {
         match self.rate {
             Some(rate) => self.end.min((now_nanos as f64 * rate / 1e9) as u64 + 1),
@@ -48,18 +48,18 @@ impl Supply {
         }
     }
 
-    /// How many numbers were due before a moment and not taken until now.
+    /// Returns how many numbers were due before a moment and not taken until now.
     pub fn left_before(&self, nanos: u64) -> u64 {
         let due = nanos.checked_sub(1).map_or(0, |last| self.due_count(last));
         due.saturating_sub(self.next.load(Ordering::Relaxed))
     }
 
-    /// When a number is due; nanoseconds since the run began.
+    /// Returns when a number is due; nanoseconds since the run began.
     pub fn due_nanos(&self, number: u64) -> u64 {
         self.rate.map_or(0, |rate| (number as f64 / rate * 1e9).ceil() as u64)
     }
 
-    /// When the next number is due; nothing when all were taken.
+    /// Returns when the next number is due; nothing when all were taken.
     pub fn next_due_nanos(&self) -> Option<u64> {
         let next = self.next.load(Ordering::Relaxed);
         (next < self.end).then(|| self.due_nanos(next))

@@ -23,13 +23,13 @@ pub const RCODES: usize = 24;
 /// Common name of the other RCODEs.
 pub const OTHER_RCODES: &str = "other";
 
-/// An empty histogram of nanoseconds.
+/// Returns an empty histogram of nanoseconds.
 pub fn histogram() -> Histogram<u64> {
     let (low, high) = LATENCY_NANOS;
     Histogram::new_with_bounds(low, high, LATENCY_DIGITS).expect("the bounds are in order")
 }
 
-/// A histogram as it is reported.
+/// Returns a histogram as it is reported.
 pub fn latency_of(histogram: &Histogram<u64>) -> data::Latency {
     if histogram.is_empty() {
         return data::Latency::default();
@@ -112,7 +112,7 @@ impl Tally {
         lateness.saturating_record(late_nanos);
     }
 
-    /// How long after their scheduled times queries were sent; nothing without a schedule.
+    /// Returns how long after their scheduled times queries were sent; nothing without a schedule.
     pub fn lateness(&self) -> Option<&Histogram<u64>> {
         self.lateness.as_deref()
     }

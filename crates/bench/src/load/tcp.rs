@@ -135,20 +135,20 @@ impl TcpClients {
         std::mem::take(&mut self.connections[place].is_newly_closed)
     }
 
-    /// What [`Self::receive`] has taken.
+    /// Returns what [`Self::receive`] has taken.
     pub fn replies(&self) -> impl Iterator<Item = &[u8]> {
         let connection = &self.connections[self.last];
         Messages(&connection.buffer[..connection.whole])
     }
 
-    /// How often a connection was opened again.
+    /// Returns how often a connection was opened again.
     pub fn reconnects(&self) -> u64 {
         self.reconnects
     }
 }
 
 impl Connection {
-    /// One that is not open.
+    /// Makes a client whose connection is not open.
     fn new(local: Option<SocketAddr>) -> Self {
         Self {
             local,

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::load::outcome::Gatherer;
 
-    /// What is printed of a run that was changed so.
+    /// Returns what is printed of a run that was changed so.
     fn printed(change: impl Fn(&mut Outcome)) -> String {
         let mut outcome = Gatherer::new(0).finish(&[], 1.0);
         change(&mut outcome);

@@ -77,12 +77,12 @@ impl UdpClients {
         }
     }
 
-    /// How often "port unreachable" came back.
+    /// Returns how often "port unreachable" came back.
     pub fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// What [`Self::receive`] has taken.
+    /// Returns what [`Self::receive`] has taken.
     pub fn replies(&self) -> impl Iterator<Item = &[u8]> {
         self.receiving.iter()
     }

@@ -203,7 +203,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// How long there is nothing to do unless replies come.
+    /// Returns how long there is nothing to do unless replies come.
     fn wait_limit(&self, now: u64) -> Duration {
         let sweep = self.swept_nanos + self.sweep_every();
         let due = match self.supply.next_due_nanos() {
@@ -427,7 +427,7 @@ mod tests {
     use std::net::UdpSocket;
     use std::sync::mpsc;
 
-    /// A server that answers nothing, and a plan for it.
+    /// Returns a server that answers nothing, and a plan for it.
     fn silent_server() -> (UdpSocket, Plan) {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let queries = Queries::from_lines("a.example A", &Form::default()).unwrap();
@@ -435,7 +435,7 @@ mod tests {
         (server, plan)
     }
 
-    /// The only thread that follows a plan, with so many clients and queries outstanding.
+    /// Returns the only thread that follows a plan, with so many clients and queries outstanding.
     fn worker<'a>(plan: &'a Plan, supply: &'a Supply, clients: usize, most: usize) -> Worker<'a> {
         let reports = mpsc::channel().0;
         Worker::new((plan, supply), 0, (0..clients, most), reports).unwrap()

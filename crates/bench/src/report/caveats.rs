@@ -40,7 +40,7 @@ pub fn disturbed(run: &Run) -> Option<String> {
     ))
 }
 
-/// A run that did not reach its end.
+/// Returns a run that did not reach its end.
 fn unfinished(run: &Run, groups: &[Group<'_>]) -> Option<String> {
     let planned = run.unfinished_of?;
     Some(format!(
@@ -136,8 +136,8 @@ pub fn is_bound_by_load(run: &Run, cell: &Cell) -> bool {
     quiet && Figure::Qps.loss(cell) <= LOSS_MAX && load >= BUSY_MIN && server < BUSY_MIN
 }
 
-/// The CPUs of a cell of an older format, derived from its axes: a server has one thread unless an
-/// axis says how many.
+/// Returns the CPUs of a cell of an older format, derived from its axes: a server has one thread
+/// unless an axis says how many.
 fn cpus_of_place(run: &Run, cell: &Cell) -> CpusUsed {
     let axis = |name: &str| cell.place.get(name)?.parse::<usize>().ok();
     let threads = axis("threads").unwrap_or(1).saturating_mul(axis("processes").unwrap_or(1));

@@ -56,7 +56,7 @@ const UNCLEAR_MIN: f64 = 0.05;
 /// A cell and those beside which it was measured.
 type Seat<'a> = (&'a Group<'a>, &'a Cell);
 
-/// Why a run proves nothing, if other processes disturbed it.
+/// Returns why a run proves nothing, if other processes disturbed it.
 #[must_use]
 pub fn disturbance(run: &Run) -> Option<String> {
     caveats::disturbed(run)
@@ -88,7 +88,7 @@ fn seats<'a>(groups: &'a [Group<'a>]) -> impl Iterator<Item = Seat<'a>> {
     groups.iter().flat_map(|group| group.cells.iter().map(move |cell| (group, *cell)))
 }
 
-/// The cell of the same server at the same place.
+/// Returns the cell of the same server at the same place.
 fn find<'a>(groups: &'a [Group<'a>], cell: &Cell) -> Option<Seat<'a>> {
     let key = |cell: &Cell| (cell.server.clone(), cell.workload.clone(), cell.place.clone());
     seats(groups).find(|(_, other)| key(other) == key(cell))
@@ -157,7 +157,7 @@ fn compare_figures(figure: Figure, earlier: Seat<'_>, later: Seat<'_>, found: &m
     }
 }
 
-/// The common rates of both, if the figure was measured at one and they are not the same.
+/// Returns the common rates of both, if the figure was measured at one and they are not the same.
 fn rates_that_differ(figure: Figure, earlier: &Cell, later: &Cell) -> Option<String> {
     if !matches!(figure, Figure::Tail | Figure::TailLoss) {
         return None;
@@ -169,7 +169,8 @@ fn rates_that_differ(figure: Figure, earlier: &Cell, later: &Cell) -> Option<Str
         .then(|| format!("measured at {} before and {} now", show(before), show(now)))
 }
 
-/// A figure as a multiple of the reflector's in the same rounds; none where one has no reflector.
+/// Returns a figure as a multiple of the reflector's in the same rounds; none where one has no
+/// reflector.
 fn over_floor(figure: Figure, (group, cell): Seat<'_>) -> Option<Series> {
     let floor = figure.series(group.floor?)?;
     figure.series(cell)?.over(&floor)
@@ -248,8 +249,8 @@ impl Comparison {
         !self.broken.is_empty() || self.changes.iter().any(is_worse)
     }
 
-    /// The comparison as lines for a terminal: warnings, what broke, what became worse, what became
-    /// better, what is undecided, the rest counted.
+    /// Returns the comparison as lines for a terminal: warnings, what broke, what became worse,
+    /// what became better, what is undecided, the rest counted.
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::new();
@@ -280,7 +281,7 @@ impl Comparison {
 }
 
 impl Change {
-    /// As one line.
+    /// Returns the change as one line.
     fn line(&self) -> String {
         let once = if self.once { ", measured once" } else { "" };
         format!("{}: {} ({}{once})", self.cell, self.figure, self.change)
@@ -377,7 +378,7 @@ mod tests {
         assert!(text.contains("not compared: coredns scale zones 1,000,000: only in the earlier"));
     }
 
-    /// A run in which Zonda's first cell was changed.
+    /// Returns a run in which Zonda's first cell was changed.
     fn with_zonda(change: impl Fn(&mut Cell)) -> Run {
         let mut run = run();
         run.cells.iter_mut().filter(|cell| cell.server == "zonda").take(1).for_each(change);

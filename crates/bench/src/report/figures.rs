@@ -74,7 +74,7 @@ impl Figure {
         }
     }
 
-    /// A value with its unit.
+    /// Returns a value with its unit.
     pub fn show(self, value: f64) -> String {
         match self {
             Self::Qps => format!("{}/s", grouped(value)),
@@ -105,8 +105,8 @@ impl Figure {
         self == Self::Tail || !self.is_latency()
     }
 
-    /// How it is compared, and within which margin it is level. Starting any process varies by
-    /// some tens of milliseconds, memory comes in arenas, and any server loses single queries.
+    /// Returns how it is compared, and within which margin it is level. Starting any process varies
+    /// by some tens of milliseconds, memory comes in arenas, and any server loses single queries.
     pub fn scale(self) -> Scale {
         let ratio = |resolution| Scale::Ratio { level: LEVEL_SHARE, resolution };
         match self {
@@ -117,7 +117,7 @@ impl Figure {
         }
     }
 
-    /// The margin of [`Self::scale`] as text.
+    /// Returns the margin of [`Self::scale`] as text.
     pub fn margin(self) -> String {
         match self {
             Self::Loss | Self::TailLoss => format!("{} % of the queries", LOSS_MAX * 100.0),
@@ -137,7 +137,7 @@ impl Figure {
         (change > 0.0) == self.more_is_better()
     }
 
-    /// The share of queries that were lost where it was measured; 0–1.
+    /// Returns the share of queries that were lost where it was measured; 0–1.
     pub fn loss(self, cell: &Cell) -> f64 {
         let (lost, sent) = match self {
             Self::Tail => lost(common_points(cell).map(|point| &point.traffic)),
@@ -146,13 +146,13 @@ impl Figure {
         if sent == 0 { 0.0 } else { lost as f64 / sent as f64 }
     }
 
-    /// The figure over all rounds of a cell.
+    /// Returns the figure over all rounds of a cell.
     pub fn of(self, cell: &Cell) -> Option<Spread> {
         Some(self.series(cell)?.spread())
     }
 
-    /// The figure in each round of a cell. Whether the tail is the server's, the group knows: see
-    /// [`Group::series`].
+    /// Returns the figure in each round of a cell. Whether the tail is the server's, the group
+    /// knows: see [`Group::series`].
     pub fn series(self, cell: &Cell) -> Option<Series> {
         let points = |value: fn(&LoadPoint) -> Option<f64>| {
             Series::of(common_points(cell).filter_map(value).enumerate())
@@ -169,8 +169,8 @@ impl Figure {
         }
     }
 
-    /// How far a round's value may be from the truth, whatever the other rounds say: the kernel
-    /// counts CPU time in ticks, which short rounds of few queries have few of.
+    /// Returns how far a round's value may be from the truth, whatever the other rounds say: the
+    /// kernel counts CPU time in ticks, which short rounds of few queries have few of.
     fn grain(self, cell: &Cell) -> f64 {
         let queries = cell.rounds.iter().map(|round| round.traffic.completed).min();
         match (self, queries) {
@@ -179,7 +179,7 @@ impl Figure {
         }
     }
 
-    /// The figure of one round; `None` when no query was answered or it was not measured.
+    /// Returns the figure of one round; `None` when no query was answered or it was not measured.
     fn of_round(self, round: &Round) -> Option<f64> {
         if self == Self::Loss {
             return round.traffic.loss();
@@ -204,7 +204,7 @@ impl Figure {
     }
 }
 
-/// What was measured below saturation at a rate that does not depend on the server.
+/// Returns what was measured below saturation at a rate that does not depend on the server.
 pub fn common_points(cell: &Cell) -> impl Iterator<Item = &LoadPoint> {
     cell.latency_at.iter().filter(|point| matches!(point.share, LoadShare::Common { .. }))
 }
@@ -245,7 +245,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// The cell of a server.
+    /// Returns the cell of a server.
     pub fn cell(&self, server: &str) -> Option<&'a Cell> {
         self.cells.iter().copied().find(|cell| cell.server == server)
     }
@@ -266,14 +266,14 @@ impl<'a> Group<'a> {
         self.floor.is_some_and(|floor| floor.server == cell.server)
     }
 
-    /// Why this one of the cells is not compared though it is no reflector's.
+    /// Returns why this one of the cells is not compared though it is no reflector's.
     pub fn reason_unranked<'c>(&self, cell: &'c Cell) -> Option<&'c str> {
         let none = "other processes used the machine in every round";
         cell.unranked.as_deref().or_else(|| cell.rounds.is_empty().then_some(none))
     }
 
-    /// Why nothing is compared here: the reflector does the same in every round, so that where its
-    /// own rounds differ, the machine was not the same in them.
+    /// Returns why nothing is compared here: the reflector does the same in every round, so that
+    /// where its own rounds differ, the machine was not the same in them.
     pub fn unsteady(&self) -> Option<String> {
         let floor = self.floor?;
         let times = |figure: Figure| {
@@ -287,13 +287,14 @@ impl<'a> Group<'a> {
         Some(format!("the reflector's own rounds differ by {} × in {name}", short(times)))
     }
 
-    /// A figure of one of the cells. Where the generator was late at any server, no tail is shown:
-    /// to leave out those alone would be to leave out the fastest, whose latency is the least.
+    /// Returns a figure of one of the cells. Where the generator was late at any server, no tail is
+    /// shown: to leave out those alone would be to leave out the fastest, whose latency is the
+    /// least.
     pub fn figure(&self, figure: Figure, cell: &Cell) -> Option<Spread> {
         Some(self.series(figure, cell)?.spread())
     }
 
-    /// The same in each round.
+    /// Returns the figure of each round.
     pub fn series(&self, figure: Figure, cell: &Cell) -> Option<Series> {
         if figure == Figure::Tail && !self.late().is_empty() {
             return None;
@@ -301,7 +302,7 @@ impl<'a> Group<'a> {
         figure.series(cell)
     }
 
-    /// How a figure of one of the cells stands to that of another, which is the base.
+    /// Returns how a figure of one of the cells stands to that of another, which is the base.
     pub fn relation(&self, figure: Figure, cell: &Cell, base: &Cell) -> Option<Relation> {
         let (own, base) = (self.series(figure, cell)?, self.series(figure, base)?);
         Some(own.against(&base, figure.scale()))
@@ -320,7 +321,7 @@ impl<'a> Group<'a> {
     }
 }
 
-/// The groups of a run, in the order of its cells.
+/// Returns the groups of a run, in the order of its cells.
 pub fn groups(run: &Run) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for cell in &run.cells {
@@ -343,7 +344,7 @@ pub fn groups(run: &Run) -> Vec<Group<'_>> {
     groups
 }
 
-/// A cell's place as text: `threads 2, zones 10,000`.
+/// Returns a cell's place as text: `threads 2, zones 10,000`.
 pub fn place(cell: &Cell) -> String {
     let value = |value: &str| match value.parse::<u32>() {
         Ok(number) if number >= 10_000 => grouped(number.into()),

@@ -13,7 +13,7 @@ pub fn short(value: f64) -> String {
     }
 }
 
-/// A whole number with its thousands grouped.
+/// Returns a whole number with its thousands grouped.
 pub fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::from(if value < 0.0 && digits != "0" { "−" } else { "" });
@@ -26,7 +26,7 @@ pub fn grouped(value: f64) -> String {
     text
 }
 
-/// A share with its sign: `+12 %`, `−3.4 %`, and multiples from four times on: `5.2 ×`.
+/// Returns a share with its sign: `+12 %`, `−3.4 %`, and multiples from four times on: `5.2 ×`.
 pub fn change(share: f64) -> String {
     let sign = if share < 0.0 { '−' } else { '+' };
     match share.abs() * 100.0 {
@@ -36,7 +36,7 @@ pub fn change(share: f64) -> String {
     }
 }
 
-/// A change of a figure: of loss, which may begin at none, percentage points.
+/// Returns a change of a figure: of loss, which may begin at none, percentage points.
 pub fn change_of(figure: Figure, value: f64) -> String {
     match figure {
         Figure::Loss | Figure::TailLoss => {
@@ -47,7 +47,7 @@ pub fn change_of(figure: Figure, value: f64) -> String {
     }
 }
 
-/// What a change lies between: `−3.0 % to +11 %`.
+/// Returns what a change lies between: `−3.0 % to +11 %`.
 pub fn interval(figure: Figure, interval: &Interval) -> String {
     let [low, high] = [interval.low, interval.high].map(|it| match it {
         it if it > 99.0 => "more than 100 ×".to_owned(),
@@ -56,8 +56,8 @@ pub fn interval(figure: Figure, interval: &Interval) -> String {
     format!("{low} to {high}")
 }
 
-/// A relation in a column of numbers: the change where there is one, `=` where figures are level,
-/// and `?` where that is undecided.
+/// Returns a relation in a column of numbers: the change where there is one, `=` where figures are
+/// level, and `?` where that is undecided.
 pub fn relation(figure: Figure, relation: &Relation) -> String {
     match relation {
         Relation::Differs(found) => change_of(figure, found.change),
@@ -67,7 +67,7 @@ pub fn relation(figure: Figure, relation: &Relation) -> String {
     }
 }
 
-/// A time in microseconds as people say it: `87.0 µs`, `12.3 ms`, `1.20 s`.
+/// Returns a time in microseconds as people say it: `87.0 µs`, `12.3 ms`, `1.20 s`.
 pub fn time(micros: f64) -> String {
     match micros {
         micros if micros >= 999_500.0 => format!("{} s", short(micros / 1e6)),
@@ -76,7 +76,7 @@ pub fn time(micros: f64) -> String {
     }
 }
 
-/// The same as a tick of an axis, without needless digits.
+/// Writes a time as a tick of an axis, without needless digits.
 pub fn time_tick(micros: f64) -> String {
     let text = time(micros);
     let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
@@ -88,7 +88,8 @@ pub fn time_tick(micros: f64) -> String {
     format!("{number} {unit}")
 }
 
-/// A sentence with its beginning in upper case, but for the name of a server, which stays as typed.
+/// Returns a sentence with its beginning in upper case, but for the name of a server, which stays
+/// as typed.
 pub fn capital(text: &str) -> String {
     let words = ["in ", "only ", "nothing ", "ahead ", "queries ", "memory", "start "];
     match words.iter().any(|word| text.starts_with(word)) {

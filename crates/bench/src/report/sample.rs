@@ -75,7 +75,7 @@ fn environment() -> Environment {
     }
 }
 
-/// A server and how it was started.
+/// Returns a server and how it was started.
 fn server(name: &str) -> Server {
     let setup = Setup {
         purpose: "dino threads 1".to_owned(),
@@ -129,7 +129,7 @@ fn cell(
     }
 }
 
-/// A round at saturation.
+/// Returns a round at saturation.
 fn round(number: usize, cost: f64) -> Round {
     let noise = 1.0 + (number as f64 - 2.0) * 0.01;
     let completed = (5e6 / cost / noise) as u64;
@@ -148,13 +148,13 @@ fn round(number: usize, cost: f64) -> Round {
     }
 }
 
-/// All answered but two.
+/// Returns all answered but two.
 fn traffic(completed: u64) -> Traffic {
     let rcodes = BTreeMap::from([("NOERROR".to_owned(), completed)]);
     Traffic { sent: completed + 2, completed, lost: 2, rcodes, ..Traffic::default() }
 }
 
-/// A long tail over a median.
+/// Returns a long tail over a median.
 fn latency(median: f64) -> Latency {
     let shares = [(50.0, 1.0), (90.0, 1.3), (99.0, 2.1), (99.9, 4.5), (99.99, 11.0)];
     Latency {
@@ -166,7 +166,7 @@ fn latency(median: f64) -> Latency {
     }
 }
 
-/// A table like the one that the suite repeats.
+/// Returns a table like the one that the suite repeats.
 fn published() -> Table {
     let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
     Table {
@@ -181,7 +181,7 @@ fn published() -> Table {
     }
 }
 
-/// A server with one thread.
+/// Returns a server with one thread.
 fn beside(server: &str) -> PublishedStandIn {
     PublishedStandIn {
         server: Some(server.to_owned()),

@@ -21,8 +21,8 @@ const COLUMNS: [&str; 10] = [
     "MiB",
 ];
 
-/// All of it: a table and sentences for each test, what was left out, and at the end, where a
-/// terminal stands still, what it all says.
+/// Returns all of it: a table and sentences for each test, what was left out, and at the end, where
+/// a terminal stands still, what it all says.
 pub fn text(run: &Run) -> String {
     let mut out = format!("{}: {}\n", run.suite, run.title);
     let environment = &run.environment;
@@ -64,8 +64,8 @@ pub fn text(run: &Run) -> String {
     out
 }
 
-/// A row for each server, the floor first, then by CPU per query, those not compared last; these
-/// are marked and say why below.
+/// Returns a row for each server, the floor first, then by CPU per query, those not compared last;
+/// these are marked and say why below.
 fn table(group: &Group<'_>) -> String {
     let standing = Ranking::of(group, Figure::CpuPerQuery);
     let mut cells = group.cells.clone();
@@ -85,7 +85,7 @@ fn table(group: &Group<'_>) -> String {
     out
 }
 
-/// A server's figures.
+/// Returns a server's figures.
 fn row(group: &Group<'_>, cell: &Cell, standing: Option<&Ranking<'_>>) -> [String; 10] {
     let show = |spread: Option<Spread>, show: fn(f64) -> String| {
         spread.map_or_else(|| "–".to_owned(), |spread| show(spread.median))

@@ -68,7 +68,7 @@ impl<'a> Ranking<'a> {
         (!order.is_empty()).then_some(Self { group, figure, order })
     }
 
-    /// How a server stands to another one.
+    /// Returns how a server stands to another one.
     fn relation(&self, cell: &Cell, base: &Cell) -> Relation {
         let found = self.group.relation(self.figure, cell, base);
         found.unwrap_or(Relation::Undecided(None))
@@ -79,13 +79,13 @@ impl<'a> Ranking<'a> {
         self.order.iter().any(|(other, _)| other.server == cell.server)
     }
 
-    /// How a server stands to the one with the best median; none for that one itself.
+    /// Returns how a server stands to the one with the best median; none for that one itself.
     pub fn against_best(&self, cell: &Cell) -> Option<Relation> {
         let (best, _) = self.order[0];
         (best.server != cell.server).then(|| self.relation(cell, best))
     }
 
-    /// Where the server at home stands; none when it is not compared.
+    /// Returns where the server at home stands; none when it is not compared.
     pub fn home(&self) -> Option<Home> {
         let (home, _) = self.order.iter().find(|(cell, _)| cell.server == HOME)?;
         let rivals = || self.order.iter().map(|(cell, _)| *cell).filter(|it| it.server != HOME);
@@ -110,7 +110,7 @@ impl<'a> Ranking<'a> {
         })
     }
 
-    /// The server that is better than every other one, if one is.
+    /// Returns the server that is better than every other one, if one is.
     pub fn leader(&self) -> Option<&'a str> {
         let (best, _) = self.order[0];
         let is_worse =
@@ -119,8 +119,8 @@ impl<'a> Ranking<'a> {
         is_ahead.then_some(&*best.server)
     }
 
-    /// Which server is ahead or has the best median, which ones are level with it or undecided,
-    /// which comes next, and where the server at home is; follows a colon.
+    /// Returns which server is ahead or has the best median, which ones are level with it or
+    /// undecided, which comes next, and where the server at home is; follows a colon.
     pub fn sentence(&self) -> String {
         let (best, spread) = &self.order[0];
         let shown = self.figure.show(spread.median);
@@ -165,7 +165,7 @@ impl<'a> Ranking<'a> {
         text + "."
     }
 
-    /// A server with its figure and what the change from the best may be.
+    /// Returns a server with its figure and what the change from the best may be.
     fn not_told_apart(&self, (cell, spread, relation): &(&Cell, &Spread, Relation)) -> String {
         let shown = self.figure.show(spread.median);
         match relation {
@@ -176,7 +176,7 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// A figure with what it differs from the best.
+    /// Returns a figure with what it differs from the best.
     fn behind(&self, spread: &Spread, relation: &Relation) -> String {
         let shown = self.figure.show(spread.median);
         match relation {
@@ -200,8 +200,8 @@ pub fn list(names: &[&str]) -> String {
     }
 }
 
-/// What a whole run says, a figure and a sentence each: how often the server at home is ahead,
-/// level, undecided and behind, where it is farthest behind, and how often it has no figure.
+/// Returns what a whole run says, a figure and a sentence each: how often the server at home is
+/// ahead, level, undecided and behind, where it is farthest behind, and how often it has no figure.
 pub fn headlines<'a>(groups: &'a [Group<'a>]) -> Vec<(Figure, String)> {
     let told = COMPARED.into_iter().filter(|figure| figure.is_headline());
     let steady: Vec<&Group<'_>> = groups.iter().filter(|it| it.unsteady().is_none()).collect();
@@ -228,8 +228,8 @@ pub fn headlines<'a>(groups: &'a [Group<'a>]) -> Vec<(Figure, String)> {
     told.filter_map(headline).collect()
 }
 
-/// A sentence on the tests in which no server has a figure; none where it was measured in none, and
-/// none of it was lost to the generator.
+/// Returns a sentence on the tests in which no server has a figure; none where it was measured in
+/// none, and none of it was lost to the generator.
 fn unmeasured(steady: &[&Group<'_>], figure: Figure, count: usize) -> Option<String> {
     let total = steady.len();
     let is_late = |group: &&&Group<'_>| figure == Figure::Tail && !group.late().is_empty();
@@ -261,7 +261,7 @@ fn is_represented(group: &Group<'_>) -> bool {
     group.cell(HOME).is_none() && group.cells.iter().any(is_made_with_home)
 }
 
-/// A sentence on several tests.
+/// Returns a sentence on several tests.
 fn over_tests(tests: &[(&Group<'_>, Ranking<'_>)]) -> String {
     let (mut ahead, mut level, mut undecided, mut alone) = (0, 0, 0, 0);
     let mut behind: Vec<(&Group<'_>, Figure, String, f64)> = Vec::new();
@@ -312,7 +312,8 @@ fn over_tests(tests: &[(&Group<'_>, Ranking<'_>)]) -> String {
     text + "."
 }
 
-/// The same where the server at home was not compared: how often each server is ahead of all.
+/// Returns a summary where the server at home was not compared: how often each server is ahead of
+/// all.
 fn leaders(tests: &[(&Group<'_>, Ranking<'_>)]) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for leader in tests.iter().filter_map(|(_, standing)| standing.leader()) {
@@ -337,7 +338,7 @@ fn leaders(tests: &[(&Group<'_>, Ranking<'_>)]) -> String {
     }
 }
 
-/// Every figure in which another server is better than the server at home, one line each.
+/// Returns every figure in which another server is better than the server at home, one line each.
 pub fn behind(group: &Group<'_>) -> Vec<String> {
     let Some(home) = group.ranked().find(|cell| cell.server == HOME) else {
         return Vec::new();
@@ -354,8 +355,8 @@ pub fn behind(group: &Group<'_>) -> Vec<String> {
     COMPARED.into_iter().filter_map(line).collect()
 }
 
-/// Every figure that the server at home does not have here, or not to be compared by, though it
-/// was to be measured; one line each, with the reason.
+/// Returns every figure that the server at home does not have here, or not to be compared by,
+/// though it was to be measured; one line each, with the reason.
 pub fn missing(group: &Group<'_>) -> Vec<String> {
     if is_represented(group) || group.unsteady().is_some() {
         return Vec::new();
@@ -370,8 +371,8 @@ pub fn missing(group: &Group<'_>) -> Vec<String> {
     COMPARED.into_iter().filter_map(line).collect()
 }
 
-/// Why the server at home, which is compared, is not compared by this figure; none if it is, or if
-/// no server has the figure.
+/// Returns why the server at home, which is compared, is not compared by this figure; none if it
+/// is, or if no server has the figure.
 fn lack(group: &Group<'_>, home: &Cell, figure: Figure) -> Option<String> {
     let late = group.late();
     if figure == Figure::Tail && !late.is_empty() {
@@ -388,7 +389,7 @@ fn lack(group: &Group<'_>, home: &Cell, figure: Figure) -> Option<String> {
     }
 }
 
-/// A rival with its figure, if it is better than the one at home.
+/// Returns a rival with its figure, if it is better than the one at home.
 fn better(group: &Group<'_>, figure: Figure, home: &Cell, rival: &Cell) -> Option<String> {
     let theirs = group.figure(figure, rival)?;
     let (change, once) = match group.relation(figure, home, rival)? {
@@ -416,14 +417,14 @@ mod tests {
     use crate::report::figures::groups;
     use crate::report::sample::run;
 
-    /// A run in which the first cell of a server was changed.
+    /// Returns a run in which the first cell of a server was changed.
     fn changed(server: &str, change: impl Fn(&mut Cell)) -> Run {
         let mut run = run();
         run.cells.iter_mut().filter(|cell| cell.server == server).take(1).for_each(change);
         run
     }
 
-    /// The lines about a figure.
+    /// Returns the lines about a figure.
     fn of_figure(lines: Vec<String>, figure: Figure) -> Vec<String> {
         lines.into_iter().filter(|line| line.starts_with(&figure.name())).collect()
     }
@@ -530,7 +531,7 @@ mod tests {
         assert!(said.len() == 1 && said[0].starts_with(begin), "{said:?}");
     }
 
-    /// A run that is kept in the repository.
+    /// Returns a run that is kept in the repository.
     fn kept(name: &str) -> Run {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/runs/2026-11-21-epyc-2cpu");
         let file = std::fs::File::open(format!("{folder}/{name}.json")).unwrap();

@@ -8,26 +8,26 @@ use std::{env, fs};
 
 use super::Kind;
 
-/// Where they are put: `zonda/bench` in `$XDG_CACHE_HOME`, else in `~/.cache`.
+/// Returns where they are put: `zonda/bench` in `$XDG_CACHE_HOME`, else in `~/.cache`.
 pub fn folder() -> Option<PathBuf> {
     folder_in(env::var_os("XDG_CACHE_HOME"), env::var_os("HOME"))
 }
 
-/// The same by the values of these variables; one that is no absolute path counts as not set, as
-/// the XDG base directory specification has it.
+/// Returns the folder by the values of these variables; one that is no absolute path counts as not
+/// set, as the XDG base directory specification has it.
 fn folder_in(cache_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let cache = cache_home.map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = cache.or_else(|| Some(PathBuf::from(home?).join(".cache")))?;
     Some(cache.join("zonda/bench"))
 }
 
-/// Where `go install` puts programs.
+/// Returns where `go install` puts programs.
 pub fn go_folder() -> Option<PathBuf> {
     folder().map(|folder| folder.join("bin"))
 }
 
 impl Kind {
-    /// The command that installs it, as it is typed.
+    /// Returns the command that installs it, as it is typed.
     pub fn install_command(&self) -> String {
         let folder = folder().unwrap_or_default();
         self.install.replace("${cache}", &folder.display().to_string())

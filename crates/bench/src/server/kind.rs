@@ -104,7 +104,7 @@ impl Role {
 }
 
 impl Kind {
-    /// All that are shipped.
+    /// Returns all that are shipped.
     ///
     /// # Panics
     /// Never: a test reads them all.
@@ -113,7 +113,7 @@ impl Kind {
         SHIPPED.iter().map(parse).collect()
     }
 
-    /// The shipped one of this name, or what the file of this name says.
+    /// Returns the shipped kind of this name, or what the file of this name says.
     pub fn named(name: &str) -> Result<Self, KindError> {
         if let Some(kind) = Self::shipped().into_iter().find(|kind| kind.name == name) {
             return Ok(kind);

@@ -48,8 +48,8 @@ pub fn locate(kind: &Kind) -> Result<LocatedProgram, MissingServer> {
     Ok(LocatedProgram { program, package, version })
 }
 
-/// The program's file: what the variable says, else the first of that name in PATH, the folders of
-/// servers, and where `go install` puts what it builds.
+/// Returns the program's file: what the variable says, else the first of that name in PATH, the
+/// folders of servers, and where `go install` puts what it builds.
 fn program(kind: &Kind) -> Option<PathBuf> {
     if let Some(named) = env::var_os(&kind.variable) {
         let named = PathBuf::from(named);
@@ -62,7 +62,7 @@ fn program(kind: &Kind) -> Option<PathBuf> {
     if kind.program == "self" { env::current_exe().ok() } else { in_folders(&kind.program) }
 }
 
-/// The first file of this name in PATH, the folders of servers, and those of `go install`.
+/// Returns the first file of this name in PATH, the folders of servers, and those of `go install`.
 pub fn in_folders(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let usual = ["/usr/sbin", "/usr/local/sbin", "/usr/local/bin"].map(PathBuf::from);
@@ -86,12 +86,12 @@ pub fn check_sharing(kind: &Kind, located: &LocatedProgram) -> Result<(), Missin
     )))
 }
 
-/// The numbers of a version, for comparing.
+/// Returns the numbers of a version, for comparing.
 fn numbers(version: &str) -> Vec<u32> {
     version.split('.').map_while(|number| number.parse().ok()).collect()
 }
 
-/// What a program says of its version.
+/// Returns what a program says of its version.
 pub fn printed_version(program: &Path, arguments: &[String]) -> String {
     if arguments.is_empty() {
         return String::new();
@@ -101,7 +101,8 @@ pub fn printed_version(program: &Path, arguments: &[String]) -> String {
     version_in(&String::from_utf8_lossy(&text)).unwrap_or_default().to_owned()
 }
 
-/// A package's version: what its manifest of npm says, or the folder that pip has put beside it.
+/// Returns a package's version: what its manifest of npm says, or the folder that pip has put
+/// beside it.
 fn package_version(folder: &Path) -> String {
     let text = fs::read(folder.join("package.json")).unwrap_or_default();
     let manifest: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
@@ -109,7 +110,7 @@ fn package_version(folder: &Path) -> String {
     version.or_else(|| pip_version(folder)).unwrap_or_default()
 }
 
-/// The version of a package of Python: `NAME-VERSION.dist-info` stands beside its folder.
+/// Returns the version of a package of Python: `NAME-VERSION.dist-info` stands beside its folder.
 fn pip_version(folder: &Path) -> Option<String> {
     let prefix = format!("{}-", folder.file_name()?.to_str()?);
     fs::read_dir(folder.parent()?).ok()?.flatten().find_map(|entry| {
@@ -119,7 +120,7 @@ fn pip_version(folder: &Path) -> Option<String> {
     })
 }
 
-/// The first word that holds digits, a dot and digits; from there to the word's end.
+/// Returns the first word that holds digits, a dot and digits; from there to the word's end.
 fn version_in(text: &str) -> Option<&str> {
     text.split([' ', '\n', '\t', ',', '(', ')']).find_map(|word| {
         let start = word.find(|c: char| c.is_ascii_digit())?;

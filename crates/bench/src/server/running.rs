@@ -81,7 +81,7 @@ impl RunningServer {
         Ok(Self { child, log, command, files, began })
     }
 
-    /// The process that leads the group.
+    /// Returns the process that leads the group.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
@@ -126,7 +126,7 @@ impl RunningServer {
         }
     }
 
-    /// The last lines of what it has said.
+    /// Returns the last lines of what it has said.
     pub fn last_words(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
@@ -151,7 +151,8 @@ impl Drop for RunningServer {
     }
 }
 
-/// The installed program, or a copy in `folder` where the system confines the installed one.
+/// Returns the installed program, or a copy in `folder` where the system confines the installed
+/// one.
 fn program_to_run(kind: &Kind, located: &LocatedProgram, folder: &Path) -> io::Result<PathBuf> {
     if !kind.confined {
         return Ok(located.program.clone());
@@ -218,8 +219,8 @@ impl fmt::Display for QuestionError {
 /// that asks for any, of which a generator with many clients takes thousands.
 const PORTS: Range<u32> = 10_000..32_000;
 
-/// A port of 127.0.0.1 that is free at the moment, over UDP and TCP. Each process begins its search
-/// at another port.
+/// Returns a port of 127.0.0.1 that is free at the moment, over UDP and TCP. Each process begins
+/// its search at another port.
 pub fn free_port() -> io::Result<u16> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let is_free = |port: &u16| {

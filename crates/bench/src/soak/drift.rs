@@ -45,7 +45,7 @@ impl Measure {
         Self::Lost,
     ];
 
-    /// The value in a sample, if it is known.
+    /// Returns the value in a sample, if it is known.
     fn of(self, sample: &Sample) -> Option<f64> {
         let server = sample.server.as_ref();
         match self {
@@ -59,7 +59,7 @@ impl Measure {
         }
     }
 
-    /// A value as people read it, with its unit.
+    /// Returns a value as people read it, with its unit.
     fn text(self, value: f64) -> String {
         match self {
             Self::Memory => format!("{} MiB", short(value)),
@@ -100,7 +100,7 @@ pub struct Drift {
     pub trend: Trend,
 }
 
-/// How each measure went of which there are samples enough.
+/// Returns how each measure went of which there are samples enough.
 #[must_use]
 pub fn drifts(samples: &[Sample]) -> Vec<Drift> {
     let drift = |measure: Measure| {
@@ -164,7 +164,7 @@ impl fmt::Display for Excess {
 }
 
 impl Limits {
-    /// The measures that have limits, each with the most that it may rise.
+    /// Returns the measures that have limits, each with the most that it may rise.
     pub fn measures(&self) -> impl Iterator<Item = (Measure, f64)> {
         let p99_max = self.p99_max.map(|limit| limit.as_secs_f64() * 1e6);
         let all = [
@@ -209,7 +209,7 @@ mod tests {
     use crate::data::Latency;
     use crate::soak::ServerSample;
 
-    /// A sample after so many minutes: memory grows by 1 MiB in each.
+    /// Returns a sample after so many minutes: memory grows by 1 MiB in each.
     fn sample(minute: u32) -> Sample {
         let server = ServerSample {
             resident_octets: u64::from(minute) << 20,

@@ -26,8 +26,8 @@ pub struct Trend {
     pub is_beyond_noise: bool,
 }
 
-/// The trend of points, time and value, ascending by time, no two at one time; nothing if they are
-/// too few.
+/// Returns the trend of points, time and value, ascending by time, no two at one time; nothing if
+/// they are too few.
 #[must_use]
 pub fn trend(points: &[(f64, f64)]) -> Option<Trend> {
     if points.len() < POINTS_MIN {
@@ -60,7 +60,7 @@ fn is_beyond_noise(signs: f64, sorted: &[f64]) -> bool {
     signs.abs() - 1.0 > BEYOND_NOISE * variance.sqrt()
 }
 
-/// The median time and the median value of neighbours.
+/// Returns the median time and the median value of neighbours.
 fn middle(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     Some((median(points.iter().map(|point| point.0))?, median(points.iter().map(|point| point.1))?))
 }

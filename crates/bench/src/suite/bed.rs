@@ -136,7 +136,7 @@ impl Bed {
         Ok(Self { servers, _relay: relay, _upstream: upstream, address, start })
     }
 
-    /// What the server's processes have used since they began.
+    /// Returns what the server's processes have used since they began.
     pub fn usage(&self) -> Usage {
         usage(&self.servers)
     }
@@ -152,13 +152,13 @@ impl Bed {
         self.servers.iter().map(|server| procfs::socket_drops(server.process(), port)).sum()
     }
 
-    /// How the first process was started.
+    /// Returns how the first process was started.
     pub fn first(&self) -> &RunningServer {
         &self.servers[0]
     }
 }
 
-/// The sum over processes.
+/// Returns the sum over processes.
 fn usage(servers: &[RunningServer]) -> Usage {
     let mut sum = Usage::default();
     for used in servers.iter().map(|server| procfs::usage(server.process())) {
@@ -169,7 +169,7 @@ fn usage(servers: &[RunningServer]) -> Usage {
     sum
 }
 
-/// The sum over processes.
+/// Returns the sum over processes.
 fn memory_octets(servers: &[RunningServer]) -> u64 {
     servers.iter().map(|server| procfs::memory_octets(server.process())).sum()
 }
@@ -205,7 +205,7 @@ fn start_upstream(
     Ok((Some(running), relay))
 }
 
-/// What a server's templates are given.
+/// Returns what a server's templates are given.
 pub(super) fn listening(
     values: &Values,
     address: SocketAddr,
@@ -220,7 +220,7 @@ pub(super) fn listening(
     values
 }
 
-/// A folder for a server, with a link `zones` to the master files.
+/// Returns a folder for a server, with a link `zones` to the master files.
 pub(super) fn folder_with_zones(folder: &Path, name: &str, zones: &Path) -> io::Result<PathBuf> {
     let folder = folder.join(name);
     fs::create_dir_all(&folder)?;

@@ -33,7 +33,7 @@ pub struct Seat<'a> {
 }
 
 impl Seat<'_> {
-    /// How the server is started here.
+    /// Returns how the server is started here.
     pub fn role(&self) -> &Role {
         let role = self.contestant.role(self.contest.workload);
         role.expect("contestants without a role were left out")
@@ -41,13 +41,13 @@ impl Seat<'_> {
 }
 
 impl Contestant {
-    /// The first of the workload's roles that it has.
+    /// Returns the first of the workload's roles that it has.
     pub fn role(&self, workload: &Workload) -> Option<&Role> {
         workload.roles.iter().find_map(|role| self.kind.roles.get(role))
     }
 }
 
-/// A cell without rounds, of a server that can use as many CPUs as are said.
+/// Returns a cell without rounds, of a server that can use as many CPUs as are said.
 pub fn cell(contestant: &Contestant, workload: &Workload, place: &Place, cpus: CpusUsed) -> Cell {
     Cell {
         server: contestant.kind.name.clone(),
@@ -62,7 +62,7 @@ pub fn cell(contestant: &Contestant, workload: &Workload, place: &Place, cpus: C
     }
 }
 
-/// A file for the report, cut to what one reads.
+/// Returns a file for the report, cut to what one reads.
 pub fn cut((name, text): &(String, String)) -> (String, String) {
     if text.len() <= FILE_OCTETS_MAX {
         return (name.clone(), text.clone());

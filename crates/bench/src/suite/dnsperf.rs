@@ -74,7 +74,7 @@ fn wait(running: &mut Child, plan: &Plan) -> io::Result<()> {
     Ok(())
 }
 
-/// The arguments of the program.
+/// Returns the arguments of the program.
 fn arguments(plan: &Plan) -> Vec<String> {
     let (outstanding, rate_max) = match plan.mode {
         Mode::Closed { outstanding, rate_max } => (outstanding, rate_max),
@@ -95,7 +95,7 @@ fn arguments(plan: &Plan) -> Vec<String> {
     flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]).collect()
 }
 
-/// What its report says; nothing if it is none.
+/// Returns what its report says; nothing if it is none.
 fn read(text: &str, cpu_secs: f64) -> Option<QueryRun> {
     let value = |label: &str| {
         let rest = text.lines().find_map(|line| line.trim_start().strip_prefix(label))?;

@@ -7,7 +7,7 @@ use zonda_netio::process;
 
 use crate::data::Environment;
 
-/// What it is, as far as it says.
+/// Returns what it is, as far as it says.
 pub fn environment() -> Environment {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
     let value = |path: &str, label: &str, separator: char| {

@@ -23,8 +23,8 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// What the options say, or halves of the CPUs that this process may use; a CPU that is the
-    /// only one serves both.
+    /// Returns what the options say, or halves of the CPUs that this process may use; a CPU that is
+    /// the only one serves both.
     pub fn of(options: &Options) -> Result<Self, SuiteError> {
         let cpus = zonda_netio::process::allowed_cpus()?;
         let mut wanted = options.server_cpus.iter().chain(&options.load_cpus);
@@ -48,7 +48,7 @@ impl Ground {
 }
 
 impl Ground {
-    /// How many of the CPUs can be busy at a place.
+    /// Returns how many of the CPUs can be busy at a place.
     pub fn cpus_used(&self, place: &Place) -> CpusUsed {
         CpusUsed {
             server: self.server_cpus.len().min(place.cpus()).max(1),

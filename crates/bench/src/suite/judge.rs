@@ -32,7 +32,7 @@ pub fn mark(cells: &mut [&mut Cell], is_floor: impl Fn(&str) -> bool, alike: &[S
 /// Share of the answers by RCODE; 0–1.
 type Mix = BTreeMap<String, f64>;
 
-/// The mix over all rounds of a cell; none without answers.
+/// Returns the mix over all rounds of a cell; none without answers.
 fn mix(cell: &Cell, alike: &[String]) -> Option<Mix> {
     let one = alike.join(" or ");
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -47,7 +47,7 @@ fn mix(cell: &Cell, alike: &[String]) -> Option<Mix> {
     (total > 0).then(|| counts.into_iter().map(share).collect())
 }
 
-/// The median share of each RCODE.
+/// Returns the median share of each RCODE.
 fn usual(mixes: &[&Mix]) -> Mix {
     let rcodes = mixes.iter().flat_map(|mix| mix.keys());
     let usual = |rcode: &String| {
@@ -57,12 +57,12 @@ fn usual(mixes: &[&Mix]) -> Mix {
     rcodes.filter_map(usual).collect()
 }
 
-/// The share of an RCODE in a mix.
+/// Returns the share of an RCODE in a mix.
 fn share(mix: &Mix, rcode: &str) -> f64 {
     mix.get(rcode).copied().unwrap_or_default()
 }
 
-/// A mix as people read it.
+/// Returns a mix as people read it.
 fn text(mix: &Mix) -> String {
     let parts: Vec<String> =
         mix.iter().map(|(rcode, share)| format!("{rcode} {:.1} %", share * 100.0)).collect();

@@ -164,7 +164,7 @@ impl KernelCounters {
         self.drops.saturating_sub(earlier.drops)
     }
 
-    /// The share of the machine that other processes have used since; 0–1.
+    /// Returns the share of the machine that other processes have used since; 0–1.
     fn foreign_share(&self, earlier: &Self) -> f64 {
         let busy = self.busy_secs - earlier.busy_secs;
         let own = self.own_secs - earlier.own_secs;

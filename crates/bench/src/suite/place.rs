@@ -41,7 +41,7 @@ pub struct Zone {
 }
 
 impl Place {
-    /// All places of a workload's matrix.
+    /// Returns all places of a workload's matrix.
     pub fn all(workload: &Workload) -> Result<Vec<Self>, SettingError> {
         if workload.places.is_empty() {
             return Ok(vec![Self::new(workload, &BTreeMap::new())?]);
@@ -49,7 +49,7 @@ impl Place {
         workload.places.iter().map(|axes| Self::new(workload, axes)).collect()
     }
 
-    /// The place with these settings over those of the workload.
+    /// Returns the place with these settings over those of the workload.
     fn new(workload: &Workload, axes: &BTreeMap<String, String>) -> Result<Self, SettingError> {
         let mut values = Values::default();
         for (name, value) in workload.settings.iter().chain(axes) {
@@ -71,7 +71,7 @@ impl Place {
         self.threads * self.processes
     }
 
-    /// What the server serves here.
+    /// Returns what the server serves here.
     pub fn zones(&self, zones: &[Zones]) -> Result<Vec<Zone>, TemplateError> {
         let mut all = Vec::new();
         for zones in zones {
@@ -90,7 +90,7 @@ impl Place {
         Ok(all)
     }
 
-    /// What is asked here, a line each.
+    /// Returns what is asked here, a line each.
     pub fn queries(&self, workload: &Workload) -> Result<String, TemplateError> {
         workload.queries.iter().map(|series| series.lines(&self.values)).collect()
     }
@@ -108,12 +108,12 @@ impl Place {
     }
 }
 
-/// A setting's number, or what it is when it is not set.
+/// Returns a setting's number, or what it is when it is not set.
 fn at_least_one(values: &Values, name: &'static str, unset: usize) -> Result<usize, SettingError> {
     Ok(setting::<NonZeroUsize>(values, name)?.map_or(unset, NonZeroUsize::get))
 }
 
-/// A setting's number, if it is set.
+/// Returns a setting's number, if it is set.
 fn setting<T: FromStr>(values: &Values, name: &'static str) -> Result<Option<T>, SettingError> {
     let Some(text) = values.scalars.get(name) else { return Ok(None) };
     text.parse().map(Some).map_err(|_| SettingError { name, value: text.clone() })

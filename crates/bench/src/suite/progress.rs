@@ -28,7 +28,7 @@ impl Progress {
         self.discarded = 0;
     }
 
-    /// An attempt did not count.
+    /// Counts an attempt that was discarded.
     pub fn discarded(&mut self) {
         self.discarded += 1;
     }
@@ -38,7 +38,7 @@ impl Progress {
         self.expected_secs -= expected_secs;
     }
 
-    /// How long the rest will take after `elapsed` for what is done.
+    /// Returns how long the rest will take after `elapsed` for what is done.
     fn left_after(&self, elapsed: Duration) -> Duration {
         let pace = if self.done_secs > 0.0 { elapsed.as_secs_f64() / self.done_secs } else { 1.0 };
         Duration::from_secs_f64(((self.expected_secs - self.done_secs) * pace).max(0.0))
@@ -57,7 +57,7 @@ impl fmt::Display for Progress {
     }
 }
 
-/// A time as people say it: `40 s`, `12 min`, `2 h 5 min`.
+/// Returns a time as people say it: `40 s`, `12 min`, `2 h 5 min`.
 pub fn duration(time: Duration) -> String {
     let minutes = (time.as_secs() + 30) / 60;
     match (time.as_secs(), minutes) {

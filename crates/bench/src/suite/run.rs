@@ -106,7 +106,7 @@ fn check_workloads(suite: &Suite, options: &Options) -> Result<(), SuiteError> {
     }
 }
 
-/// A run in which nothing is measured yet.
+/// Returns a run in which nothing is measured yet.
 fn empty_run(suite: &Suite, options: &Options, ground: &Ground, generator: &Generator) -> Run {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let method = Method {
@@ -139,7 +139,7 @@ fn empty_run(suite: &Suite, options: &Options, ground: &Ground, generator: &Gene
     }
 }
 
-/// The kinds that take part, the floor first.
+/// Returns the kinds that take part, the floor first.
 fn kinds(suite: &Suite, options: &Options) -> Result<Vec<Kind>, SuiteError> {
     let names = options.against.as_ref().unwrap_or(&suite.servers);
     let mut kinds = names.iter().map(|name| Kind::named(name)).collect::<Result<Vec<_>, _>>()?;
@@ -213,7 +213,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Every contest for which the machine has the CPUs, one after the other.
+    /// Holds every contest for which the machine has the CPUs, one after the other.
     fn hold_all(&mut self, suite: &Suite, options: &Options) -> Result<(), SuiteError> {
         let contests = self.contests(suite, options)?;
         let turns: usize = contests.iter().map(|contest| contest.contestants.len()).sum();
@@ -243,7 +243,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// All contests of a suite.
+    /// Returns all contests of a suite.
     fn contests<'s>(
         &mut self,
         suite: &'s Suite,
@@ -294,13 +294,13 @@ impl Runner<'_> {
         able
     }
 
-    /// What a contest is expected to take.
+    /// Returns what a contest is expected to take.
     fn contest_secs(&self, contest: &Contest<'_>) -> f64 {
         let each = self.round_secs(contest) + self.latency_secs(contest);
         contest.contestants.len() as f64 * self.run.method.rounds as f64 * each
     }
 
-    /// What one round of one server is expected to take.
+    /// Returns what one round of one server is expected to take.
     fn round_secs(&self, contest: &Contest<'_>) -> f64 {
         let Method { seconds, warm_up_secs, .. } = self.run.method;
         START_SECS + seconds + if contest.workload.cold { 0.0 } else { warm_up_secs }
@@ -445,7 +445,7 @@ impl Runner<'_> {
         Ok(bed)
     }
 
-    /// What the run says of a server, made at its first start.
+    /// Returns what the run says of a server, made at its first start.
     fn server(&mut self, contestant: &Contestant) -> &mut Server {
         let Contestant { kind, located } = contestant;
         let servers = &mut self.run.servers;
@@ -503,7 +503,7 @@ impl Runner<'_> {
         measure::wait_until_quiet(self.run.method.foreign_cpu_max, QUIET_WAIT, &self.stop);
     }
 
-    /// What is sent in a round.
+    /// Returns what is sent in a round.
     fn plan(&self, bed: &Bed, seat: Seat<'_>) -> Plan {
         let Contest { workload, place, .. } = seat.contest;
         let cpus = self.ground.load_cpus.clone();
@@ -523,7 +523,7 @@ impl Runner<'_> {
     }
 }
 
-/// The server behind forwarders, if the workload has them and it is there.
+/// Returns the server behind forwarders, if the workload has them and it is there.
 fn upstream(workload: &Workload) -> Result<Result<Option<Contestant>, MissingServer>, SuiteError> {
     let Some(upstream) = &workload.upstream else { return Ok(Ok(None)) };
     let kind = Kind::named(&upstream.server)?;

@@ -36,18 +36,18 @@ pub struct Part {
     pub text: String,
 }
 
-/// The default of `from` and `to`.
+/// Returns the default of `from` and `to`.
 fn one() -> String {
     "1".to_owned()
 }
 
-/// The default of `step` and `share`.
+/// Returns the default of `step` and `share`.
 fn step_by_one() -> u64 {
     1
 }
 
 impl Series {
-    /// All texts, a line each.
+    /// Returns all texts, a line each.
     pub fn lines(&self, values: &Values) -> Result<String, TemplateError> {
         let numbers = numbers(values, &self.from, &self.to, self.step)?;
         let mut values = values.clone();
@@ -70,7 +70,8 @@ impl Series {
         Ok(lines)
     }
 
-    /// The text of a number or turn. Neighbours take different parts, the same ones in each run.
+    /// Returns the text of a number or turn. Neighbours take different parts, the same ones in each
+    /// run.
     fn part(&self, number: u64) -> Option<&str> {
         /// A prime, so that numbers spread over all shares before any comes again.
         const STRIDE: u64 = 7919;
@@ -86,7 +87,7 @@ impl Series {
     }
 }
 
-/// The numbers from one template's to another's, both included.
+/// Returns the numbers from one template's to another's, both included.
 pub fn numbers(
     values: &Values,
     from: &str,

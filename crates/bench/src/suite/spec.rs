@@ -97,7 +97,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Where latency is measured.
+    /// Returns where latency is measured.
     #[must_use]
     pub fn latency_at(&self) -> Option<&LatencyAt> {
         self.latency.as_ref().filter(|_| !self.cold)
@@ -130,12 +130,12 @@ fn seconds_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D:
     if is_fit { Ok(secs) } else { Err(D::Error::custom("must be 0 to 86,400 seconds")) }
 }
 
-/// The default of `restart`.
+/// Returns the default of `restart`.
 fn yes() -> bool {
     true
 }
 
-/// The default of `start_secs_max`.
+/// Returns the default of `start_secs_max`.
 fn start_secs() -> u64 {
     60
 }
@@ -162,12 +162,12 @@ pub struct Zones {
     pub records: Vec<Series>,
 }
 
-/// The default of `from` and `to`.
+/// Returns the default of `from` and `to`.
 fn one() -> String {
     "1".to_owned()
 }
 
-/// The default of `step`.
+/// Returns the default of `step`.
 fn step() -> u64 {
     1
 }
@@ -193,7 +193,7 @@ pub struct Way {
 }
 
 impl Suite {
-    /// All that are shipped.
+    /// Returns all that are shipped.
     ///
     /// # Panics
     /// Never: a test reads them all.
@@ -202,7 +202,7 @@ impl Suite {
         SHIPPED.iter().map(parse).collect()
     }
 
-    /// The shipped one of this name, or what the file of this name says.
+    /// Returns the shipped suite of this name, or what the file of this name says.
     pub fn named(name: &str) -> Result<Self, SpecError> {
         if let Some(suite) = Self::shipped().into_iter().find(|suite| suite.name == name) {
             return Ok(suite);

@@ -2,7 +2,7 @@
 
 use crate::data::{Cell, LoadPoint, Round};
 
-/// A server's latency in one line.
+/// Returns a server's latency in one line.
 pub fn point_line(server: &str, point: &LoadPoint, is_disturbed: bool) -> String {
     let value = |percent| point.latency.percentile(percent).unwrap_or_default();
     let late = if point.is_generator_late { " (the generator was late)" } else { "" };
@@ -19,7 +19,7 @@ pub fn point_line(server: &str, point: &LoadPoint, is_disturbed: bool) -> String
     )
 }
 
-/// A round in one line.
+/// Returns a round in one line.
 pub fn round_line(cell: &Cell, place: &str, round: &Round, is_disturbed: bool) -> String {
     let cpu = (round.cpu_user_secs + round.cpu_system_secs) / round.traffic.completed as f64 * 1e6;
     let rate = round.traffic.completed as f64 / round.seconds;
@@ -37,7 +37,7 @@ pub fn round_line(cell: &Cell, place: &str, round: &Round, is_disturbed: bool) -
     )
 }
 
-/// What becomes of a figure.
+/// Returns what becomes of a figure.
 fn verdict(is_disturbed: bool) -> &'static str {
     if is_disturbed { ", discarded: other processes used the machine" } else { "" }
 }

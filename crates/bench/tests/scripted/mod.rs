@@ -65,12 +65,12 @@ impl ScriptedServer {
         Self { address, stop, clients, thread: Some(thread) }
     }
 
-    /// Where it listens.
+    /// Returns where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many clients have asked.
+    /// Returns how many clients have asked.
     pub fn clients(&self) -> usize {
         self.clients.lock().unwrap().len()
     }
@@ -144,14 +144,14 @@ fn serve(
     }
 }
 
-/// A query's answer: its question and an A record.
+/// Returns a query's answer: its question and an A record.
 fn answer(query: &[u8]) -> Vec<u8> {
     let mut reply = changed(&changed(query, 2, 0x84), 7, 1);
     reply.extend_from_slice(b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\x7f\0\0\x01");
     reply
 }
 
-/// A message with another octet in one place.
+/// Returns a message with another octet in one place.
 fn changed(message: &[u8], place: usize, octet: u8) -> Vec<u8> {
     let mut message = message.to_vec();
     message[place] = octet;

@@ -51,7 +51,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// The state beside empty logs of so many words.
+    /// Returns the state beside empty logs of so many words.
     pub fn new(log_words: [usize; 2], ghost_buckets: usize) -> Self {
         Self {
             rings: log_words.map(Ring::new),
@@ -199,7 +199,7 @@ impl<'s> WriteGuard<'s> {
         }
     }
 
-    /// The entry of a question.
+    /// Returns the entry of a question.
     fn live(&self, key: &Key<'_>, place: Place) -> Option<LiveEntry<'s>> {
         let slots = self.shard.index.bucket(place).iter();
         let alike = slots.filter(|slot| Word(slot.load(Relaxed)).may_be(place));
@@ -207,7 +207,7 @@ impl<'s> WriteGuard<'s> {
         entries.find(|live| live.has_key(key))
     }
 
-    /// The entry that a slot points at.
+    /// Returns the entry that a slot points at.
     fn live_at(&self, slot: &'s AtomicU64) -> Option<LiveEntry<'s>> {
         let word = Word(slot.load(Relaxed));
         let position = word.position(self.writer.rings[word.log() as usize].tail());
@@ -216,8 +216,8 @@ impl<'s> WriteGuard<'s> {
         Some(LiveEntry { slot, word, header, entry })
     }
 
-    /// A free slot for the entry of a question: its own, an empty one, that of an entry which is
-    /// worthless now, or the least used.
+    /// Returns a free slot for the entry of a question: its own, an empty one, that of an entry
+    /// which is worthless now, or the least used.
     fn slot_for(&mut self, key: &Key<'_>, place: Place, now_secs: u32) -> &'s AtomicU64 {
         if let Some(former) = self.live(key, place) {
             self.forget(&former);

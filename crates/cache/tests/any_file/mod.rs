@@ -15,7 +15,8 @@ pub fn check(octets: &[u8]) {
     check_file(&sealed(octets));
 }
 
-/// What is taken from a file can be found, and written and taken again; of a bad one nothing is.
+/// Checks that what is taken from a file can be found, and written and taken again; of a bad one
+/// nothing is.
 fn check_file(octets: &[u8]) {
     let hash = |_, name: &[u8]| Some(checksum(7, name));
     let (cache, policy) = (Cache::new(BYTES_MIN), Policy::default());
@@ -31,7 +32,7 @@ fn check_file(octets: &[u8]) {
     assert_eq!(read(&copy, &again[..], CLOCKS, &policy, hash).ok(), Some(entries));
 }
 
-/// A file with these octets as its only block.
+/// Returns a file with these octets as its only block.
 pub fn sealed(entries: &[u8]) -> Vec<u8> {
     let entries = &entries[..entries.len().min(64 << 10)];
     let mut file = [&b"zondaca2"[..], &990_u64.to_be_bytes()].concat();

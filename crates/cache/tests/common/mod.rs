@@ -6,19 +6,19 @@ use std::hash::{DefaultHasher, Hasher};
 use zonda_cache::{Answer, Cache, Hit, Key, Kind, Lifetime};
 use zonda_wire::{Class, Name, Type};
 
-/// A hash of octets, the same in every run.
+/// Returns a hash of octets, the same in every run.
 pub fn hash(octets: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(octets);
     hasher.finish()
 }
 
-/// A name in wire form.
+/// Returns a name in wire form.
 pub fn name(text: &str) -> Vec<u8> {
     text.parse::<Name>().unwrap().as_wire().to_vec()
 }
 
-/// The question for the A records of a name.
+/// Returns the question for the A records of a name.
 pub fn key(name: &[u8]) -> Key<'_> {
     let (qtype, qclass) = (Type::A, Class::IN);
     let (dnssec_ok, checking_disabled) = (false, false);
@@ -34,7 +34,7 @@ pub fn key(name: &[u8]) -> Key<'_> {
     }
 }
 
-/// A body of `records` address records with a TTL, whose data follow from `version`.
+/// Returns a body of `records` address records with a TTL, whose data follow from `version`.
 pub fn addresses(records: u16, ttl_secs: u32, version: u64) -> Vec<u8> {
     let mut body = Vec::new();
     for nth in 0..records {
@@ -47,7 +47,7 @@ pub fn addresses(records: u16, ttl_secs: u32, version: u64) -> Vec<u8> {
     body
 }
 
-/// The answer with this body of addresses.
+/// Returns the answer with this body of addresses.
 pub fn answer(body: &[u8]) -> Answer<'_> {
     let counts = [(body.len() / 16) as u16, 0, 0];
     Answer { kind: Kind::Positive, flags: 0, onward: None, ede: None, counts, body }
@@ -58,7 +58,7 @@ pub fn lifetime(now_secs: u32, ttl_secs: u32) -> Lifetime {
     Lifetime { now_secs, ttl_secs, stale_secs: 10 * ttl_secs }
 }
 
-/// What is found, and the body that was copied.
+/// Returns what is found, and the body that was copied.
 pub fn find(cache: &Cache, key: &Key<'_>, now_secs: u32) -> Option<(Hit, Vec<u8>)> {
     let mut body = vec![0; 65_535];
     let hit = cache.find(key, now_secs, &mut body)?;

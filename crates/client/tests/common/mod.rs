@@ -31,7 +31,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// One for a server of this name.
+    /// Makes a certificate for a server of this name.
     pub fn new(name: &str) -> Self {
         let (ca_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
         let mut ca = CertificateParams::default();
@@ -49,12 +49,12 @@ impl Identity {
         self.tls_for(SERVER)
     }
 
-    /// The same for another name.
+    /// Makes a configuration that trusts this certificate for another name.
     pub fn tls_for(&self, name: &str) -> Arc<Tls> {
         Arc::new(Tls::new(name, &Trust::in_pem(self.roots.as_bytes()).unwrap()).unwrap())
     }
 
-    /// How a server with this certificate speaks TLS.
+    /// Returns how a server with this certificate speaks TLS.
     pub fn server_config(&self, protocol: &[u8]) -> rustls::ServerConfig {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes()).unwrap();
@@ -70,17 +70,17 @@ impl Identity {
     }
 }
 
-/// A server on a port of this machine.
+/// Returns a server on a port of this machine.
 pub fn target(address: SocketAddr, protocol: Protocol) -> Target {
     Target { address, protocol }
 }
 
-/// A question for the address of [`NAME`].
+/// Returns a question for the address of [`NAME`].
 pub fn query(id: u16) -> Vec<u8> {
     Question::new(NAME, "A").recursive().edns(1232).to_bytes(id)
 }
 
-/// What a server answers to a query: [`ANSWER`] with this TTL.
+/// Returns what a server answers to a query: [`ANSWER`] with this TTL.
 pub fn answer(query: &[u8], ttl: u32) -> Vec<u8> {
     let mut answer = query.to_vec();
     let question_end = 12 + NAME.len() + 1 + 4;

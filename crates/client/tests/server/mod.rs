@@ -116,7 +116,7 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, manner: Manner, 
     }
 }
 
-/// A query for one name of these letters under an id.
+/// Returns a query for one name of these letters under an id.
 pub fn query(id: u16, name: &str) -> Vec<u8> {
     let mut message = id.to_be_bytes().to_vec();
     message.extend_from_slice(&[1, 0, 0, 1, 0, 0, 0, 0, 0, 0, name.len() as u8]);
@@ -125,7 +125,7 @@ pub fn query(id: u16, name: &str) -> Vec<u8> {
     message
 }
 
-/// The query with QR set; with `is_leaving`, and the timeout 0.
+/// Returns the query with QR set; with `is_leaving`, and the timeout 0.
 pub fn answer(query: &[u8], is_leaving: bool) -> Vec<u8> {
     let mut message = query.to_vec();
     message[2] |= 0x80;

@@ -43,8 +43,8 @@ impl Lists {
         Self { named, resolved: HashMap::new() }
     }
 
-    /// The list that the `access` key of a section stands for; none: everyone is allowed, or the
-    /// list is wrong, which is then reported.
+    /// Returns the list that the `access` key of a section stands for; none: everyone is allowed,
+    /// or the list is wrong, which is then reported.
     pub fn resolve(
         &mut self,
         reader: &mut Reader<'_, '_>,
@@ -95,7 +95,7 @@ impl Lists {
         }
     }
 
-    /// The clauses of a list in `[access]`.
+    /// Returns the clauses of a list in `[access]`.
     fn named(&self, name: &str) -> Result<&[Clause], Contradiction> {
         let known = || self.named.keys().map(String::as_str);
         self.named.get(name).map(Vec::as_slice).ok_or_else(|| {

@@ -49,7 +49,8 @@ pub(super) fn read<'a>(
     Some((admin, file.into_iter().chain(read_file).collect()))
 }
 
-/// The token of a key, or of the file that another key names; outer `None` when it cannot be read.
+/// Returns the token of a key, or of the file that another key names; outer `None` when it cannot
+/// be read.
 fn either(
     reader: &mut Reader<'_, '_>,
     (key, file_key): (&'static str, &'static str),
@@ -66,7 +67,7 @@ fn either(
     }
 }
 
-/// The token in the first line of a file, which `key` names.
+/// Returns the token in the first line of a file, which `key` names.
 fn token_from(reader: &mut Reader<'_, '_>, key: &'static str, path: &Path) -> Option<Token> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

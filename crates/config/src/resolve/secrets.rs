@@ -33,7 +33,7 @@ pub(super) fn warnings(layers: &Layers<'_>, token_files: &[PathBuf]) -> Vec<Warn
     warnings
 }
 
-/// What is to be said of a file; of one that is not there, or no file, nothing.
+/// Returns what is to be said of a file; of one that is not there, or no file, nothing.
 fn warning(path: &Path, origin: Origin, has_secret: bool) -> Option<Warning> {
     let about = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let advice = if about.mode() & OTHERS_WRITE != 0 {

@@ -171,7 +171,7 @@ impl Zones<'_> {
         true
     }
 
-    /// The path from `/`, its `.` and `..` resolved without asking the file system.
+    /// Returns the path from `/`, its `.` and `..` resolved without asking the file system.
     fn absolute(&self, path: &Path) -> PathBuf {
         let mut clean = PathBuf::new();
         for component in self.working_directory.join(path).components() {

@@ -80,7 +80,8 @@ impl<'s> Acls<'s> {
         Ok(Self { defined, resolved, named, left })
     }
 
-    /// The rules of the clients that are served, for a key `access`; they end with one for any.
+    /// Returns the rules of the clients that are served, for a key `access`; they end with one for
+    /// any.
     ///
     /// # Errors
     /// When the list is none, or speaks of one that is not defined.
@@ -90,8 +91,8 @@ impl<'s> Acls<'s> {
         Ok(written(&rules, SERVED))
     }
 
-    /// The rules of the clients that are in both of two lists, the first of which is written at
-    /// `at`.
+    /// Returns the rules of the clients that are in both of two lists, the first of which is
+    /// written at `at`.
     ///
     /// # Errors
     /// As before, and when they are too long.
@@ -122,7 +123,7 @@ impl<'s> Acls<'s> {
         Ok(written(&rules, SERVED))
     }
 
-    /// The rules of a list, without names of other lists.
+    /// Returns the rules of a list, without names of other lists.
     ///
     /// # Errors
     /// As before.
@@ -132,7 +133,7 @@ impl<'s> Acls<'s> {
         Ok(rules)
     }
 
-    /// The lists for `[access]`, and their rules.
+    /// Returns the lists for `[access]`, and their rules.
     pub fn named(&self) -> BTreeMap<&'s str, Vec<String>> {
         let rules = |name: &str| {
             let rules = self.resolved.get(&name.to_ascii_lowercase());
@@ -296,7 +297,7 @@ impl Names {
         }
     }
 
-    /// The same, but expanded.
+    /// Returns the choice with the lists' rules in their place.
     fn expanded(self) -> Self {
         Self::Expanded { depth: self.depth() }
     }
@@ -316,7 +317,7 @@ fn is_usable(name: &str) -> bool {
         && !name.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
-/// The rules of the clients that match two lists, neither of which names another.
+/// Returns the rules of the clients that match two lists, neither of which names another.
 fn both(first: &[Rule], second: &[Rule]) -> Vec<Rule> {
     let mut rules = Vec::new();
     for Rule { matches, who } in first {
@@ -337,7 +338,7 @@ fn both(first: &[Rule], second: &[Rule]) -> Vec<Rule> {
     rules
 }
 
-/// The clients that are in both of these.
+/// Returns the clients that are in both of these.
 fn overlap(a: &Clients, b: &Clients) -> Option<Clients> {
     match (a, b) {
         (Clients::Any, who) | (who, Clients::Any) => Some(who.clone()),

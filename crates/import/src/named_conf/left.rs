@@ -132,7 +132,7 @@ pub fn explain(statement: &Statement) -> Omission {
     }
 }
 
-/// A statement that stays behind for a reason.
+/// Returns a statement that stays behind for a reason.
 pub fn because(statement: &Statement, effect: Effect, why: &str) -> Omission {
     let place = statement.place().clone();
     Omission { place, effect, what: statement.summary(), why: why.to_owned() }

@@ -34,12 +34,12 @@ impl<'t> Lexer<'t> {
         Self { rest: text, line: 1, column: 1 }
     }
 
-    /// Where the next character stands: line and column.
+    /// Returns where the next character stands: line and column.
     pub fn place(&self) -> (u32, u32) {
         (self.line, self.column)
     }
 
-    /// The next token; `None` at the end of the text.
+    /// Returns the next token; `None` at the end of the text.
     ///
     /// # Errors
     /// A problem with what begins at [`Self::place`].
@@ -122,7 +122,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// A word, unless it holds what stands for octets that are no text.
+/// Returns a word, unless it holds what stands for octets that are no text.
 fn word(text: String) -> Result<Token, Problem> {
     match text.contains(char::REPLACEMENT_CHARACTER) {
         true => Err(Problem::NotText),

@@ -76,8 +76,8 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// The place that these channels come down to: the first file among them, else standard output.
-    /// What differs is reported.
+    /// Returns the place that these channels come down to: the first file among them, else standard
+    /// output. What differs is reported.
     fn log_output(
         &mut self,
         names: &'s [Statement],
@@ -139,7 +139,7 @@ impl<'s> Importer<'s> {
     }
 }
 
-/// Where the channel of a name leads.
+/// Returns where the channel of a name leads.
 fn destination<'s>(
     name: &Statement,
     channels: &Channels<'s>,

@@ -205,7 +205,7 @@ impl<'s> Importer<'s> {
         Ok(Some(number))
     }
 
-    /// The number, or the next one that Zonda takes.
+    /// Returns the number, or the next one that Zonda takes.
     fn within(&mut self, cursor: Cursor<'s>, number: u64, range: &RangeInclusive<u64>) -> u64 {
         let taken = number.clamp(*range.start(), *range.end());
         if taken != number {

@@ -7,8 +7,8 @@ use crate::Files;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// The paths of files that a pattern below a folder stands for, sorted; itself if it is none. Never
-/// more than `most` and one.
+/// Returns the paths of files that a pattern below a folder stands for, sorted; itself if it is
+/// none. Never more than `most` and one.
 ///
 /// # Errors
 /// When there is no such file, or a folder cannot be read.
@@ -91,7 +91,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// What is left of a pattern whose first part, which is no `*`, stands for a character.
+/// Returns what is left of a pattern whose first part, which is no `*`, stands for a character.
 fn one(pattern: &str, c: char) -> Option<&str> {
     let mut rest = pattern.chars();
     let stands_for = match rest.next()? {

@@ -110,7 +110,8 @@ impl<'s> Importer<'s> {
         Ok(Servers { to: servers, ca_file: self.ca_file(&all_roots) })
     }
 
-    /// The file that the certificates of all these servers must lead to, which can be one only.
+    /// Returns the file that the certificates of all these servers must lead to, which can be one
+    /// only.
     fn ca_file(&mut self, all: &[Option<(PathBuf, &'s Statement)>]) -> Option<(String, Place)> {
         let path = |roots: &Option<(PathBuf, _)>| roots.as_ref().map(|(path, _)| path.clone());
         if all.iter().any(|roots| path(roots) != path(&all[0])) {

@@ -57,8 +57,8 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// The clients that are answered on any listener: those of the only view, without those in
-    /// `blackhole`. Nothing where that is all of them.
+    /// Returns the clients that are answered on any listener: those of the only view, without those
+    /// in `blackhole`. Nothing where that is all of them.
     fn listener_access(
         &mut self,
         options: &mut Clauses<'s>,
@@ -108,7 +108,7 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// The addresses that an element stands for.
+    /// Returns the addresses that an element stands for.
     fn listen_addresses(
         &mut self,
         element: &'s Statement,
@@ -192,7 +192,7 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// The networks of a list that excludes no client.
+    /// Returns the networks of a list that excludes no client.
     pub(super) fn clients(
         &mut self,
         cursor: Cursor<'s>,
@@ -216,7 +216,7 @@ impl<'s> Importer<'s> {
     }
 }
 
-/// The wildcard address of an address's kind.
+/// Returns the wildcard address of an address's kind.
 fn unspecified(address: IpAddr) -> IpAddr {
     if address.is_ipv4() { ANY_V4 } else { ANY_V6 }
 }

@@ -52,7 +52,7 @@ impl<'s> Importer<'s> {
     }
 }
 
-/// The next word, as the name of a zone without the dot at its end.
+/// Returns the next word, as the name of a zone without the dot at its end.
 fn name(cursor: &mut Cursor<'_>) -> Result<String, ImportError> {
     let name: Name = cursor.parsed("the name of a zone")?;
     let text = name.to_lowercase().to_string();

@@ -52,7 +52,7 @@ impl Element {
 }
 
 impl Statement {
-    /// The first word; empty when it begins with a block or a `!`.
+    /// Returns the first word; empty when it begins with a block or a `!`.
     pub fn keyword(&self) -> &str {
         match &self.elements[0].0 {
             Element::Word(word) => word,
@@ -60,7 +60,7 @@ impl Statement {
         }
     }
 
-    /// Where it begins.
+    /// Returns where it begins.
     pub fn place(&self) -> &Place {
         &self.elements[0].1
     }
@@ -93,12 +93,12 @@ impl Statement {
         }
     }
 
-    /// What follows the first word, to be read.
+    /// Returns what follows the first word, to be read.
     pub fn arguments(&self) -> Cursor<'_> {
         Cursor { statement: self, next: 1 }
     }
 
-    /// All of it, to be read.
+    /// Returns all of it, to be read.
     pub fn cursor(&self) -> Cursor<'_> {
         Cursor { statement: self, next: 0 }
     }
@@ -112,17 +112,17 @@ pub struct Cursor<'s> {
 }
 
 impl<'s> Cursor<'s> {
-    /// The whole statement.
+    /// Returns the whole statement.
     pub fn statement(&self) -> &'s Statement {
         self.statement
     }
 
-    /// The next element and its place; `None` at the `;`.
+    /// Returns the next element and its place; `None` at the `;`.
     pub fn peek(&self) -> Option<&'s (Element, Place)> {
         self.statement.elements.get(self.next)
     }
 
-    /// Where the next element stands, or the `;`.
+    /// Returns where the next element stands, or the `;`.
     pub fn place(&self) -> &'s Place {
         self.peek().map_or(&self.statement.end, |(_, place)| place)
     }
@@ -142,7 +142,7 @@ impl<'s> Cursor<'s> {
         is_next
     }
 
-    /// The next word.
+    /// Returns the next word.
     pub fn word(&mut self, wanted: &str) -> Result<&'s str, ImportError> {
         match self.peek() {
             Some((Element::Word(word), _)) => {
@@ -153,7 +153,7 @@ impl<'s> Cursor<'s> {
         }
     }
 
-    /// The next word, read as something.
+    /// Returns the next word, read as something.
     pub fn value<T>(
         &mut self,
         wanted: &str,
@@ -163,12 +163,12 @@ impl<'s> Cursor<'s> {
         read(self.word(wanted)?).ok_or_else(|| before.expected(wanted))
     }
 
-    /// The next word, read as a number or the like.
+    /// Returns the next word, read as a number or the like.
     pub fn parsed<T: FromStr>(&mut self, wanted: &str) -> Result<T, ImportError> {
         self.value(wanted, |word| word.parse().ok())
     }
 
-    /// The next block.
+    /// Returns the next block.
     pub fn block(&mut self, wanted: &str) -> Result<&'s [Statement], ImportError> {
         match self.peek() {
             Some((Element::Block(statements), _)) => {
@@ -184,7 +184,7 @@ impl<'s> Cursor<'s> {
         if self.peek().is_none() { Ok(()) } else { Err(self.expected("`;`")) }
     }
 
-    /// The error that something else should come next.
+    /// Returns the error that something else should come next.
     pub fn expected(&self, wanted: &str) -> ImportError {
         let found = match self.peek() {
             Some((Element::Word(word), _)) => format!("`{}`", word.escape_debug()),
@@ -195,7 +195,7 @@ impl<'s> Cursor<'s> {
         self.problem(Problem::Expected { wanted: wanted.to_owned(), found })
     }
 
-    /// The error that something is wrong here.
+    /// Returns the error that something is wrong here.
     pub fn problem(&self, problem: Problem) -> ImportError {
         ImportError { place: Some(self.place().clone()), problem }
     }
@@ -353,7 +353,7 @@ impl Parser<'_, '_, '_> {
         Ok(())
     }
 
-    /// The next token and its place; the place of the end, when there is none.
+    /// Returns the next token and its place; the place of the end, when there is none.
     fn token(&mut self) -> Result<(Option<Token>, Place), ImportError> {
         match self.lexer.next() {
             Ok(Some((token, line, column))) => Ok((Some(token), self.place((line, column)))),
@@ -365,13 +365,13 @@ impl Parser<'_, '_, '_> {
         }
     }
 
-    /// A place in this file.
+    /// Returns a place in this file.
     fn place(&self, (line, column): (u32, u32)) -> Place {
         Place { file: Arc::clone(&self.file), line, column }
     }
 }
 
-/// The error that something else should stand at a place; `None` is the end of the file.
+/// Returns the error that something else should stand at a place; `None` is the end of the file.
 fn expected(wanted: &str, found: Option<&Token>, place: Place) -> ImportError {
     let found = match found {
         Some(Token::Close) => "`}`",

@@ -65,14 +65,15 @@ fn loads(toml: &str) -> Config {
     }
 }
 
-/// The notes of an import, one a line, without the one that every forwarding configuration gets.
+/// Returns the notes of an import, one a line, without the one that every forwarding configuration
+/// gets.
 fn left(text: &str) -> Vec<String> {
     let mut left = all_left(text);
     left.retain(|line| !line.contains(": differs: stale-answer-enable: `no` where"));
     left
 }
 
-/// What stays behind, a line each.
+/// Returns what stays behind, a line each.
 fn all_left(text: &str) -> Vec<String> {
     let import = imported(&[("/etc/bind/named.conf", text)]).unwrap();
     loads(&import.toml);

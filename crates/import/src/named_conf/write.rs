@@ -107,7 +107,7 @@ fn write_access(document: &mut Document, access: Option<&(Vec<String>, Place)>) 
     }
 }
 
-/// A key as it is written: bare where that is possible.
+/// Returns a key as it is written: bare where that is possible.
 fn key(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.chars().all(is_bare) { name.to_owned() } else { quoted(name) }

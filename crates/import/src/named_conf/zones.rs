@@ -167,7 +167,7 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    /// A zone of a type that has no counterpart.
+    /// Reports a zone of a type that has no counterpart.
     fn other_zone(
         &mut self,
         zone: Cursor<'s>,
@@ -229,7 +229,7 @@ impl<'s> Importer<'s> {
         view.end()
     }
 
-    /// A zone that is read from a file.
+    /// Imports a zone that is read from a file.
     fn primary(
         &mut self,
         statement: &'s Statement,
@@ -267,7 +267,7 @@ impl<'s> Importer<'s> {
         self.add_zone(statement, name, source, access)
     }
 
-    /// A zone that other servers answer for.
+    /// Imports a zone that is forwarded.
     fn forwarded(
         &mut self,
         statement: &'s Statement,
@@ -299,7 +299,7 @@ impl<'s> Importer<'s> {
         self.add_forward(statement, name, Source::Servers(servers, place), defaults)
     }
 
-    /// A zone that is asked of servers that hold it.
+    /// Imports a zone whose queries go to servers that hold it.
     fn static_stub(
         &mut self,
         statement: &'s Statement,
@@ -388,8 +388,8 @@ impl<'s> Importer<'s> {
         Ok(name)
     }
 
-    /// The names that servers of a zone are not asked for, as they are written: all that were given
-    /// no servers of their own.
+    /// Returns the names that servers of a zone are not asked for, as they are written: all that
+    /// were given no servers of their own.
     pub(super) fn excepted_from(&self, zone: &str) -> Vec<String> {
         let Ok(apex) = zone.parse::<Name>() else { return Vec::new() };
         let is_in =
@@ -407,7 +407,7 @@ fn is_of_all_names(clause: &Statement) -> bool {
         && ["hint", "redirect", "delegation-only"].iter().any(says)
 }
 
-/// The format of zone files that is said.
+/// Returns the format of zone files that is said.
 fn format<'s>(clauses: &mut Clauses<'s>) -> Result<Option<&'s str>, ImportError> {
     let Some(mut cursor) = clauses.take("masterfile-format")? else { return Ok(None) };
     let format = cursor.word("a format")?;
@@ -415,13 +415,13 @@ fn format<'s>(clauses: &mut Clauses<'s>) -> Result<Option<&'s str>, ImportError>
     Ok(Some(format))
 }
 
-/// A name as the configuration has it.
+/// Returns a name as the configuration has it.
 fn written(name: &Name) -> String {
     let text = name.to_lowercase().to_string();
     if text == "." { text } else { text.trim_end_matches('.').to_owned() }
 }
 
-/// The least directory that holds all of these files.
+/// Returns the least directory that holds all of these files.
 pub fn common_directory<'p>(mut files: impl Iterator<Item = &'p Path>) -> Option<PathBuf> {
     let mut common = files.next()?.parent()?.to_owned();
     for file in files {
@@ -432,7 +432,7 @@ pub fn common_directory<'p>(mut files: impl Iterator<Item = &'p Path>) -> Option
     Some(common)
 }
 
-/// A path without `.` and `..`, made so without asking the file system.
+/// Returns a path without `.` and `..`, made so without asking the file system.
 fn clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for component in path.components() {

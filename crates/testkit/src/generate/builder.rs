@@ -31,7 +31,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A zone with SOA and two NS, one of them inside.
+    /// Makes a zone with SOA and two NS, one of them inside.
     pub fn new(apex: &str) -> Self {
         let mut zone = Self {
             apex: apex.to_owned(),
@@ -50,13 +50,13 @@ impl Builder {
         zone
     }
 
-    /// A label that no one else uses, so that shapes do not meet by accident.
+    /// Returns a label that no one else uses, so that shapes do not meet by accident.
     pub fn fresh(&mut self, prefix: &str) -> String {
         self.labels += 1;
         format!("{prefix}{}", self.labels)
     }
 
-    /// A name in full.
+    /// Returns a name in full.
     pub fn full(&self, name: &str) -> String {
         match name {
             "" => self.apex.clone(),
@@ -139,7 +139,7 @@ impl Builder {
     }
 }
 
-/// All names above a name, up to the first label.
+/// Returns all names above a name, up to the first label.
 fn ancestors(name: &str) -> Vec<String> {
     name.match_indices('.')
         .filter(|(at, _)| at + 1 < name.len())

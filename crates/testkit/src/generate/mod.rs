@@ -40,7 +40,7 @@ pub fn zones(seed: u64, count: usize) -> Vec<Zone> {
     zones
 }
 
-/// A name of one to four labels, now and then written in mixed case.
+/// Returns a name of one to four labels, now and then written in mixed case.
 fn apex(random: &mut Random, number: usize) -> String {
     let suffix = random.pick(&["", ".example", ".Example", ".a.example", ".b.c.example"]);
     format!("z{number}{suffix}.")
@@ -74,7 +74,7 @@ fn families() -> Vec<Zone> {
     [parent, child, unsigned, grand].into_iter().map(Builder::finish).collect()
 }
 
-/// A root zone with its delegations, and one of the zones below it on the same server.
+/// Returns a root zone with its delegations, and one of the zones below it on the same server.
 pub fn root_zones() -> Vec<Zone> {
     let mut root = Builder::new(".");
     for (name, host, address) in [

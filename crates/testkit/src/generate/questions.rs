@@ -47,13 +47,13 @@ fn names(zone: &Zone) -> BTreeSet<String> {
     names
 }
 
-/// The name above the apex, which is not the zone's to answer.
+/// Returns the name above the apex, which is not the zone's to answer.
 fn parent(apex: &str) -> String {
     let (_, rest) = apex.split_once('.').unwrap_or_default();
     if rest.is_empty() { ".".to_owned() } else { rest.to_owned() }
 }
 
-/// The names above a name, up to and with the apex.
+/// Returns the names above a name, up to and with the apex.
 fn above<'a>(name: &'a str, apex: &'a str) -> impl Iterator<Item = &'a str> {
     let unescaped = |at: usize| at == 0 || name.as_bytes()[at - 1] != b'\\';
     let cuts = name.match_indices('.').filter(move |(at, _)| unescaped(*at));
@@ -61,7 +61,7 @@ fn above<'a>(name: &'a str, apex: &'a str) -> impl Iterator<Item = &'a str> {
         .take_while(move |rest| rest.len() >= apex.len() && !rest.is_empty())
 }
 
-/// The question in one of the ways of asking, chosen by chance.
+/// Returns the question in one of the ways of asking, chosen by chance.
 fn question(name: &str, record_type: &str, random: &mut Random) -> Question {
     let mixed = random.one_in(4);
     let name: String = match mixed {

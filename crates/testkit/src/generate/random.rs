@@ -4,7 +4,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The same seed gives the same numbers.
+    /// Makes a generator; the same seed gives the same numbers.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -18,7 +18,7 @@ impl Random {
         z ^ z >> 31
     }
 
-    /// A number below `bound`, which is not zero.
+    /// Returns a number below `bound`, which is not zero.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.bits() % bound as u64) as usize
     }
@@ -28,7 +28,7 @@ impl Random {
         self.below(n) == 0
     }
 
-    /// One of the items.
+    /// Returns an item at random.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }

@@ -48,7 +48,7 @@ pub const SHAPES: &[Shape] = &[
     Shape { add: soup },
 ];
 
-/// An address that depends on chance.
+/// Returns an address that depends on chance.
 fn address(random: &mut Random) -> String {
     format!("192.0.2.{}", 1 + random.below(250))
 }
@@ -176,7 +176,7 @@ fn dname_chain(zone: &mut Builder, random: &mut Random) {
     zone.add(&growing, "DNAME", &format!("more.{growing}"));
 }
 
-/// The new name may be longer than a name can be: YXDOMAIN (rfc6672#2.2).
+/// Adds a DNAME whose new names may be longer than a name can be: YXDOMAIN (rfc6672#2.2).
 fn dname_to_long_names(zone: &mut Builder, _: &mut Random) {
     let short = zone.fresh("short");
     let label = "l".repeat(60);
@@ -259,7 +259,7 @@ fn additional_data(zone: &mut Builder, random: &mut Random) {
     zone.add(&format!("_none._tcp.{base}"), "SRV", "0 0 0 .");
 }
 
-/// The zone's own servers are found through its delegations, as those of the root are.
+/// Puts the zone's own servers below its delegations, as those of the root are.
 fn own_servers_below_cuts(zone: &mut Builder, random: &mut Random) {
     let cut = zone.fresh("cut");
     zone.add("", "NS", &format!("ns.{cut}"));

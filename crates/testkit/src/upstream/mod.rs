@@ -103,7 +103,7 @@ impl Upstream {
         (0..100).find_map(run).expect("one of a hundred ports is free")
     }
 
-    /// One at a port of 127.0.0.1.
+    /// Binds an upstream to a port of 127.0.0.1.
     fn bind(port: u16, script: &[Rule]) -> io::Result<Self> {
         let tcp = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
         let udp = UdpSocket::bind(tcp.local_addr()?)?;
@@ -138,28 +138,28 @@ impl Upstream {
         *current = script.into().into();
     }
 
-    /// How many queries came.
+    /// Returns how many queries came.
     pub fn asked(&self) -> usize {
         self.count(|_| true)
     }
 
-    /// How many queries came of which something is so.
+    /// Returns how many queries came of which something is so.
     pub fn count(&self, so: impl Fn(&ReceivedQuery) -> bool) -> usize {
         let log = self.shared.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.iter().filter(|asked| so(asked)).count()
     }
 
-    /// The queries that came, the first one first.
+    /// Returns the queries that came, the first one first.
     pub fn log(&self) -> Vec<ReceivedQuery> {
         self.shared.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How many messages were sent from another address or port.
+    /// Returns how many messages were sent from another address or port.
     pub fn forged(&self) -> usize {
         self.shared.forged.load(Ordering::Relaxed)
     }
 
-    /// How many connections are open.
+    /// Returns how many connections are open.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::Relaxed)
     }
@@ -201,7 +201,7 @@ impl Shared {
     }
 }
 
-/// How long a step waits, for a query with this random number.
+/// Returns how long a step waits, for a query with this random number.
 fn pause(millis: &std::ops::Range<u64>, chance: u64) -> Duration {
     Duration::from_millis(millis.start + chance / 100 % (millis.end - millis.start).max(1))
 }
@@ -378,7 +378,7 @@ fn converse(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// A message with its length in front (rfc1035#4.2.2).
+/// Returns a message with its length in front (rfc1035#4.2.2).
 fn framed(message: &[u8]) -> Vec<u8> {
     let length = u16::try_from(message.len()).expect("a message of a test has sixteen bits");
     [&length.to_be_bytes(), message].concat()

@@ -30,18 +30,18 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record of the name that was asked for; its TTL is a minute.
+    /// Makes a record of the name that was asked for; its TTL is a minute.
     pub fn new(record_type: &str, data: impl Into<Vec<u8>>) -> Self {
         let record_type = type_number(record_type);
         Self { owner: None, record_type, ttl: 60, data: data.into() }
     }
 
-    /// The address 192.0.2.`octet`.
+    /// Returns the address 192.0.2.`octet`.
     pub fn address(octet: u8) -> Self {
         Self::new("A", [192, 0, 2, octet])
     }
 
-    /// An alias of another name.
+    /// Returns an alias of another name.
     pub fn alias(target: &str) -> Self {
         Self::new("CNAME", name_bytes(target))
     }
@@ -53,13 +53,13 @@ impl Record {
         Self::new("SOA", data.concat()).of(zone)
     }
 
-    /// The same record of another name.
+    /// Gives the record another owner.
     #[must_use]
     pub fn of(self, owner: &str) -> Self {
         Self { owner: Some(name_bytes(owner)), ..self }
     }
 
-    /// The same record with another TTL.
+    /// Gives the record another TTL.
     #[must_use]
     pub fn ttl(self, ttl: u32) -> Self {
         Self { ttl, ..self }
@@ -101,12 +101,12 @@ impl Reply {
         Self::default()
     }
 
-    /// The address 192.0.2.`octet`.
+    /// Returns the address 192.0.2.`octet`.
     pub fn address(octet: u8) -> Self {
         Self::empty().answer(Record::address(octet))
     }
 
-    /// A response code, and nothing else.
+    /// Returns a response code, and nothing else.
     pub fn rcode(rcode: u8) -> Self {
         Self { rcode, ..Self::default() }
     }
@@ -144,7 +144,7 @@ impl Reply {
         self.edited(|message| message[2] |= TC)
     }
 
-    /// As a bare header, as old servers reply to what they do not understand.
+    /// Reduces the reply to a bare header, as old servers reply to what they do not understand.
     #[must_use]
     pub fn bare(self) -> Self {
         self.edited(|message| {
@@ -153,7 +153,7 @@ impl Reply {
         })
     }
 
-    /// The octets, in reply to a query.
+    /// Returns the octets, in reply to a query.
     pub fn write(&self, asked: &ReceivedQuery) -> Vec<u8> {
         let mut message = asked.question_octets().to_vec();
         message[2..4].copy_from_slice(&[0x81, 0x80 | self.rcode]);

@@ -77,7 +77,7 @@ impl ReceivedQuery {
     }
 }
 
-/// What a COOKIE option holds (rfc7873#4).
+/// Returns what a COOKIE option holds (rfc7873#4).
 fn cookie(edns: &Edns) -> Option<Vec<u8>> {
     let (_, data) = edns.options.iter().find(|(code, _)| *code == 10)?;
     Some(data.clone())

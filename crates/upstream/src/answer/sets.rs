@@ -23,7 +23,7 @@ impl<'r> Sets<'r> {
         !speaks_of_others(record) || self.is_inside(owner)
     }
 
-    /// The records of a section that have the question's class.
+    /// Returns the records of a section that have the question's class.
     pub(super) fn section(
         &self,
         section: Section,
@@ -53,7 +53,7 @@ fn speaks_of_others(record: &RecordView<'_>) -> bool {
     OF_OTHERS.iter().any(|&rtype| record.rtype == rtype || covers(record, rtype))
 }
 
-/// The last field of an SOA record's data, seconds (rfc2308#4).
+/// Returns the last field of an SOA record's data, seconds (rfc2308#4).
 pub(super) fn soa_minimum(record: &RecordView<'_>) -> Option<u32> {
     record.raw.last_chunk().map(|field| u32::from_be_bytes(*field))
 }

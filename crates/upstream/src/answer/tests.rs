@@ -13,7 +13,7 @@ fn response(asked: (&str, Type), rcode: Rcode, records: &[&str]) -> Vec<u8> {
     Message { id: 1, flags, questions: vec![question], records, opt: None }.to_wire()
 }
 
-/// A record: `OWNER TTL TYPE DATA`.
+/// Returns a record: `OWNER TTL TYPE DATA`.
 fn record(text: &str) -> Full {
     let (section, text) = match text.strip_prefix('>') {
         Some(rest) => (Section::Authority, rest),
@@ -36,17 +36,17 @@ fn record(text: &str) -> Full {
     Full { section, owner, rtype, class: Class::IN, ttl, rdata: data }
 }
 
-/// What is kept of a response: the kind, then the records in the notation of [`response`].
+/// Returns what is kept of a response: the kind, then the records in the notation of [`response`].
 fn kept(asked: (&str, Type), rcode: Rcode, dnssec_ok: bool, records: &[&str]) -> Vec<String> {
     read(&mut response(asked, rcode, records), asked.0, dnssec_ok)
 }
 
-/// What is kept of a message.
+/// Returns what is kept of a message.
 fn read(message: &mut [u8], name: &str, dnssec_ok: bool) -> Vec<String> {
     read_within(".", message, name, dnssec_ok)
 }
 
-/// What is kept of a message of servers that are asked for the zone of an apex.
+/// Returns what is kept of a message of servers that are asked for the zone of an apex.
 fn read_within(apex: &str, message: &mut [u8], name: &str, dnssec_ok: bool) -> Vec<String> {
     let mut answer = Answer::default();
     let [name, apex]: [Name; 2] = [name, apex].map(|it| it.parse().unwrap());
@@ -63,7 +63,7 @@ fn read_within(apex: &str, message: &mut [u8], name: &str, dnssec_ok: bool) -> V
     }
 }
 
-/// A record in the notation of [`response`].
+/// Returns a record in the notation of [`response`].
 fn line(record: &Record<'_>) -> String {
     let Record { section, rtype, ttl, rdata, .. } = *record;
     let mark = if section == Section::Authority { ">" } else { "" };
@@ -75,7 +75,7 @@ fn line(record: &Record<'_>) -> String {
 const SOA: &str = ">example. 300 SOA ns.example. h.example. 1 2 3 4 5";
 const SIG: &str = "8 1 60 20300101000000 20200101000000 1 example. AAAA";
 
-/// A signature over a type.
+/// Returns a signature over a type.
 fn sig(owner: &str, rtype: &str) -> String {
     format!("{owner} 60 RRSIG {rtype} {SIG}")
 }
@@ -267,7 +267,8 @@ fn names_come_out_in_the_case_that_the_client_sent() {
     assert_eq!(read(&mut octets, "www.Example", false), expected);
 }
 
-/// A chain of aliases behind a thousand records whose owners are long, in as many pieces as can be.
+/// Returns a chain of aliases behind a thousand records whose owners are long, in as many pieces as
+/// can be.
 fn laborious() -> Vec<u8> {
     let mut message = vec![0, 1, 0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0];
     message.extend_from_slice(b"\x02l0\0\0\x01\0\x01");
@@ -328,7 +329,7 @@ fn a_chain_ends_at_the_first_alias_whose_owner_is_outside_the_zone() {
     }
 }
 
-/// What is kept of an answer of the servers of `evil.test`, with DO.
+/// Returns what is kept of an answer of the servers of `evil.test`, with DO.
 fn kept_of_evil(asked: (&str, Type), rcode: Rcode, records: &[&str]) -> Vec<String> {
     read_within("evil.test", &mut response(asked, rcode, records), asked.0, true)
 }
@@ -420,8 +421,8 @@ fn a_record_of_another_class_than_the_question_makes_an_answer_malformed() {
 /// Type, class and section of a record.
 type Fixed = (Type, Class, Section);
 
-/// A response to `www.example. A` whose records have pointers to the question for owners, or the
-/// owner written out.
+/// Returns a response to `www.example. A` whose records have pointers to the question for owners,
+/// or the owner written out.
 fn by_hand(owner: &[u8], rcode: u8, records: &[Fixed]) -> Vec<u8> {
     let count = |section| records.iter().filter(|record| record.2 == section).count() as u8;
     let counts = [Section::Answer, Section::Authority, Section::Additional].map(count);

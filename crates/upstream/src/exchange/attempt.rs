@@ -29,7 +29,7 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// One that waits for its answer.
+    /// Makes an attempt that waits for its answer.
     pub(super) fn new(sent_at: u64, upstream: u8, (form, kind): (Form, Kind)) -> Self {
         let (outcome, doubt) = (None, None);
         let (waits, paid, overdue) = (true, false, false);

@@ -25,7 +25,7 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    /// How an upstream is asked.
+    /// Returns how an upstream is asked.
     pub(super) fn form(&self, upstream: usize, member: &Member, now: u64) -> Form {
         let confirms = self.confirming.contains(upstream) && !self.believed.contains(upstream);
         let over_tcp = (confirms || self.over_tcp.contains(upstream)) && !member.stream;
@@ -107,7 +107,7 @@ impl Exchange {
         believes
     }
 
-    /// An upstream has answered what was changed for it: it had stumbled over this.
+    /// Records that an upstream has answered what was changed for it: it cannot handle that.
     pub(super) fn learn_changes(&self, pool: &mut Pool, now: u64, ended: &Attempt) {
         let upstream = usize::from(ended.upstream);
         let member = &mut pool.members[upstream];

@@ -8,27 +8,27 @@ use zonda_wire::{Ede, Rcode};
 
 const SERVFAIL: Failure = Failure::Rcode(Rcode::SERVFAIL);
 
-/// Some upstreams, asked in order.
+/// Returns some upstreams, asked in order.
 fn pool(count: usize) -> Pool {
     let settings = Settings { policy: Policy::InOrder, ..Settings::default() };
     Pool::new(vec![Member::new(false, [0; 16]); count], settings)
 }
 
-/// A question at time 0.
+/// Returns a question at time 0.
 fn start(pool: &mut Pool) -> (Exchange, Vec<Action>) {
     let mut actions = Vec::new();
     let exchange = Exchange::start(pool, 0, 1, 2, &mut actions);
     (exchange, actions)
 }
 
-/// What follows from the end of an attempt.
+/// Returns what follows from the end of an attempt.
 fn end(exchange: &mut Exchange, pool: &mut Pool, attempt: u8, outcome: Outcome) -> Vec<Action> {
     let mut actions = Vec::new();
     exchange.on_outcome(pool, MILLISECOND_NANOS, attempt, outcome, 0, &mut actions);
     actions
 }
 
-/// The attempt, upstream and form of the only action.
+/// Returns the attempt, upstream and form of the only action.
 fn sent(actions: &[Action]) -> (u8, u8, Form) {
     match actions {
         [Action::Send { attempt, upstream, form }] => (*attempt, *upstream, *form),
@@ -70,8 +70,8 @@ fn a_failure_counts_though_an_earlier_query_to_the_same_upstream_was_lost() {
     assert_eq!(actions, [Action::Fail(Reason::Failed(SERVFAIL))]);
 }
 
-/// What clients get, and when, milliseconds, for a question that the second of two upstreams fails
-/// and that the first leaves without answer.
+/// Returns what clients get, and when, milliseconds, for a question that the second of two
+/// upstreams fails and that the first leaves without answer.
 fn told_of_a_failure_and_silence(stale_millis: u64) -> Vec<(u64, Action)> {
     let mut pool = pool(2);
     pool.settings.stale_nanos = stale_millis * MILLISECOND_NANOS;
@@ -157,7 +157,7 @@ fn edns_is_disabled_only_for_an_upstream_that_answers_without_it() {
     }
 }
 
-/// What follows from a doubt about an attempt.
+/// Returns what follows from a doubt about an attempt.
 fn doubt(exchange: &mut Exchange, pool: &mut Pool, attempt: u8, doubt: Doubt) -> Vec<Action> {
     let mut actions = Vec::new();
     exchange.on_doubt(pool, MILLISECOND_NANOS, attempt, doubt, &mut actions);
@@ -328,7 +328,7 @@ fn silence_over_tcp_says_nothing_about_an_upstream_of_udp() {
     assert!(pool.members[0].counters.lost > 8);
 }
 
-/// When the first query of a question is repeated under these settings, milliseconds; the
+/// Returns when the first query of a question is repeated under these settings, milliseconds; the
 /// upstream has always answered within a millisecond before.
 fn repeated_after(extra_percent: u8, repeat_millis_min: u64) -> u64 {
     let repeat_nanos_min = repeat_millis_min * MILLISECOND_NANOS;
@@ -385,7 +385,7 @@ fn a_query_whose_port_was_closed_is_repeated_and_says_nothing_about_its_upstream
     assert!(rtt.sampled_at().is_some() && !pool.budget.much_is_lost());
 }
 
-/// What follows from the next timer that has a query sent; notes when it was due.
+/// Returns what follows from the next timer that has a query sent; notes when it was due.
 fn repeat_at(exchange: &mut Exchange, pool: &mut Pool, asked_at: &mut Vec<u64>) -> Vec<Action> {
     let mut actions = Vec::new();
     while actions.is_empty() {

@@ -46,8 +46,9 @@ pub fn check_any(octets: &[u8]) {
     }
 }
 
-/// Each owner is at or below the apex of the zone that the upstream is asked for, or a target of
-/// the chain; and what speaks of more names than its owner is at or below the apex in any case.
+/// Checks that each owner is at or below the apex of the zone that the upstream is asked for, or a
+/// target of the chain; and what speaks of more names than its owner is at or below the apex in any
+/// case.
 fn check_scope(answer: &Answer, apex: &[u8]) {
     let is_alias = |record: &Record<'_>| record.rtype == Type::CNAME;
     let aliases = || answer.records().filter(is_alias);
@@ -64,7 +65,7 @@ fn check_scope(answer: &Answer, apex: &[u8]) {
     }
 }
 
-/// The records are whole, within bounds, and hang together.
+/// Checks that the records are whole, within bounds, and hang together.
 fn check_answer(answer: &Answer, asked: &[u8]) {
     assert!(answer.records().len() <= RECORDS_MAX);
     let mut links = vec![asked.to_ascii_lowercase()];
@@ -87,7 +88,7 @@ fn check_answer(answer: &Answer, asked: &[u8]) {
     }
 }
 
-/// What was kept can be written into a reply, which is a message with the same records.
+/// Checks that the accepted records can be written into a reply with the same records.
 fn check_reply(answer: &Answer, octets: &[u8]) {
     let mut buffer = octets.to_vec();
     buffer[2..4].copy_from_slice(&flag::RD.to_be_bytes());

@@ -98,7 +98,7 @@ pub struct World {
 }
 
 impl World {
-    /// A world of upstreams that are asked `rate` questions a second.
+    /// Makes a world of upstreams that are asked `rate` questions a second.
     pub fn new(policy: Policy, models: Vec<Model>, rate: u64, seed: u64) -> Self {
         let members = models.iter().map(|_| Member::new(false, [0; 16])).collect();
         let pool = Pool::new(members, Settings { policy, ..Settings::default() });
@@ -138,13 +138,13 @@ impl World {
         self.queue.push(Reverse((self.awake(at), timer, self.events, event)));
     }
 
-    /// When the server sees what happens at a time.
+    /// Returns when the server sees what happens at a time.
     fn awake(&self, at: u64) -> u64 {
         let into = at % (5 * S);
         if into < self.stall { at - into + self.stall } else { at }
     }
 
-    /// The next random number.
+    /// Returns the next random number.
     fn next(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
@@ -153,7 +153,7 @@ impl World {
         z ^ z >> 31
     }
 
-    /// A random number from 0 to 1.
+    /// Returns a random number from 0 to 1.
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    /// A question comes, and the next one is put onto the queue.
+    /// Has a question come, and puts the next one onto the queue.
     fn ask(&mut self) {
         let (key, random) = (self.next(), self.next());
         let (now, broken) = (self.now, self.unit() < self.broken);
@@ -196,7 +196,7 @@ impl World {
         }
     }
 
-    /// An answer comes.
+    /// Has an answer come.
     fn answer(&mut self, index: usize, attempt: u8, failure: bool) {
         let outcome = match failure {
             true => Outcome::Failed(Failure::Rcode(Rcode::SERVFAIL)),
@@ -231,7 +231,7 @@ impl World {
         }
     }
 
-    /// A query is under way.
+    /// Sends a query.
     fn send(&mut self, index: usize, attempt: u8, upstream: usize) {
         let model = self.models[upstream].clone();
         self.questions[index].sent += 1;
@@ -278,7 +278,7 @@ impl World {
         assert!(self.questions.iter().all(|it| it.exchange.timer(&self.pool).is_none()));
     }
 
-    /// What the clients whose questions came in a span of seconds saw.
+    /// Returns what the clients whose questions came in a span of seconds saw.
     pub fn seen(&self, seconds: Range<f64>) -> ClientReport {
         let span = (seconds.start * S as f64) as u64..(seconds.end * S as f64) as u64;
         let inside = || self.questions.iter().filter(|it| span.contains(&it.asked_at));
@@ -296,8 +296,8 @@ impl World {
         (sent as f64 / self.questions.len() as f64 - 1.0) * 100.0
     }
 
-    /// The share of extra queries for names that are not broken; those for broken ones go to each
-    /// upstream.
+    /// Returns the share of extra queries for names that are not broken; those for broken ones go
+    /// to each upstream.
     pub fn extra_percent_of_sound(&self) -> f64 {
         let sound = self.questions.iter().filter(|question| !question.broken);
         let (mut questions, mut sent) = (0.0, 0.0);
@@ -324,7 +324,7 @@ impl ClientReport {
         self.times[at] as f64 / MS as f64
     }
 
-    /// A line of figures.
+    /// Prints a line of figures.
     pub fn print(&self, what: &str, world: &World) {
         println!(
             "{what}: {} answered, {} lost, p50 {:.1} p99 {:.1} p99.9 {:.1} max {:.1} ms, {:+.2} % \

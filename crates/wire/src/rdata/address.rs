@@ -53,7 +53,7 @@ fn is_end_of_number(rest: &[u8]) -> bool {
     matches!(rest.first(), None | Some(b'.'))
 }
 
-/// The value of a decimal digit.
+/// Returns the value of a decimal digit.
 fn digit(octet: u8) -> Option<u16> {
     let value = octet.wrapping_sub(b'0');
     (value < 10).then_some(u16::from(value))
@@ -65,7 +65,7 @@ pub(super) fn parse_ipv6(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// An address in one of the forms of rfc4291#2.2.
+/// Returns an address in one of the forms of rfc4291#2.2.
 pub(super) fn ipv6(text: &[u8]) -> Option<Ipv6Addr> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
@@ -137,7 +137,7 @@ fn parse_prefix(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The octets of the address prefix at the start of `rest` (rfc3123#4).
+/// Returns the octets of the address prefix at the start of `rest` (rfc3123#4).
 pub(super) fn prefix_len(rest: &[u8]) -> Option<usize> {
     let &[high, low, prefix, len, ..] = rest else { return None };
     let len = usize::from(len & 0x7f);
@@ -158,7 +158,7 @@ pub(super) fn parse_nsap(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     parse_dotted_hex(digits, out).ok_or(Fault::Nsap)
 }
 
-/// A telephone number behind `+`, or hexadecimal digits; both with dots anywhere.
+/// Reads a telephone number behind `+`, or hexadecimal digits; both with dots anywhere.
 pub(super) fn parse_atma(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let Some(number) = text.strip_prefix(b"+") else {
         out.push(ATMA_END_SYSTEM);
@@ -180,7 +180,7 @@ pub(super) fn is_atma(octets: &[u8]) -> bool {
     }
 }
 
-/// One or more octets in hexadecimal, with dots anywhere.
+/// Reads one or more octets in hexadecimal, with dots anywhere.
 fn parse_dotted_hex(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let digits = || text.iter().filter(|&&octet| octet != b'.');
     let count = digits().count();
@@ -220,7 +220,7 @@ pub(super) fn has_known_families(octets: &[u8]) -> bool {
     prefixes(octets).all(|prefix| known.iter().any(|family| prefix.starts_with(family)))
 }
 
-/// The prefixes of valid data, each with its header.
+/// Returns the prefixes of valid data, each with its header.
 fn prefixes(octets: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = octets;
     std::iter::from_fn(move || {

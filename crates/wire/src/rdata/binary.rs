@@ -7,7 +7,7 @@ use super::parse::Tokens;
 /// Marks an octet that is no digit of an alphabet.
 const NO_DIGIT: u8 = 0xff;
 
-/// The value of each digit of an alphabet; with `fold`, of its lower-case form, too.
+/// Returns the value of each digit of an alphabet; with `fold`, of its lower-case form, too.
 const fn digit_values(alphabet: &[u8], fold: bool) -> [u8; 256] {
     let mut values = [NO_DIGIT; 256];
     let mut at = 0;
@@ -67,7 +67,7 @@ impl<'a, const BITS: u32> Decoder<'a, BITS> {
     }
 }
 
-/// One or more octets in all tokens left; a pair of digits may be split between two.
+/// Reads one or more octets in all tokens left; a pair of digits may be split between two.
 pub(super) fn parse_hex(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     let start = out.len();
     let mut decoder = Decoder::<4>::new(&HEX, out);
@@ -79,30 +79,30 @@ pub(super) fn parse_hex(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Resul
     if complete { Ok(()) } else { Err(Fault::Hex) }
 }
 
-/// A word of nothing but hexadecimal digits.
+/// Reads a word of nothing but hexadecimal digits.
 fn decode_hex_word(decoder: &mut Decoder<'_, 4>, word: &[u8]) -> Result<(), Fault> {
     if decoder.digits(word).is_empty() { Ok(()) } else { Err(Fault::Hex) }
 }
 
-/// The octets of a single word.
+/// Reads the octets of a single word.
 pub(super) fn hex_word(word: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let mut decoder = Decoder::<4>::new(&HEX, out);
     decode_hex_word(&mut decoder, word)?;
     if decoder.is_complete() { Ok(()) } else { Err(Fault::Hex) }
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 pub(super) fn hex_digit(octet: u8) -> Option<u8> {
     Some(HEX[usize::from(octet)]).filter(|&digit| digit != NO_DIGIT)
 }
 
-/// A length octet and the octets of a word; `-` is none.
+/// Writes a length octet and the octets of a word; `-` is none.
 pub(super) fn parse_hex_by_length(word: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let digits = if word == b"-" { b"" } else { word };
     with_length(out, |out| hex_word(digits, out))
 }
 
-/// A length octet and the octets of a word of base 32, at least one.
+/// Writes a length octet and the octets of a word of base 32, at least one.
 pub(super) fn parse_base32_by_length(word: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     with_length(out, |out| {
         let mut decoder = Decoder::<5>::new(&BASE32, out);
@@ -111,7 +111,7 @@ pub(super) fn parse_base32_by_length(word: &[u8], out: &mut Vec<u8>) -> Result<(
     })
 }
 
-/// A length octet and what `write` appends.
+/// Writes a length octet and what `write` appends.
 fn with_length(
     out: &mut Vec<u8>,
     write: impl FnOnce(&mut Vec<u8>) -> Result<(), Fault>,
@@ -124,7 +124,7 @@ fn with_length(
     Ok(())
 }
 
-/// One or more octets in all tokens left.
+/// Reads one or more octets in all tokens left.
 pub(super) fn parse_base64(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     let mut decoder = Base64::new(out);
     decoder.word(tokens.word()?)?;
@@ -144,7 +144,7 @@ pub fn base64_word(word: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     decoder.finish()
 }
 
-/// The octets of a single word; `-` is none.
+/// Reads the octets of a single word; `-` is none.
 pub(super) fn parse_dash_base64(word: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     if word == b"-" { Ok(()) } else { base64_word(word, out) }
 }

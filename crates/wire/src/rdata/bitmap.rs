@@ -49,7 +49,7 @@ pub(super) fn parse_type(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The types of all tokens left, in blocks; none is fine (rfc5155#3.2.1).
+/// Reads the types of all tokens left, in blocks; none is fine (rfc5155#3.2.1).
 pub(super) fn parse_windowed(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     let mut bits = [0_u8; 256 * BLOCK];
     let mut blocks = 0;
@@ -83,7 +83,7 @@ pub(super) fn is_windowed(mut rest: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// The types of all tokens left, all below 128, by mnemonic or number; none is fine.
+/// Reads the types of all tokens left, all below 128, by mnemonic or number; none is fine.
 pub(super) fn parse_flat(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     let mut bits = [0_u8; FLAT_LEN];
     while tokens.peek().is_some() {
@@ -102,7 +102,7 @@ pub(super) fn is_flat(octets: &[u8]) -> bool {
     octets.len() <= FLAT_LEN && octets.last() != Some(&0)
 }
 
-/// A protocol, and the ports of all tokens left.
+/// Reads a protocol, and the ports of all tokens left.
 pub(super) fn parse_services(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     let service = |_| Fault::Service;
     let protocol = number::number_or_mnemonic(tokens.word()?, u64::from(u8::MAX), PROTOCOLS);
@@ -122,7 +122,7 @@ pub(super) fn is_services(octets: &[u8]) -> bool {
     (1..=1 + PORTS_LEN).contains(&octets.len())
 }
 
-/// The types of a bitmap in blocks, in ascending order.
+/// Returns the types of a bitmap in blocks, in ascending order.
 pub fn windowed_types(octets: &[u8]) -> impl Iterator<Item = Type> {
     let mut rest = octets;
     let blocks = std::iter::from_fn(move || {
@@ -137,19 +137,19 @@ pub fn windowed_types(octets: &[u8]) -> impl Iterator<Item = Type> {
     })
 }
 
-/// The types of a bitmap without blocks, in ascending order.
+/// Returns the types of a bitmap without blocks, in ascending order.
 pub fn flat_types(octets: &[u8]) -> impl Iterator<Item = Type> {
     bits_set(octets).map(|number| Type(number as u16)) // at most 16 octets
 }
 
-/// The places of the bits that are set, counted from the highest of the first octet.
+/// Returns the places of the bits that are set, counted from the highest of the first octet.
 fn bits_set(octets: &[u8]) -> impl Iterator<Item = usize> {
     octets.iter().enumerate().flat_map(|(at, octet)| {
         (0..8).filter(move |bit| octet & (0x80 >> bit) != 0).map(move |bit| at * 8 + bit)
     })
 }
 
-/// The number of a protocol, and those of its ports.
+/// Returns the number of a protocol, and those of its ports.
 pub(super) fn print_services(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let Some((protocol, ports)) = octets.split_first() else { return Ok(()) };
     write!(f, "{protocol}")?;

@@ -33,7 +33,7 @@ pub(super) fn parse(
     }
 }
 
-/// The octets of the gateway or relay at `at`.
+/// Returns the octets of the gateway or relay at `at`.
 pub(super) fn len(rdata: &[u8], at: usize, mask: u8) -> Result<usize, Fault> {
     let len = match rdata.get(1).ok_or(Fault::Truncated)? & mask {
         0 => 0,
@@ -50,7 +50,7 @@ pub(super) fn is_name(rdata: &[u8]) -> bool {
     rdata.get(1).is_some_and(|kind| kind & AMTRELAY_TYPE == 3)
 }
 
-/// The discovery bit and the relay's type: two numbers, one octet.
+/// Reads the discovery bit and the relay's type: two numbers, one octet.
 pub(super) fn parse_relay_type(
     tokens: &mut Tokens<'_, '_>,
     out: &mut Vec<u8>,
@@ -84,7 +84,7 @@ pub(super) fn parse_hip_identity(
     Ok(())
 }
 
-/// The octets of a host identity.
+/// Returns the octets of a host identity.
 pub(super) fn hip_len(rest: &[u8]) -> Result<usize, Fault> {
     let &[tag_len, _, high, low, ..] = rest else { return Err(Fault::Truncated) };
     let key_len = u16::from_be_bytes([high, low]);
@@ -112,7 +112,7 @@ pub(super) fn parse_a6(
     if prefix > 0 { parse_name(tokens.word()?, scope.origin, out) } else { Ok(()) }
 }
 
-/// The octets of an A6 record's data.
+/// Returns the octets of an A6 record's data.
 pub(super) fn a6_len(rest: &[u8]) -> Result<usize, Fault> {
     let &prefix = rest.first().ok_or(Fault::Truncated)?;
     if prefix > 128 {
@@ -128,13 +128,13 @@ pub(super) fn a6_len(rest: &[u8]) -> Result<usize, Fault> {
     }
 }
 
-/// Where the name of an A6 record begins: behind the prefix length and the suffix.
+/// Returns where the name of an A6 record begins: behind the prefix length and the suffix.
 pub(super) fn a6_name_at(rest: &[u8]) -> usize {
     let prefix = rest.first().copied().unwrap_or(0);
     1 + (128 - usize::from(prefix).min(128)).div_ceil(8)
 }
 
-/// A dot, an address or a name, as the bits `mask` of the data's second octet say.
+/// Returns a dot, an address or a name, as the bits `mask` of the data's second octet say.
 pub(super) fn print(
     octets: &[u8],
     rdata: &[u8],
@@ -148,7 +148,7 @@ pub(super) fn print(
     }
 }
 
-/// The discovery bit and the relay's type.
+/// Returns the discovery bit and the relay's type.
 pub(super) fn print_relay_type(octets: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let octet = octets.first().copied().unwrap_or(0);
     write!(f, "{} {}", u8::from(octet & DISCOVERY != 0), octet & AMTRELAY_TYPE)

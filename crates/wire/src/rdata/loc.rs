@@ -25,7 +25,7 @@ pub const SIZE_MAX: i64 = 9_000_000_000;
 /// Size, horizontal and vertical precision when the text leaves them out: 1 m, 10 km, 10 m.
 const DEFAULT_SIZES: [u8; 3] = [0x12, 0x16, 0x13];
 
-/// A location, all tokens left.
+/// Reads a location from all tokens left.
 pub(super) fn parse(tokens: &mut Tokens<'_, '_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     let latitude = angle(tokens, 90, (b'N', b'S'))?;
     let longitude = angle(tokens, 180, (b'E', b'W'))?;
@@ -75,7 +75,7 @@ fn angle(
     Err(Fault::Loc)
 }
 
-/// A whole number of at most `max`.
+/// Returns a whole number of at most `max`.
 fn whole(word: &[u8], max: u32) -> Option<u32> {
     let value = fixed_point(word, 0)?;
     u32::try_from(value).ok().filter(|&value| value <= max)
@@ -90,7 +90,7 @@ fn centimetres(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// A decimal number with at most `places` digits behind the dot, times 10^`places`.
+/// Returns a decimal number with at most `places` digits behind the dot, times 10^`places`.
 fn fixed_point(word: &[u8], places: usize) -> Option<i64> {
     let dot = word.iter().position(|&octet| octet == b'.');
     let (integer, fraction) = match dot {
@@ -107,7 +107,7 @@ fn fixed_point(word: &[u8], places: usize) -> Option<i64> {
     })
 }
 
-/// The octet nearest below a size in centimetres.
+/// Returns the octet nearest below a size in centimetres.
 #[must_use]
 pub fn size_octet(centimetres: i64) -> Option<u8> {
     if !(0..=SIZE_MAX).contains(&centimetres) {
@@ -167,7 +167,7 @@ pub struct Parts {
     pub altitude: u32,
 }
 
-/// The parts of sixteen octets.
+/// Returns the parts of sixteen octets.
 #[must_use]
 pub fn parts(octets: &[u8]) -> Option<Parts> {
     let &[_, a, b, c, ref rest @ ..] = octets else { return None };
@@ -176,13 +176,13 @@ pub fn parts(octets: &[u8]) -> Option<Parts> {
     Some(Parts { sizes: [a, b, c], latitude, longitude, altitude })
 }
 
-/// The size that digit and exponent are.
+/// Returns the size that digit and exponent are.
 #[must_use]
 pub fn centimetres_of(size: u8) -> u64 {
     u64::from(size >> 4) * 10_u64.pow(u32::from(size & 0x0f))
 }
 
-/// An angle and its hemisphere, and a blank.
+/// Returns an angle and its hemisphere, and a blank.
 fn print_angle(angle: u32, plus: char, minus: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let hemisphere = if angle >= EQUATOR { plus } else { minus };
     let value = angle.abs_diff(EQUATOR);

@@ -44,12 +44,12 @@ pub const CERT_TYPES: &[(u16, &str)] = &[
 /// Mnemonics of ways to notify (rfc9859#2).
 pub const DSYNC_SCHEMES: &[(u8, &str)] = &[(1, "NOTIFY")];
 
-/// A decimal number of at most `max`, digits only.
+/// Returns a decimal number of at most `max`, digits only.
 pub(super) fn decimal(text: &[u8], max: u64) -> Result<u64, Fault> {
     digits(text).filter(|&value| value <= max).ok_or(Fault::Number(max))
 }
 
-/// The value of one or more decimal digits, up to 2⁶⁴ − 1.
+/// Returns the value of one or more decimal digits, up to 2⁶⁴ − 1.
 fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -123,7 +123,7 @@ pub fn ttl(text: &[u8]) -> Option<u32> {
     u32::try_from(total).ok().filter(|_| !text.is_empty())
 }
 
-/// A time, modulo 2³² (rfc4034#3.1.5).
+/// Reads a time, modulo 2³² (rfc4034#3.1.5).
 pub(super) fn parse_time(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let secs = match text.len() {
         14 => date(text).ok_or(Fault::Time)?,
@@ -133,7 +133,7 @@ pub(super) fn parse_time(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The seconds since 1970 of `YYYYMMDDHHmmSS`, modulo 2³².
+/// Returns the seconds since 1970 of `YYYYMMDDHHmmSS`, modulo 2³².
 fn date(text: &[u8]) -> Option<u32> {
     let part = |from: usize, to: usize| digits(text.get(from..to)?);
     let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
@@ -160,7 +160,7 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
     days_of_years + (months * 153 + 2) / 5 + day - 1 - 719_468
 }
 
-/// One octet: a number or an algorithm's mnemonic.
+/// Reads one octet: a number or an algorithm's mnemonic.
 pub(super) fn parse_algorithm(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     out.push(number_or_mnemonic(text, u64::from(u8::MAX), ALGORITHMS)? as u8);
     Ok(())
@@ -173,13 +173,13 @@ pub(super) fn parse_cert_type(text: &[u8], out: &mut Vec<u8>) -> Result<(), Faul
     Ok(())
 }
 
-/// One octet: a number or the mnemonic of a way to notify.
+/// Reads one octet: a number or the mnemonic of a way to notify.
 pub(super) fn parse_dsync_scheme(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     out.push(number_or_mnemonic(text, u64::from(u8::MAX), DSYNC_SCHEMES)? as u8);
     Ok(())
 }
 
-/// A number of at most `max`, or the number behind a mnemonic of the table, case ignored.
+/// Returns a number of at most `max`, or the number behind a mnemonic of the table, case ignored.
 pub(super) fn number_or_mnemonic<N: Copy + Into<u64>>(
     text: &[u8],
     max: u64,
@@ -192,7 +192,7 @@ pub(super) fn number_or_mnemonic<N: Copy + Into<u64>>(
     known.map(|known| known.0.into()).ok_or(Fault::Mnemonic)
 }
 
-/// The number that at most eight octets are.
+/// Returns the number that at most eight octets are.
 pub(super) fn value_of(octets: &[u8]) -> u64 {
     octets.iter().fold(0, |value, &octet| value << 8 | u64::from(octet))
 }
@@ -217,7 +217,7 @@ fn date_of(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + u64::from(month < 3), month, day)
 }
 
-/// The first mnemonic of a number in the table, or the number.
+/// Returns the first mnemonic of a number in the table, or the number.
 pub(super) fn print_mnemonic<N: Copy + Into<u64>>(
     octets: &[u8],
     table: &[(N, &str)],

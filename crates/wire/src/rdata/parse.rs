@@ -31,13 +31,13 @@ impl<'a, 't> Tokens<'a, 't> {
         Self { all, next: 0 }
     }
 
-    /// The next token, which stays the next one.
+    /// Returns the next token, which stays the next one.
     #[must_use]
     pub fn peek(&self) -> Option<Token<'t>> {
         self.all.get(self.next).copied()
     }
 
-    /// The next token.
+    /// Returns the next token.
     ///
     /// # Errors
     /// [`Fault::Missing`] at the end.
@@ -47,7 +47,7 @@ impl<'a, 't> Tokens<'a, 't> {
         Ok(token)
     }
 
-    /// The text of the next token, which must not be quoted.
+    /// Returns the text of the next token, which must not be quoted.
     ///
     /// # Errors
     /// [`Fault::Missing`] at the end, [`Fault::Quoted`].
@@ -56,7 +56,7 @@ impl<'a, 't> Tokens<'a, 't> {
         if token.quoted { Err(Fault::Quoted) } else { Ok(token.text) }
     }
 
-    /// The token that a fault is about: the last one taken, or the end.
+    /// Returns the token that a fault is about: the last one taken, or the end.
     fn blamed(&self, fault: Fault) -> usize {
         if fault == Fault::Missing { self.all.len() } else { self.next.saturating_sub(1) }
     }
@@ -103,7 +103,7 @@ pub fn from_text(rtype: Type, text: &str) -> Result<Vec<u8>, RdataError> {
     Ok(rdata)
 }
 
-/// All of [`parse`] but the clean-up.
+/// Does the work of [`parse`] but the clean-up.
 fn parse_record(
     rtype: Type,
     tokens: &mut Tokens<'_, '_>,
@@ -203,7 +203,7 @@ fn parse_each(
     Ok(())
 }
 
-/// The words and quoted strings of a text of one line; nothing if a quote is not closed.
+/// Returns the words and quoted strings of a text of one line; nothing if a quote is not closed.
 #[must_use]
 pub fn tokens(text: &[u8]) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
@@ -234,7 +234,7 @@ pub fn tokens(text: &[u8]) -> Option<Vec<Token<'_>>> {
     Some(tokens)
 }
 
-/// A name; `@` stands for the origin (rfc1035#5.1).
+/// Reads a name; `@` stands for the origin (rfc1035#5.1).
 pub(super) fn parse_name(text: &[u8], origin: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     if text == b"@" {
         out.extend_from_slice(origin);

@@ -164,7 +164,7 @@ fn print_generic(rdata: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     print_hex(rdata, f)
 }
 
-/// An IPv4 address if there are four octets, an IPv6 address if there are sixteen.
+/// Returns an IPv4 address if there are four octets, an IPv6 address if there are sixteen.
 pub(super) fn print_address(octets: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     if let Ok(four) = <[u8; 4]>::try_from(octets) {
         return Ipv4Addr::from(four).fmt(f);
@@ -227,7 +227,7 @@ fn print_strings(octets: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     Ok(())
 }
 
-/// The character strings of a field, without their lengths.
+/// Returns the character strings of a field, without their lengths.
 pub fn strings(octets: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = octets;
     std::iter::from_fn(move || {
@@ -238,14 +238,14 @@ pub fn strings(octets: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// A string in quotes.
+/// Returns a string in quotes.
 pub(super) fn print_quoted(text: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     f.write_char('"')?;
     escape(text, f)?;
     f.write_char('"')
 }
 
-/// A string as it stands between quotes (rfc1035#5.1).
+/// Returns a string as it stands between quotes (rfc1035#5.1).
 fn escape(text: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     for run in text.chunk_by(|&a, &b| is_plain(a) && is_plain(b)) {
         match *run {
@@ -283,7 +283,8 @@ fn print_base32(octets: &[u8], f: &mut Formatter<'_>) -> fmt::Result {
     octets.chunks(5).try_for_each(|group| print_digits::<5>(group, ALPHABET, f))
 }
 
-/// The bits of at most five octets as digits of `BITS` bits, the last one filled up with zeros.
+/// Returns the bits of at most five octets as digits of `BITS` bits, the last one filled up with
+/// zeros.
 fn print_digits<const BITS: usize>(
     group: &[u8],
     alphabet: &[u8],

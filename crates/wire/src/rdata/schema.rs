@@ -233,7 +233,7 @@ static INDEX: [u8; INDEXED] = {
     index
 };
 
-/// The schema of a type; `None` when its data is opaque (rfc3597).
+/// Returns the schema of a type; `None` when its data is opaque (rfc3597).
 #[must_use]
 pub fn of(rtype: Type) -> Option<&'static Schema> {
     match INDEX.get(usize::from(rtype.0)) {
@@ -242,7 +242,7 @@ pub fn of(rtype: Type) -> Option<&'static Schema> {
     }
 }
 
-/// All schemas, in the table's order.
+/// Returns all schemas, in the table's order.
 pub fn all() -> impl Iterator<Item = &'static Schema> {
     SCHEMAS.iter()
 }

@@ -4,7 +4,7 @@ use super::error::Fault;
 use super::parse::Token;
 use crate::name;
 
-/// A length octet and the string.
+/// Writes a length octet and the string.
 pub(super) fn parse_char_string(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     let length_at = out.len();
     out.push(0);
@@ -14,13 +14,13 @@ pub(super) fn parse_char_string(token: Token<'_>, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// A length octet and letters and digits.
+/// Writes a length octet and letters and digits.
 pub(super) fn parse_tag(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     let valid = !token.text.is_empty() && token.text.iter().all(u8::is_ascii_alphanumeric);
     if valid { parse_char_string(token, out) } else { Err(Fault::Tag) }
 }
 
-/// The octets of a string, without a length.
+/// Writes the octets of a string, without a length.
 pub(super) fn parse_text(token: Token<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     unescape_into(token.text, out)
 }

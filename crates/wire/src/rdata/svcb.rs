@@ -135,7 +135,7 @@ fn parse_param(
     Ok(())
 }
 
-/// Where a parameter with this key goes.
+/// Returns where a parameter with this key goes.
 fn place_of(key: u16, start: usize, out: &[u8]) -> Result<usize, SvcFault> {
     let mut at = start;
     for param in params(&out[start..]) {
@@ -151,7 +151,7 @@ fn place_of(key: u16, start: usize, out: &[u8]) -> Result<usize, SvcFault> {
     Ok(at)
 }
 
-/// The number of `alpn` or `key667`.
+/// Returns the number of `alpn` or `key667`.
 #[must_use]
 pub fn key_of(text: &[u8]) -> Option<u16> {
     if let Some(known) = KEYS.iter().find(|known| known.1.as_bytes() == text) {
@@ -204,7 +204,7 @@ fn parse_list(text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// The parameters of wire data: key and value.
+/// Returns the parameters of wire data: key and value.
 pub fn params(octets: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), SvcFault>> {
     let mut rest = octets;
     std::iter::from_fn(move || {
@@ -253,7 +253,7 @@ pub(super) fn check(octets: &[u8]) -> Result<(), SvcFault> {
     check_mandatory(mandatory, octets)
 }
 
-/// The keys listed as mandatory ascend as the parameters do, so one walk over both is enough.
+/// Checks the mandatory keys: they ascend as the parameters do, so one walk over both is enough.
 fn check_mandatory(listed: &[u8], octets: &[u8]) -> Result<(), SvcFault> {
     let mut present = params(octets).filter_map(|param| param.ok().map(|(key, _)| key));
     for key in listed.chunks_exact(2).map(|key| u16::from_be_bytes([key[0], key[1]])) {
@@ -327,7 +327,7 @@ impl Display for KeyName {
     }
 }
 
-/// A value that is not empty.
+/// Returns a value that is not empty.
 fn print_value(key: u16, value: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match key {
         MANDATORY => print_list(value, 2, f, |key, f| KeyName(number::value_of(key) as u16).fmt(f)),

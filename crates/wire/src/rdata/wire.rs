@@ -27,7 +27,7 @@ pub struct EmbeddedName {
     pub name_use: NameUse,
 }
 
-/// The fields of uncompressed data in order; ends behind the first error.
+/// Returns the fields of uncompressed data in order; ends behind the first error.
 pub fn values<'r>(
     schema: &'static Schema,
     rdata: &'r [u8],
@@ -69,7 +69,8 @@ pub fn validate(rtype: Type, rdata: &[u8]) -> Result<(), RdataError> {
     }
 }
 
-/// The names in uncompressed data, in order; ends early, never panics, when the data is malformed.
+/// Returns the names in uncompressed data, in order; ends early, never panics, when the data is
+/// malformed.
 pub fn names(rtype: Type, rdata: &[u8]) -> impl Iterator<Item = EmbeddedName> {
     let fields = schema::of(rtype).into_iter().flat_map(|schema| values(schema, rdata));
     fields.map_while(Result::ok).flat_map(move |value| {
@@ -101,7 +102,7 @@ pub fn make_canonical(rtype: Type, rdata: &mut [u8]) {
     }
 }
 
-/// A digest whose algorithm is known has that algorithm's length.
+/// Checks that a digest whose algorithm is known has that algorithm's length.
 pub(super) fn check_digest(rtype: Type, rdata: &[u8]) -> Result<(), RdataError> {
     let is_simple = rdata.get(4) == Some(&1); // the one scheme that says which octets are hashed
     // Which octet names the algorithm, where the digest begins, and the lengths by algorithm.
@@ -123,7 +124,7 @@ pub(super) fn check_digest(rtype: Type, rdata: &[u8]) -> Result<(), RdataError> 
     }
 }
 
-/// How many octets the field at `at` has; `at` is not behind the data's end.
+/// Returns how many octets the field at `at` has; `at` is not behind the data's end.
 pub(crate) fn field_len(kind: Kind, rdata: &[u8], at: usize) -> Result<usize, Fault> {
     let rest = &rdata[at..];
     let all = |valid: bool| if valid { Ok(rest.len()) } else { Err(Fault::Malformed) };
@@ -163,7 +164,7 @@ pub(crate) fn field_len(kind: Kind, rdata: &[u8], at: usize) -> Result<usize, Fa
     }
 }
 
-/// A field of exactly `len` octets.
+/// Returns the length of a field of exactly `len` octets.
 fn fixed(rest: &[u8], len: usize) -> Result<usize, Fault> {
     at_least(rest.len(), len).map(|_| len)
 }
@@ -173,13 +174,13 @@ fn at_least(len: usize, least: usize) -> Result<usize, Fault> {
     if len < least { Err(Fault::Truncated) } else { Ok(len) }
 }
 
-/// A length octet and what it counts.
+/// Returns the length of a length octet and what it counts.
 fn prefixed(rest: &[u8]) -> Result<usize, Fault> {
     let &len = rest.first().ok_or(Fault::Truncated)?;
     fixed(rest, 1 + usize::from(len))
 }
 
-/// An uncompressed name.
+/// Returns the length of an uncompressed name.
 pub(super) fn name_len(rest: &[u8]) -> Result<usize, Fault> {
     name::wire_len(rest).ok_or(Fault::Name(crate::NameError::Malformed))
 }

@@ -55,7 +55,7 @@ pub fn parse(
     read(file, gathering, left_out).map_err(|error| QueriesError::File(path.to_owned(), error))
 }
 
-/// All of [`parse`] but for the path in errors.
+/// Does the work of [`parse`] but for the path in errors.
 fn read(
     mut file: impl BufRead,
     gathering: &mut QueryList,
@@ -131,7 +131,7 @@ impl ByteOrder {
         orders.into_iter().find(|order| MAGICS.contains(&order.u32(start)))
     }
 
-    /// The number that the first four octets are.
+    /// Returns the number that the first four octets are.
     ///
     /// # Panics
     /// If there are fewer.
@@ -147,7 +147,7 @@ impl ByteOrder {
 /// Link types: BSD's raw IP, Ethernet, raw IP, SLL, IPv4, IPv6, SLL2.
 const LINKS: [u32; 8] = [12, 14, 1, 101, 113, 228, 229, 276];
 
-/// The IP packet in a frame of a link type of [`LINKS`].
+/// Returns the IP packet in a frame of a link type of [`LINKS`].
 fn ip_packet(link: u32, frame: &[u8]) -> Option<&[u8]> {
     let (mut ether_type, mut rest) = match link {
         1 => (u16_at(frame, 12)?, frame.get(14..)?),
@@ -161,7 +161,7 @@ fn ip_packet(link: u32, frame: &[u8]) -> Option<&[u8]> {
     IP.contains(&ether_type).then_some(rest)
 }
 
-/// The protocol in an IP packet that is whole, and what the packet carries.
+/// Returns the protocol in an IP packet that is whole, and what the packet carries.
 fn transport(packet: &[u8]) -> Option<(u8, &[u8])> {
     let (protocol, start, end) = match packet.first()? >> 4 {
         4 => {
@@ -182,13 +182,13 @@ fn asks_over_tcp(segment: &[u8]) -> bool {
     u16_at(segment, 2) == Some(PORT) && data_at.is_some_and(|at| at < segment.len())
 }
 
-/// The message in a UDP datagram to [`PORT`].
+/// Returns the message in a UDP datagram to [`PORT`].
 fn payload(datagram: &[u8]) -> Option<&[u8]> {
     let is_asked = u16_at(datagram, 2)? == PORT;
     datagram.get(8..usize::from(u16_at(datagram, 4)?)).filter(|_| is_asked)
 }
 
-/// The question of a message that is a query with one question.
+/// Returns the question of a message that is a query with one question.
 fn question(message: &[u8]) -> Option<(&[u8], Type, Class)> {
     let is_query = message.get(2)? & 0xf8 == 0 && u16_at(message, 4)? == 1;
     let question = message.get(HEADER_BYTES..).filter(|_| is_query)?;
@@ -196,7 +196,7 @@ fn question(message: &[u8]) -> Option<(&[u8], Type, Class)> {
     Some((name, Type(u16_at(rest, 0)?), Class(u16_at(rest, 2)?)))
 }
 
-/// The number at a place, the highest octet first.
+/// Returns the number at a place, the highest octet first.
 fn u16_at(octets: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*octets.get(at..)?.first_chunk()?))
 }

@@ -31,7 +31,8 @@ pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     })
 }
 
-/// The first octets of what can be read, fewer if it ends before, and a reader of all of it.
+/// Returns the first octets of what can be read, fewer if it ends before, and a reader of all of
+/// it.
 pub fn peek<R: BufRead>(mut reader: R, count: usize) -> io::Result<(Vec<u8>, impl BufRead)> {
     let mut start = Vec::with_capacity(count);
     reader.by_ref().take(count as u64).read_to_end(&mut start)?;

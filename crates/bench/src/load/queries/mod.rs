@@ -178,7 +178,7 @@ impl Queries {
         Self(Source::Generated(GeneratedQueries::new(names, types, seed, form)))
     }
 
-    /// How many there are, at least 1.
+    /// Returns how many there are, at least 1.
     #[must_use]
     pub fn count(&self) -> u64 {
         match &self.0 {
@@ -187,7 +187,8 @@ impl Queries {
         }
     }
 
-    /// The query at a place below [`Self::count`], its ID 0; it may be written to `scratch`.
+    /// Returns the query at a place below [`Self::count`], its ID 0; it may be written to
+    /// `scratch`.
     #[must_use]
     pub fn message<'q>(&'q self, place: u32, scratch: &'q mut Vec<u8>) -> &'q [u8] {
         match &self.0 {
@@ -271,7 +272,7 @@ impl QueryList {
         self.ends.push(self.octets.len());
     }
 
-    /// All of them; nothing if there are none.
+    /// Returns all of them; nothing if there are none.
     fn finish(self) -> Option<Queries> {
         let Self { octets, ends, .. } = self;
         (!ends.is_empty()).then_some(Queries(Source::Listed { octets, ends }))

@@ -45,7 +45,7 @@ impl Zipf {
         }
     }
 
-    /// The area below the hat from 1 to `place`.
+    /// Returns the area below the hat from 1 to `place`.
     fn area(&self, place: f64) -> f64 {
         let log = place.ln();
         let power = (1.0 - self.exponent) * log;
@@ -53,7 +53,7 @@ impl Zipf {
         log * if power.abs() < 1e-8 { 1.0 + power / 2.0 } else { power.exp_m1() / power }
     }
 
-    /// The place whose area this is.
+    /// Returns the place whose area this is.
     fn place(&self, area: f64) -> f64 {
         let power = ((1.0 - self.exponent) * area).max(-1.0);
         let scale = if power.abs() < 1e-8 { 1.0 - power / 2.0 } else { power.ln_1p() / power };
@@ -65,7 +65,7 @@ impl Zipf {
 mod tests {
     use super::*;
 
-    /// How often each rank comes among `draws`.
+    /// Returns how often each rank comes among `draws`.
     fn counts(exponent: f64, ranks: u64, draws: u32) -> Vec<f64> {
         let zipf = Zipf::new(exponent, ranks).unwrap();
         let mut state = 1_u64;

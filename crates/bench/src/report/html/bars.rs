@@ -35,7 +35,7 @@ pub enum Fill {
     Unranked,
 }
 
-/// A figure with its title; empty without bars.
+/// Returns a figure with its title; empty without bars.
 pub fn chart(title: &str, caption: &str, bars: &[Bar<'_>]) -> String {
     let most = bars.iter().map(|bar| bar.spread.high).fold(0.0, f64::max);
     if most <= 0.0 {

@@ -44,7 +44,7 @@ pub fn of_group(run: &Run, group: &Group<'_>) -> String {
     }
 }
 
-/// What a figure says, and its bars.
+/// Returns what a figure says, and its bars.
 fn bars_of(run: &Run, group: &Group<'_>, figure: Figure, title: &str) -> String {
     let said = Ranking::of(group, figure).map_or_else(String::new, |it| capital(&it.sentence()));
     bars::chart(title, &said, &bars(run, group, figure))
@@ -149,7 +149,7 @@ fn has_own_sizes(groups: &[&Group<'_>], axis: &str) -> bool {
     })
 }
 
-/// The value of an axis, if it is a number above 0.
+/// Returns the value of an axis, if it is a number above 0.
 fn size(cell: &Cell, axis: &str) -> Option<f64> {
     let value: f64 = cell.place.get(axis)?.parse().ok()?;
     (value.is_finite() && value > 0.0).then_some(value)
@@ -161,7 +161,7 @@ fn grid(charts: &[String]) -> String {
     if charts.is_empty() { charts } else { format!("<div class=\"charts\">\n{charts}</div>\n") }
 }
 
-/// A bar for each server that was measured, the best first.
+/// Returns a bar for each server that was measured, the best first.
 fn bars<'a>(run: &Run, group: &Group<'a>, figure: Figure) -> Vec<Bar<'a>> {
     let bar = |cell: &&'a Cell| {
         let spread = figure.of(cell)?;
@@ -189,7 +189,7 @@ fn bars<'a>(run: &Run, group: &Group<'a>, figure: Figure) -> Vec<Bar<'a>> {
     bars
 }
 
-/// The looks of a server, the same in every chart of a run.
+/// Returns the looks of a server, the same in every chart of a run.
 fn style(run: &Run, name: &str) -> Style {
     if name == HOME {
         return Style { colour: "--s0", shape: ROUND, dashes: "none" };
@@ -205,7 +205,7 @@ fn style(run: &Run, name: &str) -> Style {
     }
 }
 
-/// A line for each server that has cells here.
+/// Returns a line for each server that has cells here.
 fn lines<'a>(
     run: &'a Run,
     cells: &[&Cell],
@@ -317,7 +317,7 @@ fn curve<'a>(latencies: impl Iterator<Item = &'a Latency>) -> Vec<(f64, f64)> {
     points.collect()
 }
 
-/// Where a percentile below 100 lies: one step for each further nine.
+/// Returns where a percentile below 100 lies: one step for each further nine.
 fn stretched(percentile: f64) -> f64 {
     -(1.0 - percentile / 100.0).log10()
 }

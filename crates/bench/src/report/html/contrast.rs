@@ -2,7 +2,7 @@
 
 use super::STYLE;
 
-/// The value of a colour variable in the light or the dark scheme.
+/// Returns the value of a colour variable in the light or the dark scheme.
 fn colour(name: &str, dark: bool) -> [f64; 3] {
     let (light, rest) = STYLE.split_once("@media (prefers-color-scheme: dark)").unwrap();
     let scheme = if dark { rest } else { light };
@@ -10,7 +10,7 @@ fn colour(name: &str, dark: bool) -> [f64; 3] {
     [0, 2, 4].map(|at| f64::from(u8::from_str_radix(&value[at..at + 2], 16).unwrap()) / 255.0)
 }
 
-/// A part of a colour without the curve of sRGB.
+/// Returns a part of a colour without the curve of sRGB.
 fn linear(part: f64) -> f64 {
     if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
 }
@@ -21,7 +21,7 @@ fn luminance(colour: [f64; 3]) -> f64 {
     0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-/// The contrast of two colours; 1–21.
+/// Returns the contrast of two colours; 1–21.
 fn contrast(a: &str, b: &str, dark: bool) -> f64 {
     let (a, b) = (luminance(colour(a, dark)), luminance(colour(b, dark)));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
@@ -61,7 +61,7 @@ const SIGHTS: [(&str, Mixture); 3] = [
 /// Colours of lines are further apart than this in CIELAB, where 2.3 is just noticed.
 const DISTANCE_MIN: f64 = 18.0;
 
-/// A colour as it is seen.
+/// Returns a colour as it is seen.
 fn seen(colour: [f64; 3], sight: Mixture) -> [f64; 3] {
     let linear = colour.map(|part: f64| part.powf(2.2));
     sight.map(|row| {

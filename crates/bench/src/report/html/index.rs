@@ -10,7 +10,7 @@ use crate::report::numbers::{capital, short};
 use crate::report::verdict::{headlines, is_zonda};
 use crate::statistics::Spread;
 
-/// All below the head of the page.
+/// Returns all below the head of the page.
 pub fn body(runs: &[(String, Run)]) -> String {
     let mut body = String::from("<p class=\"kicker\">zonda bench</p>\n<h1>Benchmarks</h1>\n");
     body += &matrix(runs);
@@ -37,7 +37,7 @@ pub fn body(runs: &[(String, Run)]) -> String {
     body
 }
 
-/// A row for each server and a column for each suite, with what a query costs.
+/// Returns a row for each server and a column for each suite, with what a query costs.
 fn matrix(runs: &[(String, Run)]) -> String {
     let mut servers: Vec<&str> = Vec::new();
     for server in runs.iter().flat_map(|(_, run)| &run.servers).filter(|it| !it.is_floor) {
@@ -67,7 +67,7 @@ fn matrix(runs: &[(String, Run)]) -> String {
     )
 }
 
-/// What a query costs a server over the tests of a run.
+/// Returns what a query costs a server over the tests of a run.
 fn cost(groups: &[Group<'_>], server: &str) -> String {
     let times = groups.iter().filter_map(|group| {
         let cell = group.cell(server).filter(|cell| group.is_ranked(cell))?;

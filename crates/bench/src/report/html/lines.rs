@@ -59,7 +59,7 @@ pub struct Axes<'a> {
     pub ticks: Vec<(f64, String)>,
 }
 
-/// A figure; empty unless some line has two points.
+/// Returns a figure; empty unless some line has two points.
 pub fn chart(axes: &Axes<'_>, lines: &[Line<'_>]) -> String {
     let lines: Vec<&Line<'_>> = lines.iter().filter(|line| line.points.len() > 1).collect();
     let points = || lines.iter().flat_map(|line| &line.points);
@@ -117,7 +117,7 @@ pub fn chart(axes: &Axes<'_>, lines: &[Line<'_>]) -> String {
     frame(axes, &drawing, end)
 }
 
-/// The drawing with its heading and the names of its axes.
+/// Returns the drawing with its heading and the names of its axes.
 fn frame(axes: &Axes<'_>, drawing: &str, end: f64) -> String {
     let title = escape(axes.title);
     let logarithmic = match axes.logarithmic {
@@ -171,7 +171,7 @@ fn apart(ends: &[f64]) -> Vec<f64> {
     places
 }
 
-/// The smallest and the largest value.
+/// Returns the smallest and the largest value.
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (low.min(value), high.max(value))
@@ -203,7 +203,7 @@ fn vertical_ticks(low: f64, high: f64) -> Vec<f64> {
 /// Fewer ticks than this, and the steps between them are made smaller.
 const TICKS_MIN: usize = 3;
 
-/// A round number without needless digits.
+/// Returns a round number without needless digits.
 pub fn tick_text(value: f64) -> String {
     match value {
         value if value >= 1e6 => format!("{} M", grouped(value / 1e6)),

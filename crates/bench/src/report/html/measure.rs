@@ -33,7 +33,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// What a column's head names, as the reports write it.
+    /// Returns what a column's head names, as the reports write it.
     pub fn named(column: &str) -> Option<Self> {
         let (seconds, millis) = (1e6, 1e3);
         Some(match column.to_ascii_lowercase().as_str() {
@@ -108,7 +108,7 @@ impl Measure {
     }
 }
 
-/// The rate at which queries were answered, where the test has a rate that was not reached.
+/// Returns the rate at which queries were answered, where the test has a rate that was not reached.
 fn rate_not_reached(cell: &Cell) -> Option<f64> {
     let rate: f64 =
         cell.place.get("rate").map_or_else(|| rate_in(&cell.workload), |it| it.parse().ok())?;
@@ -116,7 +116,7 @@ fn rate_not_reached(cell: &Cell) -> Option<f64> {
     (answered < rate * RATE_HELD).then_some(answered)
 }
 
-/// The rate that the name of a workload says: `10,000 queries a second`.
+/// Returns the rate that the name of a workload says: `10,000 queries a second`.
 fn rate_in(workload: &str) -> Option<f64> {
     workload.strip_suffix(" queries a second")?.replace(',', "").parse().ok()
 }

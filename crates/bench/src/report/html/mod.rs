@@ -28,7 +28,7 @@ const STYLE: &str = include_str!("style.css");
 /// A workload with more tests than this has them folded below the table of all of them.
 const PLACES_OPEN_MAX: usize = 2;
 
-/// The page of a run.
+/// Returns the page of a run.
 pub fn html(run: &Run) -> String {
     let groups = groups(run);
     let mut body = surroundings::heading(run);
@@ -44,12 +44,12 @@ pub fn html(run: &Run) -> String {
     page(&format!("{} · zonda bench", surroundings::name_of(run)), &body)
 }
 
-/// A page that leads to those of several runs, each with the address of its own page.
+/// Returns a page that leads to those of several runs, each with the address of its own page.
 pub fn index(runs: &[(String, Run)]) -> String {
     page("Benchmarks · zonda bench", &index::body(runs))
 }
 
-/// A whole page around its body.
+/// Returns a whole page around its body.
 fn page(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -61,7 +61,7 @@ fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// What the run says, a sentence for each figure, and what to know before believing it.
+/// Returns what the run says, a sentence for each figure, and what to know before believing it.
 fn in_short(run: &Run, groups: &[Group<'_>]) -> String {
     let caveats: String = caveats(run, groups)
         .iter()
@@ -80,7 +80,7 @@ fn in_short(run: &Run, groups: &[Group<'_>]) -> String {
     }
 }
 
-/// All tests of a workload: together, then each.
+/// Returns all tests of a workload: together, then each.
 fn workload(run: &Run, groups: &[&Group<'_>]) -> String {
     let mut text = format!("<h2>{}</h2>\n", escape(groups[0].workload));
     text += &charts::against_size(run, groups);
@@ -99,7 +99,7 @@ fn workload(run: &Run, groups: &[&Group<'_>]) -> String {
     text
 }
 
-/// All about one place in the matrix.
+/// Returns all about one place in the matrix.
 fn section(run: &Run, group: &Group<'_>) -> String {
     let mut text = charts::of_group(run, group);
     if let Some(why) = group.unsteady() {

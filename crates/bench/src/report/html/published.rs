@@ -14,7 +14,7 @@ const ROWS_MAX: usize = 6;
 /// More servers than this have rows of their own instead of columns.
 const COLUMNS_MAX: usize = 2;
 
-/// All tables; nothing for a suite that repeats no report.
+/// Returns all tables; nothing for a suite that repeats no report.
 pub fn published(run: &Run, groups: &[Group<'_>]) -> String {
     if run.published.is_empty() {
         return String::new();
@@ -49,7 +49,7 @@ pub fn published(run: &Run, groups: &[Group<'_>]) -> String {
     text
 }
 
-/// Which servers the changes of a table are from.
+/// Returns which servers the changes of a table are from.
 fn base_note(measured: &MeasuredTable<'_>) -> String {
     let bases: BTreeSet<&str> =
         measured.rows.iter().filter_map(|row| Some(&*row.base?.server)).collect();
@@ -60,7 +60,7 @@ fn base_note(measured: &MeasuredTable<'_>) -> String {
     }
 }
 
-/// A table of which nothing was measured.
+/// Returns a table of which nothing was measured.
 fn alone(original: &Table) -> String {
     let escaped = |cells: &[String]| cells.iter().map(|cell| escape(cell)).collect();
     let head: Vec<String> = escaped(&original.columns);
@@ -78,7 +78,7 @@ struct ReportRow<'a> {
     group: Option<&'a Group<'a>>,
 }
 
-/// The rows of a report.
+/// Returns the rows of a report.
 fn told<'a>(original: &'a Table, groups: &'a [Group<'a>]) -> Vec<ReportRow<'a>> {
     let row = |(index, published): (usize, &'a Vec<String>)| {
         let beside = original.beside.get(index);
@@ -116,13 +116,14 @@ impl MeasuredTable<'_> {
         self.cells().next().is_some()
     }
 
-    /// All that was measured.
+    /// Returns all that was measured.
     fn cells(&self) -> impl Iterator<Item = &Cell> {
         self.rows.iter().flat_map(|row| row.cells.iter().copied().flatten())
     }
 }
 
-/// A column for each server, where the report is about places only; none for too many servers.
+/// Returns a column for each server, where the report is about places only; none for too many
+/// servers.
 fn in_columns<'a>(told: &[ReportRow<'a>]) -> Option<MeasuredTable<'a>> {
     let mut heads: Vec<&str> = Vec::new();
     for group in told.iter().filter_map(|row| row.group) {
@@ -142,7 +143,7 @@ fn in_columns<'a>(told: &[ReportRow<'a>]) -> Option<MeasuredTable<'a>> {
     (heads.len() <= COLUMNS_MAX).then_some(MeasuredTable { heads, rows })
 }
 
-/// One column, with rows for other servers behind the last of the report's at each place.
+/// Returns one column, with rows for other servers behind the last of the report's at each place.
 fn in_rows<'a>(told: &[ReportRow<'a>]) -> MeasuredTable<'a> {
     let mut rows = Vec::new();
     for (index, row) in told.iter().enumerate() {
@@ -179,7 +180,7 @@ fn stands_for(group: &Group<'_>, beside: &PublishedStandIn) -> bool {
         && beside.place.iter().all(|(axis, value)| cell.place.get(axis) == Some(value))
 }
 
-/// The table: columns that can be measured are followed by what was.
+/// Returns the table: columns that can be measured are followed by what was.
 fn with(original: &Table, measured: &MeasuredTable<'_>) -> String {
     let measures: Vec<Option<Measure>> =
         original.columns.iter().map(|column| Measure::named(column)).collect();
@@ -207,7 +208,7 @@ fn is_zonda_row(row: &Row<'_>) -> bool {
     row.published.is_none() && row.cells.iter().flatten().any(|cell| cell.server == HOME)
 }
 
-/// The cells of a row.
+/// Returns the cells of a row.
 fn cells(row: &Row<'_>, measures: &[Option<Measure>]) -> Vec<String> {
     let is_marked = |cell: &Cell| cell.unranked.is_some();
     let mark = if row.cells.iter().flatten().any(|it| is_marked(it)) { " *" } else { "" };
@@ -240,8 +241,8 @@ fn is_figure(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_digit() || "~<>-–".contains(first))
 }
 
-/// A cell of the report; what it says in brackets, or of several RCODEs, goes below where columns
-/// are many.
+/// Returns a cell of the report; what it says in brackets, or of several RCODEs, goes below where
+/// columns are many.
 fn published_cell(text: &str, measure: Option<Measure>) -> String {
     match (measure, text.split_once(" (")) {
         (Some(Measure::Rcodes), _) => escape(text).replace(", ", "<br>"),

@@ -20,7 +20,7 @@ fn pages() -> Vec<String> {
     vec![html(&run()), html(&odd()), html(&empty), index(&[("a.html".to_owned(), odd())])]
 }
 
-/// A run in which everything is missing somewhere, and names and reasons are long.
+/// Returns a run in which everything is missing somewhere, and names and reasons are long.
 fn odd() -> Run {
     let mut run = run();
     let spoil: [fn(&mut Cell); 8] = [

@@ -6,24 +6,24 @@ use crate::report::figures::mebioctets;
 use crate::report::numbers::{grouped, short};
 use crate::suite::Suite;
 
-/// The name of what the run repeats: that of the report, or the suite's.
+/// Returns the name of what the run repeats: that of the report, or the suite's.
 pub fn name_of(run: &Run) -> String {
     let known = || shipped(run)?.report;
     run.report.clone().or_else(known).unwrap_or_else(|| run.suite.clone())
 }
 
-/// What of the original report the suite does not repeat.
+/// Returns what of the original report the suite does not repeat.
 pub fn left_out(run: &Run) -> Vec<String> {
     let known = || shipped(run).map(|suite| suite.left_out).unwrap_or_default();
     if run.left_out.is_empty() { known() } else { run.left_out.clone() }
 }
 
-/// The suite of today with the name of the run's: what older runs do not say, it says.
+/// Returns the suite of today with the name of the run's: what older runs do not say, it says.
 fn shipped(run: &Run) -> Option<Suite> {
     Suite::shipped().into_iter().find(|suite| suite.name == run.suite)
 }
 
-/// What was compared, when and where.
+/// Returns what was compared, when and where.
 pub fn heading(run: &Run) -> String {
     format!(
         "<p class=\"kicker\">zonda bench · suite {}</p>\n<h1>{}</h1>\n<p>{}.</p>\n{}",
@@ -60,7 +60,7 @@ fn is_number(word: &str) -> bool {
     word.starts_with(|first: char| first.is_ascii_digit()) && word.contains('.')
 }
 
-/// The sentence about the load generator.
+/// Returns the sentence about the load generator.
 fn generator(run: &Run) -> String {
     let own = format!("zonda bench {}", run.environment.bench);
     match run.method.pace.as_str() {
@@ -122,7 +122,7 @@ pub fn method(run: &Run) -> String {
     text
 }
 
-/// A server's version, unfolding to its commands and files.
+/// Returns a server's version, unfolding to its commands and files.
 fn setups(server: &Server) -> String {
     let mut inside = String::new();
     for setup in &server.setups {
@@ -152,7 +152,7 @@ fn list(numbers: &[usize]) -> String {
     numbers.join(", ")
 }
 
-/// The day in UTC, as `2026-01-31`.
+/// Returns the day in UTC, as `2026-01-31`.
 fn date(unix_secs: u64) -> String {
     // Days since 1 March of the year 0, so that the leap day is the last day of a year.
     let days = unix_secs / 86_400 + 719_468;

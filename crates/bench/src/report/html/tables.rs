@@ -7,7 +7,8 @@ use crate::report::numbers::{grouped, relation, short};
 use crate::report::verdict::{HOME, is_zonda};
 use crate::statistics::Spread;
 
-/// The table of the original reports: what was sent and answered, QPS and latency with their Δ.
+/// Returns the table of the original reports: what was sent and answered, QPS and latency with
+/// their Δ.
 pub fn traffic(group: &Group<'_>) -> String {
     let base = group.ranked().find(|cell| cell.server == HOME).or_else(|| group.ranked().next());
     let head =
@@ -50,7 +51,7 @@ fn totals(cell: &Cell) -> (u64, u64, u64) {
     )
 }
 
-/// A median with what it differs from the base's.
+/// Returns a median with what it differs from the base's.
 fn against(group: &Group<'_>, figure: Figure, cell: &Cell, base: Option<&Cell>) -> String {
     let Some(spread) = figure.of(cell) else { return "–".to_owned() };
     let text = match figure {
@@ -64,7 +65,7 @@ fn against(group: &Group<'_>, figure: Figure, cell: &Cell, base: Option<&Cell>) 
     }
 }
 
-/// What a query costs the server, how latency is spread, and what the process needs.
+/// Returns what a query costs the server, how latency is spread, and what the process needs.
 pub fn cost(group: &Group<'_>) -> String {
     let head = [
         "",
@@ -119,14 +120,14 @@ fn unranked(group: &Group<'_>) -> String {
     reasons.collect()
 }
 
-/// The server's name, with a mark when it is not compared.
+/// Returns the server's name, with a mark when it is not compared.
 fn name(group: &Group<'_>, cell: &Cell) -> String {
     let mark = if group.reason_unranked(cell).is_some() { " *" } else { "" };
     format!("{}{mark}", escape(&cell.server))
 }
 
-/// A table with its caption, that scrolls by itself where it is too wide; heads and cells are HTML,
-/// and rows of the server at home stand out.
+/// Returns a table with its caption, that scrolls by itself where it is too wide; heads and cells
+/// are HTML, and rows of the server at home stand out.
 pub fn table(
     caption: &str,
     head: &[String],

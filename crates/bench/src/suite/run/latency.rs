@@ -11,7 +11,7 @@ use crate::suite::{measure, words};
 const RATE_HELD: f64 = 0.9;
 
 impl Runner<'_> {
-    /// What measuring one server's latency once is expected to take.
+    /// Returns what measuring one server's latency once is expected to take.
     pub(super) fn latency_secs(&self, contest: &Contest<'_>) -> f64 {
         contest.workload.latency_at().map_or(0.0, |at| {
             let rates = at.percents.len() + usize::from(at.half_of.is_some());
@@ -110,7 +110,7 @@ impl Runner<'_> {
     }
 }
 
-/// The median rate of a cell's rounds; none without rounds.
+/// Returns the median rate of a cell's rounds; none without rounds.
 fn saturation(cell: &Cell) -> Option<f64> {
     median(cell.rounds.iter().map(|round| round.traffic.completed as f64 / round.seconds))
 }

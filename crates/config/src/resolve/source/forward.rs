@@ -40,7 +40,7 @@ pub fn read(
     Some(Forward { keys, trust })
 }
 
-/// Which certificates are trusted; none after a mistake, which is then reported.
+/// Returns which certificates are trusted; none after a mistake, which is then reported.
 fn trust(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) -> Option<Trust> {
     let trust = match (&keys.ca_file, &keys.pins[..]) {
         (None, []) => Trust::PublicRoots,
@@ -74,7 +74,7 @@ fn trust(reader: &mut Reader<'_, '_>, keys: &ForwardKeys) -> Option<Trust> {
     Some(trust)
 }
 
-/// The certificates in a file, as roots.
+/// Returns the certificates in a file, as roots.
 fn roots(reader: &mut Reader<'_, '_>, path: &Path) -> Option<Trust> {
     let pem = match std::fs::read(path) {
         Ok(pem) => pem,

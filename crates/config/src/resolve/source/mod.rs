@@ -40,7 +40,7 @@ pub enum NameRule {
 }
 
 impl NameRule {
-    /// The mistake in giving a name or none.
+    /// Returns the mistake in giving a name or none.
     pub fn mistake(&self, is_given: bool) -> Option<Contradiction> {
         match self {
             Self::Required(mistake) if !is_given => Some(mistake()),
