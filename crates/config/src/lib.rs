@@ -161,7 +161,7 @@ pub enum Source {
     Directory(PathBuf),
     /// Addresses and their names in a hosts file, at this path.
     Hosts(PathBuf),
-    /// Upstreams.
+    /// Upstreams, to which queries are forwarded.
     Forward(Arc<Forward>),
     /// One zone that a program gives; no file says so.
     Program {
