@@ -21,22 +21,22 @@ pub enum Fault {
     Handshake(rustls::Error),
     /// The connection was closed before the answer came.
     Closed,
-    /// No connection could be made in time, or nothing was heard for too long.
+    /// No connection could be made in time, or nothing was received for too long.
     Late,
     /// The status of HTTP is not 200.
     Http {
-        /// Which it is.
+        /// Status code of the response.
         status: u16,
-        /// How long the server wants to be left alone, if it says so.
+        /// Time for which the server wants no queries, if it says so.
         rest: Option<Duration>,
     },
-    /// HTTP brought something else than a message; its media type, perhaps shortened.
+    /// The HTTP response is no DNS message; its media type, perhaps shortened.
     MediaType(String),
-    /// The server broke off this answer, with a code of HTTP/2 or of DNS over QUIC (rfc9250#4.3).
+    /// The server reset the stream, with a code of HTTP/2 or of DNS over QUIC (rfc9250#4.3).
     Aborted(u64),
     /// The server broke the rules of this protocol.
     Rules(&'static str),
-    /// What came is no DNS message, or is not of the kind that was announced.
+    /// The response is no DNS message, or not of the announced kind.
     Malformed,
     /// As many queries wait for this server as may.
     Busy,
@@ -56,7 +56,7 @@ impl fmt::Display for Flood {
 
 impl std::error::Error for Flood {}
 
-/// Why a certificate is not believed.
+/// Why a certificate is not trusted.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distrust {
     /// The certificate has expired.

@@ -53,11 +53,11 @@ pub struct HttpsSession {
     requests: SendRequest<Cursor<Vec<u8>>>,
     url: Url,
     usage: Arc<Usage>,
-    /// What was received.
+    /// Count of received octets.
     intake: Arc<Intake>,
     /// Reads and writes until the connection ends.
     driver: JoinHandle<()>,
-    /// TLS has resumed an earlier session.
+    /// Whether TLS has resumed an earlier session.
     is_resumed: bool,
 }
 

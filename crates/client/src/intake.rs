@@ -39,7 +39,7 @@ struct State {
     total: u64,
     /// Queries that wait.
     waiting: u64,
-    /// The debt was too large once.
+    /// Whether the debt was too large once.
     is_flooded: bool,
 }
 

@@ -29,11 +29,11 @@ const DIAL_MAX: Duration = Duration::from_secs(4);
 const NEXT_AFTER: Duration = Duration::from_millis(250);
 /// How long queries fail after the first dial that failed; half as long again each time in a row.
 const BACKOFF_MIN: Duration = Duration::from_millis(40);
-/// The longest such time: a server that is back is asked within it.
+/// The longest such time: a server that is back is queried within it.
 const BACKOFF_MAX: Duration = Duration::from_millis(200);
-/// The longest that a server is left alone because it wants to be.
+/// The longest pause that a server may ask for.
 const REST_MAX: Duration = Duration::from_secs(300);
-/// How long a server is left alone that has flooded a connection.
+/// Pause after a server has flooded a connection.
 const REST_AFTER_FLOOD: Duration = Duration::from_secs(1);
 /// Connections that take no queries, but on which some wait, beside which another is opened. A
 /// server that leaves queries without any answer gets a new connection as soon as that shows; where
@@ -61,31 +61,31 @@ impl Default for Limits {
 /// The connections to one server.
 #[derive(Debug)]
 pub struct Connections {
-    /// How it is asked.
+    /// Transport to the server.
     protocol: Protocol,
-    /// Over how many of them.
+    /// Limits of connections and their queries.
     limits: Limits,
-    /// Where it is; the first is asked first. Empty while its name is not known.
+    /// Addresses of the server; the first is used first. Empty while its name is not resolved.
     addresses: ArcSwap<Vec<SocketAddr>>,
-    /// What is open, and what comes next.
+    /// Connections and the dial under way.
     state: Mutex<State>,
-    /// What was done.
+    /// Counters since the start.
     tallies: Tallies,
 }
 
-/// What is open, and what comes next.
+/// Connections and the dial under way.
 #[derive(Debug, Default)]
 struct State {
     /// Open connections with the addresses they lead to; also those that take no more queries while
     /// some wait.
     sessions: Vec<(SocketAddr, Arc<Session>)>,
-    /// A dial under way, and where its result comes.
+    /// Receiver of the dial under way.
     dial: Option<watch::Receiver<DialResult>>,
-    /// How the last dial failed, unless another one has succeeded since.
+    /// Failure of the last dial, unless another one has succeeded since.
     failure: Option<DialFailure>,
-    /// What the server last did instead of answering, unless it has answered since.
+    /// Last fault of the server in place of an answer, unless it has answered since.
     refusal: Option<Refusal>,
-    /// Late answers over connections that were left out.
+    /// Late answers over connections that were removed.
     late: u64,
 }
 
@@ -99,11 +99,11 @@ struct DialFailure {
     fault: Fault,
     /// Moment before which no dial begins.
     until: Instant,
-    /// How long that was.
+    /// Duration of that pause.
     backoff: Duration,
 }
 
-/// What a server did instead of answering.
+/// A fault of the server in place of an answer.
 #[derive(Debug)]
 struct Refusal {
     fault: Fault,
@@ -134,9 +134,9 @@ pub struct Counts {
     pub failed: u64,
     /// Queries over connections that were open already.
     pub reused: u64,
-    /// Connections that were closed, since the server sent much that was not asked for.
+    /// Connections that were closed because the server sent too much unsolicited data.
     pub flooded: u64,
-    /// Answers over TCP and TLS to queries that had been given up.
+    /// Answers over TCP and TLS to abandoned queries.
     pub late: u64,
     /// Why the last connection could not be opened, unless one was opened since; else what the
     /// server last did instead of answering, unless it has answered since.
@@ -144,13 +144,13 @@ pub struct Counts {
 }
 
 impl Connections {
-    /// None yet; there may be as many as is usual.
+    /// Makes a pool without connections, with the usual limits.
     #[must_use]
     pub fn new(protocol: Protocol, addresses: Vec<SocketAddr>) -> Arc<Self> {
         Self::within(Limits::default(), protocol, addresses)
     }
 
-    /// None yet; there may be as many as the limits say.
+    /// Makes a pool without connections, with these limits.
     #[must_use]
     pub fn within(limits: Limits, protocol: Protocol, addresses: Vec<SocketAddr>) -> Arc<Self> {
         Arc::new(Self {
@@ -167,12 +167,12 @@ impl Connections {
         &self.protocol
     }
 
-    /// Returns where the server is asked first; nothing while its name is not known to any address.
+    /// Returns the address that is used first; `None` while the name is not resolved.
     pub fn address(&self) -> Option<SocketAddr> {
         self.addresses.load().first().copied()
     }
 
-    /// Returns where the server is.
+    /// Returns the addresses of the server.
     pub fn addresses(&self) -> Arc<Vec<SocketAddr>> {
         self.addresses.load_full()
     }
@@ -263,7 +263,7 @@ impl Connections {
         self.dialed_session().await?.ask(query).await
     }
 
-    /// Returns what was done so far.
+    /// Returns the counters.
     pub fn counts(&self) -> Counts {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -299,8 +299,8 @@ impl Connections {
         Some(session)
     }
 
-    /// Leaves out connections that are of no use any more, and on which no query waits. A
-    /// server that has flooded one is left alone.
+    /// Removes connections that are of no use any more, and on which no query waits. A server that
+    /// has flooded one gets a pause.
     fn sweep(&self, state: &mut State) {
         let flooded = state.sessions.iter().filter(|(_, session)| session.is_flooded()).count();
         state.keep(|_, session| {
@@ -426,7 +426,7 @@ impl State {
         sessions.min_by_key(|session| session.waiting()).map(Arc::clone)
     }
 
-    /// Leaves out all connections but these.
+    /// Removes all connections but these.
     fn keep(&mut self, is_kept: impl Fn(SocketAddr, &Session) -> bool) {
         self.sessions.retain(|(address, session)| {
             let is_kept = is_kept(*address, session);
@@ -435,7 +435,7 @@ impl State {
         });
     }
 
-    /// Connections that take no queries, but on which some may wait.
+    /// Counts connections that take no queries, but on which some may wait.
     fn lingering(&self) -> usize {
         self.sessions.iter().filter(|(_, session)| !session.is_open()).count()
     }
@@ -462,8 +462,7 @@ fn may_recover(fault: &Fault) -> bool {
     )
 }
 
-/// Returns how long a server is left alone that did this instead of answering; nothing when it may
-/// not have done anything.
+/// Returns the pause after such a fault; `None` when the server may not have caused it.
 fn rest(fault: &Fault) -> Option<Duration> {
     match fault {
         Fault::Http { rest, .. } => Some(rest.unwrap_or_default().min(REST_MAX)),

@@ -55,14 +55,14 @@ const WATCH_EVERY: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub struct QuicSession {
     connection: Connection,
-    /// Where its round-trip time is noted.
+    /// Configuration that notes the round-trip time.
     tls: Arc<Tls>,
     usage: Usage,
-    /// What was received.
+    /// Count of received octets.
     intake: Arc<Intake>,
-    /// Closes the connection when that is too much.
+    /// Task that closes the connection when that is too much.
     watcher: JoinHandle<()>,
-    /// TLS has resumed an earlier session.
+    /// Whether TLS has resumed an earlier session.
     is_resumed: bool,
 }
 
@@ -175,7 +175,8 @@ async fn watch(connection: Connection, intake: Arc<Intake>) {
     }
 }
 
-/// Returns how QUIC is spoken with a server. It may open no streams of its own (rfc9250#4.3.3).
+/// Returns the QUIC configuration for a server, which may open no streams of its own
+/// (rfc9250#4.3.3).
 fn client_config(tls: &Tls) -> ClientConfig {
     let crypto = QuicClientConfig::try_from(tls.config_for(ALPN))
         .expect("the provider has the cipher that QUIC begins with");

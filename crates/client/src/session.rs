@@ -12,7 +12,7 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = u16::MAX as usize;
 /// A connection to a server. Dropping it closes it.
 #[derive(Debug)]
 pub enum Session {
-    /// Over TCP or TLS.
+    /// A connection over TCP or TLS.
     Stream(StreamSession),
     /// A connection over HTTPS.
     Https(HttpsSession),
@@ -54,7 +54,7 @@ impl Session {
         answer.map_err(|fault| if self.is_flooded() { Fault::Flood } else { fault })
     }
 
-    /// Whether the server has sent more than was asked for, so that the connection is closed.
+    /// Whether the server has sent unsolicited data, so that the connection is closed.
     pub fn is_flooded(&self) -> bool {
         match self {
             Self::Stream(session) => session.is_flooded(),
@@ -68,11 +68,11 @@ impl Session {
     pub fn late(&self) -> u64 {
         match self {
             Self::Stream(session) => session.late(),
-            Self::Https(_) | Self::Quic(_) => 0, // a query that is given up is called off there
+            Self::Https(_) | Self::Quic(_) => 0, // an abandoned query is cancelled there
         }
     }
 
-    /// Whether it can be asked: neither side has closed it, and it does not seem to be dead.
+    /// Whether it takes queries: neither side has closed it, and it does not seem to be dead.
     pub fn is_open(&self) -> bool {
         match self {
             Self::Stream(session) => session.is_open(),
@@ -90,7 +90,7 @@ impl Session {
         }
     }
 
-    /// Queries that wait for their answers.
+    /// Counts the queries that wait for their answers.
     pub fn waiting(&self) -> usize {
         match self {
             Self::Stream(session) => session.waiting(),

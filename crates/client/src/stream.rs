@@ -48,11 +48,11 @@ const DEAD_AFTER: Duration = Duration::from_secs(10);
 /// How long a connection stays open unused when the server does not say how long it may: seconds,
 /// not minutes (rfc7766#6.2.3).
 const IDLE_MAX_UNSAID: Duration = Duration::from_secs(10);
-/// The longest that a server is believed.
+/// The longest idle time that a server can ask for.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 /// Time between two looks at the clock; an error of that much does no harm.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
-/// How long a good-bye may take.
+/// How long closing may take.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 /// Octets after which queries that wait to be written are written.
 const WRITE_BYTES: usize = 16 * 1024;
@@ -60,13 +60,13 @@ const WRITE_BYTES: usize = 16 * 1024;
 /// A connection over TCP or TLS.
 #[derive(Debug)]
 pub struct StreamSession {
-    /// Shared with the task.
+    /// Table shared with the task.
     table: Arc<Table>,
-    /// To the task, with lengths. Dropping it ends the task.
+    /// Queries for the task, with lengths. Dropping the sender ends the task.
     queries: UnboundedSender<Vec<u8>>,
-    /// What was received.
+    /// Count of received octets.
     intake: Arc<Intake>,
-    /// TLS has resumed an earlier session.
+    /// Whether TLS has resumed an earlier session.
     is_resumed: bool,
 }
 
@@ -156,21 +156,21 @@ struct Table(Mutex<Waiters>);
 /// Queries that wait for answers.
 #[derive(Debug)]
 struct Waiters {
-    /// By the id of the query.
+    /// Channels of waiting queries, by id.
     askers: HashMap<u16, oneshot::Sender<Vec<u8>>>,
-    /// Ids of queries that were given up, and have no answer yet: at most as many as there are ids.
+    /// Ids of abandoned queries without an answer yet: at most as many as there are ids.
     given_up: HashSet<u16>,
-    /// Answers that came to such.
+    /// Number of answers to abandoned queries.
     late: u64,
-    /// The id of the next one, unless it is in use.
+    /// Id of the next query, unless it is in use.
     next_id: u16,
     /// Since when queries wait and nothing has come; `None` while none waits.
     silent_since: Option<Instant>,
-    /// When anything was last asked or answered.
+    /// Time of the last query or answer.
     used_at: Instant,
-    /// How long it may be unused.
+    /// Time that the connection may be unused.
     idle_max: Duration,
-    /// The server wants it closed once all has been answered.
+    /// Whether the server wants the connection closed once all queries are answered.
     is_leaving: bool,
     /// Fault that closed the connection.
     ended: Option<Fault>,
@@ -246,7 +246,7 @@ impl Table {
         waiting.askers.clear();
     }
 
-    /// Returns why it has ended.
+    /// Returns the fault that ended the connection.
     fn fault(&self) -> Fault {
         self.lock().ended.clone().unwrap_or(Fault::Closed)
     }
@@ -273,13 +273,13 @@ impl Waiters {
         self.silent_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Whether it seems to be dead.
+    /// Whether the connection seems to be dead.
     fn is_stalled(&self) -> bool {
         let many_wait = self.askers.len() >= MANY;
         self.silent_for() >= if many_wait { STALLED_SOON_AFTER } else { STALLED_AFTER }
     }
 
-    /// Returns why it has to end now, if it has to.
+    /// Returns the fault for which the connection must end now, if any.
     fn is_due(&self) -> Option<Fault> {
         if self.silent_for() >= DEAD_AFTER {
             Some(Fault::Late)

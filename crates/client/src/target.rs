@@ -7,16 +7,16 @@ use http::Uri;
 
 use crate::tls::Tls;
 
-/// A server that is asked over connections.
+/// A server that is queried over connections.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Where it is.
+    /// Address of the server.
     pub address: SocketAddr,
-    /// How it is asked.
+    /// Transport to the server.
     pub protocol: Protocol,
 }
 
-/// How a server is asked.
+/// The transport to a server.
 #[derive(Clone, Debug)]
 pub enum Protocol {
     /// TCP without encryption (rfc7766).
@@ -27,7 +27,7 @@ pub enum Protocol {
     Https {
         /// Which certificates are trusted.
         tls: Arc<Tls>,
-        /// What is asked for.
+        /// URL of the requests.
         url: Url,
     },
     /// DNS over QUIC (rfc9250).
@@ -42,7 +42,7 @@ impl Protocol {
     }
 }
 
-/// What is asked for over HTTPS.
+/// The URL of queries over HTTPS.
 #[derive(Clone, Debug)]
 pub struct Url(pub(crate) Uri);
 

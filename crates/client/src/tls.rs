@@ -58,9 +58,9 @@ impl Trust {
 pub struct Tls {
     /// Name that the certificate must show, also sent as the server's name (SNI).
     name: ServerName<'static>,
-    /// What was last found of its certificate.
+    /// Result of the last check of the server's certificate.
     witness: Arc<Witness>,
-    /// How TLS is spoken, without an application's protocol.
+    /// TLS configuration without an application's protocol.
     config: Arc<ClientConfig>,
     /// The round-trip time of the last connection over QUIC, microseconds; 0 for none.
     round_trip_micros: AtomicU64,
@@ -126,12 +126,12 @@ impl Tls {
         &self.name
     }
 
-    /// Returns how TLS is spoken, without an application's protocol.
+    /// Returns the TLS configuration without an application's protocol.
     pub fn config(&self) -> &Arc<ClientConfig> {
         &self.config
     }
 
-    /// Returns what was found of its certificate since the last call, if one was looked at.
+    /// Returns the result of the last check of the certificate, once, if there was one.
     pub(crate) fn take_verdict(&self) -> Option<Result<(), Error>> {
         self.witness.take()
     }
@@ -148,7 +148,7 @@ impl Tls {
         self.round_trip_micros.store(micros, Relaxed);
     }
 
-    /// Returns how TLS is spoken, for an application's protocol. Sessions are kept in common.
+    /// Returns the TLS configuration for an application's protocol. Sessions are stored in common.
     #[must_use]
     pub fn config_for(&self, protocol: &[u8]) -> ClientConfig {
         let mut config = ClientConfig::clone(&self.config);

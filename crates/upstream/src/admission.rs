@@ -24,7 +24,7 @@ const SEARCHED_MAX: usize = 32;
 /// The index of no place.
 const NONE: u32 = u32::MAX;
 
-/// A place that is held. It is good until it is released or dropped.
+/// A place that is held, until it is released or its query is evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket {
     /// Index of the place.
@@ -74,12 +74,12 @@ struct Line {
 /// A list without places.
 const EMPTY: Line = Line { oldest: NONE, newest: NONE, count: 0 };
 
-/// Which of a place's two lists is meant.
+/// One of the two lists of a place.
 #[derive(Clone, Copy)]
 enum List {
-    /// That of all places.
+    /// The list of all places.
     All,
-    /// That of the client's.
+    /// The list of the client's places.
     Own,
 }
 
@@ -95,18 +95,18 @@ pub struct Admission {
     all: Line,
     /// The held places of each client that holds any.
     clients: UntrustedKeyMap<u64, Line>,
-    /// What happened so far.
+    /// Counters of questions.
     pub counters: Counters,
 }
 
-/// How many questions came and went. Those admitted are released, dropped, or still wait.
+/// How many questions came and went. Admitted ones are released, evicted, or still wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Questions that got a place.
     pub admitted: u64,
-    /// Questions that lost it to a newer one of the same client.
+    /// Questions evicted for a newer one of the same client.
     pub dropped_own: u64,
-    /// Questions that lost it to one of another client.
+    /// Questions evicted for one of another client.
     pub dropped_other: u64,
 }
 
@@ -124,8 +124,8 @@ impl Admission {
         }
     }
 
-    /// Has so many places from now on; none counts as one. Questions that hold more keep theirs
-    /// until they end, or a newer one gets it.
+    /// Changes the number of places; none counts as one. Questions beyond it keep their places
+    /// until they end or are evicted.
     pub fn resize(&mut self, places_max: u32) {
         self.places_max = places_max.clamp(1, NONE - 1);
     }
@@ -154,7 +154,7 @@ impl Admission {
         (ticket, dropped)
     }
 
-    /// Frees the place of a question that was answered; false when it was dropped before.
+    /// Frees the place of a question that was answered; false when it was evicted before.
     pub fn release(&mut self, ticket: Ticket) -> bool {
         let holds = self
             .places

@@ -37,36 +37,36 @@ pub const LINKS_MAX: usize = 16;
 /// records in use. It could hold half as many again of records with nothing but a root name; each
 /// record is compared with each link of the chain.
 pub const RECORDS_MAX: usize = 4096;
-/// Most octets of kept names and data: twice the largest message.
+/// Most octets of accepted names and data: twice the largest message.
 pub const OCTETS_MAX: usize = 128 * 1024;
 
-/// What belongs to a question. One is reused for many messages, so that nothing is allocated once
-/// it has grown.
+/// The records that belong to a question. One is reused for many messages, so that nothing is
+/// allocated once it has grown.
 #[derive(Default)]
 pub struct Answer {
-    /// Names and data of what was kept.
+    /// Names and data of the accepted records.
     octets: Vec<u8>,
-    /// What was kept, in order.
+    /// Accepted records, in order.
     kept: Vec<StoredRecord>,
     /// The names of the chain: the question's first.
     links: Vec<Range<usize>>,
-    /// The zones that kept records are known to be of.
+    /// The zones that accepted records are known to be of.
     zones: Vec<Range<usize>>,
     /// The owners of the answer section, one after the other. They are compared with each link, and
     /// a hostile name can be in a hundred pieces.
     owners: Vec<u8>,
-    /// Where each of them ends.
+    /// End of each of these owners.
     owner_ends: Vec<usize>,
     /// An owner of another section while it is compared.
     owner: Vec<u8>,
-    /// Seconds for which an SOA record that was left out says that nothing is there.
+    /// Seconds for which an SOA record that was left out denies the name or type.
     denied_secs: Option<u32>,
 }
 
-/// What the servers that gave an answer are believed about.
+/// The records that the queried servers are trusted for.
 #[derive(Clone, Copy)]
 pub struct Scope<'a> {
-    /// The apex of the zone that they are asked for, in wire form.
+    /// Apex of the zone that the servers are queried for, in wire form.
     pub apex: &'a [u8],
     /// Says whether a name belongs to another zone than the upstreams', with data or servers of its
     /// own.
@@ -74,7 +74,7 @@ pub struct Scope<'a> {
 }
 
 impl Scope<'_> {
-    /// All names there are.
+    /// The scope of all names.
     pub const ALL: Self = Self { apex: &[0], is_elsewhere: &|_| false };
 }
 
@@ -92,7 +92,7 @@ struct StoredRecord {
 /// A record that belongs to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Answer or authority.
+    /// Section of the record: answer or authority.
     pub section: Section,
     /// The owner, uncompressed.
     pub owner: &'a [u8],
@@ -100,7 +100,7 @@ pub struct Record<'a> {
     pub rtype: Type,
     /// The class, which is the question's.
     pub class: Class,
-    /// Seconds, as received; 0 for 2³¹ and more (rfc2181#8).
+    /// Time to live in seconds, as received; 0 for 2³¹ and more (rfc2181#8).
     pub ttl: u32,
     /// The data, names written out.
     pub rdata: &'a [u8],
@@ -117,17 +117,17 @@ pub enum Kind {
     NameError,
     /// With a DNAME that would make the name too long; the reply is YXDOMAIN (rfc6672#2.2).
     NameTooLong,
-    /// With an alias of a name that other servers, or this one, answer for, or of which those that
-    /// were asked are not believed.
+    /// With an alias to a name that other servers, or this one, answer for, or for which the
+    /// queried servers are not trusted.
     Elsewhere,
 }
 
-/// Why a message is of no use although it was for the query.
+/// Why a message cannot be used although it answers the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerError {
     /// A name or data that belongs to the question breaks its format.
     Malformed,
-    /// The chain comes back to a name it had.
+    /// The chain returns to one of its names.
     Loop,
     /// The chain has more than [`LINKS_MAX`] links.
     LongChain,
@@ -284,7 +284,7 @@ impl Answer {
         };
         let kind = match (step, response.rcode()) {
             (Step::Answered, Rcode::NOERROR) => Kind::Positive,
-            (Step::Elsewhere, _) => Kind::Elsewhere, // the code is about what is left behind
+            (Step::Elsewhere, _) => Kind::Elsewhere, // the code is about what is left out
             (Step::TooLong, Rcode::NOERROR | Rcode::YXDOMAIN) => Kind::NameTooLong,
             (Step::Nothing, Rcode::NOERROR) => Kind::NoData,
             (Step::Nothing, Rcode::NXDOMAIN) => Kind::NameError, // rfc6604#3
@@ -347,7 +347,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Keeps what the last name of the chain has.
+    /// Accepts what the last name of the chain has.
     fn step(&mut self, sets: &Sets<'_>, qtype: Type) -> Result<Step, AnswerError> {
         let current = self.links.last().cloned().unwrap_or_default();
         let (mut asked_for, mut cname, mut dname, mut is_above) = (false, false, None, false);
@@ -385,7 +385,7 @@ impl Answer {
         }
     }
 
-    /// Keeps the DNAME whose owner is the last `len` octets of a name, and makes the CNAME that
+    /// Accepts the DNAME whose owner is the last `len` octets of a name, and makes the CNAME that
     /// follows from it.
     fn substitute(
         &mut self,
@@ -501,7 +501,7 @@ impl Answer {
         Ok(())
     }
 
-    /// Keeps a record under an owner that is already there. Returns the place of its data.
+    /// Accepts a record under an owner that is already there. Returns the place of its data.
     fn keep(
         &mut self,
         record: &RecordView<'_>,

@@ -40,9 +40,10 @@ const LOST_WEIGHT: u32 = 8;
 pub struct Budget {
     /// The share of queries that were lost, in parts of [`WHOLE`].
     lost: i32,
-    /// What is there, from −[`LEVEL_MAX`] to [`LEVEL_MAX`]; never above 0 if nothing is earned.
+    /// Level of the account, from −[`LEVEL_MAX`] to [`LEVEL_MAX`]; never above 0 if nothing is
+    /// earned.
     level: i32,
-    /// What a question earns.
+    /// Amount that a question earns.
     earned: i32,
 }
 
@@ -96,7 +97,7 @@ impl Budget {
         enough
     }
 
-    /// Something was sent that had to be.
+    /// Counts a query that had to be sent.
     pub fn owe(&mut self) {
         self.add(-COST);
     }

@@ -17,12 +17,12 @@ const FAILURES_MAX: u8 = 2;
 /// For how long it is left out, nanoseconds.
 const RELEARN_NANOS: u64 = 3600 * SECOND_NANOS;
 
-/// Something that queries have by default and that an upstream may not understand.
+/// A feature that queries have by default and that an upstream may not understand.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Capability {
     /// Failures in a row.
     failures: u8,
-    /// Left out until this time.
+    /// Time until which the feature is left out.
     off_until: u64,
 }
 
@@ -33,12 +33,12 @@ impl Capability {
         now >= self.off_until
     }
 
-    /// It was understood.
+    /// Records that the feature was understood.
     pub fn succeeded(&mut self) {
         self.failures = 0;
     }
 
-    /// It was not understood.
+    /// Records that the feature was not understood.
     pub fn failed(&mut self, now: u64) {
         self.failures += 1;
         if self.failures >= FAILURES_MAX {
@@ -72,7 +72,7 @@ impl Jar {
         Self { secret, by_address: Vec::new() }
     }
 
-    /// Those for a query to an address.
+    /// Returns the cookies for a query to an address.
     pub fn at(&mut self, address: Option<SocketAddr>, now: u64) -> Cookies {
         let is_of_use = |(known, cookies): &(Option<SocketAddr>, Cookies)| {
             *known == address && now.saturating_sub(cookies.made_at) < RENEW_NANOS
@@ -124,7 +124,7 @@ impl Jar {
         self.by_address.iter_mut().for_each(|(_, cookies)| cookies.missed(now));
     }
 
-    /// Those with a client cookie; none if that was renewed meanwhile.
+    /// Returns the cookies with a client cookie; none if that was renewed meanwhile.
     fn of(&mut self, client: Option<[u8; 8]>) -> Option<&mut Cookies> {
         let all = self.by_address.iter_mut().map(|(_, cookies)| cookies);
         client.and_then(|client| all.into_iter().find(|cookies| cookies.client == client))
@@ -134,15 +134,15 @@ impl Jar {
 /// The cookies exchanged with an upstream at one address (rfc7873).
 #[derive(Clone, Copy, Debug)]
 pub struct Cookies {
-    /// Ours, which only this address gets to see.
+    /// Our client cookie, which only this address gets to see.
     client: [u8; 8],
-    /// When it was made.
+    /// Moment at which the client cookie was made.
     made_at: u64,
     /// The upstream's part of the cookie.
     server: [u8; SERVER_COOKIE_BYTES_MAX],
-    /// Octets of it; 0 while none is known.
+    /// Octets of the server cookie; 0 while none is known.
     server_len: u8,
-    /// Whether one comes back each time.
+    /// Whether a cookie comes back each time.
     steady: Capability,
 }
 
@@ -174,7 +174,7 @@ impl Cookies {
         }
     }
 
-    /// None came back that was to be expected: it is expected no longer.
+    /// Records that no cookie came back though one was expected: none is expected any longer.
     fn missed(&mut self, now: u64) {
         if self.server_len > 0 {
             self.steady.failed(now);

@@ -25,22 +25,23 @@ use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::response::Response;
 use zonda_wire::{Class, Opcode, Rcode, Section, Type};
 
-/// What a query looked like when it was sent.
+/// A query as it was sent, to check answers against.
 #[derive(Clone, Copy, Debug)]
 pub struct SentQuery<'q> {
-    /// The id in its header.
+    /// Id in the header.
     pub id: u16,
     /// Name in the case that was sent, type and class, as they stood behind the header.
     pub question: &'q [u8],
-    /// The case of the name was mixed at random and must come back the same.
+    /// Whether the case of the name was mixed at random and must come back the same.
     pub mixed_case: bool,
-    /// An OPT record was sent.
+    /// Whether the query has an OPT record.
     pub edns: bool,
-    /// The client cookie in it, if one was sent (rfc7873#4.1).
+    /// Client cookie of the query, if it has one (rfc7873#4.1).
     pub cookie: Option<[u8; 8]>,
-    /// A server cookie was sent, too: the upstream knows them, and its answers should have ours.
+    /// Whether the query has a server cookie, too: the upstream knows cookies, and its answers
+    /// should have ours.
     pub expects_cookie: bool,
-    /// Sent over a stream, where nothing is truncated.
+    /// Whether the query was sent over a stream, where nothing is truncated.
     pub stream: bool,
 }
 
@@ -49,30 +50,30 @@ pub struct SentQuery<'q> {
 pub enum Verdict<'m> {
     /// An answer; its code is NOERROR, NXDOMAIN or YXDOMAIN.
     Accept(Response<'m>),
-    /// Not for this query: forget the message and go on waiting.
+    /// Not for this query: ignore the message and go on waiting.
     Ignore(Mismatch),
-    /// Perhaps forged: ask over TCP, and go on waiting. Over a stream nothing is doubted.
+    /// Perhaps forged: query over TCP, and go on waiting. Over a stream nothing is doubted.
     Doubt(Doubt),
-    /// The query should be sent again to the same upstream, otherwise.
+    /// The query should be sent again to the same upstream, in another form.
     Repeat(Repeat<'m>),
     /// The upstream cannot or will not answer.
     Failed(Failure),
 }
 
-/// Why a message is not for a query.
+/// Why a message does not answer a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// Shorter than a header.
+    /// The message is shorter than a header.
     Short,
     /// QR is not set.
     NotAResponse,
     /// The message has another id.
     Id,
-    /// Another operation code.
+    /// The operation code is another one.
     Opcode,
-    /// Another question, or none where there must be one.
+    /// The question is another one, or missing where there must be one.
     Question,
-    /// Another client cookie than ours (rfc7873#5.3).
+    /// The client cookie is not ours (rfc7873#5.3).
     Cookie,
 }
 
@@ -108,11 +109,11 @@ pub enum Failure {
     Rcode(Rcode),
     /// The upstream refers to other servers instead of querying them.
     Lame,
-    /// A part ends early, or something follows the last record.
+    /// A part of the message ends early, or something follows the last record.
     Malformed,
-    /// Truncated although it came over a stream.
+    /// The message is truncated although it came over a stream.
     Truncated,
-    /// Nothing of it can be used; never a verdict of [`check`].
+    /// The answer cannot be used; never a verdict of [`check`].
     Unfit(AnswerError),
     /// The upstream's certificate is not trusted, so that no query was sent; never a verdict of
     /// [`check`].
@@ -158,7 +159,7 @@ pub fn check<'m>(sent: &SentQuery<'_>, message: &'m [u8]) -> Verdict<'m> {
     }
     let flags = u16::from_be_bytes([message[2], message[3]]); // is_ours has seen a header
     if flags & flag::TC != 0 {
-        // What stands in a truncated message may be cut anywhere, so that nothing of it is read.
+        // A truncated message may be cut anywhere, so that its records are not read.
         return if sent.stream {
             Verdict::Failed(Failure::Truncated)
         } else {

@@ -85,10 +85,10 @@ const STREAM_OVERDUE_NANOS_MIN: u64 = 500 * MILLISECOND_NANOS;
 const RECONNECT_NANOS_MIN: u64 = 50 * MILLISECOND_NANOS;
 /// Connections of an upstream of UDP that were refused, after which it has none.
 const REFUSED_MAX: usize = 2;
-/// How long queries under way are heard after the question was answered, nanoseconds.
+/// How long answers to queries under way are taken after the question was answered, nanoseconds.
 const LINGER_NANOS: u64 = 500 * MILLISECOND_NANOS;
 
-/// What the caller has to do.
+/// An action that the caller has to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send the question.
@@ -110,7 +110,7 @@ pub enum Action {
 /// How a query is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// Over a stream although the upstream is one of UDP.
+    /// Whether a stream is used although the upstream is one of UDP.
     pub over_tcp: bool,
     /// Whether the query has an OPT record.
     pub edns: bool,
@@ -119,7 +119,7 @@ pub struct Form {
     pub mixed_case: bool,
 }
 
-/// The life of one question.
+/// The exchange of one question with upstreams.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     started_at: u64,
@@ -127,25 +127,25 @@ pub struct Exchange {
     key: u64,
     attempts: [Attempt; ATTEMPTS_MAX],
     count: u8,
-    /// Upstreams that were asked.
+    /// Upstreams that were queried.
     asked: Set,
     /// Upstreams that have failed this question.
     failed: Set,
-    /// How they are asked otherwise than at first.
+    /// Changes to the form of queries, by upstream.
     changes: Changes,
-    /// When a hedge is due; `u64::MAX` when none is.
+    /// Time of the next hedge; `u64::MAX` when none is due.
     hedge_at: u64,
-    /// When the last query is overdue.
+    /// Time at which the last query is overdue.
     overdue_at: u64,
-    /// When it is repeated even if the budget is empty.
+    /// Time of the repeat even if the budget is empty.
     clearly_overdue_at: u64,
     /// Whether an overdue query was counted, though not repeated yet.
     counted: bool,
-    /// What the clients know.
+    /// What the clients have got so far.
     reply_state: ReplyState,
     /// The reason why there is no answer so far.
     reason: Reason,
-    /// When queries under way are no longer heard, once the question has its answer or failed.
+    /// Time at which answers are no longer taken, once the question has its answer or failed.
     ends_at: Option<u64>,
 }
 
@@ -154,9 +154,9 @@ pub struct Exchange {
 enum ReplyState {
     /// The clients wait for their first reply.
     Nothing,
-    /// What is stale, if there is something.
+    /// The clients got a stale answer, if there is one.
     Stale,
-    /// That there is no answer.
+    /// The clients got a failure.
     Failure,
 }
 
@@ -265,9 +265,9 @@ impl Exchange {
     ) {
         if let Some(ended) = self.attempts.get_mut(usize::from(attempt)) {
             if outcome == Outcome::PortClosed && ended.doubt.is_some() {
-                return; // what has come may yet be believed
+                return; // the doubted message may yet be accepted
             }
-            ended.doubt = None; // something better has come
+            ended.doubt = None; // a better message has come
         }
         self.conclude(pool, now, (attempt, outcome), random, actions);
     }
@@ -345,7 +345,7 @@ impl Exchange {
         waiting.map(|(index, attempt)| (index, attempt.upstream))
     }
 
-    /// Whether the question was answered, or given up.
+    /// Whether the question was answered, or the fetch has ended.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.ends_at.is_some()
@@ -521,7 +521,7 @@ impl Exchange {
         }
     }
 
-    /// Asks the same upstream otherwise; false when it was asked so already.
+    /// Queries the same upstream in another form; false when the query had that form already.
     fn redirect(
         &mut self,
         pool: &mut Pool,
@@ -603,7 +603,7 @@ impl Exchange {
         }
     }
 
-    /// Queries still under way are lost. What was paid in their place was needed.
+    /// Counts queries still under way as lost. What was paid in their place was needed.
     fn close(&mut self, pool: &mut Pool, now: u64) {
         self.count_overdue(pool, now);
         let attempts = &mut self.attempts[..usize::from(self.count)];

@@ -39,7 +39,7 @@ pub struct Thresholds {
     /// three in a row happen by chance once in a thousand questions at low rates, never at high
     /// ones.
     pub silent_max: u32,
-    /// How long it has been silent before it is down, nanoseconds.
+    /// Silence after which an upstream is down, nanoseconds.
     pub down_after_nanos: u64,
     /// Time between the first probes of a suspect that does not answer, or of a dead upstream,
     /// nanoseconds.
@@ -73,7 +73,7 @@ pub enum State {
 /// Why an upstream is not up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// Nothing was heard from it.
+    /// The upstream has sent nothing.
     Silent,
     /// The network reports the address as unreachable, or no connection could be made.
     Unreachable,
@@ -100,16 +100,16 @@ impl fmt::Display for Trouble {
 /// The health of an upstream.
 #[derive(Clone, Debug)]
 pub struct Health {
-    /// When it is no longer relied on; those of its pool.
+    /// Thresholds of the pool.
     pub(crate) thresholds: Thresholds,
     state: State,
     /// The reason why the upstream is not up.
     trouble: Option<Trouble>,
-    /// When anything was last heard.
+    /// Time at which anything was last received.
     heard_at: u64,
     /// Overdue queries sent after that.
     silent: u32,
-    /// When the first of those was sent.
+    /// Time at which the first of the overdue queries was sent.
     silent_since: u64,
     /// Good answers in a row.
     good: u32,
@@ -117,9 +117,9 @@ pub struct Health {
     lost: Share,
     /// Share of the answers that were failures.
     failed: Share,
-    /// When the next probe is due; only while it is not up.
+    /// Time of the next probe; only while the upstream is not up.
     probe_at: u64,
-    /// Time from that to the one after.
+    /// Interval between the next probe and the one after.
     probe_interval: u64,
 }
 
@@ -148,7 +148,7 @@ impl Health {
         self.state
     }
 
-    /// Returns why it is not up; `None` when it is.
+    /// Returns why the upstream is not up; `None` when it is.
     #[must_use]
     pub fn trouble(&self) -> Option<Trouble> {
         self.trouble
@@ -211,13 +211,14 @@ impl Health {
         self.suspect(now, Trouble::Untrusted);
     }
 
-    /// Whether its answers are failures, so that another one is no sign that it is back.
+    /// Whether the upstream answers with failures, so that another failure is no sign that it is
+    /// back.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         matches!(self.trouble, Some(Trouble::Failing(_)))
     }
 
-    /// Returns when the next probe is due; `None` while it is up.
+    /// Returns when the next probe is due; `None` while the upstream is up.
     #[must_use]
     pub fn probe_at(&self) -> Option<u64> {
         (self.state != State::Up).then_some(self.probe_at)
@@ -250,7 +251,7 @@ impl Health {
         }
     }
 
-    /// Makes it suspect; the first probe follows soon.
+    /// Makes the upstream suspect; the first probe follows soon.
     fn suspect(&mut self, now: u64, trouble: Trouble) {
         if self.state != State::Suspect {
             self.probe_at = now + self.thresholds.probe_nanos_min / 2;
@@ -264,7 +265,7 @@ impl Health {
 /// A share of outcomes, each of which weighs a sixteenth when it comes and less later.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
-    /// In parts of [`WHOLE`].
+    /// Average of the outcomes, in parts of [`WHOLE`].
     part: u32,
     /// How many outcomes there were, counted up to [`OUTCOMES_MIN`].
     outcomes: u32,

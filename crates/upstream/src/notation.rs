@@ -23,20 +23,20 @@ use zonda_wire::{Name, NameError};
 /// A server that questions are forwarded to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
-    /// How it is asked.
+    /// Transport of the queries.
     pub transport: Transport,
-    /// Where it is.
+    /// Address or name of the upstream.
     pub host: Host,
-    /// The port, 1–65535.
+    /// Port of the upstream, 1–65535.
     pub port: u16,
-    /// The name that its certificate must show, where the host does not say it already; only with
+    /// The name that the certificate must show, where the host does not say it already; only with
     /// TLS, HTTPS and QUIC.
     pub certificate_name: Option<Name>,
-    /// What follows the host in a request, from its `/` on; empty but for HTTPS.
+    /// Path of a request, from its `/` on; empty but for HTTPS.
     pub path: String,
 }
 
-/// How an upstream is asked.
+/// The transport to an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Transport {
     /// UDP, and TCP when an answer was truncated.
@@ -51,7 +51,7 @@ pub enum Transport {
     Quic,
 }
 
-/// Where an upstream is.
+/// The address or name of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
     /// The upstream's IP address.
@@ -65,7 +65,7 @@ pub enum Host {
 pub enum NotationError {
     /// What stands before `://` is not a transport.
     Scheme(String),
-    /// Nothing stands where the host should.
+    /// The host is missing.
     NoHost,
     /// The host is neither an address nor a name.
     Host(String),
@@ -81,7 +81,7 @@ pub enum NotationError {
     NoCertificate(Transport),
     /// A path where only a host can stand.
     NoPath(Transport),
-    /// White space, a control character or `@` in it.
+    /// The text has white space, a control character or `@` in it.
     Character(char),
 }
 

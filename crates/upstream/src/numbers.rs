@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 /// A table by numbers that no client chooses, or that no client can learn.
 pub type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<NumberHasher>>;
 
-/// A table by numbers that strangers choose, and by which they could fill one place of a table
+/// A table by numbers that clients choose; without the secret, they could fill one place of a table
 /// whose hash they know.
 pub type UntrustedKeyMap<K, V> = HashMap<K, V, Secret>;
 

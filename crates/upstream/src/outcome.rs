@@ -58,7 +58,7 @@ pub enum Outcome {
     Answered,
     /// The upstream failed, or its answer was unfit.
     Failed(Failure),
-    /// The network could not deliver it.
+    /// The network could not deliver the query.
     Unreachable,
     /// The query's port was closed before an answer came, as newer queries needed it: nothing is
     /// known about the upstream, and an answer would not be received.
@@ -85,9 +85,9 @@ impl Outcome {
 /// How far the last query to an upstream has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastQuery {
-    /// Nothing was heard.
+    /// The upstream has not answered.
     Unanswered,
-    /// This became of it.
+    /// The query has ended with this outcome.
     Ended(Outcome),
 }
 
@@ -105,9 +105,9 @@ impl fmt::Display for LastQuery {
     }
 }
 
-/// What an upstream stumbled over: a [`Repeat`](crate::Repeat) without its octets, or a
-/// [`Doubt`] that is believed. A server cookie is put into the
-/// [`Member`](crate::pool::Member) before.
+/// What an upstream could not handle: a [`Repeat`](crate::Repeat) without its octets, or a
+/// [`Doubt`] that is accepted. A server cookie is put into the [`Member`](crate::pool::Member)
+/// before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Redirect {
     /// The answer was truncated.
@@ -120,6 +120,6 @@ pub enum Redirect {
     WithCookie,
     /// A server cookie, none of which came back.
     WithoutCookie,
-    /// Nothing: a forger may know the port that the query left from.
+    /// Query from another port: a forger may know the former one.
     FromAnotherPort,
 }

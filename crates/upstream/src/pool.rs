@@ -25,7 +25,7 @@ use crate::{MILLISECOND_NANOS, SECOND_NANOS};
 
 /// Most upstreams of a zone: one bit each.
 pub const UPSTREAMS_MAX: usize = 64;
-/// An upstream not heard for so long gets a copy of a question, nanoseconds.
+/// An upstream that has not answered for so long gets a copy of a question, nanoseconds.
 const EXPLORE_AFTER_NANOS: u64 = SECOND_NANOS;
 /// Questions between two such copies.
 const EXPLORE_QUESTIONS: u32 = 64;
@@ -62,13 +62,13 @@ pub enum Policy {
     /// The upstream that is expected to answer first.
     #[default]
     Fastest,
-    /// One after the other.
+    /// One upstream after the other.
     RoundRobin,
     /// An upstream at random.
     Random,
-    /// The first that is up.
+    /// The first upstream that is up.
     InOrder,
-    /// By the question's name.
+    /// An upstream by the question's name.
     Hash,
 }
 
@@ -89,7 +89,7 @@ impl Policy {
 pub struct Settings {
     /// Policy that chooses the upstream.
     pub policy: Policy,
-    /// When a stale answer is served, if one is held.
+    /// Time after which a stale answer is served, if one is cached, nanoseconds.
     pub stale_nanos: u64,
     /// Time after which the client gets a failure, nanoseconds.
     pub patience_nanos: u64,
@@ -102,7 +102,7 @@ pub struct Settings {
     /// A query is not repeated sooner, nanoseconds: less is lost in the scheduling of either side,
     /// and the repeat would be sent for nothing. At most a second.
     pub repeat_nanos_min: u64,
-    /// When an upstream is no longer relied on.
+    /// When an upstream is suspect or down.
     pub thresholds: Thresholds,
 }
 
@@ -135,19 +135,19 @@ pub struct Member {
     /// Whether the upstream is queried over a stream in any case, where the network repeats what is
     /// lost.
     pub stream: bool,
-    /// How long it takes.
+    /// Round-trip times of the upstream.
     pub rtt: Rtt,
-    /// Whether it can be relied on.
+    /// Whether the upstream can be relied on.
     pub health: Health,
-    /// Whether it understands EDNS.
+    /// Whether the upstream understands EDNS.
     pub edns: Capability,
-    /// Whether it keeps the case of a question.
+    /// Whether the upstream keeps the case of a question.
     pub mixed_case: Capability,
-    /// The cookies exchanged with it.
+    /// Cookies exchanged with the upstream.
     pub cookies: Jar,
     /// Queries that wait for an answer.
     pub outstanding: u32,
-    /// What happened so far.
+    /// Counters of the upstream.
     pub counters: Counters,
 }
 
@@ -165,7 +165,7 @@ pub struct Counters {
     pub redirected: u64,
     /// Of those redirected: truncated answers, because of which TCP was used.
     pub truncated: u64,
-    /// Of those redirected: answers of an upstream that stumbled over EDNS.
+    /// Of those redirected: answers of an upstream that cannot handle EDNS.
     pub edns_failed: u64,
     /// Queries that were never answered.
     pub lost: u64,
@@ -209,16 +209,16 @@ impl Member {
     }
 }
 
-/// The upstreams of a forward zone.
+/// The upstreams of a forwarded zone.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    /// What is known of each, in the order of the configuration.
+    /// Upstreams in the order of the configuration.
     pub members: Vec<Member>,
     /// Which upstreams are queried, how many at a time, and how long things may take.
     pub settings: Settings,
     /// How many queries may be sent beside those that questions need.
     pub(crate) budget: Budget,
-    /// Whose turn it is.
+    /// Number of the upstream whose turn it is.
     turn: usize,
     /// Questions since one was copied to explore.
     unexplored: u32,

@@ -20,10 +20,10 @@ pub const UDP_BYTES: u16 = 1232;
 const OPT_BYTES: usize = 11;
 /// Octets of an option's code and length.
 const OPTION_HEADER_BYTES: usize = 4;
-/// What the length of a padded query is a multiple of, octets (rfc8467#4.1).
+/// Multiple to which queries are padded, octets (rfc8467#4.1).
 const PADDED_BYTES: usize = 128;
 
-/// What is asked.
+/// A question for an upstream.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'n> {
     /// The name, uncompressed.
@@ -32,9 +32,9 @@ pub struct Question<'n> {
     pub qtype: Type,
     /// Class of the question.
     pub qclass: Class,
-    /// DNSSEC records are wanted (rfc3225).
+    /// Whether DNSSEC records are wanted (rfc3225).
     pub dnssec_ok: bool,
-    /// Data need not be validated (rfc4035#3.2.2).
+    /// Whether data need not be validated (rfc4035#3.2.2).
     pub checking_disabled: bool,
 }
 

@@ -18,7 +18,7 @@ impl<'r> Sets<'r> {
         name::is_at_or_below(name, self.apex)
     }
 
-    /// Whether the servers are believed in a record of this owner.
+    /// Whether the servers are trusted for a record of this owner.
     pub(super) fn may_say(&self, record: &RecordView<'_>, owner: &[u8]) -> bool {
         !speaks_of_others(record) || self.is_inside(owner)
     }
@@ -39,16 +39,16 @@ pub(super) fn is_wanted(record: &RecordView<'_>, rtype: Type) -> bool {
     record.rtype == rtype || rtype == Type::ANY && !record.rtype.is_meta()
 }
 
-/// Types of records that speak of more names than their owner: of those below it, of its zone, or
-/// of those up to the next.
+/// Types of records that cover more names than their owner: names below it, its zone, or all up to
+/// the next.
 const OF_OTHERS: [Type; 5] = [Type::DNAME, Type::SOA, Type::NS, Type::NSEC, Type::NSEC3];
 
-/// Whether records of a type speak of more names than their owner.
+/// Whether records of a type cover more names than their owner.
 pub(super) fn speaks_beyond_owner(rtype: Type) -> bool {
     OF_OTHERS.contains(&rtype)
 }
 
-/// Whether a record speaks of more names than its owner, or is a signature over such a record.
+/// Whether a record covers more names than its owner, or is a signature over such a record.
 fn speaks_of_others(record: &RecordView<'_>) -> bool {
     OF_OTHERS.iter().any(|&rtype| record.rtype == rtype || covers(record, rtype))
 }

@@ -18,11 +18,11 @@ pub(super) struct Attempt {
     pub(super) kind: Kind,
     /// Outcome of the query, once known.
     pub(super) outcome: Option<Outcome>,
-    /// What came for it that may be forged, and when.
+    /// A message for the query that may be forged, and when it came.
     pub(super) doubt: Option<(u64, Doubt)>,
     /// Whether an answer is still waited for.
     pub(super) waits: bool,
-    /// The budget paid for it.
+    /// Whether the budget paid for the query.
     pub(super) paid: bool,
     /// Whether the query was counted as overdue.
     pub(super) overdue: bool,
@@ -46,7 +46,7 @@ impl Attempt {
 /// Why a query was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The question came, an upstream failed, or had to be asked otherwise.
+    /// The question came, an upstream failed, or needed another form of the query.
     Needed,
     /// Another upstream was slow, or the time of this one was to be learnt.
     Hedge,
@@ -74,7 +74,7 @@ pub(super) fn learn(pool: &mut Pool, now: u64, ended: &Attempt, outcome: Outcome
     }
     if outcome == Outcome::Redirected(Redirect::FromAnotherPort) {
         member.counters.redirected += 1;
-        return; // nothing was heard from the upstream
+        return; // no answer came from the upstream
     }
     let was_asked = !matches!(outcome, Outcome::Failed(Failure::Untrusted | Failure::Loop));
     if ended.tells_health() && was_asked {

@@ -7,25 +7,25 @@ use crate::check::Doubt;
 use crate::outcome::{Outcome, Redirect};
 use crate::pool::{Member, Pool, Set};
 
-/// Which upstreams are asked otherwise than at first.
+/// Upstreams that are queried in another form than at first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Changes {
     /// Upstreams queried over TCP instead of UDP.
     over_tcp: Set,
-    /// Over TCP, to see whether what was doubted is true.
+    /// Upstreams queried over TCP to check a doubted message.
     confirming: Set,
-    /// As what was doubted demands, as TCP was of no use.
+    /// Upstreams whose doubted message is accepted, as TCP failed.
     believed: Set,
     /// Upstreams queried without an OPT record.
     without_edns: Set,
-    /// In lower case.
+    /// Upstreams queried with the name in lower case.
     without_mixed_case: Set,
-    /// With a server cookie, which is tried once.
+    /// Upstreams queried with a server cookie, which is tried once.
     with_cookie: Set,
 }
 
 impl Changes {
-    /// Returns how an upstream is asked.
+    /// Returns the form of the next query to an upstream.
     pub(super) fn form(&self, upstream: usize, member: &Member, now: u64) -> Form {
         let confirms = self.confirming.contains(upstream) && !self.believed.contains(upstream);
         let over_tcp = (confirms || self.over_tcp.contains(upstream)) && !member.stream;
@@ -83,8 +83,8 @@ impl Exchange {
         }
     }
 
-    /// Believes what was doubted of an upstream, or of all, as TCP was of no use. Returns whether
-    /// there was anything.
+    /// Accepts what was doubted of an upstream, or of all, as TCP failed. Returns whether there was
+    /// anything.
     pub(super) fn believe(
         &mut self,
         pool: &mut Pool,
