@@ -96,7 +96,7 @@ fn pad(out: &mut Vec<u8>) {
 pub struct Mistake {
     /// Place of the query in the batch.
     pub place: usize,
-    /// What is wrong.
+    /// What is wrong with the reply.
     pub what: String,
 }
 

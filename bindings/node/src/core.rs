@@ -44,13 +44,13 @@ pub struct CoreOptions {
     pub forward: Vec<String>,
     /// Threads that answer UDP.
     pub workers: Option<u32>,
-    /// How long handlers have time, milliseconds.
+    /// Time that handlers have, milliseconds.
     pub deadline: Option<f64>,
     /// Queries that may wait for handlers.
     pub waiting_max: Option<u32>,
     /// The address of metrics.
     pub metrics: Option<String>,
-    /// What is logged: `error`, `warn`, `info`, `debug`, or `off`.
+    /// Level of the log: `error`, `warn`, `info`, `debug`, or `off`.
     pub log: Option<String>,
     /// Whether other processes answer on the same addresses.
     pub shares_addresses: bool,
@@ -81,7 +81,7 @@ pub struct FailedZone {
 /// Something that was asked for has ended.
 #[napi(object)]
 pub struct Event {
-    /// What it was called when it was asked for.
+    /// Token that JavaScript chose for the operation.
     pub token: u32,
     /// Why the operation has failed.
     pub error: Option<String>,
@@ -129,7 +129,7 @@ struct Shared {
 struct StartedServer {
     /// There while it stops, too: handlers that are waited for ask it what is below them.
     running: Arc<Server>,
-    /// Keep zones as their stores have them; nothing from when it is to stop.
+    /// Mirrors of stores; none once the server stops.
     mirrors: Option<Mirrors>,
     handle: RuntimeHandle,
     draft: HandlerReply,
@@ -144,7 +144,7 @@ pub struct Core {
     options: CoreOptions,
     /// What the server is started with.
     code: Code,
-    /// What workers answer from.
+    /// Routes that workers answer from.
     table: Arc<Table>,
     /// Zones that are given as text, and those that follow stores.
     texts: Arc<Mutex<Texts>>,

@@ -34,7 +34,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// What is asked of a store.
 #[napi(object)]
 pub struct StoreCall {
-    /// What it is answered by.
+    /// Token of the answer.
     pub token: u32,
     /// The number of the store.
     pub store: u32,

@@ -31,7 +31,7 @@ pub struct Start {
     pub texts: Arc<Mutex<Texts>>,
     /// What the latter follow.
     pub stores: Stores,
-    /// Whether it starts without zones, given as files or as text, that cannot be loaded.
+    /// Whether the server starts without zones, given as files or as text, that cannot be loaded.
     pub allows_failed_zones: bool,
     /// What is answered on each address of the flags.
     pub answered: Vec<Transports>,

@@ -23,9 +23,9 @@ pub struct Batches {
 
 /// A query that waits.
 pub struct WaitingQuery {
-    /// Stands for it.
+    /// Ticket of the query.
     pub ticket: Ticket,
-    /// The number of its handler; `NO_HANDLER` if there is only middleware for it.
+    /// Number of the handler; `NO_HANDLER` if there is only middleware.
     pub handler: u32,
     /// Octets of the query.
     pub message: Box<[u8]>,

@@ -20,9 +20,9 @@ pub struct Query {
     message: Box<[u8]>,
     parsed: Parsed,
     peer: Peer,
-    /// Of the route that was taken.
+    /// Pattern of the route that was taken.
     pattern: Option<Arc<Pattern>>,
-    /// What the code has to remember of it.
+    /// State that code keeps for the query.
     state: PyOnceLock<Py<PyDict>>,
     /// Whether the code has looked at what only this client's queries say.
     saw_client: AtomicBool,

@@ -21,12 +21,12 @@ const FLAGS: u16 = flag::AA | flag::RA | flag::AD | flag::TC;
 /// A reply. Until something is put into it, the query is left to the zones.
 #[pyclass(module = "zonda")]
 pub struct Reply {
-    /// The query that it is for, and what stands for that; none when it was received.
+    /// Query that the reply is for, and its ticket; none when the reply was received.
     query: Option<(Ticket, Py<Query>)>,
     draft: HandlerReply,
     /// Whether the code failed.
     has_failed: bool,
-    /// Whether it can no longer be changed.
+    /// Whether the reply can no longer be changed.
     is_sent: bool,
 }
 

@@ -75,7 +75,7 @@ pub struct Core {
     inbox: Inbox,
     /// Held while the server starts, so that a stop waits for that.
     starting: Mutex<()>,
-    /// Whether it is to stop, perhaps before it has started.
+    /// Whether the server is to stop, perhaps before it has started.
     is_given_up: AtomicBool,
     server: RwLock<Option<Server>>,
     own_zones: OnceLock<OwnZones>,

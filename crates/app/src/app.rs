@@ -42,7 +42,7 @@ pub struct App {
     asynchronous: AsyncTable,
     limits: AsyncLimits,
     loggers: Vec<Arc<dyn Logger>>,
-    /// Whether it starts without zones that cannot be loaded.
+    /// Whether the app starts without zones that cannot be loaded.
     allows_failed_zones: bool,
     mistakes: Vec<Error>,
 }

@@ -48,7 +48,7 @@ pub(crate) struct AsyncCode {
     function: Box<dyn Fn(OwnedQuery) -> ReplyFuture + Send + Sync>,
     /// Whether only other code calls this: it came after middleware or is middleware itself.
     is_deferred: bool,
-    /// How many queries it is still to begin in tasks, as it took too long, or middleware did.
+    /// Number of queries that still begin in tasks, as the code or middleware took too long.
     in_tasks: AtomicU32,
 }
 
@@ -86,9 +86,9 @@ impl AsyncCode {
 #[derive(Default)]
 pub(crate) struct AsyncTable {
     known: HashMap<u32, Arc<AsyncCode>>,
-    /// What all queries pass before, in this order.
+    /// Middleware that all queries pass first, in this order.
     pub(crate) middleware: Vec<AsyncCode>,
-    /// When code was no longer called, which queries may still be on their way to.
+    /// Moments at which code was removed; queries may still be on their way to it.
     leaving: HashMap<u32, Instant>,
     next: u32,
 }
@@ -122,14 +122,14 @@ impl AsyncTable {
 /// How much asynchronous code may have.
 #[derive(Debug)]
 pub(crate) struct AsyncLimits {
-    /// How long for a query.
+    /// Time that code has for a query.
     pub(crate) deadline: Duration,
-    /// How many queries may wait for it.
+    /// Number of queries that may wait for code.
     pub(crate) waiting_max: usize,
     /// How many threads; nothing for as many as leave a CPU to those that answer, and at least two,
     /// so that code that computes for long keeps no other code waiting.
     pub(crate) threads: Option<NonZero<u16>>,
-    /// That of its threads, 0 to 19.
+    /// Niceness of the threads, 0 to 19.
     pub(crate) niceness: i8,
 }
 
@@ -163,7 +163,7 @@ fn threads(limits: &AsyncLimits) -> (usize, impl Fn() + Send + Sync + 'static) {
 pub(crate) struct Tasks {
     table: Arc<Mutex<AsyncTable>>,
     deadline: Duration,
-    /// Taken when it ends.
+    /// The runtime of the threads; taken when the code ends.
     runtime: Option<tokio::runtime::Runtime>,
 }
 

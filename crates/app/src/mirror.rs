@@ -184,16 +184,16 @@ struct Mirror {
     front: Arc<Front>,
     /// Channel for the end of the first load.
     first: Option<SyncSender<()>>,
-    /// Since when it cannot be followed.
+    /// Outage since which the store cannot be followed.
     outage: Option<Outage>,
-    /// How long changes are gathered.
+    /// Time for which changes are gathered.
     gathering: Duration,
 }
 
 /// A time in which a store cannot be followed.
 struct Outage {
     began: Instant,
-    /// When the log said so last.
+    /// Moment of the last line in the log about it.
     told: Instant,
 }
 

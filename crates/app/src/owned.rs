@@ -16,7 +16,7 @@ pub struct OwnedQuery {
     name: Name,
     client: SocketAddr,
     transport: Transport,
-    /// Of the route that was taken; none in middleware.
+    /// Pattern of the route that was taken; none in middleware.
     pattern: Option<Arc<Pattern>>,
     /// Whether something was read that other clients may have otherwise, of it or of a clone.
     saw_client: Arc<AtomicBool>,

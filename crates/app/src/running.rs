@@ -19,7 +19,7 @@ pub struct Running {
     pub(crate) server: Server,
     /// Zones that are given as text.
     pub(crate) texts: Arc<Mutex<Texts>>,
-    /// What is called for which names.
+    /// Code and the names that it answers for.
     pub(crate) code: Mutex<Code>,
     /// Runs asynchronous code.
     pub(crate) tasks: Tasks,

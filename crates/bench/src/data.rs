@@ -23,17 +23,17 @@ pub struct Run {
     pub report: Option<String>,
     /// One line that says what is compared.
     pub title: String,
-    /// When it began; seconds since 1970.
+    /// Begin of the run; seconds since 1970.
     pub began_unix_secs: u64,
-    /// How long it took.
+    /// Length of the run, seconds.
     pub took_secs: f64,
-    /// Where it ran.
+    /// Machine on which the suite ran.
     pub environment: Environment,
-    /// How it was measured, the same for all cells.
+    /// Method of measurement, the same for all cells.
     pub method: Method,
     /// Servers that took part, in the order of the suite.
     pub servers: Vec<Server>,
-    /// Servers that did not, and why.
+    /// Servers that were left out, and why.
     pub skipped: Vec<SkippedServer>,
     /// What was measured: one for each server and place in the matrix.
     pub cells: Vec<Cell>,
@@ -135,7 +135,7 @@ impl fmt::Display for SkippedServer {
 pub struct Cell {
     /// Name of the server.
     pub server: String,
-    /// What is asked, by the suite's name for it.
+    /// Name of the workload.
     pub workload: String,
     /// The place in the matrix: axis and value, such as `threads` and `2`.
     pub place: BTreeMap<String, String>,
@@ -168,7 +168,7 @@ pub struct CpusUsed {
 pub struct Round {
     /// Number of the round, from 0; rounds of one number were run side by side.
     pub number: usize,
-    /// How long it took.
+    /// Length of the round, seconds.
     pub seconds: f64,
     /// Queries and replies.
     pub traffic: Traffic,
@@ -260,7 +260,7 @@ impl Latency {
 /// Latency at a rate below saturation, sent on a schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadPoint {
-    /// What the rate is a share of.
+    /// Share that makes the rate.
     #[serde(rename = "label")]
     pub share: LoadShare,
     /// Queries per second, as scheduled.
@@ -347,7 +347,7 @@ pub struct Start {
 /// A table as a report printed it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// What it shows.
+    /// Title of the table.
     pub title: String,
     /// Where it was printed, and on what machine.
     pub source: String,

@@ -33,20 +33,20 @@ pub const CUTS_MAX: usize = 8;
 pub struct Cache {
     shards: Box<[Shard]>,
     bytes_max: usize,
-    /// How often something was forgotten on demand.
+    /// Number of flushes on demand.
     flushes: AtomicU64,
-    /// How deep names are denied.
+    /// Depths at which names are denied.
     cuts: Cuts,
 }
 
 /// A name above another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ancestor {
-    /// How many labels it has.
+    /// Number of labels of the name.
     pub labels: usize,
-    /// How many octets of the other name stand before it.
+    /// Octets of the other name in front of this one.
     pub skip: usize,
-    /// As in [`Key::hash`].
+    /// Hash of the name, as in [`Key::hash`].
     pub hash: u64,
 }
 
@@ -57,15 +57,15 @@ pub struct Flushes(u64);
 /// What is in the cache, and what was done with it since it exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Answers that can be found.
+    /// Number of answers that can be found.
     pub entries: u64,
-    /// Octets of them in the logs.
+    /// Octets of these answers in the logs.
     pub bytes: u64,
     /// Number of answers stored.
     pub inserts: u64,
     /// Answers dropped to make room.
     pub evictions: u64,
-    /// Answers that were good for nothing any more when their room was used again.
+    /// Answers that had expired when their room was used again.
     pub expired: u64,
     /// Answers stored again soon after they were dropped.
     pub ghost_hits: u64,

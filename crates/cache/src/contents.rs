@@ -22,12 +22,12 @@ pub struct Contents(Option<Box<[u32; PLACES]>>);
 /// Answers of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// What they say.
+    /// Kind of the answers.
     pub kind: Kind,
     /// The type asked for, below 256. `None` stands for all other types, and for what is not
     /// counted by type: names that do not exist, and failures.
     pub qtype: Option<Type>,
-    /// How many there are, at least one.
+    /// Number of the answers, at least one.
     pub answers: u64,
 }
 

@@ -30,7 +30,7 @@ pub struct Cuts(Box<[[AtomicU32; COLUMNS]; ROWS]>);
 /// A name's row.
 pub struct Row<'c> {
     cells: &'c [AtomicU32; COLUMNS],
-    /// That of names with one label.
+    /// Row of names with one label.
     top: &'c AtomicU32,
 }
 

@@ -47,7 +47,7 @@ const NO_EDE: u16 = u16::MAX;
 /// All of an entry but its octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Where the entry belongs.
+    /// Place of the entry in the index.
     pub place: Place,
     /// The type asked for; see [`Key::qtype`].
     pub qtype: Type,
@@ -57,13 +57,13 @@ pub struct Header {
     pub source: u32,
     /// Whether the question had DO.
     pub dnssec_ok: bool,
-    /// Whether it had CD.
+    /// Whether the question had CD.
     pub checking_disabled: bool,
-    /// What the answer says.
+    /// Kind of the answer.
     pub kind: Kind,
-    /// How often in a row fetching it failed, up to [`FAILURES_MAX`].
+    /// Failed fetches in a row, up to [`FAILURES_MAX`].
     pub failures: u8,
-    /// As in [`Answer::flags`].
+    /// Flags as in [`Answer::flags`].
     pub flags: u16,
     /// As in [`Answer::onward`].
     pub onward: Option<Onward>,
@@ -71,11 +71,11 @@ pub struct Header {
     pub variant_words: u8,
     /// Extended error to send with the answer.
     pub ede: Option<Ede>,
-    /// When it was stored, seconds.
+    /// Moment of the insertion, seconds.
     pub stored_at: u32,
-    /// From when on it is stale, seconds.
+    /// Moment from which the answer is stale, seconds.
     pub expires_at: u32,
-    /// From when on it is worthless, seconds.
+    /// Moment from which the answer is worthless, seconds.
     pub stale_until: u32,
     /// Moment from which the answer should be refreshed if it is popular, until it is stale;
     /// seconds.
@@ -86,7 +86,7 @@ pub struct Header {
     pub name_len: u8,
     /// Octets of the body.
     pub body_len: u16,
-    /// Where the first TTL stands in the body, if there is a record.
+    /// Offset of the first TTL in the body, if there is a record.
     pub first_ttl: u16,
 }
 

@@ -93,9 +93,9 @@ impl Place {
 /// Which of a shard's two logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogName {
-    /// Where new entries prove themselves.
+    /// The small log, for new entries.
     Small = 0,
-    /// Where those stay that were asked for again.
+    /// The main log, for entries that were found again.
     Main = 1,
 }
 
@@ -157,7 +157,7 @@ pub struct Index {
     words: Words,
     /// Buckets in use from the start.
     base: usize,
-    /// How often their number can double.
+    /// Number of times that the buckets can double.
     doublings: u32,
     /// Which buckets are in use, an [`Extent`]; changed by the writer of the shard alone.
     extent: AtomicU64,
@@ -166,7 +166,7 @@ pub struct Index {
 /// How many buckets are in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Extent {
-    /// From `base · 2ʲ` to `base · 2ʲ⁺¹`.
+    /// Number of buckets, from `base · 2ʲ` to `base · 2ʲ⁺¹`.
     count: u32,
     /// The bits of [`Place::split_bits`] that decide: `2ʲ⁺¹ − 1`.
     mask: u32,
@@ -197,9 +197,9 @@ pub struct Split<'i> {
     pub from: &'i [AtomicU64],
     /// The slots of the bucket that takes some of its entries, all empty.
     pub to: &'i [AtomicU64],
-    /// The number of that bucket.
+    /// Number of the new bucket.
     to_number: usize,
-    /// What is in use afterwards.
+    /// Extent of the index afterwards.
     next: Extent,
 }
 

@@ -116,7 +116,7 @@ pub enum Kind {
     Positive = 0,
     /// The name exists, but not with this type.
     NoData = 1,
-    /// There is no such name.
+    /// A denial of the name.
     NxDomain = 2,
     /// A failure to get an answer (rfc9520).
     Failure = 3,
@@ -130,7 +130,7 @@ impl Kind {
 /// An answer to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer<'b> {
-    /// What it says.
+    /// Kind of the answer.
     pub kind: Kind,
     /// A word that is stored unchanged: AA, AD and the response code, where a header has them, and
     /// [`DENIES_BELOW`]. Only the lower eleven bits are kept.
@@ -152,9 +152,10 @@ pub struct Answer<'b> {
 pub struct Lifetime {
     /// Present time, seconds.
     pub now_secs: u32,
-    /// How long it is fresh.
+    /// Seconds for which the answer is fresh.
     pub ttl_secs: u32,
-    /// How long after that it may still be given when nothing fresh is to be had (rfc8767).
+    /// Seconds after that for which the answer may still be sent when no fresh one is to be had
+    /// (rfc8767).
     pub stale_secs: u32,
 }
 
@@ -176,9 +177,9 @@ pub const FAILURE_TEXT_BYTES_MAX: usize = 160;
 /// An answer that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// What it says.
+    /// Kind of the answer.
     pub kind: Kind,
-    /// As in [`Answer::flags`].
+    /// Flags as in [`Answer::flags`].
     pub flags: u16,
     /// As in [`Answer::onward`].
     pub onward: Option<Onward>,

@@ -62,7 +62,7 @@ pub enum LoadError {
     Unreadable(io::Error),
     /// The file is no cache file, or one of another version.
     OtherFormat,
-    /// Something in it is wrong.
+    /// The contents of the file are corrupt.
     Corrupt,
 }
 
@@ -187,9 +187,9 @@ pub fn write(cache: &Cache, mut out: impl Write, clocks: Clocks) -> io::Result<u
 #[derive(Default)]
 struct Saver {
     entries: Vec<u8>,
-    /// Where blocks end in them.
+    /// Ends of the blocks.
     ends: Vec<usize>,
-    /// Where TTLs stand in a body.
+    /// Offsets of TTLs in a body.
     offsets: Vec<u16>,
 }
 
@@ -299,7 +299,7 @@ struct Loader<'c> {
     message: Vec<u8>,
     /// Names and data of it, written out.
     expanded: Vec<u8>,
-    /// A body while its TTLs are aged, and where they stand.
+    /// A body whose TTLs are being aged, and their offsets.
     body: Vec<u8>,
     offsets: Vec<u16>,
 }

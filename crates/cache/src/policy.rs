@@ -17,20 +17,20 @@ pub struct Policy {
     pub positive: Limits,
     /// Names without the type asked for.
     pub nodata: Limits,
-    /// Names that do not exist.
+    /// Limits of denials of names.
     pub nxdomain: Limits,
     /// Failures: the first, and the longest, before the next attempt (rfc9520#3.2).
     pub failure: Limits,
-    /// How long after its end an answer may be given when nothing newer is to be had.
+    /// Seconds after its expiry for which an answer may be sent when no newer one is to be had.
     pub stale_secs: u32,
 }
 
 /// The shortest and the longest time, seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Shorter ones are raised to it. At most `secs_max`.
+    /// Least time: shorter ones are raised to it. At most `secs_max`.
     pub secs_min: u32,
-    /// Longer ones are cut to it.
+    /// Greatest time: longer ones are cut to it.
     pub secs_max: u32,
 }
 
@@ -56,18 +56,18 @@ pub struct Facts<'m> {
     pub flags: u16,
     /// The type asked for.
     pub qtype: Type,
-    /// What the message says.
+    /// Kind of the message's answer.
     pub kind: Kind,
     /// The name at the end of the chain of aliases; the question's when there is none.
     pub last_name: &'m [u8],
-    /// How long that name or type is denied where no SOA record among the records says so, seconds.
+    /// Seconds for which the name or type is denied where no SOA record among the records says so.
     pub denied_secs: Option<u32>,
 }
 
 /// A record, as far as it counts here.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'m> {
-    /// Where it stands.
+    /// Section of the record.
     pub section: Section,
     /// The owner, uncompressed.
     pub owner: &'m [u8],
@@ -82,11 +82,11 @@ pub struct Record<'m> {
 /// How long an answer is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// How long it is fresh, seconds.
+    /// Seconds for which the answer is fresh.
     pub ttl_secs: u32,
     /// The shortest and the longest TTL that records of the answer section are stored with.
     pub answers: Limits,
-    /// The same of those beside it, which prove what does not exist.
+    /// Limits of the records beside it, which prove the denial.
     pub proofs: Limits,
 }
 

@@ -61,11 +61,11 @@ impl Position {
 pub struct Ring {
     /// Words in the log.
     capacity: usize,
-    /// Where the next entry goes, if it fits before the end.
+    /// Position of the next entry, if it fits before the end.
     head: Position,
     /// The oldest entry; the head when there is none.
     tail: Position,
-    /// Where the lap before the head's ended.
+    /// End of the lap before the head's.
     lap_end: usize,
 }
 

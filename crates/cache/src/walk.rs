@@ -34,17 +34,17 @@ pub struct Entry<'a> {
     pub has_variant: bool,
     /// The answer, TTLs as stored.
     pub answer: Answer<'a>,
-    /// When it was stored.
+    /// Moment of the insertion, seconds.
     pub stored_at: u32,
-    /// From when on it is stale.
+    /// Moment from which the answer is stale, seconds.
     pub expires_at: u32,
-    /// From when on it is worthless.
+    /// Moment from which the answer is worthless, seconds.
     pub stale_until: u32,
-    /// The TTL of its records while it is stale.
+    /// TTL of the records while the answer is stale.
     pub stale_ttl_secs: u32,
-    /// How often it was found lately, 0–3.
+    /// Hits of the answer lately, 0–3.
     pub hits: u64,
-    /// Octets that it takes.
+    /// Octets of the entry.
     pub bytes: usize,
 }
 

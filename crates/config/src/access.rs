@@ -18,9 +18,9 @@ pub enum Action {
 /// A list of rules, of which the first that matches the client decides.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
-    /// In the order in which they are tried.
+    /// Rules in the order in which they are tried.
     pub rules: Vec<Rule>,
-    /// For clients that no rule matches.
+    /// Action for clients that no rule matches.
     pub otherwise: Action,
 }
 
@@ -49,7 +49,7 @@ impl Access {
 pub struct Rule {
     /// The clients meant.
     pub network: Network,
-    /// What happens to their queries.
+    /// Action for the queries of these clients.
     pub action: Action,
 }
 
@@ -58,7 +58,7 @@ pub struct Rule {
 pub struct Network {
     /// The lowest address.
     pub address: IpAddr,
-    /// How many bits they share: 0–32 (IPv4) or 0–128 (IPv6).
+    /// Number of common bits: 0–32 (IPv4) or 0–128 (IPv6).
     pub prefix: u8,
 }
 

@@ -22,7 +22,7 @@ struct Block {
 #[derive(Debug)]
 struct Line {
     name: Box<str>,
-    /// As TOML; none if it is unset.
+    /// Value as TOML; none if it is unset.
     value: Option<Box<str>>,
     origin: Origin,
 }

@@ -19,11 +19,11 @@ pub enum Origin {
     Default,
     /// A place in the file.
     File {
-        /// As it was named by the user.
+        /// Path as the user gave it.
         path: Arc<Path>,
         /// Line in the file, from 1.
         line: usize,
-        /// From 1, in characters.
+        /// Column from 1, in characters.
         column: usize,
     },
     /// The environment variable of this name.
@@ -63,7 +63,7 @@ impl fmt::Display for Origin {
 pub struct ConfigError {
     /// Place of the mistake.
     pub origin: Origin,
-    /// What is wrong there.
+    /// What is wrong at that place.
     pub problem: Problem,
 }
 
@@ -78,7 +78,7 @@ impl std::error::Error for ConfigError {}
 /// What is wrong.
 #[derive(Debug)]
 pub enum Problem {
-    /// A file that must be read cannot be.
+    /// A file that cannot be read.
     Unreadable(PathBuf, std::io::Error),
     /// The file is not TOML.
     Syntax(String),
@@ -90,7 +90,7 @@ pub enum Problem {
     NoVersion,
     /// A key or section that does not exist.
     UnknownKey(String, Suggestion),
-    /// A variable that begins as ours do, and is none of them.
+    /// A variable that begins with `ZONDA_` and does not exist.
     UnknownVariable(Suggestion),
     /// A section written as another kind of thing.
     NotSection(&'static Section),
@@ -98,14 +98,14 @@ pub enum Problem {
     Value {
         /// The key's name.
         key: String,
-        /// What was written.
+        /// Text of the value.
         found: String,
-        /// How it is to be written.
+        /// Form that a value must have.
         form: String,
     },
     /// A key that must be set is not.
     Missing(&'static Section, &'static Key),
-    /// Values that are sound alone and wrong together.
+    /// Values that are valid alone and contradict each other.
     Together(Contradiction),
 }
 
@@ -120,7 +120,7 @@ pub enum Contradiction {
     ForwardWithoutName,
     /// Servers to forward to that cannot be asked.
     Servers(Mistake),
-    /// What concerns forwarded zones and what they leave to this server.
+    /// A mistake in forwarded zones and the names that this server answers itself.
     Local(LocalMistake),
     /// A `directory` with `name`.
     DirectoryWithName,
@@ -132,7 +132,7 @@ pub enum Contradiction {
     UnknownList(String, Option<String>),
     /// A list in `[access]` that names another.
     ListInList(String),
-    /// An access list that does not say what happens to everyone else.
+    /// An access list without a rule for all other clients.
     OpenEnded,
     /// A rule behind the one for everyone.
     RuleBehindAny,
@@ -151,13 +151,13 @@ pub enum Contradiction {
 /// What an unknown name may have meant.
 #[derive(Debug)]
 pub enum Suggestion {
-    /// A known name that looks like it.
+    /// The known name that is most similar.
     Nearest(String),
     /// The section in which there is a key of this name; empty: the top of the file.
     Elsewhere(String),
     /// All names known there.
     AnyOf(Vec<&'static str>),
-    /// How variables are named.
+    /// The form of variables' names.
     Variable,
 }
 
@@ -287,7 +287,7 @@ impl fmt::Display for Contradiction {
 pub struct Warning {
     /// Place that the warning is about.
     pub origin: Origin,
-    /// What to think about.
+    /// Advice to the administrator.
     pub advice: Advice,
 }
 

@@ -60,13 +60,13 @@ use zonda_wire::Name;
 /// Everything that the server is configured to do. Equal configurations make equal servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Where queries are answered; at least one, no address twice.
+    /// Listeners, at least one, no address twice.
     pub listeners: Vec<Listener>,
     /// All zones; no name twice.
     pub zones: Vec<Zone>,
-    /// How much is taken on by those that forward.
+    /// Limits of all forwarded zones together.
     pub forwarding: Forwarding,
-    /// Zones that are answered at home where `.` is forwarded, in lower case; none twice.
+    /// Special names that are answered here where `.` is forwarded, in lower case; none twice.
     pub special_names: Vec<Name>,
     /// Names that have other addresses here, in lower case; none twice.
     pub overrides: Vec<Override>,
@@ -74,13 +74,13 @@ pub struct Config {
     pub cache: CacheKeys,
     /// Whether the files of single zones are watched; those of directories always are.
     pub watch: bool,
-    /// How often watched files are looked at.
+    /// Interval at which watched files are checked.
     pub watch_interval: Duration,
     /// The user whose rights the server keeps once its sockets are bound.
     pub user: Option<String>,
     /// Limits of DNS over TCP.
     pub tcp: Tcp,
-    /// How answers are made.
+    /// Options of answers.
     pub answers: Answers,
     /// Extension mechanisms (rfc6891).
     pub edns: Edns,
@@ -90,7 +90,7 @@ pub struct Config {
     pub rate_limit: RateLimit,
     /// The administrative interface.
     pub admin: Admin,
-    /// What is counted zone by zone.
+    /// Zones that are counted one by one.
     pub metrics: Metrics,
     /// The server's log.
     pub log: Log,
@@ -122,7 +122,7 @@ pub struct Listener {
 pub struct Zone {
     /// The zone's apex; none: the source has the names of its zones.
     pub name: Option<Name>,
-    /// Where the answers come from.
+    /// Source of the zone's answers.
     pub source: Source,
     /// A hosts file whose names lie in front of a forwarded zone.
     pub hosts: Option<PathBuf>,
@@ -135,7 +135,7 @@ pub struct Zone {
 /// How the queries for a zone are forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forward {
-    /// The keys of its section.
+    /// Keys of the section.
     pub keys: ForwardKeys,
     /// The certificates that are trusted.
     pub trust: Trust,
@@ -146,7 +146,7 @@ pub struct Forward {
 pub struct Override {
     /// The name, perhaps of a wildcard.
     pub name: Name,
-    /// All of its addresses; at least one.
+    /// All addresses of the name; at least one.
     pub addresses: Vec<IpAddr>,
 }
 
@@ -165,7 +165,7 @@ pub enum Source {
     Forward(Arc<Forward>),
     /// One zone that a program gives; no file says so.
     Program {
-        /// What messages call it.
+        /// Path that messages give for the zone.
         path: PathBuf,
         /// Data of the zone.
         content: ProgramContent,
@@ -195,7 +195,7 @@ pub struct Admin {
     pub is_metrics_only: bool,
     /// The Unix socket for `zonda reload` and the like; none: it is off.
     pub socket: Option<PathBuf>,
-    /// Where BIND's JSON statistics are read; none: nowhere.
+    /// Address of BIND's JSON statistics; none: they are off.
     pub bind_statistics: Option<SocketAddr>,
     /// Networks that may read the statistics, besides loopback addresses.
     pub bind_statistics_clients: Vec<Network>,

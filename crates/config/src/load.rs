@@ -37,7 +37,7 @@ pub struct Flags {
 pub struct LoadedConfig {
     /// The valid configuration.
     pub config: Config,
-    /// What the administrator may want to change.
+    /// Advice to the administrator.
     pub warnings: Vec<Warning>,
     /// Every value with its origin; none unless [`Flags::print_config`] asks for it.
     pub effective: Option<Effective>,

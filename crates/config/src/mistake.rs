@@ -15,15 +15,15 @@ pub enum Mistake {
     NoServers,
     /// There are so many.
     Many(usize),
-    /// One that is given a second time.
+    /// A server that is given twice.
     Twice(Upstream),
     /// A server that is given by name, without a bootstrap server to look it up.
     NoBootstrap(Name),
     /// A bootstrap server without a name to look up.
     BootstrapForNothing,
-    /// This server itself, to look up where its own upstreams are.
+    /// This server itself, which cannot look up its own upstreams.
     BootstrapIsSelf(SocketAddr),
-    /// One whose certificate could show nothing that it would be known by.
+    /// A server whose certificate could show no name.
     NoCertificateName(String),
     /// A path that no URL can have.
     NoUrl(String),

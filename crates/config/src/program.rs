@@ -16,7 +16,7 @@ pub enum ProgramContent {
     Awaited,
     /// The text of a master file.
     Text(Arc<str>),
-    /// What has been read already.
+    /// Records that have been read already.
     Records(Arc<Records>),
 }
 

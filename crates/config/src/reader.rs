@@ -15,9 +15,9 @@ use toml::de::{DeTable, DeValue};
 pub(crate) struct Session<'a> {
     /// The file, if there is one.
     pub source: Option<&'a Source>,
-    /// All that was found wrong.
+    /// All mistakes found so far.
     pub errors: Vec<ConfigError>,
-    /// All that was read, if it is to be printed.
+    /// All values read, if they are to be printed.
     pub effective: Option<Effective>,
 }
 
@@ -31,7 +31,7 @@ impl Session<'_> {
 /// A value given outside of the file, in the text form.
 #[derive(Clone, Debug)]
 pub(crate) struct RawValue<'a> {
-    /// As it was written.
+    /// Text as it was written.
     pub text: &'a str,
     /// Place where the value was given.
     pub origin: Origin,
@@ -50,7 +50,7 @@ pub(crate) struct Reader<'s, 'a> {
 /// One value to read, and where it stands.
 struct Item<'a> {
     text: Cow<'a, str>,
-    /// The shape it was written in; none where everything is text.
+    /// Shape of the value; none where everything is text.
     shape: Option<Shape>,
     /// Place of the section in the file.
     span: Option<std::ops::Range<usize>>,

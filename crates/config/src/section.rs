@@ -36,9 +36,9 @@ pub enum Kind {
 /// When a changed value takes effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EffectTime {
-    /// At the next reload.
+    /// Changes take effect at the next reload.
     Reload,
-    /// When the server starts next.
+    /// Changes take effect at the next start.
     Restart,
 }
 
@@ -47,11 +47,11 @@ pub enum EffectTime {
 pub struct Section {
     /// The word in the header; empty for [`Kind::Top`].
     pub name: &'static str,
-    /// How it is written.
+    /// Kind of the section.
     pub kind: Kind,
-    /// When its changes take effect.
+    /// Time at which changes take effect.
     pub takes: EffectTime,
-    /// What it is for, a line each.
+    /// Documentation, a line each.
     pub doc: &'static [&'static str],
     /// Keys of the section, in the order in which they are documented.
     pub keys: &'static [Key],
@@ -60,9 +60,9 @@ pub struct Section {
 /// One key of a section.
 #[derive(Debug)]
 pub struct Key {
-    /// As written in the file: lower case, words joined by `-`.
+    /// Name as written in the file: lower case, words joined by `-`.
     pub name: &'static str,
-    /// What it does, a line each.
+    /// Documentation, a line each.
     pub doc: &'static [&'static str],
     /// Default value, in the text form; none: the key stays unset.
     pub default: Option<&'static str>,
@@ -74,9 +74,9 @@ pub struct Key {
     pub form: fn() -> String,
     /// The TOML shape of a value, or of each element of a list.
     pub shape: Shape,
-    /// Whether it holds a list; a single value then stands for a list of one.
+    /// Whether the key holds a list; a single value then stands for a list of one.
     pub many: bool,
-    /// Whether its value must not be shown.
+    /// Whether the value must not be shown.
     pub secret: bool,
 }
 

@@ -341,7 +341,7 @@ pub enum Output {
     Stdout,
     /// The standard error, where the server's own log goes.
     Stderr,
-    /// Appended to this file.
+    /// Lines appended to this file.
     File(PathBuf),
 }
 

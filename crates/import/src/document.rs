@@ -106,7 +106,7 @@ pub fn quoted(text: &str) -> String {
 pub enum Effect {
     /// Zonda does the same by default, or has nothing that the setting could apply to.
     Needless,
-    /// Zonda does it otherwise.
+    /// Zonda differs in this.
     Differs,
     /// Zonda does not do it.
     Lost,
@@ -125,11 +125,11 @@ impl fmt::Display for Effect {
 /// Something that was not carried over as it was.
 #[derive(Clone, Debug)]
 pub struct Omission {
-    /// Where it stands.
+    /// Place of the statement.
     pub place: Place,
-    /// What it means.
+    /// Effect of the omission.
     pub effect: Effect,
-    /// What it is, in the words of the file.
+    /// Statement, in the words of the file.
     pub what: String,
     /// Reason, or what takes the setting's place.
     pub why: String,

@@ -8,11 +8,11 @@ use std::sync::Arc;
 /// Where something stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The file, as it was named.
+    /// File, as it was named.
     pub file: Arc<Path>,
     /// Counted from 1.
     pub line: u32,
-    /// In characters, counted from 1.
+    /// Column in characters, counted from 1.
     pub column: u32,
 }
 
@@ -30,7 +30,7 @@ fn in_one_line(path: &Path) -> String {
 /// Why nothing came of a configuration.
 #[derive(Debug)]
 pub struct ImportError {
-    /// Where; none for the first file itself.
+    /// Place of the fault; none for the first file itself.
     pub place: Option<Place>,
     /// What is wrong.
     pub problem: Problem,
@@ -67,7 +67,7 @@ pub enum Problem {
     UnknownList(String),
     /// There is no `tls` statement of this name.
     UnknownTls(String),
-    /// What may be given once is given again.
+    /// A second statement where only one may stand.
     Twice(String, Place),
     /// Blocks or files within each other, or access lists, beyond any real configuration.
     TooMuch(&'static str, usize),

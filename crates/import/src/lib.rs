@@ -41,6 +41,6 @@ pub trait Files {
 pub struct Import {
     /// Text of the new `zonda.toml`.
     pub toml: String,
-    /// What could not be carried over as it was, in the order of the files.
+    /// Omissions, in the order of the files.
     pub left: Vec<Omission>,
 }

@@ -20,7 +20,7 @@ const SECOND: u64 = 1_000_000_000;
 pub struct Alarm {
     /// Descriptor of the timerfd.
     descriptor: OwnedFd,
-    /// For when it is set, by the caller's clock.
+    /// Moment for which the alarm is set, by the caller's clock.
     set_for: Option<u64>,
 }
 

@@ -43,7 +43,7 @@ pub struct Datagram<'a> {
 
 /// A fixed number of datagram slots, used again and again by one worker.
 pub struct DatagramBatch {
-    /// What the two system calls take, one per slot.
+    /// Arguments of the two system calls, one per slot.
     messages: Vec<mmsghdr>,
     /// One part per message.
     iovecs: Vec<iovec>,

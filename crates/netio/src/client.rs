@@ -187,7 +187,7 @@ impl AsFd for ClientSocket {
 pub enum SendCall {
     /// A call for each datagram.
     Single,
-    /// One call for all.
+    /// One call for all datagrams.
     Batch,
     /// One call for all, sorted by length: those of one length are one message until the last layer
     /// (GSO). Cheaper for the sender than any real client is.
@@ -197,7 +197,7 @@ pub enum SendCall {
 /// A gathered datagram.
 #[derive(Clone, Copy)]
 struct Part {
-    /// Where it begins in the batch's octets.
+    /// Offset in the batch's octets.
     start: usize,
     /// Length of the datagram, octets.
     len: usize,
@@ -211,7 +211,7 @@ struct SegmentSize {
     header: libc::cmsghdr,
     /// Segment size, octets.
     size: u16,
-    /// As `CMSG_SPACE` pads.
+    /// Padding as `CMSG_SPACE` adds it.
     padding: [u8; 6],
 }
 
@@ -223,17 +223,17 @@ const _: () = {
 
 /// Datagrams that are gathered, then sent over one socket.
 pub struct SendBatch {
-    /// How it leaves.
+    /// Way in which the batch is sent.
     call: SendCall,
     /// The datagrams, without gaps.
     octets: Vec<u8>,
-    /// Where each datagram lies in `octets`.
+    /// Parts of `octets`, one for each datagram.
     parts: Vec<Part>,
     /// The same as pointers; only valid within one send.
     iovecs: Vec<iovec>,
     /// Lengths of segments; only used with [`SendCall::Segments`].
     controls: Vec<SegmentSize>,
-    /// What the system call takes; only valid within one send.
+    /// Arguments of the system call; only valid within one send.
     messages: Vec<mmsghdr>,
 }
 
@@ -384,7 +384,7 @@ fn message(parts: *mut iovec, count: usize) -> mmsghdr {
 
 /// A fixed number of places for datagrams, filled by one call.
 pub struct ReceiveBatch {
-    /// What the system call takes; points at `_iovecs`.
+    /// Arguments of the system call; they point at `_iovecs`.
     messages: Vec<mmsghdr>,
     /// One part for each message; points at `buffers`.
     _iovecs: Vec<iovec>,
@@ -392,7 +392,7 @@ pub struct ReceiveBatch {
     buffers: Vec<u8>,
     /// Octets from one buffer to the next.
     stride: usize,
-    /// How many datagrams there are.
+    /// Number of datagrams received.
     received: usize,
 }
 

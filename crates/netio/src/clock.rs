@@ -20,7 +20,7 @@ pub struct LocalTime {
     pub day: u8,
     /// 0 is January.
     pub month: u8,
-    /// All of its digits.
+    /// Year with all of its digits.
     pub year: i64,
     /// 0 is Sunday.
     pub weekday: u8,

@@ -14,7 +14,7 @@ use crate::udp::UdpSocket;
 pub struct SendResult {
     /// Replies that the kernel took.
     pub replies: usize,
-    /// Replies that it refused: no route, a firewall's no, port 0, or no room for 20 ms.
+    /// Replies that the kernel refused: no route, a firewall's no, port 0, or no room for 20 ms.
     pub refused: usize,
 }
 
@@ -58,7 +58,7 @@ pub(crate) unsafe fn send_all(socket: &UdpSocket, messages: &mut [mmsghdr]) -> S
 pub(crate) struct PeerName {
     /// `AF_INET` or `AF_INET6`.
     family: libc::sa_family_t,
-    /// In network byte order.
+    /// Port in network byte order.
     port: u16,
     /// The address of IPv4; the flow label of IPv6.
     v4: [u8; 4],

@@ -17,7 +17,7 @@ const EVENTS_MAX: usize = 64;
 pub struct Poller {
     /// The epoll instance.
     epoll: Arc<OwnedFd>,
-    /// What the last wait wrote.
+    /// Events that the last wait wrote.
     events: Vec<epoll_event>,
 }
 

@@ -185,7 +185,7 @@ fn present_groups() -> io::Result<Vec<gid_t>> {
 
 /// A user of the system.
 struct Account {
-    /// As the system writes it.
+    /// Name as the system writes it.
     name: CString,
     /// Number of the user.
     uid: uid_t,

@@ -13,7 +13,7 @@ use crate::udp::UdpSocket;
 pub struct ReplyPath {
     /// Address of the client that gets the reply.
     pub(crate) peer: PeerName,
-    /// From where, on wildcard sockets.
+    /// Local address of the query, on wildcard sockets.
     pub(crate) local: LocalAddress,
     /// Octets of `peer`.
     pub(crate) name_len: socklen_t,
@@ -43,9 +43,9 @@ pub struct ReplyBatch {
     ends: Vec<usize>,
     /// The way of each.
     paths: Vec<ReplyPath>,
-    /// What points at them; only valid within one send.
+    /// Buffers of the messages; only valid within one send.
     iovecs: Vec<iovec>,
-    /// What the system call takes; only valid within one send.
+    /// Arguments of the system call; only valid within one send.
     messages: Vec<mmsghdr>,
 }
 

@@ -16,7 +16,7 @@ const TRIES: usize = 3;
 /// What is asked, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Presentation form; its case is sent as it is.
+    /// Name in presentation form; its case is sent as it is.
     pub name: String,
     /// Number of the type.
     pub record_type: u16,
@@ -28,7 +28,7 @@ pub struct Question {
     pub dnssec_ok: bool,
     /// Options of OPT as (code, data).
     pub options: Vec<(u16, Vec<u8>)>,
-    /// Over TCP instead of UDP.
+    /// Whether TCP is used instead of UDP.
     pub tcp: bool,
     /// The RD bit.
     pub recursion_desired: bool,

@@ -83,22 +83,22 @@ impl Part {
 pub struct Contestant {
     /// Name of the server, such as `NSD`.
     pub name: String,
-    /// Where it answers.
+    /// Address of the server.
     pub address: SocketAddr,
 }
 
 /// A question on which the judged server stands against a quorum.
 #[derive(Debug)]
 pub struct Difference {
-    /// The zone that was asked about.
+    /// Zone that the question is about.
     pub zone: String,
-    /// What was asked.
+    /// Question that was sent.
     pub question: Question,
-    /// The parts that differ from what the quorum says.
+    /// Parts that differ from the quorum's.
     pub parts: Vec<Part>,
-    /// What the judged server said.
+    /// Reply of the judged server.
     pub ours: Message,
-    /// What a peer said that agrees with the quorum in the first of the parts.
+    /// Reply of a peer that agrees with the quorum in the first of the parts.
     pub theirs: Message,
     /// The peers' names, in agreement with that peer about that part.
     pub quorum: Vec<String>,
@@ -114,7 +114,7 @@ impl fmt::Display for Difference {
 
 /// A difference that we mean, with the name it has in `docs/differences.md`.
 pub struct AcceptedDifference {
-    /// As in the page's table.
+    /// Name in the page's table.
     pub name: &'static str,
     /// Whether this part of a difference is of that kind.
     pub applies: fn(&Difference, Part) -> bool,
@@ -123,13 +123,13 @@ pub struct AcceptedDifference {
 /// What came out of asking.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// How many questions were asked.
+    /// Number of questions.
     pub questions: usize,
     /// For how many parts of replies a quorum agreed.
     pub decided: usize,
-    /// Where the judged server differs, after accepted differences.
+    /// Differences of the judged server that are not accepted.
     pub differences: Vec<Difference>,
-    /// How often each accepted difference was met.
+    /// Number of times that each accepted difference was met.
     pub accepted: BTreeMap<&'static str, usize>,
 }
 
@@ -179,9 +179,9 @@ pub fn compare(
 pub struct QuestionSet<'a> {
     /// The zone's name.
     pub zone: &'a str,
-    /// What is asked, in this order.
+    /// Questions, in this order.
     pub questions: &'a [Question],
-    /// What is compared of a reply.
+    /// Part of a reply that is compared.
     pub view: fn(Message) -> Message,
 }
 

@@ -21,9 +21,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Result of a question.
 #[derive(Clone, Debug)]
 pub struct QueryResult {
-    /// When it was sent, since the first.
+    /// Time of the query, since the first.
     pub at: Duration,
-    /// How long the answer took, and its response code; none came without.
+    /// Time until the answer, and its response code; none came without.
     pub answer: Option<(Duration, u8)>,
     /// The answer, where its response code is not NOERROR.
     pub failure: Option<Message>,

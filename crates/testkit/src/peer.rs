@@ -50,11 +50,11 @@ impl fmt::Display for PeerKind {
 
 /// A running peer.
 pub struct Peer {
-    /// Which server it is.
+    /// Kind of the server.
     pub kind: PeerKind,
     /// The running program.
     pub process: Process,
-    /// Where it listens, over UDP and TCP.
+    /// Address of the server, over UDP and TCP.
     pub address: SocketAddr,
     _folder: Folder,
 }
@@ -100,7 +100,7 @@ impl Peer {
 
 /// A zone as the peers' configurations name it.
 struct ZoneFile<'a> {
-    /// Without the dot at the end; empty for the root.
+    /// Name without the dot at the end; empty for the root.
     name: &'a str,
     path: PathBuf,
 }

@@ -255,7 +255,7 @@ fn wait_for_zones(process: &mut Process, address: SocketAddr, zones: &[&str]) ->
 pub struct Zonda {
     /// The running program.
     pub process: Process,
-    /// Where it listens, over UDP and TCP.
+    /// Address of the server, over UDP and TCP.
     pub address: SocketAddr,
     /// Holds the zone files; removed when dropped.
     pub folder: Folder,

@@ -15,7 +15,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// A running resolver.
 pub struct Resolver {
-    /// Where it listens, over UDP and TCP.
+    /// Address of the resolver, over UDP and TCP.
     pub address: SocketAddr,
     _process: Process,
     _folder: Folder,

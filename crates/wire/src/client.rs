@@ -9,9 +9,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub struct ClientSubnet {
     /// The first address; bits that do not count are zero.
     pub address: IpAddr,
-    /// How many of its bits count: at most 32 or 128.
+    /// Number of the address's bits that count: at most 32 or 128.
     pub prefix_len: u8,
-    /// How many bits of an answer counted; 0 in a query.
+    /// Number of bits that counted in an answer; 0 in a query.
     pub scope_len: u8,
 }
 
@@ -58,9 +58,9 @@ fn filled<const N: usize>(octets: &[u8]) -> Option<[u8; N]> {
 /// A DNS cookie (rfc7873#4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cookie<'m> {
-    /// What the client recognises replies by.
+    /// Client cookie, by which the client recognises replies.
     pub client: [u8; 8],
-    /// What a server gave it before: 8 to 32 octets, or none.
+    /// Server cookie from an earlier reply: 8 to 32 octets, or none.
     pub server: &'m [u8],
 }
 

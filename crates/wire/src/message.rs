@@ -15,11 +15,11 @@ use std::fmt;
 /// A DNS message, read whole (rfc1035#4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What the sender numbered it with.
+    /// Id that the sender chose.
     pub id: u16,
     /// The flags word of the header, operation and response code included.
     pub flags: u16,
-    /// What was asked; more than one question is seen in wrong messages only (rfc9619).
+    /// Questions; more than one is seen in wrong messages only (rfc9619).
     pub questions: Vec<Question>,
     /// All records but OPT, section after section.
     pub records: Vec<Record>,
@@ -41,7 +41,7 @@ pub struct Question {
 /// A record of one of the sections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// Where it stood.
+    /// Section of the record.
     pub section: Section,
     /// The owner name.
     pub owner: Name,

@@ -38,8 +38,8 @@ pub mod flag {
 pub struct Query {
     /// The flags word of the header.
     pub flags: u16,
-    /// Where the question's name ends, its root label included; it begins behind the header.
-    /// 12 when there is no question.
+    /// End of the question's name, its root label included; the name begins behind the header. 12
+    /// when there is no question.
     pub name_end: u16,
     /// The type asked for.
     pub qtype: Type,
@@ -62,8 +62,8 @@ pub struct Edns {
     pub nsid: bool,
     /// Whether the client sent the TCP keepalive option (rfc7828).
     pub keepalive: bool,
-    /// Where the COOKIE option's data lies in the message: offset and length (8 or 16–40); length
-    /// 0 when there is none (rfc7873#4).
+    /// Offset and length of the COOKIE option's data (8 or 16–40); length 0 when there is none
+    /// (rfc7873#4).
     pub cookie: (u16, u8),
 }
 

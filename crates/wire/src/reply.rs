@@ -24,11 +24,11 @@ const POINTER_MAX: usize = 0x3fff;
 /// The sections of a message that hold records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// What was asked for.
+    /// The records asked for.
     Answer,
     /// The servers that are responsible, or why there is no answer.
     Authority,
-    /// What saves the next question.
+    /// Records that save further questions.
     Additional,
 }
 
@@ -59,7 +59,7 @@ pub struct Places {
 /// A suffix of a name in the message.
 #[derive(Clone, Copy, Default)]
 struct Place {
-    /// Where it begins in the message.
+    /// Offset in the message.
     offset: u16,
     /// Number of octets in wire form without compression.
     len: u8,

@@ -19,11 +19,11 @@ pub struct Response<'m> {
     octets: &'m [u8],
     /// The flags word of the header.
     pub flags: u16,
-    /// Where the question ends; 12 when there is none.
+    /// End of the question; 12 when there is none.
     question_end: usize,
     /// Records of the answer, authority and additional sections, OPT included.
     counts: [u16; 3],
-    /// What its OPT record says, if there is one.
+    /// OPT record of the response, if there is one.
     pub opt: Option<OptView<'m>>,
 }
 
@@ -43,11 +43,11 @@ pub struct OptView<'m> {
 pub struct RecordView<'m> {
     /// The whole message.
     octets: &'m [u8],
-    /// Where the owner begins.
+    /// Offset of the owner.
     owner_at: usize,
-    /// Where the data begins.
+    /// Offset of the data.
     rdata_at: usize,
-    /// The section it stands in.
+    /// Section of the record.
     pub section: Section,
     /// Type of the record.
     pub rtype: Type,

@@ -67,13 +67,13 @@ record! {
         rname: Name = OneName, &str => field::name("rname", rname)?;
         /// Serial number: the version of the zone.
         serial: u32 = U32, u32 => serial;
-        /// How often secondaries ask for a newer version, seconds.
+        /// Interval at which secondaries ask for a newer version, seconds.
         refresh: u32 = U32, u32 => refresh;
-        /// How soon they ask again when that fails, seconds.
+        /// Interval after a failed attempt, seconds.
         retry: u32 = U32, u32 => retry;
-        /// How long they serve the zone without, seconds.
+        /// Time for which secondaries serve the zone without its primary, seconds.
         expire: u32 = U32, u32 => expire;
-        /// For how long it holds that a name does not exist, seconds (rfc2308#4).
+        /// TTL of negative answers, seconds (rfc2308#4).
         minimum: u32 = U32, u32 => minimum;
     }
 }

@@ -99,11 +99,11 @@ impl SvcParam {
 pub enum Gateway {
     /// There is none.
     Nothing,
-    /// One with this address.
+    /// An IPv4 address of the gateway.
     Ipv4(Ipv4Addr),
-    /// One with this address.
+    /// An IPv6 address of the gateway.
     Ipv6(Ipv6Addr),
-    /// One with this name.
+    /// A name of the gateway.
     Name(Name),
 }
 
@@ -151,9 +151,9 @@ pub struct Location {
     pub altitude_centimetres: i64,
     /// Diameter of what is there; of this and the next two, the first digit counts.
     pub size_centimetres: u64,
-    /// How far it may be from there.
+    /// Horizontal precision, centimetres.
     pub horizontal_precision_centimetres: u64,
-    /// How much higher or lower it may be.
+    /// Vertical precision, centimetres.
     pub vertical_precision_centimetres: u64,
 }
 
@@ -199,7 +199,7 @@ pub struct AddressPrefix {
     pub negated: bool,
     /// The first address.
     pub address: IpAddr,
-    /// How many of its bits count; at most 32 or 128.
+    /// Number of bits that count; at most 32 or 128.
     pub bits: u8,
 }
 
@@ -264,7 +264,7 @@ impl Services {
 /// An address in an ATM network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AtmAddress {
-    /// Of an end system; at least one octet.
+    /// An address of an end system; at least one octet.
     EndSystem(Vec<u8>),
     /// A telephone number: digits.
     Number(String),
@@ -293,7 +293,7 @@ impl AtmAddress {
 /// An address whose first bits another name has (rfc2874#3.1).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct A6Prefix {
-    /// How many bits the other name has; at most 128.
+    /// Number of bits that the other name has; at most 128.
     pub bits: u8,
     /// Bits behind the prefix, the bits of the prefix being zero.
     pub suffix: Ipv6Addr,

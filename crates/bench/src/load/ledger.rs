@@ -21,9 +21,9 @@ const STATES_PER_OCTET: usize = 4;
 /// Fate of the query that had an ID last; two bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// No query had it yet.
+    /// The ID was not used yet.
     Unused,
-    /// Waits for its reply.
+    /// The query waits for its reply.
     Waiting,
     /// Was answered in time.
     Answered,
@@ -36,7 +36,7 @@ enum State {
 struct Place {
     /// When the query was sent, or should have been; nanoseconds since the run began.
     sent_nanos: u64,
-    /// What was asked, by its number among all queries.
+    /// Number of the query among all queries.
     query: u32,
     /// The whole ID.
     id: u16,
@@ -44,23 +44,23 @@ struct Place {
     older: u16,
     /// The ID of the one that was entered after it, if it is not the newest.
     newer: u16,
-    /// Whether there is one.
+    /// Whether the place is taken.
     is_taken: bool,
 }
 
 /// To which query a reply belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Match {
-    /// To one that waits.
+    /// To a query that waits.
     Waiting {
-        /// What was asked.
+        /// Number of the query.
         query: u32,
-        /// When; nanoseconds since the run began.
+        /// Time of sending; nanoseconds since the run began.
         sent_nanos: u64,
     },
-    /// To one that was answered before.
+    /// To a query that was answered before.
     Duplicate,
-    /// To one that was given up.
+    /// To a query that has expired.
     Late,
     /// To none of the queries.
     Unexpected,

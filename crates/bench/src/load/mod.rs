@@ -67,17 +67,17 @@ pub struct Plan {
     pub local: Option<SocketAddr>,
     /// Transport of the queries.
     pub transport: Transport,
-    /// What to ask.
+    /// Queries to send.
     pub queries: Arc<Queries>,
-    /// What the replies are to say, if they are held to anything but their queries.
+    /// Expected replies, if replies are compared with any.
     pub expected: Option<Arc<ExpectedReplies>>,
-    /// When a query is sent.
+    /// Mode of sending: closed or open.
     pub mode: Mode,
     /// Threads, at least 1.
     pub threads: usize,
     /// Clients, each with a socket, over all threads; at least as many as there are threads.
     pub sockets: usize,
-    /// When to stop.
+    /// End of the run.
     pub end: End,
     /// Flag that ends the sending early when set; queries that wait are still answered or lost.
     pub stop: Arc<AtomicBool>,
@@ -85,7 +85,7 @@ pub struct Plan {
     pub timeout: Duration,
     /// How long late and second replies are counted after the last query was answered or lost.
     pub linger: Duration,
-    /// How many queries one call sends.
+    /// Pace: number of queries that one call sends.
     pub pace: Pace,
     /// Hand neighbours of one length to the kernel as one message. Cheaper for the generator, and
     /// for a server on the same machine, too: not for comparisons.
@@ -246,7 +246,7 @@ pub enum Mode {
 /// When to stop sending: whatever comes first, and never if nothing is given.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct End {
-    /// After this time.
+    /// Time after which sending ends.
     pub after: Option<Duration>,
     /// After this many times through all queries.
     pub runs: Option<u64>,

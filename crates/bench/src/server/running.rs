@@ -32,13 +32,13 @@ const LOG_LINES: usize = 5;
 pub struct RunningServer {
     /// The group's leader.
     child: Child,
-    /// Where it writes what it says.
+    /// File for the server's output.
     log: PathBuf,
     /// The command with its arguments.
     pub command: Vec<String>,
     /// Configuration files: name and text.
     pub files: Vec<(String, String)>,
-    /// When it was started.
+    /// Moment of the start.
     began: Instant,
 }
 

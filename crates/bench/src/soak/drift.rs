@@ -96,7 +96,7 @@ impl fmt::Display for Measure {
 pub struct Drift {
     /// Measure that drifts.
     pub measure: Measure,
-    /// How it went.
+    /// Trend of the measure.
     pub trend: Trend,
 }
 
@@ -149,9 +149,9 @@ pub struct Limits {
 pub struct Excess {
     /// Measure that rose.
     pub measure: Measure,
-    /// By how much it rose in an hour.
+    /// Rise in an hour.
     pub slope: f64,
-    /// By how much it may.
+    /// Limit of the rise.
     pub limit: f64,
 }
 

@@ -21,9 +21,9 @@ use crate::template::{TemplateError, Values};
 /// A server that takes part, with what its kind and this machine say of it.
 #[derive(Clone, Debug)]
 pub struct Contestant {
-    /// What is known of it.
+    /// Kind of the server.
     pub kind: Kind,
-    /// Where it is.
+    /// Program of the server.
     pub located: LocatedProgram,
 }
 
@@ -39,7 +39,7 @@ pub struct Stock {
     pub queries_file: PathBuf,
     /// Questions whose answers show that the server is up.
     ready: Vec<Question>,
-    /// How long that may take.
+    /// Time in which the server must answer.
     start_max: Duration,
     /// The server behind a forwarder, its zones, and the way to it.
     upstream: Option<(Contestant, Vec<String>, PathBuf, Option<Way>)>,
@@ -94,9 +94,9 @@ pub struct Bed {
     _relay: Option<Relay>,
     /// Behind a forwarder.
     _upstream: Option<RunningServer>,
-    /// Where to ask.
+    /// Address of the first server.
     pub address: SocketAddr,
-    /// What starting cost.
+    /// Cost of the start.
     pub start: Start,
 }
 

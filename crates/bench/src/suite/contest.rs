@@ -11,7 +11,7 @@ const FILE_OCTETS_MAX: usize = 4096;
 
 /// One place of a workload, with the servers that take part.
 pub struct Contest<'a> {
-    /// What is asked.
+    /// Workload of the contest.
     pub workload: &'a Workload,
     /// Settings of the place.
     pub place: Place,
@@ -24,11 +24,11 @@ pub struct Contest<'a> {
 pub struct Seat<'a> {
     /// Contest that the server takes part in.
     pub contest: &'a Contest<'a>,
-    /// What all are given.
+    /// Stock that all servers share.
     pub stock: &'a Stock,
     /// Server of the seat.
     pub contestant: &'a Contestant,
-    /// The number of its cell in the run.
+    /// Number of the server's cell in the run.
     pub cell: usize,
 }
 

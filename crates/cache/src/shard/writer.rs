@@ -40,13 +40,13 @@ const SPLITS_MAX: usize = 16;
 pub struct Writer {
     rings: [Ring; 2],
     ghosts: Ghosts,
-    /// Where an entry is put together, and its TTLs' offsets; kept for their memory.
+    /// Buffer in which an entry and its TTLs' offsets are put together; kept for its memory.
     entry: Vec<u64>,
     offsets: Vec<u16>,
     /// Words of the entries in the index.
     live_words: usize,
     stats: Stats,
-    /// What the entries in the index are.
+    /// Counts of the entries in the index, by kind.
     contents: Contents,
 }
 

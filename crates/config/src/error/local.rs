@@ -7,7 +7,7 @@ use zonda_wire::{Name, NameError};
 /// Values that are sound alone and wrong beside those of zones.
 #[derive(Debug)]
 pub enum LocalMistake {
-    /// A `forward` that says to this very server.
+    /// A `forward` to this very server.
     ForwardToSelf(Upstream),
     /// A name in `except` that the zone does not hold anyway, or its own.
     ExceptOutside(Name, Name),
@@ -19,9 +19,9 @@ pub enum LocalMistake {
     NotSpecial(Name),
     /// A key of `[override]` that is not a name.
     OverrideName(NameError),
-    /// One without an address.
+    /// An override without an address.
     OverrideWithoutAddress,
-    /// A second one of the same name.
+    /// A second override of the same name.
     OverrideTwice(Name),
 }
 

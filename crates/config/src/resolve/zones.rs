@@ -79,10 +79,10 @@ fn refuse(session: &mut Session<'_>, given: &RawValue<'_>) {
 /// The zones read so far, and what it takes to read another.
 struct Zones<'l> {
     lists: &'l mut Lists,
-    /// Where this server can be asked.
+    /// Addresses on which this server listens.
     listens_on: Vec<SocketAddr>,
     working_directory: PathBuf,
-    /// Where each name was given, in lower case.
+    /// Place where each name was given, in lower case.
     taken: HashMap<Name, Origin>,
     zones: Vec<Zone>,
 }

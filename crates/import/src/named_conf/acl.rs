@@ -28,7 +28,7 @@ const PRIVATE: &[&str] =
 /// What becomes of some clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// Whether they match.
+    /// Whether the rule is for clients that match.
     pub matches: bool,
     /// Clients that the rule is about.
     pub who: Clients,
@@ -37,7 +37,7 @@ pub struct Rule {
 /// A set of clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clients {
-    /// All of them.
+    /// All clients there are.
     Any,
     /// Clients of a network.
     Network(Network),
@@ -53,13 +53,13 @@ pub const SERVED: Words = ("allow", "refuse", "refuse any");
 
 /// The access lists of a configuration.
 pub struct Acls<'s> {
-    /// By name in lower case: the name as it is defined, and what it holds.
+    /// Definitions by name in lower case: the name as written, and the list.
     defined: HashMap<String, (&'s str, &'s [Statement])>,
-    /// The rules of those that were needed, by name in lower case.
+    /// Rules of the lists that were needed, by name in lower case.
     resolved: HashMap<String, Vec<Rule>>,
-    /// Names of lists that rules speak of, as they are defined.
+    /// Names of lists that rules mention, as written.
     named: BTreeSet<&'s str>,
-    /// What cannot be said in rules.
+    /// Omissions: what rules cannot express.
     pub left: Vec<Omission>,
 }
 

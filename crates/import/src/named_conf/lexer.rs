@@ -22,7 +22,7 @@ pub type PlacedToken = (Token, u32, u32);
 
 /// Cuts a text into tokens.
 pub struct Lexer<'t> {
-    /// What is still to be read.
+    /// Text that is still to be read.
     rest: &'t str,
     line: u32,
     column: u32,

@@ -24,9 +24,9 @@ const NO_SYSLOG: &str = "queries go to standard output, which systemd has in its
 
 /// Where a channel leads.
 enum Destination<'s> {
-    /// To this file.
+    /// A file of this path.
     File(&'s str),
-    /// To standard error, or to the system's log.
+    /// Standard error, or the system's log.
     Stream,
     /// The channel drops what it gets.
     Nowhere,

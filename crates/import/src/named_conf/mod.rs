@@ -63,18 +63,18 @@ pub fn import(path: &Path, files: &mut dyn Files) -> Result<Import, ImportError>
 struct Importer<'s> {
     acls: Acls<'s>,
     left: Vec<Omission>,
-    /// Where relative paths start.
+    /// Directory at which relative paths start.
     base: PathBuf,
     settings: Vec<Setting>,
     listeners: Vec<Listener>,
     zones: Vec<Zone>,
-    /// Where the zones of these names are.
+    /// Places of the zones of these names.
     zone_places: HashMap<String, Place>,
     /// The clients that the only view is for, and where that is said; none: all.
     view_clients: Option<(Vec<String>, Place)>,
     /// Names that are not forwarded, in lower case; some perhaps twice.
     excepted: Vec<Name>,
-    /// What is asked of certificates, by the name of the `tls` statement that says so.
+    /// Requirements on certificates, by the name of their `tls` statement.
     certificates: HashMap<&'s str, Certificates<'s>>,
 }
 

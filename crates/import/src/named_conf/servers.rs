@@ -20,7 +20,7 @@ const TLS: (&str, u16) = ("tls://", 853);
 /// Servers of a zone.
 #[derive(Default)]
 pub struct Servers {
-    /// As they are written; none twice.
+    /// Servers as they are written; none twice.
     pub to: Vec<String>,
     /// The file of certificates that theirs must lead to, and where it is named.
     pub ca_file: Option<(String, Place)>,
@@ -29,9 +29,9 @@ pub struct Servers {
 /// What a `tls` statement asks of certificates.
 #[derive(Clone, Default)]
 pub struct Certificates<'s> {
-    /// The name that they must be for.
+    /// Name that the certificates must show.
     name: Option<String>,
-    /// The file of those that they must lead to, and the clause that says so.
+    /// File of the roots of the certificates, and the clause that names it.
     roots: Option<(PathBuf, &'s Statement)>,
 }
 

@@ -22,9 +22,9 @@ const BYTES_MAX: usize = 64 << 20;
 /// Words and blocks up to a `;`, which is at `end`.
 #[derive(Debug)]
 pub struct Statement {
-    /// At least one.
+    /// Elements of the statement; at least one.
     pub elements: Vec<(Element, Place)>,
-    /// Where its `;` stands.
+    /// Place of the final `;`.
     pub end: Place,
 }
 
@@ -35,7 +35,7 @@ pub enum Element {
     Word(String),
     /// An exclamation mark, `!`.
     Not,
-    /// What stands in braces.
+    /// A block in braces.
     Block(Vec<Statement>),
 }
 
@@ -221,7 +221,8 @@ pub fn read(path: &Path, files: &mut dyn Files) -> Result<Vec<Statement>, Import
 /// The files of a configuration, being read.
 struct FileSet<'r> {
     files: &'r mut dyn Files,
-    /// Where relative paths start: the folder of the first file, until `directory` names another.
+    /// Directory at which relative paths start: that of the first file, until `directory` names
+    /// another.
     base: PathBuf,
     /// Blocks and files that lie around what is being read.
     depth: usize,

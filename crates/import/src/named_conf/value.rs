@@ -88,7 +88,7 @@ pub fn size(word: &str) -> Option<Size> {
 pub struct Network {
     /// The lowest address.
     pub address: IpAddr,
-    /// How many bits they share.
+    /// Number of common bits.
     pub prefix: u8,
 }
 

@@ -13,11 +13,11 @@ use zonda_wire::{Name, name};
 
 /// A zone to be written.
 pub struct Zone {
-    /// As it is written.
+    /// Name as it is written.
     pub name: String,
-    /// Where that stands.
+    /// Place of the name.
     pub origin: Place,
-    /// Where its answers come from.
+    /// Source of the zone's answers.
     pub source: Source,
     /// Rules of the clients that are answered, and where they are written.
     pub access: Option<(Vec<String>, Place)>,
@@ -35,7 +35,7 @@ pub enum Source {
 pub struct Defaults<'s> {
     /// Whether questions of any client are forwarded.
     is_recursive: bool,
-    /// Where that is said.
+    /// Place of the statement that says so.
     recursion: Option<Cursor<'s>>,
     /// Clients that may query the server's zones.
     query: Option<Access>,
@@ -43,7 +43,7 @@ pub struct Defaults<'s> {
     forwarded: Option<Access>,
     /// The servers for names that no zone holds.
     forwarders: Option<Cursor<'s>>,
-    /// Whether only they are asked.
+    /// Whether queries go to these servers only.
     only: Option<bool>,
     /// The format of zone files.
     format: Option<&'s str>,

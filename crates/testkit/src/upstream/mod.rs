@@ -40,7 +40,7 @@ const IDLE: Duration = Duration::from_secs(3600);
 
 /// A running upstream. It ends when dropped: its ports are closed then.
 pub struct Upstream {
-    /// Where it listens.
+    /// Address of the upstream.
     pub address: SocketAddr,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -49,7 +49,7 @@ pub struct Upstream {
 /// What all threads of an upstream see.
 struct Shared {
     script: RwLock<Arc<[Rule]>>,
-    /// All that was asked.
+    /// All received queries.
     log: Mutex<Vec<ReceivedQuery>>,
     /// Connections that are open.
     connections: AtomicUsize,
@@ -209,7 +209,7 @@ fn pause(millis: &std::ops::Range<u64>, chance: u64) -> Duration {
 /// A message that is sent later.
 struct ScheduledMessage {
     at: Instant,
-    /// Where it leaves from.
+    /// Socket that sends the message.
     from: Arc<UdpSocket>,
     message: Vec<u8>,
     to: SocketAddr,
@@ -259,7 +259,7 @@ fn send_when_due(coming: &Receiver<ScheduledMessage>) {
 #[derive(Clone)]
 struct Datagrams {
     own: Arc<UdpSocket>,
-    /// Not the ones that were asked.
+    /// Sockets of other addresses, for forged messages.
     strangers: Vec<Arc<UdpSocket>>,
     /// Takes what is sent later.
     later: Sender<ScheduledMessage>,

@@ -19,13 +19,13 @@ type Edit = Arc<dyn Fn(&mut Vec<u8>) + Send + Sync>;
 /// A record of a reply.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// In wire form; none is the name that was asked for, as a pointer to the question.
+    /// Owner in wire form; none is the name asked for, as a pointer to the question.
     owner: Option<Vec<u8>>,
     /// Number of the type.
     record_type: u16,
     /// Seconds, or whatever else fits.
     ttl: u32,
-    /// In wire form.
+    /// Data in wire form.
     data: Vec<u8>,
 }
 
@@ -91,7 +91,7 @@ pub struct Reply {
     authority: Vec<Record>,
     /// The server cookie in an OPT record; none sends no OPT.
     server_cookie: Option<[u8; 8]>,
-    /// What is done to the octets in the end.
+    /// Changes to the octets in the end.
     edits: Vec<Edit>,
 }
 

@@ -14,7 +14,7 @@ use super::reply::Reply;
 /// A query as rules see it.
 #[derive(Clone, Debug)]
 pub struct ReceivedQuery {
-    /// How many queries came before.
+    /// Number of queries before this one.
     pub number: usize,
     /// The name, in lower case, with the dot at the end.
     pub name: String,
@@ -22,7 +22,7 @@ pub struct ReceivedQuery {
     pub record_type: u16,
     /// Whether the query came over TCP.
     pub tcp: bool,
-    /// Where it came from.
+    /// Address of the sender.
     pub client: SocketAddr,
     /// Whether the query has an OPT record.
     pub edns: bool,
@@ -30,9 +30,9 @@ pub struct ReceivedQuery {
     pub dnssec_ok: bool,
     /// The CD bit.
     pub checking_disabled: bool,
-    /// What its COOKIE option holds; nothing without.
+    /// Data of the COOKIE option; empty without.
     pub cookie: Vec<u8>,
-    /// Letters of its name are in upper case.
+    /// Whether letters of the name are in upper case.
     pub mixed_case: bool,
     /// A random number.
     pub chance: u64,
@@ -167,9 +167,9 @@ pub fn hang_up() -> Step {
 /// What is done about some queries.
 #[derive(Clone)]
 pub struct Rule {
-    /// Whether it applies.
+    /// Condition under which the rule applies.
     pub(super) applies: Arc<dyn Fn(&ReceivedQuery) -> bool + Send + Sync>,
-    /// What is done, one after the other.
+    /// Steps, one after the other.
     pub(super) steps: Vec<Step>,
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 pub struct RdataError {
     /// The schema's name of the field at fault; empty when it is none of them.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// Fault of the field.
     pub fault: Fault,
 }
 
@@ -18,7 +18,7 @@ pub struct RdataError {
 pub struct TextError {
     /// Index of the token at fault; one behind the last when a token is missing.
     pub token: usize,
-    /// What is wrong.
+    /// Error of the field.
     pub error: RdataError,
 }
 

@@ -8,7 +8,7 @@ use crate::{Type, name};
 /// A word or a quoted string of a record, its escapes not yet resolved.
 #[derive(Clone, Copy, Debug)]
 pub struct Token<'t> {
-    /// What stood there, without the quotes around it.
+    /// Text of the token, without the quotes around it.
     pub text: &'t [u8],
     /// Whether quotes stood around it.
     pub quoted: bool,
@@ -67,7 +67,7 @@ impl<'a, 't> Tokens<'a, 't> {
 pub struct Scope<'a> {
     /// The name, in wire form, that ends relative names.
     pub origin: &'a [u8],
-    /// Where in the output the record's data begins.
+    /// Offset in the output at which the record's data begins.
     pub start: usize,
 }
 

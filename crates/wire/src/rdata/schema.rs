@@ -17,9 +17,9 @@ pub struct Schema {
 /// One field of a record's data.
 #[derive(Debug)]
 pub struct Field {
-    /// What JSON zones and messages call it.
+    /// Name of the field in JSON zones and messages.
     pub name: &'static str,
-    /// How it is written, on the wire and in text.
+    /// Kind of the field, which sets its form on the wire and in text.
     pub kind: Kind,
 }
 

@@ -12,18 +12,18 @@ pub struct Value<'r> {
     pub field: &'static Field,
     /// Octets of the field, a length octet included.
     pub octets: &'r [u8],
-    /// Where they begin in the data.
+    /// Offset of the field in the data.
     pub offset: usize,
 }
 
 /// A domain name inside record data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmbeddedName {
-    /// Where it begins in the data.
+    /// Offset of the name in the data.
     pub offset: usize,
-    /// How many octets it has.
+    /// Length of the name, octets.
     pub len: usize,
-    /// What may be done to it.
+    /// Treatment of the name: compression, lower case.
     pub name_use: NameUse,
 }
 
