@@ -144,7 +144,7 @@ pub struct Core {
     options: CoreOptions,
     /// What the server is started with.
     code: Code,
-    /// Routes that workers answer from.
+    /// Records that workers answer from.
     table: Arc<Table>,
     /// Zones that are given as text, and those that follow stores.
     texts: Arc<Mutex<Texts>>,

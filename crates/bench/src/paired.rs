@@ -42,14 +42,14 @@ pub struct Series {
 /// How figures are held against each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
-    /// By their ratio, as for all that is never 0.
+    /// By the ratio, as for all figures that are never 0.
     Ratio {
         /// The share of the base within which figures are level; above 0.
         level: f64,
         /// The smallest difference that counts, in the figure's unit.
         resolution: f64,
     },
-    /// By their difference, as for shares of lost queries, which may be 0.
+    /// By the difference, as for shares of lost queries, which may be 0.
     Difference {
         /// The difference within which figures are level, and below which none counts.
         level: f64,

@@ -14,7 +14,7 @@ const TICKS_PER_SEC: f64 = 100.0;
 /// What the processes of a tree have used since each began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// CPU time in their own code.
+    /// CPU time in the processes' own code.
     pub user_secs: f64,
     /// CPU time in the kernel on their behalf. The sum of both is exact to microseconds as long as
     /// no thread ends; how it is shared between them is known to 10 ms.
@@ -152,13 +152,13 @@ pub fn udp_table() -> String {
 /// A UDP socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpEntry {
-    /// What it is bound to.
+    /// Address that the socket is bound to.
     pub local: SocketAddr,
     /// Address that the socket is connected to; port 0 if it takes datagrams from any peer.
     pub peer: SocketAddr,
     /// Number of the socket among the kernel's files.
     pub inode: u64,
-    /// Datagrams that it has dropped.
+    /// Datagrams that the socket has dropped.
     pub drops: u64,
 }
 

@@ -18,9 +18,9 @@ pub struct Ramp {
     pub from: f64,
     /// No rate is higher; at least `from`.
     pub to: f64,
-    /// How long each rate is held.
+    /// Duration of each step.
     pub step: Duration,
-    /// What a server must keep to hold a rate.
+    /// Limits that a server must keep to hold a rate.
     pub limits: Limits,
     /// The search ends when the span is smaller than this share of its lower end; more than 0.
     pub precision: f64,
@@ -33,7 +33,7 @@ pub struct Step {
     pub rate: f64,
     /// Result of the run.
     pub outcome: Outcome,
-    /// The limits that it broke; none when the rate was held.
+    /// Limits that were broken; none when the rate was held.
     pub broken: Vec<BrokenLimit>,
 }
 
@@ -71,9 +71,9 @@ impl Step {
 pub enum Event<'a> {
     /// A step begins, with this plan.
     Start(&'a Plan),
-    /// A second of it is over.
+    /// A second of the step is over.
     Second(&'a Progress),
-    /// All of it is.
+    /// A whole step is over.
     Step(&'a Step),
 }
 
@@ -137,7 +137,7 @@ fn hold(
 struct Search {
     /// The highest rate that was held; 0 at first.
     held: f64,
-    /// The lowest that was not.
+    /// The lowest rate that was not held.
     failed: Option<f64>,
     /// The rate to try; nothing at the end.
     next: Option<f64>,

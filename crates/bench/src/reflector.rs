@@ -16,7 +16,7 @@ const ANSWER: [u8; 16] = [0xc0, 12, 0, 1, 0, 1, 0, 0, 14, 16, 0, 4, 127, 0, 0, 1
 
 /// Sockets bound to one address, each for a thread.
 pub struct Reflector {
-    /// At least one.
+    /// Sockets of the reflector; at least one.
     sockets: Vec<UdpSocket>,
 }
 

@@ -30,13 +30,13 @@ pub struct Way {
     pub loss: f64,
     /// Bounds of the time from query to reply, beyond what the upstream takes.
     pub delay: RangeInclusive<Duration>,
-    /// What draws begin with: the same seed loses the same queries.
+    /// Seed of the draws: the same seed loses the same queries.
     pub seed: u64,
 }
 
 /// A relay at work. Dropping it stops its threads, within a fraction of a second.
 pub struct Relay {
-    /// Where the forwarder shall ask.
+    /// Address for the forwarder's queries.
     address: SocketAddr,
     /// Flag that stops the threads.
     stop: Arc<AtomicBool>,
@@ -155,7 +155,7 @@ struct ReplyPath {
     delay: RangeInclusive<Duration>,
     /// Decides how long a reply waits.
     draw: Numbers,
-    /// To the thread that waits.
+    /// Channel to the thread that delays.
     sender: Sender<DelayedReply>,
 }
 
@@ -184,7 +184,7 @@ impl ReplyPath {
 /// A reply on its way. The one that is due first is the greatest, as a heap wants it.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct DelayedReply {
-    /// When it arrives.
+    /// Moment at which the reply arrives.
     due: Reverse<Instant>,
     /// Client that gets the reply.
     client: SocketAddr,

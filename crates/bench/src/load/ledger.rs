@@ -34,7 +34,7 @@ enum State {
 /// A query that waits, or room for one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
-    /// When the query was sent, or should have been; nanoseconds since the run began.
+    /// Time of sending, actual or scheduled; nanoseconds since the run began.
     sent_nanos: u64,
     /// Number of the query among all queries.
     query: u32,
@@ -75,11 +75,11 @@ pub struct Ledger {
     states: Box<[u8]>,
     /// The ID to try next.
     next_id: u16,
-    /// Queries that wait.
+    /// Number of queries that wait.
     waiting: usize,
-    /// The one of them that was entered first; of no meaning when none waits.
+    /// Query that was entered first; without meaning when none waits.
     oldest: u16,
-    /// The one that was entered last; of no meaning when none waits.
+    /// Query that was entered last; without meaning when none waits.
     newest: u16,
 }
 

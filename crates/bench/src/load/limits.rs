@@ -21,7 +21,7 @@ pub struct Limits {
 pub enum Ceiling {
     /// A number of events.
     Count(u64),
-    /// So many of those sent; 0–1.
+    /// A share of those sent; 0–1.
     Share(f64),
 }
 

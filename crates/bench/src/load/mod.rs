@@ -62,8 +62,8 @@ use worker::{Report, ThreadReport, Worker};
 pub struct Plan {
     /// Address of the server.
     pub server: SocketAddr,
-    /// What from, if it matters. Port 0 lets the kernel choose for each client; another one is that
-    /// of the first client, and those above it belong to the next ones.
+    /// Local address, if it matters. Port 0 lets the kernel choose for each client; another one is
+    /// that of the first client, and those above it belong to the next ones.
     pub local: Option<SocketAddr>,
     /// Transport of the queries.
     pub transport: Transport,
@@ -228,15 +228,16 @@ pub enum Transport {
 /// When a query is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Mode {
-    /// When an earlier one was answered or given up. A slow server is asked less.
+    /// Closed loop: a query is sent when an earlier one was answered or has expired. A slow server
+    /// gets fewer queries.
     Closed {
         /// Queries that wait for replies, over all clients.
         outstanding: usize,
         /// Queries per second at most.
         rate_max: Option<f64>,
     },
-    /// When the schedule says. Latency counts from the scheduled time, so that a server that stalls
-    /// cannot hide it.
+    /// Open loop: a query is sent when the schedule says. Latency counts from the scheduled time,
+    /// so that a server that stalls cannot hide it.
     Open {
         /// Queries per second.
         rate: f64,
@@ -248,18 +249,18 @@ pub enum Mode {
 pub struct End {
     /// Time after which sending ends.
     pub after: Option<Duration>,
-    /// After this many times through all queries.
+    /// Number of times through all queries.
     pub runs: Option<u64>,
-    /// After this many queries.
+    /// Number of queries in all.
     pub count: Option<u64>,
 }
 
 /// How many queries one call sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// As many as are due.
+    /// All that are due.
     Batch,
-    /// One, as dnsperf does; the server then pays more for each.
+    /// One query, as dnsperf sends; the server then pays more for each.
     Dnsperf,
 }
 

@@ -12,13 +12,13 @@ use crate::data;
 /// What a run came to.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// From the beginning to the last query or answer, at most the time that was given.
+    /// Time from the beginning to the last query or answer, at most the given duration.
     pub seconds: f64,
     /// Queries and replies.
     pub traffic: data::Traffic,
-    /// What is not as expected in the first replies that do not say what is expected, ten at most.
+    /// Differences in the first unexpected replies, ten at most.
     pub differences: Vec<String>,
-    /// How often "port unreachable" came back over UDP: no process has the port.
+    /// Number of "port unreachable" errors over UDP: no process has the port.
     pub refused: u64,
     /// Replies that say that something was left out, TC.
     pub truncated: u64,
@@ -32,8 +32,8 @@ pub struct Outcome {
     pub latency_by_rcode: BTreeMap<String, data::Latency>,
     /// Times to reply in nanoseconds.
     pub histogram: Histogram<u64>,
-    /// How long after their scheduled times queries were sent; nothing without a schedule. It is
-    /// part of the latency.
+    /// Delay of queries after their scheduled times; none without a schedule. It is part of the
+    /// latency.
     pub lateness: Option<data::Latency>,
     /// Second by second, to the last in which something was sent, answered or given up.
     pub by_second: Vec<Second>,
@@ -130,7 +130,7 @@ pub struct Gatherer {
     open: BTreeMap<u64, Tally>,
     /// Seconds that are over.
     closed: Vec<Second>,
-    /// What happened in them.
+    /// Tally of all these seconds.
     total: Tally,
 }
 

@@ -68,11 +68,11 @@ pub struct Tally {
     pub wrong: u64,
     /// Replies in time that do not say what is expected.
     pub incorrect: u64,
-    /// What is not as expected in the first of them, [`DIFFERENCES_MAX`] at most.
+    /// Differences of the first incorrect replies, [`DIFFERENCES_MAX`] at most.
     pub differences: Vec<String>,
     /// Replies that say that something was left out.
     pub truncated: u64,
-    /// How long after their scheduled times queries were sent; absent until there is one.
+    /// Delay of queries after their scheduled times; absent until there is one.
     lateness: Option<Box<Histogram<u64>>>,
     /// Time to reply by RCODE, in the end of all from [`RCODES`] on; absent until there is one.
     latencies: Vec<Option<Box<Histogram<u64>>>>,

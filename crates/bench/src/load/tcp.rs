@@ -31,27 +31,27 @@ pub struct TcpClients {
     server: SocketAddr,
     /// Octets of each socket's buffers.
     buffer_octets: usize,
-    /// One for each client.
+    /// Connections, one for each client.
     connections: Vec<Connection>,
     /// Queries that were not given to a client yet, each behind its length.
     gathered: Vec<u8>,
-    /// The client that was read last.
+    /// Client that was read last.
     last: usize,
-    /// How often a connection was opened again.
+    /// Number of times that a connection was opened again.
     reconnects: u64,
 }
 
 /// A client's connection.
 struct Connection {
-    /// What it is opened from, if it matters.
+    /// Local address of the connection, if it matters.
     local: Option<SocketAddr>,
-    /// Nothing from when it was closed to when it is needed again.
+    /// Stream of the connection; none from its end until it is needed again.
     stream: Option<TcpStream>,
     /// Whether the server has closed the connection, and that was not reported yet.
     is_newly_closed: bool,
     /// Whether a reply has come since it was opened.
     has_replied: bool,
-    /// When it may be opened again; nanoseconds since the run began.
+    /// Moment from which it may be opened again; nanoseconds since the run began.
     open_after_nanos: u64,
     /// Octets that the kernel had no room for.
     unsent: Vec<u8>,
@@ -59,7 +59,7 @@ struct Connection {
     buffer: Box<[u8]>,
     /// Octets in `buffer`.
     filled: usize,
-    /// Octets at its start that are whole messages with their lengths.
+    /// Octets at the start of the buffer that are whole messages with their lengths.
     whole: usize,
 }
 

@@ -15,13 +15,13 @@ const REPLY_OCTETS: usize = 4096;
 
 /// A thread's clients.
 pub struct UdpClients {
-    /// One socket for each client.
+    /// Sockets, one for each client.
     sockets: Vec<ClientSocket>,
     /// Queries that were not sent yet.
     sending: SendBatch,
     /// Replies that were received last.
     receiving: ReceiveBatch,
-    /// How often the kernel said that no process has the port.
+    /// Number of errors that no process has the port.
     refused: u64,
 }
 

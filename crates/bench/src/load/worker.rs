@@ -44,39 +44,39 @@ pub struct Report {
     pub is_last: bool,
     /// The second, from 0.
     pub second: u64,
-    /// What happened in it.
+    /// Tally of that second.
     pub tally: Tally,
 }
 
 /// What a thread reports at its end.
 pub struct ThreadReport {
-    /// When the last query was sent or answered; nanoseconds since the run began.
+    /// Moment of the last query or answer; nanoseconds since the run began.
     pub last_nanos: u64,
-    /// When it was to stop sending; nanoseconds since the run began.
+    /// Moment at which sending was to end; nanoseconds since the run began.
     pub deadline_nanos: u64,
-    /// CPU time that it used.
+    /// CPU time of the thread.
     pub cpu_secs: f64,
-    /// Datagrams that its sockets had no room for.
+    /// Datagrams that the thread's sockets had no room for.
     pub dropped: u64,
-    /// Octets that the kernel gave the smallest of their receive buffers, if datagrams use them.
+    /// Octets that the kernel gave the smallest of the receive buffers, if datagrams use them.
     pub buffer_octets: Option<usize>,
-    /// How often its clients connected again.
+    /// Number of new connections of the thread's clients.
     pub reconnects: u64,
-    /// How often "port unreachable" came back to them.
+    /// Number of "port unreachable" errors.
     pub refused: u64,
 }
 
 /// A thread's state.
 pub struct Worker<'a> {
-    /// What to do.
+    /// Plan that the thread follows.
     plan: &'a Plan,
     /// Which queries to send.
     supply: &'a Supply,
-    /// When the run began.
+    /// Moment at which the run began.
     start: Instant,
-    /// When to stop sending; nanoseconds since the run began.
+    /// Moment at which sending ends; nanoseconds since the run began.
     deadline_nanos: u64,
-    /// When to stop sending what fell due before; nothing until the deadline is over.
+    /// Moment at which sending of overdue queries ends; none until the deadline is over.
     catch_up_nanos: Option<u64>,
     /// After how long a query is lost.
     timeout_nanos: u64,
@@ -88,7 +88,7 @@ pub struct Worker<'a> {
     clients: Clients,
     /// Room for a query that is made when it is sent.
     scratch: Vec<u8>,
-    /// What each client waits for.
+    /// Ledgers of waiting queries, one for each client.
     ledgers: Vec<Ledger>,
     /// The client whose turn it is to send.
     turn: usize,
@@ -96,13 +96,13 @@ pub struct Worker<'a> {
     ready: Vec<usize>,
     /// Clients that were not read to the end.
     unread: Vec<usize>,
-    /// When queries were last given up.
+    /// Moment of the last expiry of queries.
     swept_nanos: u64,
-    /// When the last query was sent or answered.
+    /// Moment of the last query or answer.
     last_nanos: u64,
     /// The second that `tally` counts.
     second: u64,
-    /// What happened in it.
+    /// Tally of that second.
     tally: Tally,
     /// Number of the thread, from 0.
     thread: usize,
@@ -371,15 +371,15 @@ impl<'a> Worker<'a> {
 
 /// What a reply changes.
 struct Book<'a> {
-    /// What was to be done.
+    /// Plan of the run.
     plan: &'a Plan,
-    /// What its client waits for.
+    /// Ledger of the client's waiting queries.
     ledger: &'a mut Ledger,
-    /// What is counted.
+    /// Tally of the present second.
     tally: &'a mut Tally,
     /// Room for a query that is made again.
     scratch: &'a mut Vec<u8>,
-    /// When the last query was sent or answered; nanoseconds since the run began.
+    /// Moment of the last query or answer; nanoseconds since the run began.
     last_nanos: &'a mut u64,
 }
 

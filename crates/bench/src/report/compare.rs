@@ -16,7 +16,7 @@ pub struct Change {
     pub cell: String,
     /// The figure's name, and both medians with their unit.
     pub figure: String,
-    /// By how much, as text.
+    /// Size of the change, as text.
     pub change: String,
     /// Whether the later run is worse.
     pub worse: bool,
@@ -29,18 +29,18 @@ pub struct Change {
 pub struct Comparison {
     /// Reasons why the runs may differ that are no change of a server.
     pub warnings: Vec<String>,
-    /// What was measured or compared before and is no more, which no noise explains.
+    /// Figures that were measured or compared before and are missing now, which no noise explains.
     pub broken: Vec<String>,
     /// Figures that changed beyond noise.
     pub changes: Vec<Change>,
     /// Figures whose change these runs cannot decide, though they may have become worse by more
     /// than the margin, a line each.
     pub unclear: Vec<String>,
-    /// How many cells both runs have.
+    /// Number of cells that both runs have.
     pub matched: usize,
-    /// How many figures were compared.
+    /// Number of figures that were compared.
     pub compared: usize,
-    /// How many of them are level.
+    /// Number of figures that are level.
     pub level: usize,
     /// Cells and figures that cannot be compared, and why.
     pub unmatched: Vec<String>,

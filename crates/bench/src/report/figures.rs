@@ -28,7 +28,7 @@ pub enum Figure {
     Memory,
     /// Context switches of the server for each thousand answered queries.
     Switches,
-    /// From start to the first answer, in seconds.
+    /// Time from start to the first answer, in seconds.
     Ready,
 }
 
@@ -230,9 +230,9 @@ pub struct Group<'a> {
     pub workload: &'a str,
     /// The place as text; empty for a suite without a matrix.
     pub place: String,
-    /// One for each server.
+    /// Cells, one for each server.
     pub cells: Vec<&'a Cell>,
-    /// The reflector's, if it took part.
+    /// Cell of the reflector, if it took part.
     pub floor: Option<&'a Cell>,
 }
 

@@ -43,13 +43,13 @@ pub enum Home {
     Level,
     /// No server is known to be better, but some may be.
     Undecided,
-    /// Nothing to compare it with.
+    /// There is nothing to compare the server with.
     Alone,
     /// Another server is better.
     Behind {
         /// Name of the leading server.
         leader: String,
-        /// By what change from that server's figure.
+        /// Change from that server's figure.
         change: f64,
     },
 }

@@ -48,17 +48,16 @@ pub struct Kind {
     pub fetch: bool,
     /// The version of the program from which several processes can share an address; none is any.
     pub sharing_since: Option<String>,
-    /// Arguments that make it print its version; none asks for no version.
+    /// Arguments that have the program print its version; none asks for no version.
     #[serde(default)]
     pub version: Vec<String>,
-    /// Whether it is the floor and not a rival.
+    /// Whether the server is the floor and not a rival.
     #[serde(default)]
     pub floor: bool,
     /// Whether the system confines the installed file (AppArmor), so that a copy must be run.
     #[serde(default)]
     pub confined: bool,
-    /// How to start it, by what it shall do: `authoritative`, `forwarder` and those that suites
-    /// add.
+    /// Command lines by role: `authoritative`, `forwarder` and those that suites add.
     pub roles: BTreeMap<String, Role>,
 }
 
@@ -66,7 +65,7 @@ pub struct Kind {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {
-    /// The environment variable that names its folder.
+    /// The environment variable that names the folder.
     pub variable: String,
     /// Folder of the program below [`super::install::folder`], when the variable is not set.
     pub path: PathBuf,

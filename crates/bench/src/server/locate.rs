@@ -14,7 +14,7 @@ pub struct LocatedProgram {
     pub program: PathBuf,
     /// The folder of the package that it needs, if it needs one.
     pub package: Option<PathBuf>,
-    /// As it prints it; empty if it was not asked or said nothing of the kind.
+    /// Version as the program prints it; empty if it was not asked or printed none.
     pub version: String,
 }
 

@@ -197,7 +197,7 @@ impl Question {
 /// What is wrong with a question.
 #[derive(Debug)]
 pub enum QuestionError {
-    /// Not two words.
+    /// The question has not two words.
     Form,
     /// The first is no name.
     Name(NameError),

@@ -21,7 +21,7 @@ pub enum Measure {
     Memory,
     /// Number of open descriptors.
     Descriptors,
-    /// CPUs that are busy with it.
+    /// CPUs that are busy with the server.
     Cpus,
     /// Context switches in a second.
     ContextSwitches,

@@ -31,7 +31,7 @@ pub struct Soak {
 /// What happened in an interval, and how the server was at its end.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sample {
-    /// When the interval ended; seconds since the soak began.
+    /// End of the interval; seconds since the soak began.
     pub seconds: f64,
     /// Number of queries sent.
     pub sent: u64,
@@ -52,9 +52,9 @@ pub struct ServerSample {
     pub resident_octets: u64,
     /// Number of open descriptors.
     pub descriptors: usize,
-    /// CPUs that were busy with it on average.
+    /// CPUs that were busy with the server on average.
     pub cpus: f64,
-    /// Context switches of its threads.
+    /// Context switches of the server's threads.
     pub context_switches_per_sec: f64,
 }
 
@@ -98,13 +98,13 @@ pub fn run(
 
 /// An interval while it lasts.
 struct Sampler {
-    /// What is looked at.
+    /// Soak that is sampled.
     soak: Soak,
-    /// When the soak began.
+    /// Moment at which the soak began.
     began: Instant,
-    /// When the interval began.
+    /// Moment at which the interval began.
     since: Instant,
-    /// What the server had used then.
+    /// Usage of the server at that moment.
     usage: Option<Usage>,
     /// Queries sent, answered and given up in it.
     counts: [u64; 3],

@@ -28,7 +28,7 @@ const INTERVAL: Duration = Duration::from_millis(20);
 pub struct Dnsperf {
     /// File of the program.
     program: PathBuf,
-    /// What it says of its version.
+    /// Version that the program prints.
     pub version: String,
 }
 

@@ -17,9 +17,9 @@ pub enum SuiteError {
     Stock(BedError),
     /// A failure of the system.
     System(io::Error),
-    /// A workload that the suite has not; those that it has.
+    /// An unknown workload, and the known ones.
     Workload(String, Vec<String>),
-    /// A CPU that this process may not use, and those that it may.
+    /// A CPU that this process may not use, and the ones that it may.
     Cpu(usize, Vec<usize>),
     /// dnsperf shall ask, and is not there.
     NoDnsperf,

@@ -24,7 +24,7 @@ pub fn warm_up(plan: &Plan, seconds: f64) -> Result<(), LoadError> {
 /// The program that sends the queries of a round.
 #[derive(Clone, Debug)]
 pub enum Generator {
-    /// The one of this crate.
+    /// The generator of this crate.
     Own,
     /// The program dnsperf.
     Dnsperf(Dnsperf),
@@ -33,7 +33,7 @@ pub enum Generator {
 /// The result of sending queries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryRun {
-    /// How long it took.
+    /// Length of the round, seconds.
     pub seconds: f64,
     /// Queries and replies.
     pub traffic: Traffic,
@@ -134,7 +134,7 @@ struct KernelCounters {
     at: Instant,
     /// Usage of the server's processes; zero when it is not measured.
     server: Usage,
-    /// Datagrams that they had no room for.
+    /// Datagrams that the server's sockets had no room for.
     drops: u64,
     /// CPU time of this process and all below it, those that have ended, too.
     own_secs: f64,

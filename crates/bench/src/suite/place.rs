@@ -34,7 +34,7 @@ pub struct Place {
 /// A zone's name and master file.
 #[derive(Clone, Debug)]
 pub struct Zone {
-    /// Without the dot at the end.
+    /// Name without the dot at the end.
     pub name: String,
     /// The master file; none is a zone that cannot be loaded.
     pub text: Option<String>,
@@ -124,7 +124,7 @@ fn setting<T: FromStr>(values: &Values, name: &'static str) -> Result<Option<T>,
 pub struct SettingError {
     /// Name of the setting.
     name: &'static str,
-    /// What it is.
+    /// Value of the setting.
     value: String,
 }
 

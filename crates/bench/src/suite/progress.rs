@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 /// Counts expected seconds, and learns from those that are done how long the rest takes.
 #[derive(Debug)]
 pub struct Progress {
-    /// When the first began.
+    /// Moment at which the first attempt began.
     began: Instant,
     /// Expected of all.
     expected_secs: f64,
-    /// Expected of those that are done.
+    /// Expected seconds of finished attempts.
     done_secs: f64,
     /// Attempts that did not count, since the last one that did.
     discarded: u64,

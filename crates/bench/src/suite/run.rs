@@ -152,17 +152,17 @@ fn kinds(suite: &Suite, options: &Options) -> Result<Vec<Kind>, SuiteError> {
 
 /// A suite at work.
 struct Runner<'a> {
-    /// What has been measured.
+    /// Run with all that has been measured.
     run: Run,
-    /// Where it runs.
+    /// CPUs and folder of the run.
     ground: Ground,
     /// Generator of the rounds.
     generator: Generator,
-    /// Servers that are there.
+    /// Servers that take part.
     contestants: Vec<Contestant>,
-    /// When it began.
+    /// Moment at which the suite began.
     began: Instant,
-    /// How far it is.
+    /// Progress of the suite.
     progress: Progress,
     /// Flag that ends the suite early; see [`Options::stop`].
     stop: Arc<AtomicBool>,

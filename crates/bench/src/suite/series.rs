@@ -16,7 +16,7 @@ pub struct Series {
     /// The last number, a template.
     #[serde(default = "one")]
     pub to: String,
-    /// From one number to the next; at least 1.
+    /// Step from one number to the next; at least 1.
     #[serde(default = "step_by_one")]
     pub step: u64,
     /// How many numbers to draw at random instead of taking each in turn.

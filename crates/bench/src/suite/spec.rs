@@ -25,7 +25,7 @@ const SHIPPED: &[&str] = &[
 pub struct Suite {
     /// Name of the suite on the command line.
     pub name: String,
-    /// The heading of its page: the name of the report that it repeats, or of what it measures.
+    /// Heading of the page: the name of the report that it repeats, or of what it measures.
     pub report: Option<String>,
     /// One line that says what is compared.
     pub title: String,
@@ -39,13 +39,13 @@ pub struct Suite {
     /// Load before each round that counts for nothing; at most a day.
     #[serde(deserialize_with = "seconds_or_none")]
     pub warm_up_secs: f64,
-    /// What is asked.
+    /// Workloads of the suite.
     #[serde(rename = "workload")]
     pub workloads: Vec<Workload>,
-    /// What the original report printed.
+    /// Tables that the original report printed.
     #[serde(default)]
     pub published: Vec<Table>,
-    /// What of it the suite does not repeat, and why; a line each.
+    /// Parts of the report that the suite does not repeat, and why; a line each.
     #[serde(default)]
     pub left_out: Vec<String>,
 }
@@ -57,7 +57,7 @@ pub struct Suite {
 pub struct Workload {
     /// Name of the workload in reports.
     pub name: String,
-    /// What a server shall do: the first of these roles that its kind has.
+    /// Roles of a server: the first of these that its kind has.
     pub roles: Vec<String>,
     /// Servers, if not those of the suite.
     pub servers: Option<Vec<String>>,
@@ -67,10 +67,10 @@ pub struct Workload {
     /// The places of the matrix, each with settings of its own; none is one place.
     #[serde(default)]
     pub places: Vec<BTreeMap<String, String>>,
-    /// What the server serves.
+    /// Zones that the server serves.
     #[serde(default)]
     pub zones: Vec<Zones>,
-    /// What is asked, in this order.
+    /// Queries, in this order.
     pub queries: Vec<Series>,
     /// Questions whose answers show that the server is up, `NAME TYPE`, templates.
     pub ready: Vec<String>,
@@ -79,7 +79,7 @@ pub struct Workload {
     pub alike: Vec<String>,
     /// The server behind a forwarder.
     pub upstream: Option<Upstream>,
-    /// What happens to datagrams on the way to it; none is a direct way.
+    /// Loss and delay on the way to the server; none is a direct way.
     pub way: Option<Way>,
     /// Rates below saturation at which latency is measured; none is none. Not of a cache that must
     /// be empty, which it is for a moment only.
@@ -152,7 +152,7 @@ pub struct Zones {
     /// The last number, a template.
     #[serde(default = "one")]
     pub to: String,
-    /// From one number to the next; at least 1.
+    /// Step from one number to the next; at least 1.
     #[serde(default = "step")]
     pub step: u64,
     /// The master file, a template; none is a zone that is configured and cannot be loaded.
@@ -178,7 +178,7 @@ fn step() -> u64 {
 pub struct Upstream {
     /// Kind of the server.
     pub server: String,
-    /// What it serves.
+    /// Zones that the upstream serves.
     pub zones: Vec<Zones>,
 }
 

@@ -19,9 +19,9 @@ const NAMES_MAX: u64 = 1 << 53;
 /// Which names are drawn, and how.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Names {
-    /// How the first label is drawn.
+    /// Distribution of the first label.
     draw: Draw,
-    /// What stands before the number in the first label; empty for random labels.
+    /// Prefix of the number in the first label; empty for random labels.
     prefix: String,
     /// The name below which all of them are, in wire form.
     suffix: Vec<u8>,
@@ -82,9 +82,9 @@ impl Names {
 /// Queries for such names.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneratedQueries {
-    /// What surrounds each question.
+    /// Octets around each question.
     frame: Frame,
-    /// What is asked for.
+    /// Names of the questions.
     names: Names,
     /// Types of the queries, equally frequent; never empty.
     types: Vec<Type>,

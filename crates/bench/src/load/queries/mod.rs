@@ -83,11 +83,11 @@ pub struct Queries(Source);
 /// Where queries come from.
 #[derive(Clone, Debug, PartialEq)]
 enum Source {
-    /// A list of them.
+    /// A list of messages.
     Listed {
         /// Messages without gaps, their IDs 0.
         octets: Vec<u8>,
-        /// Where each message ends in `octets`; never empty.
+        /// End of each message in `octets`; never empty.
         ends: Vec<usize>,
     },
     /// Random names, one for each 32-bit place.
@@ -217,9 +217,9 @@ pub enum Lines {
 /// What of a file was left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Omissions {
-    /// How many lines were wrong.
+    /// Number of wrong lines.
     pub bad_lines: u64,
-    /// The first of them, with what is wrong.
+    /// First wrong line, with what is wrong.
     pub first_bad: Option<String>,
     /// The packet in which a capture was cut short, from 1: what wrote it was killed.
     pub cut_packet: Option<u64>,
@@ -237,11 +237,11 @@ const FOREIGN: [(&[u8], &str); 4] = [
 
 /// Queries while they are gathered.
 struct QueryList {
-    /// What they have in common.
+    /// Header and OPT record of all queries.
     frame: Frame,
-    /// As in [`Queries`].
+    /// Messages as in [`Queries`].
     octets: Vec<u8>,
-    /// As in [`Queries`], but empty at first.
+    /// Ends as in [`Queries`], but empty at first.
     ends: Vec<usize>,
 }
 

@@ -14,9 +14,9 @@ const CHARACTER: f64 = 8.4;
 pub struct Bar<'a> {
     /// Name of the server.
     pub name: &'a str,
-    /// How it is filled.
+    /// Filling of the bar.
     pub fill: Fill,
-    /// How long it is, and its whisker.
+    /// Length of the bar, and its whisker.
     pub spread: Spread,
     /// The median as text.
     pub text: String,

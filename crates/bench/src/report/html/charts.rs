@@ -102,7 +102,7 @@ fn against_axis(run: &Run, row: &Row<'_, '_>) -> Vec<String> {
 struct Row<'r, 'a> {
     /// Name of the axis.
     axis: &'a str,
-    /// What the other axes are, as text behind the axis; empty where they do not matter.
+    /// Values of the other axes, as text behind the axis; empty where they do not matter.
     fixed: String,
     /// Tests, each with a number of its own on the axis.
     groups: Vec<&'r Group<'a>>,

@@ -37,7 +37,7 @@ pub struct Line<'a> {
 pub struct Style {
     /// The CSS variable of its colour.
     pub colour: &'static str,
-    /// The shape of its points, relative to the middle of each.
+    /// Shape of the points, relative to the middle of each.
     pub shape: &'static str,
     /// The value of `stroke-dasharray`.
     pub dashes: &'static str,
@@ -47,11 +47,11 @@ pub struct Style {
 pub struct Axes<'a> {
     /// Heading of the chart.
     pub title: &'a str,
-    /// What the vertical axis counts; it is logarithmic.
+    /// Figure on the vertical axis, which is logarithmic.
     pub vertical: &'a str,
-    /// How its values are written.
+    /// Format of the vertical axis's values.
     pub tick: fn(f64) -> String,
-    /// What the horizontal axis counts.
+    /// Figure on the horizontal axis.
     pub horizontal: &'a str,
     /// Whether the horizontal axis is logarithmic; all its values are above 0 then.
     pub logarithmic: bool,

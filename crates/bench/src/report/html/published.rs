@@ -74,7 +74,7 @@ struct ReportRow<'a> {
     published: &'a [String],
     /// Server of the row, if that is one of ours.
     server: Option<&'a str>,
-    /// Where that was measured.
+    /// Group in which the row was measured.
     group: Option<&'a Group<'a>>,
 }
 
@@ -104,9 +104,9 @@ struct Row<'a> {
     /// A row of the report about the same test; what it says of the test, such as the kind
     /// of names, holds for this row, too.
     same_test: Option<&'a [String]>,
-    /// What was measured, as many as there are heads.
+    /// Measured cells, as many as there are heads.
     cells: Vec<Option<&'a Cell>>,
-    /// What it is compared with: the first of the report's servers that was measured at its place.
+    /// Cell for comparison: the first of the report's servers that was measured at its place.
     base: Option<&'a Cell>,
 }
 
