@@ -12,6 +12,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-zone", &["zonda-wire"]),
     ("zonda-upstream", &["zonda-wire"]),
     ("zonda-cache", &["zonda-wire"]),
+    // What a change is, the owner of the journal says.
+    ("zonda-journal", &["zonda-wire"]),
     ("zonda-engine", &["zonda-cache", "zonda-wire", "zonda-zone"]),
     ("zonda-netio", &[]),
     // Makes zones of the records of databases.

@@ -1,0 +1,443 @@
+//! The journal that its owner writes.
+
+use crate::error::Error;
+use crate::history::{self, History};
+use crate::index::{Bound, Index, Place, Serials};
+use crate::record::{self, HEAD_OCTETS, Header, Kind};
+use crate::scan::{self, Torn};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use zonda_wire::Name;
+
+/// Octets of a payload at most.
+pub const PAYLOAD_OCTETS_MAX: usize = 64 << 20;
+/// Octets of the records of a group at most, unless it is one record: they wait in memory.
+pub const GROUP_OCTETS_MAX: usize = 64 << 20;
+/// Octets of a file below which it is not worth rewriting.
+const COMPACTION_OCTETS_MIN: u64 = 1 << 20;
+/// Capacity of the group's buffer that is kept from one commit to the next.
+const GROUP_OCTETS_KEPT: usize = 1 << 20;
+
+/// A change that is to be appended.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'e> {
+    /// The zone that changes.
+    pub zone: &'e Name,
+    /// The serial before the change: that of the zone's last entry, if the journal has one.
+    pub from: u32,
+    /// The serial after the change.
+    pub to: u32,
+    /// What has changed, at most [`PAYLOAD_OCTETS_MAX`] octets.
+    pub payload: &'e [u8],
+}
+
+/// What was found in a journal that was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// The size of what was found.
+    pub sizes: Sizes,
+    /// The end of the file that was cut off: a commit that had not been acknowledged.
+    pub torn: Option<Torn>,
+}
+
+/// How much a journal holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// Zones that have entries.
+    pub zones: usize,
+    /// Entries of all zones.
+    pub entries: u64,
+    /// Octets of these entries' records.
+    pub octets: u64,
+    /// Octets of the file, with what is no longer needed.
+    pub file_octets: u64,
+}
+
+/// An append-only file of zones' changes, with an index in memory. One thread owns it.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: Arc<File>,
+    /// The id in the file's head.
+    id: u64,
+    /// Octets of the file that are whole and on the disk; the next group begins here.
+    octets: u64,
+    bound: Bound,
+    index: Index,
+    group: Group,
+    /// Whether an error has left unknown what is on the disk.
+    has_failed: bool,
+}
+
+/// What was appended since the last commit.
+#[derive(Debug, Default)]
+struct Group {
+    octets: Vec<u8>,
+    records: Vec<Pending>,
+    /// The last serial of each zone with records in the group; `None` if its entries are void.
+    last: HashMap<Box<[u8]>, Option<u32>>,
+}
+
+/// A record that waits for its commit.
+#[derive(Debug)]
+struct Pending {
+    /// The name of the zone in wire form, in lower case.
+    zone: Box<[u8]>,
+    /// The place of an entry; `None` of a record that voids the zone's entries.
+    place: Option<Place>,
+    /// The serial after the change.
+    to: u32,
+}
+
+/// A file that takes the place of another one.
+struct Compacted {
+    file: File,
+    /// The id in the file's head.
+    id: u64,
+    /// The octets of the file.
+    octets: u64,
+    /// The offset of each entry in the old file, in ascending order, and in the new one.
+    moved: Vec<(u64, u64)>,
+}
+
+impl Journal {
+    /// Opens the journal at a path, or makes an empty one; its directory must be there. Cuts off a
+    /// torn end. Reads the whole file, with a buffer of fixed size.
+    ///
+    /// # Errors
+    /// When the file cannot be used; it is unchanged then.
+    pub fn open(path: &Path, bound: Bound) -> Result<(Self, Opened), Error> {
+        let beside = beside(path);
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(Error::io(&beside, "removed", error));
+            }
+            _ => {} // what a killed process left is of no use
+        }
+        if matches!(fs::symlink_metadata(path), Err(error) if error.kind() == ErrorKind::NotFound) {
+            create(path, &beside)?;
+        }
+        let failed = |action| move |error| Error::io(path, action, error);
+        if !fs::metadata(path).map_err(failed("opened"))?.is_file() {
+            return Err(Error::OtherFormat(path.to_owned())); // reading a pipe could last for ever
+        }
+        let file = File::options().read(true).write(true).open(path).map_err(failed("opened"))?;
+        let mut index = Index::default();
+        let extent = scan::read(&file, |found| {
+            let Ok(octets) = u32::try_from(found.octets) else { return Err("a record too long") };
+            if found.is_forget {
+                index.forget(found.zone);
+                return Ok(());
+            }
+            let place = Place { offset: found.offset, from: found.from, octets };
+            let is_next = index.push(found.zone, place, found.to);
+            if is_next { Ok(()) } else { Err("a change that does not continue its zone's last") }
+        });
+        let extent = extent.map_err(|fault| Error::from_fault(path, fault))?;
+        if extent.torn.is_some() {
+            file.set_len(extent.octets).map_err(failed("cut"))?;
+        }
+        file.sync_data().map_err(failed("written"))?;
+        let mut journal = Self {
+            path: path.to_owned(),
+            file: Arc::new(file),
+            id: extent.id,
+            octets: extent.octets,
+            bound,
+            index,
+            group: Group::default(),
+            has_failed: false,
+        };
+        if !extent.is_ended && journal.index.entries() > 0 {
+            journal.end_group();
+        }
+        let opened = Opened { sizes: journal.sizes(), torn: extent.torn };
+        Ok((journal, opened))
+    }
+
+    /// Appends an entry to the group of the next commit. Nothing is written yet.
+    ///
+    /// # Errors
+    /// When the entry does not continue the zone's last one or is too long, or the group is full.
+    pub fn append(&mut self, entry: Entry<'_>) -> Result<(), Error> {
+        let zone = || entry.zone.clone();
+        if entry.payload.len() > PAYLOAD_OCTETS_MAX {
+            return Err(Error::TooLong { zone: zone(), octets: entry.payload.len() });
+        }
+        let name = entry.zone.to_lowercase();
+        if let Some(last) = self.last(name.as_wire()).filter(|last| *last != entry.from) {
+            return Err(Error::Gap { zone: zone(), last, from: entry.from });
+        }
+        self.push(Kind::Entry, name.as_wire(), (entry.from, entry.to), entry.payload)
+    }
+
+    /// Voids all entries of a zone with the next commit, as it is removed or replaced.
+    ///
+    /// # Errors
+    /// When the group is full.
+    pub fn forget(&mut self, zone: &Name) -> Result<(), Error> {
+        let name = zone.to_lowercase();
+        match self.last(name.as_wire()) {
+            Some(_) => self.push(Kind::Forget, name.as_wire(), (0, 0), &[]),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the serial that the next entry of a zone must begin with, if the journal knows one.
+    fn last(&self, zone: &[u8]) -> Option<u32> {
+        match self.group.last.get(zone) {
+            Some(last) => *last,
+            None => Some(self.index.zone(zone)?.serials()?.last),
+        }
+    }
+
+    /// Adds a record to the group.
+    fn push(
+        &mut self,
+        kind: Kind,
+        name: &[u8],
+        (from, to): (u32, u32),
+        payload: &[u8],
+    ) -> Result<(), Error> {
+        if self.has_failed {
+            return Err(Error::Failed(self.path.clone()));
+        }
+        let group = &mut self.group;
+        let name_octets = name.len() as u8; // at most 255
+        let payload_octets = payload.len() as u32; // at most PAYLOAD_OCTETS_MAX
+        let since_group = group.octets.len() as u32; // at most GROUP_OCTETS_MAX
+        let header = Header { kind, name_octets, since_group, from, to, payload_octets };
+        let octets = header.record_octets();
+        if since_group > 0 && u64::from(since_group) + octets > GROUP_OCTETS_MAX as u64 {
+            return Err(Error::GroupFull);
+        }
+        let offset = self.octets + u64::from(since_group);
+        record::push(&mut group.octets, (self.id, offset), &header, name, payload);
+        let place = Place { offset, from, octets: octets as u32 }; // 64 MiB and 293 at most
+        let is_entry = kind == Kind::Entry;
+        group.last.insert(name.into(), is_entry.then_some(to));
+        group.records.push(Pending { zone: name.into(), place: is_entry.then_some(place), to });
+        Ok(())
+    }
+
+    /// Writes all that was appended and waits until it is on the disk; how many records there were.
+    ///
+    /// # Errors
+    /// When it could not be written: none of it is in the journal then, unless the error says that
+    /// this is not known ([`Self::has_failed`]).
+    pub fn commit(&mut self) -> Result<usize, Error> {
+        let group = std::mem::take(&mut self.group);
+        if self.has_failed {
+            return Err(Error::Failed(self.path.clone()));
+        }
+        if group.records.is_empty() {
+            return Ok(0);
+        }
+        if let Err(error) = self.file.write_all_at(&group.octets, self.octets) {
+            // What was written of it must not stay, or a later group would lie behind it.
+            self.has_failed = self.file.set_len(self.octets).is_err();
+            return Err(Error::io(&self.path, "written", error));
+        }
+        if let Err(error) = self.file.sync_data() {
+            // The kernel may have thrown the octets away, and reports that once.
+            self.has_failed = true;
+            return Err(Error::io(&self.path, "written to the disk", error));
+        }
+        self.octets += group.octets.len() as u64;
+        self.end_group();
+        for pending in &group.records {
+            match pending.place {
+                Some(place) => {
+                    self.index.push(&pending.zone, place, pending.to); // `append` has compared
+                    self.index.drop_oldest(&pending.zone, self.bound);
+                }
+                None => self.index.forget(&pending.zone),
+            }
+        }
+        let count = group.records.len();
+        self.keep_buffers(group);
+        Ok(count)
+    }
+
+    /// Keeps the memory of a group that was written for the next one, unless it is large.
+    fn keep_buffers(&mut self, mut group: Group) {
+        if group.octets.capacity() <= GROUP_OCTETS_KEPT {
+            group.octets.clear();
+            group.records.clear();
+            group.last.clear();
+            self.group = group;
+        }
+    }
+
+    /// Writes behind the last group that it is on the disk. It is no loss if that fails: the next
+    /// group overwrites it, and proves as much.
+    fn end_group(&mut self) {
+        let mut end = Vec::new();
+        push_end(&mut end, self.id, self.octets);
+        if self.file.write_all_at(&end, self.octets).is_ok() {
+            self.octets += end.len() as u64;
+        }
+    }
+
+    /// Returns whether the journal takes no more, as an error has left unknown what is on the disk.
+    /// What it holds can still be read.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Returns how many octets wait for the next commit.
+    #[must_use]
+    pub fn pending_octets(&self) -> usize {
+        self.group.octets.len()
+    }
+
+    /// Says that a zone's file holds all changes up to a serial: entries up to it are kept as
+    /// history within the bound only. Whether the serial is known; otherwise nothing is dropped.
+    pub fn release(&mut self, zone: &Name, serial: u32) -> bool {
+        self.index.release(zone.to_lowercase().as_wire(), serial, self.bound)
+    }
+
+    /// Returns the committed changes of a zone from a serial on; `None` if the journal has none
+    /// from there.
+    #[must_use]
+    pub fn history(&self, zone: &Name, from: u32) -> Option<History> {
+        let places = self.index.zone(zone.to_lowercase().as_wire())?.places_from(from)?;
+        Some(History::new(Arc::clone(&self.file), self.path.clone(), self.id, places))
+    }
+
+    /// Returns the serials that the committed entries of a zone lead from and to.
+    #[must_use]
+    pub fn serials(&self, zone: &Name) -> Option<Serials> {
+        self.index.zone(zone.to_lowercase().as_wire())?.serials()
+    }
+
+    /// Returns all zones with committed entries, in lower case and in no order.
+    pub fn zones(&self) -> impl Iterator<Item = (Name, Serials)> {
+        self.index
+            .zones()
+            .filter_map(|(name, zone)| Some((Name::from_wire(name).ok()?, zone.serials()?)))
+    }
+
+    /// Returns how much the journal holds.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        Sizes {
+            zones: self.index.zone_count(),
+            entries: self.index.entries(),
+            octets: self.index.octets(),
+            file_octets: self.octets,
+        }
+    }
+
+    /// Returns whether more than half of a file of some size is no longer needed.
+    #[must_use]
+    pub fn is_compaction_due(&self) -> bool {
+        self.octets > COMPACTION_OCTETS_MIN && self.octets / 2 > self.index.octets()
+    }
+
+    /// Writes what is still needed to a new file and puts it in the place of the old one at once,
+    /// after committing what was appended. Takes as long as the disk needs for the octets that are
+    /// kept, and 16 octets of memory an entry.
+    ///
+    /// # Errors
+    /// When that failed. The old file goes on being used, unless [`Self::has_failed`].
+    pub fn compact(&mut self) -> Result<(), Error> {
+        self.commit()?;
+        let beside = beside(&self.path);
+        let compacted = self.write_beside(&beside).and_then(|compacted| {
+            let renamed = fs::rename(&beside, &self.path);
+            renamed.map_err(|error| Error::io(&self.path, "replaced", error))?;
+            Ok(compacted)
+        });
+        let compacted = compacted.inspect_err(|_| {
+            let _ = fs::remove_file(&beside); // otherwise the next start does
+        })?;
+        self.index.relocate(&compacted.moved);
+        (self.file, self.id) = (Arc::new(compacted.file), compacted.id);
+        self.octets = compacted.octets;
+        if let Err(error) = sync_directory(&self.path) {
+            // After a loss of power the old file could be back, without later entries.
+            self.has_failed = true;
+            return Err(Error::io(&self.path, "replaced on the disk", error));
+        }
+        Ok(())
+    }
+
+    /// Writes all entries to a new file.
+    fn write_beside(&self, beside: &Path) -> Result<Compacted, Error> {
+        let failed = |error| Error::io(beside, "written", error);
+        let entries = self.index.zones().flat_map(|(_, zone)| zone.places());
+        let mut places: Vec<Place> = entries.copied().collect();
+        places.sort_unstable_by_key(|place| place.offset);
+        let (id, mut offset) = (record::new_id(), HEAD_OCTETS as u64);
+        let file = new_file(beside).map_err(failed)?;
+        let mut out = BufWriter::with_capacity(256 << 10, file);
+        out.write_all(&record::head(id)).map_err(failed)?;
+        let (mut old, mut new) = (Vec::new(), Vec::new());
+        let mut moved = Vec::with_capacity(places.len());
+        for place in &places {
+            let found = history::read(&self.file, &self.path, self.id, place, &mut old)?;
+            // Each record is a group: all are on the disk before the file gets its name.
+            let header = Header { since_group: 0, ..found.header };
+            new.clear();
+            record::push(&mut new, (id, offset), &header, found.name, found.payload);
+            out.write_all(&new).map_err(failed)?;
+            moved.push((place.offset, offset));
+            offset += new.len() as u64;
+        }
+        new.clear();
+        push_end(&mut new, id, offset);
+        out.write_all(&new).map_err(failed)?;
+        let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
+        file.sync_all().map_err(failed)?;
+        Ok(Compacted { file, id, octets: offset + new.len() as u64, moved })
+    }
+}
+
+/// Appends an end record.
+fn push_end(out: &mut Vec<u8>, id: u64, offset: u64) {
+    let numbers = Header {
+        kind: Kind::End,
+        name_octets: 0,
+        since_group: 0,
+        from: 0,
+        to: 0,
+        payload_octets: 0,
+    };
+    record::push(out, (id, offset), &numbers, &[], &[]);
+}
+
+/// Returns the path of the file that is written before it takes the journal's place.
+fn beside(path: &Path) -> PathBuf {
+    let mut beside = OsString::from(path);
+    beside.push(".new");
+    beside.into()
+}
+
+/// Makes a file that is not there yet, for its owner alone: changes of zones are private.
+fn new_file(path: &Path) -> io::Result<File> {
+    File::options().read(true).write(true).create_new(true).mode(0o600).open(path)
+}
+
+/// Makes an empty journal, whole from the moment that it has its name.
+fn create(path: &Path, beside: &Path) -> Result<(), Error> {
+    let made = new_file(beside).and_then(|mut file| {
+        file.write_all(&record::head(record::new_id()))?;
+        file.sync_all()?;
+        fs::rename(beside, path)?;
+        sync_directory(path)
+    });
+    made.map_err(|error| Error::io(path, "made", error))
+}
+
+/// Waits until the name of a file is on the disk.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
+    File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+}
