@@ -31,7 +31,7 @@ pub struct Place {
     pub octets: u32,
 }
 
-/// The entries of a zone, oldest first; at least one.
+/// The entries of a zone, oldest first; none once all are dropped, until the file is rewritten.
 #[derive(Clone, Debug, Default)]
 pub struct ZoneEntries {
     places: VecDeque<Place>,
@@ -52,6 +52,12 @@ impl ZoneEntries {
         }
         let start = self.places.iter().rposition(|place| place.from == serial)?;
         Some(self.places.range(start..).copied().collect())
+    }
+
+    /// Returns the serial that the next entry begins with. It holds for a zone without entries, too:
+    /// the file has those that were dropped, and the next one is read behind them.
+    pub fn last(&self) -> u32 {
+        self.last
     }
 
     /// Returns the serials that the entries lead from and to.
@@ -77,19 +83,19 @@ pub struct Index {
 }
 
 impl Index {
-    /// Returns the entries of a zone.
+    /// Returns the entries of a zone, if the file has any of it.
     pub fn zone(&self, zone: &[u8]) -> Option<&ZoneEntries> {
         self.zones.get(zone)
     }
 
-    /// Returns all zones with entries, in no order.
+    /// Returns all zones that the file has entries of, in no order.
     pub fn zones(&self) -> impl Iterator<Item = (&[u8], &ZoneEntries)> {
         self.zones.iter().map(|(name, zone)| (&**name, zone))
     }
 
     /// Returns how many zones have entries.
     pub fn zone_count(&self) -> usize {
-        self.zones.len()
+        self.zones.values().filter(|zone| !zone.places.is_empty()).count()
     }
 
     /// Returns how many entries there are.
@@ -153,14 +159,12 @@ impl Index {
             self.entries -= 1;
             self.octets -= u64::from(gone.octets);
         }
-        if entries.places.is_empty() {
-            self.zones.remove(zone);
-        }
     }
 
-    /// Gives each entry another place: `moved` maps the offset of each entry, in ascending order,
-    /// to the new one.
+    /// Gives each entry its place in a new file that has no others: `moved` maps the offset of each,
+    /// in ascending order, to the new one.
     pub fn relocate(&mut self, moved: &[(u64, u64)]) {
+        self.zones.retain(|_, zone| !zone.places.is_empty());
         for place in self.zones.values_mut().flat_map(|zone| &mut zone.places) {
             if let Ok(at) = moved.binary_search_by_key(&place.offset, |(from, _)| *from) {
                 place.offset = moved[at].1;

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::history::{self, History};
-use crate::index::{Bound, Index, Place, Serials};
+use crate::index::{Bound, Index, Place, Serials, ZoneEntries};
 use crate::record::{self, HEAD_OCTETS, Header, Kind};
 use crate::scan::{self, Torn};
 use std::collections::HashMap;
@@ -192,7 +192,7 @@ impl Journal {
     fn last(&self, zone: &[u8]) -> Option<u32> {
         match self.group.last.get(zone) {
             Some(last) => *last,
-            None => Some(self.index.zone(zone)?.serials()?.last),
+            None => self.index.zone(zone).map(ZoneEntries::last),
         }
     }
 

@@ -104,6 +104,38 @@ fn a_zone_that_is_forgotten_begins_anew() {
 }
 
 #[test]
+fn a_zone_whose_history_was_dropped_goes_on_where_its_last_entry_ends() {
+    let folder = Folder::new();
+    let bound = Bound { versions: 0, octets: 0 };
+    let (mut journal, _) = Journal::open(&folder.journal(), bound).unwrap();
+    let zone = name("example.com.");
+    for serial in 1..=3 {
+        append(&mut journal, &zone, serial).unwrap();
+    }
+    journal.commit().unwrap();
+    assert!(journal.release(&zone, 3));
+    assert_eq!((journal.serials(&zone), journal.sizes().zones), (None, 0));
+    // The file still has the entries: one that does not continue them could not be read back.
+    assert!(matches!(append(&mut journal, &zone, 9), Err(Error::Gap { last: 3, from: 8, .. })));
+    append(&mut journal, &zone, 4).unwrap();
+    journal.commit().unwrap();
+    assert!(journal.release(&zone, 4));
+    journal.forget(&zone).unwrap();
+    append(&mut journal, &zone, 9).unwrap();
+    journal.commit().unwrap();
+    drop(journal);
+    let (mut journal, _) = Journal::open(&folder.journal(), bound).unwrap();
+    assert_eq!(check_entries(&journal, &zone), Some((8, 9)));
+    assert!(journal.release(&zone, 9));
+    journal.compact().unwrap();
+    append(&mut journal, &zone, 20).unwrap(); // nothing is left that it must continue
+    journal.commit().unwrap();
+    drop(journal);
+    let (journal, _) = Journal::open(&folder.journal(), bound).unwrap();
+    assert_eq!(check_entries(&journal, &zone), Some((19, 20)));
+}
+
+#[test]
 fn a_payload_and_a_group_have_a_limit() {
     let folder = Folder::new();
     let (mut journal, _) = open(&folder.journal()).unwrap();
