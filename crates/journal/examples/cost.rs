@@ -5,7 +5,7 @@
 
 use std::path::Path;
 use std::time::{Duration, Instant};
-use zonda_journal::{Bound, Entry, Journal};
+use zonda_journal::{Entry, HistoryLimit, Journal};
 use zonda_wire::Name;
 
 /// Octets of each change: a difference of one RRset, with both SOA records.
@@ -18,7 +18,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         arguments.first().ok_or("name a directory on the disk that is to be measured")?;
     let (rate, secs) = (number(1, 1000)?, number(2, 10)?);
     let path = Path::new(directory).join("zonda-journal-cost");
-    let (mut journal, _) = Journal::open(&path, Bound { versions: 1_000_000, octets: u64::MAX })?;
+    let (mut journal, _) =
+        Journal::open(&path, HistoryLimit { versions: 1_000_000, octets: u64::MAX })?;
     let (zone, payload): (Name, _) = ("example.com.".parse()?, vec![7; PAYLOAD_OCTETS]);
     let before = journal.sizes().file_octets;
     let (start, cpu_before) = (Instant::now(), cpu()?);
@@ -54,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("on disk in  {:.2} ms (median), {:.2} ms (p99)", wait_ms(0.5), wait_ms(0.99));
     let start = Instant::now();
     drop(journal);
-    Journal::open(&path, Bound { versions: 1, octets: 0 })?;
+    Journal::open(&path, HistoryLimit { versions: 1, octets: 0 })?;
     println!("opened in   {:.1} ms", 1e3 * start.elapsed().as_secs_f64());
     std::fs::remove_file(path)?;
     Ok(())

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 
 /// How much of a zone's history is kept beside the changes that its file lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
+pub struct HistoryLimit {
     /// Entries of a zone that are kept at most.
     pub versions: usize,
     /// Octets that the records of a zone's entries have in the file at most.
@@ -54,8 +54,8 @@ impl ZoneEntries {
         Some(self.places.range(start..).copied().collect())
     }
 
-    /// Returns the serial that the next entry begins with. It holds for a zone without entries, too:
-    /// the file has those that were dropped, and the next one is read behind them.
+    /// Returns the serial that the next entry begins with, for a zone without entries, too: the
+    /// file has the dropped ones, and the next entry is read behind them.
     pub fn last(&self) -> u32 {
         self.last
     }
@@ -135,7 +135,7 @@ impl Index {
     }
 
     /// Lets the entries of a zone up to a serial be dropped; whether the serial is known.
-    pub fn release(&mut self, zone: &[u8], serial: u32, bound: Bound) -> bool {
+    pub fn release(&mut self, zone: &[u8], serial: u32, bound: HistoryLimit) -> bool {
         let Some(entries) = self.zones.get_mut(zone) else { return false };
         let known = match serial == entries.last {
             true => Some(entries.places.len()),
@@ -148,7 +148,7 @@ impl Index {
     }
 
     /// Drops released entries of a zone, oldest first, until the bound holds.
-    pub fn drop_oldest(&mut self, zone: &[u8], bound: Bound) {
+    pub fn drop_oldest(&mut self, zone: &[u8], bound: HistoryLimit) {
         let Some(entries) = self.zones.get_mut(zone) else { return };
         while entries.released > 0
             && (entries.places.len() > bound.versions || entries.octets > bound.octets)
@@ -161,8 +161,8 @@ impl Index {
         }
     }
 
-    /// Gives each entry its place in a new file that has no others: `moved` maps the offset of each,
-    /// in ascending order, to the new one.
+    /// Gives each entry its place in a new file that has no others: `moved` maps the offset of
+    /// each, in ascending order, to the new one.
     pub fn relocate(&mut self, moved: &[(u64, u64)]) {
         self.zones.retain(|_, zone| !zone.places.is_empty());
         for place in self.zones.values_mut().flat_map(|zone| &mut zone.places) {
@@ -177,7 +177,7 @@ impl Index {
 mod tests {
     use super::*;
 
-    const BOUND: Bound = Bound { versions: 3, octets: 1000 };
+    const BOUND: HistoryLimit = HistoryLimit { versions: 3, octets: 1000 };
 
     fn index(octets: &[u32]) -> Index {
         let mut index = Index::default();

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::history::{self, History};
-use crate::index::{Bound, Index, Place, Serials, ZoneEntries};
+use crate::index::{HistoryLimit, Index, Place, Serials, ZoneEntries};
 use crate::record::{self, HEAD_OCTETS, Header, Kind};
 use crate::scan::{self, Torn};
 use std::collections::HashMap;
@@ -67,7 +67,7 @@ pub struct Journal {
     id: u64,
     /// Octets of the file that are whole and on the disk; the next group begins here.
     octets: u64,
-    bound: Bound,
+    bound: HistoryLimit,
     index: Index,
     group: Group,
     /// Whether an error has left unknown what is on the disk.
@@ -111,7 +111,7 @@ impl Journal {
     ///
     /// # Errors
     /// When the file cannot be used; it is unchanged then.
-    pub fn open(path: &Path, bound: Bound) -> Result<(Self, Opened), Error> {
+    pub fn open(path: &Path, bound: HistoryLimit) -> Result<(Self, Opened), Error> {
         let beside = beside(path);
         match fs::remove_file(&beside) {
             Err(error) if error.kind() != ErrorKind::NotFound => {

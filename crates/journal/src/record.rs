@@ -34,9 +34,9 @@ pub fn head(id: u64) -> [u8; HEAD_OCTETS] {
 /// Why the beginning of a file is not the head of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadError {
-    /// It is another kind of file, or a journal of another version.
+    /// The file is of another kind, or a journal of another version.
     OtherFormat,
-    /// It is too short, or its checksum is wrong.
+    /// The head is too short, or its checksum is wrong.
     Damaged,
 }
 

@@ -83,9 +83,9 @@ pub struct Extent {
 /// Why octets are not a journal that can be used.
 #[derive(Debug)]
 pub enum Fault {
-    /// They cannot be read.
+    /// The octets cannot be read.
     Io(io::Error),
-    /// They are another kind of file, or a journal of another version.
+    /// The octets are another kind of file, or a journal of another version.
     OtherFormat,
     /// What was committed at this offset is damaged.
     Damaged {
@@ -122,8 +122,8 @@ pub fn read<S: Source + ?Sized>(
     loop {
         let offset = reader.offset();
         match reader.record(id, &mut name)? {
-            Found::Nothing => return Ok(Extent { id, octets: offset, is_ended, torn: None }),
-            Found::Broken => {
+            Candidate::Nothing => return Ok(Extent { id, octets: offset, is_ended, torn: None }),
+            Candidate::Broken => {
                 let octets = reader.skip_to_end()? - offset;
                 if let Some(what) = proof_of_commit(source, id, offset)? {
                     return Err(Fault::Damaged { offset, what });
@@ -131,7 +131,7 @@ pub fn read<S: Source + ?Sized>(
                 let torn = Some(Torn { offset, octets });
                 return Ok(Extent { id, octets: offset, is_ended, torn });
             }
-            Found::Record(header) => {
+            Candidate::Record(header) => {
                 is_ended = header.kind == Kind::End;
                 if is_ended {
                     continue;
@@ -183,7 +183,7 @@ fn proof_of_commit<S: Source + ?Sized>(
 }
 
 /// What is at the place of a record.
-enum Found {
+enum Candidate {
     /// The end of the file.
     Nothing,
     /// A whole record.
@@ -248,27 +248,27 @@ impl<'s, S: Source + ?Sized> Reader<'s, S> {
     }
 
     /// Reads a record; `name` receives the name of its zone.
-    fn record(&mut self, id: u64, name: &mut [u8; 255]) -> io::Result<Found> {
+    fn record(&mut self, id: u64, name: &mut [u8; 255]) -> io::Result<Candidate> {
         let (offset, mut octets) = (self.offset(), [0; HEADER_OCTETS]);
         match self.take(&mut octets)? {
-            0 => return Ok(Found::Nothing),
+            0 => return Ok(Candidate::Nothing),
             HEADER_OCTETS => {}
-            _ => return Ok(Found::Broken),
+            _ => return Ok(Candidate::Broken),
         }
         let Some((header, sum)) = Header::decode(&octets, id, offset) else {
-            return Ok(Found::Broken);
+            return Ok(Candidate::Broken);
         };
         let mut sum = Checksum::new(sum);
         let name = &mut name[..header.name_octets.into()];
         if self.take(name)? < name.len() {
-            return Ok(Found::Broken);
+            return Ok(Candidate::Broken);
         }
         sum.add(name);
         let mut left = header.payload_octets as usize;
         while left > 0 {
             let octets = self.next(left)?;
             if octets.is_empty() {
-                return Ok(Found::Broken);
+                return Ok(Candidate::Broken);
             }
             sum.add(octets);
             left -= octets.len();
@@ -277,6 +277,6 @@ impl<'s, S: Source + ?Sized> Reader<'s, S> {
         let is_whole = self.take(&mut checksum)? == checksum.len()
             && u64::from_be_bytes(checksum) == sum.finish()
             && (name.is_empty() || Name::from_wire(name).is_ok());
-        Ok(if is_whole { Found::Record(header) } else { Found::Broken })
+        Ok(if is_whole { Candidate::Record(header) } else { Candidate::Broken })
     }
 }

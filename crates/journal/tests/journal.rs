@@ -7,7 +7,7 @@ mod common;
 use common::{Folder, append, check_entries, name, open, payload};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use zonda_journal::{Bound, Entry, Error, Journal, PAYLOAD_OCTETS_MAX, Serials, Torn};
+use zonda_journal::{Entry, Error, HistoryLimit, Journal, PAYLOAD_OCTETS_MAX, Serials, Torn};
 
 #[test]
 fn committed_entries_are_read_back_after_the_journal_was_closed() {
@@ -106,7 +106,7 @@ fn a_zone_that_is_forgotten_begins_anew() {
 #[test]
 fn a_zone_whose_history_was_dropped_goes_on_where_its_last_entry_ends() {
     let folder = Folder::new();
-    let bound = Bound { versions: 0, octets: 0 };
+    let bound = HistoryLimit { versions: 0, octets: 0 };
     let (mut journal, _) = Journal::open(&folder.journal(), bound).unwrap();
     let zone = name("example.com.");
     for serial in 1..=3 {
@@ -158,7 +158,7 @@ fn a_payload_and_a_group_have_a_limit() {
 #[test]
 fn compaction_keeps_what_is_needed_and_a_history_that_is_being_read() {
     let folder = Folder::new();
-    let bound = Bound { versions: 10, octets: 1 << 20 };
+    let bound = HistoryLimit { versions: 10, octets: 1 << 20 };
     let (mut journal, _) = Journal::open(&folder.journal(), bound).unwrap();
     let zones = [name("a."), name("b.")];
     for serial in 1..=3000 {

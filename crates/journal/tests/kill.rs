@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_journal::{Bound, Error, Journal};
+use zonda_journal::{Error, HistoryLimit, Journal};
 
 /// Names the journal of a writer: this program, started anew.
 const JOURNAL: &str = "ZONDA_TEST_JOURNAL";
@@ -26,8 +26,8 @@ const VERSIONS: usize = 40;
 /// Zones that a writer changes.
 const ZONES: [&str; 3] = ["example.com.", "example.net.", "."];
 
-fn bound() -> Bound {
-    Bound { versions: VERSIONS, octets: u64::MAX }
+fn bound() -> HistoryLimit {
+    HistoryLimit { versions: VERSIONS, octets: u64::MAX }
 }
 
 /// Appends groups of entries without end and writes what is acknowledged to standard output: a line

@@ -5,11 +5,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use zonda_journal::{Bound, Change, Entry, Error, Journal, Opened};
+use zonda_journal::{Change, Entry, Error, HistoryLimit, Journal, Opened};
 use zonda_wire::Name;
 
 /// A bound that drops nothing in these tests.
-pub const WIDE: Bound = Bound { versions: 1_000_000, octets: 1 << 40 };
+pub const WIDE: HistoryLimit = HistoryLimit { versions: 1_000_000, octets: 1 << 40 };
 
 /// A folder that is removed at the end.
 pub struct Folder(pub PathBuf);
