@@ -91,17 +91,11 @@ impl Engine {
             for (prepared, start) in self.prepared[..count].iter_mut().zip(&starts) {
                 prepared.touch_node(&snapshot, start);
             }
-            for index in 0..count {
+            for (index, start) in starts.iter().enumerate().take(count) {
                 let Message { peer, buffer, len } = batch.get(first + index);
                 query_bytes += *len;
-                let outcome = self.finish(
-                    now,
-                    &snapshot,
-                    (index, &starts[index]),
-                    peer,
-                    buffer,
-                    &Progress::NEW,
-                );
+                let outcome =
+                    self.finish(now, &snapshot, (index, start), peer, buffer, &Progress::NEW);
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
                 if let Outcome::Deferred(deferral) = outcome {

@@ -32,7 +32,7 @@ struct NodeChange<'e> {
 impl NodeChange<'_> {
     /// The node of the next version, without its place.
     fn new_node(&self) -> Option<Node<'_>> {
-        self.new.as_deref().map(|octets| Node::new(octets))
+        self.new.as_deref().map(Node::new)
     }
 }
 
