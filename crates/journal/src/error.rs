@@ -18,6 +18,8 @@ pub enum Error {
         /// The error of the system.
         error: io::Error,
     },
+    /// Another process has the journal open, or this one has it twice.
+    Locked(PathBuf),
     /// The path does not lead to a journal of this version.
     OtherFormat(PathBuf),
     /// What was committed at this offset is damaged.
@@ -75,6 +77,12 @@ impl fmt::Display for Error {
             Self::Io { path, action, error } => {
                 write!(f, "journal {}: it cannot be {action}: {error}", path.display())
             }
+            Self::Locked(path) => write!(
+                f,
+                "journal {}: in use by another process; stop that one, or give this one a \
+                 directory of its own",
+                path.display()
+            ),
             Self::OtherFormat(path) => write!(
                 f,
                 "{}: not a journal of this version; move the file away, or start the version of \

@@ -12,6 +12,7 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use zonda_netio::file::{append, try_lock};
 use zonda_wire::Name;
 
 /// Octets of a payload at most.
@@ -72,6 +73,8 @@ pub struct Journal {
     group: Group,
     /// Whether an error has left unknown what is on the disk.
     has_failed: bool,
+    /// The file beside the journal that is locked as long as it is open, and never replaced.
+    _lock: File,
 }
 
 /// What was appended since the last commit.
@@ -106,13 +109,15 @@ struct Compacted {
 }
 
 impl Journal {
-    /// Opens the journal at a path, or makes an empty one; its directory must be there. Cuts off a
-    /// torn end. Reads the whole file, with a buffer of fixed size.
+    /// Opens the journal at a path, or makes an empty one; its directory must be there. Keeps other
+    /// processes away by a lock of the file `.lock` beside it, which stays. Cuts off a torn end.
+    /// Reads the whole file, with a buffer of fixed size.
     ///
     /// # Errors
     /// When the file cannot be used; it is unchanged then.
     pub fn open(path: &Path, bound: HistoryLimit) -> Result<(Self, Opened), Error> {
-        let beside = beside(path);
+        let lock = lock(path)?;
+        let beside = beside(path, ".new");
         match fs::remove_file(&beside) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(Error::io(&beside, "removed", error));
@@ -152,6 +157,7 @@ impl Journal {
             index,
             group: Group::default(),
             has_failed: false,
+            _lock: lock,
         };
         if !extent.is_ended && journal.index.entries() > 0 {
             journal.end_group();
@@ -349,7 +355,7 @@ impl Journal {
     /// When that failed. The old file goes on being used, unless [`Self::has_failed`].
     pub fn compact(&mut self) -> Result<(), Error> {
         self.commit()?;
-        let beside = beside(&self.path);
+        let beside = beside(&self.path, ".new");
         let compacted = self.write_beside(&beside).and_then(|compacted| {
             let renamed = fs::rename(&beside, &self.path);
             renamed.map_err(|error| Error::io(&self.path, "replaced", error))?;
@@ -413,11 +419,22 @@ fn push_end(out: &mut Vec<u8>, id: u64, offset: u64) {
     record::push(out, (id, offset), &numbers, &[], &[]);
 }
 
-/// Returns the path of the file that is written before it takes the journal's place.
-fn beside(path: &Path) -> PathBuf {
+/// Returns the path of a file beside the journal: `.new` is what takes its place once it is whole.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut beside = OsString::from(path);
-    beside.push(".new");
+    beside.push(suffix);
     beside.into()
+}
+
+/// Locks the file `.lock` beside the journal: a lock of the journal itself would be gone with the
+/// file that a compaction replaces. A second process would cut off what this one is writing.
+fn lock(path: &Path) -> Result<File, Error> {
+    let beside = beside(path, ".lock");
+    let file = append(&beside, 0o600).map_err(|error| Error::io(&beside, "made", error))?;
+    match try_lock(&file).map_err(|error| Error::io(&beside, "locked", error))? {
+        true => Ok(file),
+        false => Err(Error::Locked(path.to_owned())),
+    }
 }
 
 /// Makes a file that is not there yet, for its owner alone: changes of zones are private.

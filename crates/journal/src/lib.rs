@@ -43,6 +43,7 @@
 //! # Invariants
 //! - After `commit` has returned `Ok`, its entries are read back after any crash of the process,
 //!   and after a loss of power if the disk keeps what `fdatasync` reported as written.
+//! - One process at a time has a journal open ([`Error::Locked`]): a file beside it is locked.
 //! - A zone's entries follow each other: each begins with the serial that the one before it ends
 //!   with.
 //! - An entry is only dropped once its zone's file holds the change ([`Journal::release`]).
@@ -51,8 +52,7 @@
 //! - After an error that leaves the disk's state unknown nothing more is accepted
 //!   ([`Error::Failed`]).
 //!
-//! Deliberately absent: what a payload means, threads, clocks, and the lock that keeps a second
-//! process away, which the owner of the directory holds.
+//! Deliberately absent: what a payload means, threads, clocks.
 
 mod checksum;
 mod error;

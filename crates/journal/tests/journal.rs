@@ -337,13 +337,33 @@ fn damage_while_the_journal_is_in_use_is_an_error_of_the_history() {
 }
 
 #[test]
+fn a_journal_that_is_open_is_not_opened_twice() {
+    let folder = Folder::new();
+    let (mut journal, _) = open(&folder.journal()).unwrap();
+    let zone = name("example.com.");
+    append(&mut journal, &zone, 1).unwrap();
+    let text = open(&folder.journal()).unwrap_err().to_string();
+    assert!(text.contains("journal: in use by another process; stop that one"), "{text}");
+    journal.compact().unwrap();
+    assert!(matches!(open(&folder.journal()), Err(Error::Locked(_))), "a new file, the same lock");
+    journal.commit().unwrap();
+    let history = journal.history(&zone, 0).unwrap();
+    drop(journal);
+    let (journal, _) = open(&folder.journal()).unwrap();
+    assert_eq!(check_entries(&journal, &zone), Some((0, 1)));
+    assert_eq!(history.count(), 1, "a history does not hold the lock");
+}
+
+#[test]
 fn a_path_that_is_no_journal_is_refused() {
     let folder = Folder::new();
     fs::write(folder.journal(), "$ORIGIN example.com.\n").unwrap();
     let text = open(&folder.journal()).unwrap_err().to_string();
     assert!(text.contains("not a journal of this version; move the file away"), "{text}");
-    let text = open(&folder.0).unwrap_err().to_string();
+    let directory = folder.0.join("directory");
+    fs::create_dir(&directory).unwrap();
+    let text = open(&directory).unwrap_err().to_string();
     assert!(text.contains("not a journal"), "{text}");
     let text = open(&folder.0.join("missing/journal")).unwrap_err().to_string();
-    assert!(text.contains("missing/journal: it cannot be made: No such file"), "{text}");
+    assert!(text.contains("missing/journal.lock: it cannot be made: No such file"), "{text}");
 }

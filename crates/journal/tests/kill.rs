@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_journal::{Error, HistoryLimit, Journal};
+use zonda_journal::{Error, HistoryLimit, Journal, Opened};
 
 /// Names the journal of a writer: this program, started anew.
 const JOURNAL: &str = "ZONDA_TEST_JOURNAL";
@@ -30,10 +30,24 @@ fn bound() -> HistoryLimit {
     HistoryLimit { versions: VERSIONS, octets: u64::MAX }
 }
 
+/// Opens a journal that no process writes. Another lane may be starting its writer, which has this
+/// program's descriptors, and so its locks, until it runs its own.
+fn open_unlocked(path: &Path) -> Result<(Journal, Opened), Error> {
+    let until = Instant::now() + Duration::from_secs(5);
+    loop {
+        match Journal::open(path, bound()) {
+            Err(Error::Locked(_)) if Instant::now() < until => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            result => return result,
+        }
+    }
+}
+
 /// Appends groups of entries without end and writes what is acknowledged to standard output: a line
 /// with the last serial of each zone.
 fn write_until_killed(path: &Path, compacts: bool) -> Result<(), Error> {
-    let (mut journal, _) = Journal::open(path, bound())?;
+    let (mut journal, _) = open_unlocked(path)?;
     let zones = ZONES.map(name);
     let mut last = zones.each_ref().map(|zone| journal.serials(zone).map_or(0, |it| it.last));
     println!("\nopened"); // behind what the test harness has begun to write
@@ -114,7 +128,7 @@ fn run_lane(lane: u32, until: Instant) -> (u32, u32) {
             acknowledged = serials;
         }
         kills += 1;
-        let (journal, opened) = Journal::open(&path, bound())
+        let (journal, opened) = open_unlocked(&path)
             .unwrap_or_else(|error| panic!("lane {lane}, kill {kills} after {after:?}: {error}"));
         torn += u32::from(opened.torn.is_some());
         for (zone, acknowledged) in ZONES.map(name).iter().zip(acknowledged) {
@@ -140,6 +154,26 @@ fn a_thousand_kills_lose_no_acknowledged_entry_and_damage_none() {
     assert_eq!(kills, KILLS, "a minute was not enough");
 }
 
+#[test]
+fn a_journal_of_a_running_process_is_refused_unchanged_until_the_process_is_killed() {
+    let folder = Folder::new();
+    let mut child = start_writer(&folder.journal());
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line == "opened"));
+    for _ in 0..20 {
+        assert!(matches!(Journal::open(&folder.journal(), bound()), Err(Error::Locked(_))));
+        thread::sleep(Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let acknowledged = lines.filter_map(|line| {
+        line.strip_prefix("acknowledged ")?.split(' ').next()?.parse::<u32>().ok()
+    });
+    let (journal, _) = open_unlocked(&folder.journal()).unwrap();
+    let (first, last) = check_entries(&journal, &name(ZONES[0])).unwrap();
+    assert!(first == 0 && last >= acknowledged.last().unwrap_or(0), "{first} {last}");
+}
+
 /// A limit of the size of files fails a write as a full disk does.
 #[test]
 fn a_full_disk_refuses_a_group_and_loses_none_before_it() {
@@ -159,7 +193,7 @@ fn a_full_disk_refuses_a_group_and_loses_none_before_it() {
         text.lines().filter_map(|line| line.strip_prefix("acknowledged ")).next_back();
     let acknowledged: Vec<u32> =
         acknowledged.unwrap().split(' ').map(|serial| serial.parse().unwrap()).collect();
-    let (mut journal, opened) = Journal::open(&folder.journal(), bound()).unwrap();
+    let (mut journal, opened) = open_unlocked(&folder.journal()).unwrap();
     assert_eq!(opened.torn, None, "what was written of the group is cut off at once");
     for (zone, acknowledged) in ZONES.map(name).iter().zip(acknowledged) {
         assert_eq!(check_entries(&journal, zone), Some((0, acknowledged)));

@@ -12,7 +12,7 @@
 //! | [`poller`], [`wake`], [`alarm`] | waits for any of several descriptors; wakes a thread |
 //! | [`stop`] | ends a thread that blocks in a receive call |
 //! | [`tcp`] | listening TCP sockets, and connections to servers |
-//! | [`mod@file`] | files that are opened where they are said to be |
+//! | [`mod@file`] | files that are opened where they are said to be, locks between processes |
 //! | [`local`] | Unix sockets for their owner alone, and the user at the other end |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
 //! | [`supervisor`] | socket activation and state notices of systemd |

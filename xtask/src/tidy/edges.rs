@@ -12,8 +12,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("zonda-zone", &["zonda-wire"]),
     ("zonda-upstream", &["zonda-wire"]),
     ("zonda-cache", &["zonda-wire"]),
-    // What a change is, the owner of the journal says.
-    ("zonda-journal", &["zonda-wire"]),
+    // What a change is, the owner of the journal says. One process at a time locks its file.
+    ("zonda-journal", &["zonda-netio", "zonda-wire"]),
     ("zonda-engine", &["zonda-cache", "zonda-wire", "zonda-zone"]),
     ("zonda-netio", &[]),
     // Makes zones of the records of databases.
