@@ -1,6 +1,7 @@
 //! The command line: what there is to type, and which function does it.
 
-use crate::{bench, control, generate, import, output, query, serve, zone};
+use crate::output::{self, Failure};
+use crate::{bench, control, file, former, generate, import, query, serve};
 use clap::{Args, Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -17,7 +18,7 @@ Examples:
   zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
   zonda serve --forward 192.0.2.1 --listen 127.0.0.1:5300
   zonda query @127.0.0.1 -p 5300 example.com SOA
-  zonda zone check example.com.zone
+  zonda file check example.com.zone
 
 Each command has more under --help."
 )]
@@ -36,33 +37,48 @@ enum Command {
     Ready(control::Ready),
     Status(control::Status),
     Stats(control::Stats),
-    Zones(control::Zones),
-    Upstreams(control::Upstreams),
+    Zone(control::Zone),
+    Upstream(control::Upstream),
     Cache(control::Cache),
     Stop(control::Stop),
     Query(query::Query),
-    Zone(zone::Zone),
+    File(file::File),
     Bench(bench::Bench),
     Generate(generate::Generate),
 }
 
+/// Does what the process's command line says; `output` says what the exit codes mean.
+pub fn run() -> ExitCode {
+    let error = match Cli::try_parse() {
+        Ok(cli) => return cli.run(),
+        Err(error) => error,
+    };
+    let arguments = std::env::args_os().skip(1);
+    let arguments: Vec<String> = arguments.map(|it| it.to_string_lossy().into_owned()).collect();
+    // Help that was asked for is an error of the parser, too, and goes to standard output.
+    match former::replacement(&arguments).filter(|_| error.use_stderr()) {
+        Some(text) => output::end(Err(Failure::NotRun(text))),
+        None => error.exit(),
+    }
+}
+
 impl Cli {
-    /// Does it; `output` says what the exit codes mean.
-    pub fn run(self) -> ExitCode {
+    /// Does what the command says.
+    fn run(self) -> ExitCode {
         match self.command {
             Command::Serve(command) => command.run(),
             Command::Check(command) => command.run(),
             Command::Import(command) => command.run(),
             Command::Reload(command) => command.run(),
             Command::Ready(command) => command.run(),
-            Command::Upstreams(command) => command.run(),
             Command::Status(command) => command.run(),
             Command::Stats(command) => command.run(),
-            Command::Zones(command) => command.run(),
+            Command::Zone(command) => command.run(),
+            Command::Upstream(command) => command.run(),
             Command::Cache(command) => command.run(),
             Command::Stop(command) => command.run(),
             Command::Query(command) => command.run(),
-            Command::Zone(command) => command.run(),
+            Command::File(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Generate(command) => command.run(),
         }
@@ -133,7 +149,7 @@ impl Configuration {
             let file = file.display();
             return Err(format!(
                 "a configuration file is named by an option: --config {file}; a zone file is \
-                 checked by `zonda zone check {file}`"
+                 checked by `zonda file check {file}`"
             ));
         }
         if !self.is_empty() || is_in_environment() {

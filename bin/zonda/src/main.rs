@@ -4,16 +4,16 @@
 mod bench;
 mod cli;
 mod control;
+mod file;
+mod former;
 mod generate;
 mod import;
 mod output;
 mod query;
 mod serve;
-mod zone;
 
-use clap::Parser;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::Cli::parse().run()
+    cli::run()
 }

@@ -1,8 +1,8 @@
 //! `zonda serve` and `zonda check`.
 
 use crate::cli::Configuration;
+use crate::file::count;
 use crate::output::{self, Failure};
-use crate::zone::count;
 use clap::Args;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ A commented file to start from is packaging/zonda.toml; `zonda serve --help` tel
 /// What `zonda check` says when it was told nothing.
 const NOTHING_TO_CHECK: &str = "\
 there is nothing to check: give a configuration by --config FILE, as there is neither \
-./zonda.toml nor /etc/zonda/zonda.toml; a zone file is checked by `zonda zone check FILE`";
+./zonda.toml nor /etc/zonda/zonda.toml; a zone file is checked by `zonda file check FILE`";
 
 /// Answer queries until told to stop
 ///

@@ -48,8 +48,13 @@ fn check(file: &str) {
 }
 
 #[test]
-fn zone_commands_say_what_they_find_and_what_is_wrong() {
-    check("zone.txt");
+fn file_commands_say_what_they_find_and_what_is_wrong() {
+    check("file.txt");
+}
+
+#[test]
+fn a_former_spelling_is_answered_with_the_command_to_type() {
+    check("former.txt");
 }
 
 #[test]
@@ -69,15 +74,15 @@ fn help_says_enough_to_need_no_manual() {
 
 #[test]
 fn what_is_printed_is_read_again_and_prints_the_same() {
-    let printed = run("zonda zone print office.zone").stdout;
+    let printed = run("zonda file print office.zone").stdout;
     let folder = zonda_testkit::process::Folder::new("command-line");
     let again = |name: &str, content: &[u8]| {
         let path = folder.write(name, content);
-        run(&format!("zonda zone print {}", path.display())).stdout
+        run(&format!("zonda file print {}", path.display())).stdout
     };
     assert!(!printed.is_empty());
     assert_eq!(again("printed.zone", &printed), printed);
-    let json = run("zonda zone convert --to json office.zone").stdout;
+    let json = run("zonda file convert --to json office.zone").stdout;
     assert_eq!(again("converted.json", &json), printed);
 }
 
@@ -91,11 +96,11 @@ fn a_reader_that_has_gone_away_changes_no_exit_code_and_makes_nothing_panic() {
         "zonda check --config missing.toml",
         "zonda serve --config delegated.toml --print-config",
         "zonda serve --config missing.toml",
-        "zonda zone check broken.zone",
-        "zonda zone print office.zone",
-        "zonda zone print broken.zone",
-        "zonda zone stats office.zone",
-        "zonda zones --socket missing.sock",
+        "zonda file check broken.zone",
+        "zonda file print office.zone",
+        "zonda file print broken.zone",
+        "zonda file stats office.zone",
+        "zonda zone list --socket missing.sock",
         "zonda query a..b",
         "zonda generate completions bash",
         "zonda bench suite --list",
@@ -127,7 +132,7 @@ fn a_man_page_is_made_for_each_command_and_completions_for_each_shell() {
         .unwrap();
     assert!(output.status.success(), "{output:?}");
     let page = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
-    for command in ["zonda", "zonda-serve", "zonda-query", "zonda-zone-check"] {
+    for command in ["zonda", "zonda-serve", "zonda-query", "zonda-file-check", "zonda-zone-list"] {
         let page = page(&format!("man1/{command}.1"));
         let title = format!(".TH {} 1 2026-11-21 \"zonda ", command.to_uppercase());
         assert!(page.lines().any(|line| line.starts_with(&title)), "{page}");

@@ -195,7 +195,7 @@ impl fmt::Display for Problem {
                 write!(
                     f,
                     "this is a zone file, and no configuration; serve it by `--zone NAME={path}`, \
-                     or check it by `zonda zone check {path}`"
+                     or check it by `zonda file check {path}`"
                 )
             }
             Self::Syntax(message) => write!(f, "this is not TOML: {message}"),

@@ -4,9 +4,13 @@
 //! |---|---|
 //! | `show` | what the server answers, as people read it |
 //! | `table` | columns, times and octets |
+//! | `zone` | the zones of the server |
 
 mod show;
 mod table;
+mod zone;
+
+pub use zone::Zone;
 
 use crate::cli::environment;
 use crate::output::{self, Failure};
@@ -111,11 +115,10 @@ fn only_socket() -> Result<PathBuf, String> {
 
 /// Load changed zones and the configuration anew
 ///
-/// The exit code is 1 when something could not be loaded: its former version stays in force.
+/// The exit code is 1 when something could not be loaded: its former version stays in force. `zonda
+/// zone reload` loads one zone, changed or not.
 #[derive(Args)]
 pub struct Reload {
-    /// Load this zone only, changed or not
-    zone: Option<String>,
     #[command(flatten)]
     asked: AdminConnection,
 }
@@ -123,8 +126,7 @@ pub struct Reload {
 impl Reload {
     /// Reloads.
     pub fn run(self) -> ExitCode {
-        let query = self.zone.map_or(String::new(), |zone| format!("?zone={}", encoded(&zone)));
-        self.asked.ask("POST", &format!("/v1/reload{query}"), show::reload)
+        self.asked.ask("POST", "/v1/reload", show::reload)
     }
 }
 
@@ -185,47 +187,32 @@ impl Stats {
     }
 }
 
-/// Show the servers that names are forwarded to, and how they answer
+/// Show the servers that names are forwarded to
 #[derive(Args)]
-pub struct Upstreams {
-    #[command(flatten)]
-    asked: AdminConnection,
+pub struct Upstream {
+    #[command(subcommand)]
+    command: UpstreamCommand,
 }
 
-impl Upstreams {
-    /// Shows them.
+/// What is done with the upstreams.
+#[derive(Subcommand)]
+enum UpstreamCommand {
+    /// List the servers that names are forwarded to, and how they answer
+    #[command(after_help = "\
+Examples:
+  zonda upstream list")]
+    List {
+        #[command(flatten)]
+        admin: AdminConnection,
+    },
+}
+
+impl Upstream {
+    /// Does what the subcommand says.
     pub fn run(self) -> ExitCode {
-        self.asked.ask("GET", "/v1/upstreams", show::upstreams)
-    }
-}
-
-/// List the zones, with serial, records and what is wrong with them
-///
-/// The state is `served`, `stale` (served as it was before its file became wrong) or `not served`.
-/// For zone files, see `zonda zone`.
-#[derive(Args)]
-pub struct Zones {
-    /// Show this zone only
-    zone: Option<String>,
-    /// List at most this many
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    limit: usize,
-    /// List zones behind this one
-    #[arg(long, value_name = "NAME")]
-    after: Option<String>,
-    #[command(flatten)]
-    asked: AdminConnection,
-}
-
-impl Zones {
-    /// Lists them.
-    pub fn run(self) -> ExitCode {
-        let after = self.after.map_or(String::new(), |name| format!("&after={}", encoded(&name)));
-        let (path, show): (_, Show) = match self.zone {
-            Some(zone) => (format!("/v1/zones/{}", encoded(&zone)), show::zone),
-            None => (format!("/v1/zones?limit={}{after}", self.limit), show::zones),
-        };
-        self.asked.ask("GET", &path, show)
+        match self.command {
+            UpstreamCommand::List { admin } => admin.ask("GET", "/v1/upstreams", show::upstreams),
+        }
     }
 }
 

@@ -234,38 +234,38 @@ fn commands_reach_the_server_over_its_socket() {
     let socket = ["--socket", &socket];
     let output = |arguments: &[&str]| run(&[arguments, &socket].concat());
     assert!(text(&output(&["status", "--json"]).stdout).contains("\"zones\": 1"));
-    assert!(text(&output(&["zones", "--json"]).stdout).contains("\"serial\": 1"));
+    assert!(text(&output(&["zone", "list", "--json"]).stdout).contains("\"serial\": 1"));
     assert!(text(&output(&["stats", "--json"]).stdout).contains("\"queries\""));
     let status = text(&output(&["status"]).stdout);
     assert!(status.contains("\nzones            1\n"), "{status}");
     assert!(status.ends_with("\nproblems         none\n"), "{status}");
-    let zones = text(&output(&["zones"]).stdout);
+    let zones = text(&output(&["zone", "list"]).stdout);
     let (head, row) = zones.split_once('\n').unwrap();
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(words(head), ["zone", "serial", "records", "memory", "state", "file"]);
     assert_eq!(words(row)[..3], ["example.org.", "1", "5"]);
-    let zone_alone = text(&output(&["zones", "example.org"]).stdout);
+    let zone_alone = text(&output(&["zone", "show", "example.org"]).stdout);
     assert!(zone_alone.contains("\nserial   1\n"), "{zone_alone}");
     server.rcode("www.example.org", "TXT");
     let stats = text(&output(&["stats"]).stdout);
     assert!(stats.contains("\nanswered"), "{stats}");
-    assert_eq!(text(&output(&["upstreams"]).stdout), "no names are forwarded\n");
+    assert_eq!(text(&output(&["upstream", "list"]).stdout), "no names are forwarded\n");
     wait_until("a file that is young no more is not read again", || {
         text(&output(&["reload"]).stdout) == "no zone has changed\n"
     });
     server.write_zone(&zone(2));
-    let reload = output(&["reload", "example.org"]);
+    let reload = output(&["zone", "reload", "example.org"]);
     assert!(reload.status.success(), "{}", text(&reload.stderr));
     assert_eq!(text(&reload.stdout), "loaded, 1: example.org.\n");
     assert_eq!(server.version(), "\"version 2\"");
-    let wrong = output(&["reload", "other.test"]);
+    let wrong = output(&["zone", "reload", "other.test"]);
     assert_eq!(wrong.status.code(), Some(1));
     assert_eq!(text(&wrong.stderr), "zone other.test. is not served here\n");
     server.write_zone("@ SOA");
     let broken = output(&["reload"]);
     assert_eq!(broken.status.code(), Some(1));
     assert!(text(&broken.stderr).starts_with("failed: example.org.: "), "{}", text(&broken.stderr));
-    let zones = text(&output(&["zones"]).stdout);
+    let zones = text(&output(&["zone", "list"]).stdout);
     assert!(zones.contains(" stale ") && zones.contains("\nexample.org.: "), "{zones}");
     assert!(output(&["stop"]).status.success());
     let mut server = server;
@@ -371,8 +371,8 @@ fn the_list_of_zones_comes_in_pages() {
     assert_eq!(server.get("/v1/zones?limit=many").0, 400);
     assert_eq!(server.get("/v1/zones/%").0, 404);
     let socket = server.socket();
-    for command in ["zones", "reload"] {
-        let output = run(&[command, "0/25.2.0.192.in-addr.arpa", "--socket", &socket]);
+    for command in ["show", "reload"] {
+        let output = run(&["zone", command, "0/25.2.0.192.in-addr.arpa", "--socket", &socket]);
         assert!(output.status.success(), "{}", text(&output.stderr));
     }
 }

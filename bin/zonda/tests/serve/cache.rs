@@ -330,7 +330,7 @@ fn what_is_kept_of_a_name_is_shown_and_forgotten() {
     assert_eq!(text(&shown.stdout), "nothing is kept of example.net.\n");
     let shown = output(&["cache", "show", "example.net", "--json"]);
     assert!(text(&shown.stdout).contains("\"answers\": []"), "{}", text(&shown.stdout));
-    let upstreams = text(&output(&["upstreams"]).stdout);
+    let upstreams = text(&output(&["upstream", "list"]).stdout);
     assert!(upstreams.lines().count() == 2 && upstreams.contains(" up "), "{upstreams}");
 }
 

@@ -174,7 +174,7 @@ fn a_check_tells_of_a_file_that_cannot_be_read_once_and_of_an_empty_one_by_its_n
     assert!(said.contains("missing.zone: error: cannot be read"), "{said}");
     assert!(said.ends_with("1 zone, 1 error, 0 warnings\n"), "{said}");
     folder.write("missing.zone", "");
-    let of_zone = ["zone", "check", "--origin", "example.org", path];
+    let of_zone = ["file", "check", "--origin", "example.org", path];
     for arguments in [&of_zone[..], &["check", "--config", config]] {
         let said = text(&run(arguments).stdout);
         assert!(said.contains("missing.zone: error: "), "{said}");

@@ -109,7 +109,7 @@ pub fn ready(control: &Control, tells_all: bool) -> Reply {
         let (apex, error) = (&zone.entry.apex, zone.error.as_ref()?);
         Some(match tells_all {
             true => format!("zone {apex} is not served: {error}\n"),
-            false => format!("zone {apex} is not served: `zonda zones {apex}` tells why\n"),
+            false => format!("zone {apex} is not served: `zonda zone show {apex}` tells why\n"),
         })
     });
     let failures = publisher.zone_set().failures().filter(|failure| !failure.is_served);

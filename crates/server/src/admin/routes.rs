@@ -124,7 +124,7 @@ const ROUTES: &[Route] = &[
         parameters: "",
         scope: Scope::Read,
         doc: "the [upstreams](forwarding.md) of forwarded zones, with their states",
-        command: "`zonda upstreams`",
+        command: "`zonda upstream list`",
         answer: |call| api::json_reply(&upstreams::list(call.control)),
     },
     Route {
@@ -133,7 +133,7 @@ const ROUTES: &[Route] = &[
         parameters: "?limit=N&after=NAME",
         scope: Scope::Read,
         doc: "zones in canonical order, 1000 at once by default",
-        command: "`zonda zones`",
+        command: "`zonda zone list`",
         answer: |call| api::zones(call.query, call.control),
     },
     Route {
@@ -142,7 +142,7 @@ const ROUTES: &[Route] = &[
         parameters: "",
         scope: Scope::Read,
         doc: "one zone",
-        command: "`zonda zones NAME`",
+        command: "`zonda zone show NAME`",
         answer: |call| api::zone(call.argument(), call.control),
     },
     Route {
@@ -175,7 +175,7 @@ const ROUTES: &[Route] = &[
         parameters: "[?zone=NAME]",
         scope: Scope::Write,
         doc: "reloads what changed; with `zone`, that zone, changed or not",
-        command: "`zonda reload [NAME]`",
+        command: "`zonda reload`, `zonda zone reload NAME`",
         answer: |call| api::reload(call.query, call.control),
     },
     Route {
@@ -235,7 +235,7 @@ impl Route {
             "parameters": self.parameters,
             "scope": format!("{:?}", self.scope).to_lowercase(),
             "description": self.doc,
-            "command": self.command.trim_matches('`'),
+            "command": self.command.replace('`', ""),
         })
     }
 

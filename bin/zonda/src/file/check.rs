@@ -1,4 +1,4 @@
-//! `zonda zone check`.
+//! `zonda file check`.
 
 use super::input::Input;
 use crate::output::{self, Failure};
@@ -19,9 +19,9 @@ use zonda_zone::{JsonZone, check};
 Exit code: 0 without errors, 1 with errors, 2 when there is no such file.
 
 Examples:
-  zonda zone check example.com.zone
-  zonda zone check --origin example.com db.example
-  zonda zone check zones.json")]
+  zonda file check example.com.zone
+  zonda file check --origin example.com db.example
+  zonda file check zones.json")]
 pub struct Check {
     #[command(flatten)]
     input: Input,

@@ -1,4 +1,4 @@
-//! `zonda zone`: what can be done with zone files without a server.
+//! `zonda file`: what can be done with zone files without a server.
 
 mod check;
 mod convert;
@@ -13,13 +13,15 @@ use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 /// Check, print, convert or count zone files
+///
+/// No server is needed. For the zones of the running server, see `zonda zone`.
 #[derive(Args)]
-pub struct Zone {
+pub struct File {
     #[command(subcommand)]
     command: Command,
 }
 
-/// What is done.
+/// What is done with the file.
 #[derive(Subcommand)]
 enum Command {
     #[command(alias = "lint", alias = "verify")]
@@ -29,8 +31,8 @@ enum Command {
     Stats(stats::Stats),
 }
 
-impl Zone {
-    /// Does it.
+impl File {
+    /// Does what the subcommand says.
     pub fn run(self) -> ExitCode {
         output::end(match self.command {
             Command::Check(command) => command.run(),

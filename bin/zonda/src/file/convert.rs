@@ -1,4 +1,4 @@
-//! `zonda zone convert`.
+//! `zonda file convert`.
 
 use super::input::Input;
 use crate::output::{self, Failure};
@@ -13,8 +13,8 @@ use zonda_zone::{json, print};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  zonda zone convert --to json example.com.zone > example.com.json
-  zonda zone convert --to zone --origin example.com zones.json > example.com.zone")]
+  zonda file convert --to json example.com.zone > example.com.json
+  zonda file convert --to zone --origin example.com zones.json > example.com.zone")]
 pub struct Convert {
     #[command(flatten)]
     input: Input,

@@ -1,4 +1,4 @@
-//! `zonda zone stats`.
+//! `zonda file stats`.
 
 use super::check::{count, serial};
 use super::input::Input;
@@ -17,8 +17,8 @@ use zonda_zone::{JsonZone, Record, order};
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  zonda zone stats example.com.zone
-  zonda zone stats zones.json")]
+  zonda file stats example.com.zone
+  zonda file stats zones.json")]
 pub struct Stats {
     #[command(flatten)]
     input: Input,

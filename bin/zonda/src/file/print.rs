@@ -1,4 +1,4 @@
-//! `zonda zone print`.
+//! `zonda file print`.
 
 use super::input::Input;
 use crate::output::{self, Failure};
@@ -14,8 +14,8 @@ use zonda_zone::print;
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
-  zonda zone print example.com.zone
-  diff <(zonda zone print old.zone) <(zonda zone print new.zone)")]
+  zonda file print example.com.zone
+  diff <(zonda file print old.zone) <(zonda file print new.zone)")]
 pub struct Print {
     #[command(flatten)]
     input: Input,
