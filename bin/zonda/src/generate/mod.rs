@@ -78,6 +78,31 @@ fn date() -> String {
 fn completions(shell: Shell) -> Result<ExitCode, Failure> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "zonda", &mut text);
-    output::print(|out| std::io::Write::write_all(out, &text))?;
+    let mut text = String::from_utf8_lossy(&text).into_owned();
+    if shell == Shell::Bash {
+        text = with_zone_names(&text);
+    }
+    output::print(|out| std::io::Write::write_all(out, text.as_bytes()))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the names of the running server's zones: of the first 1000, in bash.
+const ZONE_NAMES: &str = r#"
+_zonda_zones() {
+    local name rest
+    zonda zone list 2>/dev/null | while read -r name rest; do
+        [[ ${name} == *. ]] && printf '%s\n' "${name}"
+    done
+}
+"#;
+
+/// Has completions of bash ask the running server for the names of its zones, where a command
+/// takes one.
+fn with_zone_names(completions: &str) -> String {
+    let mut text = completions.to_owned();
+    for command in ["show", "reload"] {
+        let case = format!("        zonda__subcmd__zone__subcmd__{command})\n            opts=\"");
+        text = text.replace(&case, &format!("{case}$(_zonda_zones) "));
+    }
+    text + ZONE_NAMES
 }

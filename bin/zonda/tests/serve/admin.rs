@@ -378,6 +378,30 @@ fn the_list_of_zones_comes_in_pages() {
 }
 
 #[test]
+fn bash_completes_the_zones_of_the_running_server() {
+    let server = Server::start(&[], "");
+    let folder = std::path::Path::new(env!("CARGO_BIN_EXE_zonda")).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let completed = |words: &str| {
+        let script = format!(
+            "source <(zonda generate completions bash); COMP_WORDS=(zonda {words}); \
+             COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _zonda zonda \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"; \
+             echo \"${{COMPREPLY[@]}}\""
+        );
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &script]).env("PATH", &path);
+        let output = bash.env("ZONDA_ADMIN_SOCKET", server.socket()).output().unwrap();
+        assert_eq!(text(&output.stderr), "");
+        text(&output.stdout)
+    };
+    assert_eq!(completed("zone show exa"), "example.org.\n");
+    assert_eq!(completed("zone reload --json exa"), "example.org.\n");
+    assert_eq!(completed("zone show other"), "\n");
+    assert_eq!(completed("zone li"), "list\n");
+}
+
+#[test]
 fn a_web_page_cannot_stop_the_server() {
     let server = Server::start(&[], "");
     let head = "POST /v1/stop HTTP/1.1\r\norigin: http://example.test\r\n";
