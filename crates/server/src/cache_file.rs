@@ -52,7 +52,7 @@ pub fn load(
     match loaded {
         Ok(count) => {
             let (path, took) = (path.display(), start.elapsed());
-            tracing::info!("answers read from {path}: {count}, in {took:.1?}");
+            tracing::info!(%path, count, ?took, "answers read");
         }
         Err(error) => refuse(path, &error),
     }
@@ -106,7 +106,7 @@ impl Read for Progress {
         if self.told.elapsed() >= TELL_INTERVAL {
             self.told = Instant::now();
             let percent = 100 * self.done / self.size.max(1);
-            tracing::info!("reading {}: {percent} %", self.path.display());
+            tracing::info!(path = %self.path.display(), percent, "reading answers");
         }
         Ok(count)
     }
@@ -206,7 +206,7 @@ impl CacheFile {
                 self.counters.written.fetch_add(1, Relaxed);
                 self.counters.written_at.store(clocks.unix_secs, Relaxed);
                 let took = start.elapsed();
-                tracing::debug!("answers written to {path}: {count}, in {took:.1?}");
+                tracing::debug!(%path, count, ?took, "answers written");
             }
             Err(error) => {
                 self.counters.failed.fetch_add(1, Relaxed);

@@ -16,11 +16,11 @@ pub struct Delegations {
     /// These and all others, in lower case and wire form.
     zones: HashSet<Vec<u8>>,
     /// The zones that have delegations inside what is forwarded.
-    found: Vec<Found>,
+    found: Vec<ZoneDelegations>,
 }
 
 /// The delegations of a zone.
-struct Found {
+struct ZoneDelegations {
     zone: Name,
     /// The forwarded zone that it lies in.
     around: Name,
@@ -66,14 +66,14 @@ impl Delegations {
             }
         }
         if !cuts.is_empty() {
-            self.found.push(Found { zone: zone.clone(), around, cuts });
+            self.found.push(ZoneDelegations { zone: zone.clone(), around, cuts });
         }
     }
 
     /// What is to be said, a line for each zone that has delegations which are no zones here; it
     /// begins with where the first stands.
     pub fn warnings(&self) -> impl Iterator<Item = String> {
-        self.found.iter().filter_map(|Found { zone, around, cuts }| {
+        self.found.iter().filter_map(|ZoneDelegations { zone, around, cuts }| {
             let apex = zone.as_wire();
             let mut untold = cuts.iter().filter(|(cut, _, _)| !self.has_zone(cut.as_wire(), apex));
             let (cut, file, line) = untold.next()?;

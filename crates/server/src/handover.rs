@@ -73,7 +73,7 @@ impl Former {
     /// Lets it stop.
     pub fn release(mut self) {
         if let Err(error) = self.0.write_all(&[RELEASE]) {
-            tracing::warn!("the former server could not be told to stop: {error}");
+            tracing::warn!(%error, "the former server could not be told to stop");
         }
     }
 }
@@ -139,7 +139,7 @@ fn wait_for_successor(
             }
             Ok(false) => tracing::warn!("the successor went away; still serving"),
             Err(error) => {
-                tracing::warn!("the sockets could not be handed over: {error}");
+                tracing::warn!(%error, "the sockets could not be handed over");
                 thread::sleep(Duration::from_secs(1)); // perhaps there are no free descriptors
             }
         }

@@ -73,15 +73,15 @@ impl ListenError {
 /// How often another free port is tried: what the kernel gives for UDP may be taken for TCP.
 const FREE_PORT_TRIES: u32 = 20;
 
-/// Sockets that were there before this process, by address.
+/// The sockets that a supervisor or a former server has handed to this process, by address.
 #[derive(Default)]
-pub struct Found {
+pub struct InheritedSockets {
     udp: HashMap<SocketAddr, Vec<UdpSocket>>,
     tcp: HashMap<SocketAddr, TcpListener>,
     unix: HashMap<PathBuf, UnixListener>,
 }
 
-impl Found {
+impl InheritedSockets {
     /// Takes over descriptors; one that is no socket of ours is closed and reported.
     pub fn adopt(descriptors: Vec<OwnedFd>) -> Self {
         let mut found = Self::default();
@@ -101,7 +101,7 @@ impl Found {
                         found.unix.insert(path.to_owned(), listener);
                     }
                 }
-                Err(error) => tracing::warn!("an inherited descriptor is not used: {error}"),
+                Err(error) => tracing::warn!(%error, "an inherited descriptor is not used"),
             }
         }
         found
@@ -125,7 +125,7 @@ impl Found {
 /// The first socket that could not be bound.
 pub fn listen(
     listeners: &[Listener],
-    mut found: Found,
+    mut found: InheritedSockets,
     is_shared: bool,
 ) -> Result<Vec<Sockets>, ListenError> {
     let of = |listener: &Listener| {
@@ -140,7 +140,7 @@ pub fn listen(
     let sockets = listeners.iter().map(of).collect();
     let addresses = found.udp.keys().chain(found.tcp.keys()).map(ToString::to_string);
     for place in addresses.chain(found.unix.keys().map(|path| path.display().to_string())) {
-        tracing::warn!("an inherited socket on {place} is not in the configuration; closed");
+        tracing::warn!(%place, "an inherited socket is not in the configuration; closed");
     }
     sockets
 }
@@ -148,7 +148,7 @@ pub fn listen(
 /// Gets the sockets of one listener.
 fn sockets(
     listener: &Listener,
-    found: &mut Found,
+    found: &mut InheritedSockets,
     is_shared: bool,
 ) -> Result<Sockets, ListenError> {
     let mut address = listener.address;

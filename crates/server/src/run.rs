@@ -6,7 +6,7 @@ use crate::control::{Control, ControlParts, ReadConfig, Stop};
 use crate::failed_zones::{FailedZone, failed_text, failed_zones, tell_all_mistakes};
 use crate::forwards::KnownForward;
 use crate::handover::{self, HandOverError};
-use crate::listen::{self, Found, ListenError, Sockets};
+use crate::listen::{self, InheritedSockets, ListenError, Sockets};
 use crate::load::LoadError;
 use crate::log;
 use crate::log_budget::LogBudget;
@@ -14,7 +14,7 @@ use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::Publisher;
 use crate::query_log::QueryLog;
 use crate::rights::{self, TooFewDescriptors};
-use crate::settle::{self, Settling};
+use crate::settle::{self, StartPhase};
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::watchdog::Watchdog;
 use crate::zone_set::KnownZone;
@@ -146,10 +146,11 @@ pub(crate) fn run(
 ) -> Result<(), ServeError> {
     let Options { config, read_config, take_over, program } = options;
     let ports_max = rights::raise_descriptor_limit(&config).map_err(ServeError::Descriptors)?;
-    let mut found = Found::adopt(rights::inherited_sockets(signals).map_err(ServeError::Start)?);
+    let mut found =
+        InheritedSockets::adopt(rights::inherited_sockets(signals).map_err(ServeError::Start)?);
     let former = if take_over {
         let (former, descriptors) = handover::ask(&config).map_err(ServeError::HandOver)?;
-        found = Found::adopt(descriptors);
+        found = InheritedSockets::adopt(descriptors);
         Some(former)
     } else {
         None
@@ -165,7 +166,7 @@ pub(crate) fn run(
     let runtime = runtime(executors).map_err(ServeError::Start)?;
     let _context = runtime.enter();
     // From here on, so that a request to reload does not end a server that still loads.
-    let caught = Caught::of(signals).map_err(ServeError::Start)?;
+    let caught = SignalStreams::of(signals).map_err(ServeError::Start)?;
     let workers: usize = sockets.iter().map(|sockets| sockets.udp.len()).sum();
     let handlers = HANDLER_ENGINES + program.runtimes.len();
     let engines = Engines { workers, executors, forwarders: executors, handlers, ports_max };
@@ -174,7 +175,7 @@ pub(crate) fn run(
     let publisher = Publisher::load(config, code, counters.clone(), cpus);
     require(&publisher, &required_zones)?;
     let parts = Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers };
-    let settling = (signals == Signals::Heeded).then(Settling::default); // the process is ours
+    let settling = (signals == Signals::Heeded).then(StartPhase::default); // the process is ours
     let (running, handles) = Running::start(&runtime, parts, settling)?;
     let control = Arc::clone(&running.control);
     let admin = admin::serve(admin, &control).map_err(ServeError::Start)?;
@@ -325,7 +326,7 @@ impl Running {
     fn start(
         runtime: &Runtime,
         parts: Parts,
-        settling: Option<Settling>,
+        settling: Option<StartPhase>,
     ) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
         let Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers } = parts;
         let (clock, watchdog) = (Clock::start(), Arc::<Watchdog>::default());
@@ -400,10 +401,10 @@ impl Running {
     }
 
     /// Waits for a reason to stop; keeps the zones up to date meanwhile.
-    async fn wait(&self, signals: Caught) -> Result<Stop, ServeError> {
+    async fn wait(&self, signals: SignalStreams) -> Result<Stop, ServeError> {
         let mut failures = self.failures.lock().await;
         let mut stop_requests = self.stop_requests.lock().await;
-        let Caught { hangup, mut terminate, mut interrupt } = signals;
+        let SignalStreams { hangup, mut terminate, mut interrupt } = signals;
         let (stop, reason) = tokio::select! {
             biased; // a successor that has the sockets outranks a signal
             Some(stop) = stop_requests.recv() => match stop {
@@ -482,13 +483,13 @@ impl Running {
 }
 
 /// The signals that the server listens to.
-struct Caught {
+struct SignalStreams {
     hangup: Option<Signal>,
     terminate: Option<Signal>,
     interrupt: Option<Signal>,
 }
 
-impl Caught {
+impl SignalStreams {
     /// All of them, or none.
     fn of(signals: Signals) -> io::Result<Self> {
         if signals == Signals::Ignored {

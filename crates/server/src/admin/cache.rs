@@ -117,7 +117,6 @@ pub fn flush(name: &Name, tree: bool, control: &Control) -> Value {
     if let Some(file) = &control.cache_file {
         file.write_soon(); // or it would come back after a crash
     }
-    let below = if tree { " and all names below it" } else { "" };
-    tracing::info!("answers for {name}{below} forgotten: {removed}");
+    tracing::info!(%name, tree, removed, "answers removed from the cache");
     json!({ "removed": removed })
 }

@@ -14,7 +14,7 @@ pub use connection::Counters;
 
 use crate::control::Control;
 use crate::handover;
-use crate::listen::Found;
+use crate::listen::InheritedSockets;
 use access::{Rights, Tokens};
 use connection::{Interface, Listener, accept_all};
 use std::io;
@@ -32,7 +32,7 @@ use zonda_netio::tcp::TcpOptions;
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 9153));
 
 /// Sockets that are bound, but not served yet.
-pub struct Bound {
+pub struct AdminSockets {
     /// Where HTTP is spoken, and what its clients may ask for.
     tcp: Option<(TcpListener, Rights)>,
     /// Where BIND's statistics are read, and who may.
@@ -48,7 +48,7 @@ pub struct Bound {
 ///
 /// # Errors
 /// What is wrong, and what to do about it.
-pub fn bind(config: &Admin, found: &mut Found) -> Result<Bound, String> {
+pub fn bind(config: &Admin, found: &mut InheritedSockets) -> Result<AdminSockets, String> {
     let tcp = match config.address {
         Some(address) => {
             found.take_tcp(address).map_or_else(|| bind_tcp(address), |it| Ok(Some(it)))?
@@ -69,14 +69,14 @@ pub fn bind(config: &Admin, found: &mut Found) -> Result<Bound, String> {
         let beside = handover::beside(path);
         match found.take_unix(&beside).map_or_else(|| made.bind(&beside), Ok) {
             Ok(listener) => hand_over = Some((listener, beside)),
-            Err(error) => tracing::warn!("no hand-over to a successor is possible: {error}"),
+            Err(error) => tracing::warn!(%error, "no hand-over to a successor is possible"),
         }
     }
     let token = |token: &Option<Token>| token.as_ref().map(|token| token.reveal().into());
     let tokens = Tokens { write: token(&config.token), read: token(&config.read_token) };
     let rights = Rights::Tcp { tokens, is_metrics_only: config.is_metrics_only };
     let tcp = tcp.map(|listener| (listener, rights));
-    Ok(Bound { tcp, bind_statistics, unix, hand_over, made })
+    Ok(AdminSockets { tcp, bind_statistics, unix, hand_over, made })
 }
 
 /// Binds the address of BIND's statistics.
@@ -105,7 +105,7 @@ fn bind_tcp(address: SocketAddr) -> Result<Option<TcpListener>, String> {
 }
 
 /// The interface at work.
-pub struct Serving {
+pub struct AdminInterface {
     /// The HTTP address.
     pub address: Option<SocketAddr>,
     /// The Unix sockets, made by this process or taken over.
@@ -114,7 +114,7 @@ pub struct Serving {
     tasks: Vec<JoinHandle<()>>,
 }
 
-impl Serving {
+impl AdminInterface {
     /// Accepts no more connections.
     pub fn stop(&self) {
         self.tasks.iter().for_each(JoinHandle::abort);
@@ -130,8 +130,9 @@ impl Serving {
 ///
 /// # Errors
 /// When a socket cannot be served.
-pub fn serve(bound: Bound, control: &Arc<Control>) -> io::Result<Serving> {
-    let mut serving = Serving { address: None, sockets: SocketFiles::default(), tasks: Vec::new() };
+pub fn serve(bound: AdminSockets, control: &Arc<Control>) -> io::Result<AdminInterface> {
+    let mut serving =
+        AdminInterface { address: None, sockets: SocketFiles::default(), tasks: Vec::new() };
     bound.unix.iter().chain(&bound.hand_over).for_each(|(_, path)| serving.sockets.add(path));
     if let Some((listener, _)) = bound.hand_over {
         let tcp = bound.tcp.iter().map(|(tcp, _)| tcp.as_fd());
