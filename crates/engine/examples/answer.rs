@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
-use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Settings, Snapshot, Transport};
+use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Snapshot, Transport};
 use zonda_wire::{Name, Type};
 use zonda_zone::file::{Options, read_text};
 use zonda_zone::{HashSeed, build};
@@ -107,15 +107,15 @@ fn snapshot(workload: &Workload) -> Snapshot {
         let (records, diagnostics) = read_text(text.as_bytes(), Path::new(&name), &apex, &options);
         assert!(!diagnostics.has_errors(), "the zones of this file have no mistakes");
         let zone = build(&apex, &records, seed).expect("the zones of this file can be served");
-        Arc::new(ZoneEntry { apex, source: Source::Data(Arc::new(zone)), access: None, number })
+        Arc::new(ZoneEntry::new(apex, Source::Data(Arc::new(zone)), None, number))
     };
     let beside = (0..workload.zones_beside).map(|number| {
         let apex = name_of(&format!("zone{number}.example."));
-        Arc::new(ZoneEntry { apex, source: Source::Unavailable, access: None, number })
+        Arc::new(ZoneEntry::new(apex, Source::Unavailable, None, number))
     });
     let entries = (0..).zip((workload.zones)()).map(entry).chain(beside).collect();
     let zones = ZoneTable::new(entries, seed);
-    Snapshot { zones, handlers: None, settings: Settings::default(), generation: 1 }
+    Snapshot { zones, handlers: None, settings: Arc::default(), generation: 1 }
 }
 
 /// A name that this file spells right.

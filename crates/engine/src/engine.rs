@@ -338,6 +338,7 @@ fn insert_hot(
     let (Some(key), Some(zone)) = (prepared.key, prepared.zone) else { return };
     let meta = Meta {
         generation: ask.snapshot.generation,
+        version: ask.snapshot.zones.get(zone.index).version(),
         zone,
         answering_label: answer.answering_label,
         counts: answer.reply.counts(),

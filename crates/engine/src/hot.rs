@@ -15,7 +15,9 @@
 //! grows with the answers that are kept, not with where their hashes fall.
 //!
 //! # Invariants
-//! - An entry is used for the snapshot alone that it was made from.
+//! - An entry is used while no name has moved between zones and no rule has changed since it was made
+//!   ([`Meta::generation`]), and its zone is what it was made from ([`Meta::version`]): a change in
+//!   one zone costs no other zone its entries.
 //! - A body holds neither id, flags, question nor OPT; its pointers lead into the question, whose
 //!   length is part of the key, or into itself.
 
@@ -55,8 +57,10 @@ struct Entry {
 /// What an answer is besides its octets.
 #[derive(Clone, Copy)]
 pub struct Meta {
-    /// The snapshot that it was made from.
+    /// The generation of the snapshot that the answer was made from.
     pub generation: u64,
+    /// The version of the zone's entry in that snapshot.
+    pub version: u64,
     /// The zone that it is from.
     pub zone: ZoneMatch,
     /// The label of the name at which the owner of what answered begins.
@@ -126,6 +130,7 @@ impl Default for HotTable {
     fn default() -> Self {
         let meta = Meta {
             generation: 0,
+            version: 0,
             zone: ZoneMatch { index: 0, labels: 0 },
             answering_label: 0,
             counts: [0; 3],
@@ -148,7 +153,8 @@ impl Default for HotTable {
 }
 
 impl HotTable {
-    /// The kept answer to a question.
+    /// The kept answer to a question. Whether its zone has changed since is for the caller to see,
+    /// who has the zone's entry at hand later than the pass that looks up all messages of a batch.
     #[inline]
     pub fn lookup(&self, key: Key, name: &LookupName, generation: u64) -> Option<Hit> {
         let tag = self.tags[key.slot()];

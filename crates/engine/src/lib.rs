@@ -23,6 +23,7 @@ mod epilogue;
 pub mod gate;
 mod hot;
 mod message;
+pub mod name_table;
 mod observer;
 mod opt;
 mod plan;

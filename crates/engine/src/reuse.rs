@@ -73,6 +73,8 @@ not_reused! {
     Any = "the answer to ANY depends on the transport",
     /// A client with a larger buffer gets more.
     Truncated = "a client with a larger buffer gets more",
+    /// A chain of aliases leads into another zone: the entry would outlive a change there.
+    OtherZone = "aliases lead into another zone, whose changes would not be seen",
     /// A chain of aliases leads into a zone that not every client may query.
     AccessList = "an access list decides how far the client may follow the aliases",
     /// Aliases lead to a name that is forwarded, which only some clients may have looked up.

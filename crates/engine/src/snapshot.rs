@@ -14,8 +14,9 @@ pub struct Snapshot {
     /// The user's code, if there is any.
     pub handlers: Option<Arc<Handlers>>,
     /// The settings.
-    pub settings: Settings,
-    /// Distinguishes this snapshot from all that were published before it.
+    pub settings: Arc<Settings>,
+    /// A number that rises when names move between zones, or code or settings change. A zone whose
+    /// data change has another [version](crate::zones::ZoneEntry::version) instead.
     pub generation: u64,
 }
 

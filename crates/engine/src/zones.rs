@@ -1,22 +1,20 @@
 //! The zones of a server, and which of them holds a name.
 //!
 //! # Invariants
-//! - A table never changes; a change makes a new one that shares what stayed the same: one zone
-//!   replaced copies the list of chunks and one chunk, whatever the number of zones.
+//! - A table never changes; a change makes another that shares what stayed the same
+//!   ([`name_table`](crate::name_table)), whatever the number of zones.
+//! - No two entries have the same version, so that an answer is known by it to be an entry's.
 
 use crate::access::{Access, AccessList};
+use crate::name_table::{Copied, NameTable, NameTableOwner, Named};
 use crate::reason::Reason;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zonda_cache::Cache;
 use zonda_wire::query::flag;
 use zonda_wire::{Name, Query, Type};
-use zonda_zone::snapshot::Slots;
 use zonda_zone::{HashSeed, LookupName, Zone};
-
-/// Zones in a chunk. A change copies the chunk and the list of chunks, so the square root of a
-/// million is best at the upper end and wastes nothing at the lower.
-const CHUNK: usize = 1024;
 
 /// A zone is a name and a source of answers.
 pub struct ZoneEntry {
@@ -28,9 +26,38 @@ pub struct ZoneEntry {
     pub access: Option<Arc<AccessList>>,
     /// A number of its own, under which its queries are counted.
     pub number: u32,
+    /// The version of the entry, which no other has: what was answered from it is valid no longer.
+    version: u64,
+}
+
+impl Named for ZoneEntry {
+    fn name(&self) -> &Name {
+        &self.apex
+    }
 }
 
 impl ZoneEntry {
+    /// An entry of a new version, of the zone with this apex in lower case.
+    #[must_use]
+    pub fn new(apex: Name, source: Source, access: Option<Arc<AccessList>>, number: u32) -> Self {
+        /// The version that was given out last.
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let version = LAST.fetch_add(1, Relaxed) + 1;
+        Self { apex, source, access, number, version }
+    }
+
+    /// The version of the entry, which no other has.
+    #[inline]
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Whether upstreams answer for the zone.
+    fn is_forward(&self) -> bool {
+        matches!(self.source, Source::Forward(_))
+    }
+
     /// Whether a client at an address may ask for what the zone holds.
     #[must_use]
     pub fn allows(&self, client: IpAddr) -> bool {
@@ -100,16 +127,82 @@ impl Forward {
 }
 
 /// All zones, found by the longest matching suffix of a name.
+#[derive(Clone)]
 pub struct ZoneTable {
-    seed: HashSeed,
-    slots: Arc<Slots>,
+    entries: NameTable<ZoneEntry>,
     /// Bit *n*: there is a zone whose apex has *n* labels.
     depths: u128,
     /// The zone that holds all names, if there is one.
     root: Option<u32>,
-    chunks: Vec<Arc<Vec<Arc<ZoneEntry>>>>,
     /// Whether others answer for any of them.
     has_forwards: bool,
+}
+
+/// Most labels of a name, that of the root included.
+const LABELS: usize = 128;
+
+/// The one owner of a table of zones, which makes its versions.
+pub struct ZoneTableOwner {
+    entries: NameTableOwner<ZoneEntry>,
+    /// The number of zones by the number of labels of their apexes.
+    depths: [u32; LABELS],
+    /// The number of zones that upstreams answer for.
+    forwards: u32,
+}
+
+impl ZoneTableOwner {
+    /// A table without zones, whose names are hashed with `seed`.
+    #[must_use]
+    pub fn new(seed: HashSeed) -> Self {
+        Self { entries: NameTableOwner::new(seed), depths: [0; LABELS], forwards: 0 }
+    }
+
+    /// Puts a zone in place of the one of its name, if there is one; returns that.
+    pub fn put(&mut self, entry: Arc<ZoneEntry>) -> Option<Arc<ZoneEntry>> {
+        self.depths[entry.apex.label_count()] += 1;
+        self.forwards += u32::from(entry.is_forward());
+        let former = self.entries.put(entry);
+        former.inspect(|it| self.discount(it))
+    }
+
+    /// Takes a zone out; returns it.
+    pub fn remove(&mut self, apex: &Name) -> Option<Arc<ZoneEntry>> {
+        self.entries.remove(apex).inspect(|it| self.discount(it))
+    }
+
+    /// Notes that an entry is in the table no longer.
+    fn discount(&mut self, entry: &ZoneEntry) {
+        self.depths[entry.apex.label_count()] -= 1;
+        self.forwards -= u32::from(entry.is_forward());
+    }
+
+    /// The entry of the zone with exactly this name in wire form.
+    #[must_use]
+    pub fn get(&self, apex: &[u8]) -> Option<&Arc<ZoneEntry>> {
+        let table = self.entries.table();
+        let name = LookupName::new(apex, table.seed());
+        table.find(name.hash(0), name.as_wire()).map(|index| table.get(index))
+    }
+
+    /// The present version, which is shared with this owner until the next change.
+    #[must_use]
+    pub fn table(&self) -> ZoneTable {
+        let taken = self.depths.iter().enumerate().filter(|(_, count)| **count > 0);
+        ZoneTable {
+            entries: self.entries.table().clone(),
+            depths: taken.map(|(depth, _)| 1 << depth).sum(),
+            root: (self.depths[0] > 0)
+                .then(|| self.entries.table().index_of(&Name::root()))
+                .flatten(),
+            has_forwards: self.forwards > 0,
+        }
+    }
+
+    /// The octets that all changes have copied so far.
+    #[must_use]
+    pub fn copied(&self) -> Copied {
+        self.entries.copied()
+    }
 }
 
 /// A zone found for a name.
@@ -125,41 +218,16 @@ impl ZoneTable {
     /// A table of `entries`, whose names must differ.
     #[must_use]
     pub fn new(entries: Vec<Arc<ZoneEntry>>, seed: HashSeed) -> Self {
-        let mut depths = 0;
-        let mut hashes = Vec::with_capacity(entries.len());
-        let mut name = LookupName::default();
-        for entry in &entries {
-            name.set(entry.apex.as_wire(), seed);
-            depths |= 1 << name.label_count();
-            hashes.push(name.hash(0));
-        }
-        let slots = Arc::new(Slots::with_all(entries.len(), hashes.into_iter().zip(0..)));
-        let chunks = entries.chunks(CHUNK).map(|chunk| Arc::new(chunk.to_vec())).collect();
-        let is_forward = |entry: &Arc<ZoneEntry>| matches!(entry.source, Source::Forward(_));
-        let has_forwards = entries.iter().any(is_forward);
-        let root = entries.iter().zip(0..).find(|(entry, _)| entry.apex.as_wire() == [0]);
-        let root = root.map(|(_, index)| index);
-        Self { seed, slots, depths, root, chunks, has_forwards }
-    }
-
-    /// The same zones with the entries at some indices replaced by others of the same names, which
-    /// others answer for if they did before.
-    #[must_use]
-    pub fn with_replaced(&self, changed: impl IntoIterator<Item = (u32, Arc<ZoneEntry>)>) -> Self {
-        let mut chunks = self.chunks.clone();
-        for (index, entry) in changed {
-            let index = index as usize;
-            let old = &mut Arc::make_mut(&mut chunks[index / CHUNK])[index % CHUNK];
-            debug_assert_eq!(old.apex, entry.apex);
-            *old = entry;
-        }
-        Self { slots: Arc::clone(&self.slots), chunks, ..*self }
+        let mut owner = ZoneTableOwner::new(seed);
+        entries.into_iter().for_each(|entry| drop(owner.put(entry)));
+        owner.table()
     }
 
     /// The seed that names looked up here must be hashed with.
+    #[inline]
     #[must_use]
     pub fn seed(&self) -> HashSeed {
-        self.seed
+        self.entries.seed()
     }
 
     /// Whether others answer for any of the zones.
@@ -176,7 +244,7 @@ impl ZoneTable {
     #[inline]
     #[must_use]
     pub fn get(&self, index: u32) -> &Arc<ZoneEntry> {
-        &self.chunks[index as usize / CHUNK][index as usize % CHUNK]
+        self.entries.get(index)
     }
 
     /// The zone through which any name can be looked up: that of the root, if others answer for it.
@@ -189,14 +257,13 @@ impl ZoneTable {
 
     /// All zones, by index.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<ZoneEntry>> {
-        self.chunks.iter().flat_map(|chunk| chunk.iter())
+        self.entries.iter()
     }
 
     /// The index of the zone with exactly this name.
     #[must_use]
     pub fn index_of(&self, apex: &Name) -> Option<u32> {
-        let name = LookupName::new(apex.as_wire(), self.seed);
-        self.at(&name, name.label_count())
+        self.entries.index_of(apex)
     }
 
     /// The zone that holds `name`: the one with the longest matching apex of at most `labels_max`
@@ -234,7 +301,7 @@ impl ZoneTable {
     /// The zone that answers a question for a name in wire form, and the name's hash.
     #[must_use]
     pub fn answering(&self, name: &[u8], qtype: Type) -> Option<(&ZoneEntry, u64)> {
-        let name = LookupName::new(name, self.seed);
+        let name = LookupName::new(name, self.seed());
         let entry: &ZoneEntry = self.get(self.find_answering(&name, qtype)?.index);
         Some((entry, name.hash(0)))
     }
@@ -243,8 +310,7 @@ impl ZoneTable {
     #[inline]
     fn at(&self, name: &LookupName, labels: usize) -> Option<u32> {
         let label = name.label_count() - labels;
-        let suffix = name.suffix(label);
-        self.slots.find(name.hash(label), |index| self.get(index).apex.as_wire() == suffix)
+        self.entries.find(name.hash(label), name.suffix(label))
     }
 }
 
@@ -257,7 +323,7 @@ mod tests {
 
     fn entry(apex: &str, number: u32) -> Arc<ZoneEntry> {
         let apex = apex.parse().unwrap();
-        Arc::new(ZoneEntry { apex, source: Source::Unavailable, access: None, number })
+        Arc::new(ZoneEntry::new(apex, Source::Unavailable, None, number))
     }
 
     fn found(table: &ZoneTable, name: &str) -> Option<String> {
@@ -285,12 +351,23 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_zone_is_seen_in_the_new_table_alone() {
-        let names = (0..3000).map(|i| entry(&format!("z{i}.example"), i)).collect();
-        let old = ZoneTable::new(names, SEED);
-        let index = old.index_of(&"z2500.example".parse().unwrap()).unwrap();
-        let new = old.with_replaced([(index, entry("z2500.example", 7))]);
-        assert_eq!((old.get(index).number, new.get(index).number), (2500, 7));
-        assert!(Arc::ptr_eq(&old.chunks[0], &new.chunks[0]));
+    fn a_table_knows_the_depths_the_root_and_the_forwards_of_its_present_zones() {
+        let mut owner = ZoneTableOwner::new(SEED);
+        owner.put(entry("a.b.example", 0));
+        owner.put(entry(".", 1));
+        let (former, apex) = (owner.table(), "a.b.example".parse().unwrap());
+        assert_eq!(found(&former, "x.a.b.example"), Some("a.b.example.".into()));
+        assert_eq!(owner.remove(&apex).unwrap().number, 0);
+        owner.remove(&Name::root());
+        let table = owner.table();
+        assert_eq!((table.depths, table.root, table.has_forwards()), (0, None, false));
+        assert_eq!(found(&table, "x.a.b.example"), None);
+        assert_eq!((former.depths, former.root), (0b1001, Some(1)));
+    }
+
+    #[test]
+    fn no_two_entries_have_the_same_version() {
+        let (one, other) = (entry("example", 0), entry("example", 0));
+        assert_ne!(one.version(), other.version());
     }
 }

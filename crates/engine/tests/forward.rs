@@ -45,10 +45,9 @@ fn engine_set(cache: Arc<Cache>, settings: Settings) -> Engine {
     );
     let data = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
     let entries = [(apex, data), (Name::root(), Source::Forward(forward))];
-    let entry =
-        |(number, (apex, source))| Arc::new(ZoneEntry { apex, source, access: None, number });
+    let entry = |(number, (apex, source))| Arc::new(ZoneEntry::new(apex, source, None, number));
     let zones = ZoneTable::new((0..).zip(entries).map(entry).collect(), SEED);
-    let snapshot = Snapshot { zones, handlers: None, settings, generation: 1 };
+    let snapshot = Snapshot { zones, handlers: None, settings: Arc::new(settings), generation: 1 };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
 
@@ -509,18 +508,16 @@ fn recursion_is_not_available_to_strangers_nor_where_none_is_configured() {
         (None, None, "aa rd"),
     ] {
         let data = Source::Data(Arc::clone(&data));
-        let mut entries =
-            vec![Arc::new(ZoneEntry { apex: apex.clone(), source: data, access: None, number: 0 })];
+        let mut entries = vec![Arc::new(ZoneEntry::new(apex.clone(), data, None, 0))];
         if let Some(name) = forwarded {
             let cache = Arc::new(Cache::new(1 << 20));
             let forward = Forward { number: 7, cache, nxdomain_cut: true, overlays: Vec::new() };
             let source = Source::Forward(Arc::new(forward));
             let (apex, access) = (name.parse().unwrap(), access.map(Arc::new));
-            entries.push(Arc::new(ZoneEntry { apex, source, access, number: 1 }));
+            entries.push(Arc::new(ZoneEntry::new(apex, source, access, 1)));
         }
         let zones = ZoneTable::new(entries, SEED);
-        let snapshot =
-            Snapshot { zones, handlers: None, settings: Settings::default(), generation: 1 };
+        let snapshot = Snapshot { zones, handlers: None, settings: Arc::default(), generation: 1 };
         let mut engine = Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default());
         for _ in 0..3 {
             let (_, reply) = ask(&mut engine, &query(1, RECURSION_DESIRED, "a.example", Type::A));

@@ -58,11 +58,11 @@ fn engine_over(zones: Vec<(&str, Source)>, handlers: Handlers) -> Engine {
 fn engine_set(zones: Vec<(&str, Source)>, handlers: Handlers, settings: Settings) -> Engine {
     let entry = |(number, (apex, source)): (u32, (&str, Source))| {
         let apex = apex.parse().unwrap();
-        Arc::new(ZoneEntry { apex, source, access: None, number })
+        Arc::new(ZoneEntry::new(apex, source, None, number))
     };
     let zones = ZoneTable::new((0..).zip(zones).map(entry).collect(), SEED);
     let handlers = Some(Arc::new(handlers));
-    let snapshot = Snapshot { zones, handlers, settings, generation: 1 };
+    let snapshot = Snapshot { zones, handlers, settings: Arc::new(settings), generation: 1 };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::default())
 }
 

@@ -131,7 +131,7 @@ impl World {
         assert!(!diagnostics.has_errors(), "{diagnostics}");
         let source = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
         let number = self.entries.len() as u32;
-        let entry = ZoneEntry { apex: apex.to_lowercase(), source, access: None, number };
+        let entry = ZoneEntry::new(apex.to_lowercase(), source, None, number);
         self.entries.push(Arc::new(entry));
     }
 
@@ -152,12 +152,12 @@ impl World {
                 settings.listener_access = vec![Some(AccessList { rules: Vec::new(), otherwise })];
             }
             ("rate", per_second) => self.rate = Some(per_second.parse().unwrap()),
-            ("unavailable", name) => self.entries.push(Arc::new(ZoneEntry {
-                apex: name.parse().unwrap(),
-                source: Source::Unavailable,
-                access: None,
-                number: self.entries.len() as u32,
-            })),
+            ("unavailable", name) => self.entries.push(Arc::new(ZoneEntry::new(
+                name.parse().unwrap(),
+                Source::Unavailable,
+                None,
+                self.entries.len() as u32,
+            ))),
             _ => panic!("unknown setting {setting}"),
         }
     }
@@ -205,7 +205,8 @@ impl World {
         settings.rate = self.rate.map(|per_second| {
             RateSettings::new(per_second, 1, 2, (24, 56), Vec::new(), RateTable::new(1024))
         });
-        let snapshot = Snapshot { zones, handlers: None, settings, generation: 1 };
+        let snapshot =
+            Snapshot { zones, handlers: None, settings: Arc::new(settings), generation: 1 };
         let snapshot = Arc::new(ArcSwap::from_pointee(snapshot));
         Engine::new(snapshot, Arc::<Counters>::default())
     }

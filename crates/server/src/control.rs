@@ -7,10 +7,12 @@ use crate::handover;
 use crate::listen::Sockets;
 use crate::load;
 use crate::program::{LongCallWatch, OwnQueries};
-use crate::publish::Publisher;
+use crate::publish::{PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
+use crate::unit_states::{Scope, UnitStates};
+use crate::units::survey;
 use crate::watchdog::Watchdog;
-use crate::zone_set::{Outcome, Scope};
+use crate::zone_set::Outcome;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -41,8 +43,9 @@ pub type ReadConfig = Box<dyn Fn() -> Result<Config, String> + Send + Sync>;
 
 /// What a [`Control`] is made of.
 pub struct ControlParts {
-    /// The zones and the configuration.
-    pub publisher: Publisher,
+    /// The thread that owns the zones and the configuration, and the states of the files that zones
+    /// were loaded from.
+    pub publisher: (PublisherHandle, UnitStates),
     /// Reads the configuration anew.
     pub read_config: ReadConfig,
     /// The counters of all engines.
@@ -88,9 +91,11 @@ pub enum Stop {
 
 /// The running server's handle, shared by the admin interface and the main task.
 pub struct Control {
-    publisher: Mutex<Publisher>,
-    /// Held during a reload, so that there is one at a time; zones load under this lock alone.
-    reloading: Mutex<()>,
+    publisher: PublisherHandle,
+    /// The states of files; held during a reload, so that there is one at a time.
+    units: Mutex<UnitStates>,
+    /// Held while a zone of a program is built and published, so that no older version comes last.
+    updating: Mutex<()>,
     /// Told after each reload of the configuration: what is watched may be other than before.
     pub reloaded: Notify,
     read_config: ReadConfig,
@@ -141,8 +146,9 @@ impl Control {
     pub fn new(parts: ControlParts) -> Arc<Self> {
         [WATCH, RELOAD].into_iter().for_each(|name| parts.watchdog.know(name));
         Arc::new(Self {
-            publisher: Mutex::new(parts.publisher),
-            reloading: Mutex::new(()),
+            publisher: parts.publisher.0,
+            units: Mutex::new(parts.publisher.1),
+            updating: Mutex::new(()),
             reloaded: Notify::new(),
             read_config: parts.read_config,
             counters: parts.counters,
@@ -167,10 +173,14 @@ impl Control {
         })
     }
 
-    /// The zones and the configuration, for a moment.
-    pub fn publisher(&self) -> MutexGuard<'_, Publisher> {
-        // A panic while it was held leaves at worst an older zone in place.
-        self.publisher.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The thread that owns the zones and the configuration.
+    pub fn publisher(&self) -> &PublisherHandle {
+        &self.publisher
+    }
+
+    /// The zones and the configuration as they were published last.
+    pub fn state(&self) -> Arc<ServerState> {
+        self.publisher.state()
     }
 
     /// The zones that follow stores, by their names in lower case, for a moment.
@@ -220,21 +230,20 @@ impl Control {
     /// # Errors
     /// What is wrong with the configuration; the former one stays in force.
     pub fn reload(&self) -> ReloadResult {
-        let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut units = self.units();
         let _ = supervisor::notify(State::Reloading);
-        let result = (self.read_config)().map(|config| {
-            let changes = self.publisher().config().restart_sections(&config);
+        let updates = self.state().zone_set.update_count;
+        let result = (self.read_config)().and_then(|config| {
+            let changes = self.state().config.restart_sections(&config);
             for section in changes {
                 let section = if section.is_empty() { "the top of the file" } else { &section };
                 tracing::warn!("changes of {section} take effect at the next start");
             }
-            self.load_and_publish(Some(config), Scope::Changed)
+            self.load_and_publish(&mut units, Some((config, updates)), Scope::Changed)
         });
         let failed = result.as_ref().map_or(true, |outcome| !outcome.failed.is_empty());
-        let mut publisher = self.publisher();
-        publisher.note_reload(failed);
-        publisher.history.config_error = result.as_ref().err().cloned();
-        drop(publisher);
+        let config = result.as_ref().map(drop).map_err(Clone::clone);
+        let _ = self.publisher.note_reload(failed, Some(config)); // the log has why it fails
         match &result {
             Ok(outcome) => log(outcome),
             Err(error) => {
@@ -248,66 +257,87 @@ impl Control {
     }
 
     /// Reads one zone anew, changed or not. Blocks.
-    pub fn reload_zone(&self, name: &Name) -> Outcome {
-        let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = self.load_and_publish(None, Scope::Zone(name));
-        self.publisher().note_reload(!outcome.failed.is_empty());
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn reload_zone(&self, name: &Name) -> ReloadResult {
+        let mut units = self.units();
+        let outcome = self.load_and_publish(&mut units, None, Scope::Zone(name))?;
+        let _ = self.publisher.note_reload(!outcome.failed.is_empty(), None); // the log has why
         log(&outcome);
-        outcome
+        Ok(outcome)
+    }
+
+    /// The states of files, for one reload at a time.
+    fn units(&self) -> MutexGuard<'_, UnitStates> {
+        // A panic during an earlier reload left at worst an older zone in place.
+        self.units.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Serves a zone that a program gives; all others stay as they are. What is wrong with it is
     /// logged. `zone` is asked for when it is its turn. Blocks.
     pub fn set_zone(&self, zone: impl FnOnce() -> zonda_config::Zone) {
-        let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let zone = zone();
-        let (plan, seed) = {
-            let publisher = self.publisher();
-            (publisher.zone_set().plan_given(&zone), publisher.seed())
+        let Some(mut unit) = survey(std::slice::from_ref(&zone), |_| Vec::new()).units.pop() else {
+            return;
         };
-        let Some(plan) = plan else { return };
-        let loaded = load::load_all(&plan.stale(), seed, 1);
-        self.publisher().apply_given(zone, plan, loaded);
+        unit.is_restless = true;
+        let state = self.state();
+        let known = unit.key.content.only_zone().and_then(|name| state.zone_set.zone(name));
+        if known.is_some_and(|known| known.unit == unit.key) {
+            return; // it is served from these data
+        }
+        let loaded = load::load_all(&[&unit], state.seed, 1);
+        drop(state);
+        let _ = self.publisher.update(unit, loaded.into_iter().next().expect("of one unit")); // logged
     }
 
     /// Loads what changed and puts it into force.
-    fn load_and_publish(&self, config: Option<Config>, scope: Scope<'_>) -> Outcome {
-        let (plan, seed) = {
-            let publisher = self.publisher();
-            let config = config.as_ref().unwrap_or(publisher.config());
-            (publisher.zone_set().plan(config, scope), publisher.seed())
-        };
-        let loaded = load::load_all(&plan.stale(), seed, process::available_cpus());
-        self.publisher().apply(config, plan, loaded)
+    fn load_and_publish(
+        &self,
+        units: &mut UnitStates,
+        config: Option<(Config, u64)>,
+        scope: Scope<'_>,
+    ) -> ReloadResult {
+        let state = self.state();
+        let (config, updates) = config.map_or((None, 0), |(config, at)| (Some(config), at));
+        let planned = config.as_ref().unwrap_or(&state.config);
+        let plan = units.plan(&state.zone_set, planned, scope, updates);
+        let loaded = load::load_all(&plan.stale(), state.seed, process::available_cpus());
+        drop(state);
+        self.publisher.apply(units, config, plan, loaded).map_err(|error| error.to_string())
     }
 
     /// Whether files are watched.
     pub fn watches(&self) -> bool {
-        let publisher = self.publisher();
+        let state = self.state();
         let is_always_watched = |zone: &zonda_config::Zone| {
             matches!(zone.source, Source::Directory(_) | Source::Hosts(_)) || zone.hosts.is_some()
         };
-        publisher.config().watch || publisher.config().zones.iter().any(is_always_watched)
+        state.config.watch || state.config.zones.iter().any(is_always_watched)
     }
 
     /// How often watched files are looked at.
     pub fn watch_interval(&self) -> Duration {
-        self.publisher().config().watch_interval
+        self.state().config.watch_interval
     }
 
     /// Reloads what is watched and changed.
     pub async fn reload_watched(self: &Arc<Self>) {
         let control = Arc::clone(self);
         let work = move || {
-            let _one_at_a_time = match control.reloading.try_lock() {
+            let mut units = match control.units.try_lock() {
                 Ok(guard) => guard,
                 // A panic during an earlier reload left at worst an older zone in place.
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
-            let outcome = control.load_and_publish(None, Scope::Watched);
+            let outcome = control.load_and_publish(&mut units, None, Scope::Watched);
+            let Ok(outcome) = outcome else { return }; // the log has why
             if outcome.changed || !outcome.failed.is_empty() {
-                control.publisher().note_reload(!outcome.failed.is_empty());
+                let failed = !outcome.failed.is_empty();
+                let _ = control.publisher.note_reload(failed, None); // the log has why
                 log(&outcome);
             }
         };

@@ -7,7 +7,7 @@ use zonda_config::Config;
 use zonda_wire::Name;
 
 use crate::check::check_zones;
-use crate::zone_set::ZoneSet;
+use crate::zone_set_view::ZoneSetView;
 
 /// Zones whose mistakes are all told; of further ones, the first mistake of each is.
 const TOLD_MAX: usize = 20;
@@ -43,7 +43,7 @@ pub fn failed_text(failed: &[FailedZone]) -> String {
 }
 
 /// The zones of which the last attempt to load failed, in the order of their names.
-pub fn failed_zones(zone_set: &ZoneSet) -> Vec<FailedZone> {
+pub fn failed_zones(zone_set: &ZoneSetView) -> Vec<FailedZone> {
     let zones = zone_set.zones().filter_map(|zone| {
         let error = zone.error.as_ref()?.to_string();
         let (name, is_served) = (Some(zone.entry.apex.to_lowercase()), zone.data().is_some());

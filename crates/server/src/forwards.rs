@@ -19,8 +19,9 @@ use zonda_upstream::{Settings, Thresholds};
 use zonda_wire::Name;
 
 /// All such zones.
+#[derive(Clone)]
 pub struct Forwards {
-    known: Vec<KnownForward>,
+    known: Vec<Arc<KnownForward>>,
     /// How long answers are kept.
     policy: Policy,
     /// Answers that were kept, of all of them.
@@ -100,7 +101,7 @@ impl Forwards {
 
     /// The zones.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &KnownForward> {
-        self.known.iter()
+        self.known.iter().map(|known| &**known)
     }
 
     /// Puts into force what is configured; whether any zone differs from before. A zone whose
@@ -155,7 +156,7 @@ impl Forwards {
         (group_number, number): (u32, Number),
         servers: Vec<Server>,
         state_log: Arc<StateLog>,
-    ) -> KnownForward {
+    ) -> Arc<KnownForward> {
         let (keys, settings) = (&config.forward.keys, settings(&config.forward.keys));
         let group = Group {
             apex: config.name.clone(),
@@ -172,13 +173,11 @@ impl Forwards {
         let overlays = Vec::new();
         let forward = Forward { number: group_number, cache, nxdomain_cut, overlays };
         let group = (forward.number, Arc::new(group));
-        let entry = Arc::new(ZoneEntry {
-            apex: config.name.clone(),
-            source: Source::Forward(Arc::new(forward)),
-            access: config.access.as_ref().map(|list| Arc::new(access(list))),
-            number: number.place,
-        });
-        KnownForward { config, entry, number, group }
+        let source = Source::Forward(Arc::new(forward));
+        let access = config.access.as_ref().map(|list| Arc::new(access(list)));
+        let entry = ZoneEntry::new(config.name.clone(), source, access, number.place);
+        let entry = Arc::new(entry);
+        Arc::new(KnownForward { config, entry, number, group })
     }
 }
 
@@ -193,7 +192,7 @@ fn answers(config: &ForwardZone) -> impl PartialEq + Debug {
 /// under it after a restart; a zone whose answers are others has another.
 fn group_number<'f>(
     config: &ForwardZone,
-    others: impl Iterator<Item = &'f KnownForward> + Clone,
+    others: impl Iterator<Item = &'f Arc<KnownForward>> + Clone,
 ) -> u32 {
     let mut hasher = DefaultHasher::new(); // a version that hashes otherwise starts cold once
     format!("{:?}", answers(config)).hash(&mut hasher);

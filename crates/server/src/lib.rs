@@ -35,9 +35,11 @@ mod settings;
 mod settle;
 mod stamp;
 mod threads;
+mod unit_states;
 mod units;
 mod watchdog;
 mod zone_set;
+mod zone_set_view;
 
 pub use check::{CheckReport, check, check_text};
 pub use failed_zones::{FailedZone, failed_text};

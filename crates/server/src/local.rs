@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use zonda_config::{Config, Override};
 use zonda_engine::Reason;
-use zonda_engine::zones::{Forward, Local, Overlay, Source, ZoneEntry};
+use zonda_engine::zones::{Forward, Local, Overlay, Source, ZoneEntry, ZoneTableOwner};
 use zonda_wire::{Name, name};
 use zonda_zone::{HashSeed, Zone, build, file};
 
@@ -58,21 +58,23 @@ impl LocalNames {
         true
     }
 
-    /// Adds to the zones with data of our own those that are forwarded, and what is not forwarded
-    /// although they enclose it. `hosts` has the names in front of forwarded zones, by their apex.
+    /// Adds to a table of zones with data of our own those that are forwarded, and what is not
+    /// forwarded although they enclose it. `hosts` has the names in front of forwarded zones, by
+    /// their apex.
     ///
-    /// Returns those of our own that hold excepted names: the table has copies of what they are.
+    /// Returns the names that were added, and those of our own zones that hold excepted names: the
+    /// table has copies of what they are.
     pub fn add_forwards(
         &self,
-        entries: &mut Vec<Arc<ZoneEntry>>,
+        table: &mut ZoneTableOwner,
         forwards: &Forwards,
         hosts: &HashMap<&Name, Arc<Zone>>,
-    ) -> HashSet<Name> {
+    ) -> (Vec<Name>, HashSet<Name>) {
         let mut lent = HashSet::new();
         if forwards.iter().len() == 0 {
-            return lent;
+            return (Vec::new(), lent);
         }
-        let mut table = Table::new(entries);
+        let mut table = Table { zones: table, added: Vec::new() };
         for zone in forwards.iter() {
             let hosts = hosts.get(&zone.entry.apex);
             let hosts = hosts.map(|zone| Overlay { zone: zone.clone(), reason: Reason::Answered });
@@ -85,7 +87,7 @@ impl LocalNames {
             excepted.filter_map(|name| table.excepted(name, forwards, &mut lent)).collect();
         excepted.into_iter().for_each(|entry| table.add(entry));
         self.special.iter().for_each(|(name, zone)| table.add_special(name, zone));
-        lent
+        (table.added, lent)
     }
 }
 
@@ -96,38 +98,29 @@ fn with_overlays(entry: &Arc<ZoneEntry>, overlays: Vec<Overlay>) -> Arc<ZoneEntr
     let forward = Forward { number, cache: Arc::clone(&forward.cache), nxdomain_cut, overlays };
     let source = Source::Forward(Arc::new(forward));
     let (apex, access) = (entry.apex.clone(), entry.access.clone());
-    Arc::new(ZoneEntry { apex, source, access, number: entry.number })
+    Arc::new(ZoneEntry::new(apex, source, access, entry.number))
 }
 
-/// Zones under way to workers, found by their names.
-struct Table<'e> {
-    entries: &'e mut Vec<Arc<ZoneEntry>>,
-    /// The place of each, by its apex in wire form.
-    places: HashMap<Box<[u8]>, usize>,
+/// Zones under way to workers.
+struct Table<'t> {
+    zones: &'t mut ZoneTableOwner,
+    /// The names of zones that were added.
+    added: Vec<Name>,
 }
 
-impl<'e> Table<'e> {
-    /// One of these zones.
-    fn new(entries: &'e mut Vec<Arc<ZoneEntry>>) -> Self {
-        let place = |(place, entry): (usize, &Arc<ZoneEntry>)| (entry.apex.as_wire().into(), place);
-        let places = entries.iter().enumerate().map(place).collect();
-        Self { entries, places }
-    }
-
+impl Table<'_> {
     /// Adds a zone, unless there is one of its name.
     fn add(&mut self, entry: Arc<ZoneEntry>) {
-        let apex = entry.apex.as_wire();
-        if !self.places.contains_key(apex) {
-            self.places.insert(apex.into(), self.entries.len());
-            self.entries.push(entry);
+        if self.zones.get(entry.apex.as_wire()).is_none() {
+            self.added.push(entry.apex.clone());
+            self.zones.put(entry);
         }
     }
 
     /// The zone that holds what lies directly above a name.
     fn above(&self, name: &[u8]) -> Option<&Arc<ZoneEntry>> {
-        let ancestors = std::iter::successors(name::parent(name), |name| name::parent(name));
-        let mut places = ancestors.filter_map(|ancestor| self.places.get(ancestor));
-        places.next().map(|place| &self.entries[*place])
+        let mut ancestors = std::iter::successors(name::parent(name), |name| name::parent(name));
+        ancestors.find_map(|ancestor| self.zones.get(ancestor))
     }
 
     /// What keeps a name, and what lies below it, from being forwarded with the zone around it:
@@ -162,7 +155,7 @@ impl<'e> Table<'e> {
         };
         let is_own = |zone: &&Arc<ZoneEntry>| !matches!(zone.source, Source::Forward(_));
         lent.extend(beyond.filter(is_own).map(|zone| zone.apex.clone()));
-        Some(Arc::new(ZoneEntry { apex: name.to_lowercase(), source, access, number }))
+        Some(Arc::new(ZoneEntry::new(name.to_lowercase(), source, access, number)))
     }
 
     /// Adds a special zone if the names around it are forwarded with all others: a zone for less
@@ -177,7 +170,7 @@ impl<'e> Table<'e> {
         let overlays = if is_localhost { Vec::new() } else { forward.overlays.clone() };
         let source = Source::Local(Arc::new(Local { zone: Arc::clone(zone), overlays }));
         let (access, number) = (around.access.clone(), around.number);
-        self.add(Arc::new(ZoneEntry { apex: name.clone(), source, access, number }));
+        self.add(Arc::new(ZoneEntry::new(name.clone(), source, access, number)));
     }
 }
 

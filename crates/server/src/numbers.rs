@@ -3,6 +3,7 @@
 //! The number of a zone that is gone is given to another one later; what was counted under it until
 //! then is remembered, so that no query is counted for the wrong zone and none is forgotten.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use zonda_engine::counters::{Counter, Counters};
 
@@ -18,40 +19,55 @@ pub struct Number {
 /// Gives out numbers and knows what was counted under them.
 pub struct Numbers {
     /// The counters of all engines.
-    engines: Vec<Arc<Counters>>,
+    engines: Arc<[Arc<Counters>]>,
     /// The lowest place that was never given out.
     next: u32,
     free: Vec<Number>,
-    /// Given back, but perhaps still counted under until the next snapshot is published.
+    /// Given back, but perhaps still counted under by workers that read former snapshots.
+    retiring: VecDeque<Number>,
+    /// Queries for zones that are gone and whose numbers are free or given out again.
+    gone: u64,
+}
+
+/// What was counted of zones, at any moment after a table of them was made.
+pub struct QueryCounts {
+    engines: Arc<[Arc<Counters>]>,
     retiring: Vec<Number>,
-    /// Queries for zones that are gone, under numbers that others have now.
     gone: u64,
 }
 
 impl Numbers {
     /// No zone has a number yet.
     pub fn new(engines: Vec<Arc<Counters>>) -> Self {
-        Self { engines, next: 0, free: Vec::new(), retiring: Vec::new(), gone: 0 }
+        let (free, retiring) = (Vec::new(), VecDeque::new());
+        Self { engines: engines.into(), next: 0, free, retiring, gone: 0 }
     }
 
     /// A number for a new zone. Call [`Self::make_room`] before workers see it.
     pub fn take(&mut self) -> Number {
-        let Some(former) = self.free.pop() else {
+        self.free.pop().unwrap_or_else(|| {
             self.next += 1;
-            return Number { place: self.next - 1, before: 0 };
-        };
-        self.gone += self.queries(former);
-        Number { place: former.place, before: self.counted(former.place) }
+            Number { place: self.next - 1, before: 0 }
+        })
     }
 
     /// Takes back the number of a zone that the next snapshot lacks.
     pub fn give_back(&mut self, number: Number) {
-        self.retiring.push(number);
+        self.retiring.push_back(number);
     }
 
-    /// Notes that no worker has an older snapshot any more.
-    pub fn note_published(&mut self) {
-        self.free.append(&mut self.retiring);
+    /// The number of zones that are gone from the next snapshot, but perhaps not from all.
+    pub fn retiring(&self) -> usize {
+        self.retiring.len()
+    }
+
+    /// Notes that no worker has a snapshot any more that has the first `count` of these zones.
+    pub fn note_dropped(&mut self, count: usize) {
+        for number in self.retiring.drain(..count.min(self.retiring.len())) {
+            let before = counted(&self.engines, number.place);
+            self.gone += before.saturating_sub(number.before);
+            self.free.push(Number { place: number.place, before });
+        }
     }
 
     /// Makes room to count under all numbers.
@@ -59,21 +75,28 @@ impl Numbers {
         self.engines.iter().for_each(|counters| counters.reserve_zones(self.next as usize));
     }
 
+    /// What was counted so far, and will be until the next table is made.
+    pub fn counts(&self) -> QueryCounts {
+        let retiring = self.retiring.iter().copied().collect();
+        QueryCounts { engines: Arc::clone(&self.engines), retiring, gone: self.gone }
+    }
+}
+
+impl QueryCounts {
     /// Queries for the zone that has the number.
     pub fn queries(&self, number: Number) -> u64 {
-        self.counted(number.place).saturating_sub(number.before)
+        counted(&self.engines, number.place).saturating_sub(number.before)
     }
 
     /// Queries for zones that are gone.
     pub fn queries_gone(&self) -> u64 {
-        let unused = self.free.iter().chain(&self.retiring);
-        self.gone + unused.map(|number| self.queries(*number)).sum::<u64>()
+        self.gone + self.retiring.iter().map(|number| self.queries(*number)).sum::<u64>()
     }
+}
 
-    /// All that was ever counted at a place.
-    fn counted(&self, place: u32) -> u64 {
-        self.engines.iter().filter_map(|counters| counters.zone(place)).map(Counter::get).sum()
-    }
+/// All that was ever counted at a place.
+fn counted(engines: &[Arc<Counters>], place: u32) -> u64 {
+    engines.iter().filter_map(|counters| counters.zone(place)).map(Counter::get).sum()
 }
 
 #[cfg(test)]
@@ -89,15 +112,18 @@ mod tests {
         let first = numbers.take();
         numbers.make_room();
         count(3);
-        assert_eq!((numbers.queries(first), numbers.queries_gone()), (6, 0));
+        assert_eq!((numbers.counts().queries(first), numbers.counts().queries_gone()), (6, 0));
         numbers.give_back(first);
         assert_eq!(numbers.take().place, 1, "workers may still count under the first");
         count(1);
-        numbers.note_published();
-        assert_eq!(numbers.queries_gone(), 8);
+        numbers.note_dropped(1);
+        assert_eq!(numbers.counts().queries_gone(), 8);
         let second = numbers.take();
-        assert_eq!((second.place, numbers.queries(second), numbers.queries_gone()), (0, 0, 8));
+        assert_eq!(
+            (second.place, numbers.counts().queries(second), numbers.counts().queries_gone()),
+            (0, 0, 8)
+        );
         count(2);
-        assert_eq!((numbers.queries(second), numbers.queries_gone()), (4, 8));
+        assert_eq!((numbers.counts().queries(second), numbers.counts().queries_gone()), (4, 8));
     }
 }

@@ -1,34 +1,69 @@
-//! From zone set to snapshot: the one place where what workers see is swapped.
+//! The publisher: one thread that owns the zones and the configuration in force, and the one place
+//! where what workers see is swapped.
+//!
+//! Work reaches it over one bounded queue: reloads, zones of programs, code. It takes what is there,
+//! applies all of it, and publishes one snapshot. Whoever reads, reads a [`ServerState`], which is
+//! swapped as well: nothing waits for the publisher but the sender of work for its result, and the
+//! publisher waits for nothing but work. Files are read, and zones built, by those that send them.
 
 use crate::load::{self, LoadedUnit};
 use crate::program::Code;
-use crate::settings::Lasting;
-use crate::zone_set::{Outcome, Plan, Scope, ZoneSet};
+use crate::settings::{self, Lasting};
+use crate::unit_states::{Plan, Scope, UnitStates};
+use crate::units::Unit;
+use crate::watchdog::Watchdog;
+use crate::zone_set::{Outcome, ZoneSet};
+use crate::zone_set_view::ZoneSetView;
 use arc_swap::ArcSwap;
+use std::io;
 use std::sync::Arc;
-use std::thread;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant, SystemTime};
-use zonda_config::{Config, Source, Zone as ZoneConfig};
-use zonda_engine::Snapshot;
+use zonda_config::Config;
 use zonda_engine::code::Handlers;
 use zonda_engine::counters::Counters;
-use zonda_engine::zones::ZoneTable;
+use zonda_engine::{Settings, Snapshot};
 use zonda_zone::HashSeed;
 
-/// How long a worker may read one snapshot before it is left to free that.
+/// The name of the thread.
+const THREAD: &str = "publisher";
+/// Work that may wait for the publisher; a sender of more waits until there is room.
+const QUEUE_MAX: usize = 64;
+/// How often it is looked whether workers still read a former snapshot, while there is one.
+const LOOK: Duration = Duration::from_millis(10);
+/// How long a worker may read one snapshot before the log says so.
 const READ_MAX: Duration = Duration::from_secs(10);
+/// How often memory is given back to the system at most, as that takes a while.
+const GIVE_BACK_MIN: Duration = Duration::from_secs(1);
 
-/// Owns the configuration and the zones, and publishes them.
-pub struct Publisher {
-    config: Config,
-    zone_set: ZoneSet,
-    lasting: Lasting,
-    snapshot: Arc<ArcSwap<Snapshot>>,
-    handlers: Option<Arc<Handlers>>,
-    seed: HashSeed,
-    generation: u64,
-    /// What happened so far.
+/// Work for the publisher: changes what it owns, and returns what is to be done once that is
+/// published.
+type Work = Box<dyn FnOnce(&mut Publisher) -> Report + Send>;
+/// Reports the result of work to its sender.
+type Report = Box<dyn FnOnce() + Send>;
+
+/// The server as all that read see it: zones, configuration, what happened so far.
+pub struct ServerState {
+    /// The zones.
+    pub zone_set: ZoneSetView,
+    /// The configuration in force.
+    pub config: Arc<Config>,
+    /// Reloads so far.
     pub history: History,
+    /// The seed that new zones must be built with.
+    pub seed: HashSeed,
+}
+
+impl ServerState {
+    /// The zones.
+    pub fn zone_set(&self) -> &ZoneSetView {
+        &self.zone_set
+    }
+
+    /// The configuration in force.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
 }
 
 /// Reloads so far.
@@ -44,118 +79,317 @@ pub struct History {
     pub config_error: Option<String>,
 }
 
-impl Publisher {
-    /// Loads all zones of `config`; workers will count in `engines`.
-    pub fn load(config: Config, code: Code, engines: Vec<Arc<Counters>>, threads: usize) -> Self {
-        let seed = HashSeed::random();
-        let mut zone_set = ZoneSet::new(seed, engines, &config);
-        zone_set.set_forwards(&config);
-        let plan = zone_set.plan(&config, Scope::Changed);
-        let loaded = load::load_all(&plan.stale(), seed, threads);
-        let outcome = zone_set.apply(plan, loaded);
-        let mut lasting = Lasting::default();
-        let zones = zone_set.table(None, &outcome);
-        let settings = lasting.settings(&config);
-        let handlers = code.handlers(seed);
-        let first = Snapshot { zones, handlers: handlers.clone(), settings, generation: 1 };
-        let snapshot = Arc::new(ArcSwap::from_pointee(first));
-        let history = History::default();
-        zonda_netio::memory::give_back();
-        Self { config, zone_set, lasting, snapshot, handlers, seed, generation: 1, history }
-    }
+/// Owns the configuration and the zones, and publishes them.
+pub struct Publisher {
+    config: Arc<Config>,
+    zone_set: ZoneSet,
+    lasting: Lasting,
+    settings: Arc<Settings>,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    state: Arc<ArcSwap<ServerState>>,
+    handlers: Option<Arc<Handlers>>,
+    seed: HashSeed,
+    generation: u64,
+    history: History,
+    /// Whether anything in the snapshot is to be published.
+    is_changed: bool,
+    /// Whether names moved between zones, or code or settings changed.
+    rules_changed: bool,
+    /// Snapshots that were replaced and that a worker may read, the oldest first.
+    former: Vec<FormerSnapshot>,
+    /// When memory was freed first that was not given back to the system yet.
+    freed: Option<Instant>,
+}
 
+/// A snapshot that was replaced.
+struct FormerSnapshot {
+    snapshot: Arc<Snapshot>,
+    /// The number of zones whose numbers are free once this and all older ones are dropped.
+    retiring: usize,
+    replaced: Instant,
+    /// Whether the log has said that it is read for long.
+    is_told: bool,
+}
+
+/// What is loaded when the server starts.
+pub struct FirstLoad {
+    /// The publisher, not yet a thread.
+    publisher: Publisher,
+    /// The states of the files that were loaded.
+    units: UnitStates,
+}
+
+impl FirstLoad {
     /// What workers answer from.
     pub fn snapshot(&self) -> &Arc<ArcSwap<Snapshot>> {
-        &self.snapshot
+        &self.publisher.snapshot
     }
 
-    /// The configuration in force.
-    pub fn config(&self) -> &Config {
-        &self.config
+    /// The server as it was published last.
+    pub fn state(&self) -> Arc<ServerState> {
+        self.publisher.state.load_full()
     }
 
-    /// The zones.
-    pub fn zone_set(&self) -> &ZoneSet {
-        &self.zone_set
+    /// Makes a thread of the publisher, which ends when its handle is gone; returns that, and the
+    /// states of the files for those who reload.
+    ///
+    /// # Errors
+    /// When the system has no thread left.
+    pub fn start(self, watchdog: &Arc<Watchdog>) -> io::Result<(PublisherHandle, UnitStates)> {
+        let Self { mut publisher, units } = self;
+        let (sender, queue) = sync_channel(QUEUE_MAX);
+        let state = Arc::clone(&publisher.state);
+        watchdog.spawn(THREAD, move || publisher.run(&queue))?;
+        Ok((PublisherHandle { sender, state }, units))
+    }
+}
+
+impl Publisher {
+    /// Loads all zones of `config`; workers will count in `engines`.
+    pub fn load(
+        config: Config,
+        code: Code,
+        engines: Vec<Arc<Counters>>,
+        threads: usize,
+    ) -> FirstLoad {
+        let seed = HashSeed::random();
+        let (config, mut units) = (Arc::new(config), UnitStates::default());
+        let mut zone_set = ZoneSet::new(seed, engines, &config);
+        zone_set.set_forwards(&config);
+        let plan = units.plan(&zone_set.view(), &config, Scope::Changed, 0);
+        let loaded = load::load_all(&plan.stale(), seed, threads);
+        drop(zone_set.apply(&mut units, plan, loaded));
+        let mut lasting = Lasting::default();
+        let (zones, _) = zone_set.table(true);
+        let settings = Arc::new(lasting.settings(&config));
+        let handlers = code.handlers(seed);
+        let (first_handlers, first_settings) = (handlers.clone(), Arc::clone(&settings));
+        let first =
+            Snapshot { zones, handlers: first_handlers, settings: first_settings, generation: 1 };
+        let snapshot = Arc::new(ArcSwap::from_pointee(first));
+        let history = History::default();
+        let (of_state, own) = (Arc::clone(&config), history.clone());
+        let state = ServerState { zone_set: zone_set.view(), config: of_state, history: own, seed };
+        zonda_netio::memory::give_back();
+        let publisher = Self {
+            config,
+            zone_set,
+            lasting,
+            settings,
+            snapshot,
+            state: Arc::new(ArcSwap::from_pointee(state)),
+            handlers,
+            seed,
+            generation: 1,
+            history,
+            is_changed: false,
+            rules_changed: false,
+            former: Vec::new(),
+            freed: None,
+        };
+        FirstLoad { publisher, units }
     }
 
-    /// The seed that new zones must be built with.
-    pub fn seed(&self) -> HashSeed {
-        self.seed
+    /// Does work as it comes until nothing can send any more, which is due.
+    fn run(&mut self, queue: &Receiver<Work>) -> bool {
+        loop {
+            let first = match self.former.is_empty() && self.freed.is_none() {
+                true => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                false => queue.recv_timeout(LOOK),
+            };
+            let reports: Vec<Report> = match first {
+                Ok(first) => {
+                    let more = queue.try_iter().take(QUEUE_MAX - 1);
+                    [first].into_iter().chain(more).map(|work| work(self)).collect()
+                }
+                Err(RecvTimeoutError::Timeout) => Vec::new(),
+                Err(RecvTimeoutError::Disconnected) => return true,
+            };
+            if !reports.is_empty() {
+                self.publish();
+            }
+            self.drop_former();
+            reports.into_iter().for_each(|report| report());
+        }
     }
 
     /// Puts into force what was loaded for a plan, with a new configuration if there is one.
-    pub fn apply(
+    fn apply(
         &mut self,
+        units: &mut UnitStates,
         config: Option<Config>,
         plan: Plan,
         loaded: Vec<LoadedUnit>,
     ) -> Outcome {
-        let new_settings = config.is_some();
         if let Some(next) = config {
-            self.config.take_over(next);
-            self.zone_set.set_forwards(&self.config);
+            let former = Arc::clone(&self.config);
+            Arc::make_mut(&mut self.config).take_over(next);
+            let forwards_changed = self.zone_set.set_forwards(&self.config);
+            if forwards_changed || !settings::are_same(&self.config, &former) {
+                self.settings = Arc::new(self.lasting.settings(&self.config));
+                (self.is_changed, self.rules_changed) = (true, true);
+            }
         }
-        let outcome = self.zone_set.apply(plan, loaded);
-        if outcome.changed || new_settings {
-            let former = self.snapshot.load_full();
-            let zones = self.zone_set.table(Some(&former.zones), &outcome);
-            drop(former);
-            self.publish(zones);
-        }
+        let outcome = self.zone_set.apply(units, plan, loaded);
+        self.note(&outcome);
         outcome
     }
 
-    /// Puts into force what was loaded for a zone that a program gives.
-    pub fn apply_given(
-        &mut self,
-        zone: ZoneConfig,
+    /// Notes what is to be published.
+    fn note(&mut self, outcome: &Outcome) {
+        self.is_changed |= outcome.changed;
+        self.rules_changed |= outcome.names_changed;
+    }
+
+    /// Publishes what has changed.
+    fn publish(&mut self) {
+        let next = std::mem::take(&mut self.is_changed).then(|| {
+            let names_changed = std::mem::take(&mut self.rules_changed);
+            let (zones, names_changed) = self.zone_set.table(names_changed);
+            self.generation += u64::from(names_changed);
+            let (handlers, settings) = (self.handlers.clone(), Arc::clone(&self.settings));
+            Arc::new(Snapshot { zones, handlers, settings, generation: self.generation })
+        });
+        let (zone_set, config) = (self.zone_set.view(), Arc::clone(&self.config));
+        let (history, seed) = (self.history.clone(), self.seed);
+        self.state.store(Arc::new(ServerState { zone_set, config, history, seed }));
+        let Some(next) = next else { return };
+        let snapshot = self.snapshot.swap(next);
+        let known: usize = self.former.iter().map(|it| it.retiring).sum();
+        let retiring = self.zone_set.retiring() - known;
+        let (replaced, is_told) = (Instant::now(), false);
+        self.former.push(FormerSnapshot { snapshot, retiring, replaced, is_told });
+    }
+
+    /// Drops former snapshots that no worker reads, so that no worker ever has to. A worker holds a
+    /// snapshot for the time of a batch.
+    fn drop_former(&mut self) {
+        if self.former.is_empty() && self.freed.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        let mut waiting = Vec::<FormerSnapshot>::new();
+        for mut it in std::mem::take(&mut self.former) {
+            if Arc::strong_count(&it.snapshot) > 1 {
+                if now - it.replaced > READ_MAX && !it.is_told {
+                    it.is_told = true;
+                    tracing::error!(limit = ?READ_MAX, "a worker has been busy with one batch");
+                }
+                waiting.push(it);
+            } else {
+                self.freed.get_or_insert(now);
+                // Older ones that are still read may have its zones: their numbers wait with them.
+                match waiting.last_mut() {
+                    Some(before) => before.retiring += it.retiring,
+                    None => self.zone_set.note_dropped(it.retiring),
+                }
+            }
+        }
+        self.former = waiting;
+        if self.freed.is_some_and(|freed| now - freed > GIVE_BACK_MIN) {
+            self.freed = None;
+            zonda_netio::memory::give_back();
+        }
+    }
+}
+
+/// Sends work to the publisher, and reads what it has published.
+pub struct PublisherHandle {
+    sender: SyncSender<Work>,
+    state: Arc<ArcSwap<ServerState>>,
+}
+
+/// The publisher panicked over the work, or is down.
+#[derive(Clone, Copy, Debug)]
+pub struct PublisherFailed;
+
+impl std::fmt::Display for PublisherFailed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the thread that publishes zones has failed; see the log")
+    }
+}
+
+impl PublisherHandle {
+    /// The server as it was published last.
+    pub fn state(&self) -> Arc<ServerState> {
+        self.state.load_full()
+    }
+
+    /// Has the publisher do something; returns what came of it once that is published.
+    fn call<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Publisher) -> R + Send + 'static,
+    ) -> Result<R, PublisherFailed> {
+        let (sender, result) = sync_channel(1);
+        let work: Work = Box::new(move |publisher| {
+            let result = work(publisher);
+            Box::new(move || drop(sender.try_send(result))) // its receiver waits
+        });
+        self.sender.send(work).map_err(|_| PublisherFailed)?;
+        result.recv().map_err(|_| PublisherFailed)
+    }
+
+    /// Puts into force what was loaded for a plan, with a new configuration if there is one.
+    ///
+    /// # Errors
+    /// When the publisher fails; `units` are then empty, so that all is loaded the next time.
+    pub fn apply(
+        &self,
+        units: &mut UnitStates,
+        config: Option<Config>,
         plan: Plan,
         loaded: Vec<LoadedUnit>,
-    ) -> Outcome {
-        let is_same = |other: &&mut ZoneConfig| match (&other.source, &zone.source) {
-            (Source::Program { .. }, Source::Program { .. }) => other.name == zone.name,
-            _ => false,
-        };
-        match self.config.zones.iter_mut().find(is_same) {
-            Some(former) => *former = zone,
-            None => self.config.zones.push(zone),
-        }
-        self.apply(None, plan, loaded)
+    ) -> Result<Outcome, PublisherFailed> {
+        let mut lent = std::mem::take(units);
+        let (lent, outcome) = self.call(move |publisher| {
+            let outcome = publisher.apply(&mut lent, config, plan, loaded);
+            (lent, outcome)
+        })?;
+        *units = lent;
+        Ok(outcome)
+    }
+
+    /// Puts into force what a program gives a zone.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn update(&self, unit: Unit, loaded: LoadedUnit) -> Result<Outcome, PublisherFailed> {
+        self.call(move |publisher| {
+            let outcome = publisher.zone_set.update(&unit, loaded);
+            publisher.note(&outcome);
+            outcome
+        })
     }
 
     /// Puts other code into force.
-    pub fn set_code(&mut self, code: Code) {
-        self.handlers = code.handlers(self.seed);
-        let zones = self.snapshot.load().zones.with_replaced([]);
-        self.publish(zones);
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn set_code(&self, code: Code) -> Result<(), PublisherFailed> {
+        let handlers = code.handlers(self.state.load().seed);
+        self.call(move |publisher| {
+            publisher.handlers = handlers;
+            (publisher.is_changed, publisher.rules_changed) = (true, true);
+        })
     }
 
-    /// Notes that a reload ended.
-    pub fn note_reload(&mut self, failed: bool) {
-        self.history.reloads += 1;
-        self.history.failed_reloads += u64::from(failed);
-        self.history.last = Some(SystemTime::now());
-    }
-
-    /// Swaps in a new snapshot and frees the former one once no worker reads it, so that no worker
-    /// ever has to. A worker holds a snapshot for the time of a batch.
-    fn publish(&mut self, zones: ZoneTable) {
-        self.generation += 1;
-        let settings = self.lasting.settings(&self.config);
-        let (handlers, generation) = (self.handlers.clone(), self.generation);
-        let next = Snapshot { zones, handlers, settings, generation };
-        let mut former = self.snapshot.swap(Arc::new(next));
-        let deadline = Instant::now() + READ_MAX;
-        while Arc::get_mut(&mut former).is_none() {
-            if Instant::now() > deadline {
-                tracing::error!("a worker has been busy for {READ_MAX:?} with one batch");
-                return;
+    /// Notes that a reload ended, and if it read the configuration, what was wrong with that.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn note_reload(
+        &self,
+        failed: bool,
+        config: Option<Result<(), String>>,
+    ) -> Result<(), PublisherFailed> {
+        self.call(move |publisher| {
+            let history = &mut publisher.history;
+            history.reloads += 1;
+            history.failed_reloads += u64::from(failed);
+            history.last = Some(SystemTime::now());
+            if let Some(config) = config {
+                history.config_error = config.err();
             }
-            thread::sleep(Duration::from_millis(1));
-        }
-        self.zone_set.note_published();
-        drop(former);
-        zonda_netio::memory::give_back();
+        })
     }
 }

@@ -11,13 +11,13 @@ use crate::load::LoadError;
 use crate::log;
 use crate::log_budget::LogBudget;
 use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
-use crate::publish::Publisher;
+use crate::publish::{FirstLoad, Publisher, ServerState};
 use crate::query_log::QueryLog;
 use crate::rights::{self, TooFewDescriptors};
 use crate::settle::{self, StartPhase};
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::watchdog::Watchdog;
-use crate::zone_set::KnownZone;
+use crate::zone_set_view::KnownZone;
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::fmt;
@@ -172,9 +172,9 @@ pub(crate) fn run(
     let engines = Engines { workers, executors, forwarders: executors, handlers, ports_max };
     let counters: Vec<Arc<Counters>> = (0..engines.count()).map(|_| Arc::default()).collect();
     let Program { code, runtimes, start, loggers, required_zones, .. } = program;
-    let publisher = Publisher::load(config, code, counters.clone(), cpus);
-    require(&publisher, &required_zones)?;
-    let parts = Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers };
+    let first = Publisher::load(config, code, counters.clone(), cpus);
+    require(&first.state(), &required_zones)?;
+    let parts = Parts { sockets, first, counters, engines, read_config, runtimes, loggers };
     let settling = (signals == Signals::Heeded).then(StartPhase::default); // the process is ours
     let (running, handles) = Running::start(&runtime, parts, settling)?;
     let control = Arc::clone(&running.control);
@@ -204,20 +204,20 @@ pub(crate) fn run(
 }
 
 /// Refuses to start without zones that a program needs.
-fn require(publisher: &Publisher, zones: &HashSet<Name>) -> Result<(), ServeError> {
-    let mut failed = failed_zones(publisher.zone_set());
+fn require(state: &ServerState, zones: &HashSet<Name>) -> Result<(), ServeError> {
+    let mut failed = failed_zones(state.zone_set());
     failed.retain(|it| it.name.as_ref().is_some_and(|name| zones.contains(name)));
     if failed.is_empty() {
         return Ok(());
     }
-    tell_all_mistakes(&mut failed, publisher.config());
+    tell_all_mistakes(&mut failed, state.config());
     Err(ServeError::Zones(failed))
 }
 
 /// Tells the administrator what runs and how to try it.
 fn announce(control: &Control, metrics: Option<SocketAddr>) {
-    let publisher = control.publisher();
-    let zones: Vec<_> = publisher.zone_set().zones().collect();
+    let state = control.state();
+    let zones: Vec<_> = state.zone_set().zones().collect();
     let without_data = || zones.iter().filter(|zone| zone.data().is_none());
     let is_awaited = |zone: &&&KnownZone| zone.error.as_ref().is_some_and(LoadError::is_awaited);
     let awaited = without_data().filter(is_awaited).count();
@@ -230,14 +230,14 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
         tracing::info!("metrics: http://{address}/metrics");
     }
     let served = zones.len() - failed - awaited;
-    let forwards = publisher.config().forwards().count();
-    for (zone, forward) in publisher.config().forwards() {
+    let forwards = state.config().forwards().count();
+    for (zone, forward) in state.config().forwards() {
         let to: Vec<String> = forward.keys.to.iter().map(ToString::to_string).collect();
         let name = zone.name.as_ref().map(ToString::to_string).unwrap_or_default();
         tracing::info!("forwarding {name} to {}", to.join(", "));
     }
     let lost = |count, what| if count == 0 { String::new() } else { format!(", {what}: {count}") };
-    let files = publisher.zone_set().failures().count();
+    let files = state.zone_set().failures().count();
     let awaited_too = lost(awaited, "not read yet");
     match lost(failed, "not loaded") + &lost(files, "files with errors") {
         lost if lost.is_empty() && served + awaited == 0 && forwards > 0 => {}
@@ -301,7 +301,7 @@ impl Engines {
 /// What is started.
 struct Parts {
     sockets: Vec<Sockets>,
-    publisher: Publisher,
+    first: FirstLoad,
     counters: Vec<Arc<Counters>>,
     engines: Engines,
     read_config: ReadConfig,
@@ -328,22 +328,21 @@ impl Running {
         parts: Parts,
         settling: Option<StartPhase>,
     ) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
-        let Parts { sockets, publisher, counters, engines, read_config, runtimes, loggers } = parts;
-        let (clock, watchdog) = (Clock::start(), Arc::<Watchdog>::default());
-        let cache_file = open_cache(&publisher, clock, &watchdog)?;
+        let Parts { sockets, first, counters, engines, read_config, runtimes, loggers } = parts;
+        let (clock, watchdog, state) = (Clock::start(), Arc::<Watchdog>::default(), first.state());
+        let cache_file = open_cache(&state, clock, &watchdog)?;
         let (failed, failures) = mpsc::channel(counters.len().max(1));
-        let query_log = QueryLog::open(&publisher.config().query_log, &watchdog)?;
+        let query_log = QueryLog::open(&state.config.query_log, &watchdog)?;
         let [udp, executors, forwarders, handlers] = engines.split(&counters);
-        let long_calls = Arc::new(LongCallWatch::new(Arc::clone(publisher.snapshot())));
-        let make_engine =
-            engine_maker(&publisher, query_log.clone(), loggers, Arc::clone(&long_calls));
+        let long_calls = Arc::new(LongCallWatch::new(Arc::clone(first.snapshot())));
+        let make_engine = engine_maker(&first, query_log.clone(), loggers, Arc::clone(&long_calls));
         let (forwarder_queue, forwarders) = threads::start_forwarders(
             |number, inbox, forwarders| ForwarderConfig {
                 name: format!("forward-{number}"),
                 inbox,
                 forwarders,
-                snapshot: Arc::clone(publisher.snapshot()),
-                groups: Arc::clone(publisher.zone_set().forwards().groups()),
+                snapshot: Arc::clone(first.snapshot()),
+                groups: Arc::clone(state.zone_set.forwards().groups()),
                 clock,
                 runtime: runtime.handle().clone(),
                 ports_max: engines.ports_max / engines.forwarders.max(1),
@@ -363,13 +362,13 @@ impl Running {
         let handlers = Handlers::start(handlers, &runtimes, &make_engine, &handles, watch)?;
         let executors = executors.to_vec();
         let make = move |executor: usize| lazily(&make_engine, &executors[executor]);
-        let (limits, deferrals) = (tcp_config(publisher.config()), handles.deferrals.clone());
+        let (limits, deferrals) = (tcp_config(&state.config), handles.deferrals.clone());
         let tcp = TcpServer::new(limits, engines.executors, clock, make, deferrals, handles.failed);
         let (stop_tcp, stop) = watch::channel(tcp::Stop::No);
         let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets, &stop, &watchdog)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
         let control = Control::new(ControlParts {
-            publisher,
+            publisher: first.start(&watchdog)?,
             read_config,
             counters,
             udp: workers.iter().map(|worker| Arc::clone(worker.counters())).collect(),
@@ -513,12 +512,12 @@ async fn caught(signal: &mut Option<Signal>) {
 
 /// What makes the engines of all threads.
 fn engine_maker(
-    publisher: &Publisher,
+    first: &FirstLoad,
     query_log: Option<QueryLog>,
     loggers: Vec<Arc<dyn Logger>>,
     long_calls: Arc<LongCallWatch>,
 ) -> impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + 'static {
-    let snapshot = Arc::clone(publisher.snapshot());
+    let snapshot = Arc::clone(first.snapshot());
     move |counters: &Arc<Counters>| {
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::clone(counters));
         if let Some(query_log) = &query_log {
@@ -579,16 +578,16 @@ impl Handlers {
 
 /// Reads the file of the cache, if there is one, and keeps it up to date from now on.
 fn open_cache(
-    publisher: &Publisher,
+    state: &ServerState,
     clock: Clock,
     watchdog: &Arc<Watchdog>,
 ) -> io::Result<Option<Arc<CacheFile>>> {
-    let keys = &publisher.config().cache;
+    let keys = &state.config.cache;
     let Some(path) = keys.persist.clone() else { return Ok(None) };
-    let forwards = publisher.zone_set().forwards();
+    let forwards = state.zone_set.forwards();
     let cache = Arc::clone(forwards.cache());
     let sources: Vec<u32> = forwards.iter().map(KnownForward::group_number).collect();
     let kept = (&*cache, forwards.policy());
-    cache_file::load(&path, kept, &sources, publisher.seed(), clock);
+    cache_file::load(&path, kept, &sources, state.seed, clock);
     CacheFile::keep(path, keys.persist_interval, cache, clock, watchdog).map(Some)
 }

@@ -73,7 +73,8 @@ impl Server {
 
     /// Puts other code into force, from the next batch of queries on. The runtimes stay.
     pub fn set_code(&self, code: Code) {
-        self.control.publisher().set_code(code);
+        // The log has why it fails, and the watchdog.
+        let _ = self.control.publisher().set_code(code);
     }
 
     /// Reads the configuration and all changed zones anew, and those that could not be loaded
@@ -86,7 +87,7 @@ impl Server {
         self.control.reload()?;
         let mut failed = self.failed_zones();
         if !failed.is_empty() {
-            let config = self.control.publisher().config().clone();
+            let config = Arc::clone(&self.control.state().config);
             tell_all_mistakes(&mut failed, &config);
         }
         Ok(failed)
@@ -97,7 +98,7 @@ impl Server {
     /// among them.
     #[must_use]
     pub fn failed_zones(&self) -> Vec<FailedZone> {
-        let mut failed = failed_zones(self.control.publisher().zone_set());
+        let mut failed = failed_zones(self.control.state().zone_set());
         let stores = self.control.stores();
         failed.retain(|zone| zone.name.as_ref().is_none_or(|name| !stores.contains_key(name)));
         failed

@@ -83,6 +83,17 @@ impl Lasting {
     }
 }
 
+/// Whether two configurations amount to the same settings: [`Lasting::settings`] reads nothing else
+/// of them.
+pub fn are_same(one: &Config, other: &Config) -> bool {
+    one.listeners == other.listeners
+        && one.tcp == other.tcp
+        && one.edns == other.edns
+        && one.identity == other.identity
+        && one.answers == other.answers
+        && one.rate_limit == other.rate_limit
+}
+
 /// An access list as the engine reads it.
 pub fn access(configured: &AccessConfig) -> AccessList {
     let action = |action: Action| match action {

@@ -1,106 +1,54 @@
-//! The zones as the control side knows them, and the snapshots made from them.
+//! The zones as their one owner, the publisher, has them, and the tables made from them.
 //!
 //! # Invariants
 //! - A zone that was served once is served until nothing in the configuration and the directories
 //!   stands for it any more, whatever becomes of its file.
 //! - A name belongs to one unit; the first that has it.
+//! - No change costs more than what it changes, whatever the number of zones; where zones are
+//!   forwarded, one that comes or goes costs as much as there are forwarded and special ones.
 
 use crate::forwards::Forwards;
 use crate::load::{LoadError, LoadedUnit, LoadedZone};
 use crate::local::LocalNames;
 use crate::numbers::{Number, Numbers};
 use crate::settings::access;
-use crate::stamp::Stamp;
-use crate::units::{Content, Survey, Unit, UnitKey, already_served, survey};
+use crate::unit_states::{KnownUnit, Plan, Step, UnitStates};
+use crate::units::{Content, Unit, already_served};
+use crate::zone_set_view::{FileFailure, KnownZone, ZoneSetView};
 use std::collections::{HashMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
-use zonda_config::{Access, Config, Zone as ZoneConfig};
+use zonda_config::{Access, Config};
 use zonda_engine::access::AccessList;
 use zonda_engine::counters::Counters;
-use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
+use zonda_engine::name_table::NameTableOwner;
+use zonda_engine::zones::{Source, ZoneEntry, ZoneTable, ZoneTableOwner};
 use zonda_wire::Name;
 use zonda_zone::{HashSeed, Zone};
 
 /// All zones of the server.
 pub struct ZoneSet {
     seed: HashSeed,
-    units: HashMap<Arc<UnitKey>, KnownUnit>,
-    /// By name in lower case.
-    zones: HashMap<Name, KnownZone>,
+    zones: NameTableOwner<KnownZone>,
+    /// The zones as workers see them.
+    table: ZoneTableOwner,
     numbers: Numbers,
-    /// Zones that other servers answer for.
-    forwards: Forwards,
-    /// What they do not answer for.
+    /// Zones that upstreams answer for.
+    forwards: Arc<Forwards>,
+    /// Names that upstreams do not answer for.
     local_names: LocalNames,
-    /// Whether either changed since the last table was made.
+    /// Whether either changed since the last table was made, or what they depend on.
     forwards_changed: bool,
-    /// Zones with data of which that table has copies, for names that others except.
+    /// Names that the table has because zones are forwarded.
+    forwarded: Vec<Name>,
+    /// Zones with data of which the table has copies, for names that others except.
     lent: HashSet<Name>,
-    /// Directories that could not be read when they were last looked at.
-    unreadable: Vec<(PathBuf, LoadError)>,
-    /// Files that were left out when they were last looked at, and why.
-    ignored: HashSet<String>,
+    failures: Arc<Vec<FileFailure>>,
+    /// The number of updates of programs' zones so far.
+    update_count: u64,
     /// The access list that was converted last; most zones of a configuration share one.
     last_access: Option<(Arc<Access>, Arc<AccessList>)>,
-}
-
-/// A unit and what it was when it was last loaded.
-struct KnownUnit {
-    unit: Unit,
-    stamps: Vec<Stamp>,
-    /// Its zones, in lower case.
-    zones: Vec<Name>,
-    /// Why not even the names of all its zones are known; those it had before stay.
-    failure: Option<LoadError>,
-    /// Whether they were known once.
-    was_known: bool,
-    /// Whether anything in it could not be loaded.
-    failed: bool,
-}
-
-/// A zone, served or not.
-pub struct KnownZone {
-    /// What the snapshot holds.
-    pub entry: Arc<ZoneEntry>,
-    /// Where it is from.
-    unit: Arc<UnitKey>,
-    number: Number,
-    /// How many records the served version has.
-    pub records: usize,
-    /// When that was loaded.
-    pub loaded: Option<SystemTime>,
-    /// Why the last attempt to load failed.
-    pub error: Option<LoadError>,
-}
-
-impl KnownZone {
-    /// The data that is served.
-    pub fn data(&self) -> Option<&Arc<Zone>> {
-        match &self.entry.source {
-            Source::Data(zone) => Some(zone),
-            _ => None,
-        }
-    }
-
-    /// Whether it has single names in front of a zone that is forwarded, if there is one.
-    fn is_hosts(&self) -> bool {
-        matches!(self.unit.content, Content::Hosts(_))
-    }
-
-    /// Its file.
-    pub fn path(&self) -> &Path {
-        &self.unit.path
-    }
-}
-
-/// A file or directory that could not be read.
-pub struct Failure<'c> {
-    /// Why.
-    pub error: &'c LoadError,
-    /// Whether zones from there are served because they could be read before.
-    pub is_served: bool,
 }
 
 /// What a reload did.
@@ -115,261 +63,139 @@ pub struct Outcome {
     /// Whether anything in the snapshot differs.
     pub changed: bool,
     /// Whether names came or went.
-    names_changed: bool,
-}
-
-/// Which units a reload loads.
-#[derive(Clone, Copy)]
-pub enum Scope<'n> {
-    /// Those whose files changed, and those that could not be loaded before.
-    Changed,
-    /// Those whose files changed and are watched.
-    Watched,
-    /// The unit of one zone, changed or not.
-    Zone(&'n Name),
-}
-
-/// What is to be done with a unit.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Keep,
-    /// Nothing is new but who may ask.
-    Admit,
-    Load,
-}
-
-/// What is to be done to bring the zones up to date with the configuration and the files.
-pub struct Plan {
-    units: Vec<(Unit, Step)>,
-    gone: Vec<Arc<UnitKey>>,
-    unreadable: Vec<(PathBuf, LoadError)>,
-    ignored: Vec<String>,
-    /// Whether failures are reported that were reported before: somebody asked.
-    is_asked: bool,
-}
-
-impl Plan {
-    /// The units to load, in the order in which [`ZoneSet::apply`] wants the results.
-    pub fn stale(&self) -> Vec<&Unit> {
-        let stale = self.units.iter().filter(|(_, step)| *step == Step::Load);
-        stale.map(|(unit, _)| unit).collect()
-    }
+    pub names_changed: bool,
 }
 
 impl ZoneSet {
     /// No zones yet; workers will count in `engines`.
     pub fn new(seed: HashSeed, engines: Vec<Arc<Counters>>, config: &Config) -> Self {
         Self {
-            forwards: Forwards::new(config),
+            forwards: Arc::new(Forwards::new(config)),
             local_names: LocalNames::default(),
             forwards_changed: false,
+            forwarded: Vec::new(),
             lent: HashSet::new(),
             seed,
-            units: HashMap::new(),
-            zones: HashMap::new(),
+            zones: NameTableOwner::new(seed),
+            table: ZoneTableOwner::new(seed),
             numbers: Numbers::new(engines),
-            unreadable: Vec::new(),
-            ignored: HashSet::new(),
+            failures: Arc::default(),
+            update_count: 0,
             last_access: None,
         }
     }
 
-    /// All zones, in no particular order.
-    pub fn zones(&self) -> impl ExactSizeIterator<Item = &KnownZone> {
-        self.zones.values()
+    /// The zones as they are now, for all that read.
+    pub fn view(&self) -> ZoneSetView {
+        ZoneSetView {
+            zones: self.zones.table().clone(),
+            forwards: Arc::clone(&self.forwards),
+            counts: self.numbers.counts(),
+            failures: Arc::clone(&self.failures),
+            update_count: self.update_count,
+        }
     }
 
     /// A zone by its name.
-    pub fn zone(&self, name: &Name) -> Option<&KnownZone> {
-        self.zones.get(&name.to_lowercase())
+    fn zone(&self, name: &Name) -> Option<&Arc<KnownZone>> {
+        self.zones.table().value(name)
     }
 
-    /// Zones that other servers answer for.
-    pub fn forwards(&self) -> &Forwards {
-        &self.forwards
-    }
-
-    /// Puts into force which zones other servers answer for.
-    pub fn set_forwards(&mut self, config: &Config) {
-        self.forwards_changed |= self.forwards.update(config, &mut self.numbers);
+    /// Puts into force which zones upstreams answer for; whether the next table differs for it.
+    pub fn set_forwards(&mut self, config: &Config) -> bool {
+        let forwards = Arc::make_mut(&mut self.forwards);
+        self.forwards_changed |= forwards.update(config, &mut self.numbers);
         self.forwards_changed |= self.local_names.update(config, self.seed);
-    }
-
-    /// Queries for each zone so far.
-    pub fn queries(&self) -> impl Iterator<Item = (u64, &Name)> {
-        let zones = self.zones().map(|zone| (zone.number, &zone.entry.apex));
-        let forwards = self.forwards.iter().map(|zone| (zone.number, &zone.entry.apex));
-        zones.chain(forwards).map(|(number, apex)| (self.numbers.queries(number), apex))
-    }
-
-    /// Queries for zones that are gone.
-    pub fn queries_gone(&self) -> u64 {
-        self.numbers.queries_gone()
-    }
-
-    /// Files and directories that could not be read.
-    pub fn failures(&self) -> impl Iterator<Item = Failure<'_>> {
-        let files = self.units.values().filter_map(|known| {
-            let error = known.failure.as_ref()?;
-            Some(Failure { error, is_served: known.was_known })
-        });
-        let directories = self.unreadable.iter().map(|(path, error)| {
-            let is_served = self.units_in(path).next().is_some();
-            Failure { error, is_served }
-        });
-        files.chain(directories)
-    }
-
-    /// The units that were found in a directory.
-    fn units_in(&self, directory: &Path) -> impl Iterator<Item = &Unit> {
-        let units = self.units.values().map(|known| &known.unit);
-        units.filter(move |unit| unit.in_directory && unit.key.path.parent() == Some(directory))
-    }
-
-    /// What has to be done to bring the zones up to date with the configuration and the files.
-    pub fn plan(&self, config: &Config, scope: Scope<'_>) -> Plan {
-        let Survey { units, unreadable, ignored } = survey(&config.zones, |directory| {
-            let mut units: Vec<_> = self.units_in(directory).cloned().collect();
-            units.sort_by(|a, b| a.key.path.cmp(&b.key.path));
-            units
-        });
-        let target = match scope {
-            Scope::Zone(name) => self.zone(name).map(|zone| &zone.unit),
-            Scope::Changed | Scope::Watched => None,
-        };
-        let is_stale = |known: &KnownUnit| match scope {
-            Scope::Zone(_) => Some(&known.unit.key) == target,
-            Scope::Watched if !config.watch && !known.unit.is_always_watched() => false,
-            Scope::Watched => known.is_outdated(),
-            Scope::Changed => known.failed || known.is_outdated(),
-        };
-        let mut known_units = 0;
-        let units: Vec<_> = units
-            .into_iter()
-            .map(|unit| {
-                let Some(known) = self.units.get(&unit.key) else { return (unit, Step::Load) };
-                known_units += 1;
-                let step = match (&unit, &known.unit) {
-                    (new, old) if new.root != old.root || is_stale(known) => Step::Load,
-                    (new, old) if new.access != old.access => Step::Admit,
-                    (new, old) if new.in_directory != old.in_directory => Step::Admit,
-                    _ => Step::Keep,
-                };
-                (unit, step)
-            })
-            .collect();
-        let gone = if known_units == self.units.len() { Vec::new() } else { self.others(&units) };
-        let is_asked = !matches!(scope, Scope::Watched);
-        Plan { units, gone, unreadable, ignored, is_asked }
-    }
-
-    /// What has to be done to serve a zone from other data that a program gives; nothing if it is
-    /// served from those.
-    pub fn plan_given(&self, zone: &ZoneConfig) -> Option<Plan> {
-        let mut unit = survey(std::slice::from_ref(zone), |_| Vec::new()).units.pop()?;
-        unit.is_restless = true;
-        let name = unit.key.content.only_zone()?;
-        let is_former =
-            |key: &&Arc<UnitKey>| matches!(&key.content, Content::Given(other, _) if other == name);
-        let served = self.zone(name).map(|known| &known.unit).filter(is_former);
-        let gone = served.or_else(|| self.units.keys().find(is_former)).cloned();
-        if gone.as_ref() == Some(&unit.key) {
-            return None;
-        }
-        let gone = gone.into_iter().collect();
-        let (unreadable, ignored) = (self.unreadable.clone(), self.ignored.iter().cloned());
-        let (units, ignored) = (vec![(unit, Step::Load)], ignored.collect());
-        Some(Plan { units, gone, unreadable, ignored, is_asked: false })
-    }
-
-    /// The known units that are not among `units`.
-    fn others(&self, units: &[(Unit, Step)]) -> Vec<Arc<UnitKey>> {
-        let planned: HashSet<&UnitKey> = units.iter().map(|(unit, _)| &*unit.key).collect();
-        self.units.keys().filter(|key| !planned.contains(&***key)).cloned().collect()
+        self.forwards_changed
     }
 
     /// Carries out a plan, with what was loaded for it.
-    pub fn apply(&mut self, plan: Plan, loaded: Vec<LoadedUnit>) -> Outcome {
+    pub fn apply(
+        &mut self,
+        units: &mut UnitStates,
+        plan: Plan,
+        loaded: Vec<LoadedUnit>,
+    ) -> Outcome {
         let mut outcome = Outcome::default();
-        self.note_failures(plan.unreadable, plan.is_asked, &mut outcome);
-        self.note_ignored(plan.ignored);
+        note_failures(units, plan.unreadable, plan.is_asked, &mut outcome);
+        units.note_ignored(plan.ignored);
         // Zones that their units have no more. Another unit may take them over; the data of the
         // former stays until that is loaded.
         let mut orphans: HashSet<Name> = HashSet::new();
         for key in plan.gone {
-            orphans.extend(self.units.remove(&key).into_iter().flat_map(|known| known.zones));
+            orphans.extend(units.known.remove(&key).into_iter().flat_map(|known| known.zones));
         }
         let (mut loaded, mut loads) = (loaded.into_iter(), Vec::new());
         for (unit, step) in plan.units {
             match step {
                 Step::Keep => {}
-                Step::Admit => self.admit(unit, &mut outcome),
+                Step::Admit => self.admit(units, unit, &mut outcome),
                 Step::Load => loads.extend(loaded.next().map(|loaded| (unit, loaded))),
             }
         }
         for (unit, loaded) in &loads {
-            self.find_lost(&unit.key, loaded, &mut orphans);
+            orphans.extend(units.lost_names(&unit.key, loaded));
         }
         for (unit, loaded) in loads {
-            self.take(unit, loaded, &mut orphans, &mut outcome);
+            if !self.is_outdated(&unit, plan.updates) {
+                self.take(units, unit, loaded, &mut orphans, &mut outcome);
+            } else if let Some(name) = unit.key.content.only_zone().map(Name::to_lowercase) {
+                orphans.remove(&name);
+                let known = KnownUnit { zones: vec![name], ..KnownUnit::new(unit) };
+                units.known.insert(Arc::clone(&known.unit.key), known);
+            }
         }
         orphans.iter().for_each(|name| self.remove(name, &mut outcome));
+        self.failures = Arc::new(units.failures());
         outcome
     }
 
-    /// Notes which directories cannot be read.
-    fn note_failures(
-        &mut self,
-        unreadable: Vec<(PathBuf, LoadError)>,
-        is_asked: bool,
-        outcome: &mut Outcome,
-    ) {
-        for failure in &unreadable {
-            if is_asked || !self.unreadable.contains(failure) {
-                tracing::error!("{}", failure.1);
-                outcome.failed.push(failure.1.to_string());
-            }
-        }
-        self.unreadable = unreadable;
+    /// Whether a program has updated the zone of a unit since `updates` were counted.
+    fn is_outdated(&self, unit: &Unit, updates: u64) -> bool {
+        let Content::Given(name, _) = &unit.key.content else { return false };
+        self.zone(name).is_some_and(|zone| zone.update > updates)
     }
 
-    /// Notes which files are left out, and logs those that are new.
-    fn note_ignored(&mut self, ignored: Vec<String>) {
-        for reason in ignored.iter().filter(|reason| !self.ignored.contains(*reason)) {
-            tracing::warn!("{reason}");
+    /// Serves a zone from what a program gives. Its unit has one zone.
+    pub fn update(&mut self, unit: &Unit, loaded: LoadedUnit) -> Outcome {
+        let mut outcome = Outcome::default();
+        for (name, zone) in loaded.zones {
+            let name = name.to_lowercase();
+            if let Some(other) = self.zone(&name)
+                && !matches!(other.unit.content, Content::Given(..))
+            {
+                tracing::warn!("{}", already_served(&unit.key.path, &name, other.path()));
+                continue;
+            }
+            self.update_count += 1;
+            self.put(unit, name, (zone, self.update_count), &mut outcome);
         }
-        self.ignored = ignored.into_iter().collect();
+        outcome
     }
 
     /// Puts into force what a unit says of its zones besides their data.
-    fn admit(&mut self, unit: Unit, outcome: &mut Outcome) {
-        let Some(mut known) = self.units.remove(&unit.key) else { return };
+    fn admit(&mut self, units: &mut UnitStates, unit: Unit, outcome: &mut Outcome) {
+        let Some(known) = units.known.get_mut(&unit.key) else { return };
         known.unit = unit;
-        self.change_access(&known, outcome);
-        self.units.insert(Arc::clone(&known.unit.key), known);
+        self.change_access(known, outcome);
     }
 
-    /// Changes who may ask for the zones of a unit to whom the unit says.
+    /// Changes which clients may ask for the zones of a unit to those that the unit says.
     fn change_access(&mut self, known: &KnownUnit, outcome: &mut Outcome) {
         let access = self.access_list(&known.unit);
         for name in &known.zones {
-            if let Some(zone) = self.zones.get_mut(name) {
-                zone.entry = entry(name, zone.data().cloned(), access.clone(), zone.number);
+            if let Some(zone) = self.zone(name).map(|zone| KnownZone::clone(zone)) {
+                let entry = entry(name, zone.data().cloned(), access.clone(), zone.number);
+                self.put_zone(KnownZone { entry, ..zone });
                 outcome.changed = true;
             }
         }
     }
 
-    /// Finds the zones that a unit has no more.
-    fn find_lost(&self, key: &Arc<UnitKey>, loaded: &LoadedUnit, orphans: &mut HashSet<Name>) {
-        let (Some(known), None) = (self.units.get(key), &loaded.failure) else { return };
-        let now = loaded.names();
-        orphans.extend(known.zones.iter().filter(|name| !now.contains(*name)).cloned());
-    }
-
     /// Takes over what became of a unit.
     fn take(
         &mut self,
+        units: &mut UnitStates,
         unit: Unit,
         loaded: LoadedUnit,
         orphans: &mut HashSet<Name>,
@@ -377,7 +203,7 @@ impl ZoneSet {
     ) {
         let key = Arc::clone(&unit.key);
         let mut known = KnownUnit::new(unit);
-        if let Some(former) = self.units.remove(&key) {
+        if let Some(former) = units.known.remove(&key) {
             known.was_known = former.was_known;
             known.zones = former.zones;
             let now = loaded.names();
@@ -396,26 +222,27 @@ impl ZoneSet {
         known.failure = loaded.failure;
         for (name, zone) in loaded.zones {
             let name = name.to_lowercase();
-            let other = self.zones.get(&name).filter(|zone| zone.unit != key);
+            let other = self.zone(&name).filter(|zone| zone.unit != key);
             if let (Some(other), false) = (other, orphans.remove(&name)) {
                 tracing::warn!("{}", already_served(&key.path, &name, other.path()));
                 continue;
             }
-            self.put(&known.unit, name.clone(), zone, outcome);
+            self.put(&known.unit, name.clone(), (zone, 0), outcome);
             known.zones.push(name);
         }
-        self.units.insert(key, known);
+        units.known.insert(key, known);
     }
 
-    /// Puts a zone in place of the former version, which stays if the new one failed.
+    /// Puts a zone in place of the former version, which stays if the new one failed; and the number
+    /// of the update that it is from.
     fn put(
         &mut self,
         unit: &Unit,
         name: Name,
-        loaded: Result<LoadedZone, LoadError>,
+        (loaded, update): (Result<LoadedZone, LoadError>, u64),
         outcome: &mut Outcome,
     ) {
-        let former = self.zones.remove(&name);
+        let former = self.zone(&name).map(|zone| KnownZone::clone(zone));
         outcome.changed = true;
         outcome.names_changed |= former.is_none();
         let number = former.as_ref().map_or_else(|| self.numbers.take(), |zone| zone.number);
@@ -448,13 +275,32 @@ impl ZoneSet {
         }
         let entry = entry(&name, data, self.access_list(unit), number);
         let unit = Arc::clone(&unit.key);
-        self.forwards_changed |= matches!(unit.content, Content::Hosts(_));
-        self.zones.insert(name, KnownZone { entry, unit, number, records, loaded: since, error });
+        self.put_zone(KnownZone { entry, unit, number, records, loaded: since, error, update });
+    }
+
+    /// Puts a zone, and its entry into the table of workers.
+    fn put_zone(&mut self, zone: KnownZone) {
+        let is_hosts = matches!(zone.unit.content, Content::Hosts(_));
+        self.forwards_changed |= is_hosts || self.lent.contains(&zone.entry.apex);
+        if !self.is_in_front(&zone) {
+            self.table.put(Arc::clone(&zone.entry));
+        }
+        self.zones.put(Arc::new(zone));
+    }
+
+    /// Whether a zone has single names in front of a forwarded one, which has its name.
+    fn is_in_front(&self, zone: &KnownZone) -> bool {
+        let is_hosts = matches!(zone.unit.content, Content::Hosts(_));
+        is_hosts && self.forwards.iter().any(|it| it.entry.apex == zone.entry.apex)
     }
 
     /// Takes a zone away.
     fn remove(&mut self, name: &Name, outcome: &mut Outcome) {
         if let Some(zone) = self.zones.remove(name) {
+            if self.table.get(name.as_wire()).is_some_and(|it| Arc::ptr_eq(it, &zone.entry)) {
+                self.table.remove(name);
+            }
+            self.forwards_changed |= matches!(zone.unit.content, Content::Hosts(_));
             self.numbers.give_back(zone.number);
             outcome.removed.push(name.clone());
             outcome.changed = true;
@@ -475,61 +321,61 @@ impl ZoneSet {
         Some(list)
     }
 
-    /// The table of all zones, for whose counting there is room from now on; parts of `former` are
-    /// shared if the names are the same.
-    pub fn table(&mut self, former: Option<&ZoneTable>, outcome: &Outcome) -> ZoneTable {
+    /// The table of all zones, for whose counting there is room from now on, and whether the names
+    /// in it or what upstreams answer differ from the table before.
+    pub fn table(&mut self, names_changed: bool) -> (ZoneTable, bool) {
         self.numbers.make_room();
-        let names_changed = std::mem::take(&mut self.forwards_changed) || outcome.names_changed;
-        let is_usable = |former: &&ZoneTable| {
-            !names_changed && self.lent.iter().all(|name| self.is_current(name, former))
-        };
-        let Some(former) = former.filter(is_usable) else {
-            let hosts = self.hosts_of_forwards();
-            let zones = self.zones.iter().filter(|(name, _)| !hosts.contains_key(name));
-            let mut entries = zones.map(|(_, zone)| Arc::clone(&zone.entry)).collect();
-            let loaded = hosts.into_iter().filter_map(|(name, data)| Some((name, data?)));
-            let (forwards, loaded) = (&self.forwards, loaded.collect());
-            let lent = self.local_names.add_forwards(&mut entries, forwards, &loaded);
-            self.lent = lent;
-            return ZoneTable::new(entries, self.seed);
-        };
-        let changed = self.zones.iter().filter_map(|(name, zone)| {
-            let index = former.index_of(name)?;
-            (!Arc::ptr_eq(former.get(index), &zone.entry)).then(|| (index, Arc::clone(&zone.entry)))
-        });
-        former.with_replaced(changed)
+        let is_forwarding = self.forwards.iter().len() > 0;
+        let is_stale = std::mem::take(&mut self.forwards_changed) || names_changed && is_forwarding;
+        if is_stale && (is_forwarding || !self.forwarded.is_empty()) {
+            self.renew_forwarded();
+        }
+        (self.table.table(), is_stale || names_changed)
     }
 
-    /// Whether a table has a zone as it is now.
-    fn is_current(&self, name: &Name, table: &ZoneTable) -> bool {
-        let (zone, index) = (self.zones.get(name), table.index_of(name));
-        zone.zip(index).is_some_and(|(zone, index)| Arc::ptr_eq(table.get(index), &zone.entry))
+    /// Makes anew what the table has because zones are forwarded.
+    fn renew_forwarded(&mut self) {
+        for name in std::mem::take(&mut self.forwarded) {
+            match self.zone(&name).filter(|zone| !self.is_in_front(zone)) {
+                Some(zone) => self.table.put(Arc::clone(&zone.entry)),
+                None => self.table.remove(&name),
+            };
+        }
+        let apexes = self.forwards.iter().map(|forward| &forward.entry.apex);
+        let zones = apexes.filter_map(|apex| self.zone(apex)).filter(|zone| self.is_in_front(zone));
+        let zones: Vec<_> = zones.cloned().collect();
+        zones.iter().for_each(|zone| drop(self.table.remove(&zone.entry.apex)));
+        let hosts = zones.iter().filter_map(|zone| Some((&zone.entry.apex, zone.data()?.clone())));
+        let hosts: HashMap<_, _> = hosts.collect();
+        let added = self.local_names.add_forwards(&mut self.table, &self.forwards, &hosts);
+        (self.forwarded, self.lent) = added;
     }
 
-    /// The zones that lie in front of forwarded ones of the same name, as far as they were loaded.
-    fn hosts_of_forwards(&self) -> HashMap<&Name, Option<Arc<Zone>>> {
-        let zone = |apex| self.zones.get_key_value(apex).filter(|(_, zone)| zone.is_hosts());
-        let zones = self.forwards.iter().filter_map(|forward| zone(&forward.entry.apex));
-        zones.map(|(name, zone)| (name, zone.data().cloned())).collect()
+    /// The number of zones whose numbers workers of former snapshots may still count under.
+    pub fn retiring(&self) -> usize {
+        self.numbers.retiring()
     }
 
-    /// Notes that no worker has an older table any more.
-    pub fn note_published(&mut self) {
-        self.numbers.note_published();
+    /// Notes that no worker has a table any more that has the first `count` of these zones.
+    pub fn note_dropped(&mut self, count: usize) {
+        self.numbers.note_dropped(count);
     }
 }
 
-impl KnownUnit {
-    /// A unit of which nothing was loaded yet.
-    fn new(unit: Unit) -> Self {
-        let (stamps, zones) = (Vec::new(), Vec::new());
-        Self { unit, stamps, zones, failure: None, was_known: false, failed: false }
+/// Notes which directories cannot be read.
+fn note_failures(
+    units: &mut UnitStates,
+    unreadable: Vec<(PathBuf, LoadError)>,
+    is_asked: bool,
+    outcome: &mut Outcome,
+) {
+    for failure in &unreadable {
+        if is_asked || !units.unreadable.contains(failure) {
+            tracing::error!("{}", failure.1);
+            outcome.failed.push(failure.1.to_string());
+        }
     }
-
-    /// Whether a file of it changed since it was read.
-    fn is_outdated(&self) -> bool {
-        !self.stamps.iter().all(Stamp::is_current)
-    }
+    units.unreadable = unreadable;
 }
 
 /// A zone as a snapshot holds it.
@@ -540,7 +386,7 @@ fn entry(
     number: Number,
 ) -> Arc<ZoneEntry> {
     let source = data.map_or(Source::Unavailable, Source::Data);
-    Arc::new(ZoneEntry { apex: apex.clone(), source, access, number: number.place })
+    Arc::new(ZoneEntry::new(apex.clone(), source, access, number.place))
 }
 
 /// Warns of a serial that is lower than the former one: secondaries would not follow (rfc1982).

@@ -52,13 +52,18 @@ fn snapshot(
     let (records, errors) = file::read_text(text.as_bytes(), Path::new("zone"), &apex, &options);
     assert!(!errors.has_errors(), "{errors}");
     let source = Source::Data(Arc::new(build(&apex, &records, SEED).unwrap()));
-    let own = ZoneEntry { apex, source, access: None, number: 0 };
-    let root = |source| ZoneEntry { apex: Name::root(), source, access: None, number: 1 };
+    let own = ZoneEntry::new(apex, source, None, 0);
+    let root = |source| ZoneEntry::new(Name::root(), source, None, 1);
     let entries = [own].into_iter().chain(other.map(root)).map(Arc::new);
     let zones = ZoneTable::new(entries.collect(), SEED);
     let handlers = Some(routes).filter(|routes| !routes.is_empty());
     let handlers = handlers.map(|routes| Arc::new(Handlers::new(routes, Vec::new(), None, SEED)));
-    Arc::new(ArcSwap::from_pointee(Snapshot { zones, handlers, settings, generation: 1 }))
+    Arc::new(ArcSwap::from_pointee(Snapshot {
+        zones,
+        handlers,
+        settings: Arc::new(settings),
+        generation: 1,
+    }))
 }
 
 /// Queries of every kind: with and without EDNS, answered, denied, refused, malformed.

@@ -12,6 +12,9 @@ use std::ops::ControlFlow::Continue;
 pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     let Some(hot) = ask.hit.and_then(|hit| worker.hot.get(hit)) else { return Continue(()) };
     let (meta, body) = hot;
+    if ask.snapshot.zones.get(meta.zone.index).version() != meta.version {
+        return Continue(()); // the zone has changed since
+    }
     let mut pieces = [body, &[], &[]];
     if meta.rotating > 1 {
         let first = worker.turn.next(meta.rotating);

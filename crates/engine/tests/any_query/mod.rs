@@ -25,7 +25,7 @@ pub fn engine() -> Engine {
     let options = file::Options::default();
     let (records, _) = file::read_text(ZONE.as_bytes(), Path::new("zone"), &apex, &options);
     let source = Source::Data(Arc::new(build(&apex, &records, SEED).expect("the zone is whole")));
-    let entry = Arc::new(ZoneEntry { apex, source, access: None, number: 0 });
+    let entry = Arc::new(ZoneEntry::new(apex, source, None, 0));
     let settings = Settings {
         cookies: Some(Secrets { current: [1; 16], accepted: Vec::new() }),
         nsid: Some(b"here".as_slice().into()),
@@ -37,7 +37,7 @@ pub fn engine() -> Engine {
     };
     let zones = ZoneTable::new(vec![entry], SEED);
     let handlers = Some(Arc::new(Handlers::new(Vec::new(), vec![Arc::new(Reader)], None, SEED)));
-    let snapshot = Snapshot { zones, handlers, settings, generation: 1 };
+    let snapshot = Snapshot { zones, handlers, settings: Arc::new(settings), generation: 1 };
     Engine::new(Arc::new(ArcSwap::from_pointee(snapshot)), Arc::<Counters>::default())
 }
 

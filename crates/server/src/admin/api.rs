@@ -5,7 +5,8 @@ use super::metrics;
 use super::routes::{Call, Match};
 use crate::control::Control;
 use crate::query_log::Rfc3339;
-use crate::zone_set::{KnownZone, Outcome};
+use crate::zone_set::Outcome;
+use crate::zone_set_view::KnownZone;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
@@ -103,8 +104,8 @@ pub fn metrics_page(control: &Control) -> Reply {
 /// Ready means that every zone is served and every thread does its work; otherwise the reasons, a
 /// line each. What is wrong with a file is told only if `tells_all`.
 pub fn ready(control: &Control, tells_all: bool) -> Reply {
-    let publisher = control.publisher();
-    let unserved = publisher.zone_set().zones().filter(|zone| zone.data().is_none());
+    let state = control.state();
+    let unserved = state.zone_set().zones().filter(|zone| zone.data().is_none());
     let zones = unserved.filter_map(|zone| {
         let (apex, error) = (&zone.entry.apex, zone.error.as_ref()?);
         Some(match tells_all {
@@ -112,7 +113,7 @@ pub fn ready(control: &Control, tells_all: bool) -> Reply {
             false => format!("zone {apex} is not served: `zonda zone show {apex}` tells why\n"),
         })
     });
-    let failures = publisher.zone_set().failures().filter(|failure| !failure.is_served);
+    let failures = state.zone_set().failures().filter(|failure| !failure.is_served);
     let failures = failures.map(|failure| match tells_all {
         true => format!("{}\n", failure.error),
         false => "a file of zones cannot be read: `zonda status` tells which\n".to_owned(),
@@ -127,11 +128,11 @@ pub fn ready(control: &Control, tells_all: bool) -> Reply {
 
 /// What the server is and how it is.
 pub fn status(control: &Control) -> Value {
-    let publisher = control.publisher();
-    let zone_set = publisher.zone_set();
+    let state = control.state();
+    let zone_set = state.zone_set();
     let unserved = zone_set.zones().filter(|zone| zone.data().is_none()).count();
     let failed = zone_set.zones().filter(|zone| zone.error.is_some()).count();
-    let history = &publisher.history;
+    let history = &state.history;
     let failures = zone_set.failures().map(|failure| failure.error.to_string());
     let down = control.watchdog.down();
     let threads = down.iter().map(|name| format!("thread {name} is down; see the log"));
@@ -143,7 +144,7 @@ pub fn status(control: &Control) -> Value {
         "uptime_seconds": control.started.elapsed().as_secs(),
         "listeners": control.addresses().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "workers": control.udp.len(),
-        "zones": zone_set.zones().len(),
+        "zones": zone_set.zone_count(),
         "zones_not_served": unserved,
         "zones_with_errors": failed,
         "problems": problems,
@@ -165,12 +166,12 @@ pub fn zones(query: &str, control: &Control) -> Reply {
         return text(StatusCode::BAD_REQUEST, "after must be the name of a zone\n".into());
     };
     let after = after.map(|name| name.to_lowercase());
-    let publisher = control.publisher();
+    let state = control.state();
     let order = |a: &Name, b: &Name| zonda_wire::name::canonical_cmp(a.as_wire(), b.as_wire());
     let by_name = |a: &&KnownZone, b: &&KnownZone| order(&a.entry.apex, &b.entry.apex);
     let is_behind =
         |zone: &&KnownZone| after.as_ref().is_none_or(|it| order(&zone.entry.apex, it).is_gt());
-    let mut zones: Vec<_> = publisher.zone_set().zones().filter(is_behind).collect();
+    let mut zones: Vec<_> = state.zone_set().zones().filter(is_behind).collect();
     let limit = limit.min(PAGE_MAX);
     if limit < zones.len() {
         zones.select_nth_unstable_by(limit, by_name);
@@ -178,7 +179,7 @@ pub fn zones(query: &str, control: &Control) -> Reply {
     }
     zones.sort_unstable_by(by_name);
     let page: Vec<_> = zones.into_iter().map(|zone| describe(zone, control)).collect();
-    json_reply(&json!({ "total": publisher.zone_set().zones().len(), "zones": page }))
+    json_reply(&json!({ "total": state.zone_set().zone_count(), "zones": page }))
 }
 
 /// One zone by its name.
@@ -186,7 +187,7 @@ pub fn zone(name: &str, control: &Control) -> Reply {
     let Ok(name) = name.parse::<Name>() else {
         return text(StatusCode::BAD_REQUEST, "not the name of a zone\n".into());
     };
-    match control.publisher().zone_set().zone(&name) {
+    match control.state().zone_set().zone(&name) {
         Some(zone) => json_reply(&describe(zone, control)),
         None => text(StatusCode::NOT_FOUND, format!("zone {name} is not served here\n")),
     }
@@ -226,8 +227,11 @@ pub fn reload(query: &str, control: &Control) -> Reply {
         };
     };
     match name.parse::<Name>() {
-        Ok(name) if control.publisher().zone_set().zone(&name).is_some() => {
-            outcome_reply(&control.reload_zone(&name))
+        Ok(name) if control.state().zone_set().zone(&name).is_some() => {
+            match control.reload_zone(&name) {
+                Ok(outcome) => outcome_reply(&outcome),
+                Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            }
         }
         Ok(name) => text(StatusCode::NOT_FOUND, format!("zone {name} is not served here\n")),
         Err(error) => text(StatusCode::BAD_REQUEST, format!("{name}: {error}\n")),

@@ -102,7 +102,7 @@ fn merge(into: &mut Value, from: Value) {
 
 /// What every page begins with.
 fn head(control: &Control) -> Value {
-    let configured = control.publisher().history.last.unwrap_or(control.started_at);
+    let configured = control.state().history.last.unwrap_or(control.started_at);
     json!({
         "json-stats-version": FORM,
         "boot-time": moment(control.started_at),
@@ -147,7 +147,7 @@ fn type_name(rtype: Option<Type>) -> String {
 /// What the server has done for clients, and with other servers.
 fn server(control: &Control) -> Value {
     let figures = Figures { engines: &control.counters, forwarders: &control.forwarders };
-    let cache = Arc::clone(control.publisher().zone_set().forwards().cache());
+    let cache = Arc::clone(control.state().zone_set().forwards().cache());
     json!({
         "opcodes": figures.opcodes(),
         "rcodes": figures.rcodes(),
@@ -164,8 +164,8 @@ fn server(control: &Control) -> Value {
 
 /// The zones that are served from data.
 fn zones(control: &Control) -> Value {
-    let publisher = control.publisher();
-    let served = publisher.zone_set().zones().filter_map(|zone| Some((zone, zone.data()?)));
+    let state = control.state();
+    let served = state.zone_set().zones().filter_map(|zone| Some((zone, zone.data()?)));
     let mut zones: Vec<_> = served.collect();
     zones.sort_unstable_by(|(a, _), (b, _)| a.entry.apex.as_wire().cmp(b.entry.apex.as_wire()));
     let zones = zones.into_iter().map(|(zone, data)| {

@@ -14,14 +14,14 @@ use zonda_zone::LookupName;
 /// What is kept of a name, and of names above it that do not exist, so that it does not either.
 pub fn show(name: &Name, control: &Control) -> Value {
     let (name, now) = (name.to_lowercase(), control.clock.now());
-    let publisher = control.publisher();
-    let looked_up = LookupName::new(name.as_wire(), publisher.seed());
-    let forwards = publisher.zone_set().forwards();
-    let (cache, cuts) = (Arc::clone(forwards.cache()), publisher.config().cache.nxdomain_cut);
+    let state = control.state();
+    let looked_up = LookupName::new(name.as_wire(), state.seed);
+    let forwards = state.zone_set().forwards();
+    let (cache, cuts) = (Arc::clone(forwards.cache()), state.config().cache.nxdomain_cut);
     let zones =
         forwards.iter().filter(|it| is_at_or_below(name.as_wire(), it.entry.apex.as_wire()));
     let zones: Vec<_> = zones.map(|it| (it.entry.apex.to_string(), it.group_number())).collect();
-    drop(publisher);
+    drop(state);
     let mut answers = Vec::new();
     for (zone, source) in &zones {
         for label in 0..looked_up.label_count().max(1) {
@@ -109,7 +109,7 @@ fn records(entry: &Entry<'_>, now_secs: u32) -> Vec<String> {
 /// Forgets what is kept of a name, and with `tree` of all names below it; how many answers.
 pub fn flush(name: &Name, tree: bool, control: &Control) -> Value {
     let name = name.to_lowercase();
-    let cache = Arc::clone(control.publisher().zone_set().forwards().cache());
+    let cache = Arc::clone(control.state().zone_set().forwards().cache());
     let removed = match tree {
         true => cache.remove_tree(name.as_wire()),
         false => cache.remove_name(name.as_wire()),

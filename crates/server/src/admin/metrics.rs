@@ -6,7 +6,7 @@
 use super::upstreams::{KnownUpstream, STATES, TROUBLES, survey};
 use crate::control::Control;
 use crate::following::Following;
-use crate::zone_set::ZoneSet;
+use crate::zone_set_view::ZoneSetView;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::fmt::{Display, Write};
@@ -205,16 +205,16 @@ fn admin(page: &mut Page, control: &Control) {
 }
 
 fn zones(page: &mut Page, control: &Control) {
-    let publisher = control.publisher();
-    let zone_set = publisher.zone_set();
+    let state = control.state();
+    let zone_set = state.zone_set();
     let served = zone_set.zones().filter(|zone| zone.data().is_some()).count();
     let stale =
         zone_set.zones().filter(|zone| zone.data().is_some() && zone.error.is_some()).count();
     page.metric("zonda_zones", "gauge", "Zones by state.");
     page.value("zonda_zones", &[("state", "current")], served - stale);
     page.value("zonda_zones", &[("state", "stale")], stale);
-    page.value("zonda_zones", &[("state", "unavailable")], zone_set.zones().len() - served);
-    let history = &publisher.history;
+    page.value("zonda_zones", &[("state", "unavailable")], zone_set.zone_count() - served);
+    let history = &state.history;
     page.single("zonda_reloads_total", "counter", "Reloads.", history.reloads);
     let (name, failed) = ("zonda_failed_reloads_total", history.failed_reloads);
     page.single(name, "counter", "Reloads in which something failed.", failed);
@@ -222,11 +222,11 @@ fn zones(page: &mut Page, control: &Control) {
         let name = "zonda_last_reload_timestamp_seconds";
         page.single(name, "gauge", "When the last reload ended.", last.as_secs());
     }
-    zone_queries(page, zone_set, publisher.config());
+    zone_queries(page, zone_set, state.config());
 }
 
 /// Queries by zone: of those listed, else of the busiest, and of all others together.
-fn zone_queries(page: &mut Page, zone_set: &ZoneSet, config: &Config) {
+fn zone_queries(page: &mut Page, zone_set: &ZoneSetView, config: &Config) {
     let name = "zonda_zone_queries_total";
     page.metric(name, "counter", "Queries by zone; the zones not told apart count as other.");
     let listed: HashSet<Name> = config.metrics.zones.iter().map(Name::to_lowercase).collect();
@@ -500,7 +500,7 @@ fn cache(page: &mut Page, control: &Control) {
     page.value(name, &[("found", "stale")], reason(Reason::Stale));
     page.value(name, &[("found", "failure")], reason(Reason::CachedFailure));
     page.value(name, &[("found", "nothing")], control.forwarders.iter().map(missed).sum::<u64>());
-    let cache = Arc::clone(control.publisher().zone_set().forwards().cache());
+    let cache = Arc::clone(control.state().zone_set().forwards().cache());
     let stats = cache.stats();
     page.single("zonda_cache_entries", "gauge", "Answers in the cache.", stats.entries);
     page.single("zonda_cache_bytes", "gauge", "Octets of the answers in the cache.", stats.bytes);

@@ -55,9 +55,9 @@ pub struct KnownUpstream {
 /// All upstreams of all zones, in the order of the configuration.
 pub fn survey(control: &Control) -> Vec<KnownUpstream> {
     let reports = control.forwarder_queue.reports();
-    let publisher = control.publisher();
+    let state = control.state();
     let mut known = Vec::new();
-    for zone in publisher.zone_set().forwards().iter() {
+    for zone in state.zone_set().forwards().iter() {
         for (place, (upstream, server)) in zone.upstreams().enumerate() {
             let (zone_name, upstream) = (zone.entry.apex.to_string(), upstream.to_string());
             let connections = server.connections.counts();

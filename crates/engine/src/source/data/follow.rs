@@ -38,6 +38,8 @@ pub fn zone_of<'s>(writer: &mut Writer<'_, 's, '_>, hop: usize) -> Option<&'s Zo
     let data = data_of(&entry.source).filter(|_| is_allowed);
     if !is_allowed || data.is_some() && entry.access.is_some() {
         writer.reuse.forbid(NotReused::AccessList);
+    } else if ask.zone.is_none_or(|own| own.version() != entry.version()) {
+        writer.reuse.forbid(NotReused::OtherZone);
     }
     data
 }

@@ -1,0 +1,119 @@
+//! The zones as they are at a moment, for all that read: metrics, the admin interface, reloads.
+
+use crate::forwards::Forwards;
+use crate::load::LoadError;
+use crate::numbers::{Number, QueryCounts};
+use crate::units::UnitKey;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+use zonda_engine::name_table::{NameTable, Named};
+use zonda_engine::zones::{Source, ZoneEntry};
+use zonda_wire::Name;
+use zonda_zone::Zone;
+
+/// A zone, served or not.
+#[derive(Clone)]
+pub struct KnownZone {
+    /// The entry that the snapshot holds.
+    pub entry: Arc<ZoneEntry>,
+    /// The unit that it is from.
+    pub unit: Arc<UnitKey>,
+    /// The number under which its queries are counted.
+    pub number: Number,
+    /// The number of records of the served version.
+    pub records: usize,
+    /// When that version was loaded.
+    pub loaded: Option<SystemTime>,
+    /// Why the last attempt to load failed.
+    pub error: Option<LoadError>,
+    /// The number of the program's update that it is from; 0: of none.
+    pub update: u64,
+}
+
+impl Named for KnownZone {
+    fn name(&self) -> &Name {
+        &self.entry.apex
+    }
+}
+
+impl KnownZone {
+    /// The data that is served.
+    pub fn data(&self) -> Option<&Arc<Zone>> {
+        match &self.entry.source {
+            Source::Data(zone) => Some(zone),
+            _ => None,
+        }
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.unit.path
+    }
+}
+
+/// A file or directory that could not be read.
+pub struct FileFailure {
+    /// Why it could not be read.
+    pub error: LoadError,
+    /// Whether zones from there are served because they could be read before.
+    pub is_served: bool,
+}
+
+/// The zones at a moment.
+pub struct ZoneSetView {
+    /// The zones with data, by name.
+    pub zones: NameTable<KnownZone>,
+    /// The zones that upstreams answer for.
+    pub forwards: Arc<Forwards>,
+    /// What was counted of zones.
+    pub counts: QueryCounts,
+    /// Files and directories that could not be read.
+    pub failures: Arc<Vec<FileFailure>>,
+    /// The number of updates of programs' zones so far.
+    pub update_count: u64,
+}
+
+impl ZoneSetView {
+    /// All zones with data, in no particular order.
+    pub fn zones(&self) -> impl Iterator<Item = &KnownZone> {
+        self.zones.iter().map(|zone| &**zone)
+    }
+
+    /// The number of zones with data.
+    pub fn zone_count(&self) -> usize {
+        self.zones.len()
+    }
+
+    /// A zone by its name.
+    pub fn zone(&self, name: &Name) -> Option<&KnownZone> {
+        self.zones.value(name).map(|zone| &**zone)
+    }
+
+    /// Zones that upstreams answer for.
+    pub fn forwards(&self) -> &Forwards {
+        &self.forwards
+    }
+
+    /// A zone that a program has updated since `updates` were counted.
+    pub fn updated_since(&self, name: &Name, updates: u64) -> Option<&KnownZone> {
+        self.zone(name).filter(|zone| zone.update > updates)
+    }
+
+    /// Queries for each zone so far.
+    pub fn queries(&self) -> impl Iterator<Item = (u64, &Name)> {
+        let zones = self.zones().map(|zone| (zone.number, &zone.entry.apex));
+        let forwards = self.forwards.iter().map(|zone| (zone.number, &zone.entry.apex));
+        zones.chain(forwards).map(|(number, apex)| (self.counts.queries(number), apex))
+    }
+
+    /// Queries for zones that are gone.
+    pub fn queries_gone(&self) -> u64 {
+        self.counts.queries_gone()
+    }
+
+    /// Files and directories that could not be read.
+    pub fn failures(&self) -> impl Iterator<Item = &FileFailure> {
+        self.failures.iter()
+    }
+}
