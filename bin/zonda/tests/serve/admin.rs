@@ -1,6 +1,7 @@
 //! What the server tells about itself, and who may ask.
 
 use crate::server::{BINARY, Server, http, http_to, run, text, wait_until, zone};
+use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -399,6 +400,54 @@ fn bash_completes_the_zones_of_the_running_server() {
     assert_eq!(completed("zone reload --json exa"), "example.org.\n");
     assert_eq!(completed("zone show other"), "\n");
     assert_eq!(completed("zone li"), "list\n");
+}
+
+#[test]
+fn the_records_of_a_zone_come_in_pages_that_do_not_part_a_name() {
+    let zone = "$TTL 60\n@ SOA ns1 h 7 1 1 1 1\n NS ns1\nns1 A 192.0.2.1\n AAAA 2001:db8::1\n\
+                *.w TXT a b\nc CNAME ns1\n";
+    let server = Server::start(&[("records.test", zone)], "");
+    let get = |path: &str| {
+        let (status, body) = server.get(&format!("/v1/zones/records.test/rrsets{path}"));
+        (status, serde_json::from_str::<Value>(&body).unwrap_or_default())
+    };
+    let names = |page: &Value| {
+        let sets = page["rrsets"].as_array().unwrap().iter();
+        let shown = |set: &Value| format!("{} {}", set["name"], set["type"]).replace('"', "");
+        sets.map(shown).collect::<Vec<_>>()
+    };
+    let (mut all, mut after, mut pages) = (Vec::new(), String::new(), 0);
+    loop {
+        let (status, page) = get(&format!("?limit=3{after}"));
+        assert_eq!((status, page["serial"].as_u64()), (200, Some(7)));
+        all.extend(names(&page));
+        pages += 1;
+        let Some(next) = page["next"].as_str() else { break };
+        after = format!("&after={next}");
+    }
+    let expected = [
+        "records.test SOA",
+        "records.test NS",
+        "c.records.test CNAME",
+        "ns1.records.test A",
+        "ns1.records.test AAAA",
+        "*.w.records.test TXT",
+    ];
+    assert_eq!((all, pages), (expected.map(str::to_owned).to_vec(), 2));
+    assert_eq!(names(&get("/NS1.records.test.").1), &expected[3..5]);
+    assert_eq!(names(&get("/%2A.w.records.test/TXT").1), &expected[5..]);
+    for (path, status) in [
+        ("/none.records.test", 404),
+        ("/ns1.records.test/MX", 404),
+        ("/w.records.test", 404),
+        ("/ns1.other.test", 400),
+        ("/ns1.records.test/NOTYPE", 400),
+        ("?limit=many", 400),
+        ("?after=other.test", 400),
+    ] {
+        assert_eq!(get(path).0, status, "{path}");
+    }
+    assert_eq!(server.get("/v1/zones/other.test/rrsets").0, 404);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod cache;
 mod connection;
 mod metrics;
 mod routes;
+mod rrsets;
 mod unix;
 mod upstreams;
 

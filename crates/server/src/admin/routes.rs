@@ -1,7 +1,7 @@
 //! The requests that the interface answers, in the order of the table in docs/admin.md.
 
 use super::api::{self, Reply};
-use super::{cache, metrics, upstreams};
+use super::{cache, metrics, rrsets, upstreams};
 use crate::control::Control;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -147,6 +147,36 @@ const ROUTES: &[Route] = &[
     },
     Route {
         method: Method::GET,
+        path: "v1/zones/ZONE/rrsets",
+        parameters: "?limit=N&after=NAME",
+        scope: Scope::Read,
+        doc: "the [records](#records) of a zone in canonical order, some 1000 at once by default",
+        command: "",
+        answer: |call| rrsets::list(call.argument(), call.query, call.control),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/zones/ZONE/rrsets/NAME",
+        parameters: "",
+        scope: Scope::Read,
+        doc: "the records of a name",
+        command: "",
+        answer: |call| rrsets::of_name(call.argument(), call.second_argument(), None, call.control),
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/zones/ZONE/rrsets/NAME/TYPE",
+        parameters: "",
+        scope: Scope::Read,
+        doc: "the records of a name and a type",
+        command: "",
+        answer: |call| {
+            let rtype = call.arguments.get(2).copied();
+            rrsets::of_name(call.argument(), call.second_argument(), rtype, call.control)
+        },
+    },
+    Route {
+        method: Method::GET,
         path: "v1/cache",
         parameters: "?name=NAME",
         scope: Scope::Read,
@@ -264,6 +294,11 @@ impl<'a> Call<'a> {
     /// The first argument; a route that asks for one has it.
     fn argument(&self) -> &'a str {
         self.arguments.first().copied().unwrap_or_default()
+    }
+
+    /// The second argument; a route that asks for one has it.
+    fn second_argument(&self) -> &'a str {
+        self.arguments.get(1).copied().unwrap_or_default()
     }
 }
 

@@ -10,10 +10,12 @@
 
 mod data;
 mod problem;
+mod rrset;
 mod text;
 mod write;
 
 pub use problem::{JsonFault, JsonProblem};
+pub use rrset::set_to_text;
 pub use write::write;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Errors, Place, RecordName, Severity};

@@ -19,7 +19,7 @@ pub fn write<'z>(
     zones: impl IntoIterator<Item = &'z JsonZone>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let mut writer = Writer { text: String::new(), out };
+    let mut writer = Writer::new(out);
     writer.out.write_all(b"[")?;
     for (index, zone) in zones.into_iter().enumerate() {
         writer.out.write_all(if index == 0 { b"\n" } else { b",\n" })?;
@@ -29,12 +29,46 @@ pub fn write<'z>(
 }
 
 /// What is being written: members go into the text of a record, records into the output.
-struct Writer<'o, W> {
+pub(super) struct Writer<W> {
     text: String,
-    out: &'o mut W,
+    out: W,
 }
 
-impl<W: Write> Writer<'_, W> {
+impl<W: Write> Writer<W> {
+    /// A writer that has written nothing yet.
+    pub(super) fn new(out: W) -> Self {
+        Self { text: String::new(), out }
+    }
+
+    /// The text that was written, but not given to the output.
+    pub(super) fn into_text(self) -> String {
+        self.text
+    }
+
+    /// An RRset. A record that has no JSON form by its fields is a string in the form of RFC 3597.
+    pub(super) fn set<'r>(
+        &mut self,
+        owner: &[u8],
+        rtype: zonda_wire::Type,
+        ttl: u32,
+        rdatas: impl Iterator<Item = &'r [u8]>,
+    ) {
+        self.text.push_str("{\"name\": ");
+        self.name(owner);
+        self.show(format_args!(", \"type\": \"{rtype}\", \"ttl\": {ttl}, \"records\": "));
+        self.list(rdatas, |writer, rdata| {
+            match schema::of(rtype).filter(|schema| has_json_form(schema, rdata)) {
+                Some(schema) => {
+                    writer.text.push('{');
+                    writer.data(schema, rdata);
+                    writer.text.push('}');
+                }
+                None => writer.string(&rdata::Presentation { rtype, rdata }.to_string()),
+            }
+        });
+        self.text.push('}');
+    }
+
     /// A zone.
     fn zone(&mut self, name: &Name, sha: Option<&str>, records: &Records) -> io::Result<()> {
         self.text.clear();

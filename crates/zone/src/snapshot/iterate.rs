@@ -8,7 +8,8 @@ use super::{Set, Zone};
 use crate::lookup_name::LookupName;
 use crate::order::rank;
 use crate::records::{Record, Records, TooManyRecords};
-use zonda_wire::Type;
+use zonda_wire::name::is_at_or_below;
+use zonda_wire::{Name, Type};
 
 /// A record of a zone.
 #[derive(Clone, Copy)]
@@ -52,6 +53,18 @@ impl Zone {
         let mut names = self.order().from(form.as_octets()).peekable();
         names.next_if(|name| *name == form.as_octets());
         names.flat_map(|form| self.at_form(form)).flat_map(|(owner, node)| records_of(owner, node))
+    }
+
+    /// The records of one name, as [`records`](Self::records); none for a name outside the zone.
+    pub fn records_at<'z>(&'z self, name: &Name) -> impl Iterator<Item = ZoneRecord<'z>> + use<'z> {
+        let name = name.to_lowercase();
+        let is_inside = is_at_or_below(name.as_wire(), &self.apex);
+        let relative = name.as_wire().len().checked_sub(self.apex.len()).filter(|_| is_inside);
+        let found = relative.and_then(|len| match len {
+            0 => Some((OwnerName::from_form(&[], &self.apex), self.apex_node())),
+            len => self.at_form(SortForm::new(&name.as_wire()[..len]).as_octets()),
+        });
+        found.into_iter().flat_map(|(owner, node)| records_of(owner, node))
     }
 
     /// All names that have a node, in canonical order, the apex first; also those that have no

@@ -1,0 +1,120 @@
+//! The records of a zone that is served, as RRsets in JSON.
+
+use super::api::{self, Reply, text};
+use crate::control::Control;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, ETAG, HeaderValue};
+use serde_json::json;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use zonda_wire::name::is_at_or_below;
+use zonda_wire::{Name, Type};
+use zonda_zone::{Zone, ZoneRecord, json};
+
+/// Records in one page of the list, unless the request wants fewer or more; a name's records are
+/// never spread over two pages.
+const PAGE: usize = 1000;
+/// Most records in one page, but for those of its last name.
+const PAGE_MAX: usize = 100_000;
+
+/// A page of all RRsets of a zone, in canonical order.
+pub fn list(zone: &str, query: &str, control: &Control) -> Reply {
+    let limit = api::parameter(query, "limit").map(|limit| limit.parse::<usize>());
+    let Ok(limit) = limit.unwrap_or(Ok(PAGE)) else {
+        return text(StatusCode::BAD_REQUEST, "limit must be a number\n".into());
+    };
+    let after = api::parameter(query, "after").map(|after| after.parse::<Name>());
+    let Ok(after) = after.transpose() else {
+        return text(StatusCode::BAD_REQUEST, "after must be a name in the zone\n".into());
+    };
+    in_zone(zone, after.as_ref(), control, |data| match &after {
+        None => page(data, data.records(), limit),
+        Some(after) => page(data, data.records_behind(after.to_lowercase().as_wire()), limit),
+    })
+}
+
+/// The RRsets of a name, or one of them.
+pub fn of_name(zone: &str, name: &str, rtype: Option<&str>, control: &Control) -> Reply {
+    let Ok(name) = name.parse::<Name>() else {
+        return text(StatusCode::BAD_REQUEST, format!("{name} is not a name\n"));
+    };
+    let Ok(rtype) = rtype.map(str::parse::<Type>).transpose() else {
+        return text(StatusCode::BAD_REQUEST, "no such type: write one as A or TYPE65280\n".into());
+    };
+    in_zone(zone, Some(&name), control, |data| {
+        let is_meant = |record: &ZoneRecord<'_>| rtype.is_none_or(|rtype| record.rtype == rtype);
+        let mut records = data.records_at(&name).filter(is_meant).peekable();
+        if records.peek().is_none() {
+            let what = rtype.map_or("records".to_owned(), |rtype| format!("{rtype} records"));
+            return text(StatusCode::NOT_FOUND, format!("{name} has no {what}\n"));
+        }
+        page(data, records, usize::MAX)
+    })
+}
+
+/// Answers from the records of a zone; `name` must lie in it.
+fn in_zone(
+    zone: &str,
+    name: Option<&Name>,
+    control: &Control,
+    answer: impl FnOnce(&Zone) -> Reply,
+) -> Reply {
+    let Ok(apex) = zone.parse::<Name>() else {
+        return text(StatusCode::BAD_REQUEST, "not the name of a zone\n".into());
+    };
+    let apex = apex.to_lowercase();
+    let state = control.state();
+    let Some(known) = state.zone_set().zone(&apex) else {
+        return text(StatusCode::NOT_FOUND, format!("zone {apex} is not served here\n"));
+    };
+    let data = known.data().map(Arc::clone);
+    let Some(data) = data else {
+        let why = format!("zone {apex} has no records: it is not loaded\n");
+        return text(StatusCode::CONFLICT, why);
+    };
+    match name.filter(|name| !is_at_or_below(name.to_lowercase().as_wire(), apex.as_wire())) {
+        Some(name) => text(StatusCode::BAD_REQUEST, format!("{name} is not in zone {apex}\n")),
+        None => answer(&data),
+    }
+}
+
+/// A reply with RRsets up to the end of the name with which `limit` records are reached.
+fn page<'z>(data: &Zone, records: impl Iterator<Item = ZoneRecord<'z>>, limit: usize) -> Reply {
+    let mut records = records.peekable();
+    let (mut body, mut count, mut next) = (String::new(), 0, None);
+    let limit = if limit == usize::MAX { limit } else { limit.clamp(1, PAGE_MAX) };
+    while let Some(first) = records.next() {
+        let mut rdatas = vec![first.rdata];
+        let is_of_set = |other: &ZoneRecord<'_>| {
+            (other.owner.as_wire(), other.rtype, other.ttl)
+                == (first.owner.as_wire(), first.rtype, first.ttl)
+        };
+        while let Some(other) = records.next_if(is_of_set) {
+            rdatas.push(other.rdata);
+        }
+        count += rdatas.len();
+        let separator = if body.is_empty() { "\n    " } else { ",\n    " };
+        let (owner, rdatas) = (first.owner.as_wire(), rdatas.into_iter());
+        let set = json::set_to_text(owner, first.rtype, first.ttl, rdatas);
+        let _ = write!(body, "{separator}{set}"); // a string takes everything
+        let ends_name = records.peek().is_some_and(|next| next.owner.as_wire() != owner);
+        if count >= limit && ends_name {
+            next = Name::from_wire(owner).ok().map(|name| name.to_string());
+            break;
+        }
+    }
+    let zone = Name::from_wire(data.apex()).unwrap_or_else(|_| Name::root());
+    let (zone, next) = (json!(zone.to_string()), json!(next));
+    let serial = data.serial();
+    let body = format!(
+        "{{\n  \"next\": {next},\n  \"rrsets\": [{body}\n  ],\n  \"serial\": {serial},\n  \
+         \"zone\": {zone}\n}}\n"
+    );
+    let mut reply = text(StatusCode::OK, body);
+    let kind = HeaderValue::from_static("application/json");
+    reply.headers_mut().insert(CONTENT_TYPE, kind);
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{serial}\"")) {
+        reply.headers_mut().insert(ETAG, tag);
+    }
+    reply
+}
