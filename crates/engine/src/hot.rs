@@ -15,9 +15,9 @@
 //! grows with the answers that are kept, not with where their hashes fall.
 //!
 //! # Invariants
-//! - An entry is used while no name has moved between zones and no rule has changed since it was made
-//!   ([`Meta::generation`]), and its zone is what it was made from ([`Meta::version`]): a change in
-//!   one zone costs no other zone its entries.
+//! - An entry is used while no name has moved between zones and no rule has changed since it was
+//!   made ([`Meta::generation`]), and its zone is what it was made from ([`Meta::version`]): a
+//!   change in one zone costs no other zone its entries.
 //! - A body holds neither id, flags, question nor OPT; its pointers lead into the question, whose
 //!   length is part of the key, or into itself.
 

@@ -11,8 +11,8 @@
 //!
 //! # Invariants
 //! - A version that was shared never changes.
-//! - A value keeps its index as long as its name stays; the index of a name that is gone is given to
-//!   another later.
+//! - A value keeps its index as long as its name stays; the index of a name that is gone is given
+//!   to another name later.
 //! - All that tells where a slot belongs is in the slot: no name is hashed twice.
 
 use std::sync::Arc;

@@ -290,7 +290,8 @@ impl Control {
         }
         let loaded = load::load_all(&[&unit], state.seed, 1);
         drop(state);
-        let _ = self.publisher.update(unit, loaded.into_iter().next().expect("of one unit")); // logged
+        let loaded = loaded.into_iter().next().expect("of one unit");
+        let _ = self.publisher.update(unit, loaded); // what fails is logged
     }
 
     /// Loads what changed and puts it into force.

@@ -1,10 +1,10 @@
 //! The publisher: one thread that owns the zones and the configuration in force, and the one place
 //! where what workers see is swapped.
 //!
-//! Work reaches it over one bounded queue: reloads, zones of programs, code. It takes what is there,
-//! applies all of it, and publishes one snapshot. Whoever reads, reads a [`ServerState`], which is
-//! swapped as well: nothing waits for the publisher but the sender of work for its result, and the
-//! publisher waits for nothing but work. Files are read, and zones built, by those that send them.
+//! Work reaches it over one bounded queue: reloads, zones of programs, code. It takes what is
+//! there, applies all of it, and publishes one snapshot. Metrics and the admin interface read a
+//! [`ServerState`], which is swapped as well: nothing waits for the publisher but the sender of work
+//! for its result, and the publisher waits for nothing but work. Files are read, and zones built, by those that send them.
 
 use crate::load::{self, LoadedUnit};
 use crate::program::Code;

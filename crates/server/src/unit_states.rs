@@ -1,8 +1,8 @@
 //! The files that zones are loaded from, as they were when they were last loaded, and what a reload
 //! has to do.
 //!
-//! The one that reloads owns them and lends them to the publisher, so that files are looked at while
-//! other changes are published.
+//! The thread that reloads owns them and lends them to the publisher, so that files are looked at
+//! while other changes are published.
 
 use crate::load::{LoadError, LoadedUnit};
 use crate::stamp::Stamp;
@@ -80,7 +80,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The units to load, in the order in which [`ZoneSet::apply`](crate::zone_set::ZoneSet::apply) wants the results.
+    /// The units to load, in the order in which
+    /// [`ZoneSet::apply`](crate::zone_set::ZoneSet::apply) wants the results.
     pub fn stale(&self) -> Vec<&Unit> {
         let stale = self.units.iter().filter(|(_, step)| *step == Step::Load);
         stale.map(|(unit, _)| unit).collect()
@@ -120,7 +121,8 @@ impl UnitStates {
                 if let Content::Given(name, _) = &unit.key.content
                     && let Some(zone) = zones.updated_since(name, updates)
                 {
-                    unit.key = Arc::clone(&zone.unit); // newer than what the configuration was read with
+                    // Newer than what the configuration was read with.
+                    unit.key = Arc::clone(&zone.unit);
                 }
                 let Some(known) = self.known.get(&unit.key) else { return (unit, Step::Load) };
                 known_units += 1;

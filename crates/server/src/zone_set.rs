@@ -233,8 +233,8 @@ impl ZoneSet {
         units.known.insert(key, known);
     }
 
-    /// Puts a zone in place of the former version, which stays if the new one failed; and the number
-    /// of the update that it is from.
+    /// Puts a zone in place of the former version, which stays if the new one failed; and the
+    /// number of the update that it is from.
     fn put(
         &mut self,
         unit: &Unit,

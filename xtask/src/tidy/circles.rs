@@ -128,7 +128,7 @@ impl Crate {
             }
         };
         while let Some((next, behind)) = rest.split_first() {
-            let inner = [&at[..], &[next.clone()]].concat();
+            let inner = [&at[..], std::slice::from_ref(next)].concat();
             if next == "super" {
                 at.pop()?;
             } else if self.files.contains_key(&inner) {

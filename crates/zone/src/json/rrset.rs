@@ -4,9 +4,9 @@ use super::write::Writer;
 use std::io;
 use zonda_wire::Type;
 
-/// Writes a set as JSON, `{"name": …, "type": …, "ttl": …, "records": […]}`: a record is the object
-/// that JSON zones have under `data`, or a string in the form of RFC 3597 where its data has no such
-/// object.
+/// Writes a set as JSON, `{"name": …, "type": …, "ttl": …, "records": […]}`: a record is the
+/// object that JSON zones have under `data`, or a string in the form of RFC 3597 where its data has
+/// no such object.
 #[must_use]
 pub fn set_to_text<'r>(
     owner: &[u8],
