@@ -565,8 +565,7 @@ fn reuse_told(engine: &mut Engine, qtype: Type, name: &str) -> Option<Reuse> {
         *shared.lock().unwrap() = event.reuse;
     }));
     ask(engine, name, qtype);
-    let reuse = *told.lock().unwrap();
-    reuse
+    *told.lock().unwrap()
 }
 
 #[test]

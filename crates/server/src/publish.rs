@@ -3,8 +3,9 @@
 //!
 //! Work reaches it over one bounded queue: reloads, zones of programs, code. It takes what is
 //! there, applies all of it, and publishes one snapshot. Metrics and the admin interface read a
-//! [`ServerState`], which is swapped as well: nothing waits for the publisher but the sender of work
-//! for its result, and the publisher waits for nothing but work. Files are read, and zones built, by those that send them.
+//! [`ServerState`], which is swapped as well: nothing waits for the publisher but the sender of
+//! work for its result, and the publisher waits for nothing but work. Files are read, and zones
+//! built, by the senders.
 
 use crate::load::{self, LoadedUnit};
 use crate::program::Code;

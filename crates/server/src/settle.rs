@@ -9,8 +9,8 @@ use zonda_runtime::{LongCalls, Watchdog};
 /// How long after it has begun to answer a process gives back the memory that its start needed.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// The first time after the start of a process, at whose end freed memory and the pages of code that
-/// the start has used are given back.
+/// The first time after the start of a process, at whose end freed memory and the pages of code
+/// that the start has used are given back.
 ///
 /// Asked by a thread that runs anyhow: a task of the runtime would bring its code back into memory,
 /// and a thread of its own a stack.
