@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn every_name_is_found_while_names_come_and_go() {
         let mut owner = owner(20_000);
-        let is_there = |number: u32| number % 3 != 0;
+        let is_there = |number: u32| !number.is_multiple_of(3);
         (0..20_000).filter(|it| !is_there(*it)).for_each(|it| {
             assert_eq!(owner.remove(&name(it)).unwrap().1, it);
         });
