@@ -335,10 +335,11 @@ fn insert_hot(
     prepared: &Prepared,
     (rcode, reason, rotating): (Rcode, Reason, u16),
 ) {
-    let (Some(key), Some(zone)) = (prepared.key, prepared.zone) else { return };
+    let found = (prepared.key, prepared.zone, ask.zone);
+    let (Some(key), Some(zone), Some(entry)) = found else { return };
     let meta = Meta {
         generation: ask.snapshot.generation,
-        version: ask.snapshot.zones.get(zone.index).version(),
+        version: entry.version(),
         zone,
         answering_label: answer.answering_label,
         counts: answer.reply.counts(),

@@ -5,6 +5,7 @@ use crate::ask::Ask;
 use crate::reuse::{NotReused, rotated_record_bytes};
 use crate::verdict::{Flow, reply};
 use crate::worker::Worker;
+use crate::zones::ZoneEntry;
 use std::ops::ControlFlow::Continue;
 
 /// Answers with the hot entry of the question, if there is one and it fits.
@@ -12,7 +13,7 @@ use std::ops::ControlFlow::Continue;
 pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Flow {
     let Some(hot) = ask.hit.and_then(|hit| worker.hot.get(hit)) else { return Continue(()) };
     let (meta, body) = hot;
-    if ask.snapshot.zones.get(meta.zone.index).version() != meta.version {
+    if ask.zone.map(ZoneEntry::version) != Some(meta.version) {
         return Continue(()); // the zone has changed since
     }
     let mut pieces = [body, &[], &[]];
