@@ -84,7 +84,8 @@ impl Zonda {
         let reading = requests.iter().filter(|request| request["method"] == "GET");
         let paths = reading.map(|request| request["path"].as_str().unwrap());
         let timed = paths.map(|path| {
-            let path = path.replace("NAME", "example.org");
+            let path = path.replace("ZONE", "example.org").replace("NAME", "example.org");
+            let path = path.replace("TYPE", "SOA");
             let path = if path == "/v1/cache" { "/v1/cache?name=a.test".to_owned() } else { path };
             let started = Instant::now();
             let answer = ask(&socket, "GET", &path).unwrap();
