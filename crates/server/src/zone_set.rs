@@ -227,7 +227,11 @@ impl ZoneSet {
                 tracing::warn!("{}", already_served(&key.path, &name, other.path()));
                 continue;
             }
-            self.put(&known.unit, name.clone(), (zone, 0), outcome);
+            // A zone that its program has updated stays newer than the configuration says when the
+            // same content is loaded once more.
+            let served = self.zone(&name).filter(|zone| zone.unit == key);
+            let update = served.map_or(0, |zone| zone.update);
+            self.put(&known.unit, name.clone(), (zone, update), outcome);
             known.zones.push(name);
         }
         units.known.insert(key, known);

@@ -65,7 +65,7 @@ impl Handlers {
         Self { users_cache, ..self }
     }
 
-    /// What a [`Call`] with this place calls.
+    /// What a [`Call`](super::Call) with this place calls.
     #[must_use]
     pub fn callee(&self, place: usize) -> Callee<'_> {
         match self.routes.as_slice().get(place) {
@@ -75,7 +75,7 @@ impl Handlers {
         }
     }
 
-    /// Tells of a panic of what a [`Call`] with this place calls.
+    /// Tells of a panic of what a [`Call`](super::Call) with this place calls.
     #[cold]
     pub(crate) fn tell_panic(&self, place: usize, payload: &(dyn Any + Send)) {
         if let Some(tell) = self.panic_log {

@@ -57,7 +57,7 @@ impl<'a> HandlerQuery<'a> {
     }
 
     /// The message as it came, and perhaps octets without meaning behind it; as
-    /// [`peer`](Self::peer). Empty in [`Stage::after`].
+    /// [`peer`](Self::peer). Empty in [`Stage::after`](super::Stage::after).
     #[must_use]
     pub fn message(&self) -> &'a [u8] {
         self.saw_client.set(true);
@@ -65,7 +65,7 @@ impl<'a> HandlerQuery<'a> {
     }
 
     /// The options of the query's EDNS record: codes and data (rfc6891#6.1.2); as
-    /// [`peer`](Self::peer). None in [`Stage::after`].
+    /// [`peer`](Self::peer). None in [`Stage::after`](super::Stage::after).
     pub fn options(&self) -> impl Iterator<Item = (u16, &'a [u8])> {
         self.saw_client.set(true);
         self.query.options(self.message)
