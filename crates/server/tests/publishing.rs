@@ -186,3 +186,16 @@ fn readers_are_answered_at_once_while_a_zone_loads_and_others_change() {
     assert!(changes > 100, "{changes} changes");
     zonda.end();
 }
+
+#[test]
+fn what_a_program_has_updated_stays_when_its_zone_is_reloaded_again_and_again() {
+    let zonda = Zonda::start("updated");
+    let name = "example.net".parse().unwrap();
+    zonda.server.zones().set(&name, || ProgramContent::Text(zone(2, 0).into()));
+    for round in 1..=3 {
+        let answer = ask(&zonda.socket(), "POST", "/v1/reload?zone=example.net").unwrap();
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        assert_eq!(serial(&zonda.socket(), "example.net"), 2, "after reload {round}");
+    }
+    zonda.end();
+}
