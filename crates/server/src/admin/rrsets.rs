@@ -3,7 +3,7 @@
 use super::api::{self, Reply, text};
 use crate::control::Control;
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, ETAG, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -113,8 +113,5 @@ fn page<'z>(data: &Zone, records: impl Iterator<Item = ZoneRecord<'z>>, limit: u
     let mut reply = text(StatusCode::OK, body);
     let kind = HeaderValue::from_static("application/json");
     reply.headers_mut().insert(CONTENT_TYPE, kind);
-    if let Ok(tag) = HeaderValue::from_str(&format!("\"{serial}\"")) {
-        reply.headers_mut().insert(ETAG, tag);
-    }
     reply
 }
