@@ -17,7 +17,8 @@
 //! # Invariants
 //! - An entry is used while no name has moved between zones and no rule has changed since it was
 //!   made ([`Meta::generation`]), and its zone is what it was made from ([`Meta::version`]): a
-//!   change in one zone costs no other zone its entries.
+//!   change in one zone costs no other zone its entries. A hosts file, and a zone with names that
+//!   are excepted from a forwarded one, count as a rule.
 //! - A body holds neither id, flags, question nor OPT; its pointers lead into the question, whose
 //!   length is part of the key, or into itself.
 
