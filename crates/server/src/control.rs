@@ -2,6 +2,7 @@
 
 use crate::admin;
 use crate::cache_file::CacheFile;
+use crate::edit::{Edit, EditError};
 use crate::following::Following;
 use crate::handover;
 use crate::listen::Sockets;
@@ -32,6 +33,7 @@ use zonda_runtime::Runtime;
 use zonda_transport::tcp::TcpServer;
 use zonda_transport::udp::UdpCounters;
 use zonda_wire::Name;
+use zonda_zone::Diff;
 
 /// The looks at watched files, as the watchdog knows them.
 const WATCH: &str = "watch";
@@ -292,6 +294,14 @@ impl Control {
         drop(state);
         let loaded = loaded.into_iter().next().expect("of one unit");
         let _ = self.publisher.update(unit, loaded); // what fails is logged
+    }
+
+    /// Changes a zone; returns what differs once that is published. Blocks.
+    ///
+    /// # Errors
+    /// When the zone cannot be changed so; it is as it was then.
+    pub fn edit(&self, edit: Edit) -> Result<Diff, EditError> {
+        self.publisher.edit(edit)
     }
 
     /// Loads what changed and puts it into force.

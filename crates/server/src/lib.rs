@@ -14,6 +14,7 @@ mod check;
 pub mod client;
 mod control;
 mod delegations;
+mod edit;
 mod failed_zones;
 mod following;
 mod forwards;
@@ -42,6 +43,7 @@ mod zone_set;
 mod zone_set_view;
 
 pub use check::{CheckReport, check, check_text};
+pub use edit::{Edit, EditError};
 pub use failed_zones::{FailedZone, failed_text};
 pub use following::Following;
 pub use log::{StandardError, flush_log, flush_log_to_reader};

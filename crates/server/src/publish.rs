@@ -7,6 +7,7 @@
 //! work for its result, and the publisher waits for nothing but work. Files are read, and zones
 //! built, by the senders.
 
+use crate::edit::{Edit, EditError};
 use crate::load::{self, LoadedUnit};
 use crate::program::Code;
 use crate::settings::{self, Lasting};
@@ -24,7 +25,7 @@ use zonda_config::Config;
 use zonda_engine::code::Handlers;
 use zonda_engine::counters::Counters;
 use zonda_engine::{Settings, Snapshot};
-use zonda_zone::HashSeed;
+use zonda_zone::{Diff, HashSeed};
 
 /// The name of the thread.
 const THREAD: &str = "publisher";
@@ -360,6 +361,19 @@ impl PublisherHandle {
             publisher.note(&outcome);
             outcome
         })
+    }
+
+    /// Changes a zone; returns what differs once that is published.
+    ///
+    /// # Errors
+    /// When the zone cannot be changed so; it is as it was then.
+    pub fn edit(&self, edit: Edit) -> Result<Diff, EditError> {
+        let edited = self.call(move |publisher| {
+            let (diff, former) = publisher.zone_set.edit(&edit)?;
+            publisher.is_changed |= former.is_some();
+            Ok(diff)
+        });
+        edited.unwrap_or(Err(EditError::PublisherFailed))
     }
 
     /// Puts other code into force.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use crate::control::Control;
+use crate::edit::{Edit, EditError};
 use crate::failed_zones::{FailedZone, failed_zones, tell_all_mistakes};
 use crate::following::Following;
 use crate::log;
@@ -15,6 +16,7 @@ use crate::run::{Options, ServeError, Signals, run};
 use zonda_config::{ProgramContent, Source, Zone};
 use zonda_engine::Peer;
 use zonda_wire::Name;
+use zonda_zone::Diff;
 
 /// A running server. Dropping it leaves the server running until the process ends.
 pub struct Server {
@@ -75,6 +77,14 @@ impl Server {
     pub fn set_code(&self, code: Code) {
         // The log has why it fails, and the watchdog.
         let _ = self.control.publisher().set_code(code);
+    }
+
+    /// Changes a zone; returns what differs once that is published. Blocks.
+    ///
+    /// # Errors
+    /// When the zone cannot be changed so; it is as it was then.
+    pub fn edit(&self, edit: Edit) -> Result<Diff, EditError> {
+        self.control.edit(edit)
     }
 
     /// Reads the configuration and all changed zones anew, and those that could not be loaded

@@ -7,6 +7,7 @@
 //! - No change costs more than what it changes, whatever the number of zones; where zones are
 //!   forwarded, one that comes or goes costs as much as there are forwarded and special ones.
 
+use crate::edit::{Edit, EditError};
 use crate::forwards::Forwards;
 use crate::load::{LoadError, LoadedUnit, LoadedZone};
 use crate::local::LocalNames;
@@ -25,7 +26,7 @@ use zonda_engine::counters::Counters;
 use zonda_engine::name_table::NameTableOwner;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable, ZoneTableOwner};
 use zonda_wire::Name;
-use zonda_zone::{HashSeed, Zone};
+use zonda_zone::{ChangeSet, Diff, HashSeed, Serial, SerialPolicy, Zone};
 
 /// All zones of the server.
 pub struct ZoneSet {
@@ -171,6 +172,32 @@ impl ZoneSet {
             self.put(unit, name, (zone, self.update_count), &mut outcome);
         }
         outcome
+    }
+
+    /// Changes a zone, and returns what differs then, and the former version unless nothing does.
+    ///
+    /// # Errors
+    /// When the zone cannot be changed so; it is as it was then.
+    pub fn edit(&mut self, edit: &Edit) -> Result<(Diff, Option<Arc<KnownZone>>), EditError> {
+        let name = edit.zone.to_lowercase();
+        let former = self.zone(&name).ok_or_else(|| EditError::NoSuchZone(name.clone()))?.clone();
+        let data = former.data().ok_or(EditError::NotLoaded(name))?;
+        if edit.if_serial.is_some_and(|serial| serial != data.serial()) {
+            return Err(EditError::SerialIs(data.serial()));
+        }
+        let serial = Serial::Bump(SerialPolicy::Increment);
+        let changes = ChangeSet { sets: edit.sets.clone(), serial };
+        let (zone, diff) = data.with(&changes).map_err(EditError::Refused)?;
+        if edit.is_dry_run || diff.is_empty() {
+            return Ok((diff, None));
+        }
+        let records = former.records + diff.added.len() - diff.removed.len();
+        let apex = &former.entry.apex;
+        let access = former.entry.access.clone();
+        let entry = entry(apex, Some(Arc::new(zone)), access, former.number);
+        let loaded = Some(SystemTime::now());
+        self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
+        Ok((diff, Some(former)))
     }
 
     /// Puts into force what a unit says of its zones besides their data.

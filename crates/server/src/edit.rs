@@ -1,0 +1,60 @@
+//! Changes of zones while they are served: which are asked for, and why one is refused.
+
+use std::fmt;
+use zonda_wire::Name;
+use zonda_zone::{ChangeError, SetChange};
+
+/// A change of a zone that a client, a store or a program asks for. It takes effect whole or not at
+/// all.
+#[derive(Clone, Debug)]
+pub struct Edit {
+    /// The zone's name.
+    pub zone: Name,
+    /// The sets that change, in this order.
+    pub sets: Vec<SetChange>,
+    /// The serial that the zone must have before the change.
+    pub if_serial: Option<u32>,
+    /// Whether the difference is only found, and nothing changed.
+    pub is_dry_run: bool,
+}
+
+/// Why an edit was not carried out; the zone is as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EditError {
+    /// The server has no zone of this name.
+    NoSuchZone(Name),
+    /// The zone has no data: it was never loaded.
+    NotLoaded(Name),
+    /// The zone has another serial than the edit asks for: this one.
+    SerialIs(u32),
+    /// A change breaks a rule.
+    Refused(ChangeError),
+    /// The thread that publishes zones has failed.
+    PublisherFailed,
+}
+
+impl fmt::Display for EditError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchZone(zone) => write!(
+                f,
+                "the server has no zone {zone}; `zonda zone list` lists those that it has"
+            ),
+            Self::NotLoaded(zone) => write!(
+                f,
+                "zone {zone} is not loaded, so that it cannot be changed; `zonda zone show {zone}` \
+                 says why"
+            ),
+            Self::SerialIs(serial) => write!(
+                f,
+                "the zone has changed: its serial is {serial}; read it again, and repeat the change"
+            ),
+            Self::Refused(error) => error.fmt(f),
+            Self::PublisherFailed => {
+                f.write_str("the thread that publishes zones has failed; see the log")
+            }
+        }
+    }
+}
+
+impl std::error::Error for EditError {}
