@@ -90,6 +90,29 @@ impl Records {
         Ok(())
     }
 
+    /// The octets of all records, in the form that the head of this file shows.
+    pub(crate) fn as_octets(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Reads records from octets of that form; `None` if they are anything else. The data are not
+    /// looked at.
+    pub(crate) fn from_octets(octets: &[u8]) -> Option<Self> {
+        let (mut records, mut rest) = (Self::with_capacity(octets.len()), octets);
+        while !rest.is_empty() {
+            let (owner, behind) = rest.split_at(name::wire_len(rest)?);
+            let (fixed, behind) = behind.split_first_chunk::<8>()?;
+            let [r0, r1, t0, t1, t2, t3, l0, l1] = *fixed;
+            let len = usize::from(u16::from_be_bytes([l0, l1]));
+            let (rdata, behind) = behind.split_at_checked(len)?;
+            let (rtype, ttl) = (Type(u16::from_be_bytes([r0, r1])), [t0, t1, t2, t3]);
+            let ttl = u32::from_be_bytes(ttl);
+            records.push(Record { owner, rtype, ttl, rdata }, 0).ok()?;
+            rest = behind;
+        }
+        Some(records)
+    }
+
     /// The files that were read or wanted, some of them several times.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|(_, file)| file.as_path())
