@@ -98,6 +98,13 @@ pub struct Configuration {
     /// Serve a zone from a master file, or from JSON if FILE ends in .json (repeatable)
     #[arg(long, value_name = "NAME=FILE")]
     pub zone: Vec<String>,
+    /// Let the zones of --zone be changed by `zonda zone set` and over HTTP; their files are then
+    /// rewritten
+    #[arg(long, requires = "zone")]
+    pub writable: bool,
+    /// The directory in which changes of writable zones are kept until their files have them
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<String>,
     /// Ask this server for all names that no zone holds (repeatable); the port is 53 unless given
     #[arg(long, value_name = "ADDRESS")]
     pub forward: Vec<String>,
@@ -173,6 +180,8 @@ impl Configuration {
             listen: self.listen.clone(),
             zones: self.zone.clone(),
             forward: (!self.forward.is_empty()).then(|| self.forward.join(",")),
+            writable: self.writable,
+            state: self.state.clone(),
             workers: self.workers.clone(),
             print_config: self.print_config,
             ..Flags::default()

@@ -90,7 +90,8 @@ impl Config {
 
 /// Returns the keys of the top that a restart changes; `root` is part of each zone.
 fn top(config: &Config) -> impl PartialEq {
-    (config.user.clone(), config.watch, config.watch_interval)
+    let watch = (config.watch, config.watch_interval);
+    (config.user.clone(), watch, config.state.clone(), config.flush_interval)
 }
 
 /// Returns the listeners without their access lists, which take effect at once.

@@ -124,6 +124,8 @@ pub enum Contradiction {
     Local(LocalMistake),
     /// A `directory` with `name`.
     DirectoryWithName,
+    /// A zone that is to be writable and whose source, by its key, cannot be written.
+    NotWritable(&'static str),
     /// A second zone of the same name.
     ZoneTwice(Name, Origin),
     /// A path that leads out of the root.
@@ -236,6 +238,15 @@ impl fmt::Display for Contradiction {
             ),
             Self::Servers(mistake) => mistake.fmt(f),
             Self::Local(mistake) => mistake.fmt(f),
+            Self::NotWritable("json") => f.write_str(
+                "several zones of one `json` file cannot be written; give the `name` of one, or \
+                 a file to each zone, or remove `writable`",
+            ),
+            Self::NotWritable(source) => write!(
+                f,
+                "zones with `{source}` cannot be changed while they are served; remove `writable`, \
+                 or serve them from a `file`, `json` or `directory`"
+            ),
             Self::DirectoryWithName => {
                 f.write_str("the files of a `directory` name its zones; remove `name`")
             }

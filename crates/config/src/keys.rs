@@ -5,8 +5,8 @@
 use crate::access::{AccessRule, Network};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
 use crate::value::{
-    CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, ServerAddress, Size,
-    Toggle, Token, Value, Version,
+    CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
+    Size, Toggle, Token, Value, Version,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -56,6 +56,15 @@ section! {
     watch: bool = "false";
     /// Interval at which watched files are checked.
     watch_interval: Duration = "2s", from "100 ms" to "1h";
+    /// The directory of what the server keeps from one start to the next: changes of writable zones
+    /// that their files lack. `--state DIR` names it as well. It is made when it is needed, for
+    /// its owner alone, and one server at a time uses it. Unset: `$STATE_DIRECTORY`, as systemd
+    /// sets it; else `/var/lib/zonda` for root, and `$XDG_STATE_HOME/zonda` or
+    /// `~/.local/state/zonda` for other users.
+    state: Option<PathBuf>, like "/var/lib/zonda";
+    /// Interval at which changes of writable zones are written to their files. They are also
+    /// written when the server stops, and by `zonda zone flush`.
+    flush_interval: Duration = "10m", from "1s" to "1d";
 }
 
 section! {
@@ -104,6 +113,13 @@ section! {
     /// A file of addresses and their names, such as `/etc/hosts`, inside the zone's name. It may be
     /// anywhere, and is always watched. With `forward`, other names are forwarded.
     hosts: Option<PathBuf>, like "/etc/hosts";
+    /// Whether records of the zone can be changed while it is served, by `zonda zone set` and the
+    /// HTTP interface. Goes with `file`, with `json` and a `name`, and with `directory`. The file
+    /// is rewritten: its comments are lost. `--writable` says so of zones that flags give.
+    writable: bool = "false";
+    /// How the serial rises with each change of a writable zone: by 1; to the seconds since 1970; to
+    /// the day as YYYYMMDD and two digits; by at least 1 in any case.
+    serial: SerialRule = "increment";
     /// Access list of this zone, applied after that of the listener; as in `[[listen]]`. Unset: all
     /// clients are answered; from zones with `forward`, only clients with loopback, private and
     /// link-local addresses, so that other clients cannot use the upstreams.

@@ -45,8 +45,8 @@ pub use reference::{generated_files, man_page};
 pub use section::{EffectTime, Key, Kind, Section, Shape};
 pub use socket::find_sockets;
 pub use value::{
-    CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, ServerAddress, Toggle,
-    Token,
+    CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
+    Toggle, Token,
 };
 pub use zonda_client::Trust;
 pub use zonda_upstream::{Host, Transport, Upstream};
@@ -76,6 +76,10 @@ pub struct Config {
     pub watch: bool,
     /// Interval at which watched files are checked.
     pub watch_interval: Duration,
+    /// The directory of what is kept from one start to the next; none: that of the system.
+    pub state: Option<PathBuf>,
+    /// Interval at which changes of writable zones are written to their files.
+    pub flush_interval: Duration,
     /// The user whose rights the server keeps once its sockets are bound.
     pub user: Option<String>,
     /// Limits of DNS over TCP.
@@ -128,6 +132,8 @@ pub struct Zone {
     pub hosts: Option<PathBuf>,
     /// The directory that the source's files, and those they include, must not leave.
     pub root: Arc<Path>,
+    /// How the serial rises with each change, if the zone can be changed while it is served.
+    pub writable: Option<SerialRule>,
     /// Clients that are answered; none: all that the listener admits.
     pub access: Option<Arc<Access>>,
 }

@@ -26,8 +26,12 @@ pub struct Flags {
     pub zones: Vec<String>,
     /// `--forward ADDRESS`, any number, separated by commas; they answer for the zone `.`.
     pub forward: Option<String>,
+    /// Whether the flag `--writable` says that the zones in `zones` can be changed.
+    pub writable: bool,
     /// Text of the flag `--workers N`.
     pub workers: Option<String>,
+    /// Text of the flag `--state DIR`.
+    pub state: Option<String>,
     /// `--print-config`: keep what [`LoadedConfig::effective`] prints.
     pub print_config: bool,
 }
@@ -120,11 +124,13 @@ pub(crate) struct Layers<'a> {
 impl<'a> Layers<'a> {
     /// Returns the values of a section's keys given by flags and environment.
     pub fn given(&self, section: &'static Section) -> Vec<(&'static str, RawValue<'a>)> {
-        let by_flag = |name| match (section.kind, name, &self.flags.workers) {
-            (Kind::Top, "workers", Some(text)) => {
-                Some(RawValue { text, origin: Origin::Flag("--workers") })
-            }
-            _ => None,
+        let by_flag = |name| {
+            let (flag, text) = match (section.kind, name) {
+                (Kind::Top, "workers") => ("--workers", &self.flags.workers),
+                (Kind::Top, "state") => ("--state", &self.flags.state),
+                _ => return None,
+            };
+            Some(RawValue { text: text.as_deref()?, origin: Origin::Flag(flag) })
         };
         let by_variable = |variable: String| {
             let text = self.environment.get(&variable)?;

@@ -55,6 +55,8 @@ pub(crate) fn resolve<'a>(
         cache: cache?,
         watch: top.watch,
         watch_interval: top.watch_interval,
+        state: top.state,
+        flush_interval: top.flush_interval,
         user: top.user,
         tcp: tcp?,
         answers: answers?,

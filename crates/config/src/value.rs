@@ -409,6 +409,18 @@ words! {
 }
 
 words! {
+    /// How the serial of a zone rises when the zone is changed while it is served.
+    pub enum SerialRule {
+        /// The present one plus 1.
+        Increment = "increment",
+        /// The seconds since 1970, at least the present one plus 1.
+        UnixTime = "unixtime",
+        /// The day as YYYYMMDD and two digits, at least the present one plus 1.
+        Date = "date",
+    }
+}
+
+words! {
     /// The least important events that are logged.
     pub enum LogLevel {
         /// Errors: something failed.

@@ -65,6 +65,20 @@ impl ZoneEntries {
         Some(Serials { first: self.places.front()?.from, last: self.last })
     }
 
+    /// Returns the serial up to which the zone's file holds the changes, if some entries are left
+    /// of them.
+    pub fn released(&self) -> Option<u32> {
+        let first = self.places.get(self.released).map(|place| place.from);
+        (self.released > 0).then(|| first.unwrap_or(self.last))
+    }
+
+    /// Returns the serial before the oldest change that the zone's file lacks, and the places of
+    /// all such changes.
+    pub fn unreleased(&self) -> Option<(u32, Vec<Place>)> {
+        let first = self.places.get(self.released)?.from;
+        Some((first, self.places.range(self.released..).copied().collect()))
+    }
+
     /// Returns the places of all entries.
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         self.places.iter()

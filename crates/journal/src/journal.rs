@@ -91,7 +91,9 @@ struct Group {
 struct Pending {
     /// The name of the zone in wire form, in lower case.
     zone: Box<[u8]>,
-    /// The place of an entry; `None` of a record that voids the zone's entries.
+    /// What the record says.
+    kind: Kind,
+    /// The place of an entry; `None` of other records.
     place: Option<Place>,
     /// The serial after the change.
     to: u32,
@@ -135,8 +137,12 @@ impl Journal {
         let mut index = Index::default();
         let extent = scan::read(&file, |found| {
             let Ok(octets) = u32::try_from(found.octets) else { return Err("a record too long") };
-            if found.is_forget {
-                index.forget(found.zone);
+            match found.kind {
+                Kind::Forget => index.forget(found.zone),
+                Kind::Release => _ = index.release(found.zone, found.to, bound),
+                Kind::Entry | Kind::End => {}
+            }
+            if found.kind != Kind::Entry {
                 return Ok(());
             }
             let place = Place { offset: found.offset, from: found.from, octets };
@@ -226,8 +232,11 @@ impl Journal {
         record::push(&mut group.octets, (self.id, offset), &header, name, payload);
         let place = Place { offset, from, octets: octets as u32 }; // 64 MiB and 293 at most
         let is_entry = kind == Kind::Entry;
-        group.last.insert(name.into(), is_entry.then_some(to));
-        group.records.push(Pending { zone: name.into(), place: is_entry.then_some(place), to });
+        if kind != Kind::Release {
+            group.last.insert(name.into(), is_entry.then_some(to));
+        }
+        let place = is_entry.then_some(place);
+        group.records.push(Pending { zone: name.into(), kind, place, to });
         Ok(())
     }
 
@@ -262,7 +271,8 @@ impl Journal {
                     self.index.push(&pending.zone, place, pending.to); // `append` has compared
                     self.index.drop_oldest(&pending.zone, self.bound);
                 }
-                None => self.index.forget(&pending.zone),
+                None if pending.kind == Kind::Forget => self.index.forget(&pending.zone),
+                None => {} // what is released was released at once
             }
         }
         let count = group.records.len();
@@ -305,8 +315,25 @@ impl Journal {
 
     /// Says that a zone's file holds all changes up to a serial: entries up to it are kept as
     /// history within the bound only. Whether the serial is known; otherwise nothing is dropped.
+    /// The next commit writes this down: after a crash before that, the entries are taken for
+    /// changes that the file lacks.
     pub fn release(&mut self, zone: &Name, serial: u32) -> bool {
-        self.index.release(zone.to_lowercase().as_wire(), serial, self.bound)
+        let name = zone.to_lowercase();
+        let is_known = self.index.release(name.as_wire(), serial, self.bound);
+        if is_known {
+            // A full group, or a disk that fails, leaves what a crash would leave.
+            let _ = self.push(Kind::Release, name.as_wire(), (0, serial), &[]);
+        }
+        is_known
+    }
+
+    /// Returns the committed changes of a zone that its file lacks, oldest first, and the serial
+    /// before the first of them; `None` if there are none.
+    #[must_use]
+    pub fn unreleased(&self, zone: &Name) -> Option<(u32, History)> {
+        let (from, places) = self.index.zone(zone.to_lowercase().as_wire())?.unreleased()?;
+        let history = History::new(Arc::clone(&self.file), self.path.clone(), self.id, places);
+        Some((from, history))
     }
 
     /// Returns the committed changes of a zone from a serial on; `None` if the journal has none
@@ -398,7 +425,21 @@ impl Journal {
             offset += new.len() as u64;
         }
         new.clear();
-        push_end(&mut new, id, offset);
+        for (name, zone) in self.index.zones() {
+            let Some(to) = zone.released() else { continue };
+            let header = Header {
+                kind: Kind::Release,
+                name_octets: name.len() as u8, // at most 255
+                since_group: 0,
+                from: 0,
+                to,
+                payload_octets: 0,
+            };
+            let at = offset + new.len() as u64;
+            record::push(&mut new, (id, at), &header, name, &[]);
+        }
+        let end = offset + new.len() as u64;
+        push_end(&mut new, id, end);
         out.write_all(&new).map_err(failed)?;
         let file = out.into_inner().map_err(|error| failed(error.into_error()))?;
         file.sync_all().map_err(failed)?;

@@ -14,6 +14,7 @@
 //!          | name | payload | checksum of both, continued from the first checksum 8
 //! kinds    0 entry | 1 the zone's entries before this record are void
 //!          | 2 end of a group, without name and payload
+//!          | 3 the zone's file holds its changes up to the serial "to"
 //! ```
 //! Numbers are big-endian; an entry takes 38 octets beside its name and payload.
 //!
@@ -66,4 +67,5 @@ pub use error::Error;
 pub use history::{Change, History};
 pub use index::{HistoryLimit, Serials};
 pub use journal::{Entry, GROUP_OCTETS_MAX, Journal, Opened, PAYLOAD_OCTETS_MAX, Sizes};
+pub use record::Kind;
 pub use scan::Torn;

@@ -60,6 +60,8 @@ pub enum Kind {
     Forget = 1,
     /// The records before this one are on the disk.
     End = 2,
+    /// The file of the zone holds its changes up to a serial.
+    Release = 3,
 }
 
 /// The fixed part of a record.
@@ -114,6 +116,7 @@ impl Header {
             0 => Kind::Entry,
             1 => Kind::Forget,
             2 => Kind::End,
+            3 => Kind::Release,
             _ => return None,
         };
         let [since_group, from, to, payload_octets] = [6, 10, 14, 18].map(number);

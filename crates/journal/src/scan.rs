@@ -46,8 +46,8 @@ impl Source for [u8] {
 pub struct Place<'n> {
     /// The name of the record's zone in wire form, in lower case.
     pub zone: &'n [u8],
-    /// Whether the record voids the entries of its zone that are before it.
-    pub is_forget: bool,
+    /// What the record says; never [`Kind::End`].
+    pub kind: Kind,
     /// The serial before the change.
     pub from: u32,
     /// The serial after the change.
@@ -138,7 +138,7 @@ pub fn read<S: Source + ?Sized>(
                 }
                 let place = Place {
                     zone: &name[..header.name_octets.into()],
-                    is_forget: header.kind == Kind::Forget,
+                    kind: header.kind,
                     from: header.from,
                     to: header.to,
                     offset,

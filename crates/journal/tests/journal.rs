@@ -367,3 +367,39 @@ fn a_path_that_is_no_journal_is_refused() {
     let text = open(&folder.0.join("missing/journal")).unwrap_err().to_string();
     assert!(text.contains("missing/journal.lock: it cannot be made: No such file"), "{text}");
 }
+
+#[test]
+fn what_the_file_of_a_zone_holds_is_known_after_a_restart_and_after_a_compaction() {
+    let folder = Folder::new();
+    let zone = name("example.com.");
+    let bound = HistoryLimit { versions: 100, octets: 1 << 20 };
+    let unreleased =
+        |journal: &Journal| journal.unreleased(&zone).map(|(from, history)| (from, history.len()));
+    let (mut journal, _) = Journal::open(&folder.journal(), bound).unwrap();
+    for serial in 1..=9 {
+        append(&mut journal, &zone, serial).unwrap();
+    }
+    journal.commit().unwrap();
+    assert_eq!(unreleased(&journal), Some((0, 9)));
+    assert!(journal.release(&zone, 6));
+    assert_eq!(unreleased(&journal), Some((6, 3)));
+    journal.commit().unwrap();
+    drop(journal);
+    let (mut journal, opened) = Journal::open(&folder.journal(), bound).unwrap();
+    assert_eq!((unreleased(&journal), opened.sizes.entries), (Some((6, 3)), 9));
+    journal.compact().unwrap();
+    assert_eq!(unreleased(&journal), Some((6, 3)));
+    append(&mut journal, &zone, 10).unwrap();
+    journal.commit().unwrap();
+    assert!(journal.release(&zone, 10));
+    assert_eq!(unreleased(&journal), None);
+    drop(journal); // before the commit: the release is not on the disk
+    let (mut journal, _) = Journal::open(&folder.journal(), bound).unwrap();
+    assert_eq!(unreleased(&journal), Some((6, 4)));
+    assert!(journal.release(&zone, 10));
+    journal.compact().unwrap();
+    drop(journal);
+    let (journal, _) = Journal::open(&folder.journal(), bound).unwrap();
+    assert_eq!(unreleased(&journal), None);
+    assert_eq!(check_entries(&journal, &zone), Some((0, 10)));
+}

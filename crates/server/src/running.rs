@@ -177,5 +177,5 @@ pub fn given_zone(name: &Name, given: ProgramContent) -> Zone {
     let path = PathBuf::from(format!("{name} (of the program)"));
     let source = Source::Program { path, content: given };
     let root = Path::new("/").into(); // no text includes a file
-    Zone { name: Some(name.clone()), source, hosts: None, root, access: None }
+    Zone { name: Some(name.clone()), source, hosts: None, root, writable: None, access: None }
 }

@@ -191,7 +191,8 @@ mod tests {
 
     fn zone(name: Option<&str>, source: Source) -> ZoneConfig {
         let name = name.map(|name| name.parse().unwrap());
-        ZoneConfig { name, source, hosts: None, root: Path::new("/").into(), access: None }
+        let root = Path::new("/").into();
+        ZoneConfig { name, source, hosts: None, root, writable: None, access: None }
     }
 
     fn file(name: &str, path: &str) -> ZoneConfig {

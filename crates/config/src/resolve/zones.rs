@@ -1,7 +1,7 @@
 //! Zones: those of the flags or the variables first, then those of the file.
 
 use super::access::Lists;
-use super::source::{FILE_SOURCES, FileSource, forward, hosts};
+use super::source::{FILE_SOURCES, FileSource, Written, forward, hosts};
 use crate::access::Access;
 use crate::error::{Contradiction, Origin, Problem};
 use crate::keys::{ForwardKeys, ZoneKeys};
@@ -45,7 +45,11 @@ pub(super) fn read<'a>(
         };
         let source = if is_json(path) { "json" } else { "file" };
         let by_user = |text| RawValue { text, origin: origin.clone() };
-        let given = vec![("name", by_user(name)), (source, by_user(path))];
+        let mut given = vec![("name", by_user(name)), (source, by_user(path))];
+        if layers.flags.writable {
+            let origin = Origin::Flag("--writable");
+            given.push(("writable", RawValue { text: "true", origin }));
+        }
         found.read(&mut Reader::new(session, section, None, given, origin), root, None);
     }
     if let Some(to) = layers.forward() {
@@ -117,11 +121,21 @@ impl Zones<'_> {
             let outside = Contradiction::OutsideRoot(path.clone(), root.to_path_buf());
             reader.contradict(Some(source.key), outside);
         }
+        let can_be_written = match source.written {
+            Written::Always => true,
+            Written::WithName => keys.name.is_some(),
+            Written::Never => false,
+        };
+        if keys.writable && !can_be_written {
+            reader.contradict(Some("writable"), Contradiction::NotWritable(source.key));
+        }
+        let writable = keys.writable.then_some(keys.serial);
         let access = self.lists.resolve(reader, keys.access);
         let is_new = keys.name.as_ref().is_none_or(|name| self.take(reader, name.to_lowercase()));
         if is_new {
             let source = (source.make)(path);
-            self.zones.push(Zone { name: keys.name, source, hosts: None, root, access });
+            let name = keys.name;
+            self.zones.push(Zone { name, source, hosts: None, root, writable, access });
         }
     }
 
@@ -136,6 +150,9 @@ impl Zones<'_> {
     ) {
         if keys.name.is_none() {
             reader.contradict(None, Contradiction::ForwardWithoutName);
+        }
+        if keys.writable {
+            reader.contradict(Some("writable"), Contradiction::NotWritable("forward"));
         }
         let private = keys.access.is_empty().then(Access::of_private_networks);
         let access = match private {
@@ -152,7 +169,8 @@ impl Zones<'_> {
         let forward = forward::read(&mut reader, keys.name.as_ref(), &self.listens_on);
         if let (Some(name), Some(forward), true) = (keys.name, forward, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Forward(Arc::new(forward)));
-            self.zones.push(Zone { name, source, hosts: keys.hosts, root, access });
+            let hosts = keys.hosts;
+            self.zones.push(Zone { name, source, hosts, root, writable: None, access });
         }
     }
 

@@ -25,8 +25,20 @@ pub struct FileSource {
     pub name: NameRule,
     /// Whether the path may lead out of `root`: the file includes no other one.
     pub may_lie_anywhere: bool,
+    /// Whether zones of the source can be changed while they are served.
+    pub written: Written,
     /// Makes the source of the path.
     pub make: fn(PathBuf) -> Source,
+}
+
+/// Whether zones of a source can be changed while they are served, and their file be written.
+pub enum Written {
+    /// They can.
+    Always,
+    /// They can where the name of the zone is given.
+    WithName,
+    /// They cannot.
+    Never,
 }
 
 /// Whether a source has one zone, whose name must be given, or several.
