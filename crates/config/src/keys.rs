@@ -117,8 +117,8 @@ section! {
     /// HTTP interface. Goes with `file`, with `json` and a `name`, and with `directory`. The file
     /// is rewritten: its comments are lost. `--writable` says so of zones that flags give.
     writable: bool = "false";
-    /// How the serial rises with each change of a writable zone: by 1; to the seconds since 1970; to
-    /// the day as YYYYMMDD and two digits; by at least 1 in any case.
+    /// How the serial rises with each change of a writable zone: by 1, to the seconds since 1970,
+    /// or to the day as YYYYMMDD and two digits; by at least 1 in any case.
     serial: SerialRule = "increment";
     /// Access list of this zone, applied after that of the listener; as in `[[listen]]`. Unset: all
     /// clients are answered; from zones with `forward`, only clients with loopback, private and

@@ -94,6 +94,8 @@ pub struct Index {
     entries: u64,
     /// Octets of all entries' records.
     octets: u64,
+    /// Zones with entries that their files lack.
+    unreleased_zones: usize,
 }
 
 impl Index {
@@ -122,6 +124,11 @@ impl Index {
         self.octets
     }
 
+    /// Returns how many zones have entries that their files lack.
+    pub fn unreleased_zones(&self) -> usize {
+        self.unreleased_zones
+    }
+
     /// Adds an entry, and returns whether it continues the zone's last one. One that does not is
     /// not added.
     pub fn push(&mut self, zone: &[u8], place: Place, to: u32) -> bool {
@@ -132,6 +139,7 @@ impl Index {
         if entries.last != place.from {
             return false;
         }
+        self.unreleased_zones += usize::from(entries.released == entries.places.len());
         entries.places.push_back(place);
         entries.last = to;
         entries.octets += u64::from(place.octets);
@@ -143,6 +151,7 @@ impl Index {
     /// Removes all entries of a zone.
     pub fn forget(&mut self, zone: &[u8]) {
         if let Some(gone) = self.zones.remove(zone) {
+            self.unreleased_zones -= usize::from(gone.released < gone.places.len());
             self.entries -= gone.places.len() as u64;
             self.octets -= gone.octets;
         }
@@ -156,7 +165,10 @@ impl Index {
             false => entries.places.iter().rposition(|place| place.from == serial),
         };
         let Some(released) = known else { return false };
+        let had = entries.released < entries.places.len();
         entries.released = entries.released.max(released);
+        let has = entries.released < entries.places.len();
+        self.unreleased_zones -= usize::from(had && !has);
         self.drop_oldest(zone, bound);
         true
     }

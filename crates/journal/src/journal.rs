@@ -51,6 +51,8 @@ pub struct Opened {
 pub struct Sizes {
     /// Zones that have entries.
     pub zones: usize,
+    /// Zones whose files lack some of their entries.
+    pub unreleased_zones: usize,
     /// Entries of all zones.
     pub entries: u64,
     /// Octets of these entries' records.
@@ -362,6 +364,7 @@ impl Journal {
     pub fn sizes(&self) -> Sizes {
         Sizes {
             zones: self.index.zone_count(),
+            unreleased_zones: self.index.unreleased_zones(),
             entries: self.index.entries(),
             octets: self.index.octets(),
             file_octets: self.octets,

@@ -4,7 +4,7 @@ use crate::admin;
 use crate::cache_file::CacheFile;
 use crate::edit::{Edit, EditError};
 use crate::following::Following;
-use crate::handover;
+use crate::handover::{self, Hooks};
 use crate::listen::Sockets;
 use crate::load;
 use crate::program::{LongCallWatch, OwnQueries};
@@ -211,7 +211,7 @@ impl Control {
     /// # Errors
     /// When a descriptor or a thread cannot be had.
     pub fn offer_sockets(
-        &self,
+        self: &Arc<Self>,
         listener: UnixListener,
         others: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
@@ -219,12 +219,24 @@ impl Control {
         let all = own.chain(others.iter().copied()).chain([listener.as_fd()]);
         let all: Vec<OwnedFd> = all.map(|it| it.try_clone_to_owned()).collect::<io::Result<_>>()?;
         let file = self.cache_file.clone();
-        let write_cache = move || {
-            if let Some(file) = &file {
-                file.write(); // so that the successor begins with what is kept now
-            }
+        // The thread that waits for a successor keeps no server that has stopped.
+        let (before, after) = (Arc::downgrade(self), Arc::downgrade(self));
+        let hooks = Hooks {
+            before: Box::new(move || {
+                if let Some(file) = &file {
+                    file.write(); // so that the successor begins with what is kept now
+                }
+                if let Some(control) = before.upgrade() {
+                    let _ = control.publisher.hand_over_journal(); // the watchdog has why it fails
+                }
+            }),
+            after_failure: Box::new(move || {
+                if let Some(control) = after.upgrade() {
+                    let _ = control.publisher.take_back_journal(); // likewise
+                }
+            }),
         };
-        handover::offer(listener, all, write_cache, self.stop_request.clone(), &self.watchdog)
+        handover::offer(listener, all, hooks, self.stop_request.clone(), &self.watchdog)
     }
 
     /// Reads the configuration and all changed zones anew. Blocks.
@@ -271,7 +283,7 @@ impl Control {
     }
 
     /// The states of files, for one reload at a time.
-    fn units(&self) -> MutexGuard<'_, UnitStates> {
+    pub(crate) fn units(&self) -> MutexGuard<'_, UnitStates> {
         // A panic during an earlier reload left at worst an older zone in place.
         self.units.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -305,7 +317,7 @@ impl Control {
     }
 
     /// Loads what changed and puts it into force.
-    fn load_and_publish(
+    pub(crate) fn load_and_publish(
         &self,
         units: &mut UnitStates,
         config: Option<(Config, u64)>,
@@ -332,6 +344,11 @@ impl Control {
     /// How often watched files are looked at.
     pub fn watch_interval(&self) -> Duration {
         self.state().config.watch_interval
+    }
+
+    /// When changes of writable zones are to be written to their files next.
+    pub fn next_flush(&self) -> tokio::time::Instant {
+        tokio::time::Instant::now() + self.state().config.flush_interval
     }
 
     /// Reloads what is watched and changed.

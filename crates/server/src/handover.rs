@@ -104,20 +104,27 @@ pub fn ask(config: &Config) -> Result<(Former, Vec<OwnedFd>), HandOverError> {
     receive().map_err(|error| HandOverError::Io(path, error))
 }
 
-/// Offers sockets to a successor that asks on `listener`; calls `prepare` before they are handed
-/// over, and tells `stop` once one has taken over.
+/// What a server does beside handing its sockets over.
+pub struct Hooks {
+    /// Called before the sockets are handed over.
+    pub before: Box<dyn Fn() + Send>,
+    /// Called when the successor has gone away, so that this server serves on.
+    pub after_failure: Box<dyn Fn() + Send>,
+}
+
+/// Offers sockets to a successor that asks on `listener`, and tells `stop` once one has taken over.
 ///
 /// # Errors
 /// When no thread can be started for it, which `watchdog` watches.
 pub fn offer(
     listener: UnixListener,
     own: Vec<OwnedFd>,
-    prepare: impl Fn() + Send + 'static,
+    hooks: Hooks,
     stop: Sender<Stop>,
     watchdog: &Arc<Watchdog>,
 ) -> io::Result<()> {
     let wait = move || {
-        wait_for_successor(&listener, &own, &prepare, &stop);
+        wait_for_successor(&listener, &own, &hooks, &stop);
         true // the server ends now
     };
     watchdog.spawn("hand-over", wait).map(drop)
@@ -127,11 +134,11 @@ pub fn offer(
 fn wait_for_successor(
     listener: &UnixListener,
     own: &[OwnedFd],
-    prepare: &impl Fn(),
+    hooks: &Hooks,
     stop: &Sender<Stop>,
 ) {
     loop {
-        let asked = listener.accept().inspect(|_| prepare());
+        let asked = listener.accept().inspect(|_| (hooks.before)());
         match asked.and_then(|(stream, _)| hand_over(stream, own)) {
             Ok(true) => {
                 let _ = stop.blocking_send(Stop::TakenOver); // otherwise it is stopping already
@@ -143,6 +150,7 @@ fn wait_for_successor(
                 thread::sleep(Duration::from_secs(1)); // perhaps there are no free descriptors
             }
         }
+        (hooks.after_failure)();
     }
 }
 

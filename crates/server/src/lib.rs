@@ -34,7 +34,9 @@ mod run;
 mod running;
 mod settings;
 mod settle;
+mod signals;
 mod stamp;
+mod state_directory;
 mod threads;
 mod unit_states;
 mod units;
@@ -43,6 +45,7 @@ mod zone_set;
 mod zone_set_view;
 
 pub use check::{CheckReport, check, check_text};
+pub use edit::flush::FlushError;
 pub use edit::{Edit, EditError};
 pub use failed_zones::{FailedZone, failed_text};
 pub use following::Following;

@@ -7,6 +7,7 @@
 //! work for its result, and the publisher waits for nothing but work. Files are read, and zones
 //! built, by the senders.
 
+use crate::edit::journal::InUse;
 use crate::edit::{Edit, EditError};
 use crate::load::{self, LoadedUnit};
 use crate::program::Code;
@@ -15,7 +16,7 @@ use crate::unit_states::{Plan, Scope, UnitStates};
 use crate::units::Unit;
 use crate::watchdog::Watchdog;
 use crate::zone_set::{Outcome, ZoneSet};
-use crate::zone_set_view::ZoneSetView;
+use crate::zone_set_view::{KnownZone, ZoneSetView};
 use arc_swap::ArcSwap;
 use std::io;
 use std::sync::Arc;
@@ -25,12 +26,16 @@ use zonda_config::Config;
 use zonda_engine::code::Handlers;
 use zonda_engine::counters::Counters;
 use zonda_engine::{Settings, Snapshot};
+use zonda_journal::Sizes;
+use zonda_wire::Name;
 use zonda_zone::{Diff, HashSeed};
 
 /// The name of the thread.
 const THREAD: &str = "publisher";
 /// Work that may wait for the publisher; a sender of more waits until there is room.
 const QUEUE_MAX: usize = 64;
+/// Octets of edits that are written to the disk together, and one edit more.
+const PENDING_OCTETS_MAX: usize = 1 << 20;
 /// How often it is looked whether workers still read a former snapshot, while there is one.
 const LOOK: Duration = Duration::from_millis(10);
 /// How long a worker may read one snapshot before the log says so.
@@ -38,9 +43,17 @@ const READ_MAX: Duration = Duration::from_secs(10);
 /// How often memory is given back to the system at most, as that takes a while.
 const GIVE_BACK_MIN: Duration = Duration::from_secs(1);
 
-/// Work for the publisher: changes what it owns, and returns what is to be done once that is
-/// published.
-type Work = Box<dyn FnOnce(&mut Publisher) -> Report + Send>;
+/// Work for the publisher.
+enum Work {
+    /// Changes a zone. All edits in a row are written to the disk together.
+    Edit(Edit, SyncSender<EditResult>),
+    /// Changes what the publisher owns, and returns what is to be done once that is published.
+    Other(Box<dyn FnOnce(&mut Publisher) -> Report + Send>),
+}
+
+/// What differs after an edit, or why it was not carried out.
+type EditResult = Result<Diff, EditError>;
+
 /// Reports the result of work to its sender.
 type Report = Box<dyn FnOnce() + Send>;
 
@@ -54,6 +67,17 @@ pub struct ServerState {
     pub history: History,
     /// The seed that new zones must be built with.
     pub seed: HashSeed,
+    /// The journal of writable zones.
+    pub journal: JournalState,
+}
+
+/// The journal of writable zones as all that read see it.
+#[derive(Clone, Debug, Default)]
+pub struct JournalState {
+    /// Why zones cannot be changed, if that is so.
+    pub failure: Option<String>,
+    /// How much the journal holds, if it is open.
+    pub sizes: Option<Sizes>,
 }
 
 impl ServerState {
@@ -103,6 +127,11 @@ pub struct Publisher {
     freed: Option<Instant>,
 }
 
+/// Edits that are made and not on the disk yet: what came of each, the version of the zone before
+/// it if it changed anything, and the sender's end.
+#[derive(Default)]
+struct PendingEdits(Vec<(EditResult, Option<Arc<KnownZone>>, SyncSender<EditResult>)>);
+
 /// A snapshot that was replaced.
 struct FormerSnapshot {
     snapshot: Arc<Snapshot>,
@@ -148,19 +177,24 @@ impl FirstLoad {
 
 impl Publisher {
     /// Loads all zones of `config`; workers will count in `engines`.
+    ///
+    /// # Errors
+    /// When another server uses the journal of writable zones.
     pub fn load(
         config: Config,
         code: Code,
         engines: Vec<Arc<Counters>>,
         threads: usize,
-    ) -> FirstLoad {
+    ) -> Result<FirstLoad, InUse> {
         let seed = HashSeed::random();
         let (config, mut units) = (Arc::new(config), UnitStates::default());
         let mut zone_set = ZoneSet::new(seed, engines, &config);
         zone_set.set_forwards(&config);
+        zone_set.journal.open(&config)?;
         let plan = units.plan(&zone_set.view(), &config, Scope::Changed, 0);
         let loaded = load::load_all(&plan.stale(), seed, threads);
         drop(zone_set.apply(&mut units, plan, loaded));
+        let _ = zone_set.journal.commit(); // it is logged, and edits are refused then
         let mut lasting = Lasting::default();
         let (zones, _) = zone_set.table(true);
         let settings = Arc::new(lasting.settings(&config));
@@ -171,7 +205,8 @@ impl Publisher {
         let snapshot = Arc::new(ArcSwap::from_pointee(first));
         let history = History::default();
         let (of_state, own) = (Arc::clone(&config), history.clone());
-        let state = ServerState { zone_set: zone_set.view(), config: of_state, history: own, seed };
+        let (view, journal) = (zone_set.view(), journal_state(&zone_set));
+        let state = ServerState { zone_set: view, config: of_state, history: own, seed, journal };
         zonda_netio::memory::give_back();
         let publisher = Self {
             config,
@@ -189,7 +224,7 @@ impl Publisher {
             former: Vec::new(),
             freed: None,
         };
-        FirstLoad { publisher, units }
+        Ok(FirstLoad { publisher, units })
     }
 
     /// Does work as it comes until nothing can send any more, which is due.
@@ -202,7 +237,7 @@ impl Publisher {
             let reports: Vec<Report> = match first {
                 Ok(first) => {
                     let more = queue.try_iter().take(QUEUE_MAX - 1);
-                    [first].into_iter().chain(more).map(|work| work(self)).collect()
+                    self.work([first].into_iter().chain(more))
                 }
                 Err(RecvTimeoutError::Timeout) => Vec::new(),
                 Err(RecvTimeoutError::Disconnected) => return true,
@@ -213,6 +248,56 @@ impl Publisher {
             self.drop_former();
             reports.into_iter().for_each(|report| report());
         }
+    }
+
+    /// Does work, and returns what is to be done once that is published.
+    fn work(&mut self, all: impl Iterator<Item = Work>) -> Vec<Report> {
+        let (mut reports, mut edits) = (Vec::<Report>::new(), PendingEdits::default());
+        for work in all {
+            match work {
+                Work::Edit(edit, sender) => {
+                    if self.zone_set.journal.pending_octets() > PENDING_OCTETS_MAX {
+                        self.commit(&mut edits, &mut reports);
+                    }
+                    let made = self.zone_set.edit(&edit);
+                    let former = made.as_ref().ok().and_then(|(_, former)| former.clone());
+                    edits.0.push((made.map(|(diff, _)| diff), former, sender));
+                }
+                Work::Other(work) => {
+                    self.commit(&mut edits, &mut reports);
+                    reports.push(work(self));
+                    self.commit_rest();
+                }
+            }
+        }
+        self.commit(&mut edits, &mut reports);
+        reports
+    }
+
+    /// Has the disk hold the edits made so far, or takes them back.
+    fn commit(&mut self, edits: &mut PendingEdits, reports: &mut Vec<Report>) {
+        if edits.0.is_empty() {
+            return;
+        }
+        let failed = self.zone_set.journal.commit().err();
+        let edits = std::mem::take(&mut edits.0);
+        if failed.is_some() {
+            let formers = edits.iter().rev().filter_map(|(_, former, _)| former.as_ref());
+            formers.for_each(|former| self.zone_set.restore(former));
+        }
+        for (mut result, former, sender) in edits {
+            self.is_changed |= former.is_some();
+            if let (Some(_), Some(error)) = (former, &failed) {
+                result = Err(EditError::Journal(error.clone()));
+            }
+            // Its receiver waits.
+            reports.push(Box::new(move || drop(sender.try_send(result))));
+        }
+    }
+
+    /// Has the disk hold what other work has written to the journal.
+    fn commit_rest(&mut self) {
+        let _ = self.zone_set.journal.commit(); // it is logged, and edits are refused from now on
     }
 
     /// Puts into force what was loaded for a plan, with a new configuration if there is one.
@@ -226,6 +311,7 @@ impl Publisher {
         if let Some(next) = config {
             let former = Arc::clone(&self.config);
             Arc::make_mut(&mut self.config).take_over(next);
+            self.open_journal();
             let forwards_changed = self.zone_set.set_forwards(&self.config);
             if forwards_changed || !settings::are_same(&self.config, &former) {
                 self.settings = Arc::new(self.lasting.settings(&self.config));
@@ -235,6 +321,13 @@ impl Publisher {
         let outcome = self.zone_set.apply(units, plan, loaded);
         self.note(&outcome);
         outcome
+    }
+
+    /// Opens the journal if the configuration needs it now.
+    fn open_journal(&mut self) {
+        if let Err(InUse(error)) = self.zone_set.journal.open(&self.config) {
+            tracing::error!(error, "zones cannot be changed");
+        }
     }
 
     /// Notes what is to be published.
@@ -254,7 +347,8 @@ impl Publisher {
         });
         let (zone_set, config) = (self.zone_set.view(), Arc::clone(&self.config));
         let (history, seed) = (self.history.clone(), self.seed);
-        self.state.store(Arc::new(ServerState { zone_set, config, history, seed }));
+        let journal = journal_state(&self.zone_set);
+        self.state.store(Arc::new(ServerState { zone_set, config, history, seed, journal }));
         let Some(next) = next else { return };
         let snapshot = self.snapshot.swap(next);
         let known: usize = self.former.iter().map(|it| it.retiring).sum();
@@ -295,6 +389,11 @@ impl Publisher {
     }
 }
 
+/// The state of the journal now.
+fn journal_state(zone_set: &ZoneSet) -> JournalState {
+    JournalState { failure: zone_set.journal.failure(), sizes: zone_set.journal.sizes() }
+}
+
 /// Sends work to the publisher, and reads what it has published.
 pub struct PublisherHandle {
     sender: SyncSender<Work>,
@@ -323,10 +422,10 @@ impl PublisherHandle {
         work: impl FnOnce(&mut Publisher) -> R + Send + 'static,
     ) -> Result<R, PublisherFailed> {
         let (sender, result) = sync_channel(1);
-        let work: Work = Box::new(move |publisher| {
+        let work = Work::Other(Box::new(move |publisher| {
             let result = work(publisher);
             Box::new(move || drop(sender.try_send(result))) // its receiver waits
-        });
+        }));
         self.sender.send(work).map_err(|_| PublisherFailed)?;
         result.recv().map_err(|_| PublisherFailed)
     }
@@ -363,17 +462,61 @@ impl PublisherHandle {
         })
     }
 
-    /// Changes a zone; returns what differs once that is published.
+    /// Changes a zone; returns what differs once that is on the disk and published.
     ///
     /// # Errors
     /// When the zone cannot be changed so; it is as it was then.
     pub fn edit(&self, edit: Edit) -> Result<Diff, EditError> {
-        let edited = self.call(move |publisher| {
-            let (diff, former) = publisher.zone_set.edit(&edit)?;
-            publisher.is_changed |= former.is_some();
-            Ok(diff)
-        });
-        edited.unwrap_or(Err(EditError::PublisherFailed))
+        let (sender, result) = sync_channel(1);
+        self.sender.send(Work::Edit(edit, sender)).map_err(|_| EditError::PublisherFailed)?;
+        result.recv().unwrap_or(Err(EditError::PublisherFailed))
+    }
+
+    /// The changes of a zone that its file lacks, oldest first.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn unflushed(
+        &self,
+        zone: &Name,
+    ) -> Result<Option<zonda_journal::History>, PublisherFailed> {
+        let zone = zone.to_lowercase();
+        self.call(move |publisher| {
+            publisher.zone_set.journal.unflushed(&zone).map(|(_, history)| history)
+        })
+    }
+
+    /// The zones whose files lack changes.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn unflushed_zones(&self) -> Result<Vec<Name>, PublisherFailed> {
+        self.call(|publisher| publisher.zone_set.journal.unflushed_zones())
+    }
+
+    /// Notes that the file of a zone holds all changes up to a serial.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn release(&self, zone: &Name, serial: u32) -> Result<(), PublisherFailed> {
+        let zone = zone.to_lowercase();
+        self.call(move |publisher| publisher.zone_set.journal.release(&zone, serial))
+    }
+
+    /// Closes the journal for a successor, so that edits are refused.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn hand_over_journal(&self) -> Result<(), PublisherFailed> {
+        self.call(|publisher| publisher.zone_set.journal.hand_over())
+    }
+
+    /// Opens the journal again, as the successor has gone away.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn take_back_journal(&self) -> Result<(), PublisherFailed> {
+        self.call(|publisher| publisher.zone_set.journal.take_back(&publisher.config))
     }
 
     /// Puts other code into force.

@@ -1,6 +1,6 @@
 //! What the process was started with: sockets, a limit of descriptors, rights.
 
-use crate::run::Signals;
+use crate::signals::Signals;
 use std::fmt;
 use std::io;
 use std::os::fd::OwnedFd;

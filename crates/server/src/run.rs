@@ -3,6 +3,8 @@
 use crate::admin;
 use crate::cache_file::{self, CacheFile};
 use crate::control::{Control, ControlParts, ReadConfig, Stop};
+use crate::edit::flush::flush_in_background;
+use crate::edit::journal::InUse;
 use crate::failed_zones::{FailedZone, failed_text, failed_zones, tell_all_mistakes};
 use crate::forwards::KnownForward;
 use crate::handover::{self, HandOverError};
@@ -15,6 +17,7 @@ use crate::publish::{FirstLoad, Publisher, ServerState};
 use crate::query_log::QueryLog;
 use crate::rights::{self, TooFewDescriptors};
 use crate::settle::{self, StartPhase};
+use crate::signals::{SignalStreams, Signals, caught};
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::watchdog::Watchdog;
 use crate::zone_set_view::KnownZone;
@@ -27,7 +30,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
 use zonda_deferral::faults::Failure;
@@ -69,6 +72,8 @@ pub enum ServeError {
     Admin(String),
     /// Zones without which a program does not start could not be loaded.
     Zones(Vec<FailedZone>),
+    /// Another server uses the journal of writable zones.
+    State(InUse),
     /// The runtime or a thread could not be started.
     Start(io::Error),
     /// A worker gave up.
@@ -86,6 +91,7 @@ impl fmt::Display for ServeError {
             Self::Privileges(error) => error.fmt(f),
             Self::Admin(error) => f.write_str(error),
             Self::Zones(failed) => f.write_str(&failed_text(failed)),
+            Self::State(error) => f.write_str(&error.0),
             Self::Start(error) => write!(f, "cannot start: {error}"),
             Self::Worker(name) => {
                 write!(f, "{name} failed too often; the process ends to be restarted")
@@ -117,15 +123,6 @@ pub struct Options {
     pub take_over: bool,
     /// The user's code.
     pub program: Program,
-}
-
-/// Whether the process's signals are for the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Signals {
-    /// SIGHUP reloads, SIGTERM and SIGINT stop.
-    Heeded,
-    /// They are somebody else's.
-    Ignored,
 }
 
 /// Runs the server until it is told to stop, as a process of its own: settings of the allocator
@@ -172,7 +169,7 @@ pub(crate) fn run(
     let engines = Engines { workers, executors, forwarders: executors, handlers, ports_max };
     let counters: Vec<Arc<Counters>> = (0..engines.count()).map(|_| Arc::default()).collect();
     let Program { code, runtimes, start, loggers, required_zones, .. } = program;
-    let first = Publisher::load(config, code, counters.clone(), cpus);
+    let first = Publisher::load(config, code, counters.clone(), cpus).map_err(ServeError::State)?;
     require(&first.state(), &required_zones)?;
     let parts = Parts { sockets, first, counters, engines, read_config, runtimes, loggers };
     let settling = (signals == Signals::Heeded).then(StartPhase::default); // the process is ours
@@ -422,6 +419,7 @@ impl Running {
     /// Reloads when told to, and when watched files change.
     async fn keep_up_to_date(&self, mut hangup: Option<Signal>) -> Infallible {
         let mut next_look = self.control.watch_interval();
+        let mut next_flush = self.control.next_flush();
         loop {
             let watches = self.control.watches();
             tokio::select! {
@@ -431,6 +429,10 @@ impl Running {
                 }
                 () = tokio::time::sleep(next_look), if watches => {
                     next_look = self.look_at_watched_files().await;
+                }
+                () = tokio::time::sleep_until(next_flush) => {
+                    flush_in_background(&self.control).await;
+                    next_flush = self.control.next_flush();
                 }
             }
         }
@@ -476,37 +478,11 @@ impl Running {
         if !stop_forwarders(self.forwarders, deadline) {
             tracing::error!("a forwarder did not stop in time");
         }
+        if !is_handed_over {
+            self.control.flush_all(); // what fails is logged, and stays in the journal
+        }
         self.control.flush_query_log();
         cache_file.filter(|_| !is_handed_over).inspect(|file| file.write());
-    }
-}
-
-/// The signals that the server listens to.
-struct SignalStreams {
-    hangup: Option<Signal>,
-    terminate: Option<Signal>,
-    interrupt: Option<Signal>,
-}
-
-impl SignalStreams {
-    /// All of them, or none.
-    fn of(signals: Signals) -> io::Result<Self> {
-        if signals == Signals::Ignored {
-            return Ok(Self { hangup: None, terminate: None, interrupt: None });
-        }
-        Ok(Self {
-            hangup: Some(signal(SignalKind::hangup())?),
-            terminate: Some(signal(SignalKind::terminate())?),
-            interrupt: Some(signal(SignalKind::interrupt())?),
-        })
-    }
-}
-
-/// Waits for a signal; forever, if it is not listened to.
-async fn caught(signal: &mut Option<Signal>) {
-    match signal {
-        Some(signal) => _ = signal.recv().await,
-        None => std::future::pending().await,
     }
 }
 

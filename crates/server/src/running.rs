@@ -7,12 +7,14 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use crate::control::Control;
+use crate::edit::flush::FlushError;
 use crate::edit::{Edit, EditError};
 use crate::failed_zones::{FailedZone, failed_zones, tell_all_mistakes};
 use crate::following::Following;
 use crate::log;
 use crate::program::{Code, OwnReply};
-use crate::run::{Options, ServeError, Signals, run};
+use crate::run::{Options, ServeError, run};
+use crate::signals::Signals;
 use zonda_config::{ProgramContent, Source, Zone};
 use zonda_engine::Peer;
 use zonda_wire::Name;
@@ -85,6 +87,23 @@ impl Server {
     /// When the zone cannot be changed so; it is as it was then.
     pub fn edit(&self, edit: Edit) -> Result<Diff, EditError> {
         self.control.edit(edit)
+    }
+
+    /// Writes the changes of a zone that its file lacks into the file; the serial that the file has
+    /// now, or nothing if it lacked no change. Blocks.
+    ///
+    /// # Errors
+    /// When the file was not written.
+    pub fn flush(&self, zone: &Name) -> Result<Option<u32>, FlushError> {
+        self.control.flush(&zone.to_lowercase())
+    }
+
+    /// What the file of a zone lacks. Blocks.
+    ///
+    /// # Errors
+    /// When the server has no such zone, or its journal cannot be read.
+    pub fn unflushed_diff(&self, zone: &Name) -> Result<Diff, FlushError> {
+        self.control.unflushed_diff(&zone.to_lowercase())
     }
 
     /// Reads the configuration and all changed zones anew, and those that could not be loaded

@@ -57,6 +57,11 @@ impl Stamp {
         Self { path: path.to_owned(), state, is_uncertain }
     }
 
+    /// The state of a file that the server itself has just written.
+    pub fn of_written(path: &Path) -> Self {
+        Self { path: path.to_owned(), state: State::of(path), is_uncertain: false }
+    }
+
     /// Whether the file is as it was when it was read.
     pub fn is_current(&self) -> bool {
         !self.is_uncertain && self.state == State::of(&self.path)

@@ -57,7 +57,7 @@ pub enum Scope<'n> {
 pub enum Step {
     /// The unit is as it was.
     Keep,
-    /// Nothing is new but which clients may ask.
+    /// Nothing is new but which clients may ask, and whether its zones can be changed.
     Admit,
     /// The unit is loaded anew.
     Load,
@@ -129,6 +129,7 @@ impl UnitStates {
                 let step = match (&unit, &known.unit) {
                     (new, old) if new.root != old.root || is_stale(known) => Step::Load,
                     (new, old) if new.access != old.access => Step::Admit,
+                    (new, old) if new.writable != old.writable => Step::Admit,
                     (new, old) if new.in_directory != old.in_directory => Step::Admit,
                     _ => Step::Keep,
                 };
@@ -212,7 +213,7 @@ impl KnownUnit {
     }
 
     /// Whether a file of it changed since it was read.
-    fn is_outdated(&self) -> bool {
+    pub fn is_outdated(&self) -> bool {
         !self.stamps.iter().all(Stamp::is_current)
     }
 }

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use zonda_config::{Access, ProgramContent, Source, Zone as ZoneConfig};
+use zonda_config::{Access, ProgramContent, SerialRule, Source, Zone as ZoneConfig};
 use zonda_wire::Name;
 
 /// What tells a unit from all others.
@@ -52,6 +52,8 @@ pub struct Unit {
     pub root: Arc<Path>,
     /// Who may ask for its zones.
     pub access: Option<Arc<Access>>,
+    /// How the serials of its zones rise, if they can be changed while they are served.
+    pub writable: Option<SerialRule>,
     /// Whether it was found in a directory.
     pub in_directory: bool,
     /// Whether it changes so often that nobody wants to read what its checks say each time.
@@ -90,6 +92,7 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
             key: Arc::new(UnitKey { path, content }),
             root: Arc::clone(&zone.root),
             access: zone.access.clone(),
+            writable: zone.writable,
             in_directory,
             is_restless: false,
         };

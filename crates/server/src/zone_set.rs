@@ -7,6 +7,7 @@
 //! - No change costs more than what it changes, whatever the number of zones; where zones are
 //!   forwarded, one that comes or goes costs as much as there are forwarded and special ones.
 
+use crate::edit::journal::{EditJournal, policy};
 use crate::edit::{Edit, EditError};
 use crate::forwards::Forwards;
 use crate::load::{LoadError, LoadedUnit, LoadedZone};
@@ -26,7 +27,7 @@ use zonda_engine::counters::Counters;
 use zonda_engine::name_table::NameTableOwner;
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable, ZoneTableOwner};
 use zonda_wire::Name;
-use zonda_zone::{ChangeSet, Diff, HashSeed, Serial, SerialPolicy, Zone};
+use zonda_zone::{ChangeSet, Diff, HashSeed, Serial, Zone};
 
 /// All zones of the server.
 pub struct ZoneSet {
@@ -48,6 +49,8 @@ pub struct ZoneSet {
     failures: Arc<Vec<FileFailure>>,
     /// The number of updates of programs' zones so far.
     update_count: u64,
+    /// The journal of writable zones.
+    pub journal: EditJournal,
     /// The access list that was converted last; most zones of a configuration share one.
     last_access: Option<(Arc<Access>, Arc<AccessList>)>,
 }
@@ -82,6 +85,7 @@ impl ZoneSet {
             numbers: Numbers::new(engines),
             failures: Arc::default(),
             update_count: 0,
+            journal: EditJournal::default(),
             last_access: None,
         }
     }
@@ -175,29 +179,36 @@ impl ZoneSet {
     }
 
     /// Changes a zone, and returns what differs then, and the former version unless nothing does.
+    /// The change is in the journal, but not committed.
     ///
     /// # Errors
     /// When the zone cannot be changed so; it is as it was then.
     pub fn edit(&mut self, edit: &Edit) -> Result<(Diff, Option<Arc<KnownZone>>), EditError> {
         let name = edit.zone.to_lowercase();
         let former = self.zone(&name).ok_or_else(|| EditError::NoSuchZone(name.clone()))?.clone();
-        let data = former.data().ok_or(EditError::NotLoaded(name))?;
+        let rule = former.writable.ok_or_else(|| EditError::NotWritable(name.clone()))?;
+        let data = former.data().ok_or_else(|| EditError::NotLoaded(name.clone()))?;
+        self.journal.check(&name)?;
         if edit.if_serial.is_some_and(|serial| serial != data.serial()) {
             return Err(EditError::SerialIs(data.serial()));
         }
-        let serial = Serial::Bump(SerialPolicy::Increment);
-        let changes = ChangeSet { sets: edit.sets.clone(), serial };
+        let changes = ChangeSet { sets: edit.sets.clone(), serial: Serial::Bump(policy(rule)) };
         let (zone, diff) = data.with(&changes).map_err(EditError::Refused)?;
         if edit.is_dry_run || diff.is_empty() {
             return Ok((diff, None));
         }
+        self.journal.append(&name, &diff)?;
         let records = former.records + diff.added.len() - diff.removed.len();
-        let apex = &former.entry.apex;
         let access = former.entry.access.clone();
-        let entry = entry(apex, Some(Arc::new(zone)), access, former.number);
+        let entry = entry(&former.entry.apex, Some(Arc::new(zone)), access, former.number);
         let loaded = Some(SystemTime::now());
         self.put_zone(KnownZone { entry, records, loaded, ..KnownZone::clone(&former) });
         Ok((diff, Some(former)))
+    }
+
+    /// Puts the former version of a zone back, as an edit could not be written to the disk.
+    pub fn restore(&mut self, former: &KnownZone) {
+        self.put_zone(former.clone());
     }
 
     /// Puts into force what a unit says of its zones besides their data.
@@ -207,13 +218,15 @@ impl ZoneSet {
         self.change_access(known, outcome);
     }
 
-    /// Changes which clients may ask for the zones of a unit to those that the unit says.
+    /// Changes which clients may ask for the zones of a unit to those that the unit says, and
+    /// whether these zones can be changed.
     fn change_access(&mut self, known: &KnownUnit, outcome: &mut Outcome) {
         let access = self.access_list(&known.unit);
         for name in &known.zones {
             if let Some(zone) = self.zone(name).map(|zone| KnownZone::clone(zone)) {
                 let entry = entry(name, zone.data().cloned(), access.clone(), zone.number);
-                self.put_zone(KnownZone { entry, ..zone });
+                let writable = known.unit.writable;
+                self.put_zone(KnownZone { entry, writable, ..zone });
                 outcome.changed = true;
             }
         }
@@ -277,16 +290,23 @@ impl ZoneSet {
         outcome.changed = true;
         outcome.names_changed |= former.is_none();
         let number = former.as_ref().map_or_else(|| self.numbers.take(), |zone| zone.number);
-        let (mut data, mut records, mut since, mut error) = match former {
-            Some(former) => (former.data().cloned(), former.records, former.loaded, None),
-            None => (None, 0, None, None),
+        let (mut data, mut records, mut since) = match &former {
+            Some(former) => (former.data().cloned(), former.records, former.loaded),
+            None => (None, 0, None),
         };
-        match loaded {
+        let error = match loaded {
             Ok(new) => {
-                warn_if_serial_went_back(data.as_deref(), &new.zone);
-                outcome.loaded.push(name.clone());
-                (data, records) = (Some(Arc::new(new.zone)), new.records);
+                let served = former.as_ref().and_then(|it| Some((it.data()?, it.records)));
+                let file = (new.zone, new.records);
+                let merged = self.journal.merge(&name, file, served, unit.writable);
+                warn_if_serial_went_back(data.as_deref(), &merged.data);
+                match &merged.error {
+                    Some(error) => outcome.failed.push(format!("{name}: {error}")),
+                    None => outcome.loaded.push(name.clone()),
+                }
+                (data, records) = (Some(merged.data), merged.records);
                 since = Some(SystemTime::now());
+                merged.error
             }
             Err(failure) => {
                 let is_forwarded = self.forwards.iter().any(|it| it.entry.apex == name);
@@ -301,12 +321,13 @@ impl ZoneSet {
                     tracing::error!("zone {name} was not loaded, {state}: {failure}");
                     outcome.failed.push(format!("{name}: {failure}"));
                 }
-                error = Some(failure);
+                Some(failure)
             }
-        }
+        };
         let entry = entry(&name, data, self.access_list(unit), number);
-        let unit = Arc::clone(&unit.key);
-        self.put_zone(KnownZone { entry, unit, number, records, loaded: since, error, update });
+        let (writable, unit) = (unit.writable, Arc::clone(&unit.key));
+        let loaded = since;
+        self.put_zone(KnownZone { entry, unit, number, records, loaded, error, writable, update });
     }
 
     /// Puts a zone, and its entry into the table of workers.

@@ -7,6 +7,7 @@ use crate::units::UnitKey;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
+use zonda_config::SerialRule;
 use zonda_engine::name_table::{NameTable, Named};
 use zonda_engine::zones::{Source, ZoneEntry};
 use zonda_wire::Name;
@@ -27,6 +28,8 @@ pub struct KnownZone {
     pub loaded: Option<SystemTime>,
     /// Why the last attempt to load failed.
     pub error: Option<LoadError>,
+    /// How its serial rises, if it can be changed while it is served.
+    pub writable: Option<SerialRule>,
     /// The number of the program's update that it is from; 0: of none.
     pub update: u64,
 }

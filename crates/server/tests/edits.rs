@@ -31,16 +31,33 @@ impl Zonda {
     fn start(test: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("zonda-edit-{test}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("example.org.zone");
-        fs::write(&file, ZONE).unwrap();
-        let zones = vec![format!("example.org={}", file.display())];
+        fs::write(folder.join("example.org.zone"), ZONE).unwrap();
+        Self::start_in(folder, true).unwrap()
+    }
+
+    /// A server with the zone of a folder.
+    fn start_in(folder: PathBuf, writable: bool) -> Result<Self, String> {
+        let zones = vec![format!("example.org={}", folder.join("example.org.zone").display())];
         let listen = vec!["127.0.0.1:0".to_owned()];
-        let flags = Flags { listen, zones, ..Flags::default() };
+        let state = Some(folder.join("state").display().to_string());
+        let flags = Flags { listen, zones, writable, state, ..Flags::default() };
         let load = move || read_config(None, &flags, None, &Texts::default());
         let (config, read_config) = (load().unwrap(), Box::new(load));
         let options =
             Options { config, read_config, take_over: false, program: Program::default() };
-        Self { server: Server::start(options).unwrap(), folder }
+        let server = Server::start(options).map_err(|error| error.to_string())?;
+        Ok(Self { server, folder })
+    }
+
+    /// The zone's file.
+    fn file(&self) -> String {
+        fs::read_to_string(self.folder.join("example.org.zone")).unwrap()
+    }
+
+    /// Stops the server and starts it anew.
+    fn restart(self) -> Self {
+        self.server.stop().unwrap();
+        Self::start_in(self.folder, true).unwrap()
     }
 
     /// Changes the zone.
@@ -51,13 +68,22 @@ impl Zonda {
 
     /// The last octet of the address of an owner, or nothing if it has no address.
     fn ask(&self, owner: &str) -> Option<u8> {
+        self.ask_all(owner).first().copied()
+    }
+
+    /// The last octets of all addresses of an owner, in ascending order.
+    fn ask_all(&self, owner: &str) -> Vec<u8> {
         let header = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0";
         let query = [&header[..], name(owner).as_wire(), &[0, 1, 0, 1]].concat();
         let zonda_server::OwnReply::Now(Some(reply)) = self.server.query(&query, None) else {
             panic!("no reply")
         };
-        let has_answer = reply[3] & 15 == 0 && reply[7] > 0;
-        has_answer.then(|| reply[query.len() + 15]) // behind a pointer to the name
+        let count = if reply[3] & 15 == 0 { usize::from(reply[7]) } else { 0 };
+        // Each record has a pointer to the name, and ten octets before its data.
+        let records = reply[query.len()..].chunks_exact(16).take(count);
+        let mut addresses: Vec<u8> = records.map(|record| record[15]).collect();
+        addresses.sort_unstable();
+        addresses
     }
 
     fn end(self) {
@@ -140,5 +166,109 @@ fn a_zone_that_the_server_does_not_have_cannot_be_changed() {
     let edit = Edit { zone: name("example.net"), sets, if_serial: None, is_dry_run: false };
     let error = zonda.server.edit(edit).unwrap_err();
     assert_eq!(error, EditError::NoSuchZone(name("example.net")));
+    zonda.end();
+}
+
+#[test]
+fn only_zones_that_the_configuration_says_so_of_can_be_changed() {
+    let zonda = Zonda::start("refused");
+    let Zonda { server, folder } = zonda;
+    server.stop().unwrap();
+    let zonda = Zonda::start_in(folder, false).unwrap();
+    let error = zonda.edit(vec![address("ns.example.org", 9)]).unwrap_err();
+    assert_eq!(error, EditError::NotWritable(name("example.org")));
+    assert!(!zonda.folder.join("state/journal.new").exists());
+    zonda.end();
+}
+
+#[test]
+fn edits_are_written_to_the_file_when_the_server_stops_and_the_first_version_is_kept() {
+    let zonda = Zonda::start("stop");
+    zonda.edit(vec![address("ns.example.org", 9), address("new.example.org", 8)]).unwrap();
+    assert_eq!(zonda.file(), ZONE, "nothing is written before");
+    let zonda = zonda.restart();
+    assert_eq!((zonda.ask("ns.example.org"), zonda.ask("new.example.org")), (Some(9), Some(8)));
+    assert_eq!(
+        zonda.file(),
+        "; example.org., written by zonda, as the zone was changed while it was served\n\
+         example.org.\t60\tIN\tSOA\tns.example.org. h.example.org. 8 2 3 4 5\n\
+         example.org.\t60\tIN\tNS\tns.example.org.\n\
+         new.example.org.\t60\tIN\tA\t192.0.2.8\n\
+         ns.example.org.\t60\tIN\tA\t192.0.2.9\n\
+         www.example.org.\t60\tIN\tCNAME\tns.example.org.\n"
+    );
+    let original = zonda.folder.join("example.org.zone.orig");
+    assert_eq!(fs::read_to_string(&original).unwrap(), ZONE);
+    zonda.edit(vec![address("ns.example.org", 7)]).unwrap();
+    assert_eq!(zonda.server.flush(&name("example.org")).unwrap(), Some(9));
+    assert_eq!(zonda.server.flush(&name("example.org")).unwrap(), None);
+    assert_eq!(fs::read_to_string(&original).unwrap(), ZONE, "the first version stays");
+    zonda.end();
+}
+
+#[test]
+fn a_file_that_was_edited_by_hand_gets_the_edits_of_the_server_as_well() {
+    let zonda = Zonda::start("merge");
+    zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
+    let by_hand = ZONE.replace("h 7 ", "h 20 ") + "by-hand A 192.0.2.44\n";
+    fs::write(zonda.folder.join("example.org.zone"), by_hand).unwrap();
+    assert!(zonda.server.reload().unwrap().is_empty());
+    assert_eq!(
+        (zonda.ask("ns.example.org"), zonda.ask("by-hand.example.org")),
+        (Some(9), Some(44))
+    );
+    let diff = zonda.server.unflushed_diff(&name("example.org")).unwrap();
+    assert_eq!((diff.from, diff.to, diff.added.len(), diff.removed.len()), (20, 21, 2, 2));
+    assert_eq!(zonda.server.flush(&name("example.org")).unwrap(), Some(21));
+    let zonda = zonda.restart();
+    assert_eq!(
+        (zonda.ask("ns.example.org"), zonda.ask("by-hand.example.org")),
+        (Some(9), Some(44))
+    );
+    zonda.end();
+}
+
+#[test]
+fn a_file_that_was_edited_by_hand_just_before_a_flush_is_not_overwritten() {
+    let zonda = Zonda::start("hand");
+    zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
+    let by_hand = ZONE.to_owned() + "by-hand A 192.0.2.44\n";
+    fs::write(zonda.folder.join("example.org.zone"), by_hand).unwrap();
+    let zonda = zonda.restart();
+    assert_eq!(
+        (zonda.ask("ns.example.org"), zonda.ask("by-hand.example.org")),
+        (Some(9), Some(44))
+    );
+    assert!(zonda.file().contains("by-hand"), "{}", zonda.file());
+    zonda.end();
+}
+
+#[test]
+fn a_file_and_edits_that_contradict_each_other_are_reported_and_neither_is_lost() {
+    let zonda = Zonda::start("conflict");
+    zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
+    let by_hand = ZONE.replace("192.0.2.1", "192.0.2.3").replace("h 7", "h 30");
+    fs::write(zonda.folder.join("example.org.zone"), &by_hand).unwrap();
+    let failed = zonda.server.reload().unwrap();
+    assert_eq!(failed.len(), 1);
+    assert_eq!(zonda.ask("ns.example.org"), Some(9), "the version in force stays");
+    let error = zonda.edit(vec![address("more.example.org", 4)]).unwrap_err();
+    assert!(matches!(&error, EditError::Conflict(text) if text.contains("ns.example.org. A")));
+    assert!(zonda.server.flush(&name("example.org")).is_err());
+    let zonda = zonda.restart();
+    assert_eq!(zonda.ask_all("ns.example.org"), [3, 9], "the set has the records of both");
+    assert_eq!(zonda.file(), by_hand, "and the file is kept");
+    let resolved = by_hand.replace("192.0.2.3", "192.0.2.9");
+    fs::write(zonda.folder.join("example.org.zone"), resolved).unwrap();
+    assert!(zonda.server.reload().unwrap().is_empty());
+    zonda.edit(vec![address("more.example.org", 4)]).unwrap();
+    zonda.end();
+}
+
+#[test]
+fn a_second_server_with_the_same_state_directory_does_not_start() {
+    let zonda = Zonda::start("two");
+    let error = Zonda::start_in(zonda.folder.clone(), true).err().unwrap();
+    assert!(error.contains("state/journal: in use by another process"), "{error}");
     zonda.end();
 }

@@ -51,6 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "zonda-client",
             "zonda-deferral",
             "zonda-forward",
+            "zonda-journal",
             "zonda-runtime",
             "zonda-transport",
             "zonda-upstream",

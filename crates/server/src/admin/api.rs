@@ -136,8 +136,15 @@ pub fn status(control: &Control) -> Value {
     let failures = zone_set.failures().map(|failure| failure.error.to_string());
     let down = control.watchdog.down();
     let threads = down.iter().map(|name| format!("thread {name} is down; see the log"));
-    let problems: Vec<String> =
-        history.config_error.iter().cloned().chain(threads).chain(failures).collect();
+    let journal = control.state().journal.failure.clone();
+    let problems: Vec<String> = history
+        .config_error
+        .iter()
+        .cloned()
+        .chain(threads)
+        .chain(failures)
+        .chain(journal)
+        .collect();
     json!({
         "version": crate::VERSION,
         "pid": std::process::id(),
@@ -148,6 +155,7 @@ pub fn status(control: &Control) -> Value {
         "zones_not_served": unserved,
         "zones_with_errors": failed,
         "problems": problems,
+        "zones_not_flushed": state.journal.sizes.map_or(0, |sizes| sizes.unreleased_zones),
         "tcp_connections": control.tcp.open_connections(),
         "reloads": history.reloads,
         "failed_reloads": history.failed_reloads,

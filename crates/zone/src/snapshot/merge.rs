@@ -16,8 +16,8 @@ use super::node::type_covered;
 use super::record_set::{RecordSet, sets_of};
 use super::{Rdatas, Zone};
 use crate::lookup_name::LookupName;
-use crate::order::rank;
-use crate::records::{Record, Records};
+use crate::order::{self, rank};
+use crate::records::{Record, Records, TooManyRecords};
 use std::collections::BTreeMap;
 use zonda_wire::{Name, Type};
 
@@ -27,6 +27,9 @@ pub struct NetChange {
     /// The sets that differ, by owner in lower case, type and covered type.
     sets: BTreeMap<SetKey, SetDifference>,
 }
+
+/// A record: its owner, type, data and time to live.
+type RecordKey<'r> = (&'r [u8], u16, &'r [u8], u32);
 
 /// What tells sets apart: the owner, [`rank`] of the type, and the type that signatures cover.
 type SetKey = (Box<[u8]>, u16, u16);
@@ -38,10 +41,45 @@ type SetDifference = BTreeMap<(Box<[u8]>, u32), i32>;
 /// What a zone's file lacks of some changes.
 #[derive(Clone, Debug, Default)]
 pub struct Merge {
-    /// What has to change in the file's zone. Where the file contradicts the changes, they prevail.
+    /// What has to change in the file's zone. A set in which the file contradicts the changes gets
+    /// the records that they added, and keeps those of the file that they did not remove; an SOA
+    /// record that contradicts them gives way.
     pub changes: Vec<SetChange>,
     /// The sets in which the file contradicts the changes: owners and types.
     pub conflicts: Vec<(Name, Type)>,
+}
+
+impl Diff {
+    /// What several differences in a row come to, in canonical order.
+    ///
+    /// # Errors
+    /// When its records take more than 4 GiB.
+    pub fn of_all(diffs: &[Self]) -> Result<Self, TooManyRecords> {
+        let mut counts: BTreeMap<RecordKey<'_>, i32> = BTreeMap::new();
+        for (records, count) in diffs.iter().flat_map(|it| [(&it.removed, -1), (&it.added, 1)]) {
+            for Record { owner, rtype, ttl, rdata } in records.iter() {
+                *counts.entry((owner, rtype.0, rdata, ttl)).or_default() += count;
+            }
+        }
+        let records_of = |is_wanted: fn(i32) -> bool| {
+            let mut records = Records::default();
+            for ((owner, rtype, rdata, ttl), _) in counts.iter().filter(|(_, it)| is_wanted(**it)) {
+                let (rtype, ttl) = (Type(*rtype), *ttl);
+                records.push(Record { owner, rtype, ttl, rdata }, 0)?;
+            }
+            let mut sorted = Records::default();
+            for index in order::canonical(&records) {
+                sorted.push(records.get(index as usize), 0)?;
+            }
+            Ok(sorted)
+        };
+        Ok(Self {
+            from: diffs.first().map_or(0, |first| first.from),
+            to: diffs.last().map_or(0, |last| last.to),
+            removed: records_of(|count| count < 0)?,
+            added: records_of(|count| count > 0)?,
+        })
+    }
 }
 
 impl NetChange {
@@ -112,7 +150,8 @@ fn merge_set(
                 && set.rdatas.iter().any(|rdata| *without_serial(rtype, rdata) == *record.0)
         })
     };
-    let mut sides = [(true, true); 2]; // whether all, and none, of the removed and the added are there
+    // Whether all, and whether none, of the removed and of the added records are there.
+    let mut sides = [(true, true); 2];
     for (record, times) in difference {
         let (all, none) = &mut sides[usize::from(*times > 0)];
         *all &= has(record);
@@ -244,6 +283,23 @@ mod tests {
     }
 
     #[test]
+    fn several_differences_come_to_that_of_the_first_and_the_last_version() {
+        let (first, mut zone, mut diffs) = (zone(FILE), zone(FILE), Vec::new());
+        for change in [
+            addresses("www.a.test", &[3, 4]),
+            addresses("new.a.test", &[5]),
+            addresses("www.a.test", &[2, 3]),
+            addresses("ns.a.test", &[7]),
+        ] {
+            let serial = Serial::Bump(SerialPolicy::Increment);
+            let (next, diff) = zone.with(&ChangeSet { sets: vec![change], serial }).unwrap();
+            diffs.push(diff);
+            zone = next;
+        }
+        assert_eq!(Diff::of_all(&diffs).unwrap(), first.diff(&zone).unwrap());
+    }
+
+    #[test]
     fn changes_that_come_to_nothing_are_nothing() {
         let there = addresses("new.a.test", &[5]);
         let back = addresses("new.a.test", &[]);
@@ -259,11 +315,11 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_one_set_contradict_each_other_and_those_that_were_acknowledged_prevail() {
+    fn a_set_in_which_the_file_contradicts_the_changes_has_the_records_of_both() {
         let text = FILE.replace("ns A 192.0.2.1", "ns A 192.0.2.7");
         let (text, conflicts) = merged(&text, &[addresses("ns.a.test", &[9])]);
         assert_eq!(conflicts, "ns.a.test. A\n");
-        assert!(text.contains("ns.a.test. 60 9\n"), "{text}");
+        assert!(text.contains("ns.a.test. 60 7\nns.a.test. 60 9\n"), "{text}");
     }
 
     #[test]

@@ -31,7 +31,9 @@ mod sort_form;
 mod sorted;
 
 pub use build::{BuildError, build};
-pub use change::{ChangeError, ChangeRule, ChangeSet, Rdatas, Serial, SerialPolicy, SetChange};
+pub use change::{
+    ChangeError, ChangeRule, ChangeSet, Rdatas, Serial, SerialPolicy, SetChange, is_greater,
+};
 pub use denial::{Denial, ITERATIONS_MAX, NameHash, Nsec3};
 pub use diff::Diff;
 pub use iterate::ZoneRecord;

@@ -33,11 +33,11 @@ pub struct FileSource {
 
 /// Whether zones of a source can be changed while they are served, and their file be written.
 pub enum Written {
-    /// They can.
+    /// Zones of the source can be changed.
     Always,
-    /// They can where the name of the zone is given.
+    /// Zones whose names are given can be changed.
     WithName,
-    /// They cannot.
+    /// Zones of the source cannot be changed.
     Never,
 }
 

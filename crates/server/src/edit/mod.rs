@@ -1,5 +1,8 @@
 //! Changes of zones while they are served: which are asked for, and why one is refused.
 
+pub mod flush;
+pub mod journal;
+
 use std::fmt;
 use zonda_wire::Name;
 use zonda_zone::{ChangeError, SetChange};
@@ -25,6 +28,14 @@ pub enum EditError {
     NoSuchZone(Name),
     /// The zone has no data: it was never loaded.
     NotLoaded(Name),
+    /// The configuration does not let the zone be changed.
+    NotWritable(Name),
+    /// The file of the zone and earlier edits contradict each other, as this text says.
+    Conflict(String),
+    /// The journal cannot take the edit, as this text says.
+    Journal(String),
+    /// A successor is taking over.
+    HandedOver,
     /// The zone has another serial than the edit asks for: this one.
     SerialIs(u32),
     /// A change breaks a rule.
@@ -44,6 +55,18 @@ impl fmt::Display for EditError {
                 f,
                 "zone {zone} is not loaded, so that it cannot be changed; `zonda zone show {zone}` \
                  says why"
+            ),
+            Self::NotWritable(zone) => write!(
+                f,
+                "zone {zone} cannot be changed while it is served: write `writable = true` in its \
+                 [[zone]] section, or start the server with --writable, and reload"
+            ),
+            Self::Conflict(text) => write!(f, "the zone takes no edits now: {text}"),
+            Self::Journal(text) => {
+                write!(f, "the edit could not be kept, and was not made: {text}")
+            }
+            Self::HandedOver => f.write_str(
+                "another process is taking over from this server: repeat the edit in a moment",
             ),
             Self::SerialIs(serial) => write!(
                 f,

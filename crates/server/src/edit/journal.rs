@@ -1,0 +1,382 @@
+//! The journal of writable zones: edits before they are acknowledged, and what the files of the
+//! zones lack when they are read.
+
+use super::EditError;
+use crate::load::LoadError;
+use crate::state_directory;
+use std::collections::HashMap;
+use std::sync::Arc;
+use zonda_config::{Config, SerialRule};
+use zonda_journal::{Entry, Error, History, HistoryLimit, Journal, Sizes};
+use zonda_wire::Name;
+use zonda_zone::snapshot::is_greater;
+use zonda_zone::{ChangeSet, Diff, NetChange, Serial, SerialPolicy, Zone};
+
+/// The name of the file in the state directory.
+const FILE: &str = "journal";
+/// What is kept of each zone beside the changes that its file lacks.
+const HISTORY: HistoryLimit = HistoryLimit { versions: 100, octets: 64 << 20 };
+/// Names of sets that an error lists.
+const LISTED_MAX: usize = 5;
+
+/// The journal, or why there is none.
+#[derive(Default)]
+enum State {
+    /// No zone is writable.
+    #[default]
+    Unused,
+    /// It takes edits.
+    Open(Box<Journal>),
+    /// It takes no edits, and why.
+    Failed(String),
+    /// A successor has it.
+    HandedOver,
+}
+
+/// The journal of the server's writable zones. The publisher owns it.
+#[derive(Default)]
+pub struct EditJournal {
+    state: State,
+    /// Zones whose files contradict the journal, by their names in lower case, and how.
+    conflicts: HashMap<Name, String>,
+    /// Whether something was appended that is not committed.
+    is_pending: bool,
+}
+
+/// Why the journal could not be opened.
+#[derive(Debug)]
+pub struct InUse(pub String);
+
+/// A zone of a file with the changes that the file lacks.
+pub struct MergedZone {
+    /// The zone to serve.
+    pub data: Arc<Zone>,
+    /// How many records it has.
+    pub records: usize,
+    /// Why the file and the changes could not be brought together.
+    pub error: Option<LoadError>,
+}
+
+/// How a zone's serial rises now.
+pub fn policy(rule: SerialRule) -> SerialPolicy {
+    match rule {
+        SerialRule::Increment => SerialPolicy::Increment,
+        SerialRule::UnixTime => SerialPolicy::UnixTime(crate::load::unix_secs()),
+        SerialRule::Date => SerialPolicy::Date(crate::load::unix_secs()),
+    }
+}
+
+impl EditJournal {
+    /// Opens the journal if the configuration has writable zones and it is not open yet. Where it
+    /// cannot be used, edits are refused from now on.
+    ///
+    /// # Errors
+    /// When another server uses it.
+    pub fn open(&mut self, config: &Config) -> Result<(), InUse> {
+        let is_needed = config.zones.iter().any(|zone| zone.writable.is_some());
+        if !is_needed || matches!(self.state, State::Open(_)) {
+            return Ok(());
+        }
+        let opened = state_directory::path(config).and_then(|directory| {
+            state_directory::make(&directory)?;
+            Ok(Journal::open(&directory.join(FILE), HISTORY))
+        });
+        self.state = match opened {
+            Ok(Ok((journal, opened))) => {
+                let (zones, changes) = (opened.sizes.zones, opened.sizes.entries);
+                if let Some(torn) = opened.torn {
+                    let octets = torn.octets;
+                    tracing::info!(octets, "the journal ended with an edit not acknowledged");
+                }
+                tracing::debug!(zones, changes, "journal opened");
+                State::Open(Box::new(journal))
+            }
+            Ok(Err(error @ Error::Locked(_))) => {
+                self.state = State::Failed(error.to_string());
+                return Err(InUse(error.to_string()));
+            }
+            Ok(Err(error)) => self.failed(error.to_string()),
+            Err(error) => self.failed(error),
+        };
+        Ok(())
+    }
+
+    /// Closes the journal for a successor.
+    pub fn hand_over(&mut self) {
+        if let State::Open(_) = self.state {
+            self.state = State::HandedOver;
+        }
+    }
+
+    /// Opens the journal again, as the successor has gone away.
+    pub fn take_back(&mut self, config: &Config) {
+        if let State::HandedOver = self.state
+            && let Err(InUse(error)) = self.open(config)
+        {
+            tracing::error!(error, "zones cannot be changed any more");
+        }
+    }
+
+    /// The state of a journal that cannot be used.
+    fn failed(&self, error: String) -> State {
+        tracing::error!(error, "writable zones are served from their files and cannot be changed");
+        State::Failed(error)
+    }
+
+    /// Why zones cannot be changed, if that is so.
+    pub fn failure(&self) -> Option<String> {
+        match &self.state {
+            State::Failed(error) => Some(format!("writable zones cannot be changed: {error}")),
+            State::Open(journal) if journal.has_failed() => {
+                Some("the journal takes no more edits after an error; see the log".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// How much the journal holds, if it is open.
+    pub fn sizes(&self) -> Option<Sizes> {
+        match &self.state {
+            State::Open(journal) => Some(journal.sizes()),
+            _ => None,
+        }
+    }
+
+    /// The journal, for an edit of a zone.
+    fn journal(&mut self, zone: &Name) -> Result<&mut Journal, EditError> {
+        if let Some(conflict) = self.conflicts.get(zone) {
+            return Err(EditError::Conflict(conflict.clone()));
+        }
+        match &mut self.state {
+            State::Open(journal) => Ok(journal),
+            State::Failed(error) => Err(EditError::Journal(error.clone())),
+            State::HandedOver => Err(EditError::HandedOver),
+            State::Unused => Err(EditError::NotWritable(zone.clone())),
+        }
+    }
+
+    /// Whether a zone can be changed now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&mut self, zone: &Name) -> Result<(), EditError> {
+        self.journal(zone).map(drop)
+    }
+
+    /// Appends an edit to those of the next commit.
+    ///
+    /// # Errors
+    /// When it cannot be taken.
+    pub fn append(&mut self, zone: &Name, diff: &Diff) -> Result<(), EditError> {
+        let mut payload = Vec::new();
+        diff.write_octets(&mut payload);
+        let entry = Entry { zone, from: diff.from, to: diff.to, payload: &payload };
+        let appended = self.journal(zone)?.append(entry);
+        appended.map_err(|error| EditError::Journal(error.to_string()))?;
+        self.is_pending = true;
+        Ok(())
+    }
+
+    /// Writes what was appended and waits until it is on the disk.
+    ///
+    /// # Errors
+    /// When that failed: none of it is in the journal.
+    pub fn commit(&mut self) -> Result<(), String> {
+        if !std::mem::take(&mut self.is_pending) {
+            return Ok(());
+        }
+        let State::Open(journal) = &mut self.state else { return Ok(()) };
+        journal.commit().map_err(|error| {
+            tracing::error!(%error, "edits could not be written to the disk and were refused");
+            error.to_string()
+        })?;
+        if journal.is_compaction_due()
+            && let Err(error) = journal.compact()
+        {
+            tracing::warn!(%error, "the journal could not be made smaller");
+        }
+        Ok(())
+    }
+
+    /// Octets that wait for the next commit.
+    pub fn pending_octets(&self) -> usize {
+        match &self.state {
+            State::Open(journal) => journal.pending_octets(),
+            _ => 0,
+        }
+    }
+
+    /// The changes of a zone that its file lacks, oldest first.
+    pub fn unflushed(&self, zone: &Name) -> Option<(u32, History)> {
+        match &self.state {
+            State::Open(journal) => journal.unreleased(zone),
+            _ => None,
+        }
+    }
+
+    /// The zones whose files lack changes.
+    pub fn unflushed_zones(&self) -> Vec<Name> {
+        let State::Open(journal) = &self.state else { return Vec::new() };
+        let zones = journal.zones().map(|(name, _)| name);
+        zones.filter(|name| journal.unreleased(name).is_some()).collect()
+    }
+
+    /// Notes that the file of a zone holds all changes up to a serial.
+    pub fn release(&mut self, zone: &Name, serial: u32) {
+        if let State::Open(journal) = &mut self.state {
+            self.is_pending |= journal.release(zone, serial);
+        }
+    }
+
+    /// Drops all that is known of a zone, as it is removed.
+    pub fn forget(&mut self, zone: &Name) {
+        self.conflicts.remove(zone);
+        if let State::Open(journal) = &mut self.state {
+            self.is_pending |= journal.forget(zone).is_ok();
+        }
+    }
+
+    /// Brings the changes that a file lacks into its zone. `served` is the version in force.
+    pub fn merge(
+        &mut self,
+        name: &Name,
+        file: (Zone, usize),
+        served: Option<(&Arc<Zone>, usize)>,
+        rule: Option<SerialRule>,
+    ) -> MergedZone {
+        let (zone, records) = file;
+        self.conflicts.remove(name);
+        let State::Open(journal) = &mut self.state else {
+            return MergedZone { data: Arc::new(zone), records, error: None };
+        };
+        let Some((_, history)) = journal.unreleased(name) else {
+            let last = journal.serials(name).map(|serials| serials.last);
+            if last.is_some_and(|last| last != zone.serial()) {
+                self.forget(name); // the next edit begins with the file's serial
+            }
+            return MergedZone { data: Arc::new(zone), records, error: None };
+        };
+        let diffs = read(history);
+        let merged = diffs.and_then(|diffs| self.merge_diffs(name, &zone, served, &diffs, rule));
+        match merged {
+            Ok(Merged::Same) => MergedZone { data: Arc::new(zone), records, error: None },
+            Ok(Merged::Served(data, records)) => MergedZone { data, records, error: None },
+            Ok(Merged::New(next, diff, error)) => {
+                let records = records + diff.added.len() - diff.removed.len();
+                MergedZone { data: Arc::new(*next), records, error }
+            }
+            Err(error) => {
+                tracing::error!(zone = %name, error, "the file contradicts the edits");
+                self.conflicts.insert(name.clone(), error.clone());
+                let error = Some(LoadError { first: error, count: 1 });
+                match served {
+                    Some((data, records)) => MergedZone { data: Arc::clone(data), records, error },
+                    None => MergedZone { data: Arc::new(zone), records, error },
+                }
+            }
+        }
+    }
+
+    /// Brings changes into the zone of a file.
+    fn merge_diffs(
+        &mut self,
+        name: &Name,
+        file: &Zone,
+        served: Option<(&Arc<Zone>, usize)>,
+        diffs: &[Diff],
+        rule: Option<SerialRule>,
+    ) -> Result<Merged, String> {
+        let (serial, last) = (file.serial(), diffs.last().map_or(0, |diff| diff.to));
+        let held = diffs.iter().rposition(|diff| diff.to == serial).map_or(0, |at| at + 1);
+        let has_held = held > 0 && {
+            let merge = file.merge(&net(&diffs[..held]));
+            merge.changes.is_empty() && merge.conflicts.is_empty()
+        };
+        let lacked = if has_held { &diffs[held..] } else { diffs };
+        if has_held {
+            self.release(name, serial); // it was flushed, and the server ended before it knew
+        }
+        let Some(first) = lacked.first() else { return Ok(Merged::Same) };
+        let merge = file.merge(&net(lacked));
+        let error = (!merge.conflicts.is_empty()).then(|| conflict_text(&merge.conflicts));
+        if let (Some(error), true) = (&error, served.is_some()) {
+            return Err(error.clone());
+        }
+        let greatest = if is_greater(serial, last) { serial } else { last };
+        let next = policy(rule.unwrap_or(SerialRule::Increment)).next(greatest);
+        let changes = ChangeSet { sets: merge.changes, serial: Serial::Exactly(next) };
+        let (zone, diff) = file.with(&changes).map_err(|error| {
+            format!("with the edits that its file lacks, the zone would break a rule: {error}")
+        })?;
+        if let (Some((data, records)), true) = (served, serial == first.from)
+            && holds_the_same(&zone, data)
+        {
+            return Ok(Merged::Served(Arc::clone(data), records));
+        }
+        // From now on the journal leads from this file to what is served.
+        self.forget(name);
+        self.append(name, &diff).map_err(|error| error.to_string())?;
+        let error = error.map(|error| {
+            tracing::error!(zone = %name, error, "records of the file and of the edits are served");
+            self.conflicts.insert(name.clone(), error.clone());
+            LoadError { first: error, count: 1 }
+        });
+        Ok(Merged::New(Box::new(zone), diff, error))
+    }
+}
+
+/// What became of a file and the changes that it lacks.
+enum Merged {
+    /// The file has all of them.
+    Same,
+    /// The version in force is what they come to, with so many records.
+    Served(Arc<Zone>, usize),
+    /// A zone that is to be served, what tells it from the file, and how the file and the changes
+    /// contradict each other if they do.
+    New(Box<Zone>, Diff, Option<LoadError>),
+}
+
+/// What changes come to.
+fn net(diffs: &[Diff]) -> NetChange {
+    let mut net = NetChange::default();
+    diffs.iter().for_each(|diff| net.push(diff));
+    net
+}
+
+/// Whether two versions of a zone have the same records but for the serial.
+fn holds_the_same(one: &Zone, other: &Zone) -> bool {
+    one.diff(other).is_ok_and(|diff| {
+        let mut net = NetChange::default();
+        net.push(&diff);
+        net.is_empty()
+    })
+}
+
+/// Reads changes from the journal.
+///
+/// # Errors
+/// What is wrong with the journal.
+pub fn read(history: History) -> Result<Vec<Diff>, String> {
+    history
+        .map(|change| {
+            let change = change.map_err(|error| error.to_string())?;
+            let diff = Diff::from_octets(change.from, change.to, &change.payload);
+            diff.ok_or_else(|| "the journal has a change of another version of Zonda".to_owned())
+        })
+        .collect()
+}
+
+/// Says in which sets a file and edits contradict each other.
+fn conflict_text(conflicts: &[(Name, zonda_wire::Type)]) -> String {
+    let listed = conflicts.iter().take(LISTED_MAX);
+    let listed: Vec<_> = listed.map(|(name, rtype)| format!("{name} {rtype}")).collect();
+    let more = match conflicts.len().saturating_sub(LISTED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "the file and the edits that it lacks give different records to {}{more}: write into the \
+         file the records that `zonda zone diff` adds there, and reload",
+        listed.join(", ")
+    )
+}

@@ -1,0 +1,48 @@
+//! The signals of the process.
+
+use std::io;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Whether the process's signals are for the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signals {
+    /// SIGHUP reloads, SIGTERM and SIGINT stop.
+    Heeded,
+    /// They are somebody else's.
+    Ignored,
+}
+
+/// The signals that the server listens to.
+pub struct SignalStreams {
+    /// SIGHUP, which reloads.
+    pub hangup: Option<Signal>,
+    /// SIGTERM, which stops.
+    pub terminate: Option<Signal>,
+    /// SIGINT, which stops.
+    pub interrupt: Option<Signal>,
+}
+
+impl SignalStreams {
+    /// All of them, or none.
+    ///
+    /// # Errors
+    /// When the system refuses to deliver one.
+    pub fn of(signals: Signals) -> io::Result<Self> {
+        if signals == Signals::Ignored {
+            return Ok(Self { hangup: None, terminate: None, interrupt: None });
+        }
+        Ok(Self {
+            hangup: Some(signal(SignalKind::hangup())?),
+            terminate: Some(signal(SignalKind::terminate())?),
+            interrupt: Some(signal(SignalKind::interrupt())?),
+        })
+    }
+}
+
+/// Waits for a signal; forever, if it is not listened to.
+pub async fn caught(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
