@@ -43,6 +43,24 @@ pub fn ask(socket: &Path, method: &str, path: &str) -> Result<Answer, AskError> 
     ask_within(socket, method, path, ANSWER_MAX)
 }
 
+/// Sends a request with a JSON body, and further header fields, and waits for the answer.
+///
+/// # Errors
+/// When no server answers on the socket.
+pub fn ask_with(
+    socket: &Path,
+    (method, path): (&str, &str),
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Result<Answer, AskError> {
+    let fields: String =
+        headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let length = body.len();
+    let kind = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
+    let rest = format!("{fields}{kind}content-length: {length}\r\n\r\n{body}");
+    exchange(socket, &format!("{method} {path}"), &rest, ANSWER_MAX)
+}
+
 /// The same with a limit on how long the server may be silent.
 ///
 /// # Errors
@@ -53,10 +71,20 @@ pub fn ask_within(
     path: &str,
     silence_max: Duration,
 ) -> Result<Answer, AskError> {
+    exchange(socket, &format!("{method} {path}"), "\r\n", silence_max)
+}
+
+/// Sends a request: its method and path, and what follows the first header fields.
+fn exchange(
+    socket: &Path,
+    target: &str,
+    rest: &str,
+    silence_max: Duration,
+) -> Result<Answer, AskError> {
     let exchange = || {
         let mut stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(silence_max))?;
-        write!(stream, "{method} {path} HTTP/1.1\r\nhost: zonda\r\nconnection: close\r\n\r\n")?;
+        write!(stream, "{target} HTTP/1.1\r\nhost: zonda\r\nconnection: close\r\n{rest}")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         parse(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))

@@ -2,10 +2,12 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `records` | the records of zones, read and changed |
 //! | `show` | what the server answers, as people read it |
 //! | `table` | columns, times and octets |
 //! | `zone` | the zones of the server |
 
+mod records;
 mod show;
 mod table;
 mod zone;
@@ -47,7 +49,12 @@ struct AdminConnection {
 impl Target {
     /// The server's socket.
     fn socket(self) -> Result<PathBuf, String> {
-        self.socket.or_else(named_socket).map_or_else(only_socket, Ok)
+        self.path()
+    }
+
+    /// The same, for further requests.
+    fn path(&self) -> Result<PathBuf, String> {
+        self.socket.clone().or_else(named_socket).map_or_else(only_socket, Ok)
     }
 }
 

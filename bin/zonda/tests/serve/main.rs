@@ -8,6 +8,7 @@ mod cache;
 mod chains;
 mod connections;
 mod descriptors;
+mod edits;
 mod forged;
 mod forward;
 mod freshness;

@@ -1,7 +1,7 @@
 //! The requests that the interface answers, in the order of the table in docs/admin.md.
 
 use super::api::{self, Reply};
-use super::{cache, metrics, rrsets, upstreams};
+use super::{cache, edits, metrics, rrsets, upstreams};
 use crate::control::Control;
 use hyper::Method;
 use serde_json::{Value, json};
@@ -28,6 +28,8 @@ pub struct Route {
     parameters: &'static str,
     /// What a client must be allowed.
     pub scope: Scope,
+    /// Whether the request has a body, which is JSON.
+    pub has_body: bool,
     /// What the request does, for the documentation.
     doc: &'static str,
     /// The commands that send it, for the documentation.
@@ -44,6 +46,10 @@ pub struct Call<'a> {
     pub arguments: Vec<&'a str>,
     /// The query string, as it was sent.
     pub query: &'a str,
+    /// The body; empty where the request has none.
+    pub body: &'a [u8],
+    /// The header `If-Match`, if it was sent.
+    pub if_match: Option<&'a str>,
     /// Whether the client may know what is wrong with files.
     pub tells_all: bool,
 }
@@ -55,6 +61,7 @@ const ROUTES: &[Route] = &[
         path: "health",
         parameters: "",
         scope: Scope::Open,
+        has_body: false,
         doc: "200 while the process answers",
         command: "",
         answer: |_| api::health(),
@@ -64,6 +71,7 @@ const ROUTES: &[Route] = &[
         path: "ready",
         parameters: "",
         scope: Scope::Open,
+        has_body: false,
         doc: "200 when every zone is served and no [thread](operating.md#threads) is down, else \
               503 and a line for each problem; over the socket or with a token also its reason",
         command: "`zonda ready`",
@@ -74,6 +82,7 @@ const ROUTES: &[Route] = &[
         path: "metrics",
         parameters: "",
         scope: Scope::Open,
+        has_body: false,
         doc: "[metrics](metrics.md) for Prometheus",
         command: "",
         answer: |call| api::metrics_page(call.control),
@@ -83,6 +92,7 @@ const ROUTES: &[Route] = &[
         path: "v1",
         parameters: "",
         scope: Scope::Read,
+        has_body: false,
         doc: "this list, with what a client must be allowed for each request",
         command: "",
         answer: |_| {
@@ -96,6 +106,7 @@ const ROUTES: &[Route] = &[
         path: "v1/version",
         parameters: "",
         scope: Scope::Open,
+        has_body: false,
         doc: "the version",
         command: "",
         answer: |_| api::version(),
@@ -105,6 +116,7 @@ const ROUTES: &[Route] = &[
         path: "v1/status",
         parameters: "",
         scope: Scope::Read,
+        has_body: false,
         doc: "the version, uptime, listeners, zones, reloads",
         command: "`zonda status`",
         answer: |call| api::json_reply(&api::status(call.control)),
@@ -114,6 +126,7 @@ const ROUTES: &[Route] = &[
         path: "v1/stats",
         parameters: "",
         scope: Scope::Read,
+        has_body: false,
         doc: "sums of the counters",
         command: "`zonda stats`",
         answer: |call| api::json_reply(&metrics::summary(call.control)),
@@ -123,6 +136,7 @@ const ROUTES: &[Route] = &[
         path: "v1/upstreams",
         parameters: "",
         scope: Scope::Read,
+        has_body: false,
         doc: "the [upstreams](forwarding.md) of forwarded zones, with their states",
         command: "`zonda upstream list`",
         answer: |call| api::json_reply(&upstreams::list(call.control)),
@@ -132,6 +146,7 @@ const ROUTES: &[Route] = &[
         path: "v1/zones",
         parameters: "?limit=N&after=NAME",
         scope: Scope::Read,
+        has_body: false,
         doc: "zones in canonical order, 1000 at once by default",
         command: "`zonda zone list`",
         answer: |call| api::zones(call.query, call.control),
@@ -141,6 +156,7 @@ const ROUTES: &[Route] = &[
         path: "v1/zones/NAME",
         parameters: "",
         scope: Scope::Read,
+        has_body: false,
         doc: "one zone",
         command: "`zonda zone show NAME`",
         answer: |call| api::zone(call.argument(), call.control),
@@ -150,8 +166,9 @@ const ROUTES: &[Route] = &[
         path: "v1/zones/ZONE/rrsets",
         parameters: "?limit=N&after=NAME",
         scope: Scope::Read,
+        has_body: false,
         doc: "the [records](#records) of a zone in canonical order, some 1000 at once by default",
-        command: "",
+        command: "`zonda zone get`",
         answer: |call| rrsets::list(call.argument(), call.query, call.control),
     },
     Route {
@@ -159,8 +176,9 @@ const ROUTES: &[Route] = &[
         path: "v1/zones/ZONE/rrsets/NAME",
         parameters: "",
         scope: Scope::Read,
+        has_body: false,
         doc: "the records of a name",
-        command: "",
+        command: "`zonda zone get NAME`",
         answer: |call| rrsets::of_name(call.argument(), call.second_argument(), None, call.control),
     },
     Route {
@@ -168,18 +186,80 @@ const ROUTES: &[Route] = &[
         path: "v1/zones/ZONE/rrsets/NAME/TYPE",
         parameters: "",
         scope: Scope::Read,
+        has_body: false,
         doc: "the records of a name and a type",
-        command: "",
+        command: "`zonda zone get NAME TYPE`",
         answer: |call| {
             let rtype = call.arguments.get(2).copied();
             rrsets::of_name(call.argument(), call.second_argument(), rtype, call.control)
         },
     },
     Route {
+        method: Method::PATCH,
+        path: "v1/zones/ZONE/rrsets",
+        parameters: "[?dry-run]",
+        scope: Scope::Write,
+        has_body: true,
+        doc: "[changes](#changes) of several sets of a [writable](editing.md) zone, all or none",
+        command: "",
+        answer: edits::change,
+    },
+    Route {
+        method: Method::PUT,
+        path: "v1/zones/ZONE/rrsets/NAME/TYPE",
+        parameters: "[?dry-run]",
+        scope: Scope::Write,
+        has_body: true,
+        doc: "the set has these records",
+        command: "`zonda zone set NAME TTL TYPE DATA…`",
+        answer: edits::put,
+    },
+    Route {
+        method: Method::DELETE,
+        path: "v1/zones/ZONE/rrsets/NAME/TYPE",
+        parameters: "[?dry-run]",
+        scope: Scope::Write,
+        has_body: false,
+        doc: "the set is removed",
+        command: "`zonda zone unset NAME TYPE`",
+        answer: edits::remove,
+    },
+    Route {
+        method: Method::DELETE,
+        path: "v1/zones/ZONE/rrsets/NAME",
+        parameters: "[?dry-run]",
+        scope: Scope::Write,
+        has_body: false,
+        doc: "all records of the name are removed",
+        command: "`zonda zone unset NAME`",
+        answer: edits::remove_name,
+    },
+    Route {
+        method: Method::GET,
+        path: "v1/zones/ZONE/diff",
+        parameters: "",
+        scope: Scope::Read,
+        has_body: false,
+        doc: "the changes that the zone's file lacks",
+        command: "`zonda zone diff ZONE`",
+        answer: edits::unflushed,
+    },
+    Route {
+        method: Method::POST,
+        path: "v1/flush",
+        parameters: "[?zone=NAME]",
+        scope: Scope::Write,
+        has_body: false,
+        doc: "changes of writable zones are written to the zones' files",
+        command: "`zonda zone flush`",
+        answer: |call| edits::flush(call.query, call.control),
+    },
+    Route {
         method: Method::GET,
         path: "v1/cache",
         parameters: "?name=NAME",
         scope: Scope::Read,
+        has_body: false,
         doc: "the cached answers for a name",
         command: "`zonda cache show NAME`",
         answer: |call| {
@@ -192,6 +272,7 @@ const ROUTES: &[Route] = &[
         path: "v1/cache/NAME",
         parameters: "[?tree]",
         scope: Scope::Write,
+        has_body: false,
         doc: "removes them; with `tree`, those for all names below it, too",
         command: "`zonda cache flush NAME [--tree]`",
         answer: |call| {
@@ -204,6 +285,7 @@ const ROUTES: &[Route] = &[
         path: "v1/reload",
         parameters: "[?zone=NAME]",
         scope: Scope::Write,
+        has_body: false,
         doc: "reloads what changed; with `zone`, that zone, changed or not",
         command: "`zonda reload`, `zonda zone reload NAME`",
         answer: |call| api::reload(call.query, call.control),
@@ -213,6 +295,7 @@ const ROUTES: &[Route] = &[
         path: "v1/stop",
         parameters: "",
         scope: Scope::Write,
+        has_body: false,
         doc: "stops the server",
         command: "`zonda stop`",
         answer: |call| {
@@ -292,12 +375,12 @@ fn is_argument(part: &str) -> bool {
 
 impl<'a> Call<'a> {
     /// The first argument; a route that asks for one has it.
-    fn argument(&self) -> &'a str {
+    pub fn argument(&self) -> &'a str {
         self.arguments.first().copied().unwrap_or_default()
     }
 
     /// The second argument; a route that asks for one has it.
-    fn second_argument(&self) -> &'a str {
+    pub fn second_argument(&self) -> &'a str {
         self.arguments.get(1).copied().unwrap_or_default()
     }
 }

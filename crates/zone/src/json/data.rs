@@ -106,6 +106,11 @@ impl<'t> Members<'t> {
         Some(self.left.swap_remove(at).1).filter(|value| !value.is_null())
     }
 
+    /// Whether a member is there and was not taken out.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.left.iter().any(|member| member.0 == name)
+    }
+
     /// Takes a member out.
     pub(super) fn need(&mut self, name: &'static str) -> Result<Json<'t>, Wrong<'t>> {
         self.take(name).ok_or_else(|| self.object.wrong(JsonFault::Missing(name)))

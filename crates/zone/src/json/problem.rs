@@ -37,12 +37,16 @@ pub enum JsonFault {
     Missing(&'static str),
     /// A member that nobody knows.
     Unknown,
+    /// A member of a change that has no meaning; those that have one.
+    Unwanted(&'static str),
     /// A member that stands there for the second time.
     Repeated,
     /// Not a domain name.
     Name(NameError),
     /// Not a record type that is known: one of the zone's maker, such as `ALIAS`.
     Type,
+    /// Not a record type that is known, in a change.
+    NoType,
     /// A type that cannot stand in a zone.
     MetaType(Type),
     /// Another class than IN.
@@ -93,6 +97,8 @@ impl fmt::Display for JsonFault {
             }
             Self::Data(fault) => return fault.fmt(f),
             Self::NoZone(name) => return write!(f, "there is no zone {name} in this file"),
+            Self::Unwanted(known) => return write!(f, "unknown here; what may be here: {known}"),
+            Self::NoType => "unknown type: expected one such as \"AAAA\", or its number",
             Self::Encoding => "the text is not UTF-8 from here on",
             Self::Unknown => "unknown here, and ignored",
             Self::Repeated => "stands here for the second time",

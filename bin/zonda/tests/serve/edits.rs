@@ -1,0 +1,386 @@
+//! Changing zones while they are served: by command, over HTTP, and when the server is killed.
+
+use crate::server::{BINARY, Server, run, text, wait_until};
+use serde_json::Value;
+use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::{Duration, Instant};
+use zonda_testkit::process::Process;
+use zonda_testkit::{Question, ask};
+
+/// A server whose zone `example.org` can be changed.
+fn writable(keys: &str) -> Server {
+    let folder = std::env::temp_dir();
+    let state = folder.join(format!("zonda-state-{}-{}", std::process::id(), next()));
+    let server = Server::start_with(&[], keys, &["--writable", "--state", state.to_str().unwrap()]);
+    fs::write(server.folder.path().join("state"), state.to_str().unwrap()).unwrap();
+    server
+}
+
+/// A number that no other call in this process gets.
+fn next() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, SeqCst)
+}
+
+/// The state directory of a server.
+fn state(server: &Server) -> PathBuf {
+    fs::read_to_string(server.folder.path().join("state")).unwrap().into()
+}
+
+/// Runs `zonda zone` on a server; its exit code, and all that it has printed.
+fn command(server: &Server, arguments: &[&str]) -> (i32, String) {
+    let socket = server.socket();
+    let output = run(&[&["zone"], arguments, &["--socket", &socket]].concat());
+    (output.status.code().unwrap(), text(&output.stdout) + &text(&output.stderr))
+}
+
+/// Sends a request with a body; status and body of the answer, nothing if the server is away.
+fn try_send(
+    socket: &Path,
+    (method, path): (&str, &str),
+    fields: &str,
+    body: &[u8],
+) -> Option<(u16, String)> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-length: {length}\r\n{fields}\r\n"
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    let _ = stream.write_all(body); // a body that is refused is not read to its end
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let answer = String::from_utf8(answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head[9..12].parse().unwrap(), body.to_owned()))
+}
+
+const JSON: &str = "content-type: application/json\r\n";
+
+/// Sends JSON to a running server.
+fn send(server: &Server, method: &str, path: &str, body: &str) -> (u16, Value) {
+    let socket = server.socket();
+    let answer = try_send(Path::new(&socket), (method, path), JSON, body.as_bytes());
+    let (status, body) = answer.unwrap();
+    (status, serde_json::from_str(&body).unwrap_or(Value::String(body)))
+}
+
+#[test]
+fn a_name_is_changed_and_removed_by_one_command_each_which_prints_the_difference() {
+    let server = writable("");
+    assert_eq!(
+        command(&server, &["set", "api.example.org", "300", "A", "192.0.2.7", "192.0.2.8"]),
+        (
+            0,
+            "- example.org. 60 SOA ns.example.org. host.example.org. 1 7200 3600 1209600 60\n\
+             + example.org. 60 SOA ns.example.org. host.example.org. 2 7200 3600 1209600 60\n\
+             + api.example.org. 300 A 192.0.2.7\n\
+             + api.example.org. 300 A 192.0.2.8\n\
+             the serial rose from 1 to 2\n"
+                .to_owned()
+        )
+    );
+    let reply = ask(server.zonda.address, &Question::new("api.example.org", "A")).unwrap();
+    assert_eq!(reply.answer.len(), 2);
+    assert_eq!(
+        command(&server, &["get", "api.example.org"]).1,
+        "api.example.org.\t300\tIN\tA\t192.0.2.7\napi.example.org.\t300\tIN\tA\t192.0.2.8\n"
+    );
+    let (code, printed) = command(&server, &["unset", "api.example.org", "A", "--dry-run"]);
+    assert_eq!((code, printed.lines().last()), (0, Some("the serial would rise from 2 to 3")));
+    let (code, printed) = command(&server, &["unset", "api.example.org"]);
+    assert_eq!((code, printed.lines().last()), (0, Some("the serial rose from 2 to 3")));
+    assert_eq!(server.rcode("api.example.org", "A"), "NXDOMAIN");
+    let (code, printed) = command(&server, &["unset", "api.example.org"]);
+    assert_eq!((code, &*printed), (0, "nothing differs; the serial is 3\n"));
+    assert_eq!(
+        command(&server, &["get", "api.example.org"]),
+        (1, "api.example.org. has no records\n".to_owned())
+    );
+}
+
+#[test]
+fn what_the_file_lacks_is_shown_and_written_to_it() {
+    let server = writable("");
+    let none = (0, "the files of all zones have all changes\n".to_owned());
+    assert_eq!(command(&server, &["flush"]), none);
+    command(&server, &["set", "note.example.org", "1h", "TXT", "two words"]);
+    let (code, printed) = command(&server, &["diff"]);
+    assert!(printed.contains("\n+ note.example.org. 3600 TXT \"two words\"\n"), "{printed}");
+    assert_eq!((code, printed.lines().last()), (0, Some("the serial rose from 1 to 2")));
+    assert!(!fs::read_to_string(server.zone_file()).unwrap().contains("note"));
+    assert_eq!(command(&server, &["flush"]), (0, "example.org. 2\n".to_owned()));
+    let file = fs::read_to_string(server.zone_file()).unwrap();
+    assert!(file.contains("note.example.org.\t3600\tIN\tTXT\t\"two words\"\n"), "{file}");
+    assert_eq!(command(&server, &["diff"]), (0, "nothing differs; the serial is 2\n".to_owned()));
+    assert_eq!(command(&server, &["get"]).1.lines().count(), 6);
+}
+
+#[test]
+fn commands_say_why_a_zone_was_not_changed_and_what_to_do() {
+    let server = writable("");
+    for (arguments, expected) in [
+        (
+            &["set", "www.example.org", "60", "CNAME", "ns.example.org"][..],
+            "www.example.org. TXT: a name with a CNAME cannot have other records",
+        ),
+        (
+            &["set", "www.example.org", "60", "A", "192.0.2.300"],
+            "records[0].ip: expected an IPv4 address such as 192.0.2.1",
+        ),
+        (&["set", "www.example.org", "60", "ALIAS", "x"], "no type ALIAS: write one as A"),
+        (&["unset", "example.org", "SOA"], "example.org. SOA: the zone would have no SOA record"),
+        (
+            &["set", "www.example.net", "60", "A", "192.0.2.1"],
+            "zonda: the server has no zone with the name www.example.net; it has example.org.",
+        ),
+        (
+            &["set", "ns.example.org", "60", "A", "192.0.2.1", "--if-serial", "9"],
+            "the zone has changed: its serial is 1; read it again",
+        ),
+        (&["flush", "example.net"], "the server has no zone example.net."),
+    ] {
+        let (code, printed) = command(&server, arguments);
+        assert!(printed.contains(expected) && code != 0, "{arguments:?}: {code} {printed}");
+    }
+    assert_eq!(command(&server, &["diff"]).1, "nothing differs; the serial is 1\n");
+    let server = Server::start(&[], "");
+    let (code, printed) = command(&server, &["set", "a.example.org", "60", "A", "192.0.2.1"]);
+    assert!(printed.contains("write `writable = true` in its [[zone]] section"), "{printed}");
+    assert_eq!(code, 1);
+}
+
+#[test]
+fn a_batch_takes_effect_whole_or_not_at_all_and_is_answered_with_the_difference() {
+    let server = writable("");
+    let path = "/v1/zones/example.org/rrsets";
+    let batch = |second: &str| {
+        format!(
+            r#"{{"changes": [
+                {{"name": "a.example.org", "type": "A", "ttl": 60, "records": ["192.0.2.1"]}},
+                {{"name": "{second}", "type": "A", "ttl": 60, "records": [{{"ip": "192.0.2.2"}}]}}
+            ]}}"#
+        )
+    };
+    let (status, problem) = send(&server, "PATCH", path, &batch("b.example.net"));
+    assert_eq!(
+        (status, &problem["name"], &problem["type"]),
+        (422, &"b.example.net.".into(), &"A".into())
+    );
+    assert_eq!(problem["rule"], "the name is not in this zone");
+    assert_eq!(server.rcode("a.example.org", "A"), "NXDOMAIN");
+    let dry = format!("{path}?dry-run");
+    let (status, found) = send(&server, "PATCH", &dry, &batch("b.example.org"));
+    assert_eq!((status, &found["dry_run"], &found["to"]), (200, &true.into(), &2.into()));
+    assert_eq!(server.rcode("a.example.org", "A"), "NXDOMAIN");
+    let (status, made) = send(&server, "PATCH", path, &batch("b.example.org"));
+    assert_eq!(
+        (status, &made["added"], &made["removed"]),
+        (200, &found["added"], &found["removed"])
+    );
+    assert_eq!(server.rcode("b.example.org", "A"), "NOERROR");
+    let (_, gone) = send(&server, "DELETE", &format!("{path}/a.example.org/A"), "");
+    assert_eq!(gone["removed"][1]["name"], "a.example.org");
+}
+
+#[test]
+fn a_change_for_another_serial_is_refused_with_the_present_one() {
+    let server = writable("");
+    let (socket, path) = (server.socket(), "/v1/zones/example.org/rrsets/x.example.org/A");
+    let put = |serial: &str| {
+        let fields = format!("{JSON}if-match: {serial}\r\n");
+        let body = br#"{"ttl": 60, "records": ["192.0.2.1"]}"#;
+        try_send(Path::new(&socket), ("PUT", path), &fields, body).unwrap()
+    };
+    let (status, body) = put("\"7\"");
+    let problem: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((status, &problem["serial"]), (412, &1.into()));
+    assert_eq!(put("W/x").0, 400);
+    assert_eq!(put("\"1\"").0, 200);
+    assert_eq!(put("1").0, 412);
+    assert_eq!(put("*").0, 200);
+}
+
+#[test]
+fn bodies_that_are_no_changes_are_refused_and_change_nothing() {
+    let server = writable("");
+    let socket = server.socket();
+    let patch = |fields: &str, body: &[u8]| {
+        let target = ("PATCH", "/v1/zones/example.org/rrsets");
+        try_send(Path::new(&socket), target, fields, body).unwrap()
+    };
+    for (body, path) in [
+        (&b""[..], ""),
+        (b"\xff\xfe", ""),
+        (b"[]", ""),
+        (br#"{"changes": [{"name": 7}]}"#, "changes[0].name"),
+        (
+            br#"{"changes": [{"name": "a.example.org", "type": "A", "records": [{}]}]}"#,
+            "changes[0]",
+        ),
+    ] {
+        let (status, answer) = patch(JSON, body);
+        let problem: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(status, 400, "{answer}");
+        assert!(problem["path"].as_str().unwrap().starts_with(path), "{answer}");
+    }
+    let deep = [vec![b'['; 200_000], vec![b']'; 200_000]].concat();
+    assert_eq!(patch(JSON, &deep).0, 400);
+    assert_eq!(patch("content-type: text/plain\r\n", b"{}").0, 415);
+    assert_eq!(patch("", b"{}").0, 415);
+    let long = vec![b' '; (8 << 20) + 1];
+    let refused =
+        try_send(Path::new(&socket), ("PATCH", "/v1/zones/example.org/rrsets"), JSON, &long);
+    assert!(refused.is_none_or(|(status, _)| status == 413));
+    assert_eq!(command(&server, &["diff"]).1, "nothing differs; the serial is 1\n");
+}
+
+#[test]
+fn fifty_clients_change_a_zone_at_once_and_all_changes_are_made() {
+    let server = writable("");
+    let clients: Vec<_> = (0..50)
+        .map(|client| {
+            let socket = server.socket();
+            thread::spawn(move || {
+                for number in 0..4 {
+                    let name = format!("c{client}-{number}.example.org");
+                    let path = format!("/v1/zones/example.org/rrsets/{name}/A");
+                    let body = br#"{"ttl": 60, "records": ["192.0.2.1"]}"#;
+                    let answer = try_send(Path::new(&socket), ("PUT", &path), JSON, body).unwrap();
+                    assert_eq!(answer.0, 200, "{}", answer.1);
+                }
+            })
+        })
+        .collect();
+    clients.into_iter().for_each(|client| client.join().unwrap());
+    let (_, zone) = send(&server, "GET", "/v1/zones/example.org", "");
+    assert_eq!((&zone["serial"], &zone["records"]), (&201.into(), &205.into()));
+}
+
+#[test]
+fn a_successor_takes_over_the_edits_that_no_file_has() {
+    let mut server = writable("");
+    command(&server, &["set", "kept.example.org", "60", "A", "192.0.2.9"]);
+    let log = server.folder.path().join("successor.log");
+    let state = state(&server);
+    let arguments = ["--writable", "--state", state.to_str().unwrap(), "--take-over"];
+    let successor = Process::start(&server.command(&arguments), &log).unwrap();
+    wait_until("the former server ends", || server.zonda.process.ended());
+    server.zonda.process = successor;
+    assert_eq!(server.rcode("kept.example.org", "A"), "NOERROR");
+    let (code, printed) = command(&server, &["set", "more.example.org", "60", "A", "192.0.2.9"]);
+    assert_eq!(code, 0, "{printed}");
+    assert_eq!(command(&server, &["flush"]).0, 0);
+    let _ = fs::remove_dir_all(state);
+}
+
+/// What a client that changes a zone knows of its last change.
+struct Client {
+    /// The number of the last change that was acknowledged.
+    acknowledged: AtomicU64,
+    /// The number of the last change that was sent.
+    sent: AtomicU64,
+}
+
+/// Changes two sets together, again and again, until the server is away.
+fn change_on(socket: &Path, number: usize, client: &Client) {
+    loop {
+        let value = client.sent.load(SeqCst) + 1;
+        let set = |owner: &str| {
+            format!(
+                r#"{{"name": "{owner}{number}.example.org", "type": "TXT", "ttl": 60,
+                    "records": ["\"{value}\""]}}"#
+            )
+        };
+        let body = format!(r#"{{"changes": [{}, {}]}}"#, set("a"), set("b"));
+        client.sent.store(value, SeqCst);
+        let target = ("PATCH", "/v1/zones/example.org/rrsets");
+        match try_send(socket, target, JSON, body.as_bytes()) {
+            Some((200, _)) => client.acknowledged.store(value, SeqCst),
+            Some((status, body)) => panic!("{status}: {body}"),
+            None => return,
+        }
+        if value.is_multiple_of(16) && number == 0 {
+            let _ = try_send(socket, ("POST", "/v1/flush"), "", b"");
+        }
+    }
+}
+
+/// The number in the text record of a name; 0 if it has none.
+fn number_of(server: &Server, name: &str) -> u64 {
+    let reply = ask(server.zonda.address, &Question::new(name, "TXT")).unwrap();
+    let text = reply.answer.first().map(|record| record.data.text.clone());
+    text.map_or(0, |text| text.trim_matches('"').parse().unwrap())
+}
+
+#[test]
+fn a_server_that_is_killed_again_and_again_loses_no_acknowledged_change() {
+    const CLIENTS: usize = 4;
+    let kills = std::env::var("ZONDA_TEST_KILLS").map_or(300, |kills| kills.parse().unwrap());
+    let mut server = writable("");
+    let (socket, state) = (PathBuf::from(server.socket()), state(&server));
+    let clients: Arc<Vec<Client>> = Arc::new(
+        (0..CLIENTS)
+            .map(|_| Client { acknowledged: AtomicU64::new(0), sent: AtomicU64::new(0) })
+            .collect(),
+    );
+    let arguments = ["--writable", "--state", state.to_str().unwrap()];
+    let mut random = 1_u64;
+    for kill in 0..kills {
+        let threads: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                let (clients, socket) = (Arc::clone(&clients), socket.clone());
+                thread::spawn(move || change_on(&socket, number, &clients[number]))
+            })
+            .collect();
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        thread::sleep(Duration::from_micros(random >> 49)); // up to 33 ms
+        server.zonda.process.signal("KILL");
+        wait_until("the server is gone", || server.zonda.process.ended());
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let log_file = server.folder.path().join("again.log");
+        let command = server.command(&arguments);
+        server.zonda.process = Process::start(&command, &log_file).unwrap();
+        let limit = Instant::now() + Duration::from_secs(20);
+        let soa = Question::new("example.org", "SOA");
+        while UnixStream::connect(&socket).is_err() || ask(server.zonda.address, &soa).is_err() {
+            let log = server.zonda.process.log("");
+            assert!(Instant::now() < limit, "not started after kill {kill}: {log}");
+            if server.zonda.process.ended() {
+                // Another test may have been given the port meanwhile, for a moment.
+                assert!(log.to_lowercase().contains("in use"), "after kill {kill}: {log}");
+                server.zonda.process = Process::start(&command, &log_file).unwrap();
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        for (number, client) in clients.iter().enumerate() {
+            let of = |owner| number_of(&server, &format!("{owner}{number}.example.org"));
+            let (a, b) = (of("a"), of("b"));
+            let (acknowledged, sent) = (client.acknowledged.load(SeqCst), client.sent.load(SeqCst));
+            assert_eq!(a, b, "a change was made in part, after kill {kill}");
+            assert!(
+                (acknowledged..=sent).contains(&a),
+                "client {number} after kill {kill}: {a}, acknowledged {acknowledged}, sent {sent}"
+            );
+            client.sent.store(a, SeqCst);
+            client.acknowledged.store(a, SeqCst);
+        }
+    }
+    let changes: u64 = clients.iter().map(|client| client.sent.load(SeqCst)).sum();
+    assert!(changes > kills, "only {changes} changes in {kills} rounds");
+    let check = std::process::Command::new(BINARY)
+        .args(["file", "check"])
+        .arg(server.zone_file())
+        .output()
+        .unwrap();
+    assert!(check.status.success() || !server.zone_file().exists(), "{}", text(&check.stdout));
+    let _ = fs::remove_dir_all(state);
+}

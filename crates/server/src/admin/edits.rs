@@ -1,0 +1,235 @@
+//! Requests that change the records of a zone, and those about changes that its file lacks.
+
+use super::api::{self, Reply, json_reply, text};
+use super::problem::{Problem, problem};
+use super::routes::Call;
+use crate::control::Control;
+use crate::edit::flush::FlushError;
+use crate::edit::{Edit, EditError};
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use serde_json::json;
+use std::fmt::Write as _;
+use zonda_wire::{Name, Type};
+use zonda_zone::{Diff, Records, SetChange, json};
+
+/// How often the removal of all records of a name is tried anew because the zone has changed.
+const ATTEMPTS_MAX: usize = 10;
+
+/// Changes several sets, all of them or none.
+pub fn change(call: &Call<'_>) -> Reply {
+    reply_of(|| {
+        let sets = json::read_changes(call.body).map_err(|error| Problem::body(&error))?;
+        edit(call, sets)
+    })
+}
+
+/// Puts one set.
+pub fn put(call: &Call<'_>) -> Reply {
+    reply_of(|| {
+        let (owner, rtype) = (owner(call)?, rtype(call)?);
+        let set =
+            json::read_set(call.body, &owner, rtype).map_err(|error| Problem::body(&error))?;
+        edit(call, vec![set])
+    })
+}
+
+/// Removes one set.
+pub fn remove(call: &Call<'_>) -> Reply {
+    reply_of(|| {
+        let (owner, rtype) = (owner(call)?, rtype(call)?);
+        edit(call, vec![SetChange::Remove { owner, rtype }])
+    })
+}
+
+/// Removes all sets of a name.
+pub fn remove_name(call: &Call<'_>) -> Reply {
+    reply_of(|| {
+        let (zone, owner) = (zone(call)?, owner(call)?);
+        let (if_serial, is_dry_run) = (if_serial(call)?, is_dry_run(call));
+        for _ in 0..ATTEMPTS_MAX {
+            let state = call.control.state();
+            let known = state.zone_set.zone(&zone);
+            let known = known.ok_or_else(|| EditError::NoSuchZone(zone.clone()))?;
+            let data = known.data().ok_or_else(|| EditError::NotLoaded(zone.clone()))?;
+            let mut types: Vec<Type> = data.records_at(&owner).map(|record| record.rtype).collect();
+            types.dedup();
+            let sets = types.into_iter().map(|rtype| {
+                let owner = owner.clone();
+                SetChange::Remove { owner, rtype }
+            });
+            // The types are those of this version: another one may have more.
+            let serial = if_serial.unwrap_or(data.serial());
+            let (zone, sets) = (zone.clone(), sets.collect());
+            let edit = Edit { zone, sets, if_serial: Some(serial), is_dry_run };
+            match call.control.edit(edit) {
+                Err(EditError::SerialIs(_)) if if_serial.is_none() => {}
+                result => return Ok(difference(&known.entry.apex, &result?, is_dry_run)),
+            }
+        }
+        Err(Problem::new(StatusCode::CONFLICT, "the zone changes all the time: try again".into()))
+    })
+}
+
+/// What the file of a zone lacks.
+pub fn unflushed(call: &Call<'_>) -> Reply {
+    reply_of(|| {
+        let zone = zone(call)?;
+        let diff = call.control.unflushed_diff(&zone)?;
+        Ok(difference(&zone, &diff, false))
+    })
+}
+
+/// Writes changes to the files of zones: of one, or of all.
+pub fn flush(query: &str, control: &Control) -> Reply {
+    reply_of(|| {
+        let flushed =
+            |name: &Name, serial: u32| json!({ "zone": name.to_string(), "serial": serial });
+        let Some(name) = api::parameter(query, "zone") else {
+            let (mut written, mut failed) = (Vec::new(), Vec::new());
+            for (name, result) in control.flush_all() {
+                match result {
+                    Ok(serial) => written.push(flushed(&name, serial)),
+                    Err(error) => failed.push(format!("{name}: {error}")),
+                }
+            }
+            let mut reply = json_reply(&json!({ "flushed": written, "failed": failed }));
+            if !failed.is_empty() {
+                *reply.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+            }
+            return Ok(reply);
+        };
+        let name = zone_name(&name)?;
+        let serial = control.flush(&name)?;
+        let written: Vec<_> = serial.map(|serial| flushed(&name, serial)).into_iter().collect();
+        Ok(json_reply(&json!({ "flushed": written, "failed": [] })))
+    })
+}
+
+/// Changes the zone of a request.
+fn edit(call: &Call<'_>, sets: Vec<SetChange>) -> Result<Reply, Problem> {
+    let (zone, if_serial, is_dry_run) = (zone(call)?, if_serial(call)?, is_dry_run(call));
+    let diff = call.control.edit(Edit { zone: zone.clone(), sets, if_serial, is_dry_run })?;
+    Ok(difference(&zone, &diff, is_dry_run))
+}
+
+/// The reply that was found, or that to a problem.
+fn reply_of(answer: impl FnOnce() -> Result<Reply, Problem>) -> Reply {
+    answer().unwrap_or_else(|found| problem(&found))
+}
+
+/// The zone of a request.
+fn zone(call: &Call<'_>) -> Result<Name, Problem> {
+    zone_name(call.argument())
+}
+
+/// A zone by its name as text.
+fn zone_name(given: &str) -> Result<Name, Problem> {
+    let name = given.parse::<Name>().map(|name| name.to_lowercase());
+    name.map_err(|error| {
+        Problem::bad_request(format!("{given} is not the name of a zone: {error}"))
+    })
+}
+
+/// The name whose records a request is about.
+fn owner(call: &Call<'_>) -> Result<Name, Problem> {
+    let given = call.second_argument();
+    let name = given.parse::<Name>();
+    name.map_err(|error| Problem::bad_request(format!("{given} is not a name: {error}")))
+}
+
+/// The type of the records that a request is about.
+fn rtype(call: &Call<'_>) -> Result<Type, Problem> {
+    let given = call.arguments.get(2).copied().unwrap_or_default();
+    let rtype = given.parse::<Type>();
+    rtype.map_err(|_| Problem::bad_request(format!("no type {given}: write one as A or TYPE65280")))
+}
+
+/// Whether a request only asks for the difference.
+fn is_dry_run(call: &Call<'_>) -> bool {
+    call.query.split('&').any(|pair| pair == "dry-run")
+}
+
+/// The serial that the zone must have (rfc9110#13.1.1).
+fn if_serial(call: &Call<'_>) -> Result<Option<u32>, Problem> {
+    let Some(given) = call.if_match.map(str::trim).filter(|given| *given != "*") else {
+        return Ok(None);
+    };
+    let serial = given.trim_matches('"').parse();
+    serial.map(Some).map_err(|_| {
+        Problem::bad_request(format!(
+            "If-Match: {given} is not the serial of a zone, such as \"7\""
+        ))
+    })
+}
+
+/// A difference as JSON.
+fn difference(zone: &Name, diff: &Diff, is_dry_run: bool) -> Reply {
+    let body = format!(
+        "{{\n  \"zone\": {},\n  \"dry_run\": {is_dry_run},\n  \"from\": {},\n  \"to\": {},\n  \
+         \"removed\": [{}],\n  \"added\": [{}]\n}}\n",
+        json!(zone.to_string()),
+        diff.from,
+        diff.to,
+        sets(&diff.removed),
+        sets(&diff.added),
+    );
+    let mut reply = text(StatusCode::OK, body);
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    reply
+}
+
+/// Records, which are in canonical order, as the sets that they make up.
+fn sets(records: &Records) -> String {
+    let mut records = records.iter().peekable();
+    let mut list = String::new();
+    while let Some(first) = records.next() {
+        let mut rdatas = vec![first.rdata];
+        let key = (first.owner, first.rtype, first.ttl);
+        while let Some(next) = records.next_if(|next| (next.owner, next.rtype, next.ttl) == key) {
+            rdatas.push(next.rdata);
+        }
+        let separator = if list.is_empty() { "\n    " } else { ",\n    " };
+        let set = json::set_to_text(first.owner, first.rtype, first.ttl, rdatas.into_iter());
+        let _ = write!(list, "{separator}{set}"); // a string takes everything
+    }
+    if list.is_empty() { list } else { list + "\n  " }
+}
+
+impl From<EditError> for Problem {
+    fn from(error: EditError) -> Self {
+        let status = match &error {
+            EditError::NoSuchZone(_) => StatusCode::NOT_FOUND,
+            EditError::NotLoaded(_) | EditError::NotWritable(_) | EditError::Conflict(_) => {
+                StatusCode::CONFLICT
+            }
+            EditError::SerialIs(_) => StatusCode::PRECONDITION_FAILED,
+            EditError::Refused(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            EditError::Journal(_) => StatusCode::INSUFFICIENT_STORAGE,
+            EditError::HandedOver => StatusCode::SERVICE_UNAVAILABLE,
+            EditError::PublisherFailed => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let mut found = Self::new(status, error.to_string());
+        match &error {
+            EditError::SerialIs(serial) => found.members.push(("serial", json!(serial))),
+            EditError::Refused(refused) => {
+                found.members.push(("name", json!(refused.owner.to_string())));
+                found.members.push(("type", json!(refused.rtype.to_string())));
+                found.members.push(("rule", json!(refused.rule.to_string())));
+            }
+            _ => {}
+        }
+        found
+    }
+}
+
+impl From<FlushError> for Problem {
+    fn from(error: FlushError) -> Self {
+        let status = match &error {
+            FlushError::NoSuchZone(_) => StatusCode::NOT_FOUND,
+            FlushError::Refused(_) => StatusCode::CONFLICT,
+            FlushError::Io(..) => StatusCode::INSUFFICIENT_STORAGE,
+        };
+        Self::new(status, error.to_string())
+    }
+}
