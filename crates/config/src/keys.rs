@@ -426,6 +426,10 @@ section! {
     /// it), else in `/run/zonda` for root, else in `$XDG_RUNTIME_DIR/zonda`, else in the working
     /// directory.
     socket: Option<Toggle<PathBuf>>, like "/run/zonda/zonda.sock";
+    /// A directory of zones that clients create and remove by `POST /v1/zones` and `DELETE
+    /// /v1/zones/NAME`: every `NAME.zone` in it is a writable zone, and is served like those of a
+    /// `directory`. It is made if it is not there. Unset: zones come from the configuration only.
+    zones: Option<PathBuf>, like "/var/lib/zonda/zones";
     /// Address and port of BIND's JSON statistics, as in `statistics-channels`;
     /// docs/coming-from-bind.md lists them.
     bind_statistics: Toggle<SocketAddr> = "off";

@@ -201,6 +201,8 @@ pub struct Admin {
     pub is_metrics_only: bool,
     /// The Unix socket for `zonda reload` and the like; none: it is off.
     pub socket: Option<PathBuf>,
+    /// The directory of zones that clients create and remove; none: they cannot.
+    pub zones: Option<PathBuf>,
     /// Address of BIND's JSON statistics; none: they are off.
     pub bind_statistics: Option<SocketAddr>,
     /// Networks that may read the statistics, besides loopback addresses.

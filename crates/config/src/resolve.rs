@@ -29,7 +29,7 @@ pub(crate) fn resolve<'a>(
     let workers = top.as_ref().map_or(0, |top| top.workers);
     let listeners = listeners::read(layers, session, &mut lists, workers);
     let root = top.as_ref().and_then(|top| top.root.clone());
-    let zones = zones::read(layers, session, &mut lists, root, &listeners);
+    let mut zones = zones::read(layers, session, &mut lists, root, &listeners);
     let special_names = local::special_names(&mut open::<SpecialNames>(layers, session));
     let overrides = local::overrides(layers, session);
     let forwarding = bounds::forwarding(&mut open::<Forwarding>(layers, session));
@@ -44,6 +44,7 @@ pub(crate) fn resolve<'a>(
 
     let (top, rate_limit) = (top?, rate_limit?);
     let (admin, token_files) = admin?;
+    zones.extend(admin.zones.clone().map(zones::of_clients));
     let mut warnings = warnings(&listeners, zones.is_empty(), &rate_limit);
     warnings.extend(secrets::warnings(layers, &token_files));
     let config = Config {

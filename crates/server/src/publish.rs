@@ -191,6 +191,9 @@ impl Publisher {
         let mut zone_set = ZoneSet::new(seed, engines, &config);
         zone_set.set_forwards(&config);
         zone_set.journal.open(&config)?;
+        if let Some(directory) = &config.admin.zones {
+            let _ = std::fs::create_dir_all(directory); // that it cannot be read is logged below
+        }
         let plan = units.plan(&zone_set.view(), &config, Scope::Changed, 0);
         let loaded = load::load_all(&plan.stale(), seed, threads);
         drop(zone_set.apply(&mut units, plan, loaded));
@@ -501,6 +504,15 @@ impl PublisherHandle {
     pub fn release(&self, zone: &Name, serial: u32) -> Result<(), PublisherFailed> {
         let zone = zone.to_lowercase();
         self.call(move |publisher| publisher.zone_set.journal.release(&zone, serial))
+    }
+
+    /// Drops the changes of a zone that its file lacks, as the zone is removed.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn forget_edits(&self, zone: &Name) -> Result<(), PublisherFailed> {
+        let zone = zone.to_lowercase();
+        self.call(move |publisher| publisher.zone_set.journal.forget(&zone))
     }
 
     /// Closes the journal for a successor, so that edits are refused.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
-use zonda_testkit::process::Process;
+use zonda_testkit::process::{Folder, Process};
 use zonda_testkit::{Question, ask};
 
 /// A server whose zone `example.org` can be changed.
@@ -280,6 +280,55 @@ fn a_successor_takes_over_the_edits_that_no_file_has() {
     assert_eq!(code, 0, "{printed}");
     assert_eq!(command(&server, &["flush"]).0, 0);
     let _ = fs::remove_dir_all(state);
+}
+
+#[test]
+fn zones_are_created_and_removed_where_a_directory_is_named_for_them() {
+    let folder = Folder::new("created");
+    let zones = folder.path().join("zones");
+    let state = folder.path().join("state");
+    let server = Server::start(&[], &format!("state = {state:?}\n[admin]\nzones = {zones:?}\n"));
+    let body = r#"{"name": "New.Example", "rrsets": [
+        {"name": "new.example", "type": "NS", "ttl": 60, "records": ["ns.new.example"]},
+        {"name": "ns.new.example", "type": "A", "ttl": 60, "records": ["192.0.2.1"]}]}"#;
+    let (status, zone) = send(&server, "POST", "/v1/zones", body);
+    assert_eq!((status, &zone["name"], &zone["serial"]), (201, &"new.example.".into(), &1.into()));
+    assert_eq!(server.rcode("ns.new.example", "A"), "NOERROR");
+    assert_eq!(command(&server, &["set", "www.new.example", "60", "A", "192.0.2.2"]).0, 0);
+    assert_eq!(send(&server, "POST", "/v1/zones", body).0, 409);
+    for (body, expected) in [
+        (r#"{"name": "example.org"}"#, 409),
+        (r#"{"name": "a/b.example"}"#, 422),
+        (r#"{"name": "."}"#, 422),
+        (
+            r#"{"name": "b.example", "rrsets": [{"name": "c.example", "type": "A", "ttl": 1, "records": ["192.0.2.1"]}]}"#,
+            422,
+        ),
+        (r#"{"name": "b.example", "records": []}"#, 400),
+    ] {
+        let (status, answer) = send(&server, "POST", "/v1/zones", body);
+        assert_eq!(status, expected, "{body}: {answer}");
+    }
+    assert_eq!(fs::read_dir(&zones).unwrap().count(), 1, "nothing is left of what was refused");
+    let (status, problem) = send(&server, "DELETE", "/v1/zones/example.org", "");
+    assert_eq!(status, 409, "{problem}");
+    assert_eq!(send(&server, "DELETE", "/v1/zones/new.example", "").0, 200);
+    assert_eq!(server.rcode("ns.new.example", "A"), "REFUSED");
+    assert_eq!(send(&server, "DELETE", "/v1/zones/new.example", "").0, 404);
+    let (status, _) = send(&server, "POST", "/v1/zones", r#"{"name": "new.example"}"#);
+    assert_eq!((status, &*server.rcode("www.new.example", "A")), (201, "NXDOMAIN"));
+    assert_eq!(
+        command(&server, &["get", "new.example", "SOA"]).1,
+        "new.example.\t3600\tIN\tSOA\tlocalhost. hostmaster.new.example. 1 7200 1800 1209600 300\n"
+    );
+}
+
+#[test]
+fn without_a_directory_for_them_no_zones_are_created() {
+    let server = Server::start(&[], "");
+    let (status, problem) = send(&server, "POST", "/v1/zones", r#"{"name": "new.example"}"#);
+    assert_eq!(status, 409);
+    assert!(problem["detail"].as_str().unwrap().contains("`zones = \"DIR\"` in [admin]"));
 }
 
 /// What a client that changes a zone knows of its last change.

@@ -147,12 +147,14 @@ impl Server {
     }
 }
 
-/// Writes the configuration file of a server; `keys` come before the section `[admin]`.
+/// Writes the configuration file of a server; `keys` come before the section `[admin]`, and what they
+/// have behind its header into it.
 fn write_config(folder: &Folder, admin: SocketAddr, statistics: SocketAddr, keys: &str) -> PathBuf {
     let socket = folder.path().join("admin.sock");
+    let (keys, of_admin) = keys.split_once("[admin]\n").unwrap_or((keys, ""));
     let text = format!(
         "version = 1\n{keys}\n[admin]\naddress = \"{admin}\"\nsocket = {socket:?}\n\
-         bind-statistics = \"{statistics}\"\n"
+         bind-statistics = \"{statistics}\"\n{of_admin}"
     );
     folder.write("zonda.toml", text)
 }

@@ -40,6 +40,7 @@ pub(super) fn read<'a>(
         read_token,
         is_metrics_only: false,
         socket,
+        zones: keys.zones,
         bind_statistics,
         bind_statistics_clients: keys.bind_statistics_clients,
     };

@@ -8,7 +8,7 @@ use crate::keys::{ForwardKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
 use crate::section::Keys;
-use crate::{Listener, Source, Zone};
+use crate::{Listener, SerialRule, Source, Zone};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::SocketAddr;
@@ -63,6 +63,13 @@ pub(super) fn read<'a>(
         found.read(&mut reader, file_root.clone(), None);
     }
     found.zones
+}
+
+/// Returns the zones of a directory in which clients create and remove zones.
+pub(super) fn of_clients(directory: PathBuf) -> Zone {
+    let root = directory.as_path().into();
+    let (source, writable) = (Source::Directory(directory), Some(SerialRule::Increment));
+    Zone { name: None, source, hosts: None, root, writable, access: None }
 }
 
 /// Whether a zone's file holds JSON.

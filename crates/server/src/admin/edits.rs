@@ -5,9 +5,10 @@ use super::problem::{Problem, problem};
 use super::routes::Call;
 use crate::control::Control;
 use crate::edit::flush::FlushError;
+use crate::edit::zones::ZoneError;
 use crate::edit::{Edit, EditError};
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use serde_json::json;
 use std::fmt::Write as _;
 use zonda_wire::{Name, Type};
@@ -103,6 +104,29 @@ pub fn flush(query: &str, control: &Control) -> Reply {
         let serial = control.flush(&name)?;
         let written: Vec<_> = serial.map(|serial| flushed(&name, serial)).into_iter().collect();
         Ok(json_reply(&json!({ "flushed": written, "failed": [] })))
+    })
+}
+
+/// Creates a zone.
+pub fn create_zone(call: &Call<'_>) -> Reply {
+    reply_of(|| {
+        let (name, sets) = json::read_new_zone(call.body).map_err(|error| Problem::body(&error))?;
+        call.control.create_zone(&name, &sets)?;
+        let mut reply = api::zone(&name.to_string(), call.control);
+        *reply.status_mut() = StatusCode::CREATED;
+        if let Ok(place) = HeaderValue::from_str(&format!("/v1/zones/{name}")) {
+            reply.headers_mut().insert(LOCATION, place);
+        }
+        Ok(reply)
+    })
+}
+
+/// Removes a zone.
+pub fn remove_zone(call: &Call<'_>) -> Reply {
+    reply_of(|| {
+        let zone = zone(call)?;
+        call.control.remove_zone(&zone)?;
+        Ok(json_reply(&json!({ "removed": zone.to_string() })))
     })
 }
 
@@ -220,6 +244,22 @@ impl From<EditError> for Problem {
             _ => {}
         }
         found
+    }
+}
+
+impl From<ZoneError> for Problem {
+    fn from(error: ZoneError) -> Self {
+        let status = match &error {
+            ZoneError::NoDirectory | ZoneError::Exists(_) | ZoneError::Configured(..) => {
+                StatusCode::CONFLICT
+            }
+            ZoneError::Name(_) | ZoneError::Zone(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            ZoneError::Refused(refused) => return EditError::Refused(refused.clone()).into(),
+            ZoneError::NoSuchZone(_) => StatusCode::NOT_FOUND,
+            ZoneError::Io(..) => StatusCode::INSUFFICIENT_STORAGE,
+            ZoneError::NotPublished(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::new(status, error.to_string())
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod flush;
 pub mod journal;
+pub mod zones;
 
 use std::fmt;
 use zonda_wire::Name;

@@ -15,7 +15,7 @@ mod text;
 mod write;
 
 pub use problem::{JsonFault, JsonProblem};
-pub use rrset::{read_changes, read_set, set_to_text};
+pub use rrset::{read_changes, read_new_zone, read_set, set_to_text};
 pub use write::write;
 
 use crate::diagnostic::{Diagnostic, Diagnostics, Errors, Place, RecordName, Severity};

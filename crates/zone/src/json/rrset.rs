@@ -30,14 +30,34 @@ pub fn read_changes(octets: &[u8]) -> Result<Vec<SetChange>, JsonProblem> {
         let mut members = Members::of(json)?;
         let list = members.need("changes")?;
         refuse_left(members, "\"changes\"")?;
-        let mut changes = Vec::new();
-        list.elements(|index, set| {
-            let read = read_named_set(set).map_err(|wrong| wrong.within(&format!("[{index}]")));
-            changes.push(read?);
-            Ok(())
-        })
-        .map_err(|wrong| wrong.within("changes"))?;
-        Ok(changes)
+        read_sets(list, "changes")
+    })
+}
+
+/// Reads the sets of a list, which is a member of this name.
+fn read_sets<'t>(list: Json<'t>, member: &str) -> Result<Vec<SetChange>, Wrong<'t>> {
+    let mut sets = Vec::new();
+    list.elements(|index, set| {
+        let read = read_named_set(set).map_err(|wrong| wrong.within(&format!("[{index}]")));
+        sets.push(read?);
+        Ok(())
+    })
+    .map_err(|wrong| wrong.within(member))?;
+    Ok(sets)
+}
+
+/// Reads a zone that is to be created, `{"name": …, "rrsets": [set, …]}`; the sets may be left out.
+///
+/// # Errors
+/// The first value that is wrong, and the way to it.
+pub fn read_new_zone(octets: &[u8]) -> Result<(Name, Vec<SetChange>), JsonProblem> {
+    read(octets, |json| {
+        let mut members = Members::of(json)?;
+        let name = read_name(members.need("name")?).map_err(|wrong| wrong.within("name"))?;
+        let list = members.take("rrsets");
+        refuse_left(members, "\"name\", \"rrsets\"")?;
+        let sets = list.map_or(Ok(Vec::new()), |list| read_sets(list, "rrsets"))?;
+        Ok((name, sets))
     })
 }
 
