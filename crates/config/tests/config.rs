@@ -130,7 +130,7 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     let (before, forward_on) = uncommented.split_once("[zone.forward]").unwrap();
     let behind = &forward_on[forward_on.find("\n[").unwrap()..];
     let config = load("uncommented", &format!("{before}{behind}")).unwrap().config;
-    assert_eq!((config.zones.len(), config.forwards().count()), (1, 0));
+    assert_eq!((config.zones.len(), config.forwards().count()), (2, 0));
     assert_eq!(config.tcp, load("uncommented", "version = 1").unwrap().config.tcp);
     let without_file = uncommented.lines().filter(|line| !line.starts_with("file ="));
     let without_file = without_file.collect::<Vec<_>>().join("\n");

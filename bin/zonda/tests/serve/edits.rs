@@ -301,7 +301,8 @@ fn zones_are_created_and_removed_where_a_directory_is_named_for_them() {
         (r#"{"name": "a/b.example"}"#, 422),
         (r#"{"name": "."}"#, 422),
         (
-            r#"{"name": "b.example", "rrsets": [{"name": "c.example", "type": "A", "ttl": 1, "records": ["192.0.2.1"]}]}"#,
+            r#"{"name": "b.example", "rrsets": [
+                {"name": "c.example", "type": "A", "ttl": 1, "records": ["192.0.2.1"]}]}"#,
             422,
         ),
         (r#"{"name": "b.example", "records": []}"#, 400),

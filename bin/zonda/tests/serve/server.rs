@@ -147,8 +147,8 @@ impl Server {
     }
 }
 
-/// Writes the configuration file of a server; `keys` come before the section `[admin]`, and what they
-/// have behind its header into it.
+/// Writes the configuration file of a server; `keys` come before the section `[admin]`, and what
+/// they have behind its header into it.
 fn write_config(folder: &Folder, admin: SocketAddr, statistics: SocketAddr, keys: &str) -> PathBuf {
     let socket = folder.path().join("admin.sock");
     let (keys, of_admin) = keys.split_once("[admin]\n").unwrap_or((keys, ""));

@@ -459,7 +459,7 @@ mod tests {
             }
         };
         assert_eq!(found(Method::GET, "v1/zones/example.com"), "example.com");
-        assert_eq!(found(Method::POST, "v1/zones/example.com"), "only GET");
+        assert_eq!(found(Method::POST, "v1/zones/example.com"), "only GET, DELETE");
         assert_eq!(found(Method::GET, "v1/zones/example.com/nothing"), "nothing");
         assert_eq!(found(Method::GET, "v2"), "nothing");
         assert_eq!(found(Method::PUT, "v1/cache/a"), "only DELETE");
