@@ -135,7 +135,7 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
     let without_file = uncommented.lines().filter(|line| !line.starts_with("file ="));
     let without_file = without_file.collect::<Vec<_>>().join("\n");
     let config = load("uncommented", &without_file).unwrap().config;
-    assert_eq!((config.zones.len(), config.forwards().count()), (1, 1));
+    assert_eq!((config.zones.len(), config.forwards().count()), (2, 1));
 }
 
 #[test]
