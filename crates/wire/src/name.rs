@@ -12,6 +12,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// Most octets a name has on the wire, the root's included (rfc1035#2.3.4).
 pub const NAME_BYTES_MAX: usize = 255;
@@ -20,9 +21,10 @@ pub const LABEL_BYTES_MAX: usize = 63;
 /// Most labels in a name, the root's not counted.
 pub const LABELS_MAX: usize = 127;
 
-/// A domain name of its own, uncompressed, in the case it was written in.
+/// A domain name of its own, uncompressed, in the case it was written in. Its clones share memory:
+/// a server has a zone's name in half a dozen places.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Name(Box<[u8]>);
+pub struct Name(Arc<[u8]>);
 
 /// Why octets or text are not a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Name {
     /// Makes the root's name.
     #[must_use]
     pub fn root() -> Self {
-        Self(Box::new([0]))
+        Self([0].into())
     }
 
     /// Takes octets that are exactly one uncompressed name.
@@ -90,7 +92,10 @@ impl Name {
     /// Returns the same name in lower case, the form in which names are compared (rfc4343).
     #[must_use]
     pub fn to_lowercase(&self) -> Self {
-        Self(self.0.to_ascii_lowercase().into()) // length octets are below b'A'
+        match self.0.iter().any(u8::is_ascii_uppercase) {
+            true => Self(self.0.to_ascii_lowercase().into()), // length octets are below b'A'
+            false => self.clone(),
+        }
     }
 
     /// Returns how many labels it has, the root's not counted.

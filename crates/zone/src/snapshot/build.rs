@@ -9,6 +9,7 @@
 
 use super::directory::{Directory, DirectoryBuilder, Layout};
 use super::node::{NodeWriter, SetOrder, node_flag, set_order, type_covered};
+use super::shard::ApexNode;
 use super::slots::Slots;
 use super::{HIDDEN, TooLarge, Zone};
 use crate::lookup_name::{HashSeed, LookupName};
@@ -65,8 +66,8 @@ pub fn build(apex: &Name, records: &Records, seed: HashSeed) -> Result<Zone, Bui
     }
     let (apex_node, directory) = groups.lay_out()?;
     let names = groups.groups.len() - 1;
-    let apex = apex.to_lowercase();
-    Ok(Zone::new((apex.as_wire().into(), seed), apex_node.into(), (directory, names), None)?)
+    let apex = (apex.to_lowercase(), seed);
+    Ok(Zone::new(apex, ApexNode::new(&apex_node), (directory, names))?.with_proofs()?)
 }
 
 /// No record, or no group.

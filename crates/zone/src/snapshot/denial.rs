@@ -39,11 +39,8 @@ pub struct Nsec3 {
 pub type NameHash = [u8; 20];
 
 /// Which records prove absence, and how.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// There are none, or the zone is not signed.
-    #[default]
-    None,
     /// NSEC records.
     Nsec,
     /// NSEC3 records, with the additional iterations and the salt of their hashes.
@@ -51,33 +48,29 @@ enum Kind {
 }
 
 /// The owners whose records prove absence, of one version of a zone.
-#[derive(Clone, Default)]
 pub(super) struct Proofs {
     /// What the records are.
     kind: Kind,
     /// The owners' names in the form that sorts, or their hashes.
     owners: Sorted,
+    /// How the records prove absence; `None` without any of them.
+    denial: Option<Denial>,
 }
 
 impl Kind {
-    /// What the apex says.
-    fn of(apex: Node<'_>) -> Self {
-        if apex.set(Type::DNSKEY).is_none() {
-            return Self::None;
-        }
+    /// What the apex says; `None` if there are no such records, or the zone is not signed.
+    fn of(apex: Node<'_>) -> Option<Self> {
+        apex.set(Type::DNSKEY)?;
         if apex.set(Type::NSEC).is_some() {
-            return Self::Nsec;
+            return Some(Self::Nsec);
         }
-        match parameters(apex) {
-            Some((iterations, salt)) => Self::Nsec3(iterations, salt.into()),
-            None => Self::None,
-        }
+        let (iterations, salt) = parameters(apex)?;
+        Some(Self::Nsec3(iterations, salt.into()))
     }
 
     /// Whether an owner has such a record.
     fn has(&self, node: Node<'_>) -> bool {
         match self {
-            Self::None => false,
             Self::Nsec => node.set(Type::NSEC).is_some(),
             Self::Nsec3(..) => {
                 node.set(Type::NSEC3).is_some() && owner_hash(node.relative_owner()).is_some()
@@ -88,9 +81,22 @@ impl Kind {
     /// Calls a function with what the owner is sorted by.
     fn with_key<R>(&self, relative_owner: &[u8], then: impl FnOnce(&[u8]) -> R) -> R {
         match self {
-            Self::None | Self::Nsec => then(SortForm::new(relative_owner).as_octets()),
+            Self::Nsec => then(SortForm::new(relative_owner).as_octets()),
             Self::Nsec3(..) => then(&owner_hash(relative_owner).unwrap_or_default()),
         }
+    }
+
+    /// How the records of some owners prove absence.
+    fn denial(&self, owners: &Sorted) -> Option<Denial> {
+        let hashes = owners.clone();
+        Some(match self {
+            Self::Nsec => Denial::Nsec(hashes),
+            Self::Nsec3(..) if hashes.is_empty() => return None,
+            &Self::Nsec3(iterations @ ..=ITERATIONS_MAX, ref salt) => {
+                Denial::Nsec3(Nsec3 { hashes, iterations, salt: salt.clone() })
+            }
+            Self::Nsec3(..) => Denial::Uncomputed(hashes.iter().next()?.try_into().ok()?),
+        })
     }
 }
 
@@ -99,23 +105,31 @@ impl Proofs {
     pub(super) fn collect<'z>(
         apex: Node<'z>,
         nodes: impl Iterator<Item = Node<'z>>,
-    ) -> Result<Self, TooLarge> {
-        let kind = Kind::of(apex);
-        if kind == Kind::None {
-            return Ok(Self { kind, owners: Sorted::default() });
-        }
+    ) -> Result<Option<Box<Self>>, TooLarge> {
+        let Some(kind) = Kind::of(apex) else { return Ok(None) };
         let mut owners = Unsorted::default();
         for node in nodes.filter(|node| kind.has(*node)) {
             if !kind.with_key(node.relative_owner(), |key| owners.push(key)) {
                 return Err(TooLarge);
             }
         }
-        Ok(Self { kind, owners: owners.sort() })
+        Ok(Some(Box::new(Self::new(kind, owners.sort()))))
+    }
+
+    /// The proofs of some owners.
+    fn new(kind: Kind, owners: Sorted) -> Self {
+        let denial = kind.denial(&owners);
+        Self { kind, owners, denial }
     }
 
     /// Whether the proofs of a zone with another apex are of the same kind.
-    pub(super) fn fit(&self, apex: Node<'_>) -> bool {
-        self.kind == Kind::of(apex)
+    pub(super) fn fit(proofs: Option<&Self>, apex: Node<'_>) -> bool {
+        proofs.map(|proofs| &proofs.kind) == Kind::of(apex).as_ref()
+    }
+
+    /// How absence is proven.
+    pub(super) fn denial(&self) -> Option<&Denial> {
+        self.denial.as_ref()
     }
 
     /// The proofs when some nodes have become others, or are gone or new.
@@ -123,9 +137,6 @@ impl Proofs {
         &self,
         changed: impl Iterator<Item = (Option<Node<'n>>, Option<Node<'n>>)>,
     ) -> Self {
-        if self.kind == Kind::None {
-            return self.clone();
-        }
         let has = |node: Option<Node<'_>>| node.is_some_and(|node| self.kind.has(node));
         let mut changes: Vec<(Vec<u8>, Change)> = changed
             .filter_map(|(old, new)| {
@@ -139,25 +150,11 @@ impl Proofs {
             })
             .collect();
         if changes.is_empty() {
-            return self.clone();
+            return Self::new(self.kind.clone(), self.owners.clone());
         }
         changes.sort_by(|a, b| a.0.cmp(&b.0));
         let changes: Vec<_> = changes.iter().map(|(key, change)| (&key[..], *change)).collect();
-        Self { kind: self.kind.clone(), owners: self.owners.with(&changes) }
-    }
-
-    /// How absence is proven.
-    pub(super) fn denial(&self) -> Option<Box<Denial>> {
-        let hashes = self.owners.clone();
-        Some(Box::new(match &self.kind {
-            Kind::None => return None,
-            Kind::Nsec => Denial::Nsec(hashes),
-            Kind::Nsec3(..) if hashes.is_empty() => return None,
-            &Kind::Nsec3(iterations @ ..=ITERATIONS_MAX, ref salt) => {
-                Denial::Nsec3(Nsec3 { hashes, iterations, salt: salt.clone() })
-            }
-            Kind::Nsec3(..) => Denial::Uncomputed(hashes.iter().next()?.try_into().ok()?),
-        }))
+        Self::new(self.kind.clone(), self.owners.with(&changes))
     }
 
     /// Octets of memory that the proofs take.

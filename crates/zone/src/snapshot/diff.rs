@@ -187,7 +187,7 @@ impl Zone {
         changed.sort_by_cached_key(|it| relative(it).as_octets().to_vec());
         let mut writer = DiffWriter::new(self.serial());
         for pair @ (old, new) in &changed {
-            let owner = OwnerName::from_form(relative(pair).as_octets(), &self.apex);
+            let owner = OwnerName::from_form(relative(pair).as_octets(), self.apex());
             writer.owner(owner.as_wire(), &sets_of(*old), &sets_of(*new))?;
         }
         Ok(writer.finish())
@@ -218,7 +218,7 @@ impl Zone {
     ) -> Result<SetChange, ChangeError> {
         let rtype = if rank == 0 { Type::SOA } else { Type(rank) };
         let refuse = |rule| ChangeError::new(&owner, rtype, rule);
-        if !name::is_at_or_below(&owner, &self.apex) {
+        if !name::is_at_or_below(&owner, self.apex()) {
             return Err(refuse(ChangeRule::OutsideZone));
         }
         let node = self.any_node(&LookupName::new(&owner, self.seed));
@@ -271,7 +271,7 @@ impl Zone {
         name: &mut LookupName,
         node: Node<'_>,
     ) -> Result<Option<Node<'_>>, TooLarge> {
-        let owner = OwnerName::new(node.relative_owner(), &self.apex)?;
+        let owner = OwnerName::new(node.relative_owner(), self.apex())?;
         name.set(owner.as_wire(), self.seed);
         Ok(self.any_node(name))
     }

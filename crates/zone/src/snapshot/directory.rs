@@ -224,6 +224,14 @@ impl Directory {
         Ok(Self { layout, form })
     }
 
+    /// The only shard of a small zone.
+    pub(super) fn only_shard(&mut self) -> Option<&mut Arc<[Word]>> {
+        match &mut self.form {
+            Form::One(shard) => Some(shard),
+            Form::Many(_) => None,
+        }
+    }
+
     /// The large pieces of memory that lookups read at random.
     pub(super) fn memory(&self) -> impl Iterator<Item = &[Word]> {
         let (one, many): (Option<&[Word]>, &[Branch]) = match &self.form {

@@ -2,19 +2,20 @@
 
 use super::build::{BuildError, build};
 use super::change::{ChangeError, ChangeRule};
+use super::denial::Proofs;
 use super::diff::push_sets;
 use super::directory::{Directory, DirectoryBuilder, Layout};
 use super::edit::{Draft, Edit, hidden_by};
 use super::node::{Node, node_flag};
 use super::record_set::sets_of;
-use super::shard::ShardWriter;
+use super::shard::{ApexNode, ShardWriter};
 use super::sort_form::{OwnerName, SortForm};
 use super::sorted::Change;
 use super::{TooLarge, Zone};
 use crate::lookup_name::LookupName;
 use crate::records::Records;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use zonda_wire::{Name, Type};
 
 /// A node that changes, comes or goes.
@@ -93,7 +94,7 @@ impl Edit<'_> {
         let zone = self.zone;
         let is_signed = self.is_signed();
         let mut changes = Vec::with_capacity(self.drafts.len());
-        let mut apex_node = Arc::clone(&zone.apex_node);
+        let mut apex_node = zone.apex_node.clone();
         for (relative_owner, draft) in &self.drafts {
             let mut octets = Vec::new();
             if draft.exists {
@@ -104,7 +105,7 @@ impl Edit<'_> {
                 continue;
             }
             if relative_owner.is_empty() {
-                apex_node = octets.into();
+                apex_node = ApexNode::new(&octets);
                 continue;
             }
             let new = draft.exists.then_some(octets);
@@ -112,26 +113,27 @@ impl Edit<'_> {
         }
         let added = changes.iter().filter(|it| it.old.is_none()).count();
         let removed = changes.iter().filter(|it| it.new.is_none()).count();
-        let names = zone.names + added - removed;
+        let names = zone.names as usize + added - removed;
         let present = zone.directory.layout();
         let layout = present.after_change(names);
         let directory = match layout.shards() == present.shards() {
             true => zone.directory_with(&changes, layout)?,
             false => zone.directory_anew(&changes, layout)?,
         };
-        let apex = Node::new(&apex_node);
-        let proofs = zone.proofs.fit(apex).then(|| {
+        let apex_octets = apex_node.clone();
+        let apex = apex_octets.node();
+        let proofs_fit = Proofs::fit(zone.proofs.as_deref(), apex);
+        let proofs = zone.proofs.as_deref().filter(|_| proofs_fit).map(|proofs| {
             let below = changes.iter().map(|change| (change.old, change.new_node()));
-            zone.proofs.with(below.chain([(Some(zone.apex_node()), Some(apex))]))
+            Box::new(proofs.with(below.chain([(Some(zone.apex_node()), Some(apex))])))
         });
         let order = match zone.order.get() {
             Some(_) => zone.order_with(&changes),
             None => OnceLock::new(),
         };
-        let mut next =
-            Zone::new((Arc::clone(&zone.apex), zone.seed), apex_node, (directory, names), proofs)?;
-        next.order = order;
-        Ok(next)
+        let apex = (zone.apex.clone(), zone.seed);
+        let next = Zone { proofs, order, ..Zone::new(apex, apex_node, (directory, names))? };
+        if proofs_fit { Ok(next) } else { next.with_proofs() }
     }
 }
 
@@ -176,7 +178,7 @@ impl Zone {
         let mut builder = DirectoryBuilder::new(layout);
         let mut name = LookupName::default();
         for node in self.nodes().skip(1).filter(|node| !replaced.contains(&node.address())) {
-            let owner = OwnerName::new(node.relative_owner(), &self.apex)?;
+            let owner = OwnerName::new(node.relative_owner(), self.apex())?;
             name.set(owner.as_wire(), self.seed);
             builder.push(name.hash(0) ^ hidden_by(node.flags()), |out| {
                 out.extend_from_slice(node.octets());
@@ -194,7 +196,7 @@ impl Zone {
     }
 
     /// The order of names after some changes.
-    fn order_with(&self, changes: &[NodeChange<'_>]) -> OnceLock<super::Sorted> {
+    fn order_with(&self, changes: &[NodeChange<'_>]) -> OnceLock<Box<super::Sorted>> {
         let mut forms: Vec<(Vec<u8>, Change)> = changes
             .iter()
             .filter_map(|change| {
@@ -213,7 +215,7 @@ impl Zone {
             false => self
                 .order
                 .get()
-                .map(|order| order.with(&forms))
+                .map(|order| Box::new(order.with(&forms)))
                 .map_or_else(OnceLock::new, Into::into),
         }
     }

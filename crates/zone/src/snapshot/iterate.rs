@@ -48,7 +48,7 @@ impl Zone {
         &'z self,
         name: &[u8],
     ) -> impl Iterator<Item = ZoneRecord<'z>> + use<'z> {
-        let relative = name.len().checked_sub(self.apex.len()).map_or(name, |len| &name[..len]);
+        let relative = name.len().checked_sub(self.apex().len()).map_or(name, |len| &name[..len]);
         let form = SortForm::new(relative);
         let mut names = self.order().from(form.as_octets()).peekable();
         names.next_if(|name| *name == form.as_octets());
@@ -58,10 +58,10 @@ impl Zone {
     /// The records of one name, as [`records`](Self::records); none for a name outside the zone.
     pub fn records_at<'z>(&'z self, name: &Name) -> impl Iterator<Item = ZoneRecord<'z>> + use<'z> {
         let name = name.to_lowercase();
-        let is_inside = is_at_or_below(name.as_wire(), &self.apex);
-        let relative = name.as_wire().len().checked_sub(self.apex.len()).filter(|_| is_inside);
+        let is_inside = is_at_or_below(name.as_wire(), self.apex());
+        let relative = name.as_wire().len().checked_sub(self.apex().len()).filter(|_| is_inside);
         let found = relative.and_then(|len| match len {
-            0 => Some((OwnerName::from_form(&[], &self.apex), self.apex_node())),
+            0 => Some((OwnerName::from_form(&[], self.apex()), self.apex_node())),
             len => self.at_form(SortForm::new(&name.as_wire()[..len]).as_octets()),
         });
         found.into_iter().flat_map(|(owner, node)| records_of(owner, node))
@@ -70,7 +70,7 @@ impl Zone {
     /// All names that have a node, in canonical order, the apex first; also those that have no
     /// records and those that no question finds.
     pub fn owners(&self) -> impl Iterator<Item = (OwnerName, Node<'_>)> {
-        let apex = OwnerName::from_form(&[], &self.apex);
+        let apex = OwnerName::from_form(&[], self.apex());
         let below = self.order().iter().flat_map(|form| self.at_form(form));
         std::iter::once((apex, self.apex_node())).chain(below)
     }
@@ -87,7 +87,7 @@ impl Zone {
 
     /// The name and the node of a form that sorts.
     fn at_form(&self, form: &[u8]) -> Option<(OwnerName, Node<'_>)> {
-        let owner = OwnerName::from_form(form, &self.apex);
+        let owner = OwnerName::from_form(form, self.apex());
         let node = self.any_node(&LookupName::new(owner.as_wire(), self.seed))?;
         Some((owner, node))
     }
@@ -100,7 +100,7 @@ impl Zone {
                 let has_room = names.push(SortForm::new(node.relative_owner()).as_octets());
                 debug_assert!(has_room, "a zone's names take less room than its records");
             }
-            names.sort()
+            Box::new(names.sort())
         })
     }
 }

@@ -46,9 +46,9 @@ pub use sorted::Sorted;
 use crate::lookup_name::{HashSeed, LookupName};
 use denial::Proofs;
 use directory::Directory;
-use shard::Shard;
-use std::sync::{Arc, OnceLock};
-use zonda_wire::{Type, name};
+use shard::{ApexNode, Shard};
+use std::sync::OnceLock;
+use zonda_wire::{Name, Type};
 
 /// A set, a node, a shard or the zone is larger than its form can hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,26 +56,24 @@ pub struct TooLarge;
 
 /// One version of a zone.
 pub struct Zone {
-    /// The apex in lower case, wire form.
-    apex: Arc<[u8]>,
+    /// The apex in lower case.
+    apex: Name,
     /// The number of the apex's labels.
     apex_labels: u8,
+    /// The number of all other nodes.
+    names: u32,
     /// The secret by which names are hashed.
     seed: HashSeed,
     /// The apex's node.
-    apex_node: Arc<[u8]>,
+    apex_node: ApexNode,
     /// All other nodes.
     directory: Directory,
-    /// The number of all other nodes.
-    names: usize,
-    /// The owners whose records prove absence.
-    proofs: Proofs,
-    /// How absence is proven; `None` when the zone is not signed, or has neither NSEC nor NSEC3
-    /// records.
-    denial: Option<Box<Denial>>,
+    /// The owners whose records prove absence; `None` when the zone is not signed, or has neither
+    /// NSEC nor NSEC3 records.
+    proofs: Option<Box<Proofs>>,
     /// The names of all other nodes in canonical order, once they were asked for. Later versions
     /// keep them up.
-    order: OnceLock<Sorted>,
+    order: OnceLock<Box<Sorted>>,
 }
 
 /// What changes the hash of a name that exists for no question, so that no lookup finds it: some of
@@ -144,37 +142,51 @@ impl<'z> Start<'z> {
 }
 
 impl Zone {
-    /// A zone of its parts.
+    /// A zone of its parts, in which nothing proves absence yet.
     fn new(
-        (apex, seed): (Arc<[u8]>, HashSeed),
-        apex_node: Arc<[u8]>,
+        (apex, seed): (Name, HashSeed),
+        apex_node: ApexNode,
         (directory, names): (Directory, usize),
-        proofs: Option<Proofs>,
     ) -> Result<Self, TooLarge> {
-        let apex_labels = name::labels(&apex).count() as u8; // a name has at most 127
-        let mut zone = Self {
-            apex,
-            apex_labels,
-            seed,
-            proofs: Proofs::default(),
-            apex_node,
-            directory,
-            names,
-            denial: None,
-            order: OnceLock::new(),
-        };
-        zone.proofs = match proofs {
-            Some(proofs) => proofs,
-            None => Proofs::collect(zone.apex_node(), zone.nodes())?,
-        };
-        zone.denial = zone.proofs.denial();
-        Ok(zone)
+        let apex_labels = apex.label_count() as u8; // a name has at most 127
+        let names = u32::try_from(names).map_err(|_| TooLarge)?;
+        let (proofs, order) = (None, OnceLock::new());
+        Ok(Self { apex, apex_labels, names, seed, apex_node, directory, proofs, order })
+    }
+
+    /// The same zone with its proofs of absence.
+    fn with_proofs(mut self) -> Result<Self, TooLarge> {
+        self.proofs = Proofs::collect(self.apex_node(), self.nodes())?;
+        Ok(self)
+    }
+
+    /// The same version in less memory, if the zone is small and not packed yet: its nodes in one
+    /// piece, allocated now. What was allocated while the zone was built lies between what only the
+    /// building needed.
+    #[must_use]
+    pub fn packed(mut self) -> Self {
+        let apex = self.apex_node.clone();
+        let Some(shard) = self.directory.only_shard() else { return self };
+        // Nothing says where a shard without nodes ends.
+        if self.names > 0
+            && apex.bytes() > 0
+            && let Ok((memory, node)) = ApexNode::behind(shard, apex.node())
+        {
+            (*shard, self.apex_node) = (memory, node);
+        }
+        self
     }
 
     /// The apex in lower case, wire form.
     #[inline]
     #[must_use]
     pub fn apex(&self) -> &[u8] {
+        self.apex.as_wire()
+    }
+
+    /// The apex in lower case, of which a clone takes no memory.
+    #[must_use]
+    pub fn apex_name(&self) -> &Name {
         &self.apex
     }
 
@@ -189,7 +201,7 @@ impl Zone {
     #[inline]
     #[must_use]
     pub fn apex_node(&self) -> Node<'_> {
-        Node::new(&self.apex_node)
+        self.apex_node.node()
     }
 
     /// The set of the SOA record, with its signatures.
@@ -214,7 +226,7 @@ impl Zone {
     /// How absence is proven in this zone.
     #[must_use]
     pub fn denial(&self) -> Option<&Denial> {
-        self.denial.as_deref()
+        self.proofs.as_ref()?.denial()
     }
 
     /// The large pieces of memory that lookups read at random.
@@ -225,15 +237,16 @@ impl Zone {
     /// Octets of memory that the zone takes; what it shares with other versions counts in full.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let order = self.order.get().map_or(0, Sorted::bytes);
-        let fixed = size_of::<Self>() + self.apex.len() + self.apex_node.len();
-        fixed + self.directory.bytes() + self.proofs.bytes() + order
+        let order = self.order.get().map_or(0, |order| order.bytes());
+        let fixed = size_of::<Self>() + self.apex().len() + self.apex_node.bytes();
+        let proofs = self.proofs.as_ref().map_or(0, |proofs| proofs.bytes());
+        fixed + self.directory.bytes() + proofs + order
     }
 
     /// How many names have a node: owners of records and what lies between them and the apex.
     #[must_use]
     pub fn name_count(&self) -> usize {
-        self.names + 1
+        self.names as usize + 1
     }
 
     /// All nodes, the apex first, in no particular order; also those that no question finds.
@@ -271,7 +284,7 @@ impl Zone {
     #[inline]
     fn node_below(&self, name: &LookupName, label: usize) -> Option<Node<'_>> {
         let suffix = name.suffix(label);
-        let relative = &suffix[..suffix.len() - self.apex.len()];
+        let relative = &suffix[..suffix.len() - self.apex().len()];
         self.search(name.hash(label), |owner| owner == relative)
     }
 
@@ -296,7 +309,7 @@ impl Zone {
     /// The node of a name at or below the apex, also of one that no question finds.
     fn any_node(&self, name: &LookupName) -> Option<Node<'_>> {
         self.node(name, 0).or_else(|| {
-            let relative = &name.as_wire()[..name.as_wire().len() - self.apex.len()];
+            let relative = &name.as_wire()[..name.as_wire().len() - self.apex().len()];
             self.search(name.hash(0) ^ HIDDEN, |owner| owner == relative)
         })
     }
@@ -328,7 +341,7 @@ impl Zone {
         let hash = name.hash(0);
         let is_known = start.hash == hash && start.zone.is_some_and(|it| std::ptr::eq(it, self));
         let shard = if is_known { start.shard } else { self.shard_for(hash) };
-        let relative = &name.as_wire()[..name.as_wire().len() - self.apex.len()];
+        let relative = &name.as_wire()[..name.as_wire().len() - self.apex().len()];
         let node = self.search_in(shard, hash, |owner| owner == relative);
         let Some(node) = node else { return self.find_absent(name, last) };
         match node.flags() {

@@ -99,6 +99,50 @@ pub(super) fn zeros(words: usize) -> Arc<[Word]> {
     iter::repeat_n([0; 8], words).collect()
 }
 
+/// The apex's node, in memory of its own or behind the only shard of a small zone.
+#[derive(Clone)]
+pub(super) struct ApexNode {
+    /// The memory that holds the node.
+    memory: Arc<[Word]>,
+    /// The node's first word.
+    start: u32,
+}
+
+impl ApexNode {
+    /// The node of these octets, in memory of its own.
+    pub(super) fn new(octets: &[u8]) -> Self {
+        let mut memory = zeros(octets.len().div_ceil(size_of::<Word>()));
+        let words = Arc::get_mut(&mut memory).unwrap_or_default(); // nothing else has it yet
+        words.as_flattened_mut()[..octets.len()].copy_from_slice(octets);
+        Self { memory, start: 0 }
+    }
+
+    /// The node behind a shard, in memory that holds both.
+    pub(super) fn behind(shard: &[Word], apex: Node<'_>) -> Result<(Arc<[Word]>, Self), TooLarge> {
+        let (start, apex) = (shard.len(), apex.octets());
+        let mut memory = zeros(start + apex.len().div_ceil(size_of::<Word>()));
+        let words = Arc::get_mut(&mut memory).unwrap_or_default(); // nothing else has it yet
+        words[..start].copy_from_slice(shard);
+        words[start..].as_flattened_mut()[..apex.len()].copy_from_slice(apex);
+        let node = Self {
+            memory: Arc::clone(&memory),
+            start: u32::try_from(start).map_err(|_| TooLarge)?,
+        };
+        Ok((memory, node))
+    }
+
+    /// The node.
+    #[inline]
+    pub(super) fn node(&self) -> Node<'_> {
+        Node::new(self.memory[self.start as usize..].as_flattened())
+    }
+
+    /// Octets of memory that the node takes, but for what it has in a shard's.
+    pub(super) fn bytes(&self) -> usize {
+        if self.start == 0 { size_of_val(&*self.memory) } else { 0 }
+    }
+}
+
 /// A node as it goes into a shard: the lower half of its name's hash, and its octets.
 pub(super) type Entry<'n> = (u32, &'n [u8]);
 

@@ -7,7 +7,7 @@ use crate::records::{Record, Records};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use zonda_testkit::generate::Random;
-use zonda_wire::{Name, rdata};
+use zonda_wire::{Name, name, rdata};
 
 const SEED: HashSeed = HashSeed(3);
 /// Owners of NSEC3 records.
@@ -287,6 +287,8 @@ fn run(seed: u64, breadth: usize, rounds: usize, per_round: usize) {
         let (next, diff) = match (zone.with(&changes), built(&next_model)) {
             (Ok(next), Ok(expected)) => {
                 check_same(&next.0, &expected, &mut random, breadth);
+                check_same(&expected.packed(), &next.0, &mut random, breadth);
+                let expected = built(&next_model).unwrap();
                 assert_eq!(zone.diff(&expected).unwrap(), next.1, "{changes:#?}");
                 if round % 10 == 0 {
                     check_records(&next.0, &next_model, &mut random, breadth);
@@ -310,6 +312,8 @@ fn run(seed: u64, breadth: usize, rounds: usize, per_round: usize) {
         assert_eq!(nodes(&apply(&next, &diff.clone().reversed())), before);
         assert_eq!(nodes(&apply(&zone, &diff)), nodes(&next));
         accepted += 1;
+        let next = if random.one_in(4) { next.packed() } else { next };
+        assert_eq!(nodes(&apply(&next, &diff.reversed())), before);
         (zone, model) = (next, next_model);
     }
     assert!(accepted > rounds / 4 && refused > 0, "{accepted} accepted, {refused} refused");
@@ -365,6 +369,21 @@ fn a_change_writes_the_shard_of_its_owner_and_shares_all_others() {
     let (same, diff) = changed.with(&put("new", Type::A, "192.0.2.7")).unwrap();
     assert_eq!(changed_shards(&changed, &same), 0);
     assert!(diff.is_empty() && same.serial() == changed.serial(), "{diff:?}");
+}
+
+#[test]
+fn a_packed_zone_has_its_nodes_in_one_piece() {
+    let text = [("@", Type::SOA, "a. b. 1 2 3 4 5"), ("a", Type::A, "192.0.2.1")];
+    let model = text.map(|(owner, rtype, data)| {
+        ((owner.to_owned(), rtype, rtype), (300, [data.to_owned()].into()))
+    });
+    let apex_alone = built(&model[..1].iter().cloned().collect());
+    let zone = built(&model.into());
+    let (bytes, zone) = (zone.as_ref().unwrap().bytes(), zone.unwrap().packed());
+    assert_eq!((zone.bytes(), zone.apex_node.bytes()), (bytes, 0));
+    let packed = zone.with(&put("b", Type::A, "192.0.2.2")).unwrap().0.packed();
+    assert_eq!((packed.apex_node.bytes(), packed.nodes().count()), (0, 3));
+    assert_eq!(apex_alone.unwrap().packed().nodes().count(), 1);
 }
 
 #[test]
