@@ -4,14 +4,15 @@
 //! allocations:
 //!
 //! ```text
-//! bytes    owner (wire form, case as written) | type u16 | TTL u32 | length u16 | rdata
+//! bytes    type u16 | TTL u32 | length u16 | owner's length u8 | owner (wire form, case as written)
+//!          | rdata
 //! entries  offset of the owner, line of the file
 //! ```
 //!
 //! Rdata is in wire form without compression. The class is IN throughout.
 
 use std::path::{Path, PathBuf};
-use zonda_wire::{Type, name};
+use zonda_wire::Type;
 
 /// Records in the order in which they were read.
 #[derive(Clone, Default)]
@@ -22,6 +23,9 @@ pub struct Records {
     /// return from it begin a new element.
     files: Vec<(usize, PathBuf)>,
 }
+
+/// Octets before a record's owner.
+const HEADER: usize = 9;
 
 /// Where a record lies in the arena, and where it stood in its file.
 #[derive(Clone, Copy)]
@@ -67,6 +71,23 @@ impl Records {
         }
     }
 
+    /// The octets of records that there is room for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
+    /// No records, in the memory of these; room for about `bytes` octets of them.
+    #[must_use]
+    pub fn recycled(mut self, bytes: usize) -> Self {
+        self.bytes.clear();
+        self.entries.clear();
+        self.files.clear();
+        self.bytes.reserve(bytes);
+        self.entries.reserve(bytes / 40);
+        self
+    }
+
     /// Records added from now on stood in `file`.
     pub fn begin_file(&mut self, file: &Path) {
         self.files.push((self.entries.len(), file.to_owned()));
@@ -79,12 +100,13 @@ impl Records {
     pub fn push(&mut self, record: Record<'_>, line: u32) -> Result<(), TooManyRecords> {
         let offset = u32::try_from(self.bytes.len()).map_err(|_| TooManyRecords)?;
         let len = u16::try_from(record.rdata.len()).map_err(|_| TooManyRecords)?;
+        let mut header = [0; HEADER];
+        header[..2].copy_from_slice(&record.rtype.0.to_be_bytes());
+        header[2..6].copy_from_slice(&record.ttl.to_be_bytes());
+        header[6..8].copy_from_slice(&len.to_be_bytes());
+        header[8] = record.owner.len() as u8; // a name has at most 255 octets
+        self.bytes.extend_from_slice(&header);
         self.bytes.extend_from_slice(record.owner);
-        let mut fixed = [0; 8];
-        fixed[..2].copy_from_slice(&record.rtype.0.to_be_bytes());
-        fixed[2..6].copy_from_slice(&record.ttl.to_be_bytes());
-        fixed[6..].copy_from_slice(&len.to_be_bytes());
-        self.bytes.extend_from_slice(&fixed);
         self.bytes.extend_from_slice(record.rdata);
         self.entries.push(Entry { offset, line });
         Ok(())
@@ -143,12 +165,11 @@ impl Records {
     #[must_use]
     pub fn get(&self, index: usize) -> Record<'_> {
         let bytes = &self.bytes[self.entries[index].offset as usize..];
-        let owner_len = name::wire_len(bytes).expect("push was given a name");
-        let (owner, rest) = bytes.split_at(owner_len);
-        let u16_at = |at: usize| u16::from_be_bytes([rest[at], rest[at + 1]]);
-        let ttl = u32::from_be_bytes([rest[2], rest[3], rest[4], rest[5]]);
-        let rdata = &rest[8..8 + usize::from(u16_at(6))];
-        Record { owner, rtype: Type(u16_at(0)), ttl, rdata }
+        let (header, rest) = bytes.split_at(HEADER);
+        let u16_at = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let ttl = u32::from_be_bytes([header[2], header[3], header[4], header[5]]);
+        let (owner, rest) = rest.split_at(header[8].into());
+        Record { owner, rtype: Type(u16_at(0)), ttl, rdata: &rest[..u16_at(6).into()] }
     }
 
     /// Where record number `index` stood.

@@ -93,6 +93,23 @@ pub fn read_text(
     (reader.records, reader.diagnostics)
 }
 
+/// Reads a master file whose text is here already, as [`read`] does; the caller has opened it where
+/// the options allow. The records take the memory of others.
+#[must_use]
+pub fn read_opened(
+    text: &[u8],
+    path: &Path,
+    origin: &Name,
+    options: &Options,
+    memory: Records,
+) -> (Records, Diagnostics) {
+    let mut reader = Reader::new(Some(path), options);
+    let mut file = FileState::new(path, origin.as_wire());
+    reader.records = memory.recycled(capacity_for(text.len() as u64));
+    reader.read_whole(text, &mut file);
+    (reader.records, reader.diagnostics)
+}
+
 /// What is read, from all files together.
 struct Reader<'o> {
     /// The file that reading began with; `None` for a text.
@@ -220,6 +237,15 @@ impl<'o> Reader<'o> {
                 return;
             }
         }
+    }
+
+    /// Reads a file whose text is here.
+    fn read_whole(&mut self, text: &[u8], file: &mut FileState) {
+        if text.len() > ENTRY_BYTES_MAX {
+            return self.read_file(text, text.len() as u64, file); // an entry may be too long
+        }
+        self.records.begin_file(&file.path);
+        self.read_window(text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text), true, file);
     }
 
     /// Reads the entries of a window; returns how many octets they take.
