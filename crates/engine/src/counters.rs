@@ -9,7 +9,7 @@
 use crate::message::Transport;
 use crate::reason::Reason;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use zonda_wire::{Rcode, Type};
 
 /// A number that one thread raises and any may read.
@@ -141,6 +141,10 @@ pub struct Counters {
     pub reply_bytes: Counter,
     /// Chunks of counters of zones, made as zones are.
     zones: [OnceLock<Box<[Counter]>>; CHUNKS_MAX],
+    /// Whether nothing counts here yet, so that counters of zones are not made.
+    is_idle: AtomicBool,
+    /// The number of zones that there is to be room for.
+    wanted_zones: AtomicUsize,
 }
 
 impl Default for Counters {
@@ -157,14 +161,39 @@ impl Default for Counters {
             query_bytes: Counter::default(),
             reply_bytes: Counter::default(),
             zones: std::array::from_fn(|_| OnceLock::new()),
+            is_idle: AtomicBool::new(false),
+            wanted_zones: AtomicUsize::new(0),
         }
     }
 }
 
 impl Counters {
+    /// The counters of an engine that is made when it has to answer, which may be never: until it
+    /// [begins](Self::begin), they have no room for zones.
+    #[must_use]
+    pub fn idle() -> Self {
+        Self { is_idle: AtomicBool::new(true), ..Self::default() }
+    }
+
+    /// Makes room for what an engine that was idle will count.
+    pub(crate) fn begin(&self) {
+        if self.is_idle.swap(false, SeqCst) {
+            self.make_zones(self.wanted_zones.load(SeqCst));
+        }
+    }
+
     /// Makes room to count zones numbered below `zones`. Called before a snapshot with such zones
     /// is published, so that no worker ever has to.
     pub fn reserve_zones(&self, zones: usize) {
+        // An engine that begins meanwhile sees the number, or this sees that it has begun.
+        self.wanted_zones.store(zones, SeqCst);
+        if !self.is_idle.load(SeqCst) {
+            self.make_zones(zones);
+        }
+    }
+
+    /// Makes the counters of zones numbered below `zones` that are missing.
+    fn make_zones(&self, zones: usize) {
         let needed = |chunk: &usize| FIRST_CHUNK_ZONES * ((1 << chunk) - 1) < zones;
         for (chunk, counters) in (0..).zip(&self.zones).take_while(|(chunk, _)| needed(chunk)) {
             let count = FIRST_CHUNK_ZONES << chunk;
@@ -223,6 +252,17 @@ mod tests {
         counters.zone(5000).expect("room was made").add(2);
         assert_eq!(counters.zone(5000).map(Counter::get), Some(2));
         assert!(counters.zone(u32::MAX).is_none());
+    }
+
+    #[test]
+    fn zones_are_not_counted_before_an_engine_begins_and_all_are_from_then_on() {
+        let counters = Counters::idle();
+        counters.reserve_zones(100);
+        assert!(counters.zone(0).is_none());
+        counters.begin();
+        assert!(counters.zone(99).is_some());
+        counters.reserve_zones(1000);
+        assert!(counters.zone(999).is_some());
     }
 
     #[test]

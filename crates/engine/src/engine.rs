@@ -49,6 +49,7 @@ impl Engine {
     /// other engine may share.
     #[must_use]
     pub fn new(snapshot: Arc<ArcSwap<Snapshot>>, counters: Arc<Counters>) -> Self {
+        counters.begin();
         Self {
             snapshot,
             counters,
