@@ -12,6 +12,7 @@
 //! | [`poller`], [`wake`], [`alarm`] | waits for any of several descriptors; wakes a thread |
 //! | [`stop`] | ends a thread that blocks in a receive call |
 //! | [`tcp`] | listening TCP sockets, and connections to servers |
+//! | [`directory`] | files by their names in an open directory |
 //! | [`mod@file`] | files that are opened where they are said to be, locks between processes |
 //! | [`local`] | Unix sockets for their owner alone, and the user at the other end |
 //! | [`descriptors`] | sockets passed over a Unix socket, and what kind each one is |
@@ -29,6 +30,7 @@ pub mod child;
 pub mod client;
 pub mod clock;
 pub mod descriptors;
+pub mod directory;
 pub mod file;
 pub mod local;
 pub mod memory;
@@ -47,6 +49,7 @@ pub mod wake;
 pub use alarm::Alarm;
 pub use batch::{Datagram, DatagramBatch};
 pub use client::{ClientSocket, ReceiveBatch, SendBatch, SendCall, is_exhaustion, is_icmp};
+pub use directory::{Directory, FileStatus};
 pub use message::SendResult;
 pub use poller::Poller;
 pub use replies::{ReplyBatch, ReplyPath};
