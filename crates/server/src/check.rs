@@ -84,7 +84,7 @@ fn errors(unit: &Unit) -> Vec<String> {
         wrong.push(format!("and {unlisted} more errors"));
     }
     if wrong.is_empty() {
-        let path = unit.key.path.display();
+        let path = unit.key.path().display().to_string();
         wrong.extend(zones.iter().filter_map(|JsonZone { name, records, .. }| {
             let error = build(name, records, HashSeed::random()).err()?;
             Some(format!("{path}: zone {name}: {error}"))
@@ -117,7 +117,7 @@ impl Checker<'_> {
             }
             self.delegations.add(&name, &records);
             if let Err(error) = build(&name, &records, HashSeed::random()) {
-                let path = unit.key.path.display();
+                let path = unit.key.path().display().to_string();
                 self.error(&format!("{path}:0:0: error: zone {name}: {error}"));
             }
         }

@@ -296,7 +296,7 @@ impl Control {
         let Some(mut unit) = survey(std::slice::from_ref(&zone), |_| Vec::new()).units.pop() else {
             return;
         };
-        unit.is_restless = true;
+        Arc::make_mut(&mut unit.terms).is_restless = true;
         let state = self.state();
         let known = unit.key.content.only_zone().and_then(|name| state.zone_set.zone(name));
         if known.is_some_and(|known| known.unit == unit.key) {
@@ -326,7 +326,10 @@ impl Control {
         let state = self.state();
         let (config, updates) = config.map_or((None, 0), |(config, at)| (Some(config), at));
         let planned = config.as_ref().unwrap_or(&state.config);
-        let plan = units.plan(&state.zone_set, planned, scope, updates);
+        let plan = units.plan(&state.zone_set, (planned, &state.config), scope, updates);
+        if config.is_none() && plan.is_empty() {
+            return Ok(Outcome::default()); // nothing that the publisher would have to do
+        }
         let loaded = load::load_all(&plan.stale(), state.seed, process::available_cpus());
         drop(state);
         self.publisher.apply(units, config, plan, loaded).map_err(|error| error.to_string())

@@ -14,6 +14,7 @@ mod check;
 pub mod client;
 mod control;
 mod delegations;
+mod directory_reader;
 mod edit;
 mod failed_zones;
 mod following;
@@ -35,6 +36,8 @@ mod running;
 mod settings;
 mod settle;
 mod signals;
+#[cfg(test)]
+mod small_zones;
 mod stamp;
 mod state_directory;
 mod threads;

@@ -1,9 +1,12 @@
 //! Units to zones, several at a time, each by one thread.
 
-use crate::stamp::Stamp;
+use crate::directory_reader::DirectoryReader;
+use crate::stamp::{Stamp, Stamps};
 use crate::units::{Content, Unit};
 use std::collections::{BTreeSet, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,15 +22,17 @@ use zonda_zone::{
 const HUGE_BYTES: usize = 8 << 20;
 /// Records up to which a zone is checked whenever it is loaded; larger ones would be served late.
 const CHECKED_MAX: usize = 100_000;
+/// Most units that a thread takes at a time.
+const PART: usize = 64;
 /// Diagnostics of a zone that are logged.
 const LOGGED_MAX: usize = 20;
 
 /// What became of a unit.
 pub struct LoadedUnit {
-    /// The files that were read or wanted, as they were before.
-    pub stamps: Vec<Stamp>,
+    /// The states of the files that were read or wanted, as they were before.
+    pub stamps: Stamps,
     /// The zones in it, each or why there is none.
-    pub zones: Vec<NamedZone>,
+    pub zones: LoadedZones,
     /// Why there may be more zones, not even the names of which are known.
     pub failure: Option<LoadError>,
 }
@@ -37,6 +42,50 @@ impl LoadedUnit {
     pub fn names(&self) -> HashSet<Name> {
         self.zones.iter().map(|(name, _)| name.to_lowercase()).collect()
     }
+
+    /// The same with its zones packed.
+    fn packed(mut self) -> Self {
+        let pack = |zone: Arc<Zone>| match Arc::try_unwrap(zone) {
+            Ok(zone) => Arc::new(zone.packed()),
+            Err(zone) => zone,
+        };
+        let zones = self.zones.into_iter().map(|(name, zone)| {
+            (name, zone.map(|loaded| LoadedZone { zone: pack(loaded.zone), ..loaded }))
+        });
+        self.zones = zones.collect();
+        self
+    }
+}
+
+/// The zones of a unit. Most units have one, which takes no memory of its own.
+#[derive(Default)]
+pub struct LoadedZones {
+    first: Option<NamedZone>,
+    others: Vec<NamedZone>,
+}
+
+impl LoadedZones {
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &NamedZone> {
+        self.first.iter().chain(&self.others)
+    }
+}
+
+impl FromIterator<NamedZone> for LoadedZones {
+    fn from_iter<I: IntoIterator<Item = NamedZone>>(zones: I) -> Self {
+        let mut zones = zones.into_iter();
+        Self { first: zones.next(), others: zones.collect() }
+    }
+}
+
+impl IntoIterator for LoadedZones {
+    type Item = NamedZone;
+    type IntoIter =
+        std::iter::Chain<std::option::IntoIter<NamedZone>, std::vec::IntoIter<NamedZone>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.first.into_iter().chain(self.others)
+    }
 }
 
 /// A zone by its name, or why there is none.
@@ -45,7 +94,7 @@ pub type NamedZone = (Name, Result<LoadedZone, LoadError>);
 /// A zone that was read.
 pub struct LoadedZone {
     /// The zone.
-    pub zone: Zone,
+    pub zone: Arc<Zone>,
     /// How many records it has.
     pub records: usize,
 }
@@ -89,50 +138,77 @@ impl std::fmt::Display for LoadError {
 
 /// Loads units, several at a time; the results are in the order of the units.
 pub fn load_all(units: &[&Unit], seed: HashSeed, threads: usize) -> Vec<LoadedUnit> {
-    let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<LoadedUnit>>> =
-        Mutex::new(std::iter::repeat_with(|| None).take(units.len()).collect());
-    let work = || {
-        while let Some((index, unit)) =
-            Some(next.fetch_add(1, Relaxed)).and_then(|i| Some((i, units.get(i)?)))
-        {
-            let loaded = load(unit, seed);
-            results.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(loaded);
+    if threads <= 1 || units.len() <= 1 {
+        let mut reader = DirectoryReader::default();
+        return units.iter().map(|unit| load(unit, seed, &mut reader).packed()).collect();
+    }
+    let mut results: Vec<Option<LoadedUnit>> = Vec::with_capacity(units.len());
+    results.resize_with(units.len(), || None);
+    let part = PART.min(units.len().div_ceil(threads));
+    let parts = Mutex::new((0..).step_by(part).zip(units.chunks(part)));
+    let (sender, loaded) = sync_channel(2 * threads);
+    let work = |sender: SyncSender<(usize, Vec<LoadedUnit>)>| {
+        let mut reader = DirectoryReader::default();
+        loop {
+            let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((first, units)) = next else { return };
+            let loaded = units.iter().map(|unit| load(unit, seed, &mut reader)).collect();
+            let _ = sender.send((first, loaded)); // the receiver waits for all
         }
     };
+    // What the zones keep is allocated by this thread, without holes that reading leaves: to each
+    // thread the allocator gives memory of its own.
     thread::scope(|scope| {
-        for _ in 1..threads.min(units.len()) {
-            scope.spawn(work);
+        for sender in std::iter::repeat_n(sender, threads.min(units.len())) {
+            scope.spawn(|| work(sender));
         }
-        work();
+        for (first, loaded) in loaded {
+            for (result, loaded) in results[first..].iter_mut().zip(loaded) {
+                *result = Some(loaded.packed());
+            }
+        }
     });
-    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.into_iter().map(|loaded| loaded.expect("every unit was taken by a thread")).collect()
 }
 
 /// Loads one unit.
-fn load(unit: &Unit, seed: HashSeed) -> LoadedUnit {
-    if let Content::Given(name, ProgramContent::Records(records)) = &unit.key.content {
-        let zones = vec![(name.clone(), make(name, records, unit.is_checked(), seed))];
-        return LoadedUnit { stamps: Vec::new(), zones, failure: None };
+fn load(unit: &Unit, seed: HashSeed, reader: &mut DirectoryReader) -> LoadedUnit {
+    if let Content::Given(given) = &unit.key.content {
+        let (name, content) = &**given;
+        let zone = match content {
+            ProgramContent::Records(records) => make(name, records, unit.is_checked(), seed),
+            ProgramContent::Awaited => Err(LoadError::awaited()),
+            ProgramContent::Text(_) => return load_file(unit, seed, reader),
+        };
+        let zones = [(name.clone(), zone)].into_iter().collect();
+        return LoadedUnit { stamps: Stamps::NONE, zones, failure: None };
     }
-    if let Content::Given(name, ProgramContent::Awaited) = &unit.key.content {
-        let zones = vec![(name.clone(), Err(LoadError::awaited()))];
-        return LoadedUnit { stamps: Vec::new(), zones, failure: None };
-    }
+    load_file(unit, seed, reader)
+}
+
+/// Loads a unit whose zones are text.
+fn load_file(unit: &Unit, seed: HashSeed, reader: &mut DirectoryReader) -> LoadedUnit {
     let started = SystemTime::now();
-    let path = &unit.key.path;
-    let mut stamps = vec![Stamp::of(path, started)]; // before it is read: no change is missed
-    let read = read(unit);
-    let files: BTreeSet<_> = read.zones.iter().flat_map(|zone| zone.records.files()).collect();
-    let included = files.into_iter().filter(|file| file != path);
-    stamps.extend(included.map(|file| Stamp::of(file, started)));
+    let path = unit.key.path();
+    // The state of a file is asked for before it is read, so that no change is missed.
+    let (own, read) = match reader.read(&unit.key) {
+        Some((text, metadata, scratch)) => {
+            let read = read_opened(unit, (&path, text), std::mem::take(scratch));
+            (Stamp::of_read(Some(&metadata), started), read)
+        }
+        None => (Stamp::of(&path, started), read(unit)),
+    };
+    let mut stamps = Stamps { own: Some(own), ..Stamps::NONE };
+    let files = read.zones.iter().flat_map(|zone| zone.records.files());
+    let included: BTreeSet<_> = files.filter(|file| file.as_os_str() != path.as_os_str()).collect();
+    stamps.included.extend(included.into_iter().map(|it| (it.to_owned(), Stamp::of(it, started))));
     log(&read.diagnostics);
     let zones = read.zones.into_iter().map(|JsonZone { name, records, errors, .. }| {
         let zone = match errors {
             Some(errors) => Err(errors.into()),
             None => make(&name, &records, unit.is_checked(), seed),
         };
+        reader.recycle(records);
         (name, zone)
     });
     LoadedUnit { stamps, zones: zones.collect(), failure: read.errors.map(LoadError::from) }
@@ -140,41 +216,53 @@ fn load(unit: &Unit, seed: HashSeed) -> LoadedUnit {
 
 /// Reads the zones of a unit; a master file is a file with one zone.
 pub fn read(unit: &Unit) -> JsonFile {
-    let path = &unit.key.path;
+    let path = &*unit.key.path();
     let (zone, diagnostics) = match &unit.key.content {
         Content::Master(name) => {
-            let root = Some(unit.root.to_path_buf());
-            let is_confined = unit.in_directory;
-            let options = file::Options { root, is_confined, ..file::Options::default() };
-            let (records, diagnostics) = file::read(path, name, &options);
+            let (records, diagnostics) = file::read(path, name, &options(unit));
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
         }
-        Content::Given(name, ProgramContent::Text(text)) => {
-            let options = file::Options::default(); // without a root, nothing can be included
-            let (records, diagnostics) = file::read_text(text.as_bytes(), path, name, &options);
-            let (name, errors) = (name.clone(), diagnostics.errors().cloned());
-            (JsonZone { name, sha: None, records, errors }, diagnostics)
-        }
-        Content::Given(name, ProgramContent::Records(records)) => {
-            let (name, records) = (name.clone(), Records::clone(records));
-            (JsonZone { name, sha: None, records, errors: None }, Diagnostics::default())
-        }
-        Content::Given(name, ProgramContent::Awaited) => {
-            let (name, records) = (name.clone(), Records::default());
-            (JsonZone { name, sha: None, records, errors: None }, Diagnostics::default())
-        }
+        Content::Given(given) => given_zone(path, &given.0, &given.1),
         Content::Hosts(name) => {
             let (records, diagnostics) = hosts::read(path, name);
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
         }
         Content::Json(Some(name)) => {
-            json::read_zone(path, name, unit.in_directory.then_some(&*unit.root))
+            json::read_zone(path, name, unit.terms.in_directory.then_some(&*unit.terms.root))
         }
         Content::Json(None) => return json::read(path),
     };
     JsonFile { zones: vec![zone], errors: None, diagnostics }
+}
+
+/// Reads the zone of a unit from the text of its master file, into the memory of other records.
+fn read_opened(unit: &Unit, (path, text): (&Path, &[u8]), scratch: Records) -> JsonFile {
+    let name = unit.key.content.only_zone().cloned().unwrap_or_else(Name::root);
+    let (records, diagnostics) = file::read_opened(text, path, &name, &options(unit), scratch);
+    let zone = JsonZone { name, sha: None, records, errors: diagnostics.errors().cloned() };
+    JsonFile { zones: vec![zone], errors: None, diagnostics }
+}
+
+/// Which files the master file of a unit may include.
+fn options(unit: &Unit) -> file::Options {
+    let (root, is_confined) = (Some(unit.terms.root.to_path_buf()), unit.terms.in_directory);
+    file::Options { root, is_confined, ..file::Options::default() }
+}
+
+/// Reads the zone that a program gives; messages call it `path`.
+fn given_zone(path: &Path, name: &Name, content: &ProgramContent) -> (JsonZone, Diagnostics) {
+    let (records, diagnostics) = match content {
+        ProgramContent::Text(text) => {
+            let options = file::Options::default(); // without a root, nothing can be included
+            file::read_text(text.as_bytes(), path, name, &options)
+        }
+        ProgramContent::Records(records) => (Records::clone(records), Diagnostics::default()),
+        ProgramContent::Awaited => (Records::default(), Diagnostics::default()),
+    };
+    let (name, errors) = (name.clone(), diagnostics.errors().cloned());
+    (JsonZone { name, sha: None, records, errors }, diagnostics)
 }
 
 /// Checks and builds a zone.
@@ -201,7 +289,7 @@ fn make(
             let _ = zonda_netio::memory::use_huge_pages(memory);
         }
     }
-    Ok(LoadedZone { zone, records: records.len() })
+    Ok(LoadedZone { zone: Arc::new(zone), records: records.len() })
 }
 
 /// Seconds since 1970: signatures are judged by it.

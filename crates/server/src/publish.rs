@@ -194,7 +194,7 @@ impl Publisher {
         if let Some(directory) = &config.admin.zones {
             let _ = std::fs::create_dir_all(directory); // that it cannot be read is logged below
         }
-        let plan = units.plan(&zone_set.view(), &config, Scope::Changed, 0);
+        let plan = units.plan(&zone_set.view(), (&config, &config), Scope::Changed, 0);
         let loaded = load::load_all(&plan.stale(), seed, threads);
         drop(zone_set.apply(&mut units, plan, loaded));
         let _ = zone_set.journal.commit(); // it is logged, and edits are refused then

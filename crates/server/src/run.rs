@@ -167,7 +167,8 @@ pub(crate) fn run(
     let workers: usize = sockets.iter().map(|sockets| sockets.udp.len()).sum();
     let handlers = HANDLER_ENGINES + program.runtimes.len();
     let engines = Engines { workers, executors, forwarders: executors, handlers, ports_max };
-    let counters: Vec<Arc<Counters>> = (0..engines.count()).map(|_| Arc::default()).collect();
+    let counters: Vec<Arc<Counters>> =
+        (0..engines.count()).map(|_| Arc::new(Counters::idle())).collect();
     let Program { code, runtimes, start, loggers, required_zones, .. } = program;
     let first = Publisher::load(config, code, counters.clone(), cpus).map_err(ServeError::State)?;
     require(&first.state(), &required_zones)?;
@@ -216,7 +217,7 @@ fn announce(control: &Control, metrics: Option<SocketAddr>) {
     let state = control.state();
     let zones: Vec<_> = state.zone_set().zones().collect();
     let without_data = || zones.iter().filter(|zone| zone.data().is_none());
-    let is_awaited = |zone: &&&KnownZone| zone.error.as_ref().is_some_and(LoadError::is_awaited);
+    let is_awaited = |zone: &&&KnownZone| zone.error.as_deref().is_some_and(LoadError::is_awaited);
     let awaited = without_data().filter(is_awaited).count();
     let failed = without_data().count() - awaited;
     let addresses = control.addresses();

@@ -3,9 +3,13 @@
 //! A *unit* is a file that is loaded as a whole; a directory is as many units as it holds files.
 
 use crate::load::LoadError;
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zonda_config::{Access, ProgramContent, SerialRule, Source, Zone as ZoneConfig};
@@ -15,9 +19,78 @@ use zonda_wire::Name;
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct UnitKey {
     /// The file.
-    pub path: PathBuf,
+    file: UnitFile,
     /// What is in it.
     pub content: Content,
+}
+
+/// How the path of a unit's file is kept. A directory may hold a million of them.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum UnitFile {
+    /// The path.
+    Path(Box<Path>),
+    /// The directory of a file that is named after its zone.
+    Directory(Arc<Path>),
+}
+
+impl UnitKey {
+    /// The key of a file.
+    fn new(path: PathBuf, content: Content) -> Self {
+        Self { file: UnitFile::Path(path.into()), content }
+    }
+
+    /// The key of a file that was found in a directory.
+    fn in_directory(directory: &Arc<Path>, file_name: &OsStr, content: Content) -> Self {
+        let key = Self { file: UnitFile::Directory(Arc::clone(directory)), content };
+        match key.file_name().is_some_and(|name| *name == *file_name) {
+            true => key,
+            false => Self::new(directory.join(file_name), key.content),
+        }
+    }
+
+    /// The name of a file that is named after its zone.
+    fn file_name(&self) -> Option<String> {
+        let mut name = String::new();
+        self.write_file_name(&mut name)?;
+        Some(name)
+    }
+
+    /// Appends that to a text.
+    fn write_file_name(&self, out: &mut String) -> Option<()> {
+        let name = self.content.only_zone()?;
+        write!(out, "{name}").ok()?;
+        if name.as_wire().len() > 1 {
+            out.pop(); // the final dot
+        }
+        out.push_str(if let Content::Json(_) = self.content { ".json" } else { ".zone" });
+        Some(())
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> Cow<'_, Path> {
+        match &self.file {
+            UnitFile::Path(path) => (**path).into(),
+            UnitFile::Directory(directory) => {
+                directory.join(self.file_name().unwrap_or_default()).into()
+            }
+        }
+    }
+
+    /// Writes the file's name over a text and returns its directory, if it is named after its zone.
+    pub fn place(&self, name: &mut String) -> Option<&Arc<Path>> {
+        let UnitFile::Directory(directory) = &self.file else { return None };
+        name.clear();
+        self.write_file_name(name)?;
+        Some(directory)
+    }
+
+    /// The directory of the file.
+    pub fn directory(&self) -> Option<&Path> {
+        match &self.file {
+            UnitFile::Path(path) => path.parent(),
+            UnitFile::Directory(directory) => Some(directory),
+        }
+    }
 }
 
 /// What a unit's file holds.
@@ -30,14 +103,15 @@ pub enum Content {
     /// Addresses and their names, of one zone.
     Hosts(Name),
     /// Nothing, as the data of one zone are here.
-    Given(Name, ProgramContent),
+    Given(Box<(Name, ProgramContent)>),
 }
 
 impl Content {
     /// The zone in the file, if there can be only one.
     pub fn only_zone(&self) -> Option<&Name> {
         match self {
-            Self::Master(name) | Self::Hosts(name) | Self::Given(name, _) => Some(name),
+            Self::Master(name) | Self::Hosts(name) => Some(name),
+            Self::Given(given) => Some(&given.0),
             Self::Json(name) => name.as_ref(),
         }
     }
@@ -46,29 +120,36 @@ impl Content {
 /// A file with zone data.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// Which file, and what it is read as.
+    /// The file, and what it is read as.
     pub key: Arc<UnitKey>,
+    /// The terms under which it is read and served; all files of a directory share them.
+    pub terms: Arc<UnitTerms>,
+}
+
+/// The terms under which units are read and served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitTerms {
     /// The directory that included files must not leave.
     pub root: Arc<Path>,
-    /// Who may ask for its zones.
+    /// The clients that may ask for the zones; all if there is none.
     pub access: Option<Arc<Access>>,
-    /// How the serials of its zones rise, if they can be changed while they are served.
+    /// How the serials of the zones rise, if they can be changed while they are served.
     pub writable: Option<SerialRule>,
-    /// Whether it was found in a directory.
+    /// Whether the file was found in a directory.
     pub in_directory: bool,
-    /// Whether it changes so often that nobody wants to read what its checks say each time.
+    /// Whether the file changes so often that what its checks say is not logged each time.
     pub is_restless: bool,
 }
 
 impl Unit {
     /// Whether its records are to be checked for what other servers expect of a zone.
     pub fn is_checked(&self) -> bool {
-        !self.is_restless && !matches!(self.key.content, Content::Hosts(_))
+        !self.terms.is_restless && !matches!(self.key.content, Content::Hosts(_))
     }
 
     /// Whether its file is looked at even if watching is off.
     pub fn is_always_watched(&self) -> bool {
-        self.in_directory || matches!(self.key.content, Content::Hosts(_))
+        self.terms.in_directory || matches!(self.key.content, Content::Hosts(_))
     }
 }
 
@@ -88,33 +169,29 @@ pub struct Survey {
 pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Survey {
     let mut survey = Survey { units: Vec::with_capacity(zones.len()), ..Survey::default() };
     for zone in zones {
-        let unit = |path: PathBuf, content, in_directory| Unit {
-            key: Arc::new(UnitKey { path, content }),
-            root: Arc::clone(&zone.root),
-            access: zone.access.clone(),
-            writable: zone.writable,
-            in_directory,
-            is_restless: false,
-        };
-        let hosts =
-            |path: &PathBuf, name: &Name| unit(path.clone(), Content::Hosts(name.clone()), false);
+        // The clients of a forwarded zone are those of its upstreams.
+        let access = zone.access.clone().filter(|_| !matches!(zone.source, Source::Forward(_)));
+        let root = Arc::clone(&zone.root);
+        let in_directory = matches!(zone.source, Source::Directory(_));
+        let (writable, is_restless) = (zone.writable, false);
+        let terms = Arc::new(UnitTerms { root, access, writable, in_directory, is_restless });
+        let of_key = |key| Unit { key: Arc::new(key), terms: Arc::clone(&terms) };
+        let unit = |path: &PathBuf, content| of_key(UnitKey::new(path.clone(), content));
+        let hosts = |path: &PathBuf, name: &Name| unit(path, Content::Hosts(name.clone()));
         match (&zone.source, &zone.name) {
             (Source::File(path), Some(name)) => {
-                survey.units.push(unit(path.clone(), Content::Master(name.clone()), false));
+                survey.units.push(unit(path, Content::Master(name.clone())));
             }
             (Source::Json(path), name) => {
-                survey.units.push(unit(path.clone(), Content::Json(name.clone()), false));
+                survey.units.push(unit(path, Content::Json(name.clone())));
             }
             (Source::Hosts(path), Some(name)) => survey.units.push(hosts(path, name)),
             (Source::Program { path, content }, Some(name)) => {
-                let content = Content::Given(name.clone(), content.clone());
-                survey.units.push(unit(path.clone(), content, false));
+                let content = Content::Given(Box::new((name.clone(), content.clone())));
+                survey.units.push(unit(path, content));
             }
             (Source::Directory(path), _) => match directory(path, &mut survey.ignored) {
-                Ok(files) => {
-                    let files = files.into_iter();
-                    survey.units.extend(files.map(|(path, content)| unit(path, content, true)));
-                }
+                Ok(keys) => survey.units.extend(keys.into_iter().map(of_key)),
                 Err(error) => {
                     let first = format!("{}: cannot read the directory: {error}", path.display());
                     survey.unreadable.push((path.clone(), LoadError { first, count: 1 }));
@@ -122,9 +199,7 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
                 }
             },
             (Source::Forward(_), Some(name)) => {
-                // The clients of the zone are those of its upstreams.
-                let in_front = zone.hosts.iter().map(|path| hosts(path, name));
-                survey.units.extend(in_front.map(|unit| Unit { access: None, ..unit }));
+                survey.units.extend(zone.hosts.iter().map(|path| hosts(path, name)));
             }
             // The configuration refuses these sources without a name.
             (
@@ -147,7 +222,7 @@ impl Survey {
             let first = seen.entry(name.to_lowercase()).or_insert_with(|| Arc::clone(&unit.key));
             let keep = Arc::ptr_eq(first, &unit.key);
             if !keep {
-                ignored.push(already_served(&unit.key.path, name, &first.path));
+                ignored.push(already_served(&unit.key.path(), name, &first.path()));
             }
             keep
         });
@@ -161,30 +236,42 @@ pub fn already_served(path: &Path, zone: &Name, other: &Path) -> String {
 }
 
 /// The zone files of a directory in the order of their names.
-fn directory(path: &Path, ignored: &mut Vec<String>) -> io::Result<Vec<(PathBuf, Content)>> {
-    let mut files = Vec::new();
+fn directory(path: &Path, ignored: &mut Vec<String>) -> io::Result<Vec<UnitKey>> {
+    let directory: Arc<Path> = path.into();
+    // All names in one piece of memory, each found by its place.
+    let (mut names, mut places) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(path)? {
-        let path = entry?.path();
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        let content: fn(Name) -> Content = match extension {
-            Some("zone") => Content::Master,
-            Some("json") => |name| Content::Json(Some(name)),
-            _ => continue,
+        let start = names.len();
+        names.extend_from_slice(entry?.file_name().as_bytes());
+        places.push(start..names.len());
+    }
+    places.sort_unstable_by(|a, b| names[a.clone()].cmp(&names[b.clone()]));
+    let keys = places.into_iter().filter_map(|place| {
+        let file = OsStr::from_bytes(&names[place]);
+        let (stem, content): (_, fn(Name) -> Content) = match split_extension(file)? {
+            (stem, b"zone") => (stem, Content::Master),
+            (stem, b"json") => (stem, |name| Content::Json(Some(name))),
+            _ => return None,
         };
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let stem = String::from_utf8_lossy(stem);
         match stem.parse::<Name>() {
-            Ok(name) => {
-                let content = content(name);
-                files.push((path, content));
-            }
+            Ok(name) => Some(UnitKey::in_directory(&directory, file, content(name))),
             Err(error) => {
+                let path = directory.join(file);
                 let path = path.display();
                 ignored.push(format!("{path}: {stem} is not the name of a zone: {error}; ignored"));
+                None
             }
         }
-    }
-    files.sort_by(|a, b| a.0.cmp(&b.0));
-    Ok(files)
+    });
+    Ok(keys.collect())
+}
+
+/// A file's name in front of its last dot, which does not begin the name, and behind it.
+fn split_extension(file: &OsStr) -> Option<(&[u8], &[u8])> {
+    let name = file.as_bytes();
+    let dot = name.iter().rposition(|octet| *octet == b'.').filter(|dot| *dot > 0)?;
+    Some((&name[..dot], &name[dot + 1..]))
 }
 
 #[cfg(test)]
@@ -205,7 +292,7 @@ mod tests {
     #[test]
     fn the_first_unit_of_a_zone_is_kept_whatever_the_case_of_its_name() {
         let survey = survey(&[file("a.test", "1"), file("A.test", "2")], |_| Vec::new());
-        let paths: Vec<_> = survey.units.iter().map(|unit| &unit.key.path).collect();
+        let paths: Vec<_> = survey.units.iter().map(|unit| unit.key.path()).collect();
         assert_eq!(paths, [Path::new("1")]);
         assert_eq!(survey.ignored, ["2: zone A.test. is already served from 1; ignored"]);
     }

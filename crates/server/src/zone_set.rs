@@ -122,13 +122,16 @@ impl ZoneSet {
         loaded: Vec<LoadedUnit>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
+        if plan.is_empty() {
+            return outcome;
+        }
         note_failures(units, plan.unreadable, plan.is_asked, &mut outcome);
-        units.note_ignored(plan.ignored);
+        units.note_listing(plan.listing);
         // Zones that their units have no more. Another unit may take them over; the data of the
         // former stays until that is loaded.
         let mut orphans: HashSet<Name> = HashSet::new();
         for key in plan.gone {
-            orphans.extend(units.known.remove(&key).into_iter().flat_map(|known| known.zones));
+            orphans.extend(units.known.remove(&key).into_iter().flat_map(|known| known.zones()));
         }
         let (mut loaded, mut loads) = (loaded.into_iter(), Vec::new());
         for (unit, step) in plan.units {
@@ -146,8 +149,9 @@ impl ZoneSet {
                 self.take(units, unit, loaded, &mut orphans, &mut outcome);
             } else if let Some(name) = unit.key.content.only_zone().map(Name::to_lowercase) {
                 orphans.remove(&name);
-                let known = KnownUnit { zones: vec![name], ..KnownUnit::new(unit) };
-                units.known.insert(Arc::clone(&known.unit.key), known);
+                let mut known = KnownUnit::new(unit);
+                known.set_zones(vec![name]);
+                units.known.insert(Box::new(known));
             }
         }
         orphans.iter().for_each(|name| self.remove(name, &mut outcome));
@@ -157,8 +161,8 @@ impl ZoneSet {
 
     /// Whether a program has updated the zone of a unit since `updates` were counted.
     fn is_outdated(&self, unit: &Unit, updates: u64) -> bool {
-        let Content::Given(name, _) = &unit.key.content else { return false };
-        self.zone(name).is_some_and(|zone| zone.update > updates)
+        let Content::Given(given) = &unit.key.content else { return false };
+        self.zone(&given.0).is_some_and(|zone| zone.update > updates)
     }
 
     /// Serves a zone from what a program gives. Its unit has one zone.
@@ -167,9 +171,9 @@ impl ZoneSet {
         for (name, zone) in loaded.zones {
             let name = name.to_lowercase();
             if let Some(other) = self.zone(&name)
-                && !matches!(other.unit.content, Content::Given(..))
+                && !matches!(other.unit.content, Content::Given(_))
             {
-                tracing::warn!("{}", already_served(&unit.key.path, &name, other.path()));
+                tracing::warn!("{}", already_served(&unit.key.path(), &name, &other.path()));
                 continue;
             }
             self.update_count += 1;
@@ -198,7 +202,8 @@ impl ZoneSet {
             return Ok((diff, None));
         }
         self.journal.append(&name, &diff)?;
-        let records = former.records + diff.added.len() - diff.removed.len();
+        let records = former.records as usize + diff.added.len() - diff.removed.len();
+        let records = narrow(records);
         let access = former.entry.access.clone();
         let entry = entry(&former.entry.apex, Some(Arc::new(zone)), access, former.number);
         let loaded = Some(SystemTime::now());
@@ -213,19 +218,20 @@ impl ZoneSet {
 
     /// Puts into force what a unit says of its zones besides their data.
     fn admit(&mut self, units: &mut UnitStates, unit: Unit, outcome: &mut Outcome) {
-        let Some(known) = units.known.get_mut(&unit.key) else { return };
+        let Some(mut known) = units.known.remove(&unit.key) else { return };
         known.unit = unit;
-        self.change_access(known, outcome);
+        self.change_access(&known.unit, &known.zones(), outcome);
+        units.known.insert(known);
     }
 
     /// Changes which clients may ask for the zones of a unit to those that the unit says, and
     /// whether these zones can be changed.
-    fn change_access(&mut self, known: &KnownUnit, outcome: &mut Outcome) {
-        let access = self.access_list(&known.unit);
-        for name in &known.zones {
+    fn change_access(&mut self, unit: &Unit, zones: &[Name], outcome: &mut Outcome) {
+        let access = self.access_list(unit);
+        for name in zones {
             if let Some(zone) = self.zone(name).map(|zone| KnownZone::clone(zone)) {
                 let entry = entry(name, zone.data().cloned(), access.clone(), zone.number);
-                let writable = known.unit.writable;
+                let writable = unit.terms.writable;
                 self.put_zone(KnownZone { entry, writable, ..zone });
                 outcome.changed = true;
             }
@@ -242,29 +248,28 @@ impl ZoneSet {
         outcome: &mut Outcome,
     ) {
         let key = Arc::clone(&unit.key);
-        let mut known = KnownUnit::new(unit);
+        let (mut known, mut zones) = (KnownUnit::new(unit), Vec::new());
         if let Some(former) = units.known.remove(&key) {
             known.was_known = former.was_known;
-            known.zones = former.zones;
+            zones = former.zones();
             let now = loaded.names();
-            known.zones.retain(|name| loaded.failure.is_some() && !now.contains(name));
+            zones.retain(|name| loaded.failure.is_some() && !now.contains(name));
         }
-        known.stamps = loaded.stamps;
         match &loaded.failure {
             None => known.was_known = true,
             Some(error) => {
                 tracing::error!("not all was loaded: {error}");
                 outcome.failed.push(error.to_string());
-                self.change_access(&known, outcome);
+                self.change_access(&known.unit, &zones, outcome);
             }
         }
         known.failed = loaded.failure.is_some() || loaded.zones.iter().any(|(_, z)| z.is_err());
-        known.failure = loaded.failure;
+        known.note_load(loaded.stamps, loaded.failure);
         for (name, zone) in loaded.zones {
             let name = name.to_lowercase();
             let other = self.zone(&name).filter(|zone| zone.unit != key);
             if let (Some(other), false) = (other, orphans.remove(&name)) {
-                tracing::warn!("{}", already_served(&key.path, &name, other.path()));
+                tracing::warn!("{}", already_served(&key.path(), &name, &other.path()));
                 continue;
             }
             // A zone that its program has updated stays newer than the configuration says when the
@@ -272,9 +277,10 @@ impl ZoneSet {
             let served = self.zone(&name).filter(|zone| zone.unit == key);
             let update = served.map_or(0, |zone| zone.update);
             self.put(&known.unit, name.clone(), (zone, update), outcome);
-            known.zones.push(name);
+            zones.push(name);
         }
-        units.known.insert(key, known);
+        known.set_zones(zones);
+        units.known.insert(Box::new(known));
     }
 
     /// Puts a zone in place of the former version, which stays if the new one failed; and the
@@ -296,17 +302,17 @@ impl ZoneSet {
         };
         let error = match loaded {
             Ok(new) => {
-                let served = former.as_ref().and_then(|it| Some((it.data()?, it.records)));
+                let served = former.as_ref().and_then(|it| Some((it.data()?, it.records as usize)));
                 let file = (new.zone, new.records);
-                let merged = self.journal.merge(&name, file, served, unit.writable);
+                let merged = self.journal.merge(&name, file, served, unit.terms.writable);
                 warn_if_serial_went_back(data.as_deref(), &merged.data);
                 match &merged.error {
                     Some(error) => outcome.failed.push(format!("{name}: {error}")),
                     None => outcome.loaded.push(name.clone()),
                 }
-                (data, records) = (Some(merged.data), merged.records);
+                (data, records) = (Some(merged.data), narrow(merged.records));
                 since = Some(SystemTime::now());
-                merged.error
+                merged.error.map(Box::new)
             }
             Err(failure) => {
                 let is_forwarded = self.forwards.iter().any(|it| it.entry.apex == name);
@@ -321,11 +327,11 @@ impl ZoneSet {
                     tracing::error!("zone {name} was not loaded, {state}: {failure}");
                     outcome.failed.push(format!("{name}: {failure}"));
                 }
-                Some(failure)
+                Some(Box::new(failure))
             }
         };
         let entry = entry(&name, data, self.access_list(unit), number);
-        let (writable, unit) = (unit.writable, Arc::clone(&unit.key));
+        let (writable, unit) = (unit.terms.writable, Arc::clone(&unit.key));
         let loaded = since;
         self.put_zone(KnownZone { entry, unit, number, records, loaded, error, writable, update });
     }
@@ -362,7 +368,7 @@ impl ZoneSet {
 
     /// The access list of a unit as the engine reads it.
     fn access_list(&mut self, unit: &Unit) -> Option<Arc<AccessList>> {
-        let configured = unit.access.as_ref()?;
+        let configured = unit.terms.access.as_ref()?;
         if let Some((last, list)) = &self.last_access
             && last == configured
         {
@@ -414,6 +420,11 @@ impl ZoneSet {
     }
 }
 
+/// A number of records, as a zone is remembered with it.
+fn narrow(records: usize) -> u32 {
+    u32::try_from(records).unwrap_or(u32::MAX)
+}
+
 /// Notes which directories cannot be read.
 fn note_failures(
     units: &mut UnitStates,
@@ -437,8 +448,10 @@ fn entry(
     access: Option<Arc<AccessList>>,
     number: Number,
 ) -> Arc<ZoneEntry> {
+    // The zone's own name, of which there is one in memory.
+    let apex = data.as_ref().map_or(apex, |zone| zone.apex_name()).clone();
     let source = data.map_or(Source::Unavailable, Source::Data);
-    Arc::new(ZoneEntry::new(apex.clone(), source, access, number.place))
+    Arc::new(ZoneEntry::new(apex, source, access, number.place))
 }
 
 /// Warns of a serial that is lower than the former one: secondaries would not follow (rfc1982).

@@ -4,6 +4,7 @@ use crate::forwards::Forwards;
 use crate::load::LoadError;
 use crate::numbers::{Number, QueryCounts};
 use crate::units::UnitKey;
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -23,11 +24,11 @@ pub struct KnownZone {
     /// The number under which its queries are counted.
     pub number: Number,
     /// The number of records of the served version.
-    pub records: usize,
+    pub records: u32,
     /// When that version was loaded.
     pub loaded: Option<SystemTime>,
     /// Why the last attempt to load failed.
-    pub error: Option<LoadError>,
+    pub error: Option<Box<LoadError>>,
     /// How its serial rises, if it can be changed while it is served.
     pub writable: Option<SerialRule>,
     /// The number of the program's update that it is from; 0: of none.
@@ -50,8 +51,8 @@ impl KnownZone {
     }
 
     /// Its file.
-    pub fn path(&self) -> &Path {
-        &self.unit.path
+    pub fn path(&self) -> Cow<'_, Path> {
+        self.unit.path()
     }
 }
 

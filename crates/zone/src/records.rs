@@ -12,7 +12,7 @@
 //! Rdata is in wire form without compression. The class is IN throughout.
 
 use std::path::{Path, PathBuf};
-use zonda_wire::Type;
+use zonda_wire::{Type, name};
 
 /// Records in the order in which they were read.
 #[derive(Clone, Default)]
@@ -122,9 +122,10 @@ impl Records {
     pub(crate) fn from_octets(octets: &[u8]) -> Option<Self> {
         let (mut records, mut rest) = (Self::with_capacity(octets.len()), octets);
         while !rest.is_empty() {
-            let (owner, behind) = rest.split_at(name::wire_len(rest)?);
-            let (fixed, behind) = behind.split_first_chunk::<8>()?;
-            let [r0, r1, t0, t1, t2, t3, l0, l1] = *fixed;
+            let (header, behind) = rest.split_first_chunk::<HEADER>()?;
+            let [r0, r1, t0, t1, t2, t3, l0, l1, owner_len] = *header;
+            let (owner, behind) = behind.split_at_checked(owner_len.into())?;
+            name::wire_len(owner).filter(|len| *len == owner.len())?;
             let len = usize::from(u16::from_be_bytes([l0, l1]));
             let (rdata, behind) = behind.split_at_checked(len)?;
             let (rtype, ttl) = (Type(u16::from_be_bytes([r0, r1])), [t0, t1, t2, t3]);

@@ -1,6 +1,7 @@
 //! Changes of writable zones written to the zones' files.
 
 use crate::control::Control;
+use crate::directory_reader::DirectoryReader;
 use crate::edit::journal;
 use crate::stamp::Stamp;
 use crate::unit_states::{Scope, UnitStates};
@@ -63,7 +64,7 @@ impl Control {
     /// # Errors
     /// When the file was not written.
     pub fn flush(&self, name: &Name) -> Result<Option<u32>, FlushError> {
-        let mut units = self.units();
+        let (mut units, mut reader) = (self.units(), DirectoryReader::default());
         for _ in 0..ATTEMPTS_MAX {
             let state = self.state();
             let zone = state.zone_set.zone(name);
@@ -71,7 +72,7 @@ impl Control {
             let failed = |error: &dyn std::fmt::Display| FlushError::Refused(error.to_string());
             let unflushed = self.publisher().unflushed(name).map_err(|error| failed(&error))?;
             let (Some(_), Some(data)) = (unflushed, zone.data()) else { return Ok(None) };
-            if units.known.get(&zone.unit).is_none_or(|unit| unit.is_outdated()) {
+            if units.known.get(&zone.unit).is_none_or(|unit| unit.is_outdated(&mut reader)) {
                 // The file was changed: what it says is brought together with the edits first.
                 thread::sleep(SETTLE);
                 let outcome = self.load_and_publish(&mut units, None, Scope::Zone(name));
@@ -83,8 +84,8 @@ impl Control {
             }
             write(&mut units, zone, data)?;
             self.publisher().release(name, data.serial()).map_err(|error| failed(&error))?;
-            let (serial, path) = (data.serial(), zone.path().display());
-            tracing::info!(zone = %name, serial, %path, "edits written to the file of the zone");
+            let (serial, path) = (data.serial(), zone.path());
+            tracing::info!(zone = %name, serial, path = %path.display(), "edits written to the file of the zone");
             return Ok(Some(serial));
         }
         let text = "the zone's file changes all the time; try again when it does not";
@@ -130,16 +131,17 @@ impl Control {
 fn write(units: &mut UnitStates, zone: &KnownZone, data: &Zone) -> Result<(), FlushError> {
     let path = zone.path();
     write_file(&zone.unit, &zone.entry.apex, data)
-        .map_err(|error| FlushError::Io(path.to_owned(), error))?;
-    if let Some(known) = units.known.get_mut(&zone.unit) {
-        known.stamps = vec![Stamp::of_written(path)]; // what it included is in it now
+        .map_err(|error| FlushError::Io(path.to_path_buf(), error))?;
+    if let Some(mut known) = units.known.remove(&zone.unit) {
+        known.note_written(Stamp::of_written(&path));
+        units.known.insert(known);
     }
     Ok(())
 }
 
 /// Replaces the file of a zone at once: after a crash it is the former one or the new one.
 fn write_file(unit: &UnitKey, apex: &Name, data: &Zone) -> io::Result<()> {
-    let path = fs::canonicalize(&unit.path)?; // the file that a symbolic link leads to
+    let path = fs::canonicalize(unit.path())?; // the file that a symbolic link leads to
     let beside = |suffix: &str| {
         let mut name = path.clone().into_os_string();
         name.push(suffix);
@@ -174,7 +176,7 @@ fn write_beside(
     let file = options.write(true).create_new(true).mode(0o600).open(unfinished)?;
     let mut out = BufWriter::with_capacity(1 << 16, &file);
     match &unit.content {
-        Content::Json(_) => write_json(&unit.path, apex, data, &mut out)?,
+        Content::Json(_) => write_json(&unit.path(), apex, data, &mut out)?,
         _ => write_master(apex, data, &mut out)?,
     }
     out.flush()?;

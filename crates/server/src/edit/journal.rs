@@ -240,26 +240,26 @@ impl EditJournal {
     pub fn merge(
         &mut self,
         name: &Name,
-        file: (Zone, usize),
+        file: (Arc<Zone>, usize),
         served: Option<(&Arc<Zone>, usize)>,
         rule: Option<SerialRule>,
     ) -> MergedZone {
         let (zone, records) = file;
         self.conflicts.remove(name);
         let State::Open(journal) = &mut self.state else {
-            return MergedZone { data: Arc::new(zone), records, error: None };
+            return MergedZone { data: zone, records, error: None };
         };
         let Some((_, history)) = journal.unreleased(name) else {
             let last = journal.serials(name).map(|serials| serials.last);
             if last.is_some_and(|last| last != zone.serial()) {
                 self.forget(name); // the next edit begins with the file's serial
             }
-            return MergedZone { data: Arc::new(zone), records, error: None };
+            return MergedZone { data: zone, records, error: None };
         };
         let diffs = read(history);
         let merged = diffs.and_then(|diffs| self.merge_diffs(name, &zone, served, &diffs, rule));
         match merged {
-            Ok(Merged::Same) => MergedZone { data: Arc::new(zone), records, error: None },
+            Ok(Merged::Same) => MergedZone { data: zone, records, error: None },
             Ok(Merged::Served(data, records)) => MergedZone { data, records, error: None },
             Ok(Merged::New(next, diff, error)) => {
                 let records = records + diff.added.len() - diff.removed.len();
@@ -271,7 +271,7 @@ impl EditJournal {
                 let error = Some(LoadError { first: error, count: 1 });
                 match served {
                     Some((data, records)) => MergedZone { data: Arc::clone(data), records, error },
-                    None => MergedZone { data: Arc::new(zone), records, error },
+                    None => MergedZone { data: zone, records, error },
                 }
             }
         }
