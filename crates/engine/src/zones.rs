@@ -130,8 +130,8 @@ impl Forward {
 #[derive(Clone)]
 pub struct ZoneTable {
     entries: NameTable<ZoneEntry>,
-    /// Bit *n*: there is a zone whose apex has *n* labels.
-    depths: u128,
+    /// The numbers of labels that apexes have, the largest first; without the root's, which is 0.
+    depths: Box<[u8]>,
     /// The zone that holds all names, if there is one.
     root: Option<u32>,
     /// Whether others answer for any of them.
@@ -187,10 +187,10 @@ impl ZoneTableOwner {
     /// The present version, which is shared with this owner until the next change.
     #[must_use]
     pub fn table(&self) -> ZoneTable {
-        let taken = self.depths.iter().enumerate().filter(|(_, count)| **count > 0);
+        let depths = (1..LABELS as u8).rev().filter(|depth| self.depths[usize::from(*depth)] > 0);
         ZoneTable {
             entries: self.entries.table().clone(),
-            depths: taken.map(|(depth, _)| 1 << depth).sum(),
+            depths: depths.collect(),
             root: (self.depths[0] > 0)
                 .then(|| self.entries.table().index_of(&Name::root()))
                 .flatten(),
@@ -271,15 +271,14 @@ impl ZoneTable {
     #[inline]
     #[must_use]
     pub fn find(&self, name: &LookupName, labels_max: usize) -> Option<ZoneMatch> {
-        let mut depths = self.depths & (u128::MAX >> (127 - labels_max));
-        while depths != 0 {
-            let labels = 127 - depths.leading_zeros() as usize;
-            if let Some(index) = self.at(name, labels) {
-                return Some(ZoneMatch { index, labels: labels as u8 });
+        for &labels in &self.depths {
+            if usize::from(labels) <= labels_max
+                && let Some(index) = self.at(name, labels.into())
+            {
+                return Some(ZoneMatch { index, labels });
             }
-            depths &= !(1 << labels);
         }
-        None
+        self.root.map(|index| ZoneMatch { index, labels: 0 })
     }
 
     /// The zone that answers a question for `name`. DS records lie above the cut
@@ -360,9 +359,9 @@ mod tests {
         assert_eq!(owner.remove(&apex).unwrap().number, 0);
         owner.remove(&Name::root());
         let table = owner.table();
-        assert_eq!((table.depths, table.root, table.has_forwards()), (0, None, false));
+        assert!(table.depths.is_empty() && table.root.is_none() && !table.has_forwards());
         assert_eq!(found(&table, "x.a.b.example"), None);
-        assert_eq!((former.depths, former.root), (0b1001, Some(1)));
+        assert_eq!((&*former.depths, former.root), (&[3][..], Some(1)));
     }
 
     #[test]

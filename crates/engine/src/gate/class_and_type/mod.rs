@@ -12,6 +12,7 @@ use zonda_wire::{Class, Rcode, Type};
 #[inline]
 pub fn check(ask: &Ask<'_>, _: &mut Answer<'_>) -> Flow {
     match (ask.query.qclass, ask.query.qtype) {
+        (Class::IN, Type(1..=40)) => Continue(()), // first: data types, which almost all ask for
         (Class::IN, Type::AXFR | Type::IXFR) => {
             reply(Rcode::REFUSED, Reason::TransferRefused, NotReused::Gate)
         }
