@@ -130,7 +130,11 @@ impl<'a> Reply<'a> {
     /// # Errors
     /// When it does not fit.
     #[inline]
-    pub fn append_body(&mut self, pieces: [&[u8]; 3], counts: [u16; 3]) -> Result<(), Full> {
+    pub fn append_body<const PIECES: usize>(
+        &mut self,
+        pieces: [&[u8]; PIECES],
+        counts: [u16; 3],
+    ) -> Result<(), Full> {
         if self.len + pieces.iter().map(|piece| piece.len()).sum::<usize>() > self.limit {
             return Err(Full);
         }

@@ -38,7 +38,7 @@ pub fn lookup(
         let body = &worker.body[..hit.body_bytes.min(worker.body.len())];
         answer.flags |= hit.flags & FLAGS;
         answer.ede = hit.ede; // without its text, which is not kept
-        if answer.reply.append_body([body, &[], &[]], hit.counts).is_err() {
+        if answer.reply.append_body([body], hit.counts).is_err() {
             answer.flags |= flag::TC;
         }
         return Some(Rcode(hit.flags & RCODE));

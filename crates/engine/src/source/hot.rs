@@ -16,15 +16,16 @@ pub fn answer(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Fl
     if ask.zone.map(ZoneEntry::version) != Some(meta.version) {
         return Continue(()); // the zone has changed since
     }
-    let mut pieces = [body, &[], &[]];
-    if meta.rotating > 1 {
+    let written = if meta.rotating > 1 {
         let first = worker.turn.next(meta.rotating);
         let bytes = rotated_record_bytes(ask.query.qtype);
         let (set, rest) = body.split_at(bytes * usize::from(meta.rotating));
         let (before, from) = set.split_at(first * bytes);
-        pieces = [from, before, rest];
-    }
-    if answer.reply.append_body(pieces, meta.counts).is_err() {
+        answer.reply.append_body([from, before, rest], meta.counts)
+    } else {
+        answer.reply.append_body([body], meta.counts)
+    };
+    if written.is_err() {
         return Continue(());
     }
     answer.flags |= meta.flags;

@@ -126,7 +126,7 @@ fn write_cached(
         tell_authentic(ask, answer); // an expired signature proves nothing
     }
     let body = &worker.body[..hit.body_bytes.min(worker.body.len())];
-    if answer.reply.append_body([body, &[], &[]], hit.counts).is_err() {
+    if answer.reply.append_body([body], hit.counts).is_err() {
         answer.flags |= flag::TC;
     }
     let reason = match hit.ede {
@@ -180,7 +180,7 @@ fn pass_on(
     if fetched.is_authentic {
         tell_authentic(ask, answer);
     }
-    if answer.reply.append_body([fetched.body, &[], &[]], fetched.counts).is_err() {
+    if answer.reply.append_body([fetched.body], fetched.counts).is_err() {
         answer.flags |= flag::TC;
     }
     answer.set_text(&mut worker.body, fetched.text);
