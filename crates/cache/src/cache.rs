@@ -54,6 +54,10 @@ pub struct Ancestor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flushes(u64);
 
+/// A moment among the insertions into one part of the cache; see [`Cache::find_or_moment`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inserts(u64);
+
 /// What is in the cache, and what was done with it since it exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
@@ -153,16 +157,33 @@ impl Cache {
     /// to a stale one and to a failure. `out` may be written to even when nothing is found.
     #[inline]
     pub fn find(&self, key: &Key<'_>, now_secs: u32, out: &mut [u8]) -> Option<Hit> {
-        let own = self.find_exactly(key, now_secs, out);
-        if own.is_some_and(|hit| !hit.is_stale && hit.kind != Kind::Failure) {
-            return own;
+        self.find_or_moment(key, now_secs, out).ok()
+    }
+
+    /// Does as [`find`](Self::find), and returns the moment at which nothing was found: as long as
+    /// [`inserts`](Self::inserts) is the same, there is nothing still.
+    #[inline]
+    pub fn find_or_moment(
+        &self,
+        key: &Key<'_>,
+        now_secs: u32,
+        out: &mut [u8],
+    ) -> Result<Hit, Inserts> {
+        let place = key.place();
+        let shard = self.shard(place); // that of all types of the name
+        let moment = Inserts(shard.inserts());
+        let own = shard.find(key, place, now_secs, out);
+        if let Some(hit) = own.filter(|hit| !hit.is_stale && hit.kind != Kind::Failure) {
+            return Ok(hit);
         }
-        let every_type = self.find_exactly(&key.of_every_type(), now_secs, out);
-        match every_type.filter(|hit| denies_name(hit.kind, hit.counts)) {
+        let any_key = key.of_every_type();
+        let every_type = shard.find(&any_key, any_key.place(), now_secs, out);
+        let found = match every_type.filter(|hit| denies_name(hit.kind, hit.counts)) {
             Some(hit) if own.is_none() || !hit.is_stale => every_type,
             _ if own.is_none() => None,
-            _ => self.find_exactly(key, now_secs, out), // copied once more: `out` may have changed
-        }
+            _ => shard.find(key, place, now_secs, out), // copied once more: `out` may have changed
+        };
+        found.ok_or(moment)
     }
 
     /// Copies the answer that a name above does not exist, so that this one does not either
@@ -213,6 +234,14 @@ impl Cache {
         self.insert_unless(|| false, key, answer, lifetime)
     }
 
+    /// Returns the present of the part of the cache that a question belongs to, to be compared with
+    /// that of an earlier [`find_or_moment`](Self::find_or_moment).
+    #[inline]
+    #[must_use]
+    pub fn inserts(&self, key: &Key<'_>) -> Inserts {
+        Inserts(self.shard(key.place()).inserts())
+    }
+
     /// Returns the present, for an answer that is about to be fetched.
     pub fn flushes(&self) -> Flushes {
         Flushes(self.flushes.load(Relaxed))
@@ -251,11 +280,12 @@ impl Cache {
             return Err(InsertError::Flushed);
         }
         writing.insert(&stored, answer, lifetime)?;
+        // The name exists now, or does not any more: what stands under the other key, in the same
+        // bucket, is older.
+        let other = if stored == *key { key.of_every_type() } else { *key };
+        writing.remove(&other);
         drop(writing);
         self.note_cut(&stored, answer, lifetime);
-        // The name exists now, or does not any more: what stands under the other key is older.
-        let other = if stored == *key { key.of_every_type() } else { *key };
-        self.remove_exactly(&other);
         Ok(())
     }
 

@@ -84,7 +84,9 @@ mod shard;
 mod walk;
 mod words;
 
-pub use cache::{Ancestor, BYTES_MIN, CUTS_MAX, Cache, Flushes, InsertError, REFRESH_SECS, Stats};
+pub use cache::{
+    Ancestor, BYTES_MIN, CUTS_MAX, Cache, Flushes, InsertError, Inserts, REFRESH_SECS, Stats,
+};
 pub use contents::{Content, Contents};
 pub use key::{
     Answer, DENIES_BELOW, FAILURE_TEXT_BYTES_MAX, Failure, Hit, Key, Kind, Lifetime, Onward,

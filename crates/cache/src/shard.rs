@@ -31,15 +31,20 @@ const POPULAR_HITS: u64 = 2;
 pub struct Shard {
     index: Index,
     logs: [Words; 2],
-    tails: Tails,
+    progress: Progress,
     writer: Mutex<Writer>,
     freshness: Freshness,
 }
 
-/// The oldest valid position of each log, in a line of their own because writers change them.
+/// What writers change and readers look at, in a line of its own.
 #[repr(align(64))]
 #[derive(Default)]
-struct Tails([AtomicU64; 2]);
+struct Progress {
+    /// The oldest valid position of each log.
+    tails: [AtomicU64; 2],
+    /// The number of entries that were written so far.
+    inserts: AtomicU64,
+}
 
 /// The entry was overwritten while it was read.
 struct Overwrite;
@@ -51,7 +56,7 @@ impl Shard {
         Self {
             index: Index::new(units),
             logs: words.map(Words::new),
-            tails: Tails::default(),
+            progress: Progress::default(),
             writer: Mutex::new(Writer::new(words, units)),
             freshness,
         }
@@ -60,6 +65,12 @@ impl Shard {
     /// Returns what becomes of answers shortly before they expire, and after.
     pub fn freshness(&self) -> Freshness {
         self.freshness
+    }
+
+    /// Returns how many entries were written so far. What is looked up after that sees them all.
+    #[inline]
+    pub fn inserts(&self) -> u64 {
+        self.progress.inserts.load(Acquire)
     }
 
     /// Reads the bucket of a place, and nothing more.
@@ -82,7 +93,6 @@ impl Shard {
     }
 
     /// Copies the body of an answer to `out`, its TTLs aged.
-    #[inline]
     pub fn find(&self, key: &Key<'_>, place: Place, now_secs: u32, out: &mut [u8]) -> Option<Hit> {
         for _ in 0..ATTEMPTS {
             if let Ok(found) = self.try_find(key, place, now_secs, out) {
@@ -103,7 +113,7 @@ impl Shard {
         now_secs: u32,
         out: &mut [u8],
     ) -> Result<Option<Hit>, Overwrite> {
-        let tails = self.tails.0.each_ref().map(|tail| Position(tail.load(Acquire)));
+        let tails = self.progress.tails.each_ref().map(|tail| Position(tail.load(Acquire)));
         let number = self.index.number(place);
         for slot in self.index.slots(number) {
             let word = Word(slot.load(Acquire));
@@ -114,7 +124,7 @@ impl Shard {
             let position = word.position(tails[log]);
             let copied = self.copy(key, word.log(), position, (now_secs, word.frequency()), out);
             fence(Acquire);
-            if Position(self.tails.0[log].load(Relaxed)) > position {
+            if Position(self.progress.tails[log].load(Relaxed)) > position {
                 return Err(Overwrite);
             }
             match copied {

@@ -446,3 +446,21 @@ fn an_answer_is_found_for_its_own_variant_also_where_hashes_are_equal() {
     assert_eq!(found(variant(b"\x01\xc0\0\x02\x03")), None);
     assert_eq!(found(Variant::default()), None);
 }
+
+#[test]
+fn the_moment_at_which_nothing_was_found_passes_with_the_next_answer_for_the_name() {
+    let (first, other) = (name("a.example"), name("b.example"));
+    let cache = Cache::new(BYTES_MIN); // of one part
+    let miss = |key: &Key<'_>| cache.find_or_moment(key, 1000, &mut [0; 200]).err();
+    let any_type = Key { qtype: Type::MX, ..key(&first) };
+    let moment = miss(&key(&first)).unwrap();
+    assert_eq!((miss(&any_type), cache.inserts(&key(&first))), (Some(moment), moment));
+    cache.insert(&any_type, &denial(), lifetime(1000, 100)).unwrap();
+    assert_ne!(cache.inserts(&key(&first)), moment, "the name does not exist, for no type");
+    let moment = miss(&key(&other)).unwrap();
+    let backoff = Limits { secs_min: 1, secs_max: 60 };
+    let failure = Failure { flags: 2, ede: None, text: b"" };
+    cache.insert_failure(&key(&other), failure, backoff, 1000);
+    assert_ne!(cache.inserts(&key(&other)), moment, "a failure is found, too");
+    assert_eq!(miss(&key(&first)), None);
+}

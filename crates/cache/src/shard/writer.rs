@@ -174,6 +174,8 @@ impl<'s> WriteGuard<'s> {
         self.writer.stats.entries += 1;
         self.writer.stats.inserts += 1;
         self.writer.contents.add(header.kind, header.qtype);
+        // After the entry can be found: a reader that misses it has read the former number.
+        self.shard.progress.inserts.store(self.writer.stats.inserts, Release);
         Ok(())
     }
 
@@ -320,7 +322,7 @@ impl<'s> WriteGuard<'s> {
     /// Publishes to readers where a log begins.
     fn publish_tail(&self, log: LogName) {
         let tail = self.writer.rings[log as usize].tail();
-        self.shard.tails.0[log as usize].store(tail.0, Release);
+        self.shard.progress.tails[log as usize].store(tail.0, Release);
     }
 
     /// Whether the caller may refresh an answer; other callers may not until `retry_at`.
