@@ -1,5 +1,6 @@
 //! Queries that are answered later: what must be fetched for them, and what was.
 
+use zonda_cache::Inserts;
 use zonda_wire::query::{HEADER_BYTES, flag};
 use zonda_wire::{Class, Query, Rcode, Type};
 
@@ -19,6 +20,8 @@ pub struct Deferral {
     /// Whether that is not the query's own name, but one that this is an alias of:
     /// [`alias_of`](crate::alias_of) tells it.
     pub is_alias: bool,
+    /// When the answer cache was found to hold nothing for the question, if it was.
+    pub missed_at: Option<Inserts>,
     /// What is to be told again when it is answered.
     pub history: History,
 }
@@ -28,7 +31,7 @@ impl Deferral {
     #[must_use]
     pub fn new(to: To, name_hash: u64) -> Self {
         let (query, history) = (Query::default(), History::default());
-        Self { to, query, name_hash, is_alias: false, history }
+        Self { to, query, name_hash, is_alias: false, missed_at: None, history }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::answer::Answer;
 use crate::ask::Ask;
+use crate::checkpoint::Checkpoint;
 use crate::code::{History, Watch};
 use crate::counters::{Counters, OPCODES};
 use crate::deferral::{Deferral, Outcome, To};
@@ -27,6 +28,9 @@ use zonda_zone::Start;
 /// Messages that are looked up together. More would leave the first-level cache, fewer would wait
 /// for memory one after the other.
 const STRIDE: usize = 16;
+
+/// What a query passes on its way to a verdict.
+type Plan = fn(&Ask<'_>, &mut Answer<'_>, &mut Worker) -> Verdict;
 
 /// Answers queries. One per thread.
 pub struct Engine {
@@ -81,22 +85,24 @@ impl Engine {
             let count = (batch.len() - first).min(STRIDE);
             self.make_room(count);
             // Passes so short that a processor runs several messages' at once, and waits for their
-            // memory together.
+            // memory together. A single message has none to wait for together with.
             for (index, prepared) in self.prepared[..count].iter_mut().enumerate() {
                 let message = batch.get(first + index);
                 prepared.read(message.buffer, *message.len, &snapshot, &self.worker.hot);
             }
-            for (prepared, start) in self.prepared[..count].iter_mut().zip(&mut starts) {
-                prepared.touch_slot(&snapshot, start);
-            }
-            for (prepared, start) in self.prepared[..count].iter_mut().zip(&starts) {
-                prepared.touch_node(&snapshot, start);
+            if count > 1 {
+                for (prepared, start) in self.prepared[..count].iter_mut().zip(&mut starts) {
+                    prepared.touch_slot(&snapshot, start);
+                }
+                for (prepared, start) in self.prepared[..count].iter_mut().zip(&starts) {
+                    prepared.touch_node(&snapshot, start);
+                }
             }
             for (index, start) in starts.iter().enumerate().take(count) {
                 let Message { peer, buffer, len } = batch.get(first + index);
                 query_bytes += *len;
-                let outcome =
-                    self.finish(now, &snapshot, (index, start), peer, buffer, &Progress::NEW);
+                let steps = (&Progress::NEW, plan::run);
+                let outcome = self.finish(now, &snapshot, (index, start), peer, buffer, steps);
                 *len = outcome.reply_bytes();
                 reply_bytes += *len;
                 if let Outcome::Deferred(deferral) = outcome {
@@ -133,13 +139,21 @@ impl Engine {
         let snapshot = self.snapshot.load();
         self.make_room(1);
         let (prepared, hot) = (&mut self.prepared[0], &self.worker.hot);
+        let (mut plan, mut zone): (Plan, _) = (plan::run, None);
+        if let (Resumption::Upstream(_), Some(checkpoint)) = (resumption, &history.checkpoint) {
+            zone = checkpoint.zone(snapshot.generation, &snapshot.zones);
+        }
+        if zone.is_some() {
+            plan = plan::resume;
+        }
         match query {
-            Some(query) => prepared.recall(query, &buffer[..len], &snapshot, hot),
+            Some(query) => prepared.recall((query, &buffer[..len]), zone, &snapshot, hot),
             None => prepared.read(buffer, len, &snapshot, hot),
         }
         self.recall_tags(history, resumption);
         let progress = &Progress { resumption, history: Some(history) };
-        let outcome = self.finish(now, &snapshot, (0, &Start::NONE), *peer, buffer, progress);
+        let (first, steps) = ((0, &Start::NONE), (progress, plan));
+        let outcome = self.finish(now, &snapshot, first, *peer, buffer, steps);
         if progress.is_counted() {
             self.counters.reply_bytes.add(outcome.reply_bytes() as u64);
         }
@@ -178,7 +192,8 @@ impl Engine {
         &self.worker.watch
     }
 
-    /// Answers the prepared message `index`, which lies in `buffer`.
+    /// Answers the prepared message `index`, which lies in `buffer`, by the plan that it is to pass
+    /// after its progress so far.
     #[inline]
     fn finish(
         &mut self,
@@ -187,7 +202,10 @@ impl Engine {
         (index, start): (usize, &Start<'_>),
         peer: Peer,
         buffer: &mut [u8],
-        progress: &Progress<'_>,
+        (progress, plan): (
+            &Progress<'_>,
+            impl Fn(&Ask<'_>, &mut Answer<'_>, &mut Worker) -> Verdict,
+        ),
     ) -> Outcome {
         let prepared = &self.prepared[index];
         let query = &prepared.query;
@@ -207,11 +225,13 @@ impl Engine {
         };
         let mut answer = Answer::new(reply, peer.transport == Transport::Tcp);
         let verdict = match prepared.fault {
-            None => plan::run(&ask, &mut answer, &mut self.worker),
+            None => plan(&ask, &mut answer, &mut self.worker),
             Some(fault) => plan::refuse(&ask, &mut answer, &mut self.worker, fault),
         };
         let (sent, reason) = match verdict {
-            Verdict::Defer => return Outcome::Deferred(deferral(&ask, &mut self.worker)),
+            Verdict::Defer => {
+                return Outcome::Deferred(deferral(&ask, &mut self.worker, prepared));
+            }
             Verdict::Drop(reason) => (None, reason),
             Verdict::Reply(rcode, reason, reuse) => {
                 if let (Reuse::Hot(rotating), Some(key)) = (reuse, prepared.key)
@@ -315,7 +335,7 @@ fn recursion_available(ask: &Ask<'_>, flags: u16) -> u16 {
 
 /// What a deferred query waits for, and the facts about it that are needed when it is resumed.
 #[cold]
-fn deferral(ask: &Ask<'_>, worker: &mut Worker) -> Deferral {
+fn deferral(ask: &Ask<'_>, worker: &mut Worker, prepared: &Prepared) -> Deferral {
     let tags = std::mem::take(&mut worker.handler_reply.tags);
     let asked_by_code = ask.progress.history.is_some_and(|history| history.asked_by_code);
     let code = match worker.deferral.to {
@@ -323,8 +343,19 @@ fn deferral(ask: &Ask<'_>, worker: &mut Worker) -> Deferral {
         To::Forward(_) => None,
     };
     let (received_nanos, then) = (ask.received_nanos(), worker.deferral.history.then);
-    let history = History { received_nanos, tags, code, then, asked_by_code };
+    let checkpoint = checkpoint(ask, &worker.deferral, prepared);
+    let history = History { received_nanos, tags, code, then, asked_by_code, checkpoint };
     Deferral { history, query: *ask.query, ..worker.deferral.clone() }
+}
+
+/// What a query has passed that is deferred to the upstreams of the zone that holds its name.
+fn checkpoint(ask: &Ask<'_>, deferral: &Deferral, prepared: &Prepared) -> Option<Checkpoint> {
+    match deferral.to {
+        To::Forward(_) if !deferral.is_alias => {}
+        _ => return None,
+    }
+    let (generation, version) = (ask.snapshot.generation, ask.zone?.version());
+    Some(Checkpoint { generation, version, zone: prepared.zone? })
 }
 
 /// Inserts a reply into the hot table.

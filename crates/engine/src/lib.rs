@@ -15,6 +15,7 @@
 pub mod access;
 mod answer;
 mod ask;
+mod checkpoint;
 pub mod code;
 pub mod counters;
 mod deferral;
@@ -37,6 +38,7 @@ mod verdict;
 mod worker;
 pub mod zones;
 
+pub use checkpoint::Checkpoint;
 pub use deferral::{Deferral, Outcome, QueueId, To, UpstreamAnswer};
 pub use engine::Engine;
 pub use message::{Batch, Message, Now, Peer, Single, Transport};

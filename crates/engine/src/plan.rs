@@ -62,6 +62,18 @@ pub fn run(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdi
     unreachable!("the last source ends every query")
 }
 
+/// Processes a query that has passed all gates and overlays before, and would pass them again:
+/// upstreams have answered it, and its [`Checkpoint`](crate::Checkpoint) is in force. What remains
+/// is what the reply depends on.
+pub fn resume(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Verdict {
+    let _ = cookie::check(ask, answer); // never ends a query
+    let Some(verdict) = chain::resume(ask, answer, worker) else {
+        return run(ask, answer, worker);
+    };
+    let verdict = middleware::after(ask, answer, worker, verdict);
+    rate::limit(ask, answer, worker, verdict)
+}
+
 /// Processes a message that is no well-formed query. It passes the first gate and is counted like
 /// the others; a reply stays unanswered, whatever client sent it.
 pub fn refuse(

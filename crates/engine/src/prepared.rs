@@ -43,34 +43,46 @@ impl Prepared {
         self.look_up(buffer, snapshot, hot);
     }
 
-    /// Takes a query that was read from `octets` before.
-    pub fn recall(&mut self, query: &Query, octets: &[u8], snapshot: &Snapshot, hot: &HotTable) {
+    /// Takes a query that was read from `octets` before, and whose zone was found if it is given.
+    pub fn recall(
+        &mut self,
+        (query, octets): (&Query, &[u8]),
+        zone: Option<ZoneMatch>,
+        snapshot: &Snapshot,
+        hot: &HotTable,
+    ) {
         debug_assert_eq!(Query::parse(octets).ok(), Some(*query), "the octets have not changed");
         (self.query, self.fault) = (*query, None); // a query with a fault is not deferred
-        self.look_up(octets, snapshot, hot);
+        if zone.is_none() {
+            return self.look_up(octets, snapshot, hot);
+        }
+        self.set_name(octets, snapshot);
+        (self.key, self.hit, self.zone) = (None, None, zone);
     }
 
-    /// Hashes the name of the query, which was read from `buffer`, and finds its zone.
+    /// Hashes the name of the query, which was read from `buffer`.
     #[inline(always)] // a call would make the path of new queries longer
-    fn look_up(&mut self, buffer: &[u8], snapshot: &Snapshot, hot: &HotTable) {
-        (self.key, self.hit, self.zone) = (None, None, None);
+    fn set_name(&mut self, buffer: &[u8], snapshot: &Snapshot) {
         let seed = snapshot.zones.seed();
         match usize::from(self.query.name_end) {
             HEADER_BYTES => self.name.set(&[0], seed),
             end => self.name.set_from(&buffer[HEADER_BYTES..], end - HEADER_BYTES, seed),
         }
-        if self.fault.is_some() {
-            return;
-        }
-        if self.query.qclass == Class::IN {
-            let key = Key::new(&self.query, &self.name);
-            self.key = Some(key);
-            self.hit = hot.lookup(key, &self.name, snapshot.generation);
-        }
-        match self.hit {
-            Some(hit) => self.zone = Some(hit.zone),
-            None => self.zone = snapshot.zones.find_answering(&self.name, self.query.qtype),
-        }
+    }
+
+    /// Hashes the name of the query, which was read from `buffer`, and finds its zone.
+    #[inline(always)] // a call would make the path of new queries longer
+    fn look_up(&mut self, buffer: &[u8], snapshot: &Snapshot, hot: &HotTable) {
+        self.set_name(buffer, snapshot);
+        let is_sound = self.fault.is_none();
+        let has_key = is_sound && self.query.qclass == Class::IN;
+        self.key = has_key.then(|| Key::new(&self.query, &self.name));
+        self.hit = self.key.and_then(|key| hot.lookup(key, &self.name, snapshot.generation));
+        self.zone = match self.hit {
+            Some(hit) => Some(hit.zone),
+            None if is_sound => snapshot.zones.find_answering(&self.name, self.query.qtype),
+            None => None,
+        };
     }
 
     /// Brings the slot of the name's node, or of its cached answer, into the processor's cache, and

@@ -206,7 +206,7 @@ impl ZoneTableOwner {
 }
 
 /// A zone found for a name.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneMatch {
     /// The zone's index in its table.
     pub index: u32,

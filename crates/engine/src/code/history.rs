@@ -1,6 +1,7 @@
 //! What is known of a query from before it was answered.
 
 use super::elsewhere::Elsewhere;
+use crate::checkpoint::Checkpoint;
 use std::borrow::Cow;
 use std::fmt::Display;
 
@@ -18,6 +19,8 @@ pub struct History {
     /// Whether code has asked it, to see what would become of a query that it has to answer: that
     /// one is counted and told to observers, when its reply leaves.
     pub asked_by_code: bool,
+    /// What it has passed, if it was deferred to the upstreams of the zone that holds its name.
+    pub checkpoint: Option<Checkpoint>,
 }
 
 /// Where a query goes on that code elsewhere has left as it is.

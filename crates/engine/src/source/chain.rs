@@ -49,13 +49,32 @@ fn from_upstreams<'s>(
     forward: &'s Forward,
 ) -> Verdict {
     answer.flags |= flag::RA;
-    if let Some(verdict) = from_overlay(ask, answer, worker, &forward.overlays) {
-        return verdict;
+    match from_overlay(ask, answer, worker, &forward.overlays) {
+        Some(verdict) => verdict,
+        None => behind_overlays(ask, answer, worker, forward),
     }
+}
+
+/// Answers from upstreams for a name that no overlay has.
+#[inline]
+fn behind_overlays(
+    ask: &Ask<'_>,
+    answer: &mut Answer<'_>,
+    worker: &mut Worker,
+    forward: &Forward,
+) -> Verdict {
     match forward::answer(ask, answer, worker, forward) {
         Break(verdict) => verdict,
         Continue(reason) => data::go_on(ask, answer, worker, reason),
     }
+}
+
+/// Answers with what upstreams have said a query that no overlay has answered before; nothing if
+/// its zone is not forwarded.
+pub fn resume(ask: &Ask<'_>, answer: &mut Answer<'_>, worker: &mut Worker) -> Option<Verdict> {
+    let Source::Forward(forward) = &ask.zone?.source else { return None };
+    answer.flags |= flag::RA;
+    Some(behind_overlays(ask, answer, worker, forward))
 }
 
 /// Answers from an overlay that has the name, or from the data of names answered locally.

@@ -57,7 +57,7 @@ impl<R: Responder> Forwarder<R> {
 
     /// What is to be fetched for a query; nothing if that is not known any more.
     fn fetch_key(&self, query: &PendingQuery) -> Option<FetchKey> {
-        let Deferred { query: octets, deferral, .. } = &query.query;
+        let Deferred { query: octets, deferral, .. } = &*query.query;
         let Deferral { to: To::Forward(group), query: asked, name_hash, is_alias, .. } = deferral
         else {
             return None;
@@ -88,6 +88,10 @@ impl<R: Responder> Forwarder<R> {
         let Some(known) = self.upstreams.get(key.group) else { return Some(query) };
         let hash = query.query.deferral.name_hash;
         let (cache_key, secs) = (key.cache_key(hash), now.monotonic_secs());
+        let missed_at = query.query.deferral.missed_at;
+        if missed_at.is_some_and(|missed_at| missed_at == known.group.cache.inserts(&cache_key)) {
+            return Some(query);
+        }
         let hit = known.group.cache.find(&cache_key, secs, &mut self.body);
         let hit = hit.filter(|hit| !hit.is_stale || !hit.refresh_due); // rfc8767#5
         let Some(hit) = hit else { return Some(query) };

@@ -14,7 +14,7 @@ use crate::verdict::Verdict;
 use crate::worker::Worker;
 use crate::zones::{Forward, Source};
 use std::ops::ControlFlow::{self, Break, Continue};
-use zonda_cache::{Ancestor, Hit, Key, Kind, Onward};
+use zonda_cache::{Ancestor, Hit, Inserts, Key, Kind, Onward};
 use zonda_wire::query::flag;
 use zonda_wire::response::Response;
 use zonda_wire::{Ede, Rcode};
@@ -43,24 +43,25 @@ pub fn answer(
     let wants_recursion = ask.query.flags & flag::RD != 0;
     let key = forward.cache_key(ask.query, ask.name);
     let now_secs = ask.now.monotonic_secs();
-    let kept = forward.cache.find(&key, now_secs, &mut worker.body);
-    match kept.filter(|hit| hit.onward != Some(Onward::Here) || leads_home(ask, worker, hit)) {
+    let found = forward.cache.find_or_moment(&key, now_secs, &mut worker.body);
+    match found.ok().filter(|hit| hit.onward != Some(Onward::Here) || leads_home(ask, worker, hit))
+    {
         Some(hit) if hit.onward == Some(Onward::Others) && wants_recursion => {
-            return defer(ask, worker, forward);
+            return defer(ask, worker, forward, None);
         }
         // An expired one is given while nobody shall be asked for a newer one yet (rfc8767#5); one
         // that is due to be fetched anew is deferred to whoever does that, and gives it at once.
         Some(hit) if !hit.refresh_due || !hit.is_stale && !wants_recursion => {
             return write_cached(ask, answer, worker, &hit);
         }
-        Some(hit) if !hit.is_stale => return defer(ask, worker, forward),
+        Some(hit) if !hit.is_stale => return defer(ask, worker, forward, None),
         _ => {}
     }
     match find_cut(ask, worker, forward, &key, now_secs) {
         Some(hit) => write_cached(ask, answer, worker, &hit),
         // It may be told what we have, but nobody is asked for it (rfc1034#4.3.1).
         None if !wants_recursion => ended(Rcode::REFUSED, Reason::NotRecursive),
-        None => defer(ask, worker, forward),
+        None => defer(ask, worker, forward, found.err()),
     }
 }
 
@@ -80,10 +81,15 @@ fn leads_home(ask: &Ask<'_>, worker: &mut Worker, hit: &Hit) -> bool {
     found.is_some_and(|zone| !matches!(zones.get(zone.index).source, Source::Forward(_)))
 }
 
-/// Has the answer fetched.
-fn defer(ask: &Ask<'_>, worker: &mut Worker, forward: &Forward) -> Forwarded {
+/// Has the answer fetched, which the cache did not hold at a moment if that is given.
+fn defer(
+    ask: &Ask<'_>,
+    worker: &mut Worker,
+    forward: &Forward,
+    missed_at: Option<Inserts>,
+) -> Forwarded {
     let (to, name_hash) = (To::Forward(forward.number), ask.name.hash(0));
-    worker.deferral = Deferral::new(to, name_hash);
+    worker.deferral = Deferral { missed_at, ..Deferral::new(to, name_hash) };
     Break(Verdict::Defer)
 }
 
