@@ -213,7 +213,12 @@ impl BodyReader {
         let is_left_out = |section| onward == Some(Onward::Here) && section != Section::Answer;
         for record in self.answer.records().filter(|record| !is_left_out(record.section)) {
             let ttl = term.map_or(record.ttl, |term| term.clamp(record.section, record.ttl));
-            let (owner, fixed) = (Owner::Name(record.owner), (record.rtype, record.class, ttl));
+            // The writer would find it as well, but looks at all names that it has written.
+            let owner = match *record.owner == *wanted.name && wanted.name.len() > 1 {
+                true => Owner::Question { skip: 0 },
+                false => Owner::Name(record.owner),
+            };
+            let fixed = (record.rtype, record.class, ttl);
             let written = reply.record(record.section, owner, fixed, record.rdata);
             written.map_err(|_| AnswerError::TooLarge)?;
         }

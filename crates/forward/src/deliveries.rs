@@ -63,7 +63,7 @@ impl<R: Responder> Deliveries<R> {
 
     /// Answers a query SERVFAIL, and says why.
     pub fn fail(&mut self, query: PendingQuery, reason: Reason, now: Now) {
-        self.replies.answer(query.query, &failure(reason, ""), now);
+        self.replies.answer(*query.query, &failure(reason, ""), now);
     }
 
     /// Answers a query with what was fetched for it, or has other upstreams asked for what is
@@ -76,7 +76,7 @@ impl<R: Responder> Deliveries<R> {
         now: Now,
     ) {
         if !fetched.goes_on && query.chain.is_none() {
-            return self.replies.answer(query.query, fetched, now);
+            return self.replies.answer(*query.query, fetched, now);
         }
         let qtype = query.query.deferral.query.qtype;
         let step = match fetched.goes_on {
@@ -97,11 +97,11 @@ impl<R: Responder> Deliveries<R> {
                 Some(chain) if !fetched.name.is_empty() => {
                     self.deliver_chain(query, *chain, (fetched, qtype), upstreams, now);
                 }
-                _ => self.replies.answer(query.query, fetched, now),
+                _ => self.replies.answer(*query.query, fetched, now),
             },
             Err(unfit) => {
                 let text = unfit.to_string();
-                self.replies.answer(query.query, &failure(Reason::UpstreamInvalid, &text), now);
+                self.replies.answer(*query.query, &failure(Reason::UpstreamInvalid, &text), now);
             }
         }
     }
@@ -129,7 +129,7 @@ impl<R: Responder> Deliveries<R> {
                 reason,
                 text: b"",
             };
-            return self.replies.answer(query.query, &blocked, now);
+            return self.replies.answer(*query.query, &blocked, now);
         }
         let mut messages: Vec<_> = chain.legs.into_iter().map(|leg| leg.message).collect();
         messages.push(message);
@@ -143,11 +143,11 @@ impl<R: Responder> Deliveries<R> {
                     is_authentic: false,
                     ..*last
                 };
-                self.replies.answer(query.query, &whole, now);
+                self.replies.answer(*query.query, &whole, now);
             }
             Err(unfit) => {
                 let text = unfit.to_string();
-                self.replies.answer(query.query, &failure(Reason::UpstreamInvalid, &text), now);
+                self.replies.answer(*query.query, &failure(Reason::UpstreamInvalid, &text), now);
             }
         }
     }

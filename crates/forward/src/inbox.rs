@@ -148,7 +148,7 @@ impl Contents {
         let dropped = std::mem::replace(&mut self.queries[place], query);
         if self.dropped.len() < DROPPED_MAX {
             self.dropped.push(dropped);
-        } else if let ReplyTo::Connection(sender) = dropped.query.reply_to {
+        } else if let ReplyTo::Connection(sender) = &dropped.query.reply_to {
             let _ = sender.try_send(Vec::new()); // it is only gone when the connection is
         }
     }

@@ -6,15 +6,15 @@ use zonda_engine::To;
 /// A deferred query, and what was fetched for it before.
 #[derive(Debug)]
 pub struct PendingQuery {
-    /// The query as it was deferred.
-    pub query: Deferred,
+    /// The query as it was deferred. It changes places some ten times before it is answered.
+    pub query: Box<Deferred>,
     /// The answers that lead from one zone into another, if there are any yet.
     pub chain: Option<Box<Chain>>,
 }
 
 impl From<Deferred> for PendingQuery {
     fn from(query: Deferred) -> Self {
-        Self { query, chain: None }
+        Self { query: Box::new(query), chain: None }
     }
 }
 

@@ -48,15 +48,17 @@ impl<R: Responder> Forwarder<R> {
     ) {
         let asking = waiter.as_ref().map(|it| client(it.query.query.peer.address.ip()));
         let asking = asking.unwrap_or(NO_CLIENT);
-        let mut started = self.start(&key, name_hash, now);
-        for _ in 0..MAKE_ROOM_MAX {
+        let mut rooms = 0;
+        let started = loop {
+            let started = self.start(&key, name_hash, now);
             let is_busy = matches!(&started, Some((.., actions))
                 if actions[..] == [Action::Fail(exchange::Reason::Busy)]);
-            if !is_busy || !self.make_room_for(asking, key.group, now) {
-                break;
+            let may_retry = is_busy && rooms < MAKE_ROOM_MAX;
+            if !may_retry || !self.make_room_for(asking, key.group, now) {
+                break started;
             }
-            started = self.start(&key, name_hash, now);
-        }
+            rooms += 1;
+        };
         let Some((exchange, asked, actions)) = started else {
             return self.fail(Vec::from_iter(waiter), Reason::UpstreamFailed, "", now);
         };
