@@ -8,9 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Handlers, Route, Stage};
 use zonda_engine::zones::{Source, ZoneEntry, ZoneTable};
 use zonda_engine::{Batch, Deferral, Engine, Message, Now, Peer, Snapshot, Transport};
-use zonda_wire::{Name, Type};
+use zonda_wire::{Name, Rcode, Section, Type};
 use zonda_zone::file::{Options, read_text};
 use zonda_zone::{HashSeed, build};
 
@@ -21,14 +22,22 @@ const BUFFER_BYTES: usize = 1232;
 /// Names in the zone of the workloads that ask at random: more than hot answers can be kept for.
 const NAMES: usize = 50_000;
 
-/// A name, zones as (name, master file), how many zones without data are beside them, and questions
-/// as (name, type).
+/// A path through the engine, and the questions that take it.
 struct Workload {
+    /// The name of the workload, as `--list` prints it.
     name: &'static str,
+    /// The zones with data: the name and the master file of each.
     zones: fn() -> Vec<(String, String)>,
+    /// The number of zones without data beside them.
     zones_beside: u32,
+    /// The user's code in front of the zones.
+    code: fn() -> Option<Handlers>,
+    /// The questions, asked one after the other: name and type.
     questions: fn() -> Vec<(String, Type)>,
 }
+
+/// No code of the user's.
+const NO_CODE: fn() -> Option<Handlers> = || None;
 
 /// What is counted, one entry a path through the engine.
 const WORKLOADS: &[Workload] = &[
@@ -36,45 +45,89 @@ const WORKLOADS: &[Workload] = &[
         name: "hot",
         zones: small_zones,
         zones_beside: 0,
+        code: NO_CODE,
         questions: || (0..100).map(|n| (format!("example{n}.com."), Type::A)).collect(),
     },
     Workload {
         name: "hot-beside-a-million",
         zones: small_zones,
         zones_beside: 1_000_000,
+        code: NO_CODE,
         questions: || (0..100).map(|n| (format!("example{n}.com."), Type::A)).collect(),
     },
     Workload {
         name: "refused",
         zones: small_zones,
         zones_beside: 0,
+        code: NO_CODE,
         questions: || (0..100).map(|n| (format!("elsewhere{n}.com."), Type::A)).collect(),
     },
     Workload {
         name: "random-name",
         zones: one_zone,
         zones_beside: 0,
+        code: NO_CODE,
         questions: || shuffled(|n| (format!("h{n}.big.test."), Type::A)),
     },
     Workload {
         name: "no-such-name",
         zones: one_zone,
         zones_beside: 0,
+        code: NO_CODE,
         questions: || shuffled(|n| (format!("nx{n}.big.test."), Type::A)),
     },
     Workload {
         name: "referral",
         zones: one_zone,
         zones_beside: 0,
+        code: NO_CODE,
         questions: || shuffled(|n| (format!("www.d{}.big.test.", n % 1000), Type::A)),
     },
     Workload {
         name: "wildcard",
         zones: one_zone,
         zones_beside: 0,
+        code: NO_CODE,
         questions: || shuffled(|n| (format!("n{n}.wild.big.test."), Type::A)),
     },
+    Workload {
+        name: "middleware",
+        zones: small_zones,
+        zones_beside: 0,
+        code: || Some(Handlers::new(Vec::new(), vec![Arc::new(Looks)], None, SEED)),
+        questions: || (0..100).map(|n| (format!("example{n}.com."), Type::A)).collect(),
+    },
+    Workload {
+        name: "handler",
+        zones: small_zones,
+        zones_beside: 0,
+        code: || Some(Handlers::new(vec![route()], Vec::new(), None, SEED)),
+        questions: || shuffled(|n| (format!("n{n}.code.test."), Type::A)),
+    },
 ];
+
+/// The seed of all hashes.
+const SEED: HashSeed = HashSeed(1);
+
+/// Middleware that looks at queries and replies, and leaves both as they are.
+struct Looks;
+
+impl Stage for Looks {
+    fn after(&self, _: &HandlerQuery<'_>, reply: &mut HandlerReply) {
+        assert_eq!(reply.rcode, Rcode::NOERROR, "the zones of this file have all names");
+    }
+}
+
+/// A route to code in the worker that answers each name with an address.
+fn route() -> Route<Handler> {
+    let answer = |_: &HandlerQuery<'_>, reply: &mut HandlerReply| {
+        let record = reply.push(Section::Answer, &[], (Type::A, 60), &[192, 0, 2, 4]);
+        assert!(record.is_ok(), "a message has room for one record");
+        reply.reply(Rcode::NOERROR);
+    };
+    let pattern = "*.code.test".parse().expect("the pattern is valid");
+    Route { pattern, handler: Handler::Here(Arc::new(answer)) }
+}
 
 /// SOA and NS of every zone.
 const HEAD: &str = "$TTL 3600\n@ SOA ns1 host 1 7200 3600 1209600 300\n@ NS ns1\nns1 A 192.0.2.1\n";
@@ -100,7 +153,7 @@ fn shuffled(question: fn(usize) -> (String, Type)) -> Vec<(String, Type)> {
 
 /// The snapshot that holds a workload's zones.
 fn snapshot(workload: &Workload) -> Snapshot {
-    let seed = HashSeed(1);
+    let seed = SEED;
     let entry = |(number, (name, text)): (u32, (String, String))| {
         let apex = name_of(&name);
         let options = Options::default();
@@ -115,7 +168,8 @@ fn snapshot(workload: &Workload) -> Snapshot {
     });
     let entries = (0..).zip((workload.zones)()).map(entry).chain(beside).collect();
     let zones = ZoneTable::new(entries, seed);
-    Snapshot { zones, handlers: None, settings: Arc::default(), generation: 1 }
+    let handlers = (workload.code)().map(Arc::new);
+    Snapshot { zones, handlers, settings: Arc::default(), generation: 1 }
 }
 
 /// A name that this file spells right.

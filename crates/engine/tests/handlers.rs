@@ -588,6 +588,50 @@ fn an_observer_is_told_whether_a_reply_is_reused_and_why_not() {
     assert_eq!(reuse_told(&mut engine, Type::A, "a.example"), Some(hot));
 }
 
+/// Middleware that reads every record of a reply, and leaves the reply as it is.
+struct Reads;
+
+impl Stage for Reads {
+    fn after(&self, _: &HandlerQuery<'_>, reply: &mut HandlerReply) {
+        assert_eq!(reply.records().filter(|(_, _, rtype, ..)| *rtype == Type::OPT).count(), 0);
+    }
+}
+
+#[test]
+fn a_reply_that_middleware_leaves_as_it_is_leaves_as_the_zone_has_written_it() {
+    let text = "$TTL 60\n@ SOA a a 1 2 3 4 5\n@ NS a\n@ MX 1 A\na A 192.0.2.1\n\
+                $GENERATE 1-100 many A 192.0.2.$\nsub NS ns.sub\nns.sub A 192.0.2.2\n\
+                alias CNAME Sub2.EXAMPLE.\nsub2 CNAME a\n";
+    let over = |middleware| {
+        let handlers = Handlers::new(Vec::new(), middleware, None, SEED);
+        engine_over(vec![("example", data("example", text))], handlers)
+    };
+    let (mut bare, mut read) = (over(Vec::new()), over(vec![Arc::new(Reads) as _]));
+    let octets = |engine: &mut Engine, transport, name: &str, qtype| {
+        let (query, mut buffer) = (query(name, qtype), vec![0; 65_535]);
+        buffer[..query.len()].copy_from_slice(&query);
+        let len = engine.answer(NOW, &peer(transport), &mut buffer, query.len()).reply_bytes();
+        buffer[..len].to_vec()
+    };
+    for (name, qtype) in [
+        ("example", Type::SOA),
+        ("EXAMPLE", Type::MX),
+        ("Alias.example", Type::A),
+        ("many.example", Type::A),
+        ("x.sub.example", Type::A),
+        ("missing.example", Type::A),
+        ("a.example", Type::TXT),
+        ("example", Type::ANY),
+    ] {
+        for transport in [Transport::Udp, Transport::Tcp, Transport::Udp, Transport::Udp] {
+            let expected = octets(&mut bare, transport, name, qtype);
+            assert_eq!(octets(&mut read, transport, name, qtype), expected, "{name} {qtype}");
+        }
+    }
+    let hot = Some(Reuse::No(NotReused::HotAlready));
+    assert_eq!(reuse_told(&mut read, Type::MX, "EXAMPLE"), hot, "not even made once more");
+}
+
 #[test]
 fn an_answer_of_code_that_was_replaced_meanwhile_is_given_and_not_kept() {
     for (handler, is_kept) in [(5, true), (6, false)] {
