@@ -1,4 +1,4 @@
-//! Queries that upstreams have answered while the server has stayed as it was, and while it has not.
+//! Queries that upstreams have answered while the server stayed as it was, and while it did not.
 #![allow(clippy::unwrap_used)]
 
 use arc_swap::ArcSwap;
