@@ -121,7 +121,7 @@ impl Control {
         let name = name.to_lowercase();
         let zone = state.zone_set.zone(&name);
         let zone = zone.ok_or_else(|| ZoneError::NoSuchZone(name.clone()))?;
-        let path = zone.path().to_owned();
+        let path = zone.path().into_owned();
         if path.parent() != Some(&directory) {
             return Err(ZoneError::Configured(name, path));
         }

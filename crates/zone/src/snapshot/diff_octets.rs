@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version 1 | octets of the removed records 4 | removed records | added records
-//! record    owner | type 2 | TTL 4 | octets of the data 2 | data
+//! record    type 2 | TTL 4 | octets of the data 2 | octets of the owner 1 | owner | data
 //! ```
 //! Numbers are big-endian, names uncompressed. The serials are not among the octets: a journal has
 //! them beside each entry.
@@ -68,7 +68,7 @@ mod tests {
     fn no_part_of_the_octets_and_no_other_version_is_a_difference() {
         let mut octets = Vec::new();
         diff().write_octets(&mut octets);
-        let whole_records = [HEAD_OCTETS + 15, HEAD_OCTETS + 15 + 12, octets.len()];
+        let whole_records = [HEAD_OCTETS + 16, HEAD_OCTETS + 16 + 13, octets.len()];
         for len in 0..octets.len() {
             let read = Diff::from_octets(1, 2, &octets[..len]);
             assert_eq!(read.is_some(), whole_records.contains(&len), "{len} octets");
