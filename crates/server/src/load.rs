@@ -24,6 +24,9 @@ const HUGE_BYTES: usize = 8 << 20;
 const CHECKED_MAX: usize = 100_000;
 /// Most units that a thread takes at a time.
 const PART: usize = 64;
+/// Threads besides one for each CPU: files that are not in memory yet are read ahead, as many at a
+/// time as disks like to be asked for.
+const WAITING_THREADS: usize = 4;
 /// Diagnostics of a zone that are logged.
 const LOGGED_MAX: usize = 20;
 
@@ -136,14 +139,16 @@ impl std::fmt::Display for LoadError {
     }
 }
 
-/// Loads units, several at a time; the results are in the order of the units.
+/// Loads units, several at a time; the results are in the order of the units. There are more threads
+/// than these, which use the CPUs while others wait for files.
 pub fn load_all(units: &[&Unit], seed: HashSeed, threads: usize) -> Vec<LoadedUnit> {
-    if threads <= 1 || units.len() <= 1 {
+    if units.len() <= PART && threads <= 1 || units.len() <= 1 {
         let mut reader = DirectoryReader::default();
         return units.iter().map(|unit| load(unit, seed, &mut reader).packed()).collect();
     }
     let mut results: Vec<Option<LoadedUnit>> = Vec::with_capacity(units.len());
     results.resize_with(units.len(), || None);
+    let threads = threads + WAITING_THREADS;
     let part = PART.min(units.len().div_ceil(threads));
     let parts = Mutex::new((0..).step_by(part).zip(units.chunks(part)));
     let (sender, loaded) = sync_channel(2 * threads);
