@@ -22,21 +22,22 @@ impl<R: Responder> Forwarder<R> {
     /// Answers a query from the cache, has it join the fetch for its question, or starts one.
     pub(super) fn admit(&mut self, query: PendingQuery, now: Now) {
         let key = self.fetch_key(&query);
-        let Some(key) = key.filter(|key| self.upstreams.get(key.group).is_some()) else {
-            return self.deliveries.fail(query, Reason::UpstreamFailed, now);
+        let Some(key) = key.filter(|key| self.outbound.upstreams.get(key.group).is_some()) else {
+            return self.clients.deliveries.fail(query, Reason::UpstreamFailed, now);
         };
         // Before all else: what has come back must not be asked for once more.
         if self.has_come_back(&key.name, now) {
-            return self.deliveries.fail(query, Reason::UpstreamLoop, now);
+            return self.clients.deliveries.fail(query, Reason::UpstreamLoop, now);
         }
         // Before there is talk of room, of which this takes none. No client waits for a refresh.
         let Some(query) = self.answer_from_cache(&key, query, now) else { return };
         // A new fetch needs room; a query for what is being fetched needs a place there.
         let name_hash = query.query.deferral.name_hash;
-        let fetch = self.fetches.find(&key, name_hash);
-        let waiting = fetch.and_then(|id| self.fetches.get(id)).map_or(0, |it| it.waiters.len());
-        let share = self.upstreams.share();
-        if fetch.is_none() && self.fetches.len() >= share.fetches_max() {
+        let fetch = self.queries.fetches.find(&key, name_hash);
+        let waiting =
+            fetch.and_then(|id| self.queries.fetches.get(id)).map_or(0, |it| it.waiters.len());
+        let share = self.outbound.upstreams.share();
+        if fetch.is_none() && self.queries.fetches.len() >= share.fetches_max() {
             self.counters.turned_away.add(1);
             return self.answer_without_place(query, &key, now);
         }
@@ -46,7 +47,7 @@ impl<R: Responder> Forwarder<R> {
         // Last, since the oldest of all queries that wait may have to leave for it.
         let waiter = Waiter { ticket: self.take_place(&query, now), query };
         // To make room, even this fetch may have lost its last query.
-        match self.fetches.find(&key, name_hash) {
+        match self.queries.fetches.find(&key, name_hash) {
             Some(id) => self.join(id, waiter, now),
             None => {
                 self.counters.fetched.add(1);
@@ -85,29 +86,29 @@ impl<R: Responder> Forwarder<R> {
         query: PendingQuery,
         now: Now,
     ) -> Option<PendingQuery> {
-        let Some(known) = self.upstreams.get(key.group) else { return Some(query) };
+        let Some(known) = self.outbound.upstreams.get(key.group) else { return Some(query) };
         let hash = query.query.deferral.name_hash;
         let (cache_key, secs) = (key.cache_key(hash), now.monotonic_secs());
         let missed_at = query.query.deferral.missed_at;
         if missed_at.is_some_and(|missed_at| missed_at == known.group.cache.inserts(&cache_key)) {
             return Some(query);
         }
-        let hit = known.group.cache.find(&cache_key, secs, &mut self.body);
+        let hit = known.group.cache.find(&cache_key, secs, &mut self.clients.body);
         let hit = hit.filter(|hit| !hit.is_stale || !hit.refresh_due); // rfc8767#5
         let Some(hit) = hit else { return Some(query) };
         let cache = Arc::clone(&known.group.cache);
-        let answer = cached(&hit, &self.body, &key.name);
-        let is_of_use = self.deliveries.is_target_elsewhere(key, hit.onward, &answer);
+        let answer = cached(&hit, &self.clients.body, &key.name);
+        let is_of_use = self.clients.deliveries.is_target_elsewhere(key, hit.onward, &answer);
         let left = if is_of_use {
             self.counters.kept.add(1);
             self.counters.stale.add(u64::from(hit.is_stale));
-            self.deliveries.deliver(query, &answer, &self.upstreams, now);
+            self.clients.deliveries.deliver(query, &answer, &self.outbound.upstreams, now);
             None
         } else {
             Some(query)
         };
-        let may_fetch = self.fetches.find(key, hash).is_none()
-            && self.fetches.len() < self.upstreams.share().fetches_max();
+        let may_fetch = self.queries.fetches.find(key, hash).is_none()
+            && self.queries.fetches.len() < self.outbound.upstreams.share().fetches_max();
         let is_due = is_of_use && hit.refresh_due && may_fetch;
         if is_due && cache.claim_refresh(&cache_key, &hit, secs) {
             self.counters.prefetched.add(1);
@@ -118,7 +119,7 @@ impl<R: Responder> Forwarder<R> {
 
     /// Takes a place for a query; the oldest may have to leave for it.
     fn take_place(&mut self, query: &PendingQuery, now: Now) -> Ticket {
-        let (ticket, evicted) = self.waiters.admit(client(query.query.peer.address.ip()));
+        let (ticket, evicted) = self.queries.waiters.admit(client(query.query.peer.address.ip()));
         if let Some(Evicted { ticket, fetch, is_own }) = evicted {
             self.count_evicted(is_own);
             self.answer_evicted(fetch, ticket, now);
@@ -128,8 +129,8 @@ impl<R: Responder> Forwarder<R> {
 
     /// Has one of the queries that wait for a fetch give way to one of a client.
     fn evict_waiter(&mut self, id: FetchId, newcomer: u64, now: Now) {
-        let random = self.random.next();
-        let Some(fetch) = self.fetches.get(id) else { return };
+        let random = self.outbound.random.next();
+        let Some(fetch) = self.queries.fetches.get(id) else { return };
         let waiters = &mut fetch.waiters;
         let client_at = |place: usize| client(waiters[place].query.query.peer.address.ip());
         let place = place_to_evict(waiters.len(), random, client_at);
@@ -137,7 +138,7 @@ impl<R: Responder> Forwarder<R> {
         let waiter = waiters.swap_remove(place);
         let key = fetch.key.clone();
         self.count_evicted(is_own);
-        self.waiters.release(waiter.ticket);
+        self.queries.waiters.release(waiter.ticket);
         self.answer_without_place(waiter.query, &key, now);
     }
 
@@ -153,7 +154,7 @@ impl<R: Responder> Forwarder<R> {
     /// which no query waits any more ends.
     fn answer_evicted(&mut self, fetch: Option<FetchId>, ticket: Ticket, now: Now) {
         let Some(id) = fetch else { return };
-        let Some(fetch) = self.fetches.get(id) else { return };
+        let Some(fetch) = self.queries.fetches.get(id) else { return };
         let Some(at) = fetch.waiters.iter().position(|waiter| waiter.ticket == ticket) else {
             return;
         };
@@ -169,30 +170,30 @@ impl<R: Responder> Forwarder<R> {
     pub(super) fn reject(&mut self, query: PendingQuery, now: Now) {
         match self.fetch_key(&query) {
             Some(key) => self.answer_without_place(query, &key, now),
-            None => self.deliveries.fail(query, Reason::UpstreamBusy, now),
+            None => self.clients.deliveries.fail(query, Reason::UpstreamBusy, now),
         }
     }
 
     /// Answers a query for which there is no place: with an answer that has expired, if there is
     /// one, or else that too much is being asked.
     fn answer_without_place(&mut self, query: PendingQuery, key: &FetchKey, now: Now) {
-        let Some(known) = self.upstreams.get(key.group) else {
-            return self.deliveries.fail(query, Reason::UpstreamBusy, now);
+        let Some(known) = self.outbound.upstreams.get(key.group) else {
+            return self.clients.deliveries.fail(query, Reason::UpstreamBusy, now);
         };
         let cache_key = key.cache_key(query.query.deferral.name_hash);
-        let hit = known.group.cache.find(&cache_key, now.monotonic_secs(), &mut self.body);
+        let hit = known.group.cache.find(&cache_key, now.monotonic_secs(), &mut self.clients.body);
         // One that leads to names that are forwarded elsewhere would have to wait there.
         let is_whole = |hit: &Hit| hit.onward != Some(Onward::Others);
         let hit = hit.filter(|hit| hit.kind != Kind::Failure && is_whole(hit));
         let Some(hit) = hit else {
-            return self.deliveries.fail(query, Reason::UpstreamBusy, now);
+            return self.clients.deliveries.fail(query, Reason::UpstreamBusy, now);
         };
-        let answer = cached(&hit, &self.body, &key.name);
-        if self.deliveries.is_target_elsewhere(key, hit.onward, &answer) {
+        let answer = cached(&hit, &self.clients.body, &key.name);
+        if self.clients.deliveries.is_target_elsewhere(key, hit.onward, &answer) {
             self.counters.stale.add(u64::from(hit.is_stale));
-            self.deliveries.deliver(query, &answer, &self.upstreams, now);
+            self.clients.deliveries.deliver(query, &answer, &self.outbound.upstreams, now);
         } else {
-            self.deliveries.fail(query, Reason::UpstreamBusy, now);
+            self.clients.deliveries.fail(query, Reason::UpstreamBusy, now);
         }
     }
 
@@ -200,8 +201,8 @@ impl<R: Responder> Forwarder<R> {
     /// waited before it.
     fn join(&mut self, id: FetchId, waiter: Waiter, now: Now) {
         self.counters.coalesced.add(1);
-        self.waiters.wait_for(waiter.ticket, id);
-        let Some(fetch) = self.fetches.get(id) else {
+        self.queries.waiters.wait_for(waiter.ticket, id);
+        let Some(fetch) = self.queries.fetches.get(id) else {
             return self.fail(vec![waiter], Reason::UpstreamFailed, "", now);
         };
         fetch.waiters.push(waiter);
@@ -210,7 +211,8 @@ impl<R: Responder> Forwarder<R> {
             self.answer_stale(id, now);
         }
         if let Some((reason, text)) = failed {
-            let waiters = self.fetches.get(id).map(|fetch| std::mem::take(&mut fetch.waiters));
+            let waiters =
+                self.queries.fetches.get(id).map(|fetch| std::mem::take(&mut fetch.waiters));
             self.fail(waiters.unwrap_or_default(), super::exchanges::told(reason), &text, now);
         }
     }

@@ -63,11 +63,13 @@ impl<R: Responder> Forwarder<R> {
             return self.fail(Vec::from_iter(waiter), Reason::UpstreamFailed, "", now);
         };
         let (group, ticket) = (key.group, waiter.as_ref().map(|waiter| waiter.ticket));
-        let id = self.fetches.begin((key, name_hash), asked, exchange, waiter);
-        if let (Some(known), Some(fetch)) = (self.upstreams.get_mut(group), self.fetches.get(id)) {
+        let id = self.queries.fetches.begin((key, name_hash), asked, exchange, waiter);
+        if let (Some(known), Some(fetch)) =
+            (self.outbound.upstreams.get_mut(group), self.queries.fetches.get(id))
+        {
             fetch.ticket = Some(known.enter(asking, id));
         }
-        ticket.into_iter().for_each(|ticket| self.waiters.wait_for(ticket, id));
+        ticket.into_iter().for_each(|ticket| self.queries.waiters.wait_for(ticket, id));
         self.perform(id, actions, now);
     }
 
@@ -78,8 +80,9 @@ impl<R: Responder> Forwarder<R> {
         name_hash: u64,
         now: Now,
     ) -> Option<(Exchange, Flushes, Vec<Action>)> {
-        let known = self.upstreams.get_mut(key.group)?;
-        let (mut actions, random) = (std::mem::take(&mut self.actions), self.random.next());
+        let known = self.outbound.upstreams.get_mut(key.group)?;
+        let (mut actions, random) =
+            (std::mem::take(&mut self.outbound.actions), self.outbound.random.next());
         let (at, asked) = (now.monotonic_nanos, known.group.cache.flushes());
         let exchange = Exchange::start(&mut known.pool, at, name_hash, random, &mut actions);
         Some((exchange, asked, actions))
@@ -89,12 +92,12 @@ impl<R: Responder> Forwarder<R> {
     /// none. It is the oldest of a client for which they are asked more than their share, so that
     /// what cannot be answered starves no other client.
     fn make_room_for(&mut self, client: u64, group: u32, now: Now) -> bool {
-        let room = self.upstreams.get_mut(group).and_then(|known| known.make_room(client));
+        let room = self.outbound.upstreams.get_mut(group).and_then(|known| known.make_room(client));
         let Some((id, is_own)) = room else { return false };
-        let waiting = self.fetches.get(id).map_or(0, |fetch| fetch.waiters.len());
+        let waiting = self.queries.fetches.get(id).map_or(0, |fetch| fetch.waiters.len());
         (0..waiting).for_each(|_| self.count_evicted(is_own));
         self.answer_stale(id, now);
-        let waiters = self.fetches.get(id).map(|fetch| std::mem::take(&mut fetch.waiters));
+        let waiters = self.queries.fetches.get(id).map(|fetch| std::mem::take(&mut fetch.waiters));
         self.end(id);
         self.fail(waiters.unwrap_or_default(), Reason::UpstreamBusy, "", now);
         true
@@ -102,12 +105,12 @@ impl<R: Responder> Forwarder<R> {
 
     /// Does what is due for a fetch.
     pub(super) fn on_timer(&mut self, id: FetchId, now: Now) {
-        let Some(fetch) = self.fetches.get(id) else { return };
+        let Some(fetch) = self.queries.fetches.get(id) else { return };
         fetch.wake_at = u64::MAX;
-        let Some(known) = self.upstreams.get_mut(fetch.key.group) else {
+        let Some(known) = self.outbound.upstreams.get_mut(fetch.key.group) else {
             return self.lose(id, now);
         };
-        let (mut actions, random) = (Vec::new(), self.random.next());
+        let (mut actions, random) = (Vec::new(), self.outbound.random.next());
         fetch.exchange.on_timer(&mut known.pool, now.monotonic_nanos, random, &mut actions);
         self.perform(id, actions, now);
     }
@@ -120,10 +123,10 @@ impl<R: Responder> Forwarder<R> {
         now: Now,
         actions: &mut Vec<Action>,
     ) {
-        let Some(fetch) = self.fetches.get(attempt.fetch) else { return };
-        let Some(known) = self.upstreams.get_mut(fetch.key.group) else { return };
+        let Some(fetch) = self.queries.fetches.get(attempt.fetch) else { return };
+        let Some(known) = self.outbound.upstreams.get_mut(fetch.key.group) else { return };
         // Where the next upstream is to be chosen.
-        let random = if outcome == Outcome::Answered { 0 } else { self.random.next() };
+        let random = if outcome == Outcome::Answered { 0 } else { self.outbound.random.next() };
         let (pool, at) = (&mut known.pool, now.monotonic_nanos);
         fetch.exchange.on_outcome(pool, at, attempt.index, outcome, random, actions);
     }
@@ -133,7 +136,7 @@ impl<R: Responder> Forwarder<R> {
         self.act(id, &mut actions, now);
         if actions.capacity() > 0 {
             actions.clear();
-            self.actions = actions;
+            self.outbound.actions = actions;
         }
         self.see_to_next(id, now);
     }
@@ -161,9 +164,9 @@ impl<R: Responder> Forwarder<R> {
 
     /// Sets the timer for what is due next for a fetch, or ends it.
     fn see_to_next(&mut self, id: FetchId, now: Now) {
-        let Some(fetch) = self.fetches.get(id) else { return };
+        let Some(fetch) = self.queries.fetches.get(id) else { return };
         let number = fetch.key.group;
-        let Some(known) = self.upstreams.get(number) else { return self.lose(id, now) };
+        let Some(known) = self.outbound.upstreams.get(number) else { return self.lose(id, now) };
         match fetch.exchange.timer(&known.pool) {
             Some(at) if fetch.wake_at == at => {}
             Some(at) => {
@@ -183,8 +186,8 @@ impl<R: Responder> Forwarder<R> {
 
     /// Sends a query; false when that is not possible.
     fn send(&mut self, attempt: Attempt, form: Form, now: Now) -> bool {
-        let Some(fetch) = self.fetches.get(attempt.fetch) else { return false };
-        let Some(known) = self.upstreams.get_mut(fetch.key.group) else { return false };
+        let Some(fetch) = self.queries.fetches.get(attempt.fetch) else { return false };
+        let Some(known) = self.outbound.upstreams.get_mut(fetch.key.group) else { return false };
         let place = usize::from(attempt.upstream);
         let server = &known.group.servers[place];
         self.counters.sent_types[type_place(fetch.key.qtype)].add(1);
@@ -198,7 +201,7 @@ impl<R: Responder> Forwarder<R> {
         // this one is back.
         let waits_for_connection = !form.over_tcp && fetch.exchange.repeats_lost(attempt.index);
         let cause = Cause::Fetch(attempt);
-        let departure = self.wires.send(Outgoing {
+        let departure = self.outbound.wires.send(Outgoing {
             server,
             manner: known.group.manner,
             question: fetch.key.question(),
@@ -215,7 +218,7 @@ impl<R: Responder> Forwarder<R> {
             }
             Departure::WithoutPort => {
                 self.counters.without_port.add(1);
-                self.wires.ports().put_off(cause);
+                self.outbound.wires.ports().put_off(cause);
             }
             Departure::Unreachable => return false,
         }
@@ -224,12 +227,14 @@ impl<R: Responder> Forwarder<R> {
 
     /// Goes on without a query that the kernel refused to send.
     pub(super) fn take_refused(&mut self, refused: RefusedQuery, now: Now) {
-        let Some((address, cause)) = self.wires.ports().take_refused(refused.from) else { return };
+        let Some((address, cause)) = self.outbound.wires.ports().take_refused(refused.from) else {
+            return;
+        };
         if refused.is_exhaustion && matches!(cause, Cause::Fetch(_)) {
             self.counters.without_port.add(1);
-            return self.wires.ports().put_off(cause);
+            return self.outbound.wires.ports().put_off(cause);
         }
-        self.upstreams.pass_over(address);
+        self.outbound.upstreams.pass_over(address);
         match cause {
             Cause::Fetch(attempt) => self.conclude(attempt, Outcome::Unreachable, now),
             Cause::Probe(probe) => self.probe_ended(probe, None, now),
@@ -239,28 +244,28 @@ impl<R: Responder> Forwarder<R> {
 
     /// Answers all queries that wait for a fetch with an answer that has expired, if there is one.
     pub(super) fn answer_stale(&mut self, id: FetchId, now: Now) {
-        let Some(fetch) = self.fetches.get(id) else { return };
+        let Some(fetch) = self.queries.fetches.get(id) else { return };
         fetch.is_stale = true;
-        let Some(known) = self.upstreams.get(fetch.key.group) else { return };
+        let Some(known) = self.outbound.upstreams.get(fetch.key.group) else { return };
         if fetch.waiters.is_empty() {
             return;
         }
         let (cache_key, secs) = (fetch.key.cache_key(fetch.name_hash), now.monotonic_secs());
-        let hit = known.group.cache.find(&cache_key, secs, &mut self.body);
+        let hit = known.group.cache.find(&cache_key, secs, &mut self.clients.body);
         let Some(hit) = hit.filter(|hit| hit.kind != Kind::Failure) else { return };
         let waiters = std::mem::take(&mut fetch.waiters);
         self.counters.stale.add(if hit.is_stale { waiters.len() as u64 } else { 0 });
         let name = fetch.key.name.clone();
-        let body = std::mem::take(&mut self.body);
+        let body = std::mem::take(&mut self.clients.body);
         self.answer(waiters, &cached(&hit, &body, &name), now);
-        self.body = body;
+        self.clients.body = body;
     }
 
     /// Answers all queries that wait with one that has expired, or SERVFAIL. The fetch may go on.
     fn give_up(&mut self, id: FetchId, reason: exchange::Reason, now: Now) {
         self.answer_stale(id, now);
-        let Some(fetch) = self.fetches.get(id) else { return };
-        let known = self.upstreams.get(fetch.key.group);
+        let Some(fetch) = self.queries.fetches.get(id) else { return };
+        let known = self.outbound.upstreams.get(fetch.key.group);
         let text = known.map(|it| {
             let addresses = it.group.servers.iter().map(Server::address);
             failure_text(addresses, &it.pool, &fetch.exchange)
@@ -285,23 +290,23 @@ impl<R: Responder> Forwarder<R> {
 
     /// Ends a fetch whose upstreams are not configured any more.
     fn lose(&mut self, id: FetchId, now: Now) {
-        let waiters = self.fetches.settle(id);
+        let waiters = self.queries.fetches.settle(id);
         self.fail(waiters, Reason::UpstreamFailed, "", now);
         self.end(id);
     }
 
     /// Ends a fetch; answers that still come are not waited for.
     pub(super) fn end(&mut self, id: FetchId) {
-        let Some(mut fetch) = self.fetches.end(id) else { return };
-        if let Some(known) = self.upstreams.get_mut(fetch.key.group) {
+        let Some(mut fetch) = self.queries.fetches.end(id) else { return };
+        if let Some(known) = self.outbound.upstreams.get_mut(fetch.key.group) {
             fetch.exchange.abandon(&mut known.pool);
             fetch.ticket.into_iter().for_each(|ticket| known.leave(ticket));
         }
         for sent in &fetch.sent {
-            self.wires.ports().forget_fetch(sent.port, sent.id, id);
+            self.outbound.wires.ports().forget_fetch(sent.port, sent.id, id);
         }
-        self.fetches.take_back_sent(fetch.sent);
-        self.fetches.take_back_waiters(fetch.waiters);
+        self.queries.fetches.take_back_sent(fetch.sent);
+        self.queries.fetches.take_back_waiters(fetch.waiters);
     }
 
     /// Answers queries SERVFAIL, and says why.
@@ -317,10 +322,10 @@ impl<R: Responder> Forwarder<R> {
         now: Now,
     ) {
         for Waiter { ticket, query } in waiters.drain(..) {
-            self.waiters.release(ticket);
-            self.deliveries.deliver(query, fetched, &self.upstreams, now);
+            self.queries.waiters.release(ticket);
+            self.clients.deliveries.deliver(query, fetched, &self.outbound.upstreams, now);
         }
-        self.fetches.take_back_waiters(waiters);
+        self.queries.fetches.take_back_waiters(waiters);
     }
 }
 

@@ -1,8 +1,8 @@
 //! The state of a forwarder thread, and what it does with each event.
 //!
-//! Four owners hold the state, and know nothing of one another: [`Waiters`] the places of queries,
-//! [`Fetches`] the questions and their exchanges, [`Wires`] the ways to the upstreams,
-//! [`Upstreams`] what is known of these. What concerns several of them is done here.
+//! Three owners hold the state, and know nothing of one another: [`PendingQueries`] the queries
+//! that wait and what is fetched for them, [`Outbound`] the side of the upstreams, [`Clients`] that
+//! of the clients. What concerns several of them is done here.
 //!
 //! | file | events |
 //! |---|---|
@@ -12,7 +12,10 @@
 //! | `probes` | questions that find whether an upstream is back, or leads back here |
 
 mod admission;
+mod clients;
 mod exchanges;
+mod outbound;
+mod pending_queries;
 mod probes;
 mod receive;
 
@@ -23,23 +26,18 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use zonda_deferral::faults::{FaultBudget, survives};
-use zonda_deferral::{Clock, Peak, Queue, Responder};
+use zonda_deferral::{Clock, Queue, Responder};
 use zonda_engine::{Now, Reason, Snapshot};
 use zonda_netio::Poller;
-use zonda_upstream::exchange::Action;
 
-use crate::body::BodyReader;
+use self::clients::Clients;
+use self::outbound::Outbound;
+use self::pending_queries::PendingQueries;
 use crate::counters::ForwarderCounters;
-use crate::deliveries::Deliveries;
-use crate::fetch::Fetches;
-use crate::group::{Bounds, Groups};
+use crate::group::Groups;
 use crate::inbox::{Contents, Forwarders, Inbox, Queries};
 use crate::output::Output;
-use crate::pending::PendingQuery;
-use crate::random::RandomSource;
 use crate::timers::{Timer, Timers};
-use crate::upstreams::Upstreams;
-use crate::waiters::Waiters;
 use crate::wires::Wires;
 
 /// The inbox among what is waited for; ports count from 0.
@@ -50,8 +48,6 @@ const ALARM: usize = usize::MAX - 1;
 const DRAIN_LOOK_NANOS: u64 = 20_000_000;
 /// The time after a peak of waiting queries at which memory is given back, nanoseconds.
 const PEAK_ENDS_NANOS: u64 = 2_000_000_000;
-/// Octets of the longest body.
-const BODY_BYTES_MAX: usize = u16::MAX as usize;
 
 /// How a forwarder thread works.
 pub struct ForwarderConfig {
@@ -77,51 +73,22 @@ pub struct ForwarderConfig {
 pub struct Forwarder<R> {
     /// The part of the thread's configuration that it goes on using.
     config: ForwarderConfig,
-    /// Makes responders, one at first and one after each panic.
-    make: Box<dyn FnMut() -> R + Send>,
     /// The counters of the thread.
     counters: Arc<ForwarderCounters>,
     /// The inbox, the ports and the alarm, to be waited for.
     poller: Poller,
-    /// The places of queries that wait.
-    waiters: Waiters,
-    /// The questions that are asked, and their exchanges.
-    fetches: Fetches,
-    /// The ways to the upstreams.
-    wires: Wires,
-    /// What is known of the upstreams.
-    upstreams: Upstreams,
-    /// The replies to clients.
-    deliveries: Deliveries<R>,
     /// What is to be done, and when.
     timers: Timers,
-    /// The source of chance for exchanges and evictions.
-    random: RandomSource,
-    /// Reads the answers of upstreams.
-    reader: BodyReader,
-    /// Room for the body of a cached answer.
-    body: Box<[u8]>,
-    /// Room for a message that was received.
-    message: Vec<u8>,
-    /// Empty room for what an exchange wants done.
-    actions: Vec<Action>,
-    /// Queries taken from the inbox and not looked at yet, the next one last.
-    taken: Vec<PendingQuery>,
-    /// The most queries that have waited, or were fetched.
-    peak: Peak,
-    /// How many loops had been found when attempts that loop were last ended.
-    loops_seen: u64,
+    /// The queries that wait, and what is fetched for them.
+    queries: PendingQueries,
+    /// The side of the upstreams: the ways to them, and what they are and say.
+    outbound: Outbound,
+    /// The side of the clients: what they are answered.
+    clients: Clients<R>,
     /// Panics, and failures to wait.
     faults: FaultBudget,
-    /// Failures to receive from upstreams, of which the log is told as many.
-    receive_faults: FaultBudget,
     /// Whether there were too many panics.
     is_spent: bool,
-}
-
-/// Room for the body of a cached answer.
-fn new_body() -> Box<[u8]> {
-    vec![0; BODY_BYTES_MAX].into()
 }
 
 impl<R: Responder> Forwarder<R> {
@@ -131,7 +98,7 @@ impl<R: Responder> Forwarder<R> {
     /// When the system has no descriptor left.
     pub fn new(
         config: ForwarderConfig,
-        mut make: impl FnMut() -> R + Send + 'static,
+        make: impl FnMut() -> R + Send + 'static,
         counters: Arc<ForwarderCounters>,
     ) -> io::Result<Self> {
         let (poller, timers) = (Poller::new()?, Timers::new()?);
@@ -142,25 +109,13 @@ impl<R: Responder> Forwarder<R> {
         let (snapshot, forwarders) = (Arc::clone(&config.snapshot), config.forwarders.clone());
         Ok(Self {
             config,
-            deliveries: Deliveries::new(make(), snapshot, forwarders),
-            make: Box::new(make),
             counters,
             poller,
-            waiters: Waiters::new(Bounds::default().waiting_max),
-            fetches: Fetches::default(),
-            wires,
-            upstreams: Upstreams::new(),
             timers,
-            random: RandomSource::new(),
-            reader: BodyReader::new(),
-            body: new_body(),
-            message: Vec::new(),
-            actions: Vec::new(),
-            taken: Vec::new(),
-            peak: Peak::default(),
-            loops_seen: 0,
+            queries: PendingQueries::default(),
+            outbound: Outbound::new(wires),
+            clients: Clients::new(make, snapshot, forwarders),
             faults: FaultBudget::new(),
-            receive_faults: FaultBudget::new(),
             is_spent: false,
         })
     }
@@ -188,7 +143,7 @@ impl<R: Responder> Forwarder<R> {
     /// Whether no query waits any more, neither for this thread nor for another one, whose chains
     /// may lead to this one. If any does, looks again soon.
     pub fn is_drained(&mut self) -> bool {
-        if self.fetches.have_waiters() {
+        if self.queries.fetches.have_waiters() {
             return false;
         }
         self.config.inbox.rest();
@@ -205,7 +160,7 @@ impl<R: Responder> Forwarder<R> {
         if !survives(|| work(self)) {
             tracing::error!("a forwarder panicked");
             self.is_spent |= self.faults.is_spent();
-            self.deliveries.replace_responder((self.make)());
+            self.clients.replace_responder();
             self.give_up_all();
         }
     }
@@ -222,11 +177,11 @@ impl<R: Responder> Forwarder<R> {
     /// Takes queries that another thread brings while this one sleeps.
     pub fn admit_all(&mut self, queries: &mut Queries<'_>) {
         let now = self.config.clock.now();
-        self.wires.ports().begin_turn();
+        self.outbound.wires.ports().begin_turn();
         self.follow_groups();
         self.counters.received.add(queries.len() as u64);
-        self.taken.extend(queries);
-        self.taken.reverse();
+        self.queries.taken.extend(queries);
+        self.queries.taken.reverse();
         self.admit_taken(now);
         self.repeat_closed(now);
         self.forget_addresses();
@@ -234,14 +189,14 @@ impl<R: Responder> Forwarder<R> {
 
     /// Exchanges what is to be sent for an empty output.
     pub fn swap_output(&mut self, output: &mut Output) {
-        self.wires.ports().swap_departures(&mut output.queries);
-        self.deliveries.swap_batches(&mut output.replies);
+        self.outbound.wires.ports().swap_departures(&mut output.queries);
+        self.clients.deliveries.swap_batches(&mut output.replies);
     }
 
     /// Does all there is to do now; `ready` are the numbers of what can be read.
     pub fn turn(&mut self, ready: &[usize]) {
         let mut now = self.config.clock.now();
-        self.wires.ports().begin_turn();
+        self.outbound.wires.ports().begin_turn();
         self.take(ready, now);
         if self.next_timer(now).is_some() {
             // The thread may have slept since it last looked.
@@ -266,33 +221,25 @@ impl<R: Responder> Forwarder<R> {
         self.repeat_closed(now);
         self.forget_addresses();
         self.set_gauges();
-        if self.peak.note(self.under_way()) {
+        if self.queries.note_peak() {
             self.timers.set(now.monotonic_nanos + PEAK_ENDS_NANOS, Timer::EndPeak);
         }
     }
 
     /// Brings the counters up to date that are not counted as things happen.
     fn set_gauges(&mut self) {
-        let ports = self.wires.ports();
-        self.counters.waiting.set(self.waiters.held().into());
-        self.counters.fetching.set(self.fetches.unanswered() as u64);
+        let ports = self.outbound.wires.ports();
+        self.counters.waiting.set(self.queries.waiters.held().into());
+        self.counters.fetching.set(self.queries.fetches.unanswered() as u64);
         self.counters.ports.set(ports.open_count() as u64);
         self.counters.ports_closed_early.add(ports.take_closed_early());
         self.counters.icmp_errors.add(ports.take_icmp_errors());
     }
 
-    /// Queries that wait, or fetches if they are more: these go on for what comes late.
-    fn under_way(&self) -> usize {
-        self.fetches.len().max(self.waiters.held() as usize)
-    }
-
     /// Gives memory back if a peak of waiting queries is over: by a thread that may take its time.
     fn end_peak(&mut self) {
-        if self.peak.is_over(self.under_way()) {
-            let left = self.fetches.shrink();
-            self.peak.gave_back(left);
+        if self.queries.shrink_after_peak() {
             self.timers.shrink();
-            self.waiters.shrink();
             self.config.runtime.spawn_blocking(zonda_netio::memory::give_back);
         }
     }
@@ -304,7 +251,7 @@ impl<R: Responder> Forwarder<R> {
 
     /// The next timer. Those of fetches that have ended or wait for another time are void.
     fn first_timer(&mut self) -> Option<(u64, Timer)> {
-        let fetches = &self.fetches;
+        let fetches = &self.queries.fetches;
         self.timers
             .first(|at, timer| matches!(timer, Timer::Fetch(id) if fetches.wake_at(id) != Some(at)))
     }
@@ -332,7 +279,7 @@ impl<R: Responder> Forwarder<R> {
         for query in dropped {
             self.reject(query, now);
         }
-        self.taken.extend(queries.into_iter().rev());
+        self.queries.taken.extend(queries.into_iter().rev());
         self.admit_taken(now);
         for answer in answers {
             self.receive_stream(answer, now);
@@ -342,13 +289,14 @@ impl<R: Responder> Forwarder<R> {
         }
         for report in reports {
             // The thread that asked may have lost patience.
-            let _ = report.send(self.upstreams.report(self.config.clock.monotonic_nanos()));
+            let _ =
+                report.send(self.outbound.upstreams.report(self.config.clock.monotonic_nanos()));
         }
     }
 
     /// Admits the queries that were taken.
     fn admit_taken(&mut self, now: Now) {
-        while let Some(query) = self.taken.pop() {
+        while let Some(query) = self.queries.taken.pop() {
             self.admit(query, now);
         }
     }
@@ -357,32 +305,33 @@ impl<R: Responder> Forwarder<R> {
     /// them.
     fn follow_groups(&mut self) {
         let groups = self.config.groups.load_full();
-        if self.upstreams.follow(groups, self.config.forwarders.count()) {
-            self.waiters.resize(self.upstreams.share().waiting_max);
-            self.wires.ports().retain(|address| self.upstreams.have_address(address));
+        if self.outbound.upstreams.follow(groups, self.config.forwarders.count()) {
+            self.queries.waiters.resize(self.outbound.upstreams.share().waiting_max);
+            self.outbound
+                .wires
+                .ports()
+                .retain(|address| self.outbound.upstreams.have_address(address));
         }
     }
 
     /// Forgets the addresses that no upstream has any more, after there was a new one.
     fn forget_addresses(&mut self) {
-        let ports = self.wires.ports();
+        let ports = self.outbound.wires.ports();
         if ports.take_new() {
-            ports.retain(|address| self.upstreams.have_address(address));
+            ports.retain(|address| self.outbound.upstreams.have_address(address));
         }
     }
 
     /// Ends all fetches with a failure, and answers all queries that wait.
     pub fn give_up_all(&mut self) {
         let now = self.config.clock.now();
-        self.wires.ports().forget_all();
-        if self.body.is_empty() {
-            self.body = new_body(); // a panic came while it was lent
+        self.outbound.wires.ports().forget_all();
+        self.clients.restore_body();
+        for query in std::mem::take(&mut self.queries.taken) {
+            self.clients.deliveries.fail(query, Reason::UpstreamFailed, now);
         }
-        for query in std::mem::take(&mut self.taken) {
-            self.deliveries.fail(query, Reason::UpstreamFailed, now);
-        }
-        for mut fetch in self.fetches.end_all() {
-            if let Some(known) = self.upstreams.get_mut(fetch.key.group) {
+        for mut fetch in self.queries.fetches.end_all() {
+            if let Some(known) = self.outbound.upstreams.get_mut(fetch.key.group) {
                 fetch.exchange.abandon(&mut known.pool);
                 fetch.ticket.into_iter().for_each(|ticket| known.leave(ticket));
             }

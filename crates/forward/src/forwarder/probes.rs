@@ -27,7 +27,7 @@ impl<R: Responder> Forwarder<R> {
     /// Sets a timer for the next probe to an upstream of a group, and tells the log what is new of
     /// them: those that are not up are probed.
     pub(super) fn await_probes(&mut self, group: u32, now: Now) {
-        let Some(known) = self.upstreams.get_mut(group) else { return };
+        let Some(known) = self.outbound.upstreams.get_mut(group) else { return };
         known.log_changes(now.monotonic_nanos);
         let at = known.pool.probe_at();
         if at != known.probe_at {
@@ -40,13 +40,16 @@ impl<R: Responder> Forwarder<R> {
 
     /// Sends the probes that are due, if the timer of `at` is the last that was set.
     pub(super) fn send_probes(&mut self, group: u32, at: u64, now: Now) {
-        let Some(known) = self.upstreams.get_mut(group) else { return };
+        let Some(known) = self.outbound.upstreams.get_mut(group) else { return };
         if known.probe_at != Some(at) {
             return;
         }
         known.probe_at = None;
-        while let Some(upstream) =
-            self.upstreams.get_mut(group).and_then(|it| it.pool.take_probe(now.monotonic_nanos))
+        while let Some(upstream) = self
+            .outbound
+            .upstreams
+            .get_mut(group)
+            .and_then(|it| it.pool.take_probe(now.monotonic_nanos))
         {
             let probe = Probe { group, upstream, sent_at: now.monotonic_nanos };
             if !self.send_probe(probe) {
@@ -59,7 +62,7 @@ impl<R: Responder> Forwarder<R> {
 
     /// Sends a probe; false when that is not possible.
     fn send_probe(&mut self, probe: Probe) -> bool {
-        let Some(known) = self.upstreams.get(probe.group) else { return false };
+        let Some(known) = self.outbound.upstreams.get(probe.group) else { return false };
         let apex = (known.group.apex.as_wire(), Type::SOA);
         let (name, qtype) = known.proof(probe.upstream).unwrap_or(apex);
         let name = name.to_vec();
@@ -70,7 +73,7 @@ impl<R: Responder> Forwarder<R> {
     /// Asks what no client asks, to see whether it comes back; whether it can be sent or is ever
     /// answered does not matter.
     fn send_check(&mut self, probe: Probe) {
-        let Some(known) = self.upstreams.get(probe.group) else { return };
+        let Some(known) = self.outbound.upstreams.get(probe.group) else { return };
         let name = self.config.forwarders.loop_questions().name(probe, known.group.apex.as_wire());
         if name.len() <= NAME_BYTES_MAX {
             self.send_for(probe, Cause::Check(probe), question(&name, Type::SOA));
@@ -79,14 +82,14 @@ impl<R: Responder> Forwarder<R> {
 
     /// Sends a question to the upstream of a probe; false when that is not possible.
     fn send_for(&mut self, probe: Probe, cause: Cause, question: Question<'_>) -> bool {
-        let Some(known) = self.upstreams.get_mut(probe.group) else { return false };
+        let Some(known) = self.outbound.upstreams.get_mut(probe.group) else { return false };
         let member = &mut known.pool.members[probe.upstream];
         let form = Form {
             over_tcp: false,
             edns: member.edns.is_enabled(probe.sent_at),
             mixed_case: !member.stream && member.mixed_case.is_enabled(probe.sent_at),
         };
-        let departure = self.wires.send(Outgoing {
+        let departure = self.outbound.wires.send(Outgoing {
             server: &known.group.servers[probe.upstream],
             manner: known.group.manner,
             question,
@@ -118,7 +121,7 @@ impl<R: Responder> Forwarder<R> {
         message: &[u8],
         now: Now,
     ) -> bool {
-        let Some(known) = self.upstreams.get(probe.group) else { return true };
+        let Some(known) = self.outbound.upstreams.get(probe.group) else { return true };
         let member = &known.pool.members[probe.upstream];
         // A silent upstream is back with any answer, unless it has answered the same before: not
         // all know the apex of what they are asked for.
@@ -134,20 +137,20 @@ impl<R: Responder> Forwarder<R> {
 
     /// Waits no longer for the answer to a probe.
     pub(super) fn probe_overdue(&mut self, port: usize, id: u16, probe: Probe, now: Now) {
-        let waits = self.wires.ports().waiting(port, id).map(|waiting| waiting.cause);
-        let address = self.wires.ports().upstream(port);
+        let waits = self.outbound.wires.ports().waiting(port, id).map(|waiting| waiting.cause);
+        let address = self.outbound.wires.ports().upstream(port);
         if matches!(waits, Some(Cause::Probe(it) | Cause::Check(it)) if it == probe) {
-            self.wires.ports().forget(port, id);
+            self.outbound.wires.ports().forget(port, id);
         }
         if waits == Some(Cause::Probe(probe)) {
-            address.into_iter().for_each(|address| self.upstreams.pass_over(address));
+            address.into_iter().for_each(|address| self.outbound.upstreams.pass_over(address));
             self.probe_ended(probe, None, now);
         }
     }
 
     /// Takes note of what came of a probe: nothing, an answer, or a failure in place of one.
     pub(super) fn probe_ended(&mut self, probe: Probe, failure: Option<bool>, now: Now) {
-        let Some(known) = self.upstreams.get_mut(probe.group) else { return };
+        let Some(known) = self.outbound.upstreams.get_mut(probe.group) else { return };
         known.pool.probe_ended(now.monotonic_nanos, probe.upstream, probe.sent_at, failure);
         known.log_state(probe.upstream, now.monotonic_nanos);
         self.await_probes(probe.group, now);
@@ -155,7 +158,7 @@ impl<R: Responder> Forwarder<R> {
 
     /// Takes note that the certificate was not trusted with which a probe was to be sent.
     pub(super) fn probe_untrusted(&mut self, probe: Probe, now: Now) {
-        let Some(known) = self.upstreams.get_mut(probe.group) else { return };
+        let Some(known) = self.outbound.upstreams.get_mut(probe.group) else { return };
         known.pool.probe_untrusted(now.monotonic_nanos, probe.upstream);
         known.log_state(probe.upstream, now.monotonic_nanos);
         self.await_probes(probe.group, now);
@@ -165,7 +168,7 @@ impl<R: Responder> Forwarder<R> {
     pub(super) fn has_come_back(&mut self, name: &[u8], now: Now) -> bool {
         let questions = self.config.forwarders.loop_questions();
         let Some(probe) = questions.read(name, now.monotonic_nanos) else { return false };
-        let Some(known) = self.upstreams.get(probe.group) else { return false };
+        let Some(known) = self.outbound.upstreams.get(probe.group) else { return false };
         let Some(server) = known.group.servers.get(probe.upstream) else { return false };
         if known.group.loops.note(probe.upstream, now.monotonic_nanos) {
             let address = server.address().map(tracing::field::display);
@@ -183,8 +186,8 @@ impl<R: Responder> Forwarder<R> {
 
     /// Whether a query would come back, so that it must not be sent.
     pub(super) fn would_come_back(&mut self, attempt: Attempt, now: Now) -> bool {
-        let Some(fetch) = self.fetches.get(attempt.fetch) else { return false };
-        let Some(known) = self.upstreams.get(fetch.key.group) else { return false };
+        let Some(fetch) = self.queries.fetches.get(attempt.fetch) else { return false };
+        let Some(known) = self.outbound.upstreams.get(fetch.key.group) else { return false };
         let place = usize::from(attempt.upstream);
         known.group.loops.holds(place, now.monotonic_nanos) && !loops::is_check(&fetch.key.name)
     }
@@ -197,7 +200,7 @@ impl<R: Responder> Forwarder<R> {
         query: &[u8],
         message: &[u8],
     ) -> bool {
-        let Some(known) = self.upstreams.get(probe.group) else { return true };
+        let Some(known) = self.outbound.upstreams.get(probe.group) else { return true };
         let member = &known.pool.members[probe.upstream];
         match check(&sent(query, form, member.stream), message) {
             Verdict::Ignore(_) => return false,
@@ -211,14 +214,14 @@ impl<R: Responder> Forwarder<R> {
     /// Ends the attempts at upstreams with which a loop was found, by whatever thread.
     pub(super) fn abort_looping_attempts(&mut self, now: Now) {
         let found = self.config.forwarders.loop_questions().found();
-        if std::mem::replace(&mut self.loops_seen, found) == found {
+        if std::mem::replace(&mut self.outbound.loops_seen, found) == found {
             return;
         }
         let is_looping = |group: u32, place: u8| {
-            let known = self.upstreams.get(group);
+            let known = self.outbound.upstreams.get(group);
             known.is_some_and(|it| it.group.loops.holds(place.into(), now.monotonic_nanos))
         };
-        let waiting = self.fetches.waiting();
+        let waiting = self.queries.fetches.waiting();
         let looping = waiting.filter(|(group, attempt)| is_looping(*group, attempt.upstream));
         let looping: Vec<Attempt> = looping.map(|(_, attempt)| attempt).collect();
         for attempt in looping {

@@ -38,12 +38,15 @@ impl<R: Responder> Forwarder<R> {
     /// Reads what a port has received, but not all at once if it is more than any upstream sends
     /// that means well: the others wait. What is left is told of again.
     pub(super) fn receive(&mut self, number: usize, now: Now) {
-        let serial = self.wires.ports().serial(number);
+        let serial = self.outbound.wires.ports().serial(number);
         let (mut has_more, mut calls) = (true, 0);
         // Once the last answer has come, the port is another's.
-        while has_more && calls < RECEIVE_CALLS_MAX && self.wires.ports().serial(number) == serial {
+        while has_more
+            && calls < RECEIVE_CALLS_MAX
+            && self.outbound.wires.ports().serial(number) == serial
+        {
             calls += 1;
-            has_more = match self.wires.ports().receive(number) {
+            has_more = match self.outbound.wires.ports().receive(number) {
                 Ok(has_more) => has_more,
                 Err(error) if is_icmp(&error) => {
                     self.counters.icmp_errors.add(1);
@@ -51,16 +54,16 @@ impl<R: Responder> Forwarder<R> {
                 }
                 Err(error) => return self.leave_broken(number, &error),
             };
-            let mut message = std::mem::take(&mut self.message);
+            let mut message = std::mem::take(&mut self.outbound.message);
             for place in 0.. {
-                let ports = self.wires.ports();
+                let ports = self.outbound.wires.ports();
                 let is_same = ports.serial(number) == serial;
                 let Some(received) = ports.received(place).filter(|_| is_same) else { break };
                 message.clear();
                 message.extend_from_slice(received);
                 self.read(number, &mut message, now);
             }
-            self.message = message;
+            self.outbound.message = message;
         }
     }
 
@@ -69,18 +72,19 @@ impl<R: Responder> Forwarder<R> {
     #[cold]
     fn leave_broken(&mut self, number: usize, error: &io::Error) {
         self.counters.receive_errors.add(1);
-        if !self.receive_faults.is_spent() {
-            let upstream = self.wires.ports().upstream(number).map(tracing::field::display);
+        if !self.outbound.receive_faults.is_spent() {
+            let upstream =
+                self.outbound.wires.ports().upstream(number).map(tracing::field::display);
             tracing::error!(upstream, %error, "cannot receive from an upstream; port closed");
         }
-        self.wires.ports().close_broken(number);
+        self.outbound.wires.ports().close_broken(number);
     }
 
     /// Takes a message that came to a port.
     fn read(&mut self, number: usize, message: &mut [u8], now: Now) {
-        let serial = self.wires.ports().serial(number);
+        let serial = self.outbound.wires.ports().serial(number);
         let id = message.first_chunk().map(|id| u16::from_be_bytes(*id));
-        let lent = id.and_then(|id| Some((id, self.wires.ports().lend(number, id)?)));
+        let lent = id.and_then(|id| Some((id, self.outbound.wires.ports().lend(number, id)?)));
         if let Some((id, lent)) = lent {
             let (form, query) = (lent.form, &lent.query);
             let is_believed = match lent.cause {
@@ -89,12 +93,12 @@ impl<R: Responder> Forwarder<R> {
                 Cause::Check(probe) => self.receive_check(probe, form, query, message),
             };
             if is_believed {
-                return self.wires.ports().settle(number, id, lent);
+                return self.outbound.wires.ports().settle(number, id, lent);
             }
-            self.wires.ports().wait_on(number, id, lent); // the right one may still come
+            self.outbound.wires.ports().wait_on(number, id, lent); // the right one may still come
         }
         self.counters.ignored.add(1);
-        if serial.is_some_and(|serial| self.wires.ports().miss(number, serial)) {
+        if serial.is_some_and(|serial| self.outbound.wires.ports().miss(number, serial)) {
             self.leave_port(number, now);
         }
     }
@@ -103,16 +107,16 @@ impl<R: Responder> Forwarder<R> {
     /// again in any case.
     fn leave_port(&mut self, number: usize, now: Now) {
         self.counters.forgery_suspected.add(1);
-        for cause in self.wires.ports().give_up(number) {
+        for cause in self.outbound.wires.ports().give_up(number) {
             let upstream = match cause {
                 Cause::Fetch(attempt) => {
-                    let fetch = self.fetches.get(attempt.fetch);
+                    let fetch = self.queries.fetches.get(attempt.fetch);
                     fetch.map(|fetch| (fetch.key.group, usize::from(attempt.upstream)))
                 }
                 Cause::Probe(probe) | Cause::Check(probe) => Some((probe.group, probe.upstream)),
             };
             if let Some((group, place)) = upstream
-                && let Some(known) = self.upstreams.get(group)
+                && let Some(known) = self.outbound.upstreams.get(group)
             {
                 known.log_forgery(place, now.monotonic_nanos);
             }
@@ -125,7 +129,7 @@ impl<R: Responder> Forwarder<R> {
     /// Has queries repeated whose ports were closed although nothing came for them. Probes are sent
     /// again in any case.
     pub(super) fn repeat_closed(&mut self, now: Now) {
-        for cause in self.wires.ports().take_closed() {
+        for cause in self.outbound.wires.ports().take_closed() {
             if let Cause::Fetch(attempt) = cause {
                 self.conclude(attempt, Outcome::PortClosed, now);
             }
@@ -183,8 +187,8 @@ impl<R: Responder> Forwarder<R> {
         message: &mut [u8],
         now: Now,
     ) -> bool {
-        let Some(fetch) = self.fetches.get(attempt.fetch) else { return true };
-        let Some(known) = self.upstreams.get_mut(fetch.key.group) else { return true };
+        let Some(fetch) = self.queries.fetches.get(attempt.fetch) else { return true };
+        let Some(known) = self.outbound.upstreams.get_mut(fetch.key.group) else { return true };
         if !fetch.exchange.waits_for(attempt.index) {
             return true; // it was given up before
         }
@@ -211,7 +215,8 @@ impl<R: Responder> Forwarder<R> {
                 learn(member, &sent, form, &response, message, now);
                 let is_confirmed = check::is_confirmed(&sent, &response);
                 let snapshot = self.config.snapshot.load();
-                match self.reader.read(&fetch.key, &known.group, &snapshot.zones, message) {
+                match self.outbound.reader.read(&fetch.key, &known.group, &snapshot.zones, message)
+                {
                     Ok(mut read) => {
                         read.is_authentic &= known.group.servers[place].is_trusted;
                         read.is_confirmed = is_confirmed;
@@ -235,13 +240,13 @@ impl<R: Responder> Forwarder<R> {
             (None, _) => {}
         }
         let late = fetch.exchange.is_settled();
-        let mut actions = std::mem::take(&mut self.actions);
+        let mut actions = std::mem::take(&mut self.outbound.actions);
         self.on_outcome(attempt, outcome, now, &mut actions);
         if let Some(body) = body {
             if !late {
                 self.accept(attempt.fetch, &body, now);
             }
-            self.reader.take_back(body.octets);
+            self.outbound.reader.take_back(body.octets);
         }
         self.perform(attempt.fetch, actions, now);
         true
@@ -249,8 +254,8 @@ impl<R: Responder> Forwarder<R> {
 
     /// Goes on waiting for a better message to a query, and asks over TCP.
     fn doubt(&mut self, attempt: Attempt, doubt: Doubt, now: Now) {
-        let Some(fetch) = self.fetches.get(attempt.fetch) else { return };
-        let Some(known) = self.upstreams.get_mut(fetch.key.group) else { return };
+        let Some(fetch) = self.queries.fetches.get(attempt.fetch) else { return };
+        let Some(known) = self.outbound.upstreams.get_mut(fetch.key.group) else { return };
         let (at, mut actions) = (now.monotonic_nanos, Vec::new());
         fetch.exchange.on_doubt(&mut known.pool, at, attempt.index, doubt, &mut actions);
         self.perform(attempt.fetch, actions, now);
@@ -258,14 +263,14 @@ impl<R: Responder> Forwarder<R> {
 
     /// Caches an answer and gives it to all queries that wait.
     fn accept(&mut self, id: FetchId, body: &Body, now: Now) {
-        let Some(fetch) = self.fetches.get(id) else { return };
-        if let Some(known) = self.upstreams.get(fetch.key.group) {
+        let Some(fetch) = self.queries.fetches.get(id) else { return };
+        if let Some(known) = self.outbound.upstreams.get(fetch.key.group) {
             let key = fetch.key.cache_key(fetch.name_hash);
             keep(&known.group, fetch.asked, &key, body, now);
         }
         self.counters.answered.add(1);
         let name = std::mem::take(&mut fetch.key.name); // lent
-        let waiters = self.fetches.settle(id);
+        let waiters = self.queries.fetches.settle(id);
         let fetched = UpstreamAnswer {
             name: &name,
             rcode: body.rcode,
@@ -277,7 +282,7 @@ impl<R: Responder> Forwarder<R> {
             text: b"",
         };
         self.answer(waiters, &fetched, now);
-        if let Some(fetch) = self.fetches.get(id) {
+        if let Some(fetch) = self.queries.fetches.get(id) {
             fetch.key.name = name;
         }
     }
