@@ -2,8 +2,8 @@
 
 use crate::delegations::Delegations;
 use crate::failed_zones::FailedZone;
+use crate::given_zone::given_zone;
 use crate::load::{read, unix_secs};
-use crate::running::given_zone;
 use crate::units::{Unit, survey};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,6 +13,9 @@ use zonda_zone::{Diagnostics, HashSeed, JsonFile, JsonZone, Severity, build, che
 
 /// Errors of a zone that are told one by one.
 const TOLD_MAX: usize = 20;
+
+/// Zones whose mistakes are all told; of further ones, the first mistake of each is.
+const TOLD_ZONES_MAX: usize = 20;
 
 /// What [`check()`] found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,6 +75,19 @@ pub fn check_zones(zones: &[Zone], names: &HashSet<Name>) -> Vec<FailedZone> {
         (!errors.is_empty()).then_some(FailedZone { name, is_served, error })
     });
     failed.collect()
+}
+
+/// Tells all mistakes of zones that failed instead of the first of each: reads them again, but not
+/// those that have so many zones before them that a developer mends these first.
+pub fn tell_all_mistakes(failed: &mut [FailedZone], config: &Config) {
+    let told = failed.len().min(TOLD_ZONES_MAX);
+    let first = &mut failed[..told];
+    let names: HashSet<Name> = first.iter().filter_map(|zone| zone.name.clone()).collect();
+    for read in check_zones(&config.zones, &names) {
+        if let Some(zone) = first.iter_mut().find(|zone| zone.name == read.name) {
+            zone.error = read.error;
+        }
+    }
 }
 
 /// What keeps the zones of a unit from being served, a line each.

@@ -1,6 +1,6 @@
 //! What the running server can be asked and told.
 
-use crate::admin;
+use crate::admin::Counters as AdminCounters;
 use crate::cache_file::CacheFile;
 use crate::edit::{Edit, EditError};
 use crate::following::Following;
@@ -10,6 +10,7 @@ use crate::load;
 use crate::program::{LongCallWatch, OwnQueries};
 use crate::publish::{PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
+use crate::stop::Stop;
 use crate::unit_states::{Scope, UnitStates};
 use crate::units::survey;
 use crate::watchdog::Watchdog;
@@ -82,15 +83,6 @@ pub struct ControlParts {
     pub stop_request: mpsc::Sender<Stop>,
 }
 
-/// Why the server is to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
-    /// An administrator wants it.
-    Requested,
-    /// A successor answers from its sockets.
-    TakenOver,
-}
-
 /// The running server's handle, shared by the admin interface and the main task.
 pub struct Control {
     publisher: PublisherHandle,
@@ -133,7 +125,7 @@ pub struct Control {
     pub watchdog: Arc<Watchdog>,
     stop_request: mpsc::Sender<Stop>,
     /// What was counted of connections to the admin interface.
-    pub admin: admin::Counters,
+    pub admin: AdminCounters,
     /// When the server started.
     pub started: Instant,
     /// The same by the clock on the wall.
@@ -169,7 +161,7 @@ impl Control {
             stores: Mutex::default(),
             watchdog: parts.watchdog,
             stop_request: parts.stop_request,
-            admin: admin::Counters::default(),
+            admin: AdminCounters::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),
         })

@@ -1,16 +1,10 @@
 //! Zones that could not be loaded, as a program is told of them.
 
-use std::collections::HashSet;
 use std::fmt;
 
-use zonda_config::Config;
 use zonda_wire::Name;
 
-use crate::check::check_zones;
 use crate::zone_set_view::ZoneSetView;
-
-/// Zones whose mistakes are all told; of further ones, the first mistake of each is.
-const TOLD_MAX: usize = 20;
 
 /// A zone, or a file or directory of zones, that could not be loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,17 +52,4 @@ pub fn failed_zones(zone_set: &ZoneSetView) -> Vec<FailedZone> {
         (zone.name.as_ref().map(ToString::to_string), zone.error.clone())
     });
     failed
-}
-
-/// Tells all mistakes of zones that failed instead of the first of each: reads them again, but not
-/// those that have so many zones before them that a developer mends these first.
-pub fn tell_all_mistakes(failed: &mut [FailedZone], config: &Config) {
-    let told = failed.len().min(TOLD_MAX);
-    let first = &mut failed[..told];
-    let names: HashSet<Name> = first.iter().filter_map(|zone| zone.name.clone()).collect();
-    for read in check_zones(&config.zones, &names) {
-        if let Some(zone) = first.iter_mut().find(|zone| zone.name == read.name) {
-            zone.error = read.error;
-        }
-    }
 }

@@ -10,7 +10,7 @@
 //! new ──connect──► former        new ◄── descriptors ── former        new ── 'R' ──► former stops
 //! ```
 
-use crate::control::Stop;
+use crate::stop::Stop;
 use crate::watchdog::Watchdog;
 use std::fmt;
 use std::io::{self, Read, Write};

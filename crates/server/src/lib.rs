@@ -19,9 +19,11 @@ mod edit;
 mod failed_zones;
 mod following;
 mod forwards;
+mod given_zone;
 mod handover;
 mod listen;
 mod load;
+mod load_error;
 mod local;
 mod log;
 mod log_budget;
@@ -40,6 +42,7 @@ mod signals;
 mod small_zones;
 mod stamp;
 mod state_directory;
+mod stop;
 mod threads;
 mod unit_states;
 mod units;
@@ -52,6 +55,7 @@ pub use edit::flush::FlushError;
 pub use edit::{Edit, EditError};
 pub use failed_zones::{FailedZone, failed_text};
 pub use following::Following;
+pub use given_zone::given_zone;
 pub use log::{StandardError, flush_log, flush_log_to_reader};
 pub use log_budget::LogBudget;
 pub use program::{
@@ -60,7 +64,7 @@ pub use program::{
 };
 pub use query_log::Rfc3339;
 pub use run::{Options, ServeError, serve};
-pub use running::{Server, Zones, given_zone};
+pub use running::{Server, Zones};
 
 /// The version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,5 +1,7 @@
 //! Units to zones, several at a time, each by one thread.
 
+pub use crate::load_error::LoadError;
+
 use crate::directory_reader::DirectoryReader;
 use crate::stamp::{Stamp, Stamps};
 use crate::units::{Content, Unit};
@@ -14,8 +16,7 @@ use zonda_config::ProgramContent;
 use zonda_wire::Name;
 use zonda_zone::snapshot::ITERATIONS_MAX;
 use zonda_zone::{
-    Diagnostics, Errors, HashSeed, JsonFile, JsonZone, Records, Zone, build, check, file, hosts,
-    json,
+    Diagnostics, HashSeed, JsonFile, JsonZone, Records, Zone, build, check, file, hosts, json,
 };
 
 /// Memory above which a zone is moved into huge pages.
@@ -100,43 +101,6 @@ pub struct LoadedZone {
     pub zone: Arc<Zone>,
     /// How many records it has.
     pub records: usize,
-}
-
-/// Why a zone was not loaded: the first error, and how many there are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadError {
-    /// `file:line:column: …` of the first.
-    pub first: String,
-    /// All errors; none while the data are awaited.
-    pub count: u64,
-}
-
-impl LoadError {
-    /// That a zone has no data yet.
-    fn awaited() -> Self {
-        Self { first: "its data are awaited".to_owned(), count: 0 }
-    }
-
-    /// Whether the zone has no data yet, and nothing is wrong with them: the log tells why
-    /// elsewhere.
-    pub fn is_awaited(&self) -> bool {
-        self.count == 0
-    }
-}
-
-impl From<Errors> for LoadError {
-    fn from(errors: Errors) -> Self {
-        Self { first: errors.first.to_string(), count: errors.count }
-    }
-}
-
-impl std::fmt::Display for LoadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.count {
-            0 | 1 => f.write_str(&self.first),
-            count => write!(f, "{} (and {} more errors)", self.first, count - 1),
-        }
-    }
 }
 
 /// Loads units, several at a time; the results are in the order of the units. There are more threads

@@ -18,8 +18,8 @@ use zonda_zone::HashSeed;
 
 use crate::check::check_zones;
 use crate::failed_zones::FailedZone;
+use crate::given_zone::given_zone;
 use crate::log_budget::LogBudget;
-use crate::running::given_zone;
 
 /// The code that a server is started with; by default none.
 #[derive(Default)]

@@ -2,10 +2,11 @@
 
 use crate::admin;
 use crate::cache_file::{self, CacheFile};
-use crate::control::{Control, ControlParts, ReadConfig, Stop};
+use crate::check::tell_all_mistakes;
+use crate::control::{Control, ControlParts, ReadConfig};
 use crate::edit::flush::flush_in_background;
 use crate::edit::journal::InUse;
-use crate::failed_zones::{FailedZone, failed_text, failed_zones, tell_all_mistakes};
+use crate::failed_zones::{FailedZone, failed_text, failed_zones};
 use crate::forwards::KnownForward;
 use crate::handover::{self, HandOverError};
 use crate::listen::{self, InheritedSockets, ListenError, Sockets};
@@ -18,6 +19,7 @@ use crate::query_log::QueryLog;
 use crate::rights::{self, TooFewDescriptors};
 use crate::settle::{self, StartPhase};
 use crate::signals::{SignalStreams, Signals, caught};
+use crate::stop::Stop;
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::watchdog::Watchdog;
 use crate::zone_set_view::KnownZone;

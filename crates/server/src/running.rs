@@ -1,21 +1,22 @@
 //! A server in a thread of its own, for programs that hold one.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
+use crate::check::tell_all_mistakes;
 use crate::control::Control;
 use crate::edit::flush::FlushError;
 use crate::edit::{Edit, EditError};
-use crate::failed_zones::{FailedZone, failed_zones, tell_all_mistakes};
+use crate::failed_zones::{FailedZone, failed_zones};
 use crate::following::Following;
+use crate::given_zone::given_zone;
 use crate::log;
 use crate::program::{Code, OwnReply};
 use crate::run::{Options, ServeError, run};
 use crate::signals::Signals;
-use zonda_config::{ProgramContent, Source, Zone};
+use zonda_config::ProgramContent;
 use zonda_engine::Peer;
 use zonda_wire::Name;
 use zonda_zone::Diff;
@@ -188,13 +189,4 @@ impl Zones {
             control.stores().insert(name.to_lowercase(), following);
         }
     }
-}
-
-/// A zone that a program gives.
-#[must_use]
-pub fn given_zone(name: &Name, given: ProgramContent) -> Zone {
-    let path = PathBuf::from(format!("{name} (of the program)"));
-    let source = Source::Program { path, content: given };
-    let root = Path::new("/").into(); // no text includes a file
-    Zone { name: Some(name.clone()), source, hosts: None, root, writable: None, access: None }
 }

@@ -2,7 +2,7 @@
 //!
 //! A *unit* is a file that is loaded as a whole; a directory is as many units as it holds files.
 
-use crate::load::LoadError;
+use crate::load_error::LoadError;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -12,8 +12,8 @@
 //! name lead to this machine and read what it finds there, so the request must name the host by an
 //! address or as `localhost`.
 
-use super::api::{Reply, text};
-use super::routes::Scope;
+use super::call::Scope;
+use super::reply::{Reply, text};
 use hyper::header::{AUTHORIZATION, CONNECTION, HOST, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
 use hyper::http::uri::Authority;
 use hyper::{Method, Request, StatusCode};

@@ -1,127 +1,21 @@
-//! Requests and their answers.
+//! Answers to requests about the server and its zones.
 
-use super::access::Rights;
 use super::metrics;
-use super::problem::{Problem, problem};
-use super::routes::{Call, Match};
+use super::reply::{Reply, json_reply, parameter, text};
 use crate::control::Control;
 use crate::query_log::Rfc3339;
 use crate::zone_set::Outcome;
 use crate::zone_set_view::KnownZone;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH};
-use hyper::{Request, Response, StatusCode};
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Value, json};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::time::timeout;
 use zonda_wire::Name;
 
 /// Zones in one page of `/v1/zones`, unless the request wants fewer or more.
 const PAGE: usize = 1000;
 /// Most zones in one page.
 const PAGE_MAX: usize = 100_000;
-
-/// Octets of a request's body at most: it is held in memory, and so is what it changes.
-const BODY_OCTETS_MAX: usize = 8 << 20;
-/// How long the body of a request may take.
-const BODY_TIME_MAX: Duration = Duration::from_secs(10);
-
-/// An answer.
-pub type Reply = Response<Full<Bytes>>;
-
-/// Answers a request.
-pub async fn answer(request: Request<Incoming>, rights: Rights, control: Arc<Control>) -> Reply {
-    let segments: Option<Vec<String>> =
-        request.uri().path().split('/').skip(1).map(decoded).collect();
-    let owned = segments.unwrap_or_default();
-    let segments: Vec<&str> = owned.iter().map(String::as_str).collect();
-    let found = Match::of(request.method(), &segments);
-    if let Some(refusal) = rights.refusal(&request, found.scope(&segments)) {
-        return refusal;
-    }
-    let route = match found {
-        Match::Route(route) => route,
-        Match::OtherMethods(methods) => return other_method(&methods),
-        Match::NoPath => {
-            return text(StatusCode::NOT_FOUND, "no such path; see docs/admin.md\n".into());
-        }
-    };
-    let (head, body) = request.into_parts();
-    let body = match route.has_body {
-        true => match read_body(&head.headers, body).await {
-            Ok(body) => body,
-            Err(found) => return problem(&found),
-        },
-        false => Bytes::new(),
-    };
-    // Reloads read files, and even a list of zones takes a while when there are a million.
-    let work = move || {
-        let segments: Vec<&str> = owned.iter().map(String::as_str).collect();
-        (route.answer)(&Call {
-            control: &control,
-            arguments: route.arguments(&segments),
-            query: head.uri.query().unwrap_or_default(),
-            body: &body,
-            if_match: head.headers.get(IF_MATCH).and_then(|value| value.to_str().ok()),
-            tells_all: rights.tells_all(),
-        })
-    };
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| {
-        text(StatusCode::INTERNAL_SERVER_ERROR, "the request failed; see the log\n".into())
-    })
-}
-
-/// Reads the body of a request, which is JSON.
-async fn read_body(headers: &HeaderMap, body: Incoming) -> Result<Bytes, Problem> {
-    let kind = headers.get(CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
-    let kind = kind.split(|octet| *octet == b';').next().unwrap_or_default();
-    if !kind.trim_ascii().eq_ignore_ascii_case(b"application/json") {
-        let detail = "the body must be JSON: send it with `Content-Type: application/json`";
-        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail.to_owned()));
-    }
-    let read = timeout(BODY_TIME_MAX, Limited::new(body, BODY_OCTETS_MAX).collect()).await;
-    match read {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            let detail = format!("the body has over {BODY_OCTETS_MAX} octets: send it in parts");
-            Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail))
-        }
-        Ok(Err(error)) => Err(Problem::bad_request(format!("the body could not be read: {error}"))),
-        Err(_) => {
-            let detail = "the body did not come in time".to_owned();
-            Err(Problem::new(StatusCode::REQUEST_TIMEOUT, detail))
-        }
-    }
-}
-
-/// A reply to a method that a path does not take; `methods` are those it takes (rfc9110#15.5.6).
-fn other_method(methods: &str) -> Reply {
-    let why = format!("this path takes another method: {methods}\n");
-    let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, why);
-    if let Ok(methods) = HeaderValue::from_str(methods) {
-        reply.headers_mut().insert(ALLOW, methods);
-    }
-    reply
-}
-
-/// The value of a key in a query string.
-pub fn parameter(query: &str, key: &str) -> Option<String> {
-    query.split('&').find_map(|pair| decoded(pair.strip_prefix(key)?.strip_prefix('=')?))
-}
-
-/// A part of a path or query string without its percent signs (rfc3986#2.1).
-fn decoded(part: &str) -> Option<String> {
-    let mut octets = Vec::with_capacity(part.len());
-    let mut pieces = part.split('%');
-    octets.extend(pieces.next()?.bytes());
-    for piece in pieces {
-        octets.push(u8::from_str_radix(piece.get(..2)?, 16).ok()?);
-        octets.extend(&piece.as_bytes()[2..]);
-    }
-    String::from_utf8(octets).ok()
-}
 
 /// A reply that says that the process answers.
 pub fn health() -> Reply {
@@ -258,14 +152,6 @@ fn describe(zone: &KnownZone, control: &Control) -> Value {
     })
 }
 
-/// What is to be told of, or done with, a name.
-pub fn about_name(given: &str, work: impl FnOnce(&Name) -> Value) -> Reply {
-    match given.parse::<Name>() {
-        Ok(name) if !given.is_empty() => json_reply(&work(&name)),
-        _ => text(StatusCode::BAD_REQUEST, "a name is needed, such as www.example.com\n".into()),
-    }
-}
-
 /// Reloads all that changed, or one zone.
 pub fn reload(query: &str, control: &Control) -> Reply {
     let Some(name) = parameter(query, "zone") else {
@@ -304,21 +190,4 @@ fn outcome_reply(outcome: &Outcome) -> Reply {
 fn time(moment: SystemTime) -> String {
     let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
     Rfc3339(u32::try_from(since.as_secs()).unwrap_or(u32::MAX)).to_string()
-}
-
-/// A reply of plain text.
-pub fn text(status: StatusCode, body: String) -> Reply {
-    let mut reply = Response::new(Full::new(Bytes::from(body)));
-    *reply.status_mut() = status;
-    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
-    reply.headers_mut().insert(CONTENT_TYPE, kind);
-    reply
-}
-
-/// A reply of JSON.
-pub fn json_reply(value: &Value) -> Reply {
-    let mut reply = text(StatusCode::OK, format!("{value:#}\n"));
-    let kind = HeaderValue::from_static("application/json");
-    reply.headers_mut().insert(CONTENT_TYPE, kind);
-    reply
 }

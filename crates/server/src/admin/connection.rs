@@ -6,7 +6,9 @@
 //! connection without a request goes, or the one that has been idle longest.
 
 use super::access::{self, Rights};
-use super::{api, bind_statistics};
+use super::counters::Counters;
+use super::reply::Reply;
+use super::{bind_statistics, dispatch};
 use crate::control::Control;
 use hyper::Request;
 use hyper::body::Incoming;
@@ -19,14 +21,14 @@ use std::io;
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep, timeout};
 use zonda_config::Network;
-use zonda_transport::tcp::admission::{Activity, Admission, AdmissionCounters, Ticket};
+use zonda_transport::tcp::admission::{Activity, Admission, Ticket};
 
 /// Connections open at once on each socket; for one more, an idle one is closed, or it is itself.
 const CONNECTIONS_MAX: usize = 64;
@@ -40,17 +42,6 @@ const WRITE_MAX: Duration = Duration::from_secs(10);
 const CONNECTION_MAX: Duration = Duration::from_secs(30);
 /// How long a connection may last in any case; the slowest request is a reload of many zones.
 const REQUEST_MAX: Duration = Duration::from_secs(900);
-
-/// Connections that were closed, by the bound that they met.
-#[derive(Default)]
-pub struct Counters {
-    /// More than [`CONNECTIONS_PER_CLIENT`] or [`CONNECTIONS_MAX`].
-    pub admission: AdmissionCounters,
-    /// A client that takes nothing for [`WRITE_MAX`].
-    pub write_timeouts: AtomicU64,
-    /// One that was as old as [`CONNECTION_MAX`].
-    pub expired: AtomicU64,
-}
 
 /// A socket that accepts connections of the interface.
 pub enum Listener {
@@ -86,9 +77,9 @@ impl Interface {
     }
 
     /// Answers a request.
-    async fn answer(self, request: Request<Incoming>, control: Arc<Control>) -> api::Reply {
+    async fn answer(self, request: Request<Incoming>, control: Arc<Control>) -> Reply {
         match self {
-            Self::Admin(rights) => api::answer(request, rights, control).await,
+            Self::Admin(rights) => dispatch::answer(request, rights, control).await,
             // Exporters elsewhere may know the server by a name; on this machine, only a page of
             // the web needs one.
             Self::BindStatistics { is_loopback: true, .. } if !access::is_host_own(&request) => {
@@ -157,7 +148,7 @@ async fn keep(stream: impl Stream, ticket: Ticket, interface: Interface, control
 }
 
 /// Serves the requests of one connection; calls `rest` when an answer has left, whole.
-async fn serve<A: Future<Output = api::Reply>>(
+async fn serve<A: Future<Output = Reply>>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     counters: &Counters,
     answer: impl Fn(Request<Incoming>) -> A,
@@ -256,9 +247,12 @@ impl<S: AsyncWrite + Unpin, F: Fn() + Unpin> AsyncWrite for PromptStream<'_, S, 
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::admin::reply::text;
     use hyper::StatusCode;
+    use std::sync::atomic::AtomicU64;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::time::Instant;
+    use zonda_transport::tcp::admission::AdmissionCounters;
 
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
     /// What a client may leave in a connection before the server has to wait for it.
@@ -270,7 +264,7 @@ mod tests {
         let (start, counters) = (Instant::now(), Counters::default());
         let answer = |_| async move {
             sleep(answer_time).await;
-            api::text(StatusCode::OK, "x".repeat(10 * ROOM))
+            text(StatusCode::OK, "x".repeat(10 * ROOM))
         };
         serve(end, &counters, answer, || ()).await;
         (start.elapsed(), counters)
@@ -358,7 +352,7 @@ mod tests {
         let rests = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&rests);
         let served = tokio::spawn(async move {
-            let answer = |_| async { api::text(StatusCode::OK, "x".repeat(10 * ROOM)) };
+            let answer = |_| async { text(StatusCode::OK, "x".repeat(10 * ROOM)) };
             let rest = || _ = counted.fetch_add(1, Relaxed);
             serve(server, &Counters::default(), answer, rest).await;
         });

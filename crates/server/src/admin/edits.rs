@@ -1,8 +1,9 @@
 //! Requests that change the records of a zone, and those about changes that its file lacks.
 
-use super::api::{self, Reply, json_reply, text};
+use super::api;
+use super::call::Call;
 use super::problem::{Problem, problem};
-use super::routes::Call;
+use super::reply::{Reply, json_reply, parameter, text};
 use crate::control::Control;
 use crate::edit::flush::FlushError;
 use crate::edit::zones::ZoneError;
@@ -86,7 +87,7 @@ pub fn flush(query: &str, control: &Control) -> Reply {
     reply_of(|| {
         let flushed =
             |name: &Name, serial: u32| json!({ "zone": name.to_string(), "serial": serial });
-        let Some(name) = api::parameter(query, "zone") else {
+        let Some(name) = parameter(query, "zone") else {
             let (mut written, mut failed) = (Vec::new(), Vec::new());
             for (name, result) in control.flush_all() {
                 match result {

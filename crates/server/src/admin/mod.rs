@@ -4,16 +4,20 @@ mod access;
 mod api;
 mod bind_statistics;
 mod cache;
+mod call;
 mod connection;
+mod counters;
+mod dispatch;
 mod edits;
 mod metrics;
 mod problem;
+mod reply;
 mod routes;
 mod rrsets;
 mod unix;
 mod upstreams;
 
-pub use connection::Counters;
+pub use counters::Counters;
 
 use crate::control::Control;
 use crate::handover;

@@ -1,6 +1,6 @@
 //! Why a request was not carried out, as programs read it (rfc9457).
 
-use super::api::{Reply, text};
+use super::reply::{Reply, text};
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::{Map, Value, json};

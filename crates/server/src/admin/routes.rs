@@ -1,22 +1,10 @@
 //! The requests that the interface answers, in the order of the table in docs/admin.md.
 
-use super::api::{self, Reply};
-use super::{cache, edits, metrics, rrsets, upstreams};
-use crate::control::Control;
+use super::call::{Call, Scope};
+use super::reply::{Reply, about_name, json_reply, parameter};
+use super::{api, cache, edits, metrics, rrsets, upstreams};
 use hyper::Method;
 use serde_json::{Value, json};
-use std::sync::Arc;
-
-/// What a client must be allowed for a request, the least first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// The health of the server: answered over TCP even where no token is configured.
-    Open,
-    /// All that changes nothing.
-    Read,
-    /// Changes of the server and its data.
-    Write,
-}
 
 /// A request that is answered.
 pub struct Route {
@@ -36,22 +24,6 @@ pub struct Route {
     command: &'static str,
     /// Answers the request.
     pub answer: fn(&Call<'_>) -> Reply,
-}
-
-/// A request on its way to the function that answers it.
-pub struct Call<'a> {
-    /// The server.
-    pub control: &'a Arc<Control>,
-    /// The segments of the path that stand for arguments, decoded.
-    pub arguments: Vec<&'a str>,
-    /// The query string, as it was sent.
-    pub query: &'a str,
-    /// The body; empty where the request has none.
-    pub body: &'a [u8],
-    /// The header `If-Match`, if it was sent.
-    pub if_match: Option<&'a str>,
-    /// Whether the client may know what is wrong with files.
-    pub tells_all: bool,
 }
 
 /// All requests. A path stands once for each method.
@@ -96,7 +68,7 @@ const ROUTES: &[Route] = &[
         doc: "this list, with what a client must be allowed for each request",
         command: "",
         answer: |_| {
-            api::json_reply(
+            json_reply(
                 &json!({ "requests": ROUTES.iter().map(Route::to_json).collect::<Vec<_>>() }),
             )
         },
@@ -119,7 +91,7 @@ const ROUTES: &[Route] = &[
         has_body: false,
         doc: "the version, uptime, listeners, zones, reloads",
         command: "`zonda status`",
-        answer: |call| api::json_reply(&api::status(call.control)),
+        answer: |call| json_reply(&api::status(call.control)),
     },
     Route {
         method: Method::GET,
@@ -129,7 +101,7 @@ const ROUTES: &[Route] = &[
         has_body: false,
         doc: "sums of the counters",
         command: "`zonda stats`",
-        answer: |call| api::json_reply(&metrics::summary(call.control)),
+        answer: |call| json_reply(&metrics::summary(call.control)),
     },
     Route {
         method: Method::GET,
@@ -139,7 +111,7 @@ const ROUTES: &[Route] = &[
         has_body: false,
         doc: "the [upstreams](forwarding.md) of forwarded zones, with their states",
         command: "`zonda upstream list`",
-        answer: |call| api::json_reply(&upstreams::list(call.control)),
+        answer: |call| json_reply(&upstreams::list(call.control)),
     },
     Route {
         method: Method::GET,
@@ -283,8 +255,8 @@ const ROUTES: &[Route] = &[
         doc: "the cached answers for a name",
         command: "`zonda cache show NAME`",
         answer: |call| {
-            let name = api::parameter(call.query, "name").unwrap_or_default();
-            api::about_name(&name, |name| cache::show(name, call.control))
+            let name = parameter(call.query, "name").unwrap_or_default();
+            about_name(&name, |name| cache::show(name, call.control))
         },
     },
     Route {
@@ -297,7 +269,7 @@ const ROUTES: &[Route] = &[
         command: "`zonda cache flush NAME [--tree]`",
         answer: |call| {
             let tree = call.query.split('&').any(|pair| pair == "tree");
-            api::about_name(call.argument(), |name| cache::flush(name, tree, call.control))
+            about_name(call.argument(), |name| cache::flush(name, tree, call.control))
         },
     },
     Route {
@@ -320,7 +292,7 @@ const ROUTES: &[Route] = &[
         command: "`zonda stop`",
         answer: |call| {
             call.control.stop();
-            api::json_reply(&json!({ "stopping": true }))
+            json_reply(&json!({ "stopping": true }))
         },
     },
 ];
@@ -391,18 +363,6 @@ impl Route {
 /// Whether a part of a route's path stands for an argument.
 fn is_argument(part: &str) -> bool {
     part.starts_with(|first: char| first.is_ascii_uppercase())
-}
-
-impl<'a> Call<'a> {
-    /// The first argument; a route that asks for one has it.
-    pub fn argument(&self) -> &'a str {
-        self.arguments.first().copied().unwrap_or_default()
-    }
-
-    /// The second argument; a route that asks for one has it.
-    pub fn second_argument(&self) -> &'a str {
-        self.arguments.get(1).copied().unwrap_or_default()
-    }
 }
 
 #[cfg(test)]

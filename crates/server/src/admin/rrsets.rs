@@ -1,6 +1,6 @@
 //! The records of a zone that is served, as RRsets in JSON.
 
-use super::api::{self, Reply, text};
+use super::reply::{Reply, parameter, text};
 use crate::control::Control;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -19,11 +19,11 @@ const PAGE_MAX: usize = 100_000;
 
 /// A page of all RRsets of a zone, in canonical order.
 pub fn list(zone: &str, query: &str, control: &Control) -> Reply {
-    let limit = api::parameter(query, "limit").map(|limit| limit.parse::<usize>());
+    let limit = parameter(query, "limit").map(|limit| limit.parse::<usize>());
     let Ok(limit) = limit.unwrap_or(Ok(PAGE)) else {
         return text(StatusCode::BAD_REQUEST, "limit must be a number\n".into());
     };
-    let after = api::parameter(query, "after").map(|after| after.parse::<Name>());
+    let after = parameter(query, "after").map(|after| after.parse::<Name>());
     let Ok(after) = after.transpose() else {
         return text(StatusCode::BAD_REQUEST, "after must be a name in the zone\n".into());
     };

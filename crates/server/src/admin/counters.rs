@@ -1,0 +1,15 @@
+//! What is counted of connections to the admin interface.
+
+use std::sync::atomic::AtomicU64;
+use zonda_transport::tcp::admission::AdmissionCounters;
+
+/// Connections that were closed, by the bound that they met.
+#[derive(Default)]
+pub struct Counters {
+    /// More connections than one client, or all, may have.
+    pub admission: AdmissionCounters,
+    /// Connections of clients that took nothing for too long.
+    pub write_timeouts: AtomicU64,
+    /// Connections that had lasted as long as one may.
+    pub expired: AtomicU64,
+}
