@@ -294,7 +294,7 @@ impl Control {
         if known.is_some_and(|known| known.unit == unit.key) {
             return; // it is served from these data
         }
-        let loaded = load::load_all(&[&unit], state.seed, 1);
+        let loaded = load::load_all(&[&unit], &state.zone_set, state.seed, 1);
         drop(state);
         let loaded = loaded.into_iter().next().expect("of one unit");
         let _ = self.publisher.update(unit, loaded); // what fails is logged
@@ -322,7 +322,8 @@ impl Control {
         if config.is_none() && plan.is_empty() {
             return Ok(Outcome::default()); // nothing that the publisher would have to do
         }
-        let loaded = load::load_all(&plan.stale(), state.seed, process::available_cpus());
+        let threads = process::available_cpus();
+        let loaded = load::load_all(&plan.stale(), &state.zone_set, state.seed, threads);
         drop(state);
         self.publisher.apply(units, config, plan, loaded).map_err(|error| error.to_string())
     }
@@ -358,7 +359,7 @@ impl Control {
             };
             let outcome = control.load_and_publish(&mut units, None, Scope::Watched);
             let Ok(outcome) = outcome else { return }; // the log has why
-            if outcome.changed || !outcome.failed.is_empty() {
+            if outcome.is_worth_telling() {
                 let failed = !outcome.failed.is_empty();
                 let _ = control.publisher.note_reload(failed, None); // the log has why
                 log(&outcome);
@@ -391,7 +392,10 @@ impl Control {
 
 /// Logs what a reload did.
 fn log(outcome: &Outcome) {
-    let (loaded, removed, failed) =
-        (outcome.loaded.len(), outcome.removed.len(), outcome.failed.len());
-    tracing::info!("reloaded; zones loaded: {loaded}, removed: {removed}, failed: {failed}");
+    let (loaded, unchanged) = (outcome.loaded.len(), outcome.unchanged.len());
+    let (removed, failed) = (outcome.removed.len(), outcome.failed.len());
+    tracing::info!(
+        "reloaded; zones loaded: {loaded}, unchanged: {unchanged}, removed: {removed}, \
+         failed: {failed}"
+    );
 }

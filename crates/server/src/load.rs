@@ -5,6 +5,7 @@ pub use crate::load_error::LoadError;
 use crate::directory_reader::DirectoryReader;
 use crate::stamp::{Stamp, Stamps};
 use crate::units::{Content, Unit};
+use crate::zone_set_view::ZoneSetView;
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -97,18 +98,26 @@ pub type NamedZone = (Name, Result<LoadedZone, LoadError>);
 
 /// A zone that was read.
 pub struct LoadedZone {
-    /// The zone.
+    /// The zone, which has all memory in which nothing differs from the version in force in common
+    /// with it; that version itself if no record differs.
     pub zone: Arc<Zone>,
     /// How many records it has.
     pub records: usize,
 }
 
 /// Loads units, several at a time; the results are in the order of the units. There are more threads
-/// than these, which use the CPUs while others wait for files.
-pub fn load_all(units: &[&Unit], seed: HashSeed, threads: usize) -> Vec<LoadedUnit> {
+/// than these, which use the CPUs while others wait for files. Zones are compared with those that
+/// are served.
+pub fn load_all(
+    units: &[&Unit],
+    served: &ZoneSetView,
+    seed: HashSeed,
+    threads: usize,
+) -> Vec<LoadedUnit> {
+    let load = |unit: &Unit, reader: &mut DirectoryReader| load(unit, (served, seed), reader);
     if units.len() <= PART && threads <= 1 || units.len() <= 1 {
         let mut reader = DirectoryReader::default();
-        return units.iter().map(|unit| load(unit, seed, &mut reader).packed()).collect();
+        return units.iter().map(|unit| load(unit, &mut reader).packed()).collect();
     }
     let mut results: Vec<Option<LoadedUnit>> = Vec::with_capacity(units.len());
     results.resize_with(units.len(), || None);
@@ -121,7 +130,7 @@ pub fn load_all(units: &[&Unit], seed: HashSeed, threads: usize) -> Vec<LoadedUn
         loop {
             let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some((first, units)) = next else { return };
-            let loaded = units.iter().map(|unit| load(unit, seed, &mut reader)).collect();
+            let loaded = units.iter().map(|unit| load(unit, &mut reader)).collect();
             let _ = sender.send((first, loaded)); // the receiver waits for all
         }
     };
@@ -140,23 +149,26 @@ pub fn load_all(units: &[&Unit], seed: HashSeed, threads: usize) -> Vec<LoadedUn
     results.into_iter().map(|loaded| loaded.expect("every unit was taken by a thread")).collect()
 }
 
+/// The zones that are served, and the seed that new ones must be built with.
+type Base<'z> = (&'z ZoneSetView, HashSeed);
+
 /// Loads one unit.
-fn load(unit: &Unit, seed: HashSeed, reader: &mut DirectoryReader) -> LoadedUnit {
+fn load(unit: &Unit, base: Base<'_>, reader: &mut DirectoryReader) -> LoadedUnit {
     if let Content::Given(given) = &unit.key.content {
         let (name, content) = &**given;
         let zone = match content {
-            ProgramContent::Records(records) => make(name, records, unit.is_checked(), seed),
+            ProgramContent::Records(records) => make(name, records, unit.is_checked(), base),
             ProgramContent::Awaited => Err(LoadError::awaited()),
-            ProgramContent::Text(_) => return load_file(unit, seed, reader),
+            ProgramContent::Text(_) => return load_file(unit, base, reader),
         };
         let zones = [(name.clone(), zone)].into_iter().collect();
         return LoadedUnit { stamps: Stamps::NONE, zones, failure: None };
     }
-    load_file(unit, seed, reader)
+    load_file(unit, base, reader)
 }
 
 /// Loads a unit whose zones are text.
-fn load_file(unit: &Unit, seed: HashSeed, reader: &mut DirectoryReader) -> LoadedUnit {
+fn load_file(unit: &Unit, base: Base<'_>, reader: &mut DirectoryReader) -> LoadedUnit {
     let started = SystemTime::now();
     let path = unit.key.path();
     // The state of a file is asked for before it is read, so that no change is missed.
@@ -175,7 +187,7 @@ fn load_file(unit: &Unit, seed: HashSeed, reader: &mut DirectoryReader) -> Loade
     let zones = read.zones.into_iter().map(|JsonZone { name, records, errors, .. }| {
         let zone = match errors {
             Some(errors) => Err(errors.into()),
-            None => make(&name, &records, unit.is_checked(), seed),
+            None => make(&name, &records, unit.is_checked(), base),
         };
         reader.recycle(records);
         (name, zone)
@@ -234,12 +246,12 @@ fn given_zone(path: &Path, name: &Name, content: &ProgramContent) -> (JsonZone, 
     (JsonZone { name, sha: None, records, errors }, diagnostics)
 }
 
-/// Checks and builds a zone.
+/// Checks and builds a zone, and compares it with the version in force.
 fn make(
     name: &Name,
     records: &Records,
     is_checked: bool,
-    seed: HashSeed,
+    (served, seed): Base<'_>,
 ) -> Result<LoadedZone, LoadError> {
     let is_checked = is_checked && records.len() <= CHECKED_MAX;
     if is_checked {
@@ -252,13 +264,19 @@ fn make(
         let limit = ITERATIONS_MAX;
         tracing::warn!(zone = %name, iterations, limit, "iterated hashes of NSEC3 cost time");
     }
-    if zone.bytes() > HUGE_BYTES {
+    let served = served.zone(name).and_then(|zone| zone.data());
+    let zone = match served {
+        Some(served) => zone.sharing_with(served),
+        None => Arc::new(zone),
+    };
+    let is_new = served.is_none_or(|served| !Arc::ptr_eq(served, &zone));
+    if is_new && zone.bytes() > HUGE_BYTES {
         for memory in zone.memory() {
             // Only speed is lost where the kernel has no huge pages to give.
             let _ = zonda_netio::memory::use_huge_pages(memory);
         }
     }
-    Ok(LoadedZone { zone: Arc::new(zone), records: records.len() })
+    Ok(LoadedZone { zone, records: records.len() })
 }
 
 /// Seconds since 1970: signatures are judged by it.

@@ -7,6 +7,9 @@
 //! work for its result, and the publisher waits for nothing but work. Files are read, and zones
 //! built, by the senders.
 
+#[cfg(test)]
+mod tests;
+
 use crate::edit::journal::InUse;
 use crate::edit::{Edit, EditError};
 use crate::load::{self, LoadedUnit};
@@ -195,7 +198,7 @@ impl Publisher {
             let _ = std::fs::create_dir_all(directory); // that it cannot be read is logged below
         }
         let plan = units.plan(&zone_set.view(), (&config, &config), Scope::Changed, 0);
-        let loaded = load::load_all(&plan.stale(), seed, threads);
+        let loaded = load::load_all(&plan.stale(), &zone_set.view(), seed, threads);
         drop(zone_set.apply(&mut units, plan, loaded));
         let _ = zone_set.journal.commit(); // it is logged, and edits are refused then
         let mut lasting = Lasting::default();

@@ -60,6 +60,8 @@ pub struct ZoneSet {
 pub struct Outcome {
     /// Zones that are served in a new version, or for the first time.
     pub loaded: Vec<Name>,
+    /// Zones that were read again and hold what is served already, so that nothing is published.
+    pub unchanged: Vec<Name>,
     /// Zones that are not served any more.
     pub removed: Vec<Name>,
     /// What is wrong with zones and files that could not be loaded.
@@ -68,6 +70,13 @@ pub struct Outcome {
     pub changed: bool,
     /// Whether names came or went.
     pub names_changed: bool,
+}
+
+impl Outcome {
+    /// Whether anything was loaded or removed, or could not be.
+    pub fn is_worth_telling(&self) -> bool {
+        self.changed || !self.unchanged.is_empty() || !self.failed.is_empty()
+    }
 }
 
 impl ZoneSet {
@@ -293,7 +302,6 @@ impl ZoneSet {
         outcome: &mut Outcome,
     ) {
         let former = self.zone(&name).map(|zone| KnownZone::clone(zone));
-        outcome.changed = true;
         outcome.names_changed |= former.is_none();
         let number = former.as_ref().map_or_else(|| self.numbers.take(), |zone| zone.number);
         let (mut data, mut records, mut since) = match &former {
@@ -308,6 +316,9 @@ impl ZoneSet {
                 warn_if_serial_went_back(data.as_deref(), &merged.data);
                 match &merged.error {
                     Some(error) => outcome.failed.push(format!("{name}: {error}")),
+                    None if served.is_some_and(|(it, _)| Arc::ptr_eq(it, &merged.data)) => {
+                        outcome.unchanged.push(name.clone());
+                    }
                     None => outcome.loaded.push(name.clone()),
                 }
                 (data, records) = (Some(merged.data), narrow(merged.records));
@@ -330,10 +341,18 @@ impl ZoneSet {
                 Some(Box::new(failure))
             }
         };
-        let entry = entry(&name, data, self.access_list(unit), number);
+        let access = self.access_list(unit);
+        let same = former.filter(|former| former.is_same(data.as_ref(), access.as_deref()));
+        outcome.changed |= same.is_none();
+        let is_same = same.is_some();
+        let entry = same.map_or_else(|| entry(&name, data, access, number), |former| former.entry);
         let (writable, unit) = (unit.terms.writable, Arc::clone(&unit.key));
         let loaded = since;
-        self.put_zone(KnownZone { entry, unit, number, records, loaded, error, writable, update });
+        let zone = KnownZone { entry, unit, number, records, loaded, error, writable, update };
+        match is_same {
+            true => drop(self.zones.put(Arc::new(zone))), // workers keep their hot answers
+            false => self.put_zone(zone),
+        }
     }
 
     /// Puts a zone, and its entry into the table of workers.

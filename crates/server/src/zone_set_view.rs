@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 use zonda_config::SerialRule;
+use zonda_engine::access::AccessList;
 use zonda_engine::name_table::{NameTable, Named};
 use zonda_engine::zones::{Source, ZoneEntry};
 use zonda_wire::Name;
@@ -48,6 +49,15 @@ impl KnownZone {
             Source::Data(zone) => Some(zone),
             _ => None,
         }
+    }
+
+    /// Whether an entry with these data and this access list would be the entry that it has.
+    pub fn is_same(&self, data: Option<&Arc<Zone>>, access: Option<&AccessList>) -> bool {
+        let has_data = match (self.data(), data) {
+            (Some(own), Some(data)) => Arc::ptr_eq(own, data),
+            (own, data) => own.is_none() && data.is_none(),
+        };
+        has_data && self.entry.access.as_deref() == access
     }
 
     /// Its file.

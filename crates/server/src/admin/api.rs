@@ -177,6 +177,7 @@ fn outcome_reply(outcome: &Outcome) -> Reply {
     let names = |names: &[Name]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
     let mut reply = json_reply(&json!({
         "loaded": names(&outcome.loaded),
+        "unchanged": names(&outcome.unchanged),
         "removed": names(&outcome.removed),
         "failed": outcome.failed,
     }));

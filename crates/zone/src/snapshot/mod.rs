@@ -26,6 +26,7 @@ mod merge;
 mod node;
 mod record_set;
 mod shard;
+mod share;
 mod slots;
 mod sort_form;
 mod sorted;

@@ -1,0 +1,114 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use std::fs;
+use std::path::PathBuf;
+use zonda_config::{Flags, ProgramContent};
+
+/// A publisher that serves `example.org` from a file.
+struct Served {
+    handle: Arc<PublisherHandle>,
+    units: UnitStates,
+    snapshot: Arc<ArcSwap<Snapshot>>,
+    folder: PathBuf,
+}
+
+/// The text of a zone with some lines behind its first records.
+fn text(more: &str) -> String {
+    format!("$TTL 60\n@ SOA ns h 1 2 3 4 5\n@ NS ns\nns A 192.0.2.1\n{more}")
+}
+
+impl Served {
+    fn start(test: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("zonda-pub-{test}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("zone");
+        fs::write(&file, text("")).unwrap();
+        let zones = vec![format!("example.org={}", file.display())];
+        let flags = Flags { zones, ..Flags::default() };
+        let config = Config::load(None, [], &flags).unwrap().config;
+        let first = Publisher::load(config, Code::default(), Vec::new(), 1).unwrap_or_else(|it| {
+            panic!("{it:?}");
+        });
+        let snapshot = Arc::clone(first.snapshot());
+        let watchdog = Arc::<Watchdog>::default();
+        let (handle, units) = first.start(&watchdog).unwrap();
+        Self { handle: Arc::new(handle), units, snapshot, folder }
+    }
+
+    /// Writes the zone's file, and has it loaded.
+    fn reload(&mut self, text: &str) -> Outcome {
+        fs::write(self.folder.join("zone"), text).unwrap();
+        let state = self.handle.state();
+        let name = "example.org".parse().unwrap();
+        let configs = (&*state.config, &*state.config);
+        let plan = self.units.plan(&state.zone_set, configs, Scope::Zone(&name), 0);
+        let loaded = load::load_all(&plan.stale(), &state.zone_set, state.seed, 1);
+        self.handle.apply(&mut self.units, None, plan, loaded).unwrap()
+    }
+
+    /// When the zone was loaded.
+    fn loaded(&self) -> Option<SystemTime> {
+        let state = self.handle.state();
+        state.zone_set.zone(&"example.org".parse().unwrap()).and_then(|zone| zone.loaded)
+    }
+
+    fn end(self) {
+        fs::remove_dir_all(self.folder).unwrap();
+    }
+}
+
+#[test]
+fn a_file_that_is_read_again_with_the_same_records_publishes_nothing() {
+    let mut served = Served::start("same");
+    let (first, loaded) = (served.snapshot.load_full(), served.loaded());
+    let name: Name = "example.org".parse().unwrap();
+    let outcome = served.reload(&text("; a comment\n"));
+    assert_eq!((outcome.unchanged, outcome.loaded), (vec![name.clone()], Vec::new()));
+    assert!(Arc::ptr_eq(&first, &served.snapshot.load_full()), "another snapshot");
+    assert!(served.loaded() > loaded, "the reload is not noted");
+    let outcome = served.reload(&text("www A 192.0.2.2\n"));
+    assert_eq!((outcome.unchanged, outcome.loaded), (Vec::new(), vec![name]));
+    assert!(!Arc::ptr_eq(&first, &served.snapshot.load_full()), "nothing published");
+    served.end();
+}
+
+#[test]
+fn a_file_that_becomes_wrong_publishes_nothing_and_is_told_of() {
+    let mut served = Served::start("wrong");
+    let first = served.snapshot.load_full();
+    let outcome = served.reload("@ wrong");
+    assert_eq!(outcome.failed.len(), 1);
+    assert!(Arc::ptr_eq(&first, &served.snapshot.load_full()), "another snapshot");
+    let state = served.handle.state();
+    assert!(state.zone_set.zone(&"example.org".parse().unwrap()).unwrap().error.is_some());
+    served.end();
+}
+
+#[test]
+fn a_program_that_gives_a_zone_the_records_that_it_has_publishes_nothing() {
+    let served = Served::start("program");
+    let update = |text: String| {
+        let name: Name = "example.net".parse().unwrap();
+        let content = ProgramContent::Text(text.into());
+        let source = zonda_config::Source::Program { path: "program".into(), content };
+        let zone = zonda_config::Zone {
+            name: Some(name),
+            source,
+            hosts: None,
+            root: std::path::Path::new("/").into(),
+            writable: None,
+            access: None,
+        };
+        let unit = crate::units::survey(&[zone], |_| Vec::new()).units.pop().unwrap();
+        let state = served.handle.state();
+        let loaded = load::load_all(&[&unit], &state.zone_set, state.seed, 1).pop().unwrap();
+        served.handle.update(unit, loaded).unwrap()
+    };
+    assert_eq!(update(text("")).loaded.len(), 1);
+    let first = served.snapshot.load_full();
+    assert_eq!(update(text("; again\n")).unchanged.len(), 1);
+    assert!(Arc::ptr_eq(&first, &served.snapshot.load_full()), "another snapshot");
+    assert_eq!(update(text("www A 192.0.2.2\n")).loaded.len(), 1);
+    served.end();
+}
