@@ -315,6 +315,7 @@ impl Control {
         config: Option<(Config, u64)>,
         scope: Scope<'_>,
     ) -> ReloadResult {
+        self.publisher.check().map_err(|error| error.to_string())?; // nothing is read in vain
         let state = self.state();
         let (config, updates) = config.map_or((None, 0), |(config, at)| (Some(config), at));
         let planned = config.as_ref().unwrap_or(&state.config);

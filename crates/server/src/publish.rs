@@ -5,8 +5,12 @@
 //! there, applies all of it, and publishes one snapshot. Metrics and the admin interface read a
 //! [`ServerState`], which is swapped as well: nothing waits for the publisher but the sender of
 //! work for its result, and the publisher waits for nothing but work. Files are read, and zones
-//! built, by the senders.
+//! built, by the senders. Memory is freed by a thread of its own, the *reaper*.
+//!
+//! Work that panics is reported as failed, and all other work of its batch is done, published and
+//! reported. Then the panic goes on, so that the watchdog counts it and starts the thread again.
 
+mod reaper;
 #[cfg(test)]
 mod tests;
 
@@ -21,9 +25,11 @@ use crate::watchdog::Watchdog;
 use crate::zone_set::{Outcome, ZoneSet};
 use crate::zone_set_view::{KnownZone, ZoneSetView};
 use arc_swap::ArcSwap;
+use std::any::Any;
 use std::io;
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 use zonda_config::Config;
 use zonda_engine::code::Handlers;
@@ -43,8 +49,6 @@ const PENDING_OCTETS_MAX: usize = 1 << 20;
 const LOOK: Duration = Duration::from_millis(10);
 /// How long a worker may read one snapshot before the log says so.
 const READ_MAX: Duration = Duration::from_secs(10);
-/// How often memory is given back to the system at most, as that takes a while.
-const GIVE_BACK_MIN: Duration = Duration::from_secs(1);
 
 /// Work for the publisher.
 enum Work {
@@ -126,8 +130,12 @@ pub struct Publisher {
     rules_changed: bool,
     /// Snapshots that were replaced and that a worker may read, the oldest first.
     former: Vec<FormerSnapshot>,
-    /// When memory was freed first that was not given back to the system yet.
-    freed: Option<Instant>,
+    /// Takes snapshots that no worker reads, once the thread that frees them runs.
+    reaper: Option<SyncSender<Arc<Snapshot>>>,
+    /// The panic of work of the present batch: the first one.
+    panic: Option<Box<dyn Any + Send>>,
+    /// What tells handles that the publisher has not ended.
+    alive: Arc<()>,
 }
 
 /// Edits that are made and not on the disk yet: what came of each, the version of the zone before
@@ -173,8 +181,10 @@ impl FirstLoad {
         let Self { mut publisher, units } = self;
         let (sender, queue) = sync_channel(QUEUE_MAX);
         let state = Arc::clone(&publisher.state);
+        let alive = Arc::downgrade(&publisher.alive);
+        publisher.reaper = Some(reaper::start(watchdog)?);
         watchdog.spawn(THREAD, move || publisher.run(&queue))?;
-        Ok((PublisherHandle { sender, state }, units))
+        Ok((PublisherHandle { sender, state, alive }, units))
     }
 }
 
@@ -228,7 +238,9 @@ impl Publisher {
             is_changed: false,
             rules_changed: false,
             former: Vec::new(),
-            freed: None,
+            reaper: None,
+            panic: None,
+            alive: Arc::default(),
         };
         Ok(FirstLoad { publisher, units })
     }
@@ -236,23 +248,40 @@ impl Publisher {
     /// Does work as it comes until nothing can send any more, which is due.
     fn run(&mut self, queue: &Receiver<Work>) -> bool {
         loop {
-            let first = match self.former.is_empty() && self.freed.is_none() {
+            let first = match self.former.is_empty() {
                 true => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 false => queue.recv_timeout(LOOK),
             };
-            let reports: Vec<Report> = match first {
+            match first {
                 Ok(first) => {
                     let more = queue.try_iter().take(QUEUE_MAX - 1);
-                    self.work([first].into_iter().chain(more))
+                    self.do_batch([first].into_iter().chain(more));
                 }
-                Err(RecvTimeoutError::Timeout) => Vec::new(),
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return true,
-            };
-            if !reports.is_empty() {
-                self.publish();
             }
             self.drop_former();
-            reports.into_iter().for_each(|report| report());
+        }
+    }
+
+    /// Does work, publishes what came of it, and reports that.
+    fn do_batch(&mut self, all: impl Iterator<Item = Work>) {
+        let reports = self.work(all);
+        self.publish();
+        reports.into_iter().for_each(|report| report());
+        if let Some(panic) = self.panic.take() {
+            resume_unwind(panic); // the watchdog counts it, and starts the thread again
+        }
+    }
+
+    /// Does one piece of work; if it panics, notes that and returns nothing.
+    fn guard<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> Option<R> {
+        match catch_unwind(AssertUnwindSafe(|| work(self))) {
+            Ok(result) => Some(result),
+            Err(panic) => {
+                self.panic.get_or_insert(panic);
+                None
+            }
         }
     }
 
@@ -265,13 +294,19 @@ impl Publisher {
                     if self.zone_set.journal.pending_octets() > PENDING_OCTETS_MAX {
                         self.commit(&mut edits, &mut reports);
                     }
-                    let made = self.zone_set.edit(&edit);
+                    // A panic comes before the journal or the zone has the edit.
+                    let made = self.guard(|publisher| publisher.zone_set.edit(&edit));
+                    let made = made.unwrap_or(Err(EditError::PublisherFailed));
                     let former = made.as_ref().ok().and_then(|(_, former)| former.clone());
                     edits.0.push((made.map(|(diff, _)| diff), former, sender));
                 }
                 Work::Other(work) => {
                     self.commit(&mut edits, &mut reports);
-                    reports.push(work(self));
+                    match self.guard(work) {
+                        Some(report) => reports.push(report),
+                        // It was dropped, which tells its sender. What it did is published.
+                        None => (self.is_changed, self.rules_changed) = (true, true),
+                    }
                     self.commit_rest();
                 }
             }
@@ -344,9 +379,8 @@ impl Publisher {
 
     /// Publishes what has changed.
     fn publish(&mut self) {
-        let next = std::mem::take(&mut self.is_changed).then(|| {
-            let names_changed = std::mem::take(&mut self.rules_changed);
-            let (zones, names_changed) = self.zone_set.table(names_changed);
+        let next = self.is_changed.then(|| {
+            let (zones, names_changed) = self.zone_set.table(self.rules_changed);
             self.generation += u64::from(names_changed);
             let (handlers, settings) = (self.handlers.clone(), Arc::clone(&self.settings));
             Arc::new(Snapshot { zones, handlers, settings, generation: self.generation })
@@ -356,6 +390,7 @@ impl Publisher {
         let journal = journal_state(&self.zone_set);
         self.state.store(Arc::new(ServerState { zone_set, config, history, seed, journal }));
         let Some(next) = next else { return };
+        (self.is_changed, self.rules_changed) = (false, false); // not before: a panic publishes later
         let snapshot = self.snapshot.swap(next);
         let known: usize = self.former.iter().map(|it| it.retiring).sum();
         let retiring = self.zone_set.retiring() - known;
@@ -363,10 +398,10 @@ impl Publisher {
         self.former.push(FormerSnapshot { snapshot, retiring, replaced, is_told });
     }
 
-    /// Drops former snapshots that no worker reads, so that no worker ever has to. A worker holds a
+    /// Has former snapshots freed that no worker reads, so that no worker ever has to. A worker holds a
     /// snapshot for the time of a batch.
     fn drop_former(&mut self) {
-        if self.former.is_empty() && self.freed.is_none() {
+        if self.former.is_empty() {
             return;
         }
         let now = Instant::now();
@@ -379,7 +414,7 @@ impl Publisher {
                 }
                 waiting.push(it);
             } else {
-                self.freed.get_or_insert(now);
+                reaper::free(it.snapshot, self.reaper.as_ref());
                 // Older ones that are still read may have its zones: their numbers wait with them.
                 match waiting.last_mut() {
                     Some(before) => before.retiring += it.retiring,
@@ -388,10 +423,6 @@ impl Publisher {
             }
         }
         self.former = waiting;
-        if self.freed.is_some_and(|freed| now - freed > GIVE_BACK_MIN) {
-            self.freed = None;
-            zonda_netio::memory::give_back();
-        }
     }
 }
 
@@ -404,6 +435,8 @@ fn journal_state(zone_set: &ZoneSet) -> JournalState {
 pub struct PublisherHandle {
     sender: SyncSender<Work>,
     state: Arc<ArcSwap<ServerState>>,
+    /// Whether the publisher has not ended.
+    alive: Weak<()>,
 }
 
 /// The publisher panicked over the work, or is down.
@@ -420,6 +453,14 @@ impl PublisherHandle {
     /// The server as it was published last.
     pub fn state(&self) -> Arc<ServerState> {
         self.state.load_full()
+    }
+
+    /// Fails if the publisher panicked too often, so that nothing it is sent will be done.
+    ///
+    /// # Errors
+    /// When it is down.
+    pub fn check(&self) -> Result<(), PublisherFailed> {
+        if self.alive.strong_count() > 0 { Ok(()) } else { Err(PublisherFailed) }
     }
 
     /// Has the publisher do something; returns what came of it once that is published.
@@ -439,7 +480,7 @@ impl PublisherHandle {
     /// Puts into force what was loaded for a plan, with a new configuration if there is one.
     ///
     /// # Errors
-    /// When the publisher fails; `units` are then empty, so that all is loaded the next time.
+    /// When the publisher fails; `units` say how far it came, and the next plan does the rest.
     pub fn apply(
         &self,
         units: &mut UnitStates,
@@ -447,13 +488,15 @@ impl PublisherHandle {
         plan: Plan,
         loaded: Vec<LoadedUnit>,
     ) -> Result<Outcome, PublisherFailed> {
-        let mut lent = std::mem::take(units);
-        let (lent, outcome) = self.call(move |publisher| {
-            let outcome = publisher.apply(&mut lent, config, plan, loaded);
-            (lent, outcome)
-        })?;
-        *units = lent;
-        Ok(outcome)
+        let lent = Arc::new(Mutex::new(std::mem::take(units)));
+        let own = Arc::clone(&lent);
+        let outcome = self.call(move |publisher| {
+            let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
+            publisher.apply(&mut lent, config, plan, loaded)
+        });
+        // What a panic left half done, `UnitStates::is_torn` tells.
+        *units = std::mem::take(&mut own.lock().unwrap_or_else(PoisonError::into_inner));
+        outcome
     }
 
     /// Puts into force what a program gives a zone.

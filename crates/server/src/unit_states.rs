@@ -32,6 +32,8 @@ pub struct UnitStates {
     /// The directories as they were before they were last listed: while they stay so, and the
     /// configuration too, no unit comes or goes. `None` if that cannot be told from them.
     directories: Option<Vec<(PathBuf, Stamp)>>,
+    /// Whether a plan is carried out; when the next one begins, whether a panic ended the last one.
+    pub is_torn: bool,
 }
 
 /// What a survey found besides units.
@@ -254,7 +256,8 @@ impl UnitStates {
     /// Whether a survey would find the units that are known.
     fn has_units_of(&self, config: &Config, in_force: &Config) -> bool {
         let Some(directories) = &self.directories else { return false };
-        (std::ptr::eq(config, in_force) || config.zones == in_force.zones)
+        !self.is_torn
+            && (std::ptr::eq(config, in_force) || config.zones == in_force.zones)
             && directories.iter().all(|(path, stamp)| stamp.is_current(path))
     }
 

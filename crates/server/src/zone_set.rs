@@ -142,6 +142,9 @@ impl ZoneSet {
         for key in plan.gone {
             orphans.extend(units.known.remove(&key).into_iter().flat_map(|known| known.zones()));
         }
+        if std::mem::replace(&mut units.is_torn, true) {
+            orphans.extend(self.zones_of_no_unit(units, &plan.units));
+        }
         let (mut loaded, mut loads) = (loaded.into_iter(), Vec::new());
         for (unit, step) in plan.units {
             match step {
@@ -165,7 +168,19 @@ impl ZoneSet {
         }
         orphans.iter().for_each(|name| self.remove(name, &mut outcome));
         self.failures = Arc::new(units.failures());
+        units.is_torn = false;
         outcome
+    }
+
+    /// The zones that are from files, and from none that is known or planned: what a plan that was
+    /// not carried out to its end has left behind.
+    fn zones_of_no_unit(&self, units: &UnitStates, planned: &[(Unit, Step)]) -> Vec<Name> {
+        let planned: HashSet<_> = planned.iter().map(|(unit, _)| &unit.key).collect();
+        let zones =
+            self.zones.table().iter().filter(|zone| {
+                !planned.contains(&zone.unit) && units.known.get(&zone.unit).is_none()
+            });
+        zones.map(|zone| zone.entry.apex.clone()).collect()
     }
 
     /// Whether a program has updated the zone of a unit since `updates` were counted.
@@ -403,10 +418,11 @@ impl ZoneSet {
     pub fn table(&mut self, names_changed: bool) -> (ZoneTable, bool) {
         self.numbers.make_room();
         let is_forwarding = self.forwards.iter().len() > 0;
-        let is_stale = std::mem::take(&mut self.forwards_changed) || names_changed && is_forwarding;
+        let is_stale = self.forwards_changed || names_changed && is_forwarding;
         if is_stale && (is_forwarding || !self.forwarded.is_empty()) {
             self.renew_forwarded();
         }
+        self.forwards_changed = false;
         (self.table.table(), is_stale || names_changed)
     }
 

@@ -128,6 +128,27 @@ fn a_thread_that_panics_goes_on_and_one_that_is_down_is_told_of_until_the_end() 
     });
     wait_until("it is ready again", || is_ready(ready()));
 
+    // The publisher: what the reload was to remove and to load is removed and loaded by the next.
+    *POISON.lock().unwrap() = vec!["zone example.net. was not loaded"];
+    fs::write(folder.join("zones/example.com.zone"), ZONE).unwrap();
+    fs::write(folder.join("zones/example.net.zone"), "@ wrong").unwrap();
+    fs::remove_file(folder.join("zones/example.org.zone")).unwrap();
+    wait_until("the publisher has panicked", || {
+        metric(&socket, "zonda_thread_panics_total{thread=\"publisher\"}") > 0
+    });
+    POISON.lock().unwrap().clear();
+    wait_until("the zones are those of the files", || {
+        let zones = ask(&socket, "GET", "/v1/zones").unwrap().body;
+        let has = |name| zones.contains(name);
+        has("example.com.") && has("example.net.") && !has("example.org.")
+    });
+    wait_until("the zone that is wrong is served as it was", || {
+        let zone = ask(&socket, "GET", "/v1/zones/example.net").unwrap().body;
+        zone.contains("error") && zone.contains("\"serial\": 1")
+    });
+    fs::write(folder.join("zones/example.net.zone"), ZONE).unwrap();
+    wait_until("it is ready again", || is_ready(ready()));
+
     // The thread of the hand-over: each panic is followed by a new start, up to a bound.
     *POISON.lock().unwrap() = vec!["the successor went away"];
     assert!(go_away_as_a_successor(&socket));

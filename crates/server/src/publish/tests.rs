@@ -1,8 +1,9 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use std::fs;
 use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+use std::{fs, thread};
 use zonda_config::{Flags, ProgramContent};
 
 /// A publisher that serves `example.org` from a file.
@@ -10,6 +11,7 @@ struct Served {
     handle: Arc<PublisherHandle>,
     units: UnitStates,
     snapshot: Arc<ArcSwap<Snapshot>>,
+    watchdog: Arc<Watchdog>,
     folder: PathBuf,
 }
 
@@ -33,7 +35,7 @@ impl Served {
         let snapshot = Arc::clone(first.snapshot());
         let watchdog = Arc::<Watchdog>::default();
         let (handle, units) = first.start(&watchdog).unwrap();
-        Self { handle: Arc::new(handle), units, snapshot, folder }
+        Self { handle: Arc::new(handle), units, snapshot, watchdog, folder }
     }
 
     /// Writes the zone's file, and has it loaded.
@@ -56,6 +58,21 @@ impl Served {
     fn end(self) {
         fs::remove_dir_all(self.folder).unwrap();
     }
+}
+
+/// Keeps the publisher busy until something is sent.
+fn block(handle: &Arc<PublisherHandle>) -> Sender<()> {
+    let (sender, receiver) = channel::<()>();
+    let (entered, has_entered) = channel();
+    let handle = Arc::clone(handle);
+    thread::spawn(move || {
+        handle.call(move |_| {
+            entered.send(()).unwrap();
+            receiver.recv().unwrap();
+        })
+    });
+    has_entered.recv().unwrap();
+    sender
 }
 
 #[test]
@@ -110,5 +127,55 @@ fn a_program_that_gives_a_zone_the_records_that_it_has_publishes_nothing() {
     assert_eq!(update(text("; again\n")).unchanged.len(), 1);
     assert!(Arc::ptr_eq(&first, &served.snapshot.load_full()), "another snapshot");
     assert_eq!(update(text("www A 192.0.2.2\n")).loaded.len(), 1);
+    served.end();
+}
+
+#[test]
+fn work_that_panics_takes_no_other_work_of_its_batch_with_it() {
+    let served = Served::start("panic");
+    let first = served.snapshot.load_full();
+    let release = block(&served.handle);
+    let send = |work: Box<dyn FnOnce(&mut Publisher) -> u8 + Send>| {
+        let (handle, (sent, is_sent)) = (Arc::clone(&served.handle), channel());
+        let sender = thread::spawn(move || {
+            sent.send(()).unwrap();
+            handle.call(work)
+        });
+        is_sent.recv().unwrap();
+        thread::sleep(Duration::from_millis(50)); // so that it is in the queue
+        sender
+    };
+    let before = send(Box::new(|_| 1));
+    let panicking = send(Box::new(|publisher| {
+        publisher.settings = Arc::default();
+        panic!("injected by the test")
+    }));
+    let after = send(Box::new(|_| 2));
+    release.send(()).unwrap();
+    assert_eq!(before.join().unwrap().unwrap(), 1);
+    assert!(panicking.join().unwrap().is_err());
+    assert_eq!(after.join().unwrap().unwrap(), 2);
+    assert!(!Arc::ptr_eq(&first, &served.snapshot.load_full()), "what it did is not published");
+    assert_eq!(served.handle.call(|_| 3).unwrap(), 3);
+    let states = served.watchdog.states();
+    let (_, state) = states.iter().find(|(name, _)| name == THREAD).unwrap();
+    assert_eq!((state.panics, state.is_down), (1, false));
+    served.end();
+}
+
+#[test]
+fn a_publisher_that_is_down_is_known_to_be_and_leaves_the_states_of_files_as_they_were() {
+    let mut served = Served::start("down");
+    let name = "example.org".parse().unwrap();
+    let unit = Arc::clone(&served.handle.state().zone_set.zone(&name).unwrap().unit);
+    while served.handle.check().is_ok() {
+        let _ = served.handle.call(|_| panic!("injected by the test"));
+    }
+    let state = served.handle.state();
+    let configs = (&*state.config, &*state.config);
+    let plan = served.units.plan(&state.zone_set, configs, Scope::Changed, 0);
+    assert!(served.handle.apply(&mut served.units, None, plan, Vec::new()).is_err());
+    assert!(served.units.known.get(&unit).is_some(), "the states of files are lost");
+    assert_eq!(served.watchdog.down(), [THREAD]);
     served.end();
 }

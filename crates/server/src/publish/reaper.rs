@@ -1,0 +1,59 @@
+//! The thread that frees snapshots and gives memory back to the system.
+//!
+//! To free the last version of a large zone takes milliseconds, and to give memory back tens of
+//! them. The publisher, whose senders wait, does neither.
+
+use crate::watchdog::Watchdog;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::{Duration, Instant};
+use zonda_engine::Snapshot;
+
+/// The name of the thread.
+const THREAD: &str = "reaper";
+/// Snapshots that may wait to be freed; the publisher frees more itself, so that a reaper that is
+/// slow or down lets no memory pile up.
+const QUEUE_MAX: usize = 64;
+/// How often memory is given back to the system at most.
+const GIVE_BACK_MIN: Duration = Duration::from_secs(1);
+
+/// Starts the thread, which ends when the sender is gone.
+///
+/// # Errors
+/// When the system has no thread left.
+pub fn start(watchdog: &Arc<Watchdog>) -> io::Result<SyncSender<Arc<Snapshot>>> {
+    let (sender, queue) = sync_channel(QUEUE_MAX);
+    watchdog.spawn(THREAD, move || run(&queue))?;
+    Ok(sender)
+}
+
+/// Has a snapshot freed that nothing reads.
+pub fn free(snapshot: Arc<Snapshot>, reaper: Option<&SyncSender<Arc<Snapshot>>>) {
+    let sent = reaper.map(|reaper| reaper.try_send(snapshot));
+    if let Some(Err(TrySendError::Full(snapshot) | TrySendError::Disconnected(snapshot))) = sent {
+        drop(snapshot);
+    }
+}
+
+/// Frees snapshots as they come until no more can, which is due.
+fn run(queue: &Receiver<Arc<Snapshot>>) -> bool {
+    // When memory was freed first that was not given back yet.
+    let mut freed: Option<Instant> = None;
+    loop {
+        let next = match freed {
+            None => queue.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(freed) => queue.recv_timeout(GIVE_BACK_MIN.saturating_sub(freed.elapsed())),
+        };
+        match next {
+            Ok(snapshot) => drop(snapshot),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return true,
+        }
+        let since = *freed.get_or_insert_with(Instant::now);
+        if since.elapsed() >= GIVE_BACK_MIN {
+            zonda_netio::memory::give_back();
+            freed = None;
+        }
+    }
+}
