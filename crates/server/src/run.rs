@@ -484,6 +484,8 @@ impl Running {
         if !is_handed_over {
             self.control.flush_all(); // what fails is logged, and stays in the journal
         }
+        // The next server may start as soon as this one has stopped.
+        let _ = self.control.publisher().hand_over_journal(); // the watchdog has why it fails
         self.control.flush_query_log();
         cache_file.filter(|_| !is_handed_over).inspect(|file| file.write());
     }
