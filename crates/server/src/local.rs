@@ -58,6 +58,24 @@ impl LocalNames {
         true
     }
 
+    /// The names of forwarded zones and of what is not forwarded although they enclose it, with all
+    /// names above. What [`Self::add_forwards`] adds depends on no zone elsewhere.
+    pub fn at_or_above(&self, forwards: &Forwards) -> HashSet<Name> {
+        let mut names = HashSet::new();
+        if forwards.iter().len() == 0 {
+            return names;
+        }
+        let apexes = forwards.iter().map(|forward| &forward.entry.apex);
+        let excepted = forwards.iter().flat_map(KnownForward::except);
+        let special = self.special.iter().map(|(name, _)| name);
+        for name in apexes.chain(excepted).chain(special) {
+            let lower = name.to_lowercase();
+            let all = std::iter::successors(Some(lower.as_wire()), |name| name::parent(name));
+            names.extend(all.filter_map(|name| Name::from_wire(name).ok()));
+        }
+        names
+    }
+
     /// Adds to a table of zones with data of our own those that are forwarded, and what is not
     /// forwarded although they enclose it. `hosts` has the names in front of forwarded zones, by
     /// their apex.

@@ -305,7 +305,10 @@ impl Publisher {
                     match self.guard(work) {
                         Some(report) => reports.push(report),
                         // It was dropped, which tells its sender. What it did is published.
-                        None => (self.is_changed, self.rules_changed) = (true, true),
+                        None => {
+                            self.zone_set.note_panic();
+                            (self.is_changed, self.rules_changed) = (true, true);
+                        }
                     }
                     self.commit_rest();
                 }

@@ -4,8 +4,8 @@
 //! - A zone that was served once is served until nothing in the configuration and the directories
 //!   stands for it any more, whatever becomes of its file.
 //! - A name belongs to one unit; the first that has it.
-//! - No change costs more than what it changes, whatever the number of zones; where zones are
-//!   forwarded, one that comes or goes costs as much as there are forwarded and special ones.
+//! - No change costs more than what it changes, whatever the number of zones; one that comes or
+//!   goes above a forwarded or special name costs as much as there are forwarded and special ones.
 
 use crate::edit::journal::{EditJournal, policy};
 use crate::edit::{Edit, EditError};
@@ -46,6 +46,9 @@ pub struct ZoneSet {
     forwarded: Vec<Name>,
     /// Zones with data of which the table has copies, for names that others except.
     lent: HashSet<Name>,
+    /// Names at which a zone that comes or goes changes what the table has because zones are
+    /// forwarded.
+    local_above: HashSet<Name>,
     failures: Arc<Vec<FileFailure>>,
     /// The number of updates of programs' zones so far.
     update_count: u64,
@@ -88,6 +91,7 @@ impl ZoneSet {
             forwards_changed: false,
             forwarded: Vec::new(),
             lent: HashSet::new(),
+            local_above: HashSet::new(),
             seed,
             zones: NameTableOwner::new(seed),
             table: ZoneTableOwner::new(seed),
@@ -318,6 +322,7 @@ impl ZoneSet {
     ) {
         let former = self.zone(&name).map(|zone| KnownZone::clone(zone));
         outcome.names_changed |= former.is_none();
+        self.forwards_changed |= former.is_none() && self.local_above.contains(&name);
         let number = former.as_ref().map_or_else(|| self.numbers.take(), |zone| zone.number);
         let (mut data, mut records, mut since) = match &former {
             Some(former) => (former.data().cloned(), former.records, former.loaded),
@@ -372,9 +377,9 @@ impl ZoneSet {
 
     /// Puts a zone, and its entry into the table of workers.
     fn put_zone(&mut self, zone: KnownZone) {
-        let is_hosts = matches!(zone.unit.content, Content::Hosts(_));
-        self.forwards_changed |= is_hosts || self.lent.contains(&zone.entry.apex);
-        if !self.is_in_front(&zone) {
+        let is_in_front = self.is_in_front(&zone);
+        self.forwards_changed |= is_in_front || self.lent.contains(&zone.entry.apex);
+        if !is_in_front {
             self.table.put(Arc::clone(&zone.entry));
         }
         self.zones.put(Arc::new(zone));
@@ -392,7 +397,7 @@ impl ZoneSet {
             if self.table.get(name.as_wire()).is_some_and(|it| Arc::ptr_eq(it, &zone.entry)) {
                 self.table.remove(name);
             }
-            self.forwards_changed |= matches!(zone.unit.content, Content::Hosts(_));
+            self.forwards_changed |= self.is_in_front(&zone) || self.local_above.contains(name);
             self.numbers.give_back(zone.number);
             outcome.removed.push(name.clone());
             outcome.changed = true;
@@ -418,7 +423,7 @@ impl ZoneSet {
     pub fn table(&mut self, names_changed: bool) -> (ZoneTable, bool) {
         self.numbers.make_room();
         let is_forwarding = self.forwards.iter().len() > 0;
-        let is_stale = self.forwards_changed || names_changed && is_forwarding;
+        let is_stale = self.forwards_changed;
         if is_stale && (is_forwarding || !self.forwarded.is_empty()) {
             self.renew_forwarded();
         }
@@ -442,6 +447,12 @@ impl ZoneSet {
         let hosts: HashMap<_, _> = hosts.collect();
         let added = self.local_names.add_forwards(&mut self.table, &self.forwards, &hosts);
         (self.forwarded, self.lent) = added;
+        self.local_above = self.local_names.at_or_above(&self.forwards);
+    }
+
+    /// Has the next table made as if all had changed, as a panic may have hidden what has.
+    pub fn note_panic(&mut self) {
+        self.forwards_changed = true;
     }
 
     /// The number of zones whose numbers workers of former snapshots may still count under.

@@ -3,7 +3,7 @@
 use crate::forwards::Forwards;
 use crate::load::LoadError;
 use crate::numbers::{Number, QueryCounts};
-use crate::units::UnitKey;
+use crate::units::{Content, UnitKey};
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -114,11 +114,24 @@ impl ZoneSetView {
         self.zone(name).filter(|zone| zone.update > updates)
     }
 
-    /// Queries for each zone so far.
+    /// Queries for each zone so far, each name once: names in front of a forwarded zone count with
+    /// it.
     pub fn queries(&self) -> impl Iterator<Item = (u64, &Name)> {
-        let zones = self.zones().map(|zone| (zone.number, &zone.entry.apex));
-        let forwards = self.forwards.iter().map(|zone| (zone.number, &zone.entry.apex));
-        zones.chain(forwards).map(|(number, apex)| (self.counts.queries(number), apex))
+        let count = |zone: &KnownZone| self.counts.queries(zone.number);
+        let zones = self.zones().filter(|zone| !self.is_in_front(zone));
+        let zones = zones.map(move |zone| (count(zone), &zone.entry.apex));
+        let forwards = self.forwards.iter().map(move |forward| {
+            let apex = &forward.entry.apex;
+            let in_front = self.zone(apex).filter(|zone| self.is_in_front(zone));
+            (self.counts.queries(forward.number) + in_front.map_or(0, count), apex)
+        });
+        zones.chain(forwards)
+    }
+
+    /// Whether a zone has single names in front of a forwarded one, which has its name.
+    fn is_in_front(&self, zone: &KnownZone) -> bool {
+        let is_hosts = matches!(zone.unit.content, Content::Hosts(_));
+        is_hosts && self.forwards.iter().any(|it| it.entry.apex == zone.entry.apex)
     }
 
     /// Queries for zones that are gone.

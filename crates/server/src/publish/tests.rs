@@ -1,10 +1,12 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::program::Texts;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::{fs, thread};
 use zonda_config::{Flags, ProgramContent};
+use zonda_engine::zones::{Source, ZoneEntry};
 
 /// A publisher that serves `example.org` from a file.
 struct Served {
@@ -22,13 +24,20 @@ fn text(more: &str) -> String {
 
 impl Served {
     fn start(test: &str) -> Self {
+        Self::start_with(test, "")
+    }
+
+    /// With more sections of the configuration.
+    fn start_with(test: &str, more: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("zonda-pub-{test}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("zone");
-        fs::write(&file, text("")).unwrap();
-        let zones = vec![format!("example.org={}", file.display())];
-        let flags = Flags { zones, ..Flags::default() };
-        let config = Config::load(None, [], &flags).unwrap().config;
+        fs::write(folder.join("zone"), text("")).unwrap();
+        let file = folder.join("zonda.toml");
+        let zone = "[[zone]]\nname = \"example.org\"\nfile = \"zone\"\n";
+        fs::write(&file, format!("version = 1\n{zone}{more}")).unwrap();
+        let config =
+            crate::program::read_config(Some(&file), &Flags::default(), None, &Texts::default());
+        let config = config.unwrap();
         let first = Publisher::load(config, Code::default(), Vec::new(), 1).unwrap_or_else(|it| {
             panic!("{it:?}");
         });
@@ -47,6 +56,22 @@ impl Served {
         let plan = self.units.plan(&state.zone_set, configs, Scope::Zone(&name), 0);
         let loaded = load::load_all(&plan.stale(), &state.zone_set, state.seed, 1);
         self.handle.apply(&mut self.units, None, plan, loaded).unwrap()
+    }
+
+    /// Does what a reload does for all that has changed.
+    fn reload_changed(&mut self) -> Outcome {
+        let state = self.handle.state();
+        let configs = (&*state.config, &*state.config);
+        let plan = self.units.plan(&state.zone_set, configs, Scope::Changed, 0);
+        let loaded = load::load_all(&plan.stale(), &state.zone_set, state.seed, 1);
+        self.handle.apply(&mut self.units, None, plan, loaded).unwrap()
+    }
+
+    /// The entry that workers have for a zone of exactly this name, and the snapshot's generation.
+    fn entry(&self, name: &str) -> (Option<Arc<ZoneEntry>>, u64) {
+        let snapshot = self.snapshot.load();
+        let index = snapshot.zones.index_of(&name.parse().unwrap());
+        (index.map(|index| Arc::clone(snapshot.zones.get(index))), snapshot.generation)
     }
 
     /// When the zone was loaded.
@@ -177,5 +202,81 @@ fn a_publisher_that_is_down_is_known_to_be_and_leaves_the_states_of_files_as_the
     assert!(served.handle.apply(&mut served.units, None, plan, Vec::new()).is_err());
     assert!(served.units.known.get(&unit).is_some(), "the states of files are lost");
     assert_eq!(served.watchdog.down(), [THREAD]);
+    served.end();
+}
+
+/// Sections that forward all names, have names in front of them, and serve a directory.
+const FORWARDED: &str = "[[zone]]\nname = \".\"\nforward.to = [\"192.0.2.1\"]\nhosts = \"front\"\n\
+     [[zone]]\nname = \"hosts.test\"\nhosts = \"behind\"\n[[zone]]\ndirectory = \"zones\"\n";
+
+/// A publisher that forwards all names.
+fn forwarding(test: &str) -> Served {
+    let folder = std::env::temp_dir().join(format!("zonda-pub-{test}-{}", std::process::id()));
+    fs::create_dir_all(folder.join("zones")).unwrap();
+    fs::write(folder.join("front"), "192.0.2.1 a.test\n").unwrap();
+    fs::write(folder.join("behind"), "192.0.2.1 a.hosts.test\n").unwrap();
+    Served::start_with(test, FORWARDED)
+}
+
+#[test]
+fn special_names_are_made_anew_only_where_a_zone_above_them_comes_or_goes() {
+    let mut served = forwarding("special");
+    let zone = |name: &str| served.folder.join(format!("zones/{name}.zone"));
+    let (elsewhere, above, own) = (zone("a.test"), zone("arpa"), zone("invalid"));
+    let special = "10.in-addr.arpa";
+    let (first, _) = served.entry(special);
+    let first = first.unwrap();
+    let is_first = |served: &Served| {
+        let (now, _) = served.entry(special);
+        now.is_some_and(|now| Arc::ptr_eq(&now, &first))
+    };
+    fs::write(&elsewhere, text("")).unwrap();
+    assert_eq!(served.reload_changed().loaded.len(), 1);
+    assert!(served.entry("a.test").0.is_some() && is_first(&served), "all were made anew");
+    fs::remove_file(&elsewhere).unwrap();
+    assert_eq!(served.reload_changed().removed.len(), 1);
+    assert!(served.entry("a.test").0.is_none() && is_first(&served), "all were made anew");
+
+    fs::write(&above, text("")).unwrap();
+    assert_eq!(served.reload_changed().loaded.len(), 1);
+    assert!(served.entry(special).0.is_none(), "the zone above does not have the name");
+    fs::remove_file(&above).unwrap();
+    assert_eq!(served.reload_changed().removed.len(), 1);
+    assert!(served.entry(special).0.is_some(), "the name is forwarded");
+
+    let is_own = |served: &Served| {
+        let (now, _) = served.entry("invalid");
+        matches!(now.unwrap().source, Source::Data(_))
+    };
+    assert!(!is_own(&served));
+    fs::write(&own, text("")).unwrap();
+    assert_eq!(served.reload_changed().loaded.len(), 1);
+    assert!(is_own(&served), "the special name hides the zone");
+    fs::remove_file(&own).unwrap();
+    assert_eq!(served.reload_changed().removed.len(), 1);
+    assert!(!is_own(&served));
+    served.end();
+}
+
+#[test]
+fn a_hosts_file_empties_hot_tables_only_in_front_of_a_forwarded_zone() {
+    let mut served = forwarding("hosts");
+    let (_, generation) = served.entry(".");
+    fs::write(served.folder.join("behind"), "192.0.2.2 a.hosts.test\n").unwrap();
+    assert_eq!(served.reload_changed().loaded.len(), 1);
+    assert_eq!(served.entry(".").1, generation);
+    fs::write(served.folder.join("front"), "192.0.2.2 a.test\n").unwrap();
+    assert_eq!(served.reload_changed().loaded.len(), 1);
+    assert_eq!(served.entry(".").1, generation + 1);
+    served.end();
+}
+
+#[test]
+fn a_forwarded_zone_with_names_in_front_is_counted_once() {
+    let served = forwarding("counted");
+    let state = served.handle.state();
+    let root = Name::root();
+    assert!(state.zone_set.zone(&root).is_some(), "no names in front");
+    assert_eq!(state.zone_set.queries().filter(|(_, apex)| **apex == root).count(), 1);
     served.end();
 }
