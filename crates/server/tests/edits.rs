@@ -37,7 +37,9 @@ impl Zonda {
 
     /// A server with the zone of a folder.
     fn start_in(folder: PathBuf, writable: bool) -> Result<Self, String> {
-        let zones = vec![format!("example.org={}", folder.join("example.org.zone").display())];
+        let json = folder.join("all.json");
+        let file = if json.exists() { json } else { folder.join("example.org.zone") };
+        let zones = vec![format!("example.org={}", file.display())];
         let listen = vec!["127.0.0.1:0".to_owned()];
         let state = Some(folder.join("state").display().to_string());
         let flags = Flags { listen, zones, writable, state, ..Flags::default() };
@@ -270,5 +272,52 @@ fn a_second_server_with_the_same_state_directory_does_not_start() {
     let zonda = Zonda::start("two");
     let error = Zonda::start_in(zonda.folder.clone(), true).err().unwrap();
     assert!(error.contains("state/journal: in use by another process"), "{error}");
+    zonda.end();
+}
+
+#[test]
+fn a_zone_of_a_json_file_is_written_beside_the_others_of_the_file() {
+    const FILE: &str = r#"[
+        {"name": "example.org", "sha": "1", "records": [
+            {"name": "example.org", "type": "SOA", "ttl": 60, "data": {"mname": "ns.example.org",
+             "rname": "h.example.org", "serial": 7, "refresh": 2, "retry": 3, "expire": 4,
+             "minimum": 5}},
+            {"name": "example.org", "type": "NS", "ttl": 60, "data": {"dname": "ns.example.org"}},
+            {"name": "ns.example.org", "type": "A", "ttl": 60, "data": {"ip": "192.0.2.1"}}]},
+        {"name": "other.test", "sha": "2", "records": [
+            {"name": "other.test", "type": "A", "ttl": 60, "data": {"ip": "192.0.2.2"}}]}]"#;
+    let folder = std::env::temp_dir().join(format!("zonda-edit-json-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("all.json"), FILE).unwrap();
+    let zonda = Zonda::start_in(folder, true).unwrap();
+    zonda.edit(vec![address("ns.example.org", 9)]).unwrap();
+    let zonda = zonda.restart();
+    assert_eq!(zonda.ask("ns.example.org"), Some(9));
+    let file = fs::read_to_string(zonda.folder.join("all.json")).unwrap();
+    assert!(file.contains("other.test") && file.contains("192.0.2.9"), "{file}");
+    assert!(!file.contains("192.0.2.1\""), "{file}");
+    zonda.end();
+}
+
+#[test]
+fn a_damaged_journal_is_reported_and_the_zone_served_from_its_file() {
+    let zonda = Zonda::start("damaged");
+    for last in [2, 3, 4] {
+        zonda.edit(vec![address("ns.example.org", last)]).unwrap();
+    }
+    let Zonda { server, folder } = zonda;
+    server.stop().unwrap();
+    let journal = folder.join("state/journal");
+    let mut octets = fs::read(&journal).unwrap();
+    octets[70] ^= 1;
+    fs::write(&journal, &octets).unwrap();
+    let zonda = Zonda::start_in(folder, true).unwrap();
+    assert_eq!(zonda.ask("ns.example.org"), Some(4), "the file has all changes");
+    let error = zonda.edit(vec![address("ns.example.org", 5)]).unwrap_err();
+    assert!(
+        matches!(&error, EditError::Journal(text) if text.contains("damaged at octet")),
+        "{error}"
+    );
+    assert_eq!(fs::read(&journal).unwrap(), octets, "nothing is changed in it");
     zonda.end();
 }
