@@ -25,6 +25,7 @@ use crate::watchdog::Watchdog;
 use crate::zone_set::{Outcome, ZoneSet};
 use crate::zone_set_view::{KnownZone, ZoneSetView};
 use arc_swap::ArcSwap;
+use reaper::Reaper;
 use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -131,7 +132,7 @@ pub struct Publisher {
     /// Snapshots that were replaced and that a worker may read, the oldest first.
     former: Vec<FormerSnapshot>,
     /// Takes snapshots that no worker reads, once the thread that frees them runs.
-    reaper: Option<SyncSender<Arc<Snapshot>>>,
+    reaper: Reaper,
     /// The panic of work of the present batch: the first one.
     panic: Option<Box<dyn Any + Send>>,
     /// What tells handles that the publisher has not ended.
@@ -182,7 +183,7 @@ impl FirstLoad {
         let (sender, queue) = sync_channel(QUEUE_MAX);
         let state = Arc::clone(&publisher.state);
         let alive = Arc::downgrade(&publisher.alive);
-        publisher.reaper = Some(reaper::start(watchdog)?);
+        publisher.reaper = reaper::start(watchdog)?;
         watchdog.spawn(THREAD, move || publisher.run(&queue))?;
         Ok((PublisherHandle { sender, state, alive }, units))
     }
@@ -238,7 +239,7 @@ impl Publisher {
             is_changed: false,
             rules_changed: false,
             former: Vec::new(),
-            reaper: None,
+            reaper: Reaper::default(),
             panic: None,
             alive: Arc::default(),
         };
@@ -364,6 +365,9 @@ impl Publisher {
         }
         let outcome = self.zone_set.apply(units, plan, loaded);
         self.note(&outcome);
+        if !outcome.unchanged.is_empty() {
+            self.reaper.note_freed(); // what was read and found to be served already
+        }
         outcome
     }
 
@@ -417,7 +421,7 @@ impl Publisher {
                 }
                 waiting.push(it);
             } else {
-                reaper::free(it.snapshot, self.reaper.as_ref());
+                self.reaper.free(it.snapshot);
                 // Older ones that are still read may have its zones: their numbers wait with them.
                 match waiting.last_mut() {
                     Some(before) => before.retiring += it.retiring,

@@ -18,26 +18,46 @@ const QUEUE_MAX: usize = 64;
 /// How often memory is given back to the system at most.
 const GIVE_BACK_MIN: Duration = Duration::from_secs(1);
 
+/// What the thread is told.
+enum Freed {
+    /// To free a snapshot that nothing reads.
+    Snapshot(Arc<Snapshot>),
+    /// That much memory was freed by another thread.
+    Elsewhere,
+}
+
+/// Tells the thread what to free; while it does not run, all is freed at once.
+#[derive(Default)]
+pub struct Reaper(Option<SyncSender<Freed>>);
+
 /// Starts the thread, which ends when the sender is gone.
 ///
 /// # Errors
 /// When the system has no thread left.
-pub fn start(watchdog: &Arc<Watchdog>) -> io::Result<SyncSender<Arc<Snapshot>>> {
+pub fn start(watchdog: &Arc<Watchdog>) -> io::Result<Reaper> {
     let (sender, queue) = sync_channel(QUEUE_MAX);
     watchdog.spawn(THREAD, move || run(&queue))?;
-    Ok(sender)
+    Ok(Reaper(Some(sender)))
 }
 
-/// Has a snapshot freed that nothing reads.
-pub fn free(snapshot: Arc<Snapshot>, reaper: Option<&SyncSender<Arc<Snapshot>>>) {
-    let sent = reaper.map(|reaper| reaper.try_send(snapshot));
-    if let Some(Err(TrySendError::Full(snapshot) | TrySendError::Disconnected(snapshot))) = sent {
-        drop(snapshot);
+impl Reaper {
+    /// Has a snapshot freed that nothing reads.
+    pub fn free(&self, snapshot: Arc<Snapshot>) {
+        let sent = self.0.as_ref().map(|reaper| reaper.try_send(Freed::Snapshot(snapshot)));
+        if let Some(Err(TrySendError::Full(freed) | TrySendError::Disconnected(freed))) = sent {
+            drop(freed);
+        }
+    }
+
+    /// Has memory given back that another thread has freed.
+    pub fn note_freed(&self) {
+        // A full queue leads to the same.
+        let _ = self.0.as_ref().map(|reaper| reaper.try_send(Freed::Elsewhere));
     }
 }
 
 /// Frees snapshots as they come until no more can, which is due.
-fn run(queue: &Receiver<Arc<Snapshot>>) -> bool {
+fn run(queue: &Receiver<Freed>) -> bool {
     // When memory was freed first that was not given back yet.
     let mut freed: Option<Instant> = None;
     loop {
@@ -46,7 +66,8 @@ fn run(queue: &Receiver<Arc<Snapshot>>) -> bool {
             Some(freed) => queue.recv_timeout(GIVE_BACK_MIN.saturating_sub(freed.elapsed())),
         };
         match next {
-            Ok(snapshot) => drop(snapshot),
+            Ok(Freed::Snapshot(snapshot)) => drop(snapshot),
+            Ok(Freed::Elsewhere) => {}
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return true,
         }
