@@ -80,7 +80,7 @@ export interface Message {
 }
 
 /** A query. */
-export declare class Request {
+export declare class Query {
   private constructor();
   /** The name asked for, in lower case and without a final dot; the root is `.`. */
   readonly name: string;
@@ -105,18 +105,24 @@ export declare class Request {
   readonly edns: Edns | null;
   readonly dnssecOk: boolean;
   /** For whom the client asks (rfc7871). */
-  readonly subnet: { family: 4 | 6; address: string; prefix: number; scope: number } | null;
+  readonly clientSubnet: { family: 4 | 6; address: string; prefix: number; scope: number } | null;
   /** The cookies of client and server (rfc7873). */
   readonly cookie: { client: Buffer; server: Buffer } | null;
   /** The labels that the route captures with `:word`, in lower case. */
-  readonly params: Record<string, string>;
+  readonly captures: Record<string, string>;
   /** What middleware wants to tell handlers. */
+  state: any;
+  /** @deprecated It is called `captures`. */
+  readonly params: Record<string, string>;
+  /** @deprecated It is called `clientSubnet`. */
+  readonly subnet: Query['clientSubnet'];
+  /** @deprecated It is called `state`. */
   extra: any;
 }
 
 /** The reply to a query. It leaves when all functions that see it have returned, or their promises
  * are settled. */
-export declare class Response {
+export declare class Reply {
   private constructor();
   /** Adds records to the answer. */
   answer(...records: Array<ResourceRecord | ResourceRecord[]>): this;
@@ -127,20 +133,20 @@ export declare class Response {
   /** Makes it a reply with a response code, and the records that were added. */
   reply(rcode?: ResponseCode): this;
   /** Says that the name exists, but has no records of the type. */
-  nodata(): this;
+  noData(): this;
   /** Says that there is no such name. */
   nxdomain(): this;
   /** Refuses to answer. */
   refused(): this;
   /** Says that the answer cannot be had, and to the client why. */
-  fail(why?: string): this;
+  servfail(why?: string): this;
   /** Sends nothing. */
   drop(): this;
   /** Leaves the query to the zones, as if there were no handler; records that were added are not
    * sent. */
-  pass(): this;
+  passOn(): this;
   /** Says more about what is wrong (rfc8914): a number or a name such as `Blocked`, and a text. */
-  error(code: number | string, text?: string): this;
+  extendedError(code: number | string, text?: string): this;
   /** Has the same answer given to the same question for so many seconds, without asking JavaScript
    * again: to all clients or, with `vary`, to the same client, or to its network. Without that, an
    * answer is not kept if who asks was looked at. Has no effect beside middleware. */
@@ -161,6 +167,16 @@ export declare class Response {
   authorities: ResourceRecord[];
   additionals: ResourceRecord[];
   /** What middleware wants to tell others. */
+  state: any;
+  /** @deprecated It is called `noData`. */
+  nodata(): this;
+  /** @deprecated It is called `servfail`. */
+  fail(why?: string): this;
+  /** @deprecated It is called `passOn`. */
+  pass(): this;
+  /** @deprecated It is called `extendedError`. */
+  error(code: number | string, text?: string): this;
+  /** @deprecated It is called `state`. */
   extra: any;
 }
 
@@ -168,7 +184,7 @@ export declare class Response {
  * the query fails when the function ends, as if it had thrown the error. */
 export type Next = (error?: unknown) => Promise<unknown>;
 /** Answers names, or leaves the reply as it is. */
-export type Handler = (request: Request, response: Response, next: Next) => unknown;
+export type Handler = (query: Query, reply: Reply, next: Next) => unknown;
 /** Sees all queries and, after `await next()`, their replies. */
 export type Middleware = Handler;
 
@@ -283,7 +299,7 @@ export declare class PostgresStore extends Store {
 }
 
 /** What an app is told when it is made. */
-export interface ZondaOptions {
+export interface AppOptions {
   /** Addresses and ports, such as `127.0.0.1:5300` and `[::1]:5300`; port 0 is a free one. `udp://`
    * or `tcp://` before one leaves the other out. By default those of the configuration file; with
    * none, `[]`, nothing is listened on, and queries come by `query` alone. */
@@ -312,12 +328,14 @@ export interface ZondaOptions {
   sharesAddresses?: boolean;
   /** Whether the app starts also if zones that are given as files or texts cannot be loaded. Their
    * names are SERVFAIL then, and `failedZones` tells which they are. By default it does not. */
+  allowFailedZones?: boolean;
+  /** @deprecated It is called `allowFailedZones`. */
   allowsFailedZones?: boolean;
   /** Told of what handlers throw, and of replies that cannot be sent; by default it is logged. */
-  onError?: (error: Error, request: Request) => void;
+  onError?: (error: Error, query: Query) => void;
 }
 
-/** A question for {@link Zonda.query}. */
+/** A question for {@link App.query}. */
 export interface Question {
   name: string;
   /** By default `A`. */
@@ -327,15 +345,17 @@ export interface Question {
 }
 
 /** A DNS server: zones, forwarding, and your own code. */
-export declare class Zonda {
+export declare class App {
   /** With options, or with the addresses to listen on. A name that is no option is a `TypeError`. */
-  constructor(options?: ZondaOptions | string | string[]);
+  constructor(options?: AppOptions | string | string[]);
   /** Has all queries and replies pass functions, behind those that were added before. */
+  middleware(...middleware: Middleware[]): this;
+  /** As `middleware`, by the name that programs for web servers know. */
   use(...middleware: Middleware[]): this;
   /** Answers the names of a pattern with functions; those that it had before are replaced. */
   handle(pattern: string, ...handlers: Handler[]): this;
   /** Answers the names of a pattern no longer; tells whether it did. */
-  unhandle(pattern: string): boolean;
+  removeHandler(pattern: string): boolean;
   /** Serves a zone from a file, or from a text as a file has it. */
   zone(name: string, options: ZoneOptions): this;
   /** Serves a zone that has what a store has, and follows its changes. One that cannot be reached
@@ -371,10 +391,30 @@ export declare class Zonda {
   readonly failedZones: FailedZone[];
   /** Asks the app itself, without sockets, as if a client at `client` had. `null` is silence. */
   query(question: Question | string, options?: { client?: string }): Promise<Message | null>;
+  /** @deprecated It is called `queryMessage`. */
   query(message: Uint8Array, options?: { client?: string }): Promise<Buffer | null>;
+  /** As `query`, in wire form. */
+  queryMessage(message: Uint8Array, options?: { client?: string }): Promise<Buffer | null>;
+  /** @deprecated It is called `removeHandler`. */
+  unhandle(pattern: string): boolean;
 }
 
 /** A message read from its octets; `null` if they are none. */
 export declare function decodeMessage(octets: Uint8Array): Message | null;
 /** A query in wire form. */
 export declare function makeQuery(question: Question | string): Buffer;
+
+/** @deprecated It is called `App`. */
+export declare const Zonda: typeof App;
+/** @deprecated It is called `App`. */
+export type Zonda = App;
+/** @deprecated It is called `AppOptions`. */
+export type ZondaOptions = AppOptions;
+/** @deprecated It is called `Query`. */
+export declare const Request: typeof Query;
+/** @deprecated It is called `Query`. */
+export type Request = Query;
+/** @deprecated It is called `Reply`. */
+export declare const Response: typeof Reply;
+/** @deprecated It is called `Reply`. */
+export type Response = Reply;

@@ -3,15 +3,15 @@
 // What `require('zonda')` gives.
 
 const { decodeMessage } = require('./lib/message.js');
-const { Request } = require('./lib/request.js');
-const { Response } = require('./lib/response.js');
+const { Query } = require('./lib/request.js');
+const { Reply } = require('./lib/response.js');
 const { MemoryStore, PostgresStore, RedbStore, RedisStore, Store } = require('./lib/store.js');
-const { Zonda, makeQuery } = require('./lib/zonda.js');
+const { App, makeQuery } = require('./lib/zonda.js');
 
 module.exports = {
-  Zonda,
-  Request,
-  Response,
+  App,
+  Query,
+  Reply,
   Store,
   MemoryStore,
   RedbStore,
@@ -19,4 +19,8 @@ module.exports = {
   PostgresStore,
   decodeMessage,
   makeQuery,
+  // Former names.
+  Zonda: App,
+  Request: Query,
+  Response: Reply,
 };

@@ -2,6 +2,8 @@
 
 import zonda from './index.js';
 
-export const { Zonda, Request, Response, decodeMessage, makeQuery } = zonda;
+export const { App, Query, Reply, decodeMessage, makeQuery } = zonda;
 export const { Store, MemoryStore, RedbStore, RedisStore, PostgresStore } = zonda;
+// Former names.
+export const { Zonda, Request, Response } = zonda;
 export default zonda;

@@ -1,6 +1,6 @@
-import { Zonda } from 'zonda';
+import { App } from 'zonda';
 
-const app = new Zonda({ listen: '127.0.0.1:5300' });
+const app = new App({ listen: '127.0.0.1:5300' });
 app.handle('hello.example/TXT', (req, res) => {
   res.answer({ type: 'TXT', ttl: 60, data: 'Hello, world!' });
 });

@@ -7,15 +7,15 @@
 //
 // Another address may follow: `node server.mjs 127.0.0.1:53`.
 
-import { Zonda } from 'zonda';
+import { App } from 'zonda';
 
-const app = new Zonda({ listen: process.argv[2] ?? '127.0.0.1:5300' });
+const app = new App({ listen: process.argv[2] ?? '127.0.0.1:5300' });
 const blocked = new Set(['ads.example', 'tracker.example']);
 
 // Middleware sees every query and, behind next(), its reply: here, a list of names that do not
 // exist.
-app.use(async (req, res, next) => {
-  if (blocked.has(req.name)) return res.error('Blocked', 'on the list').nxdomain();
+app.middleware(async (req, res, next) => {
+  if (blocked.has(req.name)) return res.extendedError('Blocked', 'on the list').nxdomain();
   const start = performance.now();
   await next();
   console.log(`${req.name} ${req.type} ${res.rcode} ${(performance.now() - start).toFixed(2)} ms`);
@@ -28,7 +28,7 @@ app.handle('hello.example/TXT', (req, res) => {
 
 // A name for each user.
 app.handle(':user.users.example/TXT', (req, res) => {
-  res.answer({ type: 'TXT', ttl: 60, data: `Hello, ${req.params.user}!` });
+  res.answer({ type: 'TXT', ttl: 60, data: `Hello, ${req.captures.user}!` });
 });
 
 // Handlers may wait: for a database, or another service.

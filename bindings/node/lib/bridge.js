@@ -6,7 +6,7 @@
 const { ENDING, QueryBatches, ReplyBatch } = require('./batch.js');
 const native = require('./native.js');
 const { OwnStores } = require('./own-stores.js');
-const { Request } = require('./request.js');
+const { Query } = require('./request.js');
 const { handleOf } = require('./store.js');
 
 /** One core, and what waits on either side of it. */
@@ -119,7 +119,7 @@ class Bridge {
     const { words, start, end, hasMore } = batch;
     this.#inTurn = true;
     for (let at = start; at < end; at += words[at] >> 2) {
-      this.#dispatch(new Request(batch, at), batch);
+      this.#dispatch(new Query(batch, at), batch);
     }
     this.#inTurn = false;
     this.#flush();

@@ -2,6 +2,7 @@
 
 // A query as handlers see it: read from the batch that brought it, each part when it is asked for.
 
+const { addFormerNames } = require('./former.js');
 const { typeWord } = require('./tables.js');
 const { decodeMessage } = require('./message.js');
 
@@ -20,14 +21,14 @@ const OPTION_SUBNET = 8;
 const OPTION_COOKIE = 10;
 
 /** A query. */
-class Request {
+class Query {
   #batch;
   #at;
   #name;
   #message;
   #edns;
-  #extra;
-  #params;
+  #state;
+  #labels;
   /** What the route captures: words, and the places of their labels from the right. */
   #captures;
   /** Whether something was read that other clients may have otherwise. */
@@ -177,7 +178,7 @@ class Request {
   }
 
   /** For whom the client asks (rfc7871#6); `null` if it says nothing, or no network. */
-  get subnet() {
+  get clientSubnet() {
     const data = this.#option(OPTION_SUBNET);
     return data === undefined ? null : subnetOf(data);
   }
@@ -194,32 +195,38 @@ class Request {
   }
 
   /** The labels that the route captures with `:word`, in lower case. */
-  get params() {
-    if (this.#params === undefined) {
-      this.#params = {};
+  get captures() {
+    if (this.#labels === undefined) {
+      this.#labels = {};
       const labels = this.#captures?.length ? splitLabels(this.name) : [];
       for (const [word, fromRight] of this.#captures ?? []) {
-        this.#params[word] = labels[labels.length - fromRight];
+        this.#labels[word] = labels[labels.length - fromRight];
       }
     }
-    return this.#params;
+    return this.#labels;
   }
 
   /** Tells which labels of the name are captured. */
   setCaptures(captures) {
     this.#captures = captures;
-    this.#params = undefined;
+    this.#labels = undefined;
   }
 
   /** What middleware wants to tell handlers. */
-  get extra() {
-    return (this.#extra ??= {});
+  get state() {
+    return (this.#state ??= {});
   }
 
-  set extra(extra) {
-    this.#extra = extra;
+  set state(state) {
+    this.#state = state;
   }
 }
+
+addFormerNames(Query, {
+  params: 'captures',
+  subnet: 'clientSubnet',
+  extra: 'state',
+});
 
 /** The network of an option's data; `null` if they are none. */
 function subnetOf(data) {
@@ -292,4 +299,4 @@ function ipv6Text(octets) {
   return `${text.slice(0, longest.index)}::${text.slice(end)}`.replace(/:{3,}/, '::');
 }
 
-module.exports = { NO_HANDLER, Request, ipv6Text, labelText, splitLabels };
+module.exports = { NO_HANDLER, Query, ipv6Text, labelText, splitLabels };

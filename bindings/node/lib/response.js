@@ -2,6 +2,7 @@
 
 // A reply as handlers put it together.
 
+const { addFormerNames } = require('./former.js');
 const { ENDING } = require('./batch.js');
 const { checkFields } = require('./data.js');
 const { FLAGS, decodeMessage, wireOf } = require('./message.js');
@@ -21,7 +22,7 @@ const EXTENDED_OTHER = 0;
 const SECTIONS = ['answers', 'authorities', 'additionals'];
 
 /** The reply to a query. */
-class Response {
+class Reply {
   #request;
   #ending = ENDING.PASS_ON;
   #rcode = 0;
@@ -33,7 +34,7 @@ class Response {
   #below = null;
   /** The same as it was read, to tell whether it was changed. */
   #read = null;
-  #extra;
+  #state;
   #sent = false;
   #complain;
 
@@ -83,7 +84,7 @@ class Response {
   }
 
   /** Says that the name exists, but has no records of the type. */
-  nodata() {
+  noData() {
     return this.reply('NOERROR');
   }
 
@@ -99,11 +100,11 @@ class Response {
   }
 
   /** Says that the answer cannot be had, and to the client why. */
-  fail(why = '') {
+  servfail(why = '') {
     if (this.#change()) {
       this.#sections = [null, null, null];
       this.#flags &= ~FLAGS.aa;
-      if (why) this.error(EXTENDED_OTHER, why);
+      if (why) this.extendedError(EXTENDED_OTHER, why);
     }
     return this.reply('SERVFAIL');
   }
@@ -116,7 +117,7 @@ class Response {
 
   /** Leaves the query to the zones, as if there were no handler; records that were added are not
    * sent. */
-  pass() {
+  passOn() {
     if (this.#change()) {
       this.#sections = [null, null, null];
       this.#ending = ENDING.PASS_ON;
@@ -125,7 +126,7 @@ class Response {
   }
 
   /** Says more about what is wrong (rfc8914): a number or a name such as `Blocked`, and a text. */
-  error(code, text = '') {
+  extendedError(code, text = '') {
     const number = errorNumber(code);
     if (this.#change()) this.#error = { code: number, text: String(text) };
     return this;
@@ -238,12 +239,12 @@ class Response {
   }
 
   /** What middleware wants to tell others. */
-  get extra() {
-    return (this.#extra ??= {});
+  get state() {
+    return (this.#state ??= {});
   }
 
-  set extra(extra) {
-    this.#extra = extra;
+  set state(state) {
+    this.#state = state;
   }
 
   /** Takes note of what the core would answer; `null` is silence. */
@@ -262,11 +263,11 @@ class Response {
     this.#error = message.error;
     this.#sections = SECTIONS.map((section) => message[section]);
     this.#ending = ENDING.REPLY;
-    this.#read = this.#state();
+    this.#read = this.#changeable();
   }
 
   /** All that can be changed, as one text. */
-  #state() {
+  #changeable() {
     const [answers, authorities, additionals] = this.#sections;
     const parts = [this.#ending, this.#rcode, this.#flags, this.#error];
     return JSON.stringify([...parts, answers ?? [], authorities ?? [], additionals ?? []]);
@@ -289,7 +290,7 @@ class Response {
   write(batch) {
     this.#sent = true;
     const { ticketLow, ticketHigh } = this.#request;
-    const isUnchanged = this.#read !== null && this.#read === this.#state();
+    const isUnchanged = this.#read !== null && this.#read === this.#changeable();
     if (this.#ending === ENDING.PASS_ON && this.#below === null && this.#hasRecords()) {
       this.#ending = ENDING.REPLY; // `res.answers.push(record)`
     }
@@ -312,6 +313,14 @@ class Response {
     batch.end();
   }
 }
+
+addFormerNames(Reply, {
+  nodata: 'noData',
+  fail: 'servfail',
+  pass: 'passOn',
+  error: 'extendedError',
+  extra: 'state',
+});
 
 /** Throws what would be served otherwise than a record says. */
 function check(record) {
@@ -350,4 +359,4 @@ function isSame(name, asked) {
   );
 }
 
-module.exports = { Response, TTL, TTL_MAX, isSame, writeRecord, writeResponse };
+module.exports = { Reply, TTL, TTL_MAX, isSame, writeRecord, writeResponse };

@@ -2,21 +2,22 @@
 
 // The app as programs see it.
 
-const { inspect } = require('node:util');
+const { deprecate, inspect } = require('node:util');
 
 const { Bridge } = require('./bridge.js');
+const { addFormerNames } = require('./former.js');
 const { decodeMessage } = require('./message.js');
 const native = require('./native.js');
 const { pathOf } = require('./path.js');
 const { NO_HANDLER, splitLabels } = require('./request.js');
-const { Response, writeResponse } = require('./response.js');
+const { Reply, writeResponse } = require('./response.js');
 const { typeNumber } = require('./tables.js');
 
 /** How long a route is kept for queries that wait already. */
 const FORGET_MILLIS = 10_000;
 
 /** A DNS server: zones, forwarding, and your own code. */
-class Zonda {
+class App {
   #bridge;
   #onError;
   #middleware = [];
@@ -47,10 +48,15 @@ class Zonda {
   }
 
   /** Has all queries and replies pass functions, behind those that were added before. */
-  use(...middleware) {
+  middleware(...middleware) {
     for (const function_ of middleware.flat()) this.#middleware.push(checked(function_));
     this.#publish();
     return this;
+  }
+
+  /** As `middleware`, by the name that programs for web servers know. */
+  use(...middleware) {
+    return this.middleware(...middleware);
   }
 
   /** Answers the names of a pattern with functions; those that it had before are replaced. */
@@ -74,7 +80,7 @@ class Zonda {
   }
 
   /** Answers the names of a pattern no longer; tells whether it did. */
-  unhandle(pattern) {
+  removeHandler(pattern) {
     const canonical = native.checkPattern(pattern);
     const route = this.#routes.get(canonical);
     if (route === undefined) return false;
@@ -222,11 +228,15 @@ class Zonda {
   }
 
   /** Asks the app itself, without sockets. `null` is silence. */
-  async query(question, { client } = {}) {
-    const isRaw = question instanceof Uint8Array;
-    const message = isRaw ? question : makeQuery(question);
-    const reply = await this.#bridge.query(message, client, false);
-    return isRaw || reply === null ? reply : decodeMessage(reply);
+  async query(question, options = {}) {
+    if (question instanceof Uint8Array) return await queryOctets(this, question, options);
+    const reply = await this.queryMessage(makeQuery(question), options);
+    return reply === null ? null : decodeMessage(reply);
+  }
+
+  /** As `query`, in wire form. */
+  async queryMessage(message, { client } = {}) {
+    return await this.#bridge.query(message, client, false);
   }
 
   /** Puts the code into force, if the server runs. */
@@ -245,7 +255,7 @@ class Zonda {
     const { handler } = request;
     const route = handler === NO_HANDLER ? undefined : this.#numbered.get(handler);
     if (route !== undefined) request.setCaptures(route.captures);
-    const response = new Response(request, this.#tell);
+    const response = new Reply(request, this.#tell);
     let result;
     this.#isInFunction = true;
     try {
@@ -354,6 +364,15 @@ class Zonda {
   }
 }
 
+addFormerNames(App, { unhandle: 'removeHandler' });
+
+/** Asks an app in wire form, as `query` did formerly. */
+const queryOctets = deprecate(
+  (app, message, options) => app.queryMessage(message, options),
+  'App.query of octets is called queryMessage',
+  'ZONDA_APP_QUERY',
+);
+
 /** Writes an error, with its stack, to standard error. */
 function logError(error, request) {
   console.error(`zonda: ${request.name} ${request.type}:`, error);
@@ -396,7 +415,7 @@ const OPTIONS = {
   metrics: 'any',
   log: 'any',
   sharesAddresses: 'any',
-  allowsFailedZones: 'any',
+  allowFailedZones: 'any',
   onError: 'function',
 };
 
@@ -407,6 +426,7 @@ function checkedOptions(given) {
   if (Object(given) !== given) {
     throw new TypeError(`the options must be an object, not ${inspect(given)}`);
   }
+  if (Object.hasOwn(given, 'allowsFailedZones')) return checkedOptions(withoutFormer(given));
   for (const [name, value] of Object.entries(given)) {
     const kind = Object.hasOwn(OPTIONS, name) ? OPTIONS[name] : undefined;
     if (kind === undefined) {
@@ -424,6 +444,13 @@ function checkedOptions(given) {
   return given;
 }
 
+/** Options with the name of today for one that has another name since. */
+const withoutFormer = deprecate(
+  ({ allowsFailedZones, ...given }) => ({ allowFailedZones: allowsFailedZones, ...given }),
+  'the option allowsFailedZones is called allowFailedZones',
+  'ZONDA_OPTION_ALLOWSFAILEDZONES',
+);
+
 /** What the core is told of an app's options. */
 function coreOptions(options) {
   const list = (value) => (value === undefined ? [] : [value].flat().map(String));
@@ -440,7 +467,7 @@ function coreOptions(options) {
     metrics: text(options.metrics),
     log: text(options.log),
     sharesAddresses: options.sharesAddresses ?? false,
-    allowsFailedZones: options.allowsFailedZones ?? false,
+    allowsFailedZones: options.allowFailedZones ?? false,
   };
 }
 
@@ -465,4 +492,4 @@ function makeQuery(question) {
   return native.makeQuery(name, typeNumber(type), dnssecOk);
 }
 
-module.exports = { Zonda, makeQuery };
+module.exports = { App, makeQuery };

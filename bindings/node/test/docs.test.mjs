@@ -59,11 +59,11 @@ function programs(page, wanted) {
 function whole({ lines }) {
   const text = Array.from(lines, (line) => line ?? '').join('\n');
   const before = [];
-  if (!/\bZonda\b.* from 'zonda'/.test(text)) before.push("import { Zonda } from 'zonda';");
+  if (!/\bApp\b.* from 'zonda'/.test(text)) before.push("import { App } from 'zonda';");
   if (!/import assert/.test(text)) before.push("import assert from 'node:assert/strict';");
   const hasServer = /const server = new /.test(text);
   if (!hasServer && !/const app = new /.test(text)) {
-    before.push("const app = new Zonda({ listen: '127.0.0.1:5300', workers: 1 });");
+    before.push("const app = new App({ listen: '127.0.0.1:5300', workers: 1 });");
   }
   const after = [];
   if (!hasServer && !/app\.(start|serve)\(/.test(text)) after.push('await app.start();');
@@ -157,7 +157,7 @@ function members(name) {
 test('the reference names every option, method and property', () => {
   const page = read('docs/nodejs.md');
   const missing = [];
-  const apps = ['ZondaOptions', 'Zonda', 'Request', 'Response', 'Question', 'Message'];
+  const apps = ['AppOptions', 'App', 'Query', 'Reply', 'Question', 'Message'];
   for (const name of [...apps, 'RecordSet', 'Store', 'OwnStore']) {
     const all = members(name);
     assert.ok(all.size > 2, name);

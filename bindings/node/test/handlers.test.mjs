@@ -16,7 +16,7 @@ import {
   zoneFile,
 } from './helpers.mjs';
 
-const { Zonda, decodeMessage } = zonda;
+const { App, decodeMessage } = zonda;
 
 test('an app that listens nowhere is asked without sockets', async (t) => {
   const app = await started(t, { listen: [] }, (app) => {
@@ -51,11 +51,11 @@ test('a handler answers its names and leaves others to the zones', async (t) => 
 test('a reply says what the handler says', async (t) => {
   const app = await started(t, {}, (app) => {
     app.handle('nx.example', (req, res) => res.nxdomain());
-    app.handle('nodata.example', (req, res) => res.nodata());
+    app.handle('nodata.example', (req, res) => res.noData());
     app.handle('refused.example', (req, res) => res.refused());
     app.handle('yx.example', (req, res) => (res.rcode = 'YXDOMAIN'));
-    app.handle('fails.example', (req, res) => res.fail('the database is away'));
-    app.handle('blocked.example', (req, res) => res.error('Blocked', 'on the list').nxdomain());
+    app.handle('fails.example', (req, res) => res.servfail('the database is away'));
+    app.handle('blocked.example', (req, res) => res.extendedError('Blocked', 'on the list').nxdomain());
     app.handle('dropped.example', (req, res) => res.drop());
     app.handle('referral.example', (req, res) => {
       res.authoritative = false;
@@ -203,11 +203,11 @@ test('more queries than may wait are SERVFAIL', async (t) => {
 test('many queries at once are each answered with their own answer', async (t) => {
   const app = await started(t, {}, (app) => {
     app.handle(':number.sync.example', (req, res) => {
-      res.answer({ type: 'TXT', data: req.params.number });
+      res.answer({ type: 'TXT', data: req.captures.number });
     });
     app.handle(':number.async.example', async (req, res) => {
-      await sleep(Number(req.params.number) % 7);
-      res.answer({ type: 'TXT', data: req.params.number });
+      await sleep(Number(req.captures.number) % 7);
+      res.answer({ type: 'TXT', data: req.captures.number });
     });
   });
   for (const kind of ['sync', 'async']) {
@@ -227,12 +227,12 @@ test('a request tells all that the query says', async (t) => {
   let seen;
   const app = await started(t, {}, (app) => {
     app.handle(':user.:group.example/TXT', (req, res) => {
-      const { client, cookie, dnssecOk, id, name, originalName, params, subnet, transport, type } =
+      const { captures, client, clientSubnet, cookie, dnssecOk, id, name, originalName, transport, type } =
         req;
       const { recursionDesired, edns } = req;
-      seen = { client, cookie, dnssecOk, id, name, originalName, params, subnet, transport, type };
+      seen = { captures, client, clientSubnet, cookie, dnssecOk, id, name, originalName, transport, type };
       Object.assign(seen, { recursionDesired, udpSize: edns.udpSize });
-      res.nodata();
+      res.noData();
     });
   });
   const options = [
@@ -250,8 +250,8 @@ test('a request tells all that the query says', async (t) => {
     id: 0x1234,
     name: 'ann.staff.example',
     originalName: 'Ann.Staff.EXAMPLE',
-    params: { user: 'ann', group: 'staff' },
-    subnet: { family: 4, address: '198.51.100.0', prefix: 24, scope: 0 },
+    captures: { user: 'ann', group: 'staff' },
+    clientSubnet: { family: 4, address: '198.51.100.0', prefix: 24, scope: 0 },
     transport: 'udp',
     type: 'TXT',
     recursionDesired: true,
@@ -262,8 +262,8 @@ test('a request tells all that the query says', async (t) => {
 test('a network is read, and an option that holds none is a format error', async (t) => {
   const app = await started(t, { listen: [] }, (app) => {
     app.handle('a.example', (req, res) => {
-      const { address, prefix } = req.subnet ?? {};
-      const data = req.subnet === null ? 'none' : `${address}/${prefix}`;
+      const { address, prefix } = req.clientSubnet ?? {};
+      const data = req.clientSubnet === null ? 'none' : `${address}/${prefix}`;
       res.answer({ type: 'TXT', data }).cache({ ttl: 60, vary: 'subnet' });
     });
   });
@@ -288,7 +288,7 @@ test('a network is read, and an option that holds none is a format error', async
     [[0, 2, 57, 0, ...long.slice(4), 0x40], 'FORMERR'],
   ]) {
     const message = queryWithOptions('a.example', 'TXT', [{ code: 8, data: Buffer.from(data) }]);
-    const { answers, rcode } = decodeMessage(await app.query(message));
+    const { answers, rcode } = decodeMessage(await app.queryMessage(message));
     assert.equal(answers[0]?.data[0] ?? rcode, expected, String(data));
   }
 });
@@ -312,7 +312,7 @@ test('addresses of clients are written as usual', async (t) => {
 test('unusual names reach handlers as in zone files', async (t) => {
   const app = await started(t, {}, (app) => {
     app.handle(':label.example', (req, res) =>
-      res.answer({ type: 'TXT', data: [req.name, req.params.label] }),
+      res.answer({ type: 'TXT', data: [req.name, req.captures.label] }),
     );
     app.handle('.', (req, res) => res.answer({ type: 'TXT', data: req.name }));
   });
@@ -358,7 +358,7 @@ test('an answer that may be kept is given again without JavaScript, unless who a
       assert.throws(() => res.cache({ ttl: 60, vary: 'moon' }), /'client' or 'subnet'/);
       assert.throws(() => res.cache({ ttl: 60, vary: ['client', 'moon'] }), /'client' or 'subnet'/);
       assert.throws(() => res.cache({ ttl: 1.5 }), /ttl/);
-      res.nodata();
+      res.noData();
     });
   });
   const ask = async (name, client) =>
@@ -416,7 +416,7 @@ test('an address of metrics takes no orders, and is no public one without a toke
   const { port } = taken.address();
   taken.close();
   await once(taken, 'close');
-  const open = new Zonda({ listen: [], metrics: `0.0.0.0:${port}` });
+  const open = new App({ listen: [], metrics: `0.0.0.0:${port}` });
   await assert.rejects(open.start(), /others can reach 0\.0\.0\.0/);
   const app = await started(t, { metrics: `127.0.0.1:${port}` }, (app) => {
     app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
@@ -442,8 +442,8 @@ test('handlers are replaced, added and removed while the app runs', async (t) =>
   app.handle('b.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.3' }));
   assert.equal(await told(app, 'a.example'), 'NOERROR a.example A 192.0.2.2');
   assert.equal(await told(app, 'b.example'), 'NOERROR b.example A 192.0.2.3');
-  assert.equal(app.unhandle('a.example'), true);
-  assert.equal(app.unhandle('a.example'), false);
+  assert.equal(app.removeHandler('a.example'), true);
+  assert.equal(app.removeHandler('a.example'), false);
   assert.equal(await told(app, 'a.example'), 'REFUSED');
 });
 
@@ -458,27 +458,27 @@ test('an app is asked without sockets, by its own handlers too', async (t) => {
   });
   assert.equal(await told(app, 'outer.example'), 'NOERROR outer.example A 192.0.2.1');
   assert.equal(await app.query({ name: 'dropped.example' }), null);
-  const raw = await app.query(query('inner.example'));
+  const raw = await app.queryMessage(query('inner.example'));
   assert.equal(decodeMessage(raw).id, 0x1234);
   await assert.rejects(app.query({ name: 'a..example' }), /empty label/);
   await assert.rejects(app.query({ name: 'a.example' }, { client: 'nobody' }), /nobody/);
 });
 
 test('mistakes are told where they are made', async () => {
-  const app = new Zonda({ listen: '127.0.0.1:0', log: 'off' });
+  const app = new App({ listen: '127.0.0.1:0', log: 'off' });
   assert.throws(() => app.handle('a.*.example', () => {}), /a\.\*\.example/);
   assert.throws(() => app.handle('a.example/NOSUCH', () => {}), /NOSUCH/);
   assert.throws(() => app.handle('a.example'), /needs a function/);
   assert.throws(() => app.handle('a.example', 'text'), /a handler must be a function, not 'text'/);
-  assert.throws(() => app.use({}), /must be a function/);
-  await assert.rejects(new Zonda({ listen: 'nowhere', log: 'off' }).start(), /nowhere/);
-  assert.throws(() => new Zonda({ log: 'loud' }), /loud/);
+  assert.throws(() => app.middleware({}), /must be a function/);
+  await assert.rejects(new App({ listen: 'nowhere', log: 'off' }).start(), /nowhere/);
+  assert.throws(() => new App({ log: 'loud' }), /loud/);
   await assert.rejects(app.query({ name: 'a.example' }), /has not started/);
 });
 
 test('an app that cannot start says why, and can be started later', async (t) => {
   const first = await started(t, {});
-  const second = new Zonda({ listen: first.addresses[0], workers: 1, log: 'off' });
+  const second = new App({ listen: first.addresses[0], workers: 1, log: 'off' });
   await assert.rejects(second.start(), /cannot listen on/);
   await first.stop();
   await second.start();
@@ -513,7 +513,7 @@ test('stopping waits for middleware that still passes on, and for what handlers 
   const file = zoneFile(t);
   const app = await started(t, {}, (app) => {
     app.zone('example.org', { file });
-    app.use(async (req, res, next) => {
+    app.middleware(async (req, res, next) => {
       await sleep(300);
       await next();
     });

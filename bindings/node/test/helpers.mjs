@@ -8,11 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import zonda from '../index.js';
 
-const { Zonda, decodeMessage, makeQuery } = zonda;
+const { App, decodeMessage, makeQuery } = zonda;
 
 /** An app on a free port that a function prepares; it stops when its test ends. */
 export async function started(test, options, prepare = () => {}) {
-  const app = new Zonda({ listen: '127.0.0.1:0', workers: 1, log: 'off', ...options });
+  const app = new App({ listen: '127.0.0.1:0', workers: 1, log: 'off', ...options });
   await prepare(app);
   await app.start();
   test.after(() => app.stop());

@@ -6,13 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import zonda from '../index.js';
 import { started } from './helpers.mjs';
 
-const { RedisStore, Zonda } = zonda;
+const { RedisStore, App } = zonda;
 
 /** A port that no server answers on. */
 const ABSENT = 'redis://127.0.0.1:9';
 
 test('an app tells when it has stopped', async () => {
-  const app = new Zonda({ listen: '127.0.0.1:0', log: 'off' });
+  const app = new App({ listen: '127.0.0.1:0', log: 'off' });
   let isClosed = false;
   app.closed.then(() => (isClosed = true));
   await app.start();
@@ -24,7 +24,7 @@ test('an app tells when it has stopped', async () => {
 });
 
 test('serve() ends when the app stops', async () => {
-  const app = new Zonda({ listen: '127.0.0.1:0', log: 'off' });
+  const app = new App({ listen: '127.0.0.1:0', log: 'off' });
   const served = app.serve();
   await sleep(300);
   await app.stop();
@@ -32,12 +32,12 @@ test('serve() ends when the app stops', async () => {
 });
 
 test('serve() is rejected when the app cannot start', async () => {
-  const app = new Zonda({ listen: '192.0.2.77:5300', log: 'off' });
+  const app = new App({ listen: '192.0.2.77:5300', log: 'off' });
   await assert.rejects(app.serve(), /192\.0\.2\.77/);
 });
 
 test('an app that is stopped while it starts does not run', async () => {
-  const app = new Zonda({ listen: '127.0.0.1:0', log: 'off' });
+  const app = new App({ listen: '127.0.0.1:0', log: 'off' });
   app.store('example.org', new RedisStore(ABSENT)); // takes 3 s to start
   const starting = app.start();
   const refused = assert.rejects(starting, /was stopped while it started/);
@@ -54,7 +54,7 @@ test('an app starts once', async (t) => {
 });
 
 test('a handler may stop the app, and its reply is sent', async () => {
-  const app = new Zonda({ listen: [], log: 'off', deadline: 4000 });
+  const app = new App({ listen: [], log: 'off', deadline: 4000 });
   app.handle('stop.example', async (req, res) => {
     await app.stop();
     res.answer({ type: 'TXT', data: 'stopped' });
@@ -120,7 +120,7 @@ test('an error that is given to next() is SERVFAIL, and is told', async (t) => {
 
 test('an error that is given to next() reaches middleware that waits for it', async (t) => {
   const app = await started(t, { listen: [] }, (app) => {
-    app.use(async (req, res, next) => {
+    app.middleware(async (req, res, next) => {
       try {
         await next();
       } catch (error) {
@@ -136,7 +136,7 @@ test('an error that is given to next() reaches middleware that waits for it', as
 });
 
 test('options that are none are refused', () => {
-  const wrong = (options, message) => assert.throws(() => new Zonda(options), { name: 'TypeError', message });
+  const wrong = (options, message) => assert.throws(() => new App(options), { name: 'TypeError', message });
   wrong({ lisen: '127.0.0.1:0' }, /there is no option lisen; the options are listen, /);
   wrong({ toString: 1 }, /there is no option toString/);
   wrong({ workers: -1 }, /workers must be a whole number from 1 on, not -1/);
@@ -146,7 +146,7 @@ test('options that are none are refused', () => {
 });
 
 test('an address alone is listened on', async (t) => {
-  const app = new Zonda('127.0.0.1:0');
+  const app = new App('127.0.0.1:0');
   await app.start();
   t.after(() => app.stop());
   assert.match(app.addresses[0], /^127\.0\.0\.1:\d+$/);
@@ -163,7 +163,7 @@ test('a question may be a name, and needs one', async (t) => {
 });
 
 test('a zone has a file or a text', () => {
-  const app = new Zonda({ listen: [] });
+  const app = new App({ listen: [] });
   assert.throws(() => app.zone('example.org', { file: 'x.zone', text: '' }), /not both/);
   assert.throws(() => app.zone('example.org'), /needs a file or a text/);
 });
@@ -202,7 +202,7 @@ test('a handler is replaced and removed however its pattern is written', async (
   });
   const reply = await app.query({ name: 'example.org', type: 'TXT' });
   assert.deepEqual(reply.answers[0].data, ['second']);
-  assert.equal(app.unhandle('EXAMPLE.org/TXT|A'), true);
-  assert.equal(app.unhandle('example.org/A|TXT'), false);
+  assert.equal(app.removeHandler('EXAMPLE.org/TXT|A'), true);
+  assert.equal(app.removeHandler('example.org/A|TXT'), false);
   assert.equal((await app.query({ name: 'example.org', type: 'TXT' })).answers.length, 0);
 });

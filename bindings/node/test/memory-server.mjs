@@ -10,7 +10,7 @@ const fail = () => {
   throw new Error('a mistake');
 };
 
-const app = new zonda.Zonda({ listen: '127.0.0.1:0', workers: 1, log: 'off', onError: () => {} });
+const app = new zonda.App({ listen: '127.0.0.1:0', workers: 1, log: 'off', onError: () => {} });
 app.handle('*.now.example', (req, res) => res.answer({ ...record, name: req.name }));
 app.handle('*.later.example', async (req, res) => {
   await turn();
@@ -19,7 +19,7 @@ app.handle('*.later.example', async (req, res) => {
 app.handle('*.denies.example', (req, res) => res.nxdomain());
 app.handle('*.throws.example', fail);
 app.handle(':label.listens.example', (req, res) => {
-  res.answer({ type: 'A', data: req.params.label && req.client.address });
+  res.answer({ type: 'A', data: req.captures.label && req.client.address });
 });
 await app.start();
 

@@ -9,7 +9,7 @@ test('middleware wraps handlers and zone data, and sees the real reply behind ne
   const file = zoneFile(t);
   const app = await started(t, {}, (app) => {
     app.zone('example.org', { file });
-    app.use(async (req, res, next) => {
+    app.middleware(async (req, res, next) => {
       assert.equal(res.answered, false);
       await next();
       assert.equal(res.answered, true);
@@ -34,10 +34,10 @@ test('middleware changes replies of zones and handlers', async (t) => {
   const file = zoneFile(t);
   const app = await started(t, {}, (app) => {
     app.zone('example.org', { file });
-    app.use(async (req, res, next) => {
+    app.middleware(async (req, res, next) => {
       await next();
       if (req.name === 'ns.example.org') res.answers[0].ttl = 7;
-      else if (res.rcode === 'NXDOMAIN') res.error('Filtered', 'not here');
+      else if (res.rcode === 'NXDOMAIN') res.extendedError('Filtered', 'not here');
       else res.additional({ type: 'TXT', data: 'seen' });
     });
     app.handle('handled.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
@@ -57,17 +57,17 @@ test('middleware changes replies of zones and handlers', async (t) => {
 
 test('middleware answers, drops, and tags', async (t) => {
   const app = await started(t, {}, (app) => {
-    app.use((req, res, next) => {
+    app.middleware((req, res, next) => {
       if (req.name === 'blocked.example') return res.nxdomain();
       if (req.name === 'dropped.example') return res.drop();
-      req.extra.tag = 'first';
+      req.state.tag = 'first';
       return next();
     });
-    app.use(async (req, res, next) => {
-      req.extra.tag += ' second';
+    app.middleware(async (req, res, next) => {
+      req.state.tag += ' second';
       await next();
     });
-    app.handle('*.example', (req, res) => res.answer({ type: 'TXT', data: req.extra.tag }));
+    app.handle('*.example', (req, res) => res.answer({ type: 'TXT', data: req.state.tag }));
   });
   assert.equal(await told(app, 'blocked.example'), 'NXDOMAIN');
   assert.equal(await udp(placeOf(app), query('dropped.example'), 200), null);
@@ -77,7 +77,7 @@ test('middleware answers, drops, and tags', async (t) => {
 test('middleware that does not wait for next() has no less to say', async (t) => {
   const errors = [];
   const app = await started(t, { onError: (error) => errors.push(error.message) }, (app) => {
-    app.use((req, res, next) => {
+    app.middleware((req, res, next) => {
       next();
     });
     app.handle('slow.example', async (req, res) => {
@@ -100,7 +100,7 @@ test('middleware that does not wait for next() has no less to say', async (t) =>
 
 test('middleware may catch what a handler throws', async (t) => {
   const app = await started(t, {}, (app) => {
-    app.use(async (req, res, next) => {
+    app.middleware(async (req, res, next) => {
       try {
         await next();
       } catch (error) {
@@ -137,7 +137,7 @@ test('several handlers of a route are called one by next() of the other, and the
 test('next() is called once', async (t) => {
   const errors = [];
   const app = await started(t, { onError: (error) => errors.push(error.message) }, (app) => {
-    app.use(async (req, res, next) => {
+    app.middleware(async (req, res, next) => {
       await next();
       await next();
     });
@@ -183,7 +183,7 @@ test('what zones and handlers do not have is forwarded, and middleware sees that
   const seen = [];
   const app = await started(t, {}, (app) => {
     app.forward(upstream.addresses[0]);
-    app.use(async (req, res, next) => {
+    app.middleware(async (req, res, next) => {
       await next();
       seen.push(res.answers[0]?.data);
     });

@@ -39,14 +39,14 @@ function inFolder(name, program) {
 
 test('it is imported as a module and required as before', async () => {
   const use = `
-    const app = new Zonda({ listen: ['127.0.0.1:0'], workers: 1 });
+    const app = new App({ listen: ['127.0.0.1:0'], workers: 1 });
     app.handle('example.com', (req, res) => res.answer({ type: 'TXT', ttl: 300, data: 'Hello' }));
     app.start().then(async () => {
       console.log((await app.query({ name: 'example.com', type: 'TXT' })).answers[0].data[0]);
       await app.stop();
     });`;
-  const esm = await inFolder('esm.mjs', `import { Zonda } from 'zonda';\n${use}`);
-  const cjs = await inFolder('cjs.cjs', `const { Zonda } = require('zonda');\n${use}`);
+  const esm = await inFolder('esm.mjs', `import { App } from 'zonda';\n${use}`);
+  const cjs = await inFolder('cjs.cjs', `const { App } = require('zonda');\n${use}`);
   assert.deepEqual([esm.stdout.trim(), cjs.stdout.trim()], ['Hello', 'Hello']);
 });
 
@@ -55,7 +55,7 @@ test('stores are imported and required, and PostgreSQL and Redis are built in', 
     const stores = [new MemoryStore(), new RedisStore('redis://a.example'),
       new PostgresStore('host=a.example')];
     RedbStore.open('records.redb').then(async (store) => {
-      const app = new Zonda({ listen: '127.0.0.1:0', workers: 1 });
+      const app = new App({ listen: '127.0.0.1:0', workers: 1 });
       await app.store('example.org', store).start();
       const records = { owner: 'www.example.org', type: 'A', ttl: 60, data: ['192.0.2.1'] };
       await store.set(records);
@@ -63,7 +63,7 @@ test('stores are imported and required, and PostgreSQL and Redis are built in', 
       console.log(stores.length, owner, type, ttl, data.join());
       await app.stop();
     });`;
-  const names = '{ MemoryStore, PostgresStore, RedbStore, RedisStore, Zonda }';
+  const names = '{ MemoryStore, PostgresStore, RedbStore, RedisStore, App }';
   const esm = await inFolder('stores.mjs', `import ${names} from 'zonda';\n${use}`);
   const cjs = await inFolder('stores.cjs', `const ${names} = require('zonda');\n${use}`);
   const said = '3 www.example.org A 60 192.0.2.1\n';
@@ -163,11 +163,11 @@ async function compiled(name, program, ...options) {
 
 test('its types are found by every way in which TypeScript resolves modules', async () => {
   const program = `
-    import zonda, { Zonda } from 'zonda';
+    import zonda, { App } from 'zonda';
     import { DefaultServer } from 'zonda/dinodns';
     import { DefaultRouter } from 'zonda/dinodns/common';
     import { DNSRequest } from 'zonda/dinodns/types';
-    const app: Zonda = new zonda.Zonda('127.0.0.1:0');
+    const app: App = new zonda.App('127.0.0.1:0');
     const closed: Promise<void> = app.closed;
     export { app, closed, DefaultServer, DefaultRouter, DNSRequest };`;
   const interop = ['--esModuleInterop'];

@@ -41,8 +41,8 @@ async function heard(said, pattern, where = 'out') {
 
 test('an app keeps its process alive until it has stopped, and no longer', async () => {
   const { code, err, out } = await run(`
-    const { Zonda } = require('./index.js');
-    const app = new Zonda({ listen: '127.0.0.1:0', workers: 1 });
+    const { App } = require('./index.js');
+    const app = new App({ listen: '127.0.0.1:0', workers: 1 });
     app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
     app.start().then(() => setTimeout(async () => {
       const { rcode } = await app.query({ name: 'a.example' });
@@ -55,8 +55,8 @@ test('an app keeps its process alive until it has stopped, and no longer', async
 
 test('a process ends at once with an app that runs', async () => {
   const { code, err } = await run(`
-    const { Zonda } = require('./index.js');
-    const app = new Zonda({ listen: '127.0.0.1:0', workers: 1 });
+    const { App } = require('./index.js');
+    const app = new App({ listen: '127.0.0.1:0', workers: 1 });
     app.handle('a.example', () => new Promise(() => {}));
     app.start().then(() => { app.query({ name: 'a.example' }); setTimeout(() => process.exit(3), 50); });
   `);
@@ -65,9 +65,9 @@ test('a process ends at once with an app that runs', async () => {
 
 test('nothing that handlers throw ends the process', async () => {
   const { code, err, out } = await run(`
-    const { Zonda } = require('./index.js');
-    const app = new Zonda({ listen: '127.0.0.1:0', workers: 1 });
-    app.use((req, res, next) => { next(); });
+    const { App } = require('./index.js');
+    const app = new App({ listen: '127.0.0.1:0', workers: 1 });
+    app.middleware((req, res, next) => { next(); });
     app.handle('throws.example', () => { throw new Error('a mistake'); });
     app.handle('rejects.example', async () => { throw undefined; });
     (async () => {
@@ -86,9 +86,9 @@ test('an app runs in a worker thread that ends before the process', async () => 
   const { code, err, out } = await run(`
     const { Worker } = require('node:worker_threads');
     const worker = new Worker(\`
-      const { Zonda } = require('./index.js');
+      const { App } = require('./index.js');
       const { parentPort } = require('node:worker_threads');
-      const app = new Zonda({ listen: '127.0.0.1:0', workers: 1 });
+      const app = new App({ listen: '127.0.0.1:0', workers: 1 });
       app.handle('a.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
       app.start().then(async () => parentPort.postMessage((await app.query({ name: 'a.example' })).rcode));
     \`, { eval: true });
@@ -113,8 +113,8 @@ test('what goes wrong with a store is logged, and ends nothing', async () => {
   ];
   const { code, out } = await run(
     `
-    const { Zonda } = require('./index.js');
-    const app = new Zonda({ listen: '127.0.0.1:0', workers: 1 });
+    const { App } = require('./index.js');
+    const app = new App({ listen: '127.0.0.1:0', workers: 1 });
     const sets = [
       { owner: 'www.example.org', type: 'A', data: ['192.0.2.1'] },
       { owner: 'bad.example.org', type: 'A', data: ['192.0.2'] },
@@ -185,7 +185,7 @@ test('a process ends by itself once its app has stopped, whichever store it had'
   if (postgresServer !== null) kinds.push('postgres');
   for (const kind of kinds) {
     const { code, err, out } = await run(`
-      const { MemoryStore, PostgresStore, RedbStore, RedisStore, Zonda } = require('./index.js');
+      const { MemoryStore, PostgresStore, RedbStore, RedisStore, App } = require('./index.js');
       const sets = [
         { owner: 'example.org', type: 'NS', ttl: 60, data: ['ns.example.net'] },
         { owner: 'www.example.org', type: 'A', ttl: 60, data: ['192.0.2.1'] },
@@ -200,7 +200,7 @@ test('a process ends by itself once its app has stopped, whichever store it had'
       (async () => {
         const store = await stores.${kind}();
         for (const set of sets) await store.set(set);
-        const app = new Zonda({ listen: '127.0.0.1:0', workers: 1, log: 'error' });
+        const app = new App({ listen: '127.0.0.1:0', workers: 1, log: 'error' });
         app.store('example.org', store);
         await app.start();
         console.log((await app.query({ name: 'www.example.org' })).answers[0].data);
@@ -220,9 +220,9 @@ test('a worker thread that ends while its app starts leaves no server behind', a
     });
     function begin(port) {
       const worker = new Worker(\`
-        const { Zonda } = require('./index.js');
+        const { App } = require('./index.js');
         const { parentPort, workerData } = require('node:worker_threads');
-        const app = new Zonda({ listen: '127.0.0.1:' + workerData, workers: 1, log: 'off' });
+        const app = new App({ listen: '127.0.0.1:' + workerData, workers: 1, log: 'off' });
         app.store('example.org', { load: () => {
           parentPort.postMessage('asked');
           return new Promise(() => {});
@@ -248,9 +248,9 @@ test('a worker thread ends while its store is asked', async () => {
   const { code, err, out } = await run(`
     const { Worker } = require('node:worker_threads');
     const worker = new Worker(\`
-      const { MemoryStore, RedisStore, Zonda } = require('./index.js');
+      const { MemoryStore, RedisStore, App } = require('./index.js');
       const { parentPort } = require('node:worker_threads');
-      const app = new Zonda({ listen: '127.0.0.1:0', workers: 1, log: 'off' });
+      const app = new App({ listen: '127.0.0.1:0', workers: 1, log: 'off' });
       let tell;
       const forever = new Promise(() => {});
       app.store('example.org', {
@@ -321,8 +321,8 @@ test('memory does not grow with the queries that were handled', async () => {
   const { err, out } = await run(`
     require('node:v8').setFlagsFromString('--expose-gc');
     const gc = require('node:vm').runInNewContext('gc');
-    const { Zonda, makeQuery } = require('./index.js');
-    const app = new Zonda({ listen: '127.0.0.1:0', workers: 1 });
+    const { App, makeQuery } = require('./index.js');
+    const app = new App({ listen: '127.0.0.1:0', workers: 1 });
     app.handle('sync.example', (req, res) => res.answer({ type: 'A', data: '192.0.2.1' }));
     app.handle('async.example', async (req, res) => {
       await null;
@@ -331,7 +331,7 @@ test('memory does not grow with the queries that were handled', async () => {
     const messages = ['sync.example', 'async.example'].map((name) => makeQuery({ name }));
     async function rounds(count) {
       for (let round = 0; round < count; round++) {
-        const replies = Array.from({ length: 250 }, (_, place) => app.query(messages[place & 1]));
+        const replies = Array.from({ length: 250 }, (_, place) => app.queryMessage(messages[place & 1]));
         for (const reply of await Promise.all(replies)) if (reply === null) throw new Error('no reply');
       }
       await new Promise((resolve) => setTimeout(resolve, 20));

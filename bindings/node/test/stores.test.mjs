@@ -10,7 +10,7 @@ import zonda from '../index.js';
 import { postgres, redis } from './databases.mjs';
 import { folder, sleep, started, told, zoneFile } from './helpers.mjs';
 
-const { MemoryStore, PostgresStore, RedbStore, RedisStore, Zonda } = zonda;
+const { MemoryStore, PostgresStore, RedbStore, RedisStore, App } = zonda;
 
 /** After how many milliseconds no change is waited for any more: long on a busy machine, and less
  * than the 30 seconds after which Redis is compared. */
@@ -95,7 +95,7 @@ test('what is in a file is answered as it changes, also when it was closed here'
 test('a file that was closed can be opened again in the same process', async (t) => {
   const file = join(folder(t), 'records.redb');
   const store = await RedbStore.open(pathToFileURL(file));
-  const app = new Zonda({ listen: '127.0.0.1:0', workers: 1, log: 'off' });
+  const app = new App({ listen: '127.0.0.1:0', workers: 1, log: 'off' });
   await app.store('example.org', store).start();
   await store.set(www('192.0.2.1'));
   await store.close();
@@ -214,7 +214,7 @@ test('what is wrong with records or a store is an error that says it', async (t)
   await assert.rejects(RedbStore.open(join(folder(t), 'none', 'records.redb')), /records\.redb: /);
   await assert.rejects(new RedisStore('redis://127.0.0.1:1').get('a'), /^Error: Redis at 127\.0\./);
 
-  const app = new Zonda({ listen: '127.0.0.1:0', workers: 1, log: 'off' });
+  const app = new App({ listen: '127.0.0.1:0', workers: 1, log: 'off' });
   assert.throws(() => app.store('a..b', store), /^Error: zone a\.\.b: /);
   for (const none of [undefined, null, 'store', {}]) {
     assert.throws(() => app.store('example.org', none), /^TypeError: store\('.*'\) needs a/);
@@ -367,7 +367,7 @@ test('an app that could not start asks its stores again when it does', async (t)
   const taken = net.createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');
   const { port } = taken.address();
-  const app = new Zonda({ listen: `tcp://127.0.0.1:${port}`, workers: 1, log: 'off' });
+  const app = new App({ listen: `tcp://127.0.0.1:${port}`, workers: 1, log: 'off' });
   app.store('example.org', store);
   await assert.rejects(app.start());
   taken.close();
@@ -435,7 +435,7 @@ test('zones are set and removed as text while the app runs', async (t) => {
 });
 
 test('zones are given as text only while the app runs, and not what a store has', async (t) => {
-  const app = new Zonda({ listen: '127.0.0.1:0', workers: 1, log: 'off' });
+  const app = new App({ listen: '127.0.0.1:0', workers: 1, log: 'off' });
   await assert.rejects(app.setZoneText('example.org', zoneText(1)), /has not started/);
   assert.throws(() => app.zone('a..b', { text: zoneText(1) }), /^Error: zone a\.\.b: /);
   const store = new MemoryStore();

@@ -1,8 +1,8 @@
 // Compiled, not run: what the types must allow, and what they must not.
 
 import { MemoryStore, PostgresStore, RedbStore, RedisStore } from 'zonda';
-import { Zonda, decodeMessage, makeQuery } from 'zonda';
-import type { Handler, Message, Middleware, Request, ResourceRecord, Response } from 'zonda';
+import { App, decodeMessage, makeQuery } from 'zonda';
+import type { Handler, Message, Middleware, Query, Reply, ResourceRecord } from 'zonda';
 import type { OwnStore as OwnRecords, RecordSet, StoredRecordSet } from 'zonda';
 import { Store as CoreStore } from 'zonda';
 import { DefaultServer, DefaultStore, DinoDNS, DNSOverUDP, RCode, Store } from 'zonda/dinodns';
@@ -15,7 +15,7 @@ import { storage } from 'zonda/dinodns/plugins';
 import type { SupportedRecordType, ZoneData } from 'zonda/dinodns/types';
 import { Trie } from 'zonda/dinodns/common/core/trie';
 
-const app = new Zonda({
+const app = new App({
   listen: ['127.0.0.1:5300'],
   workers: 1,
   onError: (error, req) => console.error(req.name, error),
@@ -23,23 +23,23 @@ const app = new Zonda({
 const timing: Middleware = async (req, res, next) => {
   const start = performance.now();
   await next();
-  res.extra.ms = performance.now() - start;
+  res.state.ms = performance.now() - start;
 };
-const hello: Handler = (req: Request, res: Response) =>
+const hello: Handler = (req: Query, res: Reply) =>
   res.answer({ type: 'TXT', ttl: 300, data: 'Hello' });
 app
-  .use(timing)
+  .middleware(timing)
   .handle('example.com', hello)
   .handle(':user.example.com/A|AAAA', async (req, res) => {
-    const name: string = req.params.user;
+    const name: string = req.captures.user;
     res.answer({ type: 'MX', data: { preference: 10, exchange: `${name}.example.org` } });
     res.answer([
       { type: 'A', data: '192.0.2.1' },
       { type: 'TYPE65280', data: Buffer.of(1) },
     ]);
-    res.error('Blocked', 'on the list').nxdomain();
+    res.extendedError('Blocked', 'on the list').nxdomain();
     res.rcode = 'REFUSED';
-    const prefix: number | undefined = req.subnet?.prefix;
+    const prefix: number | undefined = req.clientSubnet?.prefix;
     res.answers = res.answers.filter((record: ResourceRecord) => record.ttl !== prefix);
   });
 app.zone('example.org', { file: 'example.org.zone' }).forward('192.0.2.53');
@@ -84,7 +84,7 @@ app.store('own.example', { get: () => [] });
 async function main(): Promise<void> {
   await app.start();
   const reply: Message | null = await app.query({ name: 'example.com', type: 'TXT' });
-  const raw: Buffer | null = await app.query(makeQuery({ name: 'example.com' }), {
+  const raw: Buffer | null = await app.queryMessage(makeQuery({ name: 'example.com' }), {
     client: '192.0.2.1:53',
   });
   console.log(reply?.answers[0].data, raw && decodeMessage(raw)?.rcode, app.addresses[0]);
@@ -117,11 +117,11 @@ app.handle('typed.example', (req, res) => {
   // @ts-expect-error: addresses have no fields
   res.answer({ type: 'A', data: { address: '192.0.2.1' } });
 });
-app.handle('a.example', (req, res) => res.nodata().cache({ ttl: 1, vary: ['client', 'subnet'] }));
+app.handle('a.example', (req, res) => res.noData().cache({ ttl: 1, vary: ['client', 'subnet'] }));
 // @ts-expect-error: there is no such kind
-app.handle('a.example', (req, res) => res.nodata().cache({ ttl: 1, vary: ['moon'] }));
+app.handle('a.example', (req, res) => res.noData().cache({ ttl: 1, vary: ['moon'] }));
 // @ts-expect-error: there is no such option
-new Zonda({ listening: '127.0.0.1:53' });
+new App({ listening: '127.0.0.1:53' });
 
 class OwnStore extends Store {
   async get<T extends SupportedRecordType>(zone: string, type?: T): Promise<ZoneData[T][] | null> {
