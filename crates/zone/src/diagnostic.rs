@@ -39,7 +39,7 @@ pub struct Diagnostic {
 pub struct Place {
     /// The file, as it was named.
     pub file: Arc<Path>,
-    /// Its line, from 1 on; 0 stands for the file as a whole.
+    /// The line of the file, from 1 on; 0 stands for the file as a whole.
     pub line: u32,
     /// The octet of the line, from 1 on; 0 stands for the line as a whole.
     pub column: u32,
@@ -48,13 +48,13 @@ pub struct Place {
 /// What a record is called in messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordName {
-    /// Its owner.
+    /// Owner of the record.
     pub owner: Name,
-    /// Its type, if the text got that far.
+    /// Type of the record, if the text got that far.
     pub rtype: Option<Type>,
 }
 
-/// What can be wrong, by who finds it.
+/// What can be wrong, by the part that finds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
     /// The text of a master file.
@@ -70,7 +70,7 @@ pub enum Problem {
 /// Errors, of which one is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Errors {
-    /// The first.
+    /// The first of them.
     pub first: Diagnostic,
     /// How many there are.
     pub count: u64,

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 pub enum Unreadable {
     /// What the system says.
     Io(io::ErrorKind),
-    /// It is a directory, a device or a pipe: reading might not end.
+    /// The path leads to a directory, a device or a pipe: reading might not end.
     NotAFile,
-    /// It lies, symbolic links followed, where no zone may be read from.
+    /// The file lies, symbolic links followed, where no zone may be read from.
     Outside,
 }
 
@@ -45,7 +45,7 @@ impl From<io::Error> for Unreadable {
 
 /// Opens a file and asks for its length.
 ///
-/// What it is is asked before, because opening a pipe waits for whoever writes into it.
+/// What it is is asked before, because opening a pipe waits for a program that writes into it.
 pub(crate) fn open(path: &Path) -> Result<(File, u64), Unreadable> {
     if !fs::metadata(path)?.is_file() {
         return Err(Unreadable::NotAFile);

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use zonda_wire::{Name, NameError, Type, name};
 
-/// TTL of all records, seconds: short, because nobody raises a serial when the file changes.
+/// TTL of all records, seconds: short, because no serial is raised when the file changes.
 const TTL_SECS: u32 = 60;
 /// The largest file that is read, octets: ten times the largest block lists.
 const FILE_BYTES_MAX: u64 = 128 << 20;
@@ -28,9 +28,9 @@ const FILE_BYTES_MAX: u64 = 128 << 20;
 /// What is wrong with a hosts file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HostsProblem {
-    /// It cannot be read.
+    /// The file cannot be read.
     Unreadable(Unreadable),
-    /// It is longer than is read.
+    /// The file is longer than is read.
     TooLong,
     /// A line does not begin with an address.
     Address,
@@ -104,8 +104,8 @@ pub fn read_text(text: &[u8], name: &Path, apex: &Name) -> (Records, Diagnostics
     (reader.records, reader.diagnostics)
 }
 
-/// Adds the SOA record that a zone needs whose data come from no zone file. Its times are only for
-/// those who look: nothing is transferred.
+/// Adds the SOA record that a zone needs whose data come from no zone file. Its times are only
+/// shown: nothing is transferred.
 ///
 /// # Errors
 /// When there is no room.

@@ -12,7 +12,7 @@ use zonda_wire::name::{LABELS_MAX, NAME_BYTES_MAX};
 pub struct HashSeed(pub u64);
 
 impl HashSeed {
-    /// A seed that nobody outside knows.
+    /// Makes a seed that no other process knows.
     ///
     /// # Panics
     /// When the system gives no random octets, as [`random_octets`](crate::random_octets).

@@ -1,4 +1,4 @@
-//! Octets that nobody can foresee.
+//! Octets that cannot be foreseen.
 
 use ring::rand::{SecureRandom, SystemRandom};
 

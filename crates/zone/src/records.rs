@@ -50,7 +50,7 @@ pub struct Record<'a> {
 /// A line of a file; the first is 1, and 0 stands for the file as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position<'a> {
-    /// The file.
+    /// Path of the file.
     pub file: &'a Path,
     /// The line on which the record begins.
     pub line: u32,

@@ -1,4 +1,4 @@
-//! Where the zone ends, and who serves it.
+//! Where the zone ends, and which servers serve it.
 
 use super::Findings;
 use super::names::{self, name_of};

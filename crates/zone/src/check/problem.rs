@@ -72,12 +72,12 @@ pub enum CheckProblem {
     SetTooLarge(usize),
 }
 
-/// Who is looked for at a target.
+/// Which server is looked for at a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
     /// A server of the zone itself.
     Apex,
-    /// Anybody else.
+    /// Any other server.
     Other,
 }
 

@@ -27,7 +27,7 @@ pub(super) struct View<'r> {
 /// How an owner stands in the zone.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Its records are answers of this zone.
+    /// The owner's records are answers of this zone.
     Inside,
     /// The zone ends here: other servers answer for it and what is below.
     Cut,
@@ -49,7 +49,7 @@ pub(super) enum Target {
     Outside,
     /// An address; glue, if behind a cut.
     Address,
-    /// A CNAME.
+    /// The owner of a CNAME.
     Alias,
     /// A name below a DNAME.
     BelowDname,

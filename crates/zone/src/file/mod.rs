@@ -182,7 +182,7 @@ struct Wrong {
 enum Subject {
     /// Nothing: it may be no record at all, and is not quoted.
     Text,
-    /// Its owner and its type.
+    /// The owner and the type of a record.
     Record(Type),
 }
 

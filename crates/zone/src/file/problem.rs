@@ -53,7 +53,7 @@ pub enum FileProblem {
     TtlOfSoa,
     /// More records than can be stored.
     TooManyRecords,
-    /// A directive.
+    /// A fault of a directive.
     Directive(DirectiveProblem),
 }
 

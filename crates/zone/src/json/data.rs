@@ -24,7 +24,7 @@ pub(super) struct Bits {
     rtype: Type,
     /// The field in the schema.
     field: &'static str,
-    /// Its members.
+    /// The members of the field.
     pub(super) parts: &'static [BitsPart],
 }
 

@@ -35,7 +35,7 @@ use zonda_wire::{Name, Type};
 
 /// What is in a JSON file.
 pub struct JsonFile {
-    /// Its zones, as far as they could be read.
+    /// The zones, as far as they could be read.
     pub zones: Vec<JsonZone>,
     /// Errors that belong to none of the zones: the file cannot be read, or a zone has no name.
     pub errors: Option<Errors>,
@@ -45,11 +45,11 @@ pub struct JsonFile {
 
 /// A zone of a JSON file.
 pub struct JsonZone {
-    /// Its apex.
+    /// Apex of the zone.
     pub name: Name,
     /// What its maker calls this version of it.
     pub sha: Option<String>,
-    /// Its records, or those that could be read.
+    /// The records, or those that could be read.
     pub records: Records,
     /// What keeps it from being read in whole.
     pub errors: Option<Errors>,
@@ -294,7 +294,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Warns about members that nobody asked for.
+    /// Warns about members that were not read.
     fn report_left(&mut self, members: Members<'t>, path: &str, named: Option<&RecordName>) {
         for (key, value) in members.into_left() {
             self.report(value.wrong(JsonFault::Unknown).within(&key).within(path), named.cloned());

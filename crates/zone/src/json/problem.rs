@@ -28,14 +28,14 @@ pub enum JsonFault {
     Expected(&'static str),
     /// Not a whole number in this range.
     Number {
-        /// The least.
+        /// The least number allowed.
         min: i64,
-        /// The greatest.
+        /// The greatest number allowed.
         max: i64,
     },
     /// A member that must be there is not.
     Missing(&'static str),
-    /// A member that nobody knows.
+    /// A member without a meaning.
     Unknown,
     /// A member of a change that has no meaning; those that have one.
     Unwanted(&'static str),

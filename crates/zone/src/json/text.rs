@@ -1,4 +1,4 @@
-//! JSON text looked at in place: values stay text until somebody wants them.
+//! JSON text looked at in place: values stay text until they are read.
 //!
 //! A value knows where it stands, because it borrows from the text of the file.
 

@@ -17,7 +17,7 @@ pub const ITERATIONS_MAX: u16 = 150;
 pub enum Denial {
     /// By NSEC: the owners that have one, in canonical order.
     Nsec(Sorted),
-    /// By NSEC3.
+    /// By NSEC3: the chain of its records.
     Nsec3(Nsec3),
     /// By NSEC3 with more iterations than are computed: the hash of one of the records. It proves
     /// nothing, but a validator sees the number in it, and takes the answer for one of a
@@ -41,7 +41,7 @@ pub type NameHash = [u8; 20];
 /// Which records prove absence, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// NSEC records.
+    /// NSEC records alone.
     Nsec,
     /// NSEC3 records, with the additional iterations and the salt of their hashes.
     Nsec3(u16, Box<[u8]>),

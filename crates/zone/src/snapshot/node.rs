@@ -179,7 +179,7 @@ pub struct Set<'z> {
     pub rtype: Type,
     /// How many records it has; at least one.
     pub count: u16,
-    /// Their time to live, seconds.
+    /// Time to live of the records, seconds.
     pub ttl: u32,
     /// The records' octets, each behind its length.
     records: &'z [u8],
