@@ -171,7 +171,7 @@ fn read_reply(reply: &mut Parts<'_>, draft: &mut HandlerReply) -> Result<Answer,
         draft.cache(kept_secs, vary);
     }
     if kind >> 24 & 1 != 0 {
-        draft.set_error(Ede((flags >> 16) as u16), &String::from_utf8_lossy(text));
+        draft.extended_error(Ede((flags >> 16) as u16), &String::from_utf8_lossy(text));
     }
     while !reply.0.is_empty() {
         read_record(reply, draft).ok_or_else(cut)??;

@@ -64,7 +64,7 @@ impl Source for Table {
         for record in records.iter().filter(|it| it.rtype == qtype || qtype == Type::ANY) {
             let fixed = (record.rtype, record.ttl);
             if let Err(overfull) = draft.push(Section::Answer, &[], fixed, &record.rdata) {
-                return draft.fail(&overfull.to_string());
+                return draft.servfail(&overfull.to_string());
             }
         }
     }

@@ -60,7 +60,7 @@ impl Reply {
         match message {
             Some(message) => read(message, draft),
             None => {
-                draft.silence();
+                draft.drop();
                 Ok(())
             }
         }
@@ -207,7 +207,7 @@ impl Reply {
     /// Says that the answer cannot be had, and why; the client may ask another server.
     #[pyo3(signature = (why=""))]
     fn servfail(&mut self, why: &str) -> PyResult<()> {
-        self.open().map(|draft| draft.fail(why))
+        self.open().map(|draft| draft.servfail(why))
     }
 
     /// Has no reply sent.
@@ -230,7 +230,7 @@ impl Reply {
     #[pyo3(signature = (code, text=""))]
     fn extended_error(&mut self, code: &Bound<'_, PyAny>, text: &str) -> PyResult<()> {
         let code = known(code, Ede::from_mnemonic, Ede, "extended error")?;
-        self.open()?.set_error(code, text);
+        self.open()?.extended_error(code, text);
         Ok(())
     }
 
@@ -379,7 +379,7 @@ fn read(message: &[u8], draft: &mut HandlerReply) -> PyResult<()> {
     for (_, data) in options.filter(|(code, _)| *code == EXTENDED_ERROR) {
         if let Some((code, text)) = data.split_first_chunk() {
             let text = String::from_utf8_lossy(text);
-            draft.set_error(Ede(u16::from_be_bytes(*code)), text.trim_end_matches('\0'));
+            draft.extended_error(Ede(u16::from_be_bytes(*code)), text.trim_end_matches('\0'));
         }
     }
     draft.flags = message.flags & FLAGS;

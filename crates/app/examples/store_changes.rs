@@ -67,7 +67,7 @@ fn address(number: usize, version: u8) -> RecordSet {
 async fn await_change(running: &Running, number: usize, version: u8) -> Result<(), zonda::Error> {
     let name = format!("host{number}.{ZONE}");
     loop {
-        let reply = running.ask(&name, Type::A).await?;
+        let reply = running.query(&name, Type::A).await?;
         if reply.records.first().is_some_and(|record| record.rdata == [192, 0, 2, version]) {
             return Ok(());
         }

@@ -67,7 +67,7 @@ impl App {
         self
     }
 
-    /// Answers on no address, whatever the configuration file says: only [`Running::ask`] and its
+    /// Answers on no address, whatever the configuration file says: only [`Running::query`] and its
     /// siblings ask it, as tests do. [`listen`](Self::listen) after that takes it back.
     pub fn listen_nowhere(&mut self) -> &mut Self {
         self.flags.listen.clear();

@@ -49,5 +49,5 @@ impl<E: Display + Send> AsyncAnswer for Result<HandlerReply, E> {
 fn fail(pattern: &str, error: &dyn Display, reply: &mut HandlerReply) {
     static BUDGET: LogBudget = LogBudget::new();
     BUDGET.spend(|more| tracing::error!(route = %pattern, %error, "the handler failed{more}"));
-    reply.fail("the code that answers for this name failed");
+    reply.servfail("the code that answers for this name failed");
 }

@@ -38,15 +38,15 @@ impl Running {
     ///
     /// # Errors
     /// When the name is none, or there is no reply.
-    pub async fn ask(&self, name: &str, qtype: Type) -> Result<Message, Error> {
-        self.ask_from((Ipv4Addr::LOCALHOST, 0).into(), name, qtype).await
+    pub async fn query(&self, name: &str, qtype: Type) -> Result<Message, Error> {
+        self.query_from((Ipv4Addr::LOCALHOST, 0).into(), name, qtype).await
     }
 
-    /// Asks as [`ask`](Self::ask) does, as a client at `address` would.
+    /// Asks as [`query`](Self::query) does, as a client at `address` would.
     ///
     /// # Errors
     /// As there.
-    pub async fn ask_from(
+    pub async fn query_from(
         &self,
         address: SocketAddr,
         name: &str,
@@ -60,22 +60,49 @@ impl Running {
         let wire: Name = name.parse().map_err(wrong)?;
         let question = [wire.as_wire(), &qtype.0.to_be_bytes(), &[0, 1]].concat();
         let query = [HEADER, &question, OPT].concat();
-        let reply = self.query_from(&query, Some(address)).await.ok_or(Error::Silence)?;
+        let reply = self.query_message_from(&query, Some(address)).await.ok_or(Error::Silence)?;
         Message::parse(&reply).map_err(|_| Error::Silence) // the core writes messages
     }
 
     /// Answers a query in wire form, without sockets, as if a client on this machine had asked over
     /// TCP. `None` is silence.
-    pub async fn query(&self, query: &[u8]) -> Option<Vec<u8>> {
-        self.query_from(query, None).await
+    pub async fn query_message(&self, query: &[u8]) -> Option<Vec<u8>> {
+        self.query_message_from(query, None).await
     }
 
-    /// Answers as [`query`](Self::query) does, as if a client at `address` had asked.
-    pub async fn query_from(&self, query: &[u8], address: Option<SocketAddr>) -> Option<Vec<u8>> {
+    /// Answers as [`query_message`](Self::query_message) does, as if a client at `address` had asked.
+    pub async fn query_message_from(
+        &self,
+        query: &[u8],
+        address: Option<SocketAddr>,
+    ) -> Option<Vec<u8>> {
         match self.server.query(query, address) {
             OwnReply::Now(reply) => reply,
             OwnReply::Later(mut reply) => reply.recv().await.filter(|reply| !reply.is_empty()),
         }
+    }
+
+    /// Former name of [`query`](Self::query).
+    ///
+    /// # Errors
+    /// As there.
+    #[deprecated(note = "it is called `query`")]
+    pub async fn ask(&self, name: &str, qtype: Type) -> Result<Message, Error> {
+        self.query(name, qtype).await
+    }
+
+    /// Former name of [`query_from`](Self::query_from).
+    ///
+    /// # Errors
+    /// As there.
+    #[deprecated(note = "it is called `query_from`")]
+    pub async fn ask_from(
+        &self,
+        address: SocketAddr,
+        name: &str,
+        qtype: Type,
+    ) -> Result<Message, Error> {
+        self.query_from(address, name, qtype).await
     }
 
     /// Answers names with a function, as [`App::handle`](crate::App::handle) does, from now on and

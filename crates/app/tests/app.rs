@@ -354,11 +354,11 @@ fn middleware_sees_queries_and_replies_and_may_change_them() {
     let mut app = app();
     app.middleware(|query: &Query, reply: &mut Reply| {
         if query.name.label(0) == b"blocked" {
-            reply.set_error(Ede::BLOCKED, "on the list");
+            reply.extended_error(Ede::BLOCKED, "on the list");
             reply.nxdomain();
         }
         if query.name.label(0) == b"dropped" {
-            reply.silence();
+            reply.drop();
         }
     });
     app.after(|_: &Query, reply: &mut Reply| reply.additional(Txt::new("seen")));
@@ -395,11 +395,11 @@ fn an_app_answers_queries_without_sockets() {
     let running = app.start().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let reply = running.query(&question("sync.example", Type::A)).await.unwrap();
+        let reply = running.query_message(&question("sync.example", Type::A)).await.unwrap();
         let reply = Message::parse(&reply).unwrap();
         assert_eq!(told(Some(&reply)), "NOERROR sync.example. A [192, 0, 2, 1]");
         let client = Some("192.0.2.7:53".parse().unwrap());
-        let reply = running.query_from(&question("async.example", Type::TXT), client).await;
+        let reply = running.query_message_from(&question("async.example", Type::TXT), client).await;
         let reply = Message::parse(&reply.unwrap()).unwrap();
         assert_eq!(&reply.records[0].rdata[1..], b"192.0.2.7:53");
     });
@@ -442,7 +442,7 @@ fn a_logger_gets_each_query_with_its_tags_and_duration() {
         reply.tag("user", "anna");
         reply.answer(Txt::new("1"));
     });
-    app.handle("dropped.example", |_: &Query, reply: &mut Reply| reply.silence());
+    app.handle("dropped.example", |_: &Query, reply: &mut Reply| reply.drop());
     app.handle_async("later.example", |_: OwnedQuery| async {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let mut reply = Reply::default();
@@ -540,7 +540,7 @@ fn a_cached_reply_is_sent_without_calling_code_for_its_lifetime() {
     let ask_from = |client: &str, name: &str| {
         let client = Some(format!("{client}:53").parse().unwrap());
         let question = question(name, Type::TXT);
-        let reply = runtime.block_on(running.query_from(&question, client));
+        let reply = runtime.block_on(running.query_message_from(&question, client));
         text(Message::parse(&reply.unwrap()).ok())
     };
     let (one, same_net, other) = ("192.0.2.65", "192.0.2.97", "198.51.100.1");
@@ -863,7 +863,7 @@ fn an_app_without_listeners_answers_queries_without_sockets() {
     let running = app.start().unwrap();
     assert!(running.addresses().is_empty());
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let ask = |name| runtime.block_on(running.ask(name, Type::A)).unwrap();
+    let ask = |name| runtime.block_on(running.query(name, Type::A)).unwrap();
     assert_eq!(told(Some(&ask("a.example"))), "NOERROR a.example. A [192, 0, 2, 1]");
     assert_eq!(told(Some(&ask("b.example"))), "NOERROR");
     running.stop().unwrap();
@@ -973,7 +973,7 @@ fn a_cached_reply_is_sent_only_to_clients_it_was_made_for() {
             option => question_for(name, option),
         };
         let client = format!("{client}:53").parse().unwrap();
-        let reply = runtime.block_on(running.query_from(&query, Some(client))).unwrap();
+        let reply = runtime.block_on(running.query_message_from(&query, Some(client))).unwrap();
         text(Message::parse(&reply).ok())
     };
     let clients = [
@@ -995,7 +995,7 @@ fn a_cached_reply_is_sent_only_to_clients_it_was_made_for() {
         assert_eq!(asked(name, "10.0.0.7", &[]), "10.0.0.7 None", "{name}");
         // An option that holds no network is a format error, for which no code is called.
         let query = question_for(name, &[0, 1, 24, 0]);
-        let reply = runtime.block_on(running.query(&query)).unwrap();
+        let reply = runtime.block_on(running.query_message(&query)).unwrap();
         assert_eq!(Message::parse(&reply).unwrap().rcode(), Rcode::FORMERR, "{name}");
         assert_eq!(calls.load(Ordering::Relaxed), 5, "{name}");
     }
@@ -1014,7 +1014,7 @@ fn a_reply_for_a_network_is_cached_for_the_client_subnet_option() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let asked_for = |option: &[u8]| {
         let query = question_for("subnet.example", option);
-        let reply = runtime.block_on(running.query(&query)).unwrap();
+        let reply = runtime.block_on(running.query_message(&query)).unwrap();
         text(Message::parse(&reply).ok())
     };
     for (option, call) in [
@@ -1030,7 +1030,7 @@ fn a_reply_for_a_network_is_cached_for_the_client_subnet_option() {
         assert_eq!(asked_for(option), call, "{option:?}");
     }
     let query = question_for("subnet.example", &[0, 7, 24, 0, 192, 0, 2]); // of no known family
-    let reply = runtime.block_on(running.query(&query)).unwrap();
+    let reply = runtime.block_on(running.query_message(&query)).unwrap();
     assert_eq!(Message::parse(&reply).unwrap().rcode(), Rcode::FORMERR);
     running.stop().unwrap();
 }

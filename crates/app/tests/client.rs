@@ -31,7 +31,7 @@ fn saying(seen: Option<impl Debug>) -> Reply {
 
 /// Returns the text of the answer to a query.
 async fn text(running: &Running, query: &[u8]) -> String {
-    let reply = running.query(query).await.unwrap();
+    let reply = running.query_message(query).await.unwrap();
     let reply = Message::parse(&reply).unwrap();
     String::from_utf8(reply.records[0].rdata[1..].to_vec()).unwrap()
 }

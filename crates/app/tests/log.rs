@@ -123,7 +123,7 @@ fn ask_while(running: &Running, name: &str, release: &AtomicBool, look: impl FnO
 /// Returns the response code for a name.
 fn rcode(running: &Running, name: &str) -> Rcode {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(running.ask(name, Type::A)).unwrap().rcode()
+    runtime.block_on(running.query(name, Type::A)).unwrap().rcode()
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn an_unreachable_store_is_logged_once() {
     app.listen_nowhere().store("example.org", UnreachableStore);
     let running = app.start().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let reply = runtime.block_on(running.ask("www.example.org", Type::A)).unwrap();
+    let reply = runtime.block_on(running.query("www.example.org", Type::A)).unwrap();
     assert_eq!(reply.rcode(), Rcode::SERVFAIL);
     running.reload().unwrap();
     running.stop().unwrap();

@@ -644,7 +644,7 @@ fn a_zone_that_follows_a_store_answers_queries_without_sockets() {
     let running = serve(store);
     let query = Question::new("www.example.org", "A").to_bytes(7);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let reply = runtime.block_on(running.query(&query)).unwrap();
+    let reply = runtime.block_on(running.query_message(&query)).unwrap();
     assert_eq!(Message::parse(&reply).unwrap().records[0].rdata, [192, 0, 2, 1]);
     running.stop().unwrap();
 }

@@ -34,7 +34,7 @@ fn names(failed: &[FailedZone]) -> Vec<(String, bool)> {
 /// Response code, and the data of the first record, that a running app has for a name.
 fn told(running: &Running, name: &str) -> (Rcode, Vec<u8>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let reply = runtime.block_on(running.ask(name, Type::A)).unwrap();
+    let reply = runtime.block_on(running.query(name, Type::A)).unwrap();
     (reply.rcode(), reply.records.first().map(|record| record.rdata.to_vec()).unwrap_or_default())
 }
 

@@ -309,7 +309,7 @@ impl Stage for Tells {
     fn after(&self, asked: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         let tags: Vec<String> = draft.tags().map(|(key, value)| format!("{key}={value}")).collect();
         let text = format!("{} {}", tags.join(" "), asked.waited().as_secs());
-        draft.set_error(Ede::OTHER, &text);
+        draft.extended_error(Ede::OTHER, &text);
     }
 }
 
@@ -355,7 +355,7 @@ fn a_panic_in_middleware_is_servfail_without_the_records_of_the_answer() {
 fn a_kept_answer_still_says_which_error_it_has_but_not_its_text() {
     let code = |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         draft.nxdomain();
-        draft.set_error(Ede::BLOCKED, "on the list");
+        draft.extended_error(Ede::BLOCKED, "on the list");
         draft.cache(10, Vary::Nothing);
     };
     let mut engine = engine(vec![here("*", code)], Vec::new(), None);
@@ -438,7 +438,7 @@ fn a_cache_of_the_users_answers_instead_of_code_here_and_elsewhere() {
     let counted = Arc::clone(&calls);
     let code = move |_: &HandlerQuery<'_>, draft: &mut HandlerReply| {
         push(draft, Section::Answer, counted.fetch_add(1, Ordering::Relaxed) as u8);
-        draft.set_error(Ede::OTHER, "made");
+        draft.extended_error(Ede::OTHER, "made");
         draft.tag("made", "once");
     };
     let routes = vec![here("*.here.test", code), elsewhere("*.afar.test", 5)];
@@ -503,9 +503,9 @@ fn a_cache_is_not_told_what_holds_for_one_query_only() {
         push(draft, Section::Answer, 1);
         match asked.name.label(0) {
             b"panics" => panic!("a mistake"),
-            b"fails" => draft.fail("no database"),
+            b"fails" => draft.servfail("no database"),
             b"refuses" => draft.refused(),
-            b"silent" => draft.silence(),
+            b"silent" => draft.drop(),
             b"passes" => draft.pass_on(),
             b"cut" => draft.flags |= TC,
             b"client" => _ = asked.client(),
@@ -828,7 +828,7 @@ impl Stage for Defers {
     fn after(&self, _: &HandlerQuery<'_>, draft: &mut HandlerReply) {
         let tags: Vec<&str> = draft.tags().map(|(key, _)| key).collect();
         let tags = tags.join(", ");
-        draft.set_error(Ede::OTHER, &tags);
+        draft.extended_error(Ede::OTHER, &tags);
     }
 }
 

@@ -74,7 +74,7 @@ impl HandlerReply {
         let fixed = (record.rtype(), record.ttl_secs());
         let pushed = self.push_with(section, owner, fixed, |out| record.write_rdata(out));
         if let Err(overfull) = pushed {
-            self.fail(&overfull.to_string());
+            self.servfail(&overfull.to_string());
             self.note_overfull();
         }
     }
@@ -103,10 +103,10 @@ impl HandlerReply {
     }
 
     /// Says that the answer cannot be had, and why; the client may ask another server.
-    pub fn fail(&mut self, why: &str) {
+    pub fn servfail(&mut self, why: &str) {
         self.clear_records();
         self.flags &= !flag::AA;
-        self.set_error(Ede::OTHER, why);
+        self.extended_error(Ede::OTHER, why);
         self.reply(Rcode::SERVFAIL);
     }
 
@@ -118,8 +118,26 @@ impl HandlerReply {
     }
 
     /// Sends nothing.
-    pub fn silence(&mut self) {
+    pub fn drop(&mut self) {
         self.ending = Ending::Drop;
+    }
+
+    /// Former name of [`servfail`](Self::servfail).
+    #[deprecated(note = "it is called `servfail`")]
+    pub fn fail(&mut self, why: &str) {
+        self.servfail(why);
+    }
+
+    /// Former name of [`drop`](Self::drop).
+    #[deprecated(note = "it is called `drop`")]
+    pub fn silence(&mut self) {
+        self.drop();
+    }
+
+    /// Former name of [`extended_error`](Self::extended_error).
+    #[deprecated(note = "it is called `extended_error`")]
+    pub fn set_error(&mut self, code: Ede, text: &str) {
+        self.extended_error(code, text);
     }
 
     /// Leaves the query to the zones, as if there were no handler.

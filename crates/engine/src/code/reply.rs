@@ -35,7 +35,7 @@ pub struct HandlerReply {
     pub flags: u16,
     /// Response code and flags of the reply that it was read from.
     read: (Rcode, u16),
-    /// The extended error (rfc8914); its text is [`HandlerReply::set_error`]'s.
+    /// The extended error (rfc8914); its text is [`HandlerReply::extended_error`]'s.
     ede: Option<Ede>,
     /// Whether it may be given again to the same question.
     pub keep: Option<Keep>,
@@ -234,7 +234,7 @@ impl HandlerReply {
     }
 
     /// Says why there is no, or another, answer (rfc8914).
-    pub fn set_error(&mut self, code: Ede, text: &str) {
+    pub fn extended_error(&mut self, code: Ede, text: &str) {
         self.is_changed = true;
         self.ede = Some(code);
         self.text.clear();
