@@ -7,6 +7,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::{fs, thread};
 use zonda_config::{Flags, ProgramContent};
 use zonda_engine::zones::{Source, ZoneEntry};
+use zonda_wire::Name;
 
 /// A publisher that serves `example.org` from a file.
 struct Served {

@@ -1,0 +1,195 @@
+//! What other threads have of the publisher.
+
+use super::{Publisher, ServerState, Work};
+use crate::edit::{Edit, EditError};
+use crate::load::LoadedUnit;
+use crate::program::Code;
+use crate::unit_states::{Plan, UnitStates};
+use crate::units::Unit;
+use crate::zone_set::Outcome;
+use arc_swap::ArcSwap;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::SystemTime;
+use zonda_config::Config;
+use zonda_wire::Name;
+use zonda_zone::Diff;
+
+/// Sends work to the publisher, and reads what it has published.
+pub struct PublisherHandle {
+    pub(super) sender: SyncSender<Work>,
+    pub(super) state: Arc<ArcSwap<ServerState>>,
+    /// Whether the publisher has not ended.
+    pub(super) alive: Weak<()>,
+}
+
+/// The publisher panicked over the work, or is down.
+#[derive(Clone, Copy, Debug)]
+pub struct PublisherFailed;
+
+impl std::fmt::Display for PublisherFailed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the thread that publishes zones has failed; see the log")
+    }
+}
+
+impl PublisherHandle {
+    /// The server as it was published last.
+    pub fn state(&self) -> Arc<ServerState> {
+        self.state.load_full()
+    }
+
+    /// Fails if the publisher panicked too often, so that nothing it is sent will be done.
+    ///
+    /// # Errors
+    /// When it is down.
+    pub fn check(&self) -> Result<(), PublisherFailed> {
+        if self.alive.strong_count() > 0 { Ok(()) } else { Err(PublisherFailed) }
+    }
+
+    /// Has the publisher do something; returns what came of it once that is published.
+    pub(super) fn call<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Publisher) -> R + Send + 'static,
+    ) -> Result<R, PublisherFailed> {
+        let (sender, result) = sync_channel(1);
+        let work = Work::Other(Box::new(move |publisher| {
+            let result = work(publisher);
+            Box::new(move || drop(sender.try_send(result))) // its receiver waits
+        }));
+        self.sender.send(work).map_err(|_| PublisherFailed)?;
+        result.recv().map_err(|_| PublisherFailed)
+    }
+
+    /// Puts into force what was loaded for a plan, with a new configuration if there is one.
+    ///
+    /// # Errors
+    /// When the publisher fails; `units` say how far it came, and the next plan does the rest.
+    pub fn apply(
+        &self,
+        units: &mut UnitStates,
+        config: Option<Config>,
+        plan: Plan,
+        loaded: Vec<LoadedUnit>,
+    ) -> Result<Outcome, PublisherFailed> {
+        let lent = Arc::new(Mutex::new(std::mem::take(units)));
+        let own = Arc::clone(&lent);
+        let outcome = self.call(move |publisher| {
+            let mut lent = lent.lock().unwrap_or_else(PoisonError::into_inner);
+            publisher.apply(&mut lent, config, plan, loaded)
+        });
+        // What a panic left half done, `UnitStates::is_torn` tells.
+        *units = std::mem::take(&mut own.lock().unwrap_or_else(PoisonError::into_inner));
+        outcome
+    }
+
+    /// Puts into force what a program gives a zone.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn update(&self, unit: Unit, loaded: LoadedUnit) -> Result<Outcome, PublisherFailed> {
+        self.call(move |publisher| {
+            let outcome = publisher.zone_set.update(&unit, loaded);
+            publisher.note(&outcome);
+            outcome
+        })
+    }
+
+    /// Changes a zone; returns what differs once that is on the disk and published.
+    ///
+    /// # Errors
+    /// When the zone cannot be changed so; it is as it was then.
+    pub fn edit(&self, edit: Edit) -> Result<Diff, EditError> {
+        let (sender, result) = sync_channel(1);
+        self.sender.send(Work::Edit(edit, sender)).map_err(|_| EditError::PublisherFailed)?;
+        result.recv().unwrap_or(Err(EditError::PublisherFailed))
+    }
+
+    /// The changes of a zone that its file lacks, oldest first.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn unflushed(
+        &self,
+        zone: &Name,
+    ) -> Result<Option<zonda_journal::History>, PublisherFailed> {
+        let zone = zone.to_lowercase();
+        self.call(move |publisher| {
+            publisher.zone_set.journal.unflushed(&zone).map(|(_, history)| history)
+        })
+    }
+
+    /// The zones whose files lack changes.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn unflushed_zones(&self) -> Result<Vec<Name>, PublisherFailed> {
+        self.call(|publisher| publisher.zone_set.journal.unflushed_zones())
+    }
+
+    /// Notes that the file of a zone holds all changes up to a serial.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn release(&self, zone: &Name, serial: u32) -> Result<(), PublisherFailed> {
+        let zone = zone.to_lowercase();
+        self.call(move |publisher| publisher.zone_set.journal.release(&zone, serial))
+    }
+
+    /// Drops the changes of a zone that its file lacks, as the zone is removed.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn forget_edits(&self, zone: &Name) -> Result<(), PublisherFailed> {
+        let zone = zone.to_lowercase();
+        self.call(move |publisher| publisher.zone_set.journal.forget(&zone))
+    }
+
+    /// Closes the journal for a successor, so that edits are refused.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn hand_over_journal(&self) -> Result<(), PublisherFailed> {
+        self.call(|publisher| publisher.zone_set.journal.hand_over())
+    }
+
+    /// Opens the journal again, as the successor has gone away.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn take_back_journal(&self) -> Result<(), PublisherFailed> {
+        self.call(|publisher| publisher.zone_set.journal.take_back(&publisher.config))
+    }
+
+    /// Puts other code into force.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn set_code(&self, code: Code) -> Result<(), PublisherFailed> {
+        let handlers = code.handlers(self.state.load().seed);
+        self.call(move |publisher| {
+            publisher.handlers = handlers;
+            (publisher.is_changed, publisher.rules_changed) = (true, true);
+        })
+    }
+
+    /// Notes that a reload ended, and if it read the configuration, what was wrong with that.
+    ///
+    /// # Errors
+    /// When the publisher fails.
+    pub fn note_reload(
+        &self,
+        failed: bool,
+        config: Option<Result<(), String>>,
+    ) -> Result<(), PublisherFailed> {
+        self.call(move |publisher| {
+            let history = &mut publisher.history;
+            history.reloads += 1;
+            history.failed_reloads += u64::from(failed);
+            history.last = Some(SystemTime::now());
+            if let Some(config) = config {
+                history.config_error = config.err();
+            }
+        })
+    }
+}
