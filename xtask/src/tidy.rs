@@ -12,6 +12,7 @@ mod generated;
 mod manifests;
 mod size;
 mod tree;
+mod vocabulary;
 mod words;
 
 use std::fmt;
@@ -58,6 +59,7 @@ const RULES: &[Rule] = &[
     ("links and code blocks", docs::check),
     ("generated pages", generated::check),
     ("words", words::check),
+    ("vocabulary", vocabulary::check),
 ];
 
 /// Applies every rule to the repository and prints what it finds.
