@@ -70,7 +70,8 @@ impl Running {
         self.query_message_from(query, None).await
     }
 
-    /// Answers as [`query_message`](Self::query_message) does, as if a client at `address` had asked.
+    /// Answers as [`query_message`](Self::query_message) does, as if a client at `address` had
+    /// asked.
     pub async fn query_message_from(
         &self,
         query: &[u8],

@@ -105,9 +105,9 @@ pub struct LoadedZone {
     pub records: usize,
 }
 
-/// Loads units, several at a time; the results are in the order of the units. There are more threads
-/// than these, which use the CPUs while others wait for files. Zones are compared with those that
-/// are served.
+/// Loads units, several at a time; the results are in the order of the units. There are more
+/// threads than these, which use the CPUs while others wait for files. Zones are compared with
+/// those that are served.
 pub fn load_all(
     units: &[&Unit],
     served: &ZoneSetView,

@@ -397,7 +397,8 @@ impl Publisher {
         let journal = journal_state(&self.zone_set);
         self.state.store(Arc::new(ServerState { zone_set, config, history, seed, journal }));
         let Some(next) = next else { return };
-        (self.is_changed, self.rules_changed) = (false, false); // not before: a panic publishes later
+        // Not before: what a panic has kept from being published is published later.
+        (self.is_changed, self.rules_changed) = (false, false);
         let snapshot = self.snapshot.swap(next);
         let known: usize = self.former.iter().map(|it| it.retiring).sum();
         let retiring = self.zone_set.retiring() - known;
@@ -405,8 +406,8 @@ impl Publisher {
         self.former.push(FormerSnapshot { snapshot, retiring, replaced, is_told });
     }
 
-    /// Has former snapshots freed that no worker reads, so that no worker ever has to. A worker holds a
-    /// snapshot for the time of a batch.
+    /// Has former snapshots freed that no worker reads, so that no worker ever has to. A worker
+    /// holds a snapshot for the time of a batch.
     fn drop_former(&mut self) {
         if self.former.is_empty() {
             return;

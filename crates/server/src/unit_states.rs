@@ -168,8 +168,8 @@ pub struct Plan {
 /// Units below which no further thread looks at their files: it would cost more than it saves.
 const LOOKED_AT_MIN: usize = 1024;
 
-/// The directories of a configuration as they are now; `None` if other units come and go, too: those
-/// of programs.
+/// The directories of a configuration as they are now; `None` if other units come and go, too:
+/// those of programs.
 fn directories(config: &Config) -> Option<Vec<(PathBuf, Stamp)>> {
     let now = SystemTime::now();
     let directories = config.zones.iter().filter_map(|zone| match &zone.source {

@@ -4,8 +4,8 @@
 //! allocations:
 //!
 //! ```text
-//! bytes    type u16 | TTL u32 | length u16 | owner's length u8 | owner (wire form, case as written)
-//!          | rdata
+//! bytes    type u16 | TTL u32 | length u16 | owner's length u8
+//!          | owner (wire form, case as written) | rdata
 //! entries  offset of the owner, line of the file
 //! ```
 //!

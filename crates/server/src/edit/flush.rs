@@ -85,7 +85,8 @@ impl Control {
             write(&mut units, zone, data)?;
             self.publisher().release(name, data.serial()).map_err(|error| failed(&error))?;
             let (serial, path) = (data.serial(), zone.path());
-            tracing::info!(zone = %name, serial, path = %path.display(), "edits written to the file of the zone");
+            let path = path.display();
+            tracing::info!(zone = %name, serial, %path, "edits written to the file of the zone");
             return Ok(Some(serial));
         }
         let text = "the zone's file changes all the time; try again when it does not";

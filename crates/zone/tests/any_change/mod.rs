@@ -27,7 +27,7 @@ pub fn check(octets: &[u8]) {
     let set = read_set(octets, &owner, Type::A).ok().map(|set| vec![set]);
     let new_zone = read_new_zone(octets).ok().map(|(_, sets)| sets);
     let all = [read_changes(octets).ok(), set, new_zone];
-    all.into_iter().flatten().for_each(|sets| check_sets(sets));
+    all.into_iter().flatten().for_each(check_sets);
     if let Some(diff) = Diff::from_octets(7, 8, octets) {
         check_difference(&diff);
     }
