@@ -212,7 +212,7 @@ impl Reply {
 
     /// Has no reply sent.
     fn drop(&mut self) -> PyResult<()> {
-        self.open().map(HandlerReply::silence)
+        self.open().map(HandlerReply::drop)
     }
 
     /// Leaves the query to the zones, as if there were no handler.

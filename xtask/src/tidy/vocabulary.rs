@@ -1,7 +1,7 @@
 //! The same thing has the same name in Rust, JavaScript and Python.
 //!
-//! `docs/vocabulary.md` lists every public name of an app, a query and a reply. Held here: each name
-//! in a source stands in the table and each name in the table stands in the source; names in one
+//! `docs/vocabulary.md` lists every public name of an app, a query and a reply. Held here: each
+//! name in a source stands in the table and each name in the table stands in the source; names in one
 //! row are the same but for the case, unless the row says why not. Deprecated names are former
 //! names, which are not looked at. Not held: names of other types.
 
@@ -271,8 +271,8 @@ mod tests {
                     string;\n  /** @deprecated It is `a`. */\n  b?: string;\n  run(): void;\n}\n\
                     export interface Apps {\n  c: string;\n}\n";
         assert_eq!(node_names(node, "App"), names(&["a", "run"]));
-        let python = "class App:\n    \"\"\"An app: it.\"\"\"\n\n    def __init__(\n        self,\n        \
-                      at: int,\n    ) -> None:\n        it: int = 1\n\n    aa: bool\n    def \
+        let python = "class App:\n    \"\"\"An app: it.\"\"\"\n\n    def __init__(\n        self,\n\
+                      \x20       at: int,\n    ) -> None:\n        it: int = 1\n\n    aa: bool\n    def \
                       run(self) -> None:\n    def _no(self) -> None:\n\nclass Next:\n    b: int\n";
         assert_eq!(python_names(python, "App"), names(&["at", "aa", "run"]));
     }
