@@ -1,8 +1,8 @@
 //! The same thing has the same name in Rust, JavaScript and Python.
 //!
 //! `docs/vocabulary.md` lists every public name of an app, a query and a reply. Held here: each
-//! name in a source stands in the table and each name in the table stands in the source; names in one
-//! row are the same but for the case, unless the row says why not. Deprecated names are former
+//! name in a source stands in the table and each name in the table stands in the source; names in
+//! one row are the same but for the case, unless the row says why not. Deprecated names are former
 //! names, which are not looked at. Not held: names of other types.
 
 use std::collections::BTreeSet;
