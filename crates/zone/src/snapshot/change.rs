@@ -46,6 +46,11 @@ pub enum SetChange {
         /// The type of the records.
         rtype: Type,
     },
+    /// The owner has no records, whether or not it had some.
+    RemoveName {
+        /// The name of the records.
+        owner: Name,
+    },
     /// The owner has no signatures over this type, whether or not it had some.
     RemoveSignatures {
         /// The name of the records.
@@ -62,15 +67,17 @@ impl SetChange {
         match self {
             Self::Put { owner, .. }
             | Self::Remove { owner, .. }
+            | Self::RemoveName { owner }
             | Self::RemoveSignatures { owner, .. } => owner,
         }
     }
 
-    /// The type of the records that change.
+    /// The type of the records that change; ANY, where those of all types do.
     #[must_use]
     pub fn rtype(&self) -> Type {
         match self {
             Self::Put { rtype, .. } | Self::Remove { rtype, .. } => *rtype,
+            Self::RemoveName { .. } => Type::ANY,
             Self::RemoveSignatures { .. } => Type::RRSIG,
         }
     }

@@ -150,7 +150,8 @@ impl<'a> Edit<'a> {
         if !name::is_at_or_below(lower.as_wire(), self.zone.apex()) {
             return Err(refuse(ChangeRule::OutsideZone));
         }
-        if rtype.is_meta() || rtype == Type(0) {
+        let is_of_all_types = matches!(change, SetChange::RemoveName { .. });
+        if !is_of_all_types && (rtype.is_meta() || rtype == Type(0)) {
             return Err(refuse(ChangeRule::NotData));
         }
         let relative = &lower.as_wire()[..lower.as_wire().len() - self.zone.apex().len()];
@@ -171,6 +172,7 @@ impl<'a> Edit<'a> {
                 Ok(at) => sets[at] = new,
                 Err(at) => sets.insert(at, new),
             },
+            (None, SetChange::RemoveName { .. }) => sets.clear(),
             (None, SetChange::RemoveSignatures { covered, .. }) => {
                 sets.retain(|set| set.rtype != Type::RRSIG || set.covered != *covered);
             }

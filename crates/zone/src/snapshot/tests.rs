@@ -405,6 +405,29 @@ fn names_below_a_delegation_that_comes_or_goes_change_with_it() {
 }
 
 #[test]
+fn a_name_is_removed_with_all_its_sets_and_what_follows_puts_new_ones() {
+    let zone = large_zone();
+    let (zone, _) = zone.with(&put("h1", Type::TXT, "one")).unwrap();
+    let remove = SetChange::RemoveName { owner: name("H1") };
+    let [new] = <[SetChange; 1]>::try_from(put("h1", Type::AAAA, "2001:db8::1").sets).unwrap();
+    let removed: Vec<_> = [vec![remove.clone()], vec![remove, new]]
+        .into_iter()
+        .map(|sets| {
+            let (next, diff) = zone.with(&ChangeSet { sets, serial: Serial::Keep }).unwrap();
+            let left: Vec<_> = next.records_at(&name("h1")).map(|it| it.rtype).collect();
+            (diff.removed.len(), left)
+        })
+        .collect();
+    assert_eq!(removed, [(2, vec![]), (2, vec![Type::AAAA])]);
+    let sets = vec![SetChange::RemoveName { owner: name("@") }];
+    let error = zone.with(&ChangeSet { sets, serial: Serial::Keep }).map(|_| ()).unwrap_err();
+    assert_eq!(error.rule, ChangeRule::NoSoa);
+    let sets = vec![SetChange::RemoveName { owner: name("nothing") }];
+    let (_, diff) = zone.with(&ChangeSet { sets, serial: Serial::Keep }).unwrap();
+    assert!(diff.is_empty());
+}
+
+#[test]
 fn an_error_names_the_record_and_the_rule() {
     let zone = large_zone();
     for (owner, rtype, text, expected) in [
