@@ -14,7 +14,7 @@ use zonda_testkit::process::{Folder, Process};
 use zonda_testkit::{Question, ask};
 
 /// A server whose zone `example.org` can be changed.
-fn writable(keys: &str) -> Server {
+pub fn writable(keys: &str) -> Server {
     let folder = std::env::temp_dir();
     let state = folder.join(format!("zonda-state-{}-{}", std::process::id(), next()));
     let server = Server::start_with(&[], keys, &["--writable", "--state", state.to_str().unwrap()]);
@@ -29,19 +29,19 @@ fn next() -> u32 {
 }
 
 /// The state directory of a server.
-fn state(server: &Server) -> PathBuf {
+pub fn state(server: &Server) -> PathBuf {
     fs::read_to_string(server.folder.path().join("state")).unwrap().into()
 }
 
 /// Runs `zonda zone` on a server; its exit code, and all that it has printed.
-fn command(server: &Server, arguments: &[&str]) -> (i32, String) {
+pub fn command(server: &Server, arguments: &[&str]) -> (i32, String) {
     let socket = server.socket();
     let output = run(&[&["zone"], arguments, &["--socket", &socket]].concat());
     (output.status.code().unwrap(), text(&output.stdout) + &text(&output.stderr))
 }
 
 /// Sends a request with a body; status and body of the answer, nothing if the server is away.
-fn try_send(
+pub fn try_send(
     socket: &Path,
     (method, path): (&str, &str),
     fields: &str,
@@ -63,10 +63,10 @@ fn try_send(
     Some((head[9..12].parse().unwrap(), body.to_owned()))
 }
 
-const JSON: &str = "content-type: application/json\r\n";
+pub const JSON: &str = "content-type: application/json\r\n";
 
 /// Sends JSON to a running server.
-fn send(server: &Server, method: &str, path: &str, body: &str) -> (u16, Value) {
+pub fn send(server: &Server, method: &str, path: &str, body: &str) -> (u16, Value) {
     let socket = server.socket();
     let answer = try_send(Path::new(&socket), (method, path), JSON, body.as_bytes());
     let (status, body) = answer.unwrap();
@@ -172,8 +172,8 @@ fn a_batch_takes_effect_whole_or_not_at_all_and_is_answered_with_the_difference(
     };
     let (status, problem) = send(&server, "PATCH", path, &batch("b.example.net"));
     assert_eq!(
-        (status, &problem["name"], &problem["type"]),
-        (422, &"b.example.net.".into(), &"A".into())
+        (status, &problem["rrset"]["name"], &problem["rrset"]["type"]),
+        (422, &"b.example.net".into(), &"A".into())
     );
     assert_eq!(problem["rule"], "the name is not in this zone");
     assert_eq!(server.rcode("a.example.org", "A"), "NXDOMAIN");

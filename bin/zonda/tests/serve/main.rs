@@ -8,6 +8,7 @@ mod cache;
 mod chains;
 mod connections;
 mod descriptors;
+mod edit_requests;
 mod edits;
 mod forged;
 mod forward;

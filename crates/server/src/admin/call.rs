@@ -1,6 +1,7 @@
 //! A request on its way to its answer, and what its client must be allowed.
 
 use crate::control::Control;
+use hyper::header::HeaderMap;
 use std::sync::Arc;
 
 /// What a client must be allowed for a request, the least first.
@@ -24,8 +25,8 @@ pub struct Call<'a> {
     pub query: &'a str,
     /// The body; empty where the request has none.
     pub body: &'a [u8],
-    /// The header `If-Match`, if it was sent.
-    pub if_match: Option<&'a str>,
+    /// The header fields.
+    pub headers: &'a HeaderMap,
     /// Whether the client may know what is wrong with files.
     pub tells_all: bool,
 }

@@ -8,7 +8,7 @@ use super::routes::Match;
 use crate::control::Control;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue, IF_MATCH};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub async fn answer(request: Request<Incoming>, rights: Rights, control: Arc<Con
             arguments: route.arguments(&segments),
             query: head.uri.query().unwrap_or_default(),
             body: &body,
-            if_match: head.headers.get(IF_MATCH).and_then(|value| value.to_str().ok()),
+            headers: &head.headers,
             tells_all: rights.tells_all(),
         })
     };

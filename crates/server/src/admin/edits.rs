@@ -9,14 +9,11 @@ use crate::edit::flush::FlushError;
 use crate::edit::zones::ZoneError;
 use crate::edit::{Edit, EditError};
 use hyper::StatusCode;
-use hyper::header::{CONTENT_TYPE, HeaderValue, LOCATION};
+use hyper::header::{CONTENT_TYPE, HeaderValue, IF_MATCH, IF_NONE_MATCH, LOCATION};
 use serde_json::json;
 use std::fmt::Write as _;
 use zonda_wire::{Name, Type};
 use zonda_zone::{Diff, Records, SetChange, json};
-
-/// How often the removal of all records of a name is tried anew because the zone has changed.
-const ATTEMPTS_MAX: usize = 10;
 
 /// Changes several sets, all of them or none.
 pub fn change(call: &Call<'_>) -> Reply {
@@ -46,31 +43,7 @@ pub fn remove(call: &Call<'_>) -> Reply {
 
 /// Removes all sets of a name.
 pub fn remove_name(call: &Call<'_>) -> Reply {
-    reply_of(|| {
-        let (zone, owner) = (zone(call)?, owner(call)?);
-        let (if_serial, is_dry_run) = (if_serial(call)?, is_dry_run(call));
-        for _ in 0..ATTEMPTS_MAX {
-            let state = call.control.state();
-            let known = state.zone_set.zone(&zone);
-            let known = known.ok_or_else(|| EditError::NoSuchZone(zone.clone()))?;
-            let data = known.data().ok_or_else(|| EditError::NotLoaded(zone.clone()))?;
-            let mut types: Vec<Type> = data.records_at(&owner).map(|record| record.rtype).collect();
-            types.dedup();
-            let sets = types.into_iter().map(|rtype| {
-                let owner = owner.clone();
-                SetChange::Remove { owner, rtype }
-            });
-            // The types are those of this version: another one may have more.
-            let serial = if_serial.unwrap_or(data.serial());
-            let (zone, sets) = (zone.clone(), sets.collect());
-            let edit = Edit { zone, sets, if_serial: Some(serial), is_dry_run };
-            match call.control.edit(edit) {
-                Err(EditError::SerialIs(_)) if if_serial.is_none() => {}
-                result => return Ok(difference(&known.entry.apex, &result?, is_dry_run)),
-            }
-        }
-        Err(Problem::new(StatusCode::CONFLICT, "the zone changes all the time: try again".into()))
-    })
+    reply_of(|| edit(call, vec![SetChange::RemoveName { owner: owner(call)? }]))
 }
 
 /// What the file of a zone lacks.
@@ -133,7 +106,7 @@ pub fn remove_zone(call: &Call<'_>) -> Reply {
 
 /// Changes the zone of a request.
 fn edit(call: &Call<'_>, sets: Vec<SetChange>) -> Result<Reply, Problem> {
-    let (zone, if_serial, is_dry_run) = (zone(call)?, if_serial(call)?, is_dry_run(call));
+    let (zone, if_serial, is_dry_run) = (zone(call)?, if_serial(call)?, is_dry_run(call)?);
     let diff = call.control.edit(Edit { zone: zone.clone(), sets, if_serial, is_dry_run })?;
     Ok(difference(&zone, &diff, is_dry_run))
 }
@@ -171,20 +144,37 @@ fn rtype(call: &Call<'_>) -> Result<Type, Problem> {
 }
 
 /// Whether a request only asks for the difference.
-fn is_dry_run(call: &Call<'_>) -> bool {
-    call.query.split('&').any(|pair| pair == "dry-run")
+fn is_dry_run(call: &Call<'_>) -> Result<bool, Problem> {
+    match call.query {
+        "" => Ok(false),
+        "dry-run" => Ok(true),
+        // What was meant as a dry run must not change anything.
+        _ => Err(Problem::bad_request(
+            "the one parameter of this request is `dry-run`, without a value".to_owned(),
+        )),
+    }
 }
 
 /// The serial that the zone must have (rfc9110#13.1.1).
 fn if_serial(call: &Call<'_>) -> Result<Option<u32>, Problem> {
-    let Some(given) = call.if_match.map(str::trim).filter(|given| *given != "*") else {
-        return Ok(None);
-    };
-    let serial = given.trim_matches('"').parse();
-    serial.map(Some).map_err(|_| {
-        Problem::bad_request(format!(
-            "If-Match: {given} is not the serial of a zone, such as \"7\""
-        ))
+    if call.headers.contains_key(IF_NONE_MATCH) {
+        let detail = "If-None-Match is not answered here: If-Match has the serial that is expected";
+        return Err(Problem::bad_request(detail.to_owned()));
+    }
+    let mut given = call.headers.get_all(IF_MATCH).iter();
+    let (first, more) = (given.next(), given.next());
+    let Some(first) = first else { return Ok(None) };
+    let text = first.to_str().ok().filter(|_| more.is_none()).map(str::trim);
+    if text == Some("*") {
+        return Ok(None); // the zone exists
+    }
+    let serial = text.and_then(|text| match text.strip_prefix('"') {
+        Some(rest) => rest.strip_suffix('"')?.parse().ok(),
+        None => text.parse().ok(),
+    });
+    serial.map(Some).ok_or_else(|| {
+        let detail = "If-Match does not have one serial, such as \"7\"";
+        Problem::bad_request(detail.to_owned())
     })
 }
 
@@ -238,8 +228,10 @@ impl From<EditError> for Problem {
         match &error {
             EditError::SerialIs(serial) => found.members.push(("serial", json!(serial))),
             EditError::Refused(refused) => {
-                found.members.push(("name", json!(refused.owner.to_string())));
-                found.members.push(("type", json!(refused.rtype.to_string())));
+                let name = refused.owner.to_string();
+                let name = name.strip_suffix('.').filter(|name| !name.is_empty()).unwrap_or(&name);
+                let set = json!({ "name": name, "type": refused.rtype.to_string() });
+                found.members.push(("rrset", set));
                 found.members.push(("rule", json!(refused.rule.to_string())));
             }
             _ => {}
