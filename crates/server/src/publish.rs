@@ -332,7 +332,8 @@ impl Publisher {
         }
         for (mut result, former, sender) in edits {
             self.is_changed |= former.is_some();
-            if let (Some(_), Some(error)) = (former, &failed) {
+            // An edit that changes nothing is refused as well: it may rest on one of the others.
+            if let (Ok(_), Some(error)) = (&result, &failed) {
                 result = Err(EditError::Journal(error.clone()));
             }
             // Its receiver waits.

@@ -1,17 +1,19 @@
 //! Requests that change zones: what they refuse, and what becomes of many at once.
 
 use super::edits::{JSON, command, send, state, try_send, writable};
-use super::server::{BINARY, Server, zone};
+use super::server::{BINARY, Server, wait_until, zone};
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
+use std::time::Duration;
 use zonda_testkit::Zonda;
-use zonda_testkit::process::{Folder, free_port};
+use zonda_testkit::process::{Folder, Process, free_port};
 
 /// The path of the address records of a name.
 fn a(name: &str) -> String {
@@ -138,6 +140,89 @@ fn of_clients_that_want_the_same_serial_one_changes_the_zone() {
     }
     let (_, zone) = send(&server, "GET", "/v1/zones/example.org", "");
     assert_eq!((&zone["serial"], &zone["records"]), (&11.into(), &15.into()));
+}
+
+/// A program that becomes a server whose files have at most so many octets.
+fn server_with_small_files(folder: &Folder, octets: usize) -> PathBuf {
+    let text = format!(
+        "#!/bin/sh\nexec env --ignore-signal=XFSZ prlimit --fsize={octets}:{octets} {BINARY} \
+         \"$@\"\n"
+    );
+    let program = folder.write("zonda", text);
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+/// A server whose zone can be changed until its journal has some octets; and the directory of that.
+fn with_small_files(octets: usize) -> (Server, Folder) {
+    let folder = Folder::new("small-files");
+    let program = server_with_small_files(&folder, octets);
+    let state = folder.path().join("state");
+    let arguments = ["--writable", "--state", state.to_str().unwrap()];
+    let server = Server::start_program(program.to_str().unwrap(), &[], "", &arguments);
+    (server, folder)
+}
+
+#[test]
+fn an_edit_that_the_disk_does_not_take_is_refused_and_those_before_it_stay() {
+    let (mut server, folder) = with_small_files(20_000);
+    let put = |number: usize| {
+        let body = json!({ "ttl": 60, "records": [format!("\"{}\"", "x".repeat(200))] });
+        let path = a(&format!("n{number}")).replace("/A", "/TXT");
+        send(&server, "PUT", &path, &body.to_string())
+    };
+    let taken = (0..200).take_while(|number| put(*number).0 == 200).count();
+    assert!((10..190).contains(&taken), "{taken}");
+    for _ in 0..3 {
+        let (status, problem) = put(taken);
+        assert_eq!(status, 507, "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("was not made") && detail.contains("journal"), "{problem}");
+    }
+    let name = |number: usize| format!("n{number}.example.org");
+    let rcodes = |server: &Server| [taken - 1, taken].map(|it| server.rcode(&name(it), "TXT"));
+    assert_eq!(rcodes(&server), ["NOERROR", "NXDOMAIN"]);
+    assert_eq!(serial(&server), 1 + taken as u64);
+    server.zonda.process.signal("KILL");
+    wait_until("the server is gone", || server.zonda.process.ended());
+    let state = folder.path().join("state");
+    let again = server.command(&["--writable", "--state", state.to_str().unwrap()]);
+    server.zonda.process = Process::start(&again, &folder.path().join("again.log")).unwrap();
+    wait_until("the server is back", || {
+        zonda_testkit::ask(
+            server.zonda.address,
+            &zonda_testkit::Question::new("example.org", "SOA"),
+        )
+        .is_ok()
+    });
+    assert_eq!(rcodes(&server), ["NOERROR", "NXDOMAIN"]);
+    assert_eq!(command(&server, &["set", &name(taken), "60", "A", "192.0.2.1"]).0, 0);
+}
+
+#[test]
+fn what_rests_on_an_edit_that_the_disk_did_not_take_is_not_acknowledged() {
+    let (server, _folder) = with_small_files(300);
+    let many: Vec<Value> = (0..20_000)
+        .map(|it| {
+            let name = format!("m{it}.example.org");
+            json!({ "name": name, "type": "A", "ttl": 60, "records": ["192.0.2.1"] })
+        })
+        .collect();
+    let long = json!({ "changes": many }).to_string();
+    let body = json!({ "ttl": 60, "records": [format!("\"{}\"", "x".repeat(200))] }).to_string();
+    let answers: Vec<(u16, Value)> = thread::scope(|scope| {
+        // While the publisher is busy with this one, the next ones come to wait together.
+        let path = "/v1/zones/example.org/rrsets?dry-run";
+        scope.spawn(|| send(&server, "PATCH", path, &long));
+        thread::sleep(Duration::from_millis(60));
+        let put = || send(&server, "PUT", &a("x").replace("/A", "/TXT"), &body);
+        let clients: Vec<_> = (0..6).map(|_| scope.spawn(put)).collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    for (status, answer) in answers {
+        assert_eq!(status, 507, "{answer}");
+    }
+    assert_eq!(server.rcode("x.example.org", "TXT"), "NXDOMAIN");
 }
 
 /// Sends JSON over TCP, with a token if there is one; the status of the answer.
