@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::process::ExitCode;
 use zonda_server::client::{Answer, ask, ask_with, encoded};
-use zonda_wire::{Name, name, rdata};
+use zonda_wire::{Name, Type, name, rdata};
 use zonda_zone::SetChange;
 use zonda_zone::json::read_changes;
 use zonda_zone::print::print_record;
@@ -53,8 +53,8 @@ fn try_get(
     let server = Server::find(options)?;
     let path = match given {
         Some(given) => {
+            let zone = server.zone_of(given, rtype)?;
             let rtype = rtype.map(|rtype| format!("/{}", encoded(rtype))).unwrap_or_default();
-            let zone = server.zone_of(given)?;
             format!("{}/rrsets/{}{rtype}", zone_path(&zone), encoded(given))
         }
         None => format!("{}/rrsets?limit={}", zone_path(&server.only_zone()?), usize::MAX),
@@ -122,7 +122,7 @@ fn change(
     options: &Options,
 ) -> Result<ExitCode, Failure> {
     let server = Server::find(options)?;
-    let zone = server.zone_of(owner)?;
+    let zone = server.zone_of(owner, rtype)?;
     let rtype = rtype.map(|rtype| format!("/{}", encoded(rtype))).unwrap_or_default();
     let dry_run = if conditions.dry_run { "?dry-run" } else { "" };
     let path = format!("{}/rrsets/{}{rtype}{dry_run}", zone_path(&zone), encoded(owner));
@@ -230,20 +230,28 @@ impl<'o> Server<'o> {
         Ok(ask(&self.socket, method, path).map_err(|error| error.to_string())?)
     }
 
-    /// The zone of a name: the longest that the server has, unless it is given.
-    fn zone_of(&self, given: &str) -> Result<String, Failure> {
+    /// The zone of a name: the longest that the server has, unless it is given. DS records of a
+    /// name that is a zone are in the zone above (rfc4035#2.4), where the server has that.
+    fn zone_of(&self, given: &str, rtype: Option<&str>) -> Result<String, Failure> {
         if let Some(zone) = &self.options.zone {
             return Ok(zone.clone());
         }
         let name: Name =
             given.parse().map_err(|error| format!("{given} is not a name: {error}"))?;
-        let mut wire = name.as_wire();
+        let is_ds = rtype.is_some_and(|rtype| rtype.parse() == Ok(Type::DS));
+        let (mut wire, mut own) = (name.as_wire(), None);
         loop {
             let zone = Name::from_wire(wire).map_err(|error| error.to_string())?.to_string();
-            if self.ask("GET", &zone_path(&zone))?.status == 200 {
+            let is_served = self.ask("GET", &zone_path(&zone))?.status == 200;
+            if is_served && is_ds && wire.len() == name.as_wire().len() {
+                own = Some(zone);
+            } else if is_served {
                 return Ok(zone);
             }
             let len = usize::from(wire[0]);
+            if let (0, Some(own)) = (len, &own) {
+                return Ok(own.clone());
+            }
             if len == 0 {
                 let served = self.zones()?;
                 return Err(Failure::NotRun(format!(

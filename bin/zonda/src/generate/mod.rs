@@ -100,7 +100,7 @@ _zonda_zones() {
 /// takes one.
 fn with_zone_names(completions: &str) -> String {
     let mut text = completions.to_owned();
-    for command in ["show", "reload"] {
+    for command in ["show", "get", "set", "unset", "diff", "flush", "reload"] {
         let case = format!("        zonda__subcmd__zone__subcmd__{command})\n            opts=\"");
         text = text.replace(&case, &format!("{case}$(_zonda_zones) "));
     }

@@ -403,6 +403,9 @@ fn bash_completes_the_zones_of_the_running_server() {
     };
     assert_eq!(completed("zone show exa"), "example.org.\n");
     assert_eq!(completed("zone reload --json exa"), "example.org.\n");
+    for command in ["get", "set", "unset", "diff", "flush"] {
+        assert_eq!(completed(&format!("zone {command} exa")), "example.org.\n", "{command}");
+    }
     assert_eq!(completed("zone show other"), "\n");
     assert_eq!(completed("zone li"), "list\n");
 }

@@ -352,6 +352,33 @@ fn a_dry_run_leaves_zone_and_journal_as_they_are() {
 }
 
 #[test]
+fn a_ds_record_is_put_into_the_zone_above_where_the_server_has_both() {
+    let child = "$TTL 60\n@ SOA ns host 1 7200 3600 1209600 60\n@ NS ns\nns A 192.0.2.1\n";
+    let folder = Folder::new("child");
+    let state = folder.path().join("state");
+    let arguments = ["--writable", "--state", state.to_str().unwrap()];
+    let server = Server::start_with(&[("sub.example.org", child)], "", &arguments);
+    assert_eq!(
+        command(
+            &server,
+            &["set", "sub.example.org", "60", "ns", "ns.sub.example.org", "--zone", "example.org"]
+        )
+        .0,
+        0
+    );
+    let digest = format!("1 13 2 {}", "ab".repeat(32));
+    let (code, printed) = command(&server, &["set", "sub.example.org", "60", "ds", &digest]);
+    assert_eq!(code, 0, "{printed}");
+    assert!(printed.contains("+ example.org. 60 SOA"), "{printed}");
+    let (code, printed) = command(&server, &["get", "sub.example.org", "DS"]);
+    assert!(code == 0 && printed.contains("DS\t1 13 2 ABAB"), "{printed}");
+    let (code, printed) = command(&server, &["unset", "sub.example.org", "DS"]);
+    assert!(code == 0 && printed.contains("- sub.example.org. 60 DS"), "{printed}");
+    let (code, printed) = command(&server, &["set", "sub.example.org", "60", "TXT", "child"]);
+    assert!(code == 0 && printed.contains("+ sub.example.org. 60 SOA"), "{printed}");
+}
+
+#[test]
 fn names_and_types_are_given_to_commands_as_master_files_have_them() {
     let server = writable("");
     for (name, rtype, data, shown) in [
