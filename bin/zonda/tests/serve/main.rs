@@ -7,6 +7,7 @@ mod bounds;
 mod cache;
 mod chains;
 mod connections;
+mod created_zones;
 mod descriptors;
 mod edit_requests;
 mod edits;

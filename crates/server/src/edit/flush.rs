@@ -163,6 +163,13 @@ fn write_file(unit: &UnitKey, apex: &Name, data: &Zone) -> io::Result<()> {
     File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
 }
 
+/// Removes the first version of a file that no longer is.
+pub fn remove_original(path: &Path) {
+    let mut name = path.to_owned().into_os_string();
+    name.push(ORIGINAL);
+    let _ = fs::remove_file(name); // most files were never written
+}
+
 /// Writes a zone to a new file with the mode and, where possible, the owner of the former one.
 fn write_beside(
     unfinished: &Path,

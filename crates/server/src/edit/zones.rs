@@ -1,6 +1,7 @@
 //! Zones that clients create and remove: files in the directory `admin.zones`.
 
 use crate::control::Control;
+use crate::edit::flush;
 use crate::unit_states::Scope;
 use std::fmt;
 use std::fs::{self, File};
@@ -126,7 +127,8 @@ impl Control {
             return Err(ZoneError::Configured(name, path));
         }
         let removed = fs::remove_file(&path).and_then(|()| File::open(&directory)?.sync_all());
-        removed.map_err(|error| ZoneError::Io(path, error))?;
+        removed.map_err(|error| ZoneError::Io(path.clone(), error))?;
+        flush::remove_original(&path);
         let failed = |error: &dyn fmt::Display| ZoneError::NotPublished(error.to_string());
         let outcome = self.load_and_publish(&mut units, None, Scope::Watched);
         outcome.map_err(|error| failed(&error))?;
