@@ -336,7 +336,10 @@ impl ZoneSet {
                 warn_if_serial_went_back(data.as_deref(), &merged.data);
                 match &merged.error {
                     Some(error) => outcome.failed.push(format!("{name}: {error}")),
-                    None if served.is_some_and(|(it, _)| Arc::ptr_eq(it, &merged.data)) => {
+                    // A zone that had failed, and is as it was before, is loaded again.
+                    None if former.as_ref().is_some_and(|it| it.error.is_none())
+                        && served.is_some_and(|(it, _)| Arc::ptr_eq(it, &merged.data)) =>
+                    {
                         outcome.unchanged.push(name.clone());
                     }
                     None => outcome.loaded.push(name.clone()),
