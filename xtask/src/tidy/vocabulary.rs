@@ -272,7 +272,8 @@ mod tests {
                     export interface Apps {\n  c: string;\n}\n";
         assert_eq!(node_names(node, "App"), names(&["a", "run"]));
         let python = "class App:\n    \"\"\"An app: it.\"\"\"\n\n    def __init__(\n        self,\n\
-                      \x20       at: int,\n    ) -> None:\n        it: int = 1\n\n    aa: bool\n    def \
+                      \x20       at: int,\n\
+                      \x20   ) -> None:\n        it: int = 1\n\n    aa: bool\n    def \
                       run(self) -> None:\n    def _no(self) -> None:\n\nclass Next:\n    b: int\n";
         assert_eq!(python_names(python, "App"), names(&["at", "aa", "run"]));
     }
