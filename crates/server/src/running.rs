@@ -36,13 +36,16 @@ impl Server {
         let (ready, started) = mpsc::sync_channel(1);
         let ended = options.program.ended.take();
         let thread = std::thread::Builder::new().name("zonda".to_owned()).spawn(move || {
-            let result = run(options, Signals::Ignored, move |control| {
+            let mut has_started = false;
+            let result = run(options, Signals::Ignored, |control| {
+                has_started = true;
                 let _ = ready.send(Arc::clone(control)); // gone only if the caller panicked
             });
             log::flush_log(); // the program may end the process now
-            if let Some(ended) = ended {
+            if let Some(ended) = ended.filter(|_| has_started) {
                 ended();
             }
+            drop(ready); // the caller waits for this where nothing has started
             result
         });
         let thread = thread.map_err(ServeError::Start)?;
