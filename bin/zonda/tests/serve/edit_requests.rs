@@ -225,6 +225,36 @@ fn what_rests_on_an_edit_that_the_disk_did_not_take_is_not_acknowledged() {
     assert_eq!(server.rcode("x.example.org", "TXT"), "NXDOMAIN");
 }
 
+#[test]
+fn with_a_damaged_journal_the_files_are_served_and_changes_refused_with_what_to_do() {
+    let mut server = writable("");
+    for number in 0..20 {
+        assert_eq!(send(&server, "PUT", &a(&format!("n{number}")), ADDRESS).0, 200);
+    }
+    server.zonda.process.signal("KILL");
+    wait_until("the server is gone", || server.zonda.process.ended());
+    let journal = state(&server).join("journal");
+    let mut octets = fs::read(&journal).unwrap();
+    let middle = octets.len() / 2;
+    octets[middle] ^= 1;
+    fs::write(&journal, &octets).unwrap();
+    let folder = Folder::new("damaged");
+    let state = state(&server);
+    let again = server.command(&["--writable", "--state", state.to_str().unwrap()]);
+    server.zonda.process = Process::start(&again, &folder.path().join("again.log")).unwrap();
+    wait_until("the server is back", || {
+        let soa = zonda_testkit::Question::new("example.org", "SOA");
+        zonda_testkit::ask(server.zonda.address, &soa).is_ok()
+    });
+    assert_eq!(server.rcode("ns.example.org", "A"), "NOERROR");
+    assert_eq!(server.rcode("n0.example.org", "A"), "NXDOMAIN");
+    let (code, printed) = command(&server, &["set", "x.example.org", "60", "A", "192.0.2.1"]);
+    assert!(code == 1 && printed.contains("journal") && printed.contains("octet"), "{printed}");
+    let status = send(&server, "GET", "/v1/status", "").1;
+    assert!(status["problems"][0].as_str().unwrap().contains("journal"), "{status}");
+    assert_eq!(fs::read(&journal).unwrap(), octets, "what is left of it is for its owner");
+}
+
 /// Sends JSON over TCP, with a token if there is one; the status of the answer.
 fn over_tcp(to: SocketAddr, (method, path): (&str, &str), token: &str, body: &str) -> u16 {
     let mut stream = TcpStream::connect(to).unwrap();
