@@ -38,8 +38,8 @@ pub struct Program {
     /// Told of every query, beside the query log of the configuration.
     pub loggers: Vec<Arc<dyn Logger>>,
     /// Called by the server's thread, as its last act, when the server has stopped: because the
-    /// program or an administrator asked for that, or because it had to. Not called where the server
-    /// could not start.
+    /// program or an administrator asked for that, or because it had to. Not called where the
+    /// server could not start.
     pub ended: Option<Box<dyn FnOnce() + Send>>,
 }
 

@@ -82,7 +82,9 @@ impl Control {
             if let Some(error) = &zone.error {
                 return Err(failed(error));
             }
-            write(&mut units, zone, data)?;
+            if !write(&mut units, &mut reader, zone, data)? {
+                continue; // it was changed while the new one was written
+            }
             self.publisher().release(name, data.serial()).map_err(|error| failed(&error))?;
             let (serial, path) = (data.serial(), zone.path());
             let path = path.display();
@@ -128,20 +130,43 @@ impl Control {
     }
 }
 
-/// Writes a zone to its file, and notes the file's new state.
-fn write(units: &mut UnitStates, zone: &KnownZone, data: &Zone) -> Result<(), FlushError> {
+/// Writes a zone to its file, and notes the file's new state; not if the file is no longer as it was
+/// when it was read. Whether it was written.
+fn write(
+    units: &mut UnitStates,
+    reader: &mut DirectoryReader,
+    zone: &KnownZone,
+    data: &Zone,
+) -> Result<bool, FlushError> {
     let path = zone.path();
-    write_file(&zone.unit, &zone.entry.apex, data)
+    let is_unchanged = || units.known.get(&zone.unit).is_some_and(|unit| !unit.is_outdated(reader));
+    let is_written = write_file(&zone.unit, &zone.entry.apex, data, is_unchanged)
         .map_err(|error| FlushError::Io(path.to_path_buf(), error))?;
-    if let Some(mut known) = units.known.remove(&zone.unit) {
+    if is_written && let Some(mut known) = units.known.remove(&zone.unit) {
         known.note_written(Stamp::of_written(&path));
         units.known.insert(known);
     }
-    Ok(())
+    Ok(is_written)
 }
 
-/// Replaces the file of a zone at once: after a crash it is the former one or the new one.
-fn write_file(unit: &UnitKey, apex: &Name, data: &Zone) -> io::Result<()> {
+/// Keeps the first version of a file beside it, whatever is written later.
+fn keep_original(path: &Path, original: &Path) -> io::Result<()> {
+    match fs::hard_link(path, original) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Ok(()) => Ok(()),
+        // Some file systems have no hard links.
+        Err(_) => fs::copy(path, original).map(drop),
+    }
+}
+
+/// Replaces the file of a zone at once: after a crash it is the former one or the new one. Asks
+/// `is_unchanged` of the former one just before; whether it was replaced.
+fn write_file(
+    unit: &UnitKey,
+    apex: &Name,
+    data: &Zone,
+    is_unchanged: impl FnOnce() -> bool,
+) -> io::Result<bool> {
     let path = fs::canonicalize(unit.path())?; // the file that a symbolic link leads to
     let beside = |suffix: &str| {
         let mut name = path.clone().into_os_string();
@@ -150,17 +175,17 @@ fn write_file(unit: &UnitKey, apex: &Name, data: &Zone) -> io::Result<()> {
     };
     let unfinished = beside(UNFINISHED);
     let written = write_beside(&unfinished, &path, unit, apex, data).and_then(|()| {
-        match fs::hard_link(&path, beside(ORIGINAL)) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
-            _ => {} // the first version is kept, whatever is written later
+        if !is_unchanged() {
+            return Ok(false);
         }
-        fs::rename(&unfinished, &path)
+        keep_original(&path, &beside(ORIGINAL))?;
+        fs::rename(&unfinished, &path).map(|()| true)
     });
-    if written.is_err() {
+    if !matches!(written, Ok(true)) {
         let _ = fs::remove_file(&unfinished); // the next flush replaces it
+        return written;
     }
-    written?;
-    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all()
+    File::open(path.parent().unwrap_or(Path::new("/")))?.sync_all().map(|()| true)
 }
 
 /// Removes the first version of a file that no longer is.

@@ -7,7 +7,7 @@ use crate::state_directory;
 use std::collections::HashMap;
 use std::sync::Arc;
 use zonda_config::{Config, SerialRule};
-use zonda_journal::{Entry, Error, History, HistoryLimit, Journal, Sizes};
+use zonda_journal::{Entry, Error, GROUP_OCTETS_MAX, History, HistoryLimit, Journal, Sizes};
 use zonda_wire::Name;
 use zonda_zone::snapshot::is_greater;
 use zonda_zone::{ChangeSet, Diff, NetChange, Serial, SerialPolicy, Zone};
@@ -16,6 +16,8 @@ use zonda_zone::{ChangeSet, Diff, NetChange, Serial, SerialPolicy, Zone};
 const FILE: &str = "journal";
 /// What is kept of each zone beside the changes that its file lacks.
 const HISTORY: HistoryLimit = HistoryLimit { versions: 100, octets: 64 << 20 };
+/// More than the octets of two records without their payloads.
+const RECORDS_OCTETS: usize = 1024;
 /// Names of sets that an error lists.
 const LISTED_MAX: usize = 5;
 
@@ -177,6 +179,24 @@ impl EditJournal {
         Ok(())
     }
 
+    /// Has the journal lead from a file to what is served: voids the entries of a zone, and appends
+    /// one, in the same group.
+    fn replace(&mut self, zone: &Name, diff: &Diff) -> Result<(), String> {
+        let mut payload = Vec::new();
+        diff.write_octets(&mut payload);
+        if payload.len() > GROUP_OCTETS_MAX - RECORDS_OCTETS {
+            return Err("its file lacks more changes than the journal takes at once".to_owned());
+        }
+        if self.pending_octets() + payload.len() > GROUP_OCTETS_MAX - RECORDS_OCTETS {
+            self.commit()?;
+        }
+        let State::Open(journal) = &mut self.state else { return Err("it was closed".to_owned()) };
+        let entry = Entry { zone, from: diff.from, to: diff.to, payload: &payload };
+        journal.forget(zone).and_then(|()| journal.append(entry)).map_err(|it| it.to_string())?;
+        self.is_pending = true;
+        Ok(())
+    }
+
     /// Writes what was appended and waits until it is on the disk.
     ///
     /// # Errors
@@ -313,9 +333,7 @@ impl EditJournal {
         {
             return Ok(Merged::Served(Arc::clone(data), records));
         }
-        // From now on the journal leads from this file to what is served.
-        self.forget(name);
-        self.append(name, &diff).map_err(|error| error.to_string())?;
+        self.replace(name, &diff)?;
         let error = error.map(|error| {
             tracing::error!(zone = %name, error, "records of the file and of the edits are served");
             self.conflicts.insert(name.clone(), error.clone());
