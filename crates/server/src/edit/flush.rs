@@ -130,8 +130,8 @@ impl Control {
     }
 }
 
-/// Writes a zone to its file, and notes the file's new state; not if the file is no longer as it was
-/// when it was read. Whether it was written.
+/// Writes a zone to its file, and notes the file's new state; not if the file is no longer as it
+/// was when it was read. Whether it was written.
 fn write(
     units: &mut UnitStates,
     reader: &mut DirectoryReader,
