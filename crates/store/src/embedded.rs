@@ -119,4 +119,8 @@ impl Store for RedbStore {
     fn watch(&self, _: &Name) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.announcer.watch())
     }
+
+    fn watch_all(&self, _: &[Name]) -> Result<Box<dyn Watch>, StoreError> {
+        self.watch(&Name::root()) // a watch hears of all names
+    }
 }

@@ -57,4 +57,8 @@ impl Store for MemoryStore {
     fn watch(&self, _: &Name) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.announcer.watch())
     }
+
+    fn watch_all(&self, _: &[Name]) -> Result<Box<dyn Watch>, StoreError> {
+        self.watch(&Name::root()) // a watch hears of all names
+    }
 }

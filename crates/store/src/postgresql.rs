@@ -210,6 +210,10 @@ impl Store for PostgresStore {
         let triggers = Triggers::Enabled;
         Ok(Box::new(PostgresWatch { client, heard: now, compare_every, compared: now, triggers }))
     }
+
+    fn watch_all(&self, _: &[Name]) -> Result<Box<dyn Watch>, StoreError> {
+        self.watch(&Name::root()) // a watch hears of all names
+    }
 }
 
 /// Whether the table announces its changes.

@@ -202,14 +202,21 @@ impl Store for RedisStore {
     }
 
     fn watch(&self, zone: &Name) -> Result<Box<dyn Watch>, StoreError> {
+        self.watch_all(std::slice::from_ref(zone))
+    }
+
+    fn watch_all(&self, zones: &[Name]) -> Result<Box<dyn Watch>, StoreError> {
         let open = || -> io::Result<RedisWatch> {
             let mut connection = Connection::open(&self.address)?;
             let keyspace = format!("__keyspace@{}__:{}", self.address.database, self.prefix);
             warn_if_silent(&mut connection, self);
             let channel = format!("{}{CHANNEL}", self.prefix);
             connection.call(&["SUBSCRIBE", &channel])?;
-            let events = format!("__keyspace@{}__:{}", self.address.database, self.pattern(zone));
-            connection.call(&["PSUBSCRIBE", &events])?;
+            for zone in zones {
+                let keys = self.pattern(zone);
+                let events = format!("__keyspace@{}__:{keys}", self.address.database);
+                connection.call(&["PSUBSCRIBE", &events])?;
+            }
             let now = Instant::now();
             let (heard, compared, pinged) = (now, now, None);
             let compare_every = self.compare_every;
