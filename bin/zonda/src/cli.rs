@@ -105,6 +105,10 @@ pub struct Configuration {
     /// The directory in which changes of writable zones are kept until their files have them
     #[arg(long, value_name = "DIR")]
     pub state: Option<String>,
+    /// Serve a zone from a database: postgres://…, redis://… or redb:FILE (repeatable); other users
+    /// of the machine can see a password that is given so
+    #[arg(long, value_name = "NAME=URL")]
+    pub store: Vec<String>,
     /// Ask this server for all names that no zone holds (repeatable); the port is 53 unless given
     #[arg(long, value_name = "ADDRESS")]
     pub forward: Vec<String>,
@@ -143,6 +147,7 @@ impl Configuration {
         self.config.is_none()
             && self.listen.is_empty()
             && self.zone.is_empty()
+            && self.store.is_empty()
             && self.forward.is_empty()
     }
 
@@ -179,6 +184,7 @@ impl Configuration {
         let flags = Flags {
             listen: self.listen.clone(),
             zones: self.zone.clone(),
+            stores: self.store.clone(),
             forward: (!self.forward.is_empty()).then(|| self.forward.join(",")),
             writable: self.writable,
             state: self.state.clone(),
@@ -196,7 +202,7 @@ impl Configuration {
 
 /// Whether the environment names what to serve.
 fn is_in_environment() -> bool {
-    let keys = ["ZONDA_ZONE", "ZONDA_LISTEN", "ZONDA_FORWARD"];
+    let keys = ["ZONDA_ZONE", "ZONDA_STORE", "ZONDA_LISTEN", "ZONDA_FORWARD"];
     keys.iter().any(|key| std::env::var_os(key).is_some())
 }
 

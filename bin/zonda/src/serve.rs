@@ -26,12 +26,14 @@ there is nothing to check: give a configuration by --config FILE, as there is ne
 
 /// Answer queries until told to stop
 ///
-/// Zones come from a configuration file, from --zone flags, or from both. SIGHUP reloads, SIGTERM
-/// and Ctrl-C stop after all received queries are answered. The exit code is 0 after such a stop, 1
-/// when the server had to end or one of its threads had ended before, 2 when it could not start.
+/// Zones come from a configuration file, from --zone and --store flags, or from both. SIGHUP
+/// reloads, SIGTERM and Ctrl-C stop after all received queries are answered. The exit code is 0
+/// after such a stop, 1 when the server had to end or one of its threads had ended before, 2 when
+/// it could not start.
 #[derive(Args)]
 #[command(after_help = "Examples:
   zonda serve --zone example.com=./example.com.zone --listen 127.0.0.1:5300
+  zonda serve --store example.com=redis://127.0.0.1 --listen 127.0.0.1:5300
   zonda serve --forward 192.0.2.1 --forward 192.0.2.2 --listen 127.0.0.1:5300
   zonda serve --config /etc/zonda/zonda.toml
   zonda serve --config /etc/zonda/zonda.toml --take-over   # replace the running server")]

@@ -11,14 +11,13 @@ use std::time::Duration;
 use napi::bindgen_prelude::{Buffer, BufferSlice, Either, Function};
 use napi::threadsafe_function::ThreadsafeFunctionCallMode;
 use napi_derive::napi;
-use zonda::store::Mirrors;
 use zonda_engine::code::{Handler, HandlerReply, Pattern, Route};
-use zonda_server::{Code, OwnReply, RuntimeHandle, Server, Texts};
+use zonda_server::{Code, OwnReply, RuntimeHandle, Server, Stores, Texts};
 use zonda_wire::Name;
 
 use crate::batch;
 use crate::own_store::{Calls, OwnStore};
-use crate::server::{self, RunningServer, Stores};
+use crate::server::{self, RunningServer};
 use crate::table::Table;
 use options::{log, parsed, start};
 
@@ -129,8 +128,8 @@ struct Shared {
 struct StartedServer {
     /// There while it stops, too: handlers that are waited for ask it what is below them.
     running: Arc<Server>,
-    /// Mirrors of stores; none once the server stops.
-    mirrors: Option<Mirrors>,
+    /// Whether the server was asked to stop.
+    is_stopping: bool,
     handle: RuntimeHandle,
     draft: HandlerReply,
     /// Queries that were taken and that JavaScript has not got yet, and whether there are more.
@@ -192,18 +191,18 @@ impl Shared {
         self.tell(CoreEvent { token, error, reply });
     }
 
-    /// The server, and its mirrors, for the first caller that stops them.
-    fn to_stop(&self) -> Option<(Arc<Server>, Mirrors)> {
+    /// The server, for the first caller that stops it.
+    fn to_stop(&self) -> Option<Arc<Server>> {
         let mut started = lock(&self.started);
         let started = started.as_mut()?;
-        let mirrors = started.mirrors.take()?;
-        Some((Arc::clone(&started.running), mirrors))
+        let is_first = !std::mem::replace(&mut started.is_stopping, true);
+        is_first.then(|| Arc::clone(&started.running))
     }
 
     /// Answers what was received, and stops: what handlers ask for is answered until the server has
     /// ended.
-    fn stop(&self, server: Arc<Server>, mirrors: Mirrors, calls: &Calls) -> Result<(), String> {
-        mirrors.stop();
+    fn stop(&self, server: Arc<Server>, calls: &Calls) -> Result<(), String> {
+        server.stop_stores();
         calls.close(); // a store that has not answered until now is waited for no longer
         server.request_stop();
         while !server.is_finished() {
@@ -223,8 +222,8 @@ impl Shared {
     /// Stops the server, unless that is under way or done, and reports that to JavaScript, which is
     /// not called any more afterwards.
     fn close(&self, calls: &Calls) -> Option<Result<(), String>> {
-        let (server, mirrors) = self.to_stop()?;
-        let stopped = self.stop(server, mirrors, calls);
+        let server = self.to_stop()?;
+        let stopped = self.stop(server, calls);
         self.tell_closed(stopped.as_ref().err().cloned());
         Some(stopped)
     }
@@ -337,7 +336,7 @@ impl Core {
         token: u32,
     ) -> napi::Result<()> {
         let mut start = start(&self.options)?;
-        start.texts = Arc::clone(&self.texts);
+        start.texts = lock(&self.texts).clone();
         start.stores = lock(&self.stores).clone();
         let wake = wake.build_threadsafe_function().callee_handled::<false>().build()?;
         // A call fails only when the process ends.
@@ -357,11 +356,11 @@ impl Core {
         });
         calls.open();
         in_thread(move || {
-            let started = server::start(start).map(|RunningServer { server, handle, mirrors }| {
-                let (running, mirrors) = (Arc::new(server), Some(mirrors));
+            let started = server::start(start).map(|RunningServer { server, handle }| {
+                let (running, is_stopping) = (Arc::new(server), false);
                 let (draft, taken) = (HandlerReply::default(), (Vec::new(), false));
                 *lock(&shared.started) =
-                    Some(StartedServer { running, mirrors, handle, draft, taken });
+                    Some(StartedServer { running, is_stopping, handle, draft, taken });
             });
             let failed = started.is_err();
             shared.tell_end(token, started.err());
@@ -510,10 +509,9 @@ impl Core {
         let (shared, calls) = (Arc::clone(&self.shared), Arc::clone(&self.calls));
         let stores = Arc::clone(&self.stores);
         let to_stop = shared.to_stop();
-        let (server, mirrors) =
-            to_stop.ok_or_else(|| error("the app has not started, or has stopped"))?;
+        let server = to_stop.ok_or_else(|| error("the app has not started, or has stopped"))?;
         in_thread(move || {
-            let stopped = shared.stop(server, mirrors, &calls);
+            let stopped = shared.stop(server, &calls);
             lock(&stores).clear();
             shared.tell_closed(stopped.as_ref().err().cloned());
             shared.tell_end(token, stopped.err());

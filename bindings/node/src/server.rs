@@ -2,21 +2,16 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::mpsc;
 
-use zonda::Store;
-use zonda::store::Mirrors;
 use zonda_config::Flags;
 use zonda_engine::code::{Elsewhere, Handler, Pattern, Route};
 use zonda_engine::{Peer, Transport};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
-    Code, Options, OwnReply, Program, RuntimeHandle, Server, Texts, failed_in_code, failed_text,
-    read_config, zones_in_code,
+    Code, Options, OwnReply, Program, RuntimeHandle, Server, Stores, Texts, failed_in_code,
+    failed_text, read_config, zones_in_code,
 };
-use zonda_wire::Name;
-
-use crate::core::lock;
 
 /// The number of JavaScript's runtime, the only one.
 const RUNTIME: u16 = 0;
@@ -27,9 +22,9 @@ pub struct Start {
     pub file: Option<PathBuf>,
     /// What takes the place of it, or comes beside it.
     pub flags: Flags,
-    /// Zones that are given as text, and those that follow stores.
-    pub texts: Arc<Mutex<Texts>>,
-    /// What the latter follow.
+    /// Zones that are given as text.
+    pub texts: Texts,
+    /// Zones that follow stores.
     pub stores: Stores,
     /// Whether the server starts without zones, given as files or as text, that cannot be loaded.
     pub allows_failed_zones: bool,
@@ -47,17 +42,12 @@ pub struct Start {
     pub ended: Box<dyn FnOnce() + Send>,
 }
 
-/// Zones, by their names in lower case, and the stores that they follow.
-pub type Stores = Vec<(Name, Arc<dyn Store>)>;
-
 /// A server that has started.
 pub struct RunningServer {
     /// Handle of the running server.
     pub server: Server,
     /// What queries are taken from and answered with.
     pub handle: RuntimeHandle,
-    /// Keep zones as their stores have them.
-    pub mirrors: Mirrors,
 }
 
 /// What is answered on an address.
@@ -98,21 +88,19 @@ pub fn code(routes: Vec<(String, u32)>, has_middleware: bool) -> Result<Code, St
 /// What is wrong with the configuration and with zones, or why the server cannot start.
 pub fn start(start: Start) -> Result<RunningServer, String> {
     let Start { file, flags, texts, stores, answered, metrics, .. } = start;
-    let mirrors = Mirrors::start(stores, &texts).map_err(|error| error.to_string())?;
-    let mut required_zones = zones_in_code(&flags, &lock(&texts), |name| mirrors.has(name));
+    let mut required_zones = zones_in_code(&flags, &texts);
     if start.allows_failed_zones {
         required_zones.clear();
     }
-    let known = Arc::clone(&texts);
     let read_config = move || {
-        let mut config = read_config(file.as_deref(), &flags, metrics, &lock(&known))?;
+        let mut config = read_config(file.as_deref(), &flags, metrics)?;
         for (listener, Transports { udp, tcp }) in config.listeners.iter_mut().zip(&answered) {
             (listener.udp, listener.tcp) = (*udp, *tcp);
         }
         Ok(config)
     };
     let config = read_config().map_err(|error| {
-        let failed = failed_in_code(None, &lock(&texts), &required_zones);
+        let failed = failed_in_code(None, &texts, &required_zones);
         [error, failed_text(&failed)].join("\n").trim_end().to_owned()
     })?;
     let (sender, handles) = mpsc::channel();
@@ -121,6 +109,8 @@ pub fn start(start: Start) -> Result<RunningServer, String> {
         runtimes: vec![start.runtime],
         start: Some(Box::new(move |handles| _ = sender.send(handles))), // it is waited for below
         shares_addresses: start.shares_addresses,
+        texts,
+        stores,
         required_zones,
         ended: Some(start.ended),
         ..Program::default()
@@ -128,10 +118,9 @@ pub fn start(start: Start) -> Result<RunningServer, String> {
     let read_config = Box::new(read_config);
     let options = Options { config, read_config, take_over: false, program };
     let server = Server::start(options).map_err(|error| error.to_string())?;
-    mirrors.serve(server.zones());
     let handle = handles.recv().ok().and_then(|handles| handles.into_iter().next());
     let handle = handle.expect("a server that has started has a handle for each runtime");
-    Ok(RunningServer { server, handle, mirrors })
+    Ok(RunningServer { server, handle })
 }
 
 /// Reads the configuration and changed zones of a server anew.

@@ -5,20 +5,19 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::Duration;
 
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use zonda::store::Mirrors;
-use zonda_config::{Config, Flags, ProgramContent};
+use zonda_config::{Config, Flags};
 use zonda_engine::code::{Elsewhere, Handler, NO_HANDLER, Pattern, Route};
 use zonda_runtime::RuntimeConfig;
 use zonda_server::{
-    Code, FailedZone, Options, OwnReply, Program, ServeError, Server, Texts, check_text,
-    failed_in_code, failed_text, read_config, replace_text, zones_in_code,
+    Code, FailedZone, Options, OwnReply, Program, ServeError, Server, Stores, Texts,
+    failed_in_code, failed_text, read_config, zones_in_code,
 };
 use zonda_wire::Name;
 
@@ -57,17 +56,6 @@ struct Settings {
 /// A query as `take` gives it: the number of its handler, if it has one, and its reply.
 type QueryAndReply<'py> = (Option<u32>, Bound<'py, Query>, Bound<'py, Reply>);
 
-/// Zones and the stores that they are to follow.
-type Stores = Vec<(Name, Arc<dyn zonda::Store>)>;
-
-/// The zones of a running server that are no files.
-struct OwnZones {
-    /// Zones that are given as text, and those that follow stores.
-    texts: Arc<Mutex<Texts>>,
-    /// Keep the latter as their stores have them.
-    mirrors: Mirrors,
-}
-
 /// A server and its queries that wait for Python.
 #[pyclass(frozen, module = "zonda._core")]
 pub struct Core {
@@ -78,7 +66,6 @@ pub struct Core {
     /// Whether the server is to stop, perhaps before it has started.
     is_given_up: AtomicBool,
     server: RwLock<Option<Server>>,
-    own_zones: OnceLock<OwnZones>,
     /// What queries are taken from, while the server runs; it holds sockets.
     batches: Mutex<Option<Batches>>,
     /// The patterns of routes, by the numbers of their handlers.
@@ -98,7 +85,6 @@ impl Core {
             starting: Mutex::default(),
             is_given_up: AtomicBool::new(false),
             server: RwLock::default(),
-            own_zones: OnceLock::new(),
             batches: Mutex::default(),
             patterns: RwLock::default(),
         })
@@ -240,17 +226,19 @@ impl Core {
     /// exception, and leaves the former version in service.
     fn set_zone_text(&self, py: Python<'_>, name: &str, text: &str) -> PyResult<()> {
         let name = self.own_zone_name(name)?;
-        let text: Arc<str> = text.into();
         py.detach(|| {
-            check_text(&name, Arc::clone(&text)).map_err(PyValueError::new_err)?;
-            self.replace_text(&name, Some(text.into())).map(drop)
+            let set = self.with_server(|server| server.set_zone_text(&name, text))?;
+            set.map_err(PyValueError::new_err)
         })
     }
 
     /// Takes a zone that is given as text out of service; whether there was one.
     fn remove_zone_text(&self, py: Python<'_>, name: &str) -> PyResult<bool> {
         let name = self.own_zone_name(name)?;
-        py.detach(|| Ok(self.replace_text(&name, None)?.is_some()))
+        py.detach(|| {
+            let removed = self.with_server(|server| server.remove_zone_text(&name))?;
+            removed.map_err(PyValueError::new_err)
+        })
     }
 
     /// Whether the server has ended, or was never started.
@@ -269,8 +257,10 @@ impl Core {
         self.give_up();
         py.detach(|| {
             drop(lock(&self.starting)); // what was begun has ended, or stops by itself
-            self.own_zones.get().inspect(|zones| zones.mirrors.stop());
-            self.server().as_ref().inspect(|server| server.request_stop());
+            self.server().as_ref().inspect(|server| {
+                server.stop_stores();
+                server.request_stop();
+            });
             while !self.is_finished() {
                 thread::sleep(STOP_INTERVAL); // queries of its handlers are answered meanwhile
             }
@@ -296,25 +286,10 @@ impl Core {
     /// The name of a zone that may be given as text.
     fn own_zone_name(&self, name: &str) -> PyResult<Name> {
         let parsed = zone_name(name)?;
-        let follows = |zones: &OwnZones| zones.mirrors.has(&parsed);
-        match self.own_zones.get().is_some_and(follows) {
+        match self.server().as_ref().is_some_and(|server| server.follows_store(&parsed)) {
             true => Err(PyValueError::new_err(format!("zone {name:?} has what a store has"))),
             false => Ok(parsed),
         }
-    }
-
-    /// Serves a zone of the running server from other data, or not at all without any; what it had.
-    fn replace_text(
-        &self,
-        name: &Name,
-        given: Option<ProgramContent>,
-    ) -> PyResult<Option<ProgramContent>> {
-        let zones = self.own_zones.get();
-        let zones = zones.ok_or_else(|| PyRuntimeError::new_err("the app is not running"))?;
-        let replaced = self.with_server(|server| {
-            replace_text(&zones.texts, name, given, || server.reload().map(drop)) // reloads all
-        })?;
-        replaced.map_err(PyValueError::new_err)
     }
 
     /// Routes as the server takes them; their patterns are kept for queries.
@@ -354,16 +329,14 @@ impl Core {
             .map_err(|error| mistakes.push(format!("deadline: {error}")))
             .unwrap_or_default();
         let texts = settings.texts(&stores, &mut mistakes);
-        let has_store = |name: &Name| stores.iter().any(|(other, _)| other == name);
-        let mut required_zones = zones_in_code(&flags, &texts, has_store);
+        let mut required_zones = zones_in_code(&flags, &texts);
         if settings.allow_failed_zones {
             required_zones.clear();
         }
-        let (file, texts) = (settings.config.clone(), Arc::new(Mutex::new(texts)));
-        let known = Arc::clone(&texts);
-        let read_config = move || read_config(file.as_deref(), &flags, metrics, &lock(&known));
+        let file = settings.config.clone();
+        let read_config = move || read_config(file.as_deref(), &flags, metrics);
         let all_mistakes = |mut mistakes: Vec<String>, config: Result<Config, String>| {
-            let failed = failed_in_code(config.as_ref().ok(), &lock(&texts), &required_zones);
+            let failed = failed_in_code(config.as_ref().ok(), &texts, &required_zones);
             mistakes.extend(config.err());
             mistakes.extend(failed.iter().map(ToString::to_string));
             PyValueError::new_err(mistakes.join("\n"))
@@ -372,12 +345,10 @@ impl Core {
             return Err(all_mistakes(mistakes, read_config()));
         }
         self.go_on()?;
-        let mirrors = Mirrors::start(stores, &texts)?;
         let config = match read_config() {
             Ok(config) => config,
             wrong => return Err(all_mistakes(mistakes, wrong)),
         };
-        let own_zones = OwnZones { texts, mirrors };
         self.go_on()?;
         let wake = Arc::clone(&self.wake);
         let runtime = RuntimeConfig {
@@ -391,6 +362,8 @@ impl Core {
             code,
             runtimes: vec![runtime],
             start: Some(start),
+            texts,
+            stores,
             required_zones,
             ..Program::default()
         };
@@ -401,8 +374,6 @@ impl Core {
             server.stop().map_err(|error| serve_error(&error))?;
             return Err(given_up);
         }
-        own_zones.mirrors.serve(server.zones());
-        _ = self.own_zones.set(own_zones); // an app starts each core once
         if let Some(handle) =
             given.recv().ok().and_then(|handles: Vec<_>| handles.into_iter().next())
         {
@@ -428,17 +399,16 @@ impl Settings {
         }
     }
 
-    /// Zones that are given as text, and those that follow stores, which have none until these are
-    /// read. Names that are none are noted.
+    /// Zones that are given as text, but those that follow stores. Names that are none are noted.
     fn texts(&self, stores: &Stores, mistakes: &mut Vec<String>) -> Texts {
         let mut texts = Texts::new();
         for (name, text) in &self.texts {
             match read_zone_name(name) {
+                Ok(name) if stores.iter().any(|(other, _)| *other == name) => {}
                 Ok(name) => _ = texts.insert(name, text.as_str().into()),
                 Err(error) => mistakes.push(error),
             }
         }
-        texts.extend(stores.iter().map(|(name, _)| (name.clone(), "".into())));
         texts
     }
 }

@@ -5,15 +5,15 @@ use crate::error::Error;
 use crate::handler::{AsyncAnswer, HandlerResult};
 use crate::owned::OwnedQuery;
 use crate::running::Running;
-use crate::store::{Mirrors, Store};
+use crate::store::Store;
 use std::collections::HashSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use zonda_config::{Config, Flags, ProgramContent};
+use zonda_config::{Config, Flags};
 use zonda_engine::code::{
     Cache, Elsewhere, Handler, HandlerQuery, HandlerReply, Pattern, Route, Source, Stage,
 };
@@ -93,7 +93,9 @@ impl App {
     pub fn zone_text(&mut self, name: &str, text: impl Into<Arc<str>>) -> &mut Self {
         match name.parse::<Name>() {
             Ok(name) => {
-                _ = self.texts.insert(name.to_lowercase(), ProgramContent::Text(text.into()))
+                let name = name.to_lowercase();
+                self.stores.retain(|(other, _)| *other != name);
+                self.texts.insert(name, text.into());
             }
             Err(error) => self.mistakes.push(Error::Name(name.to_owned(), error)),
         }
@@ -117,7 +119,7 @@ impl App {
         match zone.parse::<Name>() {
             Ok(name) => {
                 let name = name.to_lowercase();
-                self.texts.insert(name.clone(), "".into()); // none that could be served
+                self.texts.remove(&name);
                 self.stores.retain(|(other, _)| *other != name);
                 self.stores.push((name, Arc::new(store)));
             }
@@ -318,22 +320,18 @@ impl App {
         let app = std::mem::take(self);
         let mut flags = app.flags;
         flags.forward = (!app.forward.is_empty()).then(|| app.forward.join(","));
-        let has_store = |name: &Name| app.stores.iter().any(|(other, _)| other == name);
-        let mut required_zones = zones_in_code(&flags, &app.texts, has_store);
+        let mut required_zones = zones_in_code(&flags, &app.texts);
         if app.allows_failed_zones {
             required_zones.clear();
         }
         let (config, metrics) = (app.config, app.metrics);
-        let texts = Arc::new(Mutex::new(app.texts));
-        let known = Arc::clone(&texts);
-        let load = move || read_config(config.as_deref(), &flags, metrics, &lock(&known));
+        let load = move || read_config(config.as_deref(), &flags, metrics);
         if !app.mistakes.is_empty() {
-            return Err(all_mistakes(app.mistakes, load(), &lock(&texts), &required_zones));
+            return Err(all_mistakes(app.mistakes, load(), &app.texts, &required_zones));
         }
-        let mirrors = Mirrors::start(app.stores, &texts).map_err(Error::Thread)?;
         let loaded = match load() {
             Ok(config) => config,
-            wrong => return Err(all_mistakes(Vec::new(), wrong, &lock(&texts), &required_zones)),
+            wrong => return Err(all_mistakes(Vec::new(), wrong, &app.texts, &required_zones)),
         };
         let code = Code {
             routes: app.routes,
@@ -347,6 +345,8 @@ impl App {
             code: code.clone(),
             runtimes: vec![runtime],
             start: Some(start),
+            texts: app.texts,
+            stores: app.stores,
             required_zones,
             loggers: app.loggers,
             ..Program::default()
@@ -354,8 +354,7 @@ impl App {
         let read_config = Box::new(load);
         let options = Options { config: loaded, read_config, take_over: false, program };
         let server = Server::start(options)?;
-        mirrors.serve(server.zones());
-        Ok(Running { server, texts, code: Mutex::new(code), tasks, mirrors })
+        Ok(Running { server, code: Mutex::new(code), tasks })
     }
 
     /// Runs the server until the process ends, or it must stop. Signals are left to the process:
@@ -430,11 +429,6 @@ fn all_mistakes(
         mistakes.push(Error::Zones(failed));
     }
     Error::all(mistakes)
-}
-
-/// Returns the zones, for a moment.
-fn lock(texts: &Mutex<Texts>) -> MutexGuard<'_, Texts> {
-    texts.lock().unwrap_or_else(PoisonError::into_inner) // a map is whole after any panic
 }
 
 /// Reads the pattern of a route.

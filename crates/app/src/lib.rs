@@ -50,7 +50,6 @@ mod app;
 mod asynchronous;
 mod error;
 mod handler;
-mod mirror;
 mod owned;
 pub mod record;
 mod running;

@@ -5,26 +5,20 @@ use crate::asynchronous::{AsyncCode, Tasks};
 use crate::error::Error;
 use crate::handler::{AsyncAnswer, HandlerResult};
 use crate::owned::OwnedQuery;
-use crate::store::Mirrors;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
-use zonda_config::ProgramContent;
 use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Route};
-use zonda_server::{Code, FailedZone, OwnReply, Server, Texts, check_text, replace_text};
+use zonda_server::{Code, FailedZone, OwnReply, Server};
 use zonda_wire::{Message, Name, Type};
 
 /// A running app. Dropping it leaves the server running until the process ends.
 pub struct Running {
     pub(crate) server: Server,
-    /// Zones that are given as text.
-    pub(crate) texts: Arc<Mutex<Texts>>,
     /// Code and the names that it answers for.
     pub(crate) code: Mutex<Code>,
     /// Runs asynchronous code.
     pub(crate) tasks: Tasks,
-    /// Keep zones as stores have them.
-    pub(crate) mirrors: Mirrors,
 }
 
 impl Running {
@@ -179,44 +173,32 @@ impl Running {
     /// Serves a zone from other text, or from text for the first time. Blocks until it is served.
     ///
     /// # Errors
-    /// When the name is none or that of a zone that follows a store, or the text is wrong, or the
-    /// configuration, which is read anew: then nothing is changed, and the former version stays in
-    /// service.
+    /// When the name is none, or that of a zone that is served from a file or a store, or the text
+    /// is wrong: then nothing is changed, and the former version stays in service.
     pub fn set_zone_text(&self, name: &str, text: impl Into<Arc<str>>) -> Result<(), Error> {
         let (known, text) = (self.text_name(name)?, text.into());
-        check_text(&known, Arc::clone(&text)).map_err(Error::ZoneText)?;
-        self.replace_text(&known, Some(ProgramContent::Text(text))).map(drop)
+        self.server.set_zone_text(&known, &text).map_err(Error::ZoneText)
     }
 
-    /// Takes a zone that is given as text out of service; whether there was one. Blocks as
+    /// Takes a zone that is given as text out of service; returns whether there was one. Blocks as
     /// [`set_zone_text`](Self::set_zone_text).
     ///
     /// # Errors
-    /// As there.
+    /// When the name is none, or that of a zone that follows a store.
     pub fn remove_zone_text(&self, name: &str) -> Result<bool, Error> {
-        Ok(self.replace_text(&self.text_name(name)?, None)?.is_some())
+        self.server.remove_zone_text(&self.text_name(name)?).map_err(Error::ZoneText)
     }
 
     /// Returns the name of a zone that may be given as text.
     fn text_name(&self, name: &str) -> Result<Name, Error> {
         let wrong = |error| Error::Name(name.to_owned(), error);
         let known = name.parse::<Name>().map_err(wrong)?.to_lowercase();
-        match self.mirrors.has(&known) {
+        match self.server.follows_store(&known) {
             true => Err(Error::ZoneText(format!(
                 "zone {name}: its content comes from a store; change it there"
             ))),
             false => Ok(known),
         }
-    }
-
-    /// Serves a zone from other data, or not at all without any; what it had.
-    fn replace_text(
-        &self,
-        name: &Name,
-        given: Option<ProgramContent>,
-    ) -> Result<Option<ProgramContent>, Error> {
-        let reload = || self.server.reload().map(drop); // other zones may be wrong
-        replace_text(&self.texts, name, given, reload).map_err(Error::Config)
     }
 
     /// Reads the configuration and changed zones anew, and those that could not be loaded before.
@@ -263,7 +245,6 @@ impl Running {
 
     /// Stops, and waits for that.
     fn stop_and_wait(self) -> Result<(), Error> {
-        self.mirrors.stop();
         self.server.stop().map_err(Error::Serve)
     }
 }

@@ -1,6 +1,5 @@
 //! Stores: records outside of the server, which a zone follows.
 
-pub use crate::mirror::Mirrors;
 #[cfg(feature = "postgres")]
 pub use zonda_store::PostgresStore;
 #[cfg(feature = "redb")]

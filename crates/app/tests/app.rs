@@ -614,24 +614,41 @@ fn code_that_computes_for_long_keeps_no_other_code_waiting() {
 }
 
 #[test]
-fn a_text_that_could_not_be_put_into_force_is_not_served_later() {
+fn texts_are_put_into_force_while_the_configuration_is_being_edited() {
     let text =
         |last: u8| format!("@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.{last}\n");
     let folder = zonda_testkit::process::Folder::new("texts");
     let file = folder.write("zonda.toml", "version = 1\n");
     let mut app = app();
-    app.config(&file).zone_text("example.org", text(1));
+    app.config(&file).zone_text("example.org", text(1)).zone_text("example.com", text(1));
     let running = app.start().unwrap();
     folder.write("zonda.toml", "version = 1\nwrong = 1\n");
-    for name in ["example.org", "example.net"] {
-        let error = running.set_zone_text(name, text(2)).unwrap_err().to_string();
-        assert!(error.contains("wrong"), "{error}");
-    }
-    running.remove_zone_text("example.org").unwrap_err();
+    running.set_zone_text("example.org", text(2)).unwrap();
+    running.set_zone_text("example.net", text(2)).unwrap();
+    assert!(running.remove_zone_text("example.com").unwrap());
+    assert!(!running.remove_zone_text("example.com").unwrap());
+    assert!(running.reload().is_err());
+    let second = "NOERROR ns.example.org. A [192, 0, 2, 2]";
+    let net = "NOERROR example.net. NS [2, 110, 115, 7, 101, 120, 97, 109, 112, 108, 101, 3, 110, \
+               101, 116, 0] ns.example.net. A [192, 0, 2, 2]";
+    check(&running, &[("ns.example.org", Type::A, second), ("example.com", Type::NS, "REFUSED")]);
     folder.write("zonda.toml", "version = 1\n");
     running.reload().unwrap();
-    let first = "NOERROR ns.example.org. A [192, 0, 2, 1]";
-    check(&running, &[("ns.example.org", Type::A, first), ("example.net", Type::NS, "REFUSED")]);
+    check(&running, &[("ns.example.org", Type::A, second), ("example.net", Type::NS, net)]);
+    running.stop().unwrap();
+}
+
+#[test]
+fn a_text_for_a_zone_with_a_file_is_refused_with_the_name_of_the_file() {
+    let text = "@ 300 SOA ns h 1 2 3 4 5\n@ 300 NS ns\nns 300 A 192.0.2.1\n";
+    let folder = zonda_testkit::process::Folder::new("texts");
+    let file = folder.write("example.org.zone", text);
+    let mut app = app();
+    app.zone("example.org", &file);
+    let running = app.start().unwrap();
+    let error = running.set_zone_text("Example.org", text).unwrap_err().to_string();
+    assert!(error.contains("already served from") && error.contains("org.zone"), "{error}");
+    assert!(!running.remove_zone_text("example.org").unwrap());
     running.stop().unwrap();
 }
 

@@ -15,14 +15,15 @@ static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// Collects the lines of the log.
 struct LogLines;
 
-/// Reads the message of a line.
+/// Reads the message of a line and its facts.
 struct Text(String);
 
 impl Visit for Text {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if field.name() == "message" {
-            self.0 = format!("{value:?}");
-        }
+        self.0 += &match field.name() {
+            "message" => format!("{value:?} "),
+            name => format!("{name}={value:?} "),
+        };
     }
 }
 
@@ -95,6 +96,7 @@ fn an_unreachable_store_is_logged_once() {
     let lines = LINES.lock().unwrap();
     let about_it: Vec<_> = lines.iter().filter(|line| line.contains("example.org")).collect();
     assert_eq!(about_it.len(), 1, "{lines:?}");
-    assert!(about_it[0].starts_with("store of example.org.: unavailable, retrying"), "{lines:?}");
+    assert!(about_it[0].starts_with("a store is unavailable, retrying"), "{lines:?}");
+    assert!(about_it[0].contains("error=nobody answers"), "{lines:?}");
     assert!(!lines.iter().any(|line| line.contains("not loaded")), "{lines:?}");
 }

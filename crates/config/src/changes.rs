@@ -40,8 +40,9 @@ macro_rules! restarted {
     };
 }
 
-/// The parts of all sections but `[zone.forward]` and `[access]`, which are parts of zones and
-/// listeners. A test compares it with the list of sections, so that no section can be forgotten.
+/// The parts of all sections but `[zone.forward]`, `[zone.store]` and `[access]`, which are parts
+/// of zones and listeners. A test compares it with the list of sections, so that no section can be
+/// forgotten.
 const PARTS: &[Part] = &[
     Part {
         section: &Top::SECTION,

@@ -118,6 +118,10 @@ pub enum Contradiction {
     ZoneWithoutName,
     /// A `forward` without `name`.
     ForwardWithoutName,
+    /// A `store` without `name`.
+    StoreWithoutName,
+    /// A key that the kind of database does not have, which is named behind it.
+    NotOfStore(&'static str, &'static str),
     /// Servers to forward to that cannot be asked.
     Servers(Mistake),
     /// A mistake in forwarded zones and the names that this server answers itself.
@@ -219,15 +223,17 @@ impl fmt::Display for Problem {
     }
 }
 
-impl fmt::Display for Contradiction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Contradiction {
+    /// Writes a mistake in the source of a zone.
+    fn fmt_source(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SourceCount(0) => f.write_str(
-                "the zone has no source; write `file`, `json`, `directory`, `hosts` or `forward`",
+                "the zone has no source; write `file`, `json`, `directory`, `hosts`, `forward` or \
+                 `store`",
             ),
             Self::SourceCount(_) => f.write_str(
                 "the zone has several sources; keep one of `file`, `json`, `directory`, `hosts`, \
-                     `forward` (`hosts` may stand beside `forward`)",
+                 `forward`, `store` (`hosts` may stand beside `forward`)",
             ),
             Self::ZoneWithoutName => {
                 f.write_str("a master file is of one zone; write its `name = \"example.com\"`")
@@ -236,8 +242,12 @@ impl fmt::Display for Contradiction {
                 "names that are forwarded need their zone; write its `name = \"example.com\"`, or \
                  `name = \".\"` for all that no other zone holds",
             ),
-            Self::Servers(mistake) => mistake.fmt(f),
-            Self::Local(mistake) => mistake.fmt(f),
+            Self::StoreWithoutName => {
+                f.write_str("a database may hold many zones; write the `name` of this one")
+            }
+            Self::NotOfStore(key, scheme) => {
+                write!(f, "`{key}` means nothing for a database of `{scheme}`; remove it")
+            }
             Self::NotWritable("json") => f.write_str(
                 "several zones of one `json` file cannot be written; give the `name` of one, or \
                  a file to each zone, or remove `writable`",
@@ -250,6 +260,23 @@ impl fmt::Display for Contradiction {
             Self::DirectoryWithName => {
                 f.write_str("the files of a `directory` name its zones; remove `name`")
             }
+            _ => Ok(()), // all others are written by the caller
+        }
+    }
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SourceCount(_)
+            | Self::ZoneWithoutName
+            | Self::ForwardWithoutName
+            | Self::StoreWithoutName
+            | Self::NotOfStore(..)
+            | Self::NotWritable(_)
+            | Self::DirectoryWithName => self.fmt_source(f),
+            Self::Servers(mistake) => mistake.fmt(f),
+            Self::Local(mistake) => mistake.fmt(f),
             Self::ZoneTwice(name, first) => {
                 write!(f, "zone {name} is already at {first}; keep one of them")
             }

@@ -4,6 +4,7 @@
 
 use crate::access::{AccessRule, Network};
 use crate::section::{EffectTime, Key, Keys, Kind, Section, section};
+use crate::store::StoreUrl;
 use crate::value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
     Size, Toggle, Token, Value, Version,
@@ -20,6 +21,7 @@ pub const SECTIONS: &[&Section] = &[
     &ListenKeys::SECTION,
     &ZoneKeys::SECTION,
     &ForwardKeys::SECTION,
+    &StoreKeys::SECTION,
     &Forwarding::SECTION,
     &SpecialNames::SECTION,
     &OVERRIDE,
@@ -95,13 +97,13 @@ section! {
 
 section! {
     /// A zone: a name and a source of answers. Give exactly one source: `file`, `json`,
-    /// `directory`, `hosts` or `forward`; only `hosts` and `forward` go together.
+    /// `directory`, `hosts`, `forward` or `store`; only `hosts` and `forward` go together.
     /// `--zone NAME=FILE` (else `ZONDA_ZONE="NAME=FILE,NAME=FILE"`) adds zones, and replaces zones
     /// of the same name here; a FILE that ends in `.json` is read as `json`.
     pub struct ZoneKeys: Array "zone", Reload;
 
-    /// The name of the zone's apex. Goes with `file`, `hosts` and `forward`, and with `json` to
-    /// pick one zone.
+    /// The name of the zone's apex. Goes with `file`, `hosts`, `forward` and `store`, and with
+    /// `json` to pick one zone.
     name: Option<Name>, like "example.com";
     /// A master file (rfc1035#5).
     file: Option<PathBuf>, like "zones/example.com.zone";
@@ -206,6 +208,26 @@ section! {
     /// Queries that wait on each connection before another one is opened. At `connections-max`,
     /// more may wait.
     pipeline_max: u16 = "128", from "1" to "16384";
+}
+
+section! {
+    /// The source of a zone whose records are in a database, and are followed there: changes are
+    /// served as they are made. Follows its `[[zone]]`. `--store NAME=URL` (else
+    /// `ZONDA_STORE="NAME=URL,NAME=URL"`) adds such zones, and replaces zones of the same name.
+    pub struct StoreKeys: Nested "zone.store", Reload;
+
+    /// The database: a URL of PostgreSQL, or of Redis or Valkey, or a file of redb. It is never
+    /// printed, as it may hold a password. Zones with the same database and options share its
+    /// connections. These are not encrypted: reach the database on this machine, or by a tunnel.
+    url: StoreUrl, like "redis://127.0.0.1:6379/0";
+    /// What each key of Redis begins with.
+    prefix: Option<String>, like "dns:";
+    /// Interval at which all records are compared, for changes that PostgreSQL or Redis does not
+    /// announce.
+    compare_interval: Duration = "30s", from "1s" to "1d";
+    /// How long the zone is served as it was while its database cannot be reached; after that it is
+    /// SERVFAIL. Unset: as long as the server runs.
+    expire: Option<Duration>, like "7d", from "1s" to "365d";
 }
 
 section! {

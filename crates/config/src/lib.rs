@@ -18,13 +18,13 @@ mod error;
 mod keys;
 mod load;
 mod mistake;
-mod program;
 mod reader;
 mod reference;
 mod resolve;
 mod section;
 mod socket;
 mod special;
+mod store;
 mod unknown;
 mod value;
 
@@ -36,14 +36,14 @@ pub use error::{
 };
 pub use keys::{
     Answers, CacheKeys, Edns, ForwardKeys, Forwarding, Identity, Log, Metrics, QueryLog, RateLimit,
-    SECTIONS, Tcp,
+    SECTIONS, StoreKeys, Tcp,
 };
 pub use load::{Flags, LoadedConfig};
 pub use mistake::Mistake;
-pub use program::ProgramContent;
 pub use reference::{generated_files, man_page};
 pub use section::{EffectTime, Key, Kind, Section, Shape};
 pub use socket::find_sockets;
+pub use store::StoreUrl;
 pub use value::{
     CookieSecret, LogFormat, LogLevel, Nsid, Output, Percent, PinnedKey, SerialRule, ServerAddress,
     Toggle, Token,
@@ -169,16 +169,19 @@ pub enum Source {
     Hosts(PathBuf),
     /// Upstreams, to which queries are forwarded.
     Forward(Arc<Forward>),
-    /// One zone that a program gives; no file says so.
-    Program {
-        /// Path that messages give for the zone.
-        path: PathBuf,
-        /// Data of the zone.
-        content: ProgramContent,
-    },
+    /// A database, whose records are followed.
+    Store(Arc<StoreKeys>),
 }
 
 impl Config {
+    /// Returns the zones that follow databases, and how each follows its database.
+    pub fn stores(&self) -> impl Iterator<Item = (&Zone, &Arc<StoreKeys>)> {
+        self.zones.iter().filter_map(|zone| match &zone.source {
+            Source::Store(store) => Some((zone, store)),
+            _ => None,
+        })
+    }
+
     /// Returns the forwarded zones, and how each is forwarded.
     pub fn forwards(&self) -> impl Iterator<Item = (&Zone, &Arc<Forward>)> {
         self.zones.iter().filter_map(|zone| match &zone.source {

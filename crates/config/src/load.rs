@@ -3,9 +3,10 @@
 use crate::document::Source;
 use crate::effective::Effective;
 use crate::error::{ConfigError, Origin, Problem, Warning};
+use crate::keys::StoreKeys;
 use crate::reader::{RawValue, Session};
 use crate::resolve::resolve;
-use crate::section::{Kind, Section, split_list};
+use crate::section::{Keys, Kind, Section, split_list};
 use crate::{Config, unknown};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,6 +25,8 @@ pub struct Flags {
     pub listen_nowhere: bool,
     /// `--zone NAME=FILE`, any number; they come before the file's zones.
     pub zones: Vec<String>,
+    /// `--store NAME=URL`, any number; they come before the file's zones.
+    pub stores: Vec<String>,
     /// `--forward ADDRESS`, any number, separated by commas; they answer for the zone `.`.
     pub forward: Option<String>,
     /// Whether the flag `--writable` says that the zones in `zones` can be changed.
@@ -155,12 +158,26 @@ impl<'a> Layers<'a> {
         Some(RawValue { text, origin: Origin::Environment(VARIABLE.to_owned()) })
     }
 
+    /// Returns the zones in databases that flags give, or else the variable.
+    pub fn stores(&self) -> Vec<RawValue<'a>> {
+        self.list(("--store", &self.flags.stores), &StoreKeys::SECTION)
+    }
+
     /// Returns the elements of a section that repeats which flags give, or else the variable.
     pub fn elements(&self, section: &'static Section) -> Vec<RawValue<'a>> {
-        let (flag, texts) = match section.name {
-            "listen" => ("--listen", &self.flags.listen),
-            _ => ("--zone", &self.flags.zones),
+        let flag = match section.name {
+            "listen" => ("--listen", &self.flags.listen[..]),
+            _ => ("--zone", &self.flags.zones[..]),
         };
+        self.list(flag, section)
+    }
+
+    /// Returns what was given by a flag, or else the items of the variable of a section.
+    fn list(
+        &self,
+        (flag, texts): (&'static str, &'a [String]),
+        section: &'static Section,
+    ) -> Vec<RawValue<'a>> {
         let by_flag = texts.iter().map(|text| RawValue { text, origin: Origin::Flag(flag) });
         if !texts.is_empty() {
             return by_flag.collect();

@@ -127,15 +127,24 @@ fn the_sample_with_its_comments_removed_is_a_valid_configuration() {
             !needy.iter().any(|key| line.starts_with(key))
         })
         .collect();
-    let (before, forward_on) = uncommented.split_once("[zone.forward]").unwrap();
-    let behind = &forward_on[forward_on.find("\n[").unwrap()..];
-    let config = load("uncommented", &format!("{before}{behind}")).unwrap().config;
-    assert_eq!((config.zones.len(), config.forwards().count()), (2, 0));
+    // Of the sources of a zone one must be chosen, too.
+    let load_with = |source: &str| {
+        let mut text = uncommented.clone();
+        for header in ["[zone.forward]", "[zone.store]"].into_iter().filter(|it| *it != source) {
+            let start = text.find(header).unwrap();
+            let end = start + 1 + text[start + 1..].find("\n[").unwrap();
+            text.replace_range(start..end, "");
+        }
+        let lines = text.lines().filter(|line| source == "file" || !line.starts_with("file ="));
+        load("uncommented", &lines.collect::<Vec<_>>().join("\n")).unwrap().config
+    };
+    let counts =
+        |config: &Config| (config.zones.len(), config.forwards().count(), config.stores().count());
+    let config = load_with("file");
+    assert_eq!(counts(&config), (2, 0, 0));
     assert_eq!(config.tcp, load("uncommented", "version = 1").unwrap().config.tcp);
-    let without_file = uncommented.lines().filter(|line| !line.starts_with("file ="));
-    let without_file = without_file.collect::<Vec<_>>().join("\n");
-    let config = load("uncommented", &without_file).unwrap().config;
-    assert_eq!((config.zones.len(), config.forwards().count()), (2, 1));
+    assert_eq!(counts(&load_with("[zone.forward]")), (2, 1, 0));
+    assert_eq!(counts(&load_with("[zone.store]")), (2, 0, 1));
 }
 
 #[test]

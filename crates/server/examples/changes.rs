@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 use zonda_config::Flags;
 use zonda_server::client::ask;
-use zonda_server::{Edit, Options, Program, Server, Texts, read_config};
+use zonda_server::{Edit, Options, Program, Server, read_config};
 use zonda_wire::{Name, Type};
 use zonda_zone::SetChange;
 
@@ -83,7 +83,7 @@ impl Bench {
         );
         fs::write(&config, text).unwrap();
         let flags = Flags { listen: vec!["127.0.0.1:0".to_owned()], ..Flags::default() };
-        let load = move || read_config(Some(&config), &flags, None, &Texts::default());
+        let load = move || read_config(Some(&config), &flags, None);
         let (config, read_config) = (load().unwrap(), Box::new(load));
         let program = Program::default();
         let options = Options { config, read_config, take_over: false, program };

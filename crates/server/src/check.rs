@@ -2,14 +2,15 @@
 
 use crate::delegations::Delegations;
 use crate::failed_zones::FailedZone;
-use crate::given_zone::given_zone;
+use crate::feed::open::open_store;
 use crate::load::{read, unix_secs};
+use crate::texts::{Texts, read_text, text_label};
 use crate::units::{Unit, survey};
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::fmt;
 use zonda_config::{Config, Zone};
 use zonda_wire::Name;
-use zonda_zone::{Diagnostics, HashSeed, JsonFile, JsonZone, Severity, build, check};
+use zonda_zone::{Diagnostics, HashSeed, JsonFile, JsonZone, Records, Severity, build, check};
 
 /// Errors of a zone that are told one by one.
 const TOLD_MAX: usize = 20;
@@ -35,6 +36,12 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
     let names = survey.units.iter().filter_map(|unit| unit.key.content.only_zone());
     names.for_each(|name| delegations.add_zone(name));
     let mut checker = Checker { report: CheckReport::default(), delegations, print };
+    for (zone, store) in config.stores() {
+        checker.report.zones += 1;
+        if let (Some(name), Err(error)) = (&zone.name, open_store(store)) {
+            checker.error(&format!("zone {name}: {}: {error}", store.url));
+        }
+    }
     for (_, error) in &survey.unreadable {
         checker.error(&error.first);
     }
@@ -57,10 +64,21 @@ pub fn check(config: &Config, print: &mut dyn FnMut(&str)) -> CheckReport {
 ///
 /// # Errors
 /// What keeps it from that, a line each: `example.org. (of the program):3:5: error: …`.
-pub fn check_text(name: &Name, text: Arc<str>) -> Result<(), String> {
-    let units = survey(&[given_zone(name, text.into())], |_| Vec::new()).units;
-    let wrong: Vec<String> = units.iter().flat_map(errors).collect();
+pub fn check_text(name: &Name, text: &str) -> Result<(), String> {
+    let (records, diagnostics) = read_text(name, text);
+    let wrong = errors(&diagnostics, &text_label(name).display(), [(name, &records)].into_iter());
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
+/// Reads those texts whose zones' names are among `names`, and tells which of them cannot be
+/// served, with all that is wrong.
+pub fn check_texts(texts: &Texts, names: &HashSet<Name>) -> Vec<FailedZone> {
+    let texts = texts.iter().filter(|(name, _)| names.contains(name));
+    let failed = texts.filter_map(|(name, text)| {
+        let error = check_text(name, text).err()?;
+        Some(FailedZone { name: Some(name.clone()), is_served: false, error })
+    });
+    failed.collect()
 }
 
 /// Reads those zones whose names, in lower case, are among `names`, and tells which of them cannot
@@ -70,7 +88,7 @@ pub fn check_zones(zones: &[Zone], names: &HashSet<Name>) -> Vec<FailedZone> {
     let units = survey(zones, |_| Vec::new()).units.into_iter();
     let failed = units.filter_map(|unit| {
         let name = unit.key.content.only_zone()?.to_lowercase();
-        let errors = if names.contains(&name) { errors(&unit) } else { Vec::new() };
+        let errors = if names.contains(&name) { errors_of_unit(&unit) } else { Vec::new() };
         let (name, is_served, error) = (Some(name), false, errors.join("\n"));
         (!errors.is_empty()).then_some(FailedZone { name, is_served, error })
     });
@@ -79,11 +97,12 @@ pub fn check_zones(zones: &[Zone], names: &HashSet<Name>) -> Vec<FailedZone> {
 
 /// Tells all mistakes of zones that failed instead of the first of each: reads them again, but not
 /// those that have so many zones before them that a developer mends these first.
-pub fn tell_all_mistakes(failed: &mut [FailedZone], config: &Config) {
+pub fn tell_all_mistakes(failed: &mut [FailedZone], config: &Config, texts: &Texts) {
     let told = failed.len().min(TOLD_ZONES_MAX);
     let first = &mut failed[..told];
     let names: HashSet<Name> = first.iter().filter_map(|zone| zone.name.clone()).collect();
-    for read in check_zones(&config.zones, &names) {
+    let of_texts = check_texts(texts, &names);
+    for read in check_zones(&config.zones, &names).into_iter().chain(of_texts) {
         if let Some(zone) = first.iter_mut().find(|zone| zone.name == read.name) {
             zone.error = read.error;
         }
@@ -91,8 +110,18 @@ pub fn tell_all_mistakes(failed: &mut [FailedZone], config: &Config) {
 }
 
 /// What keeps the zones of a unit from being served, a line each.
-fn errors(unit: &Unit) -> Vec<String> {
+fn errors_of_unit(unit: &Unit) -> Vec<String> {
     let JsonFile { zones, diagnostics, .. } = read(unit);
+    let zones = zones.iter().map(|JsonZone { name, records, .. }| (name, records));
+    errors(&diagnostics, &unit.key, zones)
+}
+
+/// What keeps zones from being served, a line each, as found when `file` was read.
+fn errors<'z>(
+    diagnostics: &Diagnostics,
+    file: &dyn fmt::Display,
+    zones: impl Iterator<Item = (&'z Name, &'z Records)>,
+) -> Vec<String> {
     let errors = diagnostics.iter().filter(|it| it.severity == Severity::Error);
     let mut wrong: Vec<String> = errors.take(TOLD_MAX).map(ToString::to_string).collect();
     let unlisted = diagnostics.error_count().saturating_sub(wrong.len() as u64);
@@ -100,10 +129,9 @@ fn errors(unit: &Unit) -> Vec<String> {
         wrong.push(format!("and {unlisted} more errors"));
     }
     if wrong.is_empty() {
-        let path = unit.key.path().display().to_string();
-        wrong.extend(zones.iter().filter_map(|JsonZone { name, records, .. }| {
+        wrong.extend(zones.filter_map(|(name, records)| {
             let error = build(name, records, HashSeed::random()).err()?;
-            Some(format!("{path}: zone {name}: {error}"))
+            Some(format!("{file}: zone {name}: {error}"))
         }));
     }
     wrong
@@ -165,7 +193,7 @@ mod tests {
     #[test]
     fn what_keeps_a_text_from_being_served_is_told_by_its_line() {
         let name: Name = "example.org".parse().unwrap();
-        let told = |text: &str| check_text(&name, text.into());
+        let told = |text: &str| check_text(&name, text);
         let soa = "@ 60 SOA ns h 1 2 3 4 5\n@ 60 NS ns\nns 60 A 192.0.2.1\n";
         assert_eq!(told(soa), Ok(()));
         assert_eq!(told(&format!("{soa}@ 60 NS nowhere\n")), Ok(()), "a warning keeps nothing");

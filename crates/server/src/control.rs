@@ -3,23 +3,23 @@
 use crate::admin::Counters as AdminCounters;
 use crate::cache_file::CacheFile;
 use crate::edit::{Edit, EditError};
-use crate::following::Following;
+use crate::feed::stores::StoreFeeds;
 use crate::handover::{self, Hooks};
 use crate::listen::Sockets;
-use crate::load;
+use crate::load::{load_all, load_text};
 use crate::program::{LongCallWatch, OwnQueries};
 use crate::publish::{PublisherHandle, ServerState};
 use crate::query_log::QueryLog;
 use crate::stop::Stop;
+use crate::texts::Texts;
 use crate::unit_states::{Scope, UnitStates};
-use crate::units::survey;
 use crate::watchdog::Watchdog;
 use crate::zone_set::Outcome;
-use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, mpsc};
@@ -77,6 +77,10 @@ pub struct ControlParts {
     pub clock: Clock,
     /// The file of the cache, if there is one.
     pub cache_file: Option<Arc<CacheFile>>,
+    /// The feeds of zones that follow stores.
+    pub stores: StoreFeeds,
+    /// The texts that zones of the program were started with.
+    pub texts: Texts,
     /// What is known of the threads that live as long as the server.
     pub watchdog: Arc<Watchdog>,
     /// Asks the server to stop.
@@ -88,7 +92,7 @@ pub struct Control {
     publisher: PublisherHandle,
     /// The states of files; held during a reload, so that there is one at a time.
     units: Mutex<UnitStates>,
-    /// Held while a zone of a program is built and published, so that no older version comes last.
+    /// Held while a text of the program is built and published, so that no older one comes last.
     updating: Mutex<()>,
     /// Told after each reload of the configuration: what is watched may be other than before.
     pub reloaded: Notify,
@@ -119,8 +123,10 @@ pub struct Control {
     pub clock: Clock,
     /// The file of the cache, if there is one.
     pub cache_file: Option<Arc<CacheFile>>,
-    /// The zones that follow stores, by their names in lower case.
-    stores: Mutex<HashMap<Name, Arc<Following>>>,
+    /// The feeds of zones that follow stores.
+    pub stores: StoreFeeds,
+    /// The texts that zones of the program were started with: all mistakes are told from them.
+    pub texts: Texts,
     /// What is known of the threads that live as long as the server.
     pub watchdog: Arc<Watchdog>,
     stop_request: mpsc::Sender<Stop>,
@@ -158,7 +164,8 @@ impl Control {
             query_log: parts.query_log,
             clock: parts.clock,
             cache_file: parts.cache_file,
-            stores: Mutex::default(),
+            stores: parts.stores,
+            texts: parts.texts,
             watchdog: parts.watchdog,
             stop_request: parts.stop_request,
             admin: AdminCounters::default(),
@@ -175,11 +182,6 @@ impl Control {
     /// The zones and the configuration as they were published last.
     pub fn state(&self) -> Arc<ServerState> {
         self.publisher.state()
-    }
-
-    /// The zones that follow stores, by their names in lower case, for a moment.
-    pub fn stores(&self) -> MutexGuard<'_, HashMap<Name, Arc<Following>>> {
-        self.stores.lock().unwrap_or_else(PoisonError::into_inner) // a map is whole after any panic
     }
 
     /// The addresses that are answered on.
@@ -219,12 +221,14 @@ impl Control {
                     file.write(); // so that the successor begins with what is kept now
                 }
                 if let Some(control) = before.upgrade() {
+                    control.stores.stop(); // a file of redb has one user at a time
                     let _ = control.publisher.hand_over_journal(); // the watchdog has why it fails
                 }
             }),
             after_failure: Box::new(move || {
                 if let Some(control) = after.upgrade() {
                     let _ = control.publisher.take_back_journal(); // likewise
+                    control.follow_stores();
                 }
             }),
         };
@@ -238,14 +242,15 @@ impl Control {
     pub fn reload(&self) -> ReloadResult {
         let mut units = self.units();
         let _ = supervisor::notify(State::Reloading);
-        let updates = self.state().zone_set.update_count;
         let result = (self.read_config)().and_then(|config| {
             let changes = self.state().config.restart_sections(&config);
             for section in changes {
                 let section = if section.is_empty() { "the top of the file" } else { &section };
                 tracing::warn!("changes of {section} take effect at the next start");
             }
-            self.load_and_publish(&mut units, Some((config, updates)), Scope::Changed)
+            let outcome = self.load_and_publish(&mut units, Some(config), Scope::Changed)?;
+            self.follow_stores();
+            Ok(outcome)
         });
         let failed = result.as_ref().map_or(true, |outcome| !outcome.failed.is_empty());
         let config = result.as_ref().map(drop).map_err(Clone::clone);
@@ -267,6 +272,9 @@ impl Control {
     /// # Errors
     /// When the publisher fails.
     pub fn reload_zone(&self, name: &Name) -> ReloadResult {
+        if let Some(store) = self.stores.state(&name.to_lowercase()) {
+            store.is_load_requested.store(true, Ordering::Relaxed);
+        }
         let mut units = self.units();
         let outcome = self.load_and_publish(&mut units, None, Scope::Zone(name))?;
         let _ = self.publisher.note_reload(!outcome.failed.is_empty(), None); // the log has why
@@ -280,24 +288,25 @@ impl Control {
         self.units.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Serves a zone that a program gives; all others stay as they are. What is wrong with it is
-    /// logged. `zone` is asked for when it is its turn. Blocks.
-    pub fn set_zone(&self, zone: impl FnOnce() -> zonda_config::Zone) {
-        let _one_at_a_time = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
-        let zone = zone();
-        let Some(mut unit) = survey(std::slice::from_ref(&zone), |_| Vec::new()).units.pop() else {
-            return;
-        };
-        Arc::make_mut(&mut unit.terms).is_restless = true;
-        let state = self.state();
-        let known = unit.key.content.only_zone().and_then(|name| state.zone_set.zone(name));
-        if known.is_some_and(|known| known.unit == unit.key) {
-            return; // it is served from these data
+    /// Follows the stores of the configuration in force, and no others but those of the program.
+    fn follow_stores(&self) {
+        if let Err(error) = self.stores.follow(&self.state().config) {
+            tracing::error!(%error, "some stores are not followed: no thread can be had");
         }
-        let loaded = load::load_all(&[&unit], &state.zone_set, state.seed, 1);
+    }
+
+    /// Serves a zone, whose name is in lower case, from a text of the program that was checked.
+    /// Blocks until it is served.
+    ///
+    /// # Errors
+    /// When the zone has another source.
+    pub fn set_text(&self, name: &Name, text: &str) -> Result<(), String> {
+        let _one_at_a_time = self.updating.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state();
+        let update = load_text(name, text, (&state.zone_set, state.seed));
         drop(state);
-        let loaded = loaded.into_iter().next().expect("of one unit");
-        let _ = self.publisher.update(unit, loaded); // what fails is logged
+        let set = self.publisher.set_text(name, update).map_err(|error| error.to_string())?;
+        set.map_err(|other| format!("zone {name} is already served from {other}"))
     }
 
     /// Changes a zone; returns what differs once that is published. Blocks.
@@ -312,19 +321,18 @@ impl Control {
     pub(crate) fn load_and_publish(
         &self,
         units: &mut UnitStates,
-        config: Option<(Config, u64)>,
+        config: Option<Config>,
         scope: Scope<'_>,
     ) -> ReloadResult {
         self.publisher.check().map_err(|error| error.to_string())?; // nothing is read in vain
         let state = self.state();
-        let (config, updates) = config.map_or((None, 0), |(config, at)| (Some(config), at));
         let planned = config.as_ref().unwrap_or(&state.config);
-        let plan = units.plan(&state.zone_set, (planned, &state.config), scope, updates);
+        let plan = units.plan(&state.zone_set, (planned, &state.config), scope);
         if config.is_none() && plan.is_empty() {
             return Ok(Outcome::default()); // nothing that the publisher would have to do
         }
         let threads = process::available_cpus();
-        let loaded = load::load_all(&plan.stale(), &state.zone_set, state.seed, threads);
+        let loaded = load_all(&plan.stale(), &state.zone_set, state.seed, threads);
         drop(state);
         self.publisher.apply(units, config, plan, loaded).map_err(|error| error.to_string())
     }

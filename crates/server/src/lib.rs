@@ -17,9 +17,8 @@ mod delegations;
 mod directory_reader;
 mod edit;
 mod failed_zones;
-mod following;
+mod feed;
 mod forwards;
-mod given_zone;
 mod handover;
 mod listen;
 mod load;
@@ -35,6 +34,7 @@ mod query_log;
 mod rights;
 mod run;
 mod running;
+mod serve_error;
 mod settings;
 mod settle;
 mod signals;
@@ -43,6 +43,7 @@ mod small_zones;
 mod stamp;
 mod state_directory;
 mod stop;
+mod texts;
 mod threads;
 mod unit_states;
 mod units;
@@ -54,17 +55,17 @@ pub use check::{CheckReport, check, check_text};
 pub use edit::flush::FlushError;
 pub use edit::{Edit, EditError};
 pub use failed_zones::{FailedZone, failed_text};
-pub use following::Following;
-pub use given_zone::given_zone;
+pub use feed::stores::Stores;
 pub use log::{StandardError, flush_log, flush_log_to_reader};
 pub use log_budget::LogBudget;
 pub use program::{
-    Code, Logger, OwnReply, Program, RuntimeHandle, Texts, failed_in_code, read_config,
-    replace_text, zones_in_code,
+    Code, Logger, OwnReply, Program, RuntimeHandle, failed_in_code, read_config, zones_in_code,
 };
 pub use query_log::Rfc3339;
-pub use run::{Options, ServeError, serve};
-pub use running::{Server, Zones};
+pub use run::{Options, serve};
+pub use running::Server;
+pub use serve_error::ServeError;
+pub use texts::Texts;
 
 /// The version of the server.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

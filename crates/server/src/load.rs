@@ -3,7 +3,9 @@
 pub use crate::load_error::LoadError;
 
 use crate::directory_reader::DirectoryReader;
+use crate::feed::{LoadedZone, Update};
 use crate::stamp::{Stamp, Stamps};
+use crate::texts::read_text;
 use crate::units::{Content, Unit};
 use crate::zone_set_view::ZoneSetView;
 use std::collections::{BTreeSet, HashSet};
@@ -13,11 +15,10 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{SystemTime, UNIX_EPOCH};
-use zonda_config::ProgramContent;
 use zonda_wire::Name;
 use zonda_zone::snapshot::ITERATIONS_MAX;
 use zonda_zone::{
-    Diagnostics, HashSeed, JsonFile, JsonZone, Records, Zone, build, check, file, hosts, json,
+    Diagnostics, HashSeed, JsonFile, JsonZone, Records, build, check, file, hosts, json,
 };
 
 /// Memory above which a zone is moved into huge pages.
@@ -50,12 +51,9 @@ impl LoadedUnit {
 
     /// The same with its zones packed.
     fn packed(mut self) -> Self {
-        let pack = |zone: Arc<Zone>| match Arc::try_unwrap(zone) {
-            Ok(zone) => Arc::new(zone.packed()),
-            Err(zone) => zone,
-        };
-        let zones = self.zones.into_iter().map(|(name, zone)| {
-            (name, zone.map(|loaded| LoadedZone { zone: pack(loaded.zone), ..loaded }))
+        let zones = self.zones.into_iter().map(|(name, update)| match update {
+            Update::Replace(loaded) => (name, Update::Replace(loaded.packed())),
+            update => (name, update),
         });
         self.zones = zones.collect();
         self
@@ -93,17 +91,8 @@ impl IntoIterator for LoadedZones {
     }
 }
 
-/// A zone by its name, or why there is none.
-pub type NamedZone = (Name, Result<LoadedZone, LoadError>);
-
-/// A zone that was read.
-pub struct LoadedZone {
-    /// The zone, which has all memory in which nothing differs from the version in force in common
-    /// with it; that version itself if no record differs.
-    pub zone: Arc<Zone>,
-    /// How many records it has.
-    pub records: usize,
-}
+/// The name of a zone, and what its file has for it.
+pub type NamedZone = (Name, Update);
 
 /// Loads units, several at a time; the results are in the order of the units. There are more
 /// threads than these, which use the CPUs while others wait for files. Zones are compared with
@@ -150,25 +139,10 @@ pub fn load_all(
 }
 
 /// The zones that are served, and the seed that new ones must be built with.
-type Base<'z> = (&'z ZoneSetView, HashSeed);
+pub type Base<'z> = (&'z ZoneSetView, HashSeed);
 
 /// Loads one unit.
 fn load(unit: &Unit, base: Base<'_>, reader: &mut DirectoryReader) -> LoadedUnit {
-    if let Content::Given(given) = &unit.key.content {
-        let (name, content) = &**given;
-        let zone = match content {
-            ProgramContent::Records(records) => make(name, records, unit.is_checked(), base),
-            ProgramContent::Awaited => Err(LoadError::awaited()),
-            ProgramContent::Text(_) => return load_file(unit, base, reader),
-        };
-        let zones = [(name.clone(), zone)].into_iter().collect();
-        return LoadedUnit { stamps: Stamps::NONE, zones, failure: None };
-    }
-    load_file(unit, base, reader)
-}
-
-/// Loads a unit whose zones are text.
-fn load_file(unit: &Unit, base: Base<'_>, reader: &mut DirectoryReader) -> LoadedUnit {
     let started = SystemTime::now();
     let path = unit.key.path();
     // The state of a file is asked for before it is read, so that no change is missed.
@@ -190,7 +164,7 @@ fn load_file(unit: &Unit, base: Base<'_>, reader: &mut DirectoryReader) -> Loade
             None => make(&name, &records, unit.is_checked(), base),
         };
         reader.recycle(records);
-        (name, zone)
+        (name, zone.into())
     });
     LoadedUnit { stamps, zones: zones.collect(), failure: read.errors.map(LoadError::from) }
 }
@@ -204,7 +178,6 @@ pub fn read(unit: &Unit) -> JsonFile {
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
             (JsonZone { name, sha: None, records, errors }, diagnostics)
         }
-        Content::Given(given) => given_zone(path, &given.0, &given.1),
         Content::Hosts(name) => {
             let (records, diagnostics) = hosts::read(path, name);
             let (name, errors) = (name.clone(), diagnostics.errors().cloned());
@@ -214,6 +187,11 @@ pub fn read(unit: &Unit) -> JsonFile {
             json::read_zone(path, name, unit.terms.in_directory.then_some(&*unit.terms.root))
         }
         Content::Json(None) => return json::read(path),
+        // No plan has such a unit.
+        Content::Fed(_) => {
+            let (zones, diagnostics) = (Vec::new(), Diagnostics::default());
+            return JsonFile { zones, errors: None, diagnostics };
+        }
     };
     JsonFile { zones: vec![zone], errors: None, diagnostics }
 }
@@ -232,22 +210,21 @@ fn options(unit: &Unit) -> file::Options {
     file::Options { root, is_confined, ..file::Options::default() }
 }
 
-/// Reads the zone that a program gives; messages call it `path`.
-fn given_zone(path: &Path, name: &Name, content: &ProgramContent) -> (JsonZone, Diagnostics) {
-    let (records, diagnostics) = match content {
-        ProgramContent::Text(text) => {
-            let options = file::Options::default(); // without a root, nothing can be included
-            file::read_text(text.as_bytes(), path, name, &options)
-        }
-        ProgramContent::Records(records) => (Records::clone(records), Diagnostics::default()),
-        ProgramContent::Awaited => (Records::default(), Diagnostics::default()),
-    };
-    let (name, errors) = (name.clone(), diagnostics.errors().cloned());
-    (JsonZone { name, sha: None, records, errors }, diagnostics)
+/// Loads a zone whose master file is a text of the program.
+pub fn load_text(name: &Name, text: &str, base: Base<'_>) -> Update {
+    let (records, diagnostics) = read_text(name, text);
+    log(&diagnostics);
+    match diagnostics.errors() {
+        Some(errors) => Update::Unavailable(errors.clone().into()),
+        None => make(name, &records, true, base).map(LoadedZone::packed).into(),
+    }
 }
 
 /// Checks and builds a zone, and compares it with the version in force.
-fn make(
+///
+/// # Errors
+/// Why no zone can be built of the records.
+pub fn make(
     name: &Name,
     records: &Records,
     is_checked: bool,

@@ -1,6 +1,6 @@
 //! The user's code beside the server's own sources of answers.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
-use zonda_config::{Advice, Config, ConfigError, Flags, ProgramContent};
+use zonda_config::{Advice, Config, ConfigError, Flags};
 use zonda_deferral::{Clock, Deferrals, Deferred, LazyResponder, ReplyTo, keep_octets};
 use zonda_engine::code::{Cache, Callee, Handler, Handlers, Route, Stage, Watch};
 use zonda_engine::{Engine, Event, Now, Outcome, Peer, Snapshot, Transport};
@@ -16,12 +16,13 @@ use zonda_runtime::{Answerer, LongCalls, Runtime, RuntimeConfig};
 use zonda_wire::Name;
 use zonda_zone::HashSeed;
 
-use crate::check::check_zones;
+use crate::check::{check_texts, check_zones};
 use crate::failed_zones::FailedZone;
-use crate::given_zone::given_zone;
+use crate::feed::stores::Stores;
 use crate::log_budget::LogBudget;
+use crate::texts::Texts;
 
-/// The code that a server is started with; by default none.
+/// The user's code that a server is started with, and zones of it; by default none.
 #[derive(Default)]
 pub struct Program {
     /// What is called for which names.
@@ -33,6 +34,10 @@ pub struct Program {
     /// Whether other processes of the program answer on the same addresses: the kernel then spreads
     /// clients over them. Connections that wait when one of them ends are lost.
     pub shares_addresses: bool,
+    /// Zones whose master files are texts.
+    pub texts: Texts,
+    /// Zones that follow stores of the program.
+    pub stores: Stores,
     /// Zones without which the server does not start, by their names in lower case.
     pub required_zones: HashSet<Name>,
     /// Told of every query, beside the query log of the configuration.
@@ -79,45 +84,13 @@ pub struct RuntimeHandle {
     pub answerer: Answerer<Engine>,
 }
 
-/// Zones that a program gives, mostly as text, by their names in lower case.
-pub type Texts = HashMap<Name, ProgramContent>;
-
-/// Gives a zone other data, or none, which takes it out of service, and has `reload` put that into
-/// force; returns what it had. If that fails, the zone has what it had.
-///
-/// # Errors
-/// Those of `reload`.
-pub fn replace_text(
-    texts: &Mutex<Texts>,
-    name: &Name,
-    given: Option<ProgramContent>,
-    reload: impl FnOnce() -> Result<(), String>,
-) -> Result<Option<ProgramContent>, String> {
-    /// One change at a time, so that what a change puts back is what was in force before it.
-    static CHANGE: Mutex<()> = Mutex::new(());
-    let _one = CHANGE.lock().unwrap_or_else(PoisonError::into_inner);
-    let put = |texts: &mut Texts, given| match given {
-        Some(given) => texts.insert(name.clone(), given),
-        None => texts.remove(name),
-    };
-    let lock = || texts.lock().unwrap_or_else(PoisonError::into_inner);
-    let former = put(&mut lock(), given);
-    let Err(error) = reload() else { return Ok(former) };
-    put(&mut lock(), former);
-    Err(error)
-}
-
-/// The zones that a program gives as files, by `flags`, and as texts, but for those that follow
-/// stores; in lower case. What is no name is told when the configuration is read.
+/// The zones that a program gives as files, by `flags`, and as texts; in lower case. What is no
+/// name is told when the configuration is read.
 #[must_use]
-pub fn zones_in_code(
-    flags: &Flags,
-    texts: &Texts,
-    has_store: impl Fn(&Name) -> bool,
-) -> HashSet<Name> {
+pub fn zones_in_code(flags: &Flags, texts: &Texts) -> HashSet<Name> {
     let name = |zone: &String| zone.split_once('=')?.0.parse::<Name>().ok();
     let files = flags.zones.iter().filter_map(name).map(|name| name.to_lowercase());
-    files.chain(texts.keys().filter(|name| !has_store(name)).cloned()).collect()
+    files.chain(texts.keys().cloned()).collect()
 }
 
 /// The zones among `required` that cannot be loaded, for a program that does not start for another
@@ -129,16 +102,15 @@ pub fn failed_in_code(
     texts: &Texts,
     required: &HashSet<Name>,
 ) -> Vec<FailedZone> {
-    let given = || texts.iter().map(|(name, given)| given_zone(name, given.clone())).collect();
-    let zones = config.map_or_else(given, |config| config.zones.clone());
-    let mut failed = check_zones(&zones, required);
+    let mut failed = config.map_or_else(Vec::new, |it| check_zones(&it.zones, required));
+    failed.extend(check_texts(texts, required));
     failed.sort_by_cached_key(|zone| zone.name.as_ref().map(ToString::to_string));
     failed
 }
 
-/// Reads the configuration of a program: of a file, if it has one, of what `flags` say instead,
-/// with metrics at an address, and with zones that it gives. What is asked at that address changes
-/// nothing, and is told nothing but how the server is.
+/// Reads the configuration of a program: of a file, if it has one, of what `flags` say instead, and
+/// with metrics at an address. What is asked at that address changes nothing, and is told nothing
+/// but how the server is.
 ///
 /// # Errors
 /// All that is wrong with it, a line each.
@@ -146,7 +118,6 @@ pub fn read_config(
     file: Option<&Path>,
     flags: &Flags,
     metrics: Option<SocketAddr>,
-    texts: &Texts,
 ) -> Result<Config, String> {
     let lines = |errors: Vec<ConfigError>| {
         errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
@@ -168,7 +139,6 @@ pub fn read_config(
              address such as 127.0.0.1:9153, or a configuration file with a token in [admin]"
         ));
     }
-    config.zones.extend(texts.iter().map(|(name, given)| given_zone(name, given.clone())));
     Ok(config)
 }
 

@@ -17,15 +17,18 @@ mod tests;
 
 use crate::edit::journal::InUse;
 use crate::edit::{Edit, EditError};
+use crate::feed::stores::Stores;
 use crate::load::{self, LoadedUnit};
 use crate::program::Code;
 use crate::settings::{self, Lasting};
+use crate::texts::Texts;
 use crate::unit_states::{Plan, Scope, UnitStates};
 use crate::watchdog::Watchdog;
+use crate::zone_set::fed_zone::NewFedZone;
 use crate::zone_set::{Outcome, ZoneSet};
 use crate::zone_set_view::{KnownZone, ZoneSetView};
 use arc_swap::ArcSwap;
-pub use handle::PublisherHandle;
+pub use handle::{PublisherFailed, PublisherHandle};
 use reaper::Reaper;
 use std::any::Any;
 use std::io;
@@ -190,13 +193,14 @@ impl FirstLoad {
 }
 
 impl Publisher {
-    /// Loads all zones of `config`; workers will count in `engines`.
+    /// Loads all zones of `config` and the texts of a program; zones of stores await their feeds.
+    /// Workers will count in `engines`.
     ///
     /// # Errors
     /// When another server uses the journal of writable zones.
     pub fn load(
         config: Config,
-        code: Code,
+        (code, texts, stores): (Code, &Texts, &Stores),
         engines: Vec<Arc<Counters>>,
         threads: usize,
     ) -> Result<FirstLoad, InUse> {
@@ -208,9 +212,18 @@ impl Publisher {
         if let Some(directory) = &config.admin.zones {
             let _ = std::fs::create_dir_all(directory); // that it cannot be read is logged below
         }
-        let plan = units.plan(&zone_set.view(), (&config, &config), Scope::Changed, 0);
+        let plan = units.plan(&zone_set.view(), (&config, &config), Scope::Changed);
         let loaded = load::load_all(&plan.stale(), &zone_set.view(), seed, threads);
-        drop(zone_set.apply(&mut units, plan, loaded));
+        let mut outcome = zone_set.apply(&mut units, plan, loaded);
+        zone_set.add_stores(&config, &mut outcome);
+        for (name, _) in stores {
+            zone_set.add_fed(NewFedZone::of_store(name.clone()), &mut outcome);
+        }
+        for (name, text) in texts {
+            zone_set.add_fed(NewFedZone::of_text(name.clone()), &mut outcome);
+            let update = load::load_text(name, text, (&zone_set.view(), seed));
+            let _ = zone_set.update_fed(name, update); // what is wrong is logged
+        }
         let _ = zone_set.journal.commit(); // it is logged, and edits are refused then
         let mut lasting = Lasting::default();
         let (zones, _) = zone_set.table(true);
@@ -364,7 +377,11 @@ impl Publisher {
                 (self.is_changed, self.rules_changed) = (true, true);
             }
         }
-        let outcome = self.zone_set.apply(units, plan, loaded);
+        let mut fed = Outcome::default();
+        self.zone_set.add_stores(&self.config, &mut fed);
+        let mut outcome = self.zone_set.apply(units, plan, loaded);
+        self.zone_set.drop_stores(&self.config, &mut fed);
+        outcome.add(fed);
         self.note(&outcome);
         if !outcome.unchanged.is_empty() {
             self.reaper.note_freed(); // what was read and found to be served already

@@ -5,33 +5,35 @@ use crate::cache_file::{self, CacheFile};
 use crate::check::tell_all_mistakes;
 use crate::control::{Control, ControlParts, ReadConfig};
 use crate::edit::flush::flush_in_background;
-use crate::edit::journal::InUse;
-use crate::failed_zones::{FailedZone, failed_text, failed_zones};
+use crate::failed_zones::failed_zones;
+use crate::feed::stores::{StoreFeeds, Stores};
 use crate::forwards::KnownForward;
-use crate::handover::{self, HandOverError};
-use crate::listen::{self, InheritedSockets, ListenError, Sockets};
+use crate::handover;
+use crate::listen::{self, InheritedSockets, Sockets};
 use crate::load::LoadError;
 use crate::log;
 use crate::log_budget::LogBudget;
 use crate::program::{Logger, LongCallWatch, OwnQueries, Program, RuntimeHandle};
 use crate::publish::{FirstLoad, Publisher, ServerState};
 use crate::query_log::QueryLog;
-use crate::rights::{self, TooFewDescriptors};
+use crate::rights;
+use crate::serve_error::ServeError;
 use crate::settle::{self, StartPhase};
 use crate::signals::{SignalStreams, Signals, caught};
 use crate::stop::Stop;
+use crate::texts::Texts;
 use crate::threads::{self, ThreadHandles, lazily, tcp_config};
 use crate::watchdog::Watchdog;
 use crate::zone_set_view::KnownZone;
+use arc_swap::ArcSwap;
 use std::collections::HashSet;
 use std::convert::Infallible;
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::signal::unix::Signal;
 use tokio::sync::{mpsc, watch};
 use zonda_config::Config;
@@ -39,10 +41,10 @@ use zonda_deferral::faults::Failure;
 use zonda_deferral::{Clock, Deferrals};
 use zonda_engine::code::panic_message;
 use zonda_engine::counters::Counters;
-use zonda_engine::{Engine, Event, QueueId};
-use zonda_forward::{ForwarderConfig, ForwarderThread, stop_forwarders};
+use zonda_engine::{Engine, Event, QueueId, Snapshot};
+use zonda_forward::{ForwarderConfig, ForwarderThread, Forwarders, Groups, Inbox, stop_forwarders};
 use zonda_netio::supervisor::{self, State};
-use zonda_netio::{memory, privileges::PrivilegeError, process};
+use zonda_netio::{memory, process};
 use zonda_runtime::{
     Answerer, Deadlines, Runtime as CodeRuntime, RuntimeConfig, Watchdog as Looks,
 };
@@ -58,62 +60,6 @@ const HANDED_OVER_MAX: Duration = Duration::from_secs(20);
 const FORWARDERS_MAX: Duration = Duration::from_secs(1);
 /// Threads of the I/O runtime, on which TCP and the admin interface run.
 const IO_THREADS_MAX: usize = 4;
-
-/// Why the server could not start, or ended.
-#[derive(Debug)]
-pub enum ServeError {
-    /// A socket could not be had.
-    Listen(ListenError),
-    /// The sockets of the former server could not be had.
-    HandOver(HandOverError),
-    /// The system allows fewer open descriptors than any server needs.
-    Descriptors(TooFewDescriptors),
-    /// The rights of root could not be given up.
-    Privileges(PrivilegeError),
-    /// The admin interface could not be started.
-    Admin(String),
-    /// Zones without which a program does not start could not be loaded.
-    Zones(Vec<FailedZone>),
-    /// Another server uses the journal of writable zones.
-    State(InUse),
-    /// The runtime or a thread could not be started.
-    Start(io::Error),
-    /// A worker gave up.
-    Worker(String),
-    /// It was told to stop, and these threads had ended before.
-    Down(Vec<String>),
-}
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Listen(error) => error.fmt(f),
-            Self::HandOver(error) => error.fmt(f),
-            Self::Descriptors(error) => error.fmt(f),
-            Self::Privileges(error) => error.fmt(f),
-            Self::Admin(error) => f.write_str(error),
-            Self::Zones(failed) => f.write_str(&failed_text(failed)),
-            Self::State(error) => f.write_str(&error.0),
-            Self::Start(error) => write!(f, "cannot start: {error}"),
-            Self::Worker(name) => {
-                write!(f, "{name} failed too often; the process ends to be restarted")
-            }
-            Self::Down(names) => {
-                let names = names.join(", ");
-                write!(f, "threads that had ended before the stop: {names}; see the log")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ServeError {}
-
-impl From<io::Error> for ServeError {
-    /// Errors of the system while the parts of the server are started.
-    fn from(error: io::Error) -> Self {
-        Self::Start(error)
-    }
-}
 
 /// What [`serve`] needs.
 pub struct Options {
@@ -171,10 +117,12 @@ pub(crate) fn run(
     let engines = Engines { workers, executors, forwarders: executors, handlers, ports_max };
     let counters: Vec<Arc<Counters>> =
         (0..engines.count()).map(|_| Arc::new(Counters::idle())).collect();
-    let Program { code, runtimes, start, loggers, required_zones, .. } = program;
-    let first = Publisher::load(config, code, counters.clone(), cpus).map_err(ServeError::State)?;
-    require(&first.state(), &required_zones)?;
-    let parts = Parts { sockets, first, counters, engines, read_config, runtimes, loggers };
+    let Program { code, runtimes, start, loggers, required_zones, texts, stores, .. } = program;
+    let own = (code, &texts, &stores);
+    let first = Publisher::load(config, own, counters.clone(), cpus).map_err(ServeError::State)?;
+    require(&first.state(), &required_zones, &texts)?;
+    let zones = (texts, stores);
+    let parts = Parts { sockets, first, counters, engines, read_config, runtimes, loggers, zones };
     let settling = (signals == Signals::Heeded).then(StartPhase::default); // the process is ours
     let (running, handles) = Running::start(&runtime, parts, settling)?;
     let control = Arc::clone(&running.control);
@@ -204,13 +152,13 @@ pub(crate) fn run(
 }
 
 /// Refuses to start without zones that a program needs.
-fn require(state: &ServerState, zones: &HashSet<Name>) -> Result<(), ServeError> {
+fn require(state: &ServerState, zones: &HashSet<Name>, texts: &Texts) -> Result<(), ServeError> {
     let mut failed = failed_zones(state.zone_set());
     failed.retain(|it| it.name.as_ref().is_some_and(|name| zones.contains(name)));
     if failed.is_empty() {
         return Ok(());
     }
-    tell_all_mistakes(&mut failed, state.config());
+    tell_all_mistakes(&mut failed, state.config(), texts);
     Err(ServeError::Zones(failed))
 }
 
@@ -307,6 +255,8 @@ struct Parts {
     read_config: ReadConfig,
     runtimes: Vec<RuntimeConfig>,
     loggers: Vec<Arc<dyn Logger>>,
+    /// Zones of the program.
+    zones: (Texts, Stores),
 }
 
 /// All that was started.
@@ -328,29 +278,27 @@ impl Running {
         parts: Parts,
         settling: Option<StartPhase>,
     ) -> Result<(Self, Vec<RuntimeHandle>), ServeError> {
-        let Parts { sockets, first, counters, engines, read_config, runtimes, loggers } = parts;
-        let (clock, watchdog, state) = (Clock::start(), Arc::<Watchdog>::default(), first.state());
+        let Parts { sockets, first, counters, engines, read_config, runtimes, loggers, zones } =
+            parts;
+        let (clock, watchdog) = (Clock::start(), Arc::<Watchdog>::default());
+        let snapshot = Arc::clone(first.snapshot());
+        let publisher = first.start(&watchdog)?;
+        let state = publisher.0.state(); // the zones of stores are in none of what is read of it
+        let (texts, stores) = zones;
+        let stores = StoreFeeds::start(publisher.0.clone(), &state.config, stores)?;
         let cache_file = open_cache(&state, clock, &watchdog)?;
         let (failed, failures) = mpsc::channel(counters.len().max(1));
         let query_log = QueryLog::open(&state.config.query_log, &watchdog)?;
         let [udp, executors, forwarders, handlers] = engines.split(&counters);
-        let long_calls = Arc::new(LongCallWatch::new(Arc::clone(first.snapshot())));
-        let make_engine = engine_maker(&first, query_log.clone(), loggers, Arc::clone(&long_calls));
-        let (forwarder_queue, forwarders) = threads::start_forwarders(
-            |number, inbox, forwarders| ForwarderConfig {
-                name: format!("forward-{number}"),
-                inbox,
-                forwarders,
-                snapshot: Arc::clone(first.snapshot()),
-                groups: Arc::clone(state.zone_set.forwards().groups()),
-                clock,
-                runtime: runtime.handle().clone(),
-                ports_max: engines.ports_max / engines.forwarders.max(1),
-            },
-            &make_engine,
-            forwarders,
-            &failed,
-        )?;
+        let long_calls = Arc::new(LongCallWatch::new(Arc::clone(&snapshot)));
+        let make_engine =
+            engine_maker(&snapshot, query_log.clone(), loggers, Arc::clone(&long_calls));
+        let groups = Arc::clone(state.zone_set.forwards().groups());
+        let ports_max = engines.ports_max / engines.forwarders.max(1);
+        let of_forwarder =
+            forwarder_config(runtime.handle(), (&snapshot, &groups), clock, ports_max);
+        let (forwarder_queue, forwarders) =
+            threads::start_forwarders(of_forwarder, &make_engine, forwarders, &failed)?;
         let runtimes: Arc<[_]> =
             runtimes.into_iter().map(|it| Arc::new(CodeRuntime::new(it, clock))).collect();
         let (overflow, handlers) = handlers.split_first().expect("HANDLER_ENGINES");
@@ -368,7 +316,7 @@ impl Running {
         let tcp_tasks = threads::serve_tcp(runtime, &tcp, &sockets, &stop, &watchdog)?;
         let (stop_request, stop_requests) = mpsc::channel(1);
         let control = Control::new(ControlParts {
-            publisher: first.start(&watchdog)?,
+            publisher,
             read_config,
             counters,
             udp: workers.iter().map(|worker| Arc::clone(worker.counters())).collect(),
@@ -383,6 +331,8 @@ impl Running {
             query_log,
             clock,
             cache_file,
+            stores,
+            texts,
             watchdog,
             stop_request,
         });
@@ -451,6 +401,7 @@ impl Running {
 
     /// Answers what was received, then stops.
     fn stop(self, runtime: &Runtime, how: tcp::Stop) {
+        self.control.stores.stop();
         let is_handed_over = how == tcp::Stop::HandedOver;
         let cache_file = self.control.cache_file.as_ref();
         cache_file.inspect(|file| file.end()); // it is the successor's now, if there is one
@@ -491,14 +442,33 @@ impl Running {
     }
 }
 
+/// What each forwarder thread is started with.
+fn forwarder_config(
+    runtime: &Handle,
+    (snapshot, groups): (&Arc<ArcSwap<Snapshot>>, &Arc<ArcSwap<Groups>>),
+    clock: Clock,
+    ports_max: usize,
+) -> impl Fn(usize, Arc<Inbox>, Forwarders) -> ForwarderConfig {
+    move |number, inbox, forwarders| ForwarderConfig {
+        name: format!("forward-{number}"),
+        inbox,
+        forwarders,
+        snapshot: Arc::clone(snapshot),
+        groups: Arc::clone(groups),
+        clock,
+        runtime: runtime.clone(),
+        ports_max,
+    }
+}
+
 /// What makes the engines of all threads.
 fn engine_maker(
-    first: &FirstLoad,
+    snapshot: &Arc<ArcSwap<Snapshot>>,
     query_log: Option<QueryLog>,
     loggers: Vec<Arc<dyn Logger>>,
     long_calls: Arc<LongCallWatch>,
 ) -> impl Fn(&Arc<Counters>) -> Engine + Clone + Send + Sync + 'static {
-    let snapshot = Arc::clone(first.snapshot());
+    let snapshot = Arc::clone(snapshot);
     move |counters: &Arc<Counters>| {
         let mut engine = Engine::new(Arc::clone(&snapshot), Arc::clone(counters));
         if let Some(query_log) = &query_log {

@@ -1,22 +1,20 @@
 //! A server in a thread of its own, for programs that hold one.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::mpsc;
-use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-use crate::check::tell_all_mistakes;
+use crate::check::{check_text, tell_all_mistakes};
 use crate::control::Control;
 use crate::edit::flush::FlushError;
 use crate::edit::{Edit, EditError};
 use crate::failed_zones::{FailedZone, failed_zones};
-use crate::following::Following;
-use crate::given_zone::given_zone;
 use crate::log;
 use crate::program::{Code, OwnReply};
-use crate::run::{Options, ServeError, run};
+use crate::run::{Options, run};
+use crate::serve_error::ServeError;
 use crate::signals::Signals;
-use zonda_config::ProgramContent;
 use zonda_engine::Peer;
 use zonda_wire::Name;
 use zonda_zone::Diff;
@@ -121,7 +119,7 @@ impl Server {
         let mut failed = self.failed_zones();
         if !failed.is_empty() {
             let config = Arc::clone(&self.control.state().config);
-            tell_all_mistakes(&mut failed, &config);
+            tell_all_mistakes(&mut failed, &config, &self.control.texts);
         }
         Ok(failed)
     }
@@ -132,15 +130,51 @@ impl Server {
     #[must_use]
     pub fn failed_zones(&self) -> Vec<FailedZone> {
         let mut failed = failed_zones(self.control.state().zone_set());
-        let stores = self.control.stores();
-        failed.retain(|zone| zone.name.as_ref().is_none_or(|name| !stores.contains_key(name)));
+        let follows = |name: &Name| self.control.stores.state(name).is_some();
+        failed.retain(|zone| !zone.name.as_ref().is_some_and(follows));
         failed
     }
 
-    /// What zones are given to while it runs.
+    /// Serves a zone, whose name is in lower case, from the text of a master file, in place of the
+    /// former one if there is one. Blocks until it is served.
+    ///
+    /// # Errors
+    /// All that keeps the text from being served, or what the zone is served from instead; nothing
+    /// is changed then.
+    pub fn set_zone_text(&self, name: &Name, text: &str) -> Result<(), String> {
+        self.refuse_store(name)?;
+        check_text(name, text)?;
+        self.control.set_text(name, text)
+    }
+
+    /// Takes a zone, whose name is in lower case, out of service that is given as text; returns
+    /// whether there was one. Blocks.
+    ///
+    /// # Errors
+    /// When the zone follows a store.
+    pub fn remove_zone_text(&self, name: &Name) -> Result<bool, String> {
+        self.refuse_store(name)?;
+        self.control.publisher().remove_text(name).map_err(|error| error.to_string())
+    }
+
+    /// Refuses a zone that follows a store.
+    fn refuse_store(&self, name: &Name) -> Result<(), String> {
+        match self.control.stores.state(name) {
+            Some(_) => Err(format!("zone {name} follows a store; change its records there")),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a zone, whose name is in lower case, follows a store.
     #[must_use]
-    pub fn zones(&self) -> Zones {
-        Zones(Arc::downgrade(&self.control))
+    pub fn follows_store(&self, name: &Name) -> bool {
+        self.control.stores.state(name).is_some()
+    }
+
+    /// Follows no store any more: their zones stay as they are. A store that does not answer within
+    /// a second is not waited for.
+    pub fn stop_stores(&self) {
+        self.control.stores.stop();
     }
 
     /// Whether it has stopped, because it was asked to or had to.
@@ -169,27 +203,5 @@ impl Server {
     pub fn stop(self) -> Result<(), ServeError> {
         self.request_stop();
         self.wait()
-    }
-}
-
-/// Gives a running server zones; does not keep it running.
-#[derive(Clone)]
-pub struct Zones(Weak<Control>);
-
-impl Zones {
-    /// Serves a zone from other data, and nothing else otherwise than before: the configuration is
-    /// not read. `given` is asked for when it is this zone's turn. What is wrong with it is logged,
-    /// and leaves the former version in service. Blocks; whether the server still runs.
-    pub fn set(&self, name: &Name, given: impl FnOnce() -> ProgramContent) -> bool {
-        let Some(control) = self.0.upgrade() else { return false };
-        control.set_zone(|| given_zone(name, given()));
-        true
-    }
-
-    /// Shows how a zone follows a store, in metrics and the admin interface.
-    pub fn show_store(&self, name: &Name, following: Arc<Following>) {
-        if let Some(control) = self.0.upgrade() {
-            control.stores().insert(name.to_lowercase(), following);
-        }
     }
 }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::load::load_all;
-use crate::program::{Texts, read_config};
+use crate::program::read_config;
 use crate::unit_states::{Plan, Scope, Step, UnitStates};
 use crate::zone_set::{Outcome, ZoneSet};
 use std::fs;
@@ -43,8 +43,7 @@ impl Zones {
         thread::sleep(SETTLED);
         let file = directory.with_extension("toml");
         fs::write(&file, format!("version = 1\n[[zone]]\ndirectory = {directory:?}\n")).unwrap();
-        let texts = Texts::default();
-        let config = read_config(Some(&file), &Flags::default(), None, &texts).unwrap();
+        let config = read_config(Some(&file), &Flags::default(), None).unwrap();
         fs::remove_file(file).unwrap();
         let engines = vec![Arc::<Counters>::default(), Arc::default()];
         let zones = ZoneSet::new(HashSeed(1), engines, &config);
@@ -54,7 +53,7 @@ impl Zones {
     /// What a reload would do.
     fn plan(&mut self) -> Plan {
         let zones = self.zones.view();
-        self.units.plan(&zones, (&self.config, &self.config), Scope::Changed, 0)
+        self.units.plan(&zones, (&self.config, &self.config), Scope::Changed)
     }
 
     /// Does what a reload does, in one thread.

@@ -7,7 +7,7 @@
 use crate::directory_reader::DirectoryReader;
 use crate::load::{LoadError, LoadedUnit};
 use crate::stamp::{Stamp, Stamps};
-use crate::units::{Content, Survey, Unit, UnitKey, survey};
+use crate::units::{Survey, Unit, UnitKey, survey};
 use crate::zone_set_view::{FileFailure, ZoneSetView};
 use std::borrow::Borrow;
 use std::collections::HashSet;
@@ -40,8 +40,7 @@ pub struct UnitStates {
 pub struct Listing {
     /// Files that are left out, and why.
     pub ignored: Vec<String>,
-    /// The directories as they were before; `None` if other units come and go, too, or some could
-    /// not be read.
+    /// The directories as they were before; `None` if some could not be read.
     directories: Option<Vec<(PathBuf, Stamp)>>,
 }
 
@@ -161,20 +160,16 @@ pub struct Plan {
     pub listing: Option<Listing>,
     /// Whether failures are reported that were reported before, because someone asked.
     pub is_asked: bool,
-    /// The number of updates of programs' zones that were known when the plan was made.
-    pub updates: u64,
 }
 
 /// Units below which no further thread looks at their files: it would cost more than it saves.
 const LOOKED_AT_MIN: usize = 1024;
 
-/// The directories of a configuration as they are now; `None` if other units come and go, too:
-/// those of programs.
-fn directories(config: &Config) -> Option<Vec<(PathBuf, Stamp)>> {
+/// The directories of a configuration as they are now.
+fn directories(config: &Config) -> Vec<(PathBuf, Stamp)> {
     let now = SystemTime::now();
     let directories = config.zones.iter().filter_map(|zone| match &zone.source {
-        Source::Directory(path) => Some(Some((path.clone(), Stamp::of(path, now)))),
-        Source::Program { .. } => Some(None),
+        Source::Directory(path) => Some((path.clone(), Stamp::of(path, now))),
         _ => None,
     });
     directories.collect()
@@ -197,16 +192,13 @@ impl Plan {
 
 impl UnitStates {
     /// What has to be done to bring the zones up to date with the configuration and the files.
-    /// `in_force` is the configuration of the plan before; `updates` programs' zones were updated
-    /// before the configuration was read.
+    /// `in_force` is the configuration of the plan before.
     pub fn plan(
         &mut self,
         zones: &ZoneSetView,
         (config, in_force): (&Config, &Config),
         scope: Scope<'_>,
-        updates: u64,
     ) -> Plan {
-        self.adopt_updates(zones);
         let is_asked = !matches!(scope, Scope::Watched);
         let same_units = self.has_units_of(config, in_force);
         let stale = self.stale(zones, config, scope);
@@ -215,8 +207,7 @@ impl UnitStates {
                 stale.iter().map(|known| (known.unit.clone(), Step::Load)).collect();
             units.sort_by_cached_key(|(unit, _)| unit.key.path().into_owned());
             let (gone, unreadable, listing) = (Vec::new(), Vec::new(), None);
-            let updates = zones.update_count;
-            return Plan { units, gone, unreadable, listing, is_asked, updates };
+            return Plan { units, gone, unreadable, listing, is_asked };
         }
         let stale: HashSet<*const UnitKey> =
             stale.iter().map(|known| Arc::as_ptr(&known.unit.key)).collect();
@@ -229,13 +220,7 @@ impl UnitStates {
         let mut known_units = 0;
         let units: Vec<_> = units
             .into_iter()
-            .map(|mut unit| {
-                if let Content::Given(given) = &unit.key.content
-                    && let Some(zone) = zones.updated_since(&given.0, updates)
-                {
-                    // Newer than what the configuration was read with.
-                    unit.key = Arc::clone(&zone.unit);
-                }
+            .map(|unit| {
                 let Some(known) = self.known.get(&unit.key) else { return (unit, Step::Load) };
                 known_units += 1;
                 let is_stale = stale.contains(&Arc::as_ptr(&known.unit.key));
@@ -248,9 +233,9 @@ impl UnitStates {
             })
             .collect();
         let gone = if known_units == self.known.len() { Vec::new() } else { self.others(&units) };
-        let directories = directories.filter(|_| unreadable.is_empty());
-        let (listing, updates) = (Some(Listing { ignored, directories }), zones.update_count);
-        Plan { units, gone, unreadable, listing, is_asked, updates }
+        let directories = unreadable.is_empty().then_some(directories);
+        let listing = Some(Listing { ignored, directories });
+        Plan { units, gone, unreadable, listing, is_asked }
     }
 
     /// Whether a survey would find the units that are known.
@@ -291,28 +276,6 @@ impl UnitStates {
             let found = parts.iter().zip(found);
             found.flat_map(|(part, found)| found.into_iter().map(|index| part[index])).collect()
         })
-    }
-
-    /// Takes over which data programs have given their zones since.
-    fn adopt_updates(&mut self, zones: &ZoneSetView) {
-        if zones.update_count == 0 {
-            return;
-        }
-        let keys = self.known.iter().map(|known| &known.unit.key);
-        let former = keys.filter_map(|key| match &key.content {
-            Content::Given(given) => Some((given.0.to_lowercase(), Arc::clone(key))),
-            _ => None,
-        });
-        for (name, former) in former.collect::<Vec<_>>() {
-            let Some(zone) = zones.updated_since(&name, 0).filter(|it| it.unit != former) else {
-                continue;
-            };
-            if let Some(mut known) = self.known.remove(&former) {
-                known.unit.key = Arc::clone(&zone.unit);
-                known.failed = zone.error.is_some();
-                self.known.insert(known);
-            }
-        }
     }
 
     /// The units that were found in a directory.

@@ -1,4 +1,4 @@
-//! What the configured zones come down to: files.
+//! What the configured zones come down to: files, and feeds of other sources.
 //!
 //! A *unit* is a file that is loaded as a whole; a directory is as many units as it holds files.
 
@@ -6,13 +6,13 @@ use crate::load_error::LoadError;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use zonda_config::{Access, ProgramContent, SerialRule, Source, Zone as ZoneConfig};
+use zonda_config::{Access, SerialRule, Source, Zone as ZoneConfig};
 use zonda_wire::Name;
 
 /// What tells a unit from all others.
@@ -31,12 +31,24 @@ enum UnitFile {
     Path(Box<Path>),
     /// The directory of a file that is named after its zone.
     Directory(Arc<Path>),
+    /// No file: the records come from what these words name, such as a database.
+    Feed(Arc<str>),
 }
 
 impl UnitKey {
     /// The key of a file.
     fn new(path: PathBuf, content: Content) -> Self {
         Self { file: UnitFile::Path(path.into()), content }
+    }
+
+    /// The key of a zone whose records come from no file, but from what these words name.
+    pub fn of_feed(zone: Name, source: Arc<str>) -> Self {
+        Self { file: UnitFile::Feed(source), content: Content::Fed(zone) }
+    }
+
+    /// Whether the records of the zone come from no file.
+    pub fn is_of_feed(&self) -> bool {
+        matches!(self.content, Content::Fed(_))
     }
 
     /// The key of a file that was found in a directory.
@@ -66,9 +78,10 @@ impl UnitKey {
         Some(())
     }
 
-    /// The path of the file.
+    /// The path of the file; an empty one where there is none.
     pub fn path(&self) -> Cow<'_, Path> {
         match &self.file {
+            UnitFile::Feed(_) => Path::new("").into(),
             UnitFile::Path(path) => (**path).into(),
             UnitFile::Directory(directory) => {
                 directory.join(self.file_name().unwrap_or_default()).into()
@@ -89,6 +102,17 @@ impl UnitKey {
         match &self.file {
             UnitFile::Path(path) => path.parent(),
             UnitFile::Directory(directory) => Some(directory),
+            UnitFile::Feed(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for UnitKey {
+    /// Writes the path of the file, or where the records come from.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            UnitFile::Feed(source) => f.write_str(source),
+            _ => self.path().display().fmt(f),
         }
     }
 }
@@ -102,16 +126,15 @@ pub enum Content {
     Json(Option<Name>),
     /// Addresses and their names, of one zone.
     Hosts(Name),
-    /// Nothing, as the data of one zone are here.
-    Given(Box<(Name, ProgramContent)>),
+    /// There is no file: a feed sends the records of one zone.
+    Fed(Name),
 }
 
 impl Content {
     /// The zone in the file, if there can be only one.
     pub fn only_zone(&self) -> Option<&Name> {
         match self {
-            Self::Master(name) | Self::Hosts(name) => Some(name),
-            Self::Given(given) => Some(&given.0),
+            Self::Master(name) | Self::Hosts(name) | Self::Fed(name) => Some(name),
             Self::Json(name) => name.as_ref(),
         }
     }
@@ -137,14 +160,12 @@ pub struct UnitTerms {
     pub writable: Option<SerialRule>,
     /// Whether the file was found in a directory.
     pub in_directory: bool,
-    /// Whether the file changes so often that what its checks say is not logged each time.
-    pub is_restless: bool,
 }
 
 impl Unit {
     /// Whether its records are to be checked for what other servers expect of a zone.
     pub fn is_checked(&self) -> bool {
-        !self.terms.is_restless && !matches!(self.key.content, Content::Hosts(_))
+        !matches!(self.key.content, Content::Hosts(_))
     }
 
     /// Whether its file is looked at even if watching is off.
@@ -173,8 +194,8 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
         let access = zone.access.clone().filter(|_| !matches!(zone.source, Source::Forward(_)));
         let root = Arc::clone(&zone.root);
         let in_directory = matches!(zone.source, Source::Directory(_));
-        let (writable, is_restless) = (zone.writable, false);
-        let terms = Arc::new(UnitTerms { root, access, writable, in_directory, is_restless });
+        let writable = zone.writable;
+        let terms = Arc::new(UnitTerms { root, access, writable, in_directory });
         let of_key = |key| Unit { key: Arc::new(key), terms: Arc::clone(&terms) };
         let unit = |path: &PathBuf, content| of_key(UnitKey::new(path.clone(), content));
         let hosts = |path: &PathBuf, name: &Name| unit(path, Content::Hosts(name.clone()));
@@ -186,10 +207,6 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
                 survey.units.push(unit(path, Content::Json(name.clone())));
             }
             (Source::Hosts(path), Some(name)) => survey.units.push(hosts(path, name)),
-            (Source::Program { path, content }, Some(name)) => {
-                let content = Content::Given(Box::new((name.clone(), content.clone())));
-                survey.units.push(unit(path, content));
-            }
             (Source::Directory(path), _) => match directory(path, &mut survey.ignored) {
                 Ok(keys) => survey.units.extend(keys.into_iter().map(of_key)),
                 Err(error) => {
@@ -202,10 +219,8 @@ pub fn survey(zones: &[ZoneConfig], known: impl Fn(&Path) -> Vec<Unit>) -> Surve
                 survey.units.extend(zone.hosts.iter().map(|path| hosts(path, name)));
             }
             // The configuration refuses these sources without a name.
-            (
-                Source::File(_) | Source::Hosts(_) | Source::Program { .. } | Source::Forward(_),
-                None,
-            ) => {}
+            (Source::File(_) | Source::Hosts(_) | Source::Forward(_), None) => {}
+            (Source::Store(_), _) => {} // its feed sends the records
         }
     }
     survey.keep_first_of_each_zone();
@@ -222,17 +237,16 @@ impl Survey {
             let first = seen.entry(name.to_lowercase()).or_insert_with(|| Arc::clone(&unit.key));
             let keep = Arc::ptr_eq(first, &unit.key);
             if !keep {
-                ignored.push(already_served(&unit.key.path(), name, &first.path()));
+                ignored.push(already_served(&unit.key, name, first));
             }
             keep
         });
     }
 }
 
-/// Says that a zone is served from another file.
-pub fn already_served(path: &Path, zone: &Name, other: &Path) -> String {
-    let (path, other) = (path.display(), other.display());
-    format!("{path}: zone {zone} is already served from {other}; ignored")
+/// Says that a zone is served from another source.
+pub fn already_served(unit: &UnitKey, zone: &Name, other: &UnitKey) -> String {
+    format!("{unit}: zone {zone} is already served from {other}; ignored")
 }
 
 /// The zone files of a directory in the order of their names.

@@ -7,20 +7,29 @@
 //! - No change costs more than what it changes, whatever the number of zones; one that comes or
 //!   goes above a forwarded or special name costs as much as there are forwarded and special ones.
 
+mod fed;
+pub mod fed_zone;
+mod outcome;
+mod version;
+
 use crate::edit::journal::{EditJournal, policy};
 use crate::edit::{Edit, EditError};
+use crate::feed::Update;
 use crate::forwards::Forwards;
-use crate::load::{LoadError, LoadedUnit, LoadedZone};
+use crate::load::{LoadError, LoadedUnit};
 use crate::local::LocalNames;
 use crate::numbers::{Number, Numbers};
 use crate::settings::access;
 use crate::unit_states::{KnownUnit, Plan, Step, UnitStates};
 use crate::units::{Content, Unit, already_served};
 use crate::zone_set_view::{FileFailure, KnownZone, ZoneSetView};
+use fed_zone::FedZone;
+pub use outcome::Outcome;
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
+use version::{Version, narrow};
 use zonda_config::{Access, Config};
 use zonda_engine::access::AccessList;
 use zonda_engine::counters::Counters;
@@ -50,36 +59,12 @@ pub struct ZoneSet {
     /// forwarded.
     local_above: HashSet<Name>,
     failures: Arc<Vec<FileFailure>>,
-    /// The number of updates of programs' zones so far.
-    update_count: u64,
+    /// Zones whose feeds send updates by themselves, by their names in lower case.
+    fed: HashMap<Name, FedZone>,
     /// The journal of writable zones.
     pub journal: EditJournal,
     /// The access list that was converted last; most zones of a configuration share one.
     last_access: Option<(Arc<Access>, Arc<AccessList>)>,
-}
-
-/// What a reload did.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Zones that are served in a new version, or for the first time.
-    pub loaded: Vec<Name>,
-    /// Zones that were read again and hold what is served already, so that nothing is published.
-    pub unchanged: Vec<Name>,
-    /// Zones that are not served any more.
-    pub removed: Vec<Name>,
-    /// What is wrong with zones and files that could not be loaded.
-    pub failed: Vec<String>,
-    /// Whether anything in the snapshot differs.
-    pub changed: bool,
-    /// Whether names came or went.
-    pub names_changed: bool,
-}
-
-impl Outcome {
-    /// Whether anything was loaded or removed, or could not be.
-    pub fn is_worth_telling(&self) -> bool {
-        self.changed || !self.unchanged.is_empty() || !self.failed.is_empty()
-    }
 }
 
 impl ZoneSet {
@@ -97,7 +82,7 @@ impl ZoneSet {
             table: ZoneTableOwner::new(seed),
             numbers: Numbers::new(engines),
             failures: Arc::default(),
-            update_count: 0,
+            fed: HashMap::new(),
             journal: EditJournal::default(),
             last_access: None,
         }
@@ -110,7 +95,6 @@ impl ZoneSet {
             forwards: Arc::clone(&self.forwards),
             counts: self.numbers.counts(),
             failures: Arc::clone(&self.failures),
-            update_count: self.update_count,
         }
     }
 
@@ -161,14 +145,7 @@ impl ZoneSet {
             orphans.extend(units.lost_names(&unit.key, loaded));
         }
         for (unit, loaded) in loads {
-            if !self.is_outdated(&unit, plan.updates) {
-                self.take(units, unit, loaded, &mut orphans, &mut outcome);
-            } else if let Some(name) = unit.key.content.only_zone().map(Name::to_lowercase) {
-                orphans.remove(&name);
-                let mut known = KnownUnit::new(unit);
-                known.set_zones(vec![name]);
-                units.known.insert(Box::new(known));
-            }
+            self.take(units, unit, loaded, &mut orphans, &mut outcome);
         }
         orphans.iter().for_each(|name| self.remove(name, &mut outcome));
         self.failures = Arc::new(units.failures());
@@ -180,34 +157,11 @@ impl ZoneSet {
     /// not carried out to its end has left behind.
     fn zones_of_no_unit(&self, units: &UnitStates, planned: &[(Unit, Step)]) -> Vec<Name> {
         let planned: HashSet<_> = planned.iter().map(|(unit, _)| &unit.key).collect();
-        let zones =
-            self.zones.table().iter().filter(|zone| {
-                !planned.contains(&zone.unit) && units.known.get(&zone.unit).is_none()
-            });
+        let zones = self.zones.table().iter().filter(|zone| {
+            let is_of_unit = planned.contains(&zone.unit) || zone.unit.is_of_feed();
+            !is_of_unit && units.known.get(&zone.unit).is_none()
+        });
         zones.map(|zone| zone.entry.apex.clone()).collect()
-    }
-
-    /// Whether a program has updated the zone of a unit since `updates` were counted.
-    fn is_outdated(&self, unit: &Unit, updates: u64) -> bool {
-        let Content::Given(given) = &unit.key.content else { return false };
-        self.zone(&given.0).is_some_and(|zone| zone.update > updates)
-    }
-
-    /// Serves a zone from what a program gives. Its unit has one zone.
-    pub fn update(&mut self, unit: &Unit, loaded: LoadedUnit) -> Outcome {
-        let mut outcome = Outcome::default();
-        for (name, zone) in loaded.zones {
-            let name = name.to_lowercase();
-            if let Some(other) = self.zone(&name)
-                && !matches!(other.unit.content, Content::Given(_))
-            {
-                tracing::warn!("{}", already_served(&unit.key.path(), &name, &other.path()));
-                continue;
-            }
-            self.update_count += 1;
-            self.put(unit, name, (zone, self.update_count), &mut outcome);
-        }
-        outcome
     }
 
     /// Changes a zone, and returns what differs then, and the former version unless nothing does.
@@ -291,49 +245,38 @@ impl ZoneSet {
                 self.change_access(&known.unit, &zones, outcome);
             }
         }
-        known.failed = loaded.failure.is_some() || loaded.zones.iter().any(|(_, z)| z.is_err());
+        let is_failure = |update: &Update| matches!(update, Update::Unavailable(_));
+        let has_failed = loaded.zones.iter().any(|(_, update)| is_failure(update));
+        known.failed = loaded.failure.is_some() || has_failed;
         known.note_load(loaded.stamps, loaded.failure);
-        for (name, zone) in loaded.zones {
+        for (name, update) in loaded.zones {
             let name = name.to_lowercase();
-            let other = self.zone(&name).filter(|zone| zone.unit != key);
+            let other = self.zone(&name).filter(|zone| zone.unit != key).cloned();
             if let (Some(other), false) = (other, orphans.remove(&name)) {
-                tracing::warn!("{}", already_served(&key.path(), &name, &other.path()));
-                continue;
+                if !other.unit.is_of_feed() {
+                    tracing::warn!("{}", already_served(&key, &name, &other.unit));
+                    continue;
+                }
+                tracing::warn!("{}", already_served(&other.unit, &name, &key));
             }
-            // A zone that its program has updated stays newer than the configuration says when the
-            // same content is loaded once more.
-            let served = self.zone(&name).filter(|zone| zone.unit == key);
-            let update = served.map_or(0, |zone| zone.update);
-            self.put(&known.unit, name.clone(), (zone, update), outcome);
+            self.put(&known.unit, &name, update, outcome);
             zones.push(name);
         }
         known.set_zones(zones);
         units.known.insert(Box::new(known));
     }
 
-    /// Puts a zone in place of the former version, which stays if the new one failed; and the
-    /// number of the update that it is from.
-    fn put(
-        &mut self,
-        unit: &Unit,
-        name: Name,
-        (loaded, update): (Result<LoadedZone, LoadError>, u64),
-        outcome: &mut Outcome,
-    ) {
-        let former = self.zone(&name).map(|zone| KnownZone::clone(zone));
-        outcome.names_changed |= former.is_none();
-        self.forwards_changed |= former.is_none() && self.local_above.contains(&name);
-        let number = former.as_ref().map_or_else(|| self.numbers.take(), |zone| zone.number);
-        let (mut data, mut records, mut since) = match &former {
-            Some(former) => (former.data().cloned(), former.records, former.loaded),
-            None => (None, 0, None),
-        };
-        let error = match loaded {
-            Ok(new) => {
-                let served = former.as_ref().and_then(|it| Some((it.data()?, it.records as usize)));
+    /// Puts what a file has in place of the former version of a zone, which stays if there is none.
+    fn put(&mut self, unit: &Unit, name: &Name, update: Update, outcome: &mut Outcome) {
+        let former = self.zone(name).cloned();
+        let mut version = former.as_deref().map(Version::of).unwrap_or_default();
+        match update {
+            Update::Replace(new) => {
+                let served = version.data.clone().map(|data| (data, version.records as usize));
+                let served = served.as_ref().map(|(data, records)| (data, *records));
                 let file = (new.zone, new.records);
-                let merged = self.journal.merge(&name, file, served, unit.terms.writable);
-                warn_if_serial_went_back(data.as_deref(), &merged.data);
+                let merged = self.journal.merge(name, file, served, unit.terms.writable);
+                warn_if_serial_went_back(version.data.as_deref(), &merged.data);
                 match &merged.error {
                     Some(error) => outcome.failed.push(format!("{name}: {error}")),
                     // A zone that had failed, and is as it was before, is loaded again.
@@ -344,34 +287,59 @@ impl ZoneSet {
                     }
                     None => outcome.loaded.push(name.clone()),
                 }
-                (data, records) = (Some(merged.data), narrow(merged.records));
-                since = Some(SystemTime::now());
-                merged.error.map(Box::new)
-            }
-            Err(failure) => {
-                let is_forwarded = self.forwards.iter().any(|it| it.entry.apex == name);
-                let state = match data {
-                    Some(_) => "its former version is still served",
-                    None if is_forwarded => "all of it is forwarded",
-                    None => "it is answered SERVFAIL",
+                version = Version {
+                    data: Some(merged.data),
+                    records: narrow(merged.records),
+                    loaded: Some(SystemTime::now()),
+                    error: merged.error.map(Box::new),
                 };
-                if failure.is_awaited() {
-                    tracing::debug!("zone {name} has no data yet, {state}");
-                } else {
-                    tracing::error!("zone {name} was not loaded, {state}: {failure}");
-                    outcome.failed.push(format!("{name}: {failure}"));
-                }
-                Some(Box::new(failure))
             }
+            Update::Unavailable(failure) => {
+                self.note_failure(name, version.data.is_some(), &failure, outcome);
+                version.error = Some(Box::new(failure));
+            }
+            Update::Change(_) | Update::Expired(_) => {} // no file has such
+        }
+        self.serve(unit, name, former.as_deref(), version, outcome);
+    }
+
+    /// Notes that a zone has no newer records.
+    fn note_failure(&self, name: &Name, is_served: bool, why: &LoadError, outcome: &mut Outcome) {
+        let is_forwarded = self.forwards.iter().any(|it| it.entry.apex == *name);
+        let state = match is_served {
+            true => "its former version is still served",
+            false if is_forwarded => "all of it is forwarded",
+            false => "it is answered SERVFAIL",
         };
+        if why.is_awaited() {
+            tracing::debug!("zone {name} has no data yet, {state}");
+        } else {
+            tracing::error!("zone {name} was not loaded, {state}: {why}");
+            outcome.failed.push(format!("{name}: {why}"));
+        }
+    }
+
+    /// Serves a version of a zone in place of the former one.
+    fn serve(
+        &mut self,
+        unit: &Unit,
+        name: &Name,
+        former: Option<&KnownZone>,
+        version: Version,
+        outcome: &mut Outcome,
+    ) {
+        let Version { data, records, loaded, error } = version;
+        outcome.names_changed |= former.is_none();
+        self.forwards_changed |= former.is_none() && self.local_above.contains(name);
+        let number = former.map_or_else(|| self.numbers.take(), |zone| zone.number);
         let access = self.access_list(unit);
         let same = former.filter(|former| former.is_same(data.as_ref(), access.as_deref()));
         outcome.changed |= same.is_none();
         let is_same = same.is_some();
-        let entry = same.map_or_else(|| entry(&name, data, access, number), |former| former.entry);
+        let entry = same
+            .map_or_else(|| entry(name, data, access, number), |former| Arc::clone(&former.entry));
         let (writable, unit) = (unit.terms.writable, Arc::clone(&unit.key));
-        let loaded = since;
-        let zone = KnownZone { entry, unit, number, records, loaded, error, writable, update };
+        let zone = KnownZone { entry, unit, number, records, loaded, error, writable };
         match is_same {
             true => drop(self.zones.put(Arc::new(zone))), // workers keep their hot answers
             false => self.put_zone(zone),
@@ -405,6 +373,7 @@ impl ZoneSet {
             outcome.removed.push(name.clone());
             outcome.changed = true;
             outcome.names_changed = true;
+            self.fall_back_to_feed(name, Version::of(&zone), outcome);
         }
     }
 
@@ -467,11 +436,6 @@ impl ZoneSet {
     pub fn note_dropped(&mut self, count: usize) {
         self.numbers.note_dropped(count);
     }
-}
-
-/// A number of records, as a zone is remembered with it.
-fn narrow(records: usize) -> u32 {
-    u32::try_from(records).unwrap_or(u32::MAX)
 }
 
 /// Notes which directories cannot be read.

@@ -32,8 +32,6 @@ pub struct KnownZone {
     pub error: Option<Box<LoadError>>,
     /// How its serial rises, if it can be changed while it is served.
     pub writable: Option<SerialRule>,
-    /// The number of the program's update that it is from; 0: of none.
-    pub update: u64,
 }
 
 impl Named for KnownZone {
@@ -60,7 +58,7 @@ impl KnownZone {
         has_data && self.entry.access.as_deref() == access
     }
 
-    /// Its file.
+    /// The path of its file; an empty one where it has none.
     pub fn path(&self) -> Cow<'_, Path> {
         self.unit.path()
     }
@@ -84,8 +82,6 @@ pub struct ZoneSetView {
     pub counts: QueryCounts,
     /// Files and directories that could not be read.
     pub failures: Arc<Vec<FileFailure>>,
-    /// The number of updates of programs' zones so far.
-    pub update_count: u64,
 }
 
 impl ZoneSetView {
@@ -107,11 +103,6 @@ impl ZoneSetView {
     /// Zones that upstreams answer for.
     pub fn forwards(&self) -> &Forwards {
         &self.forwards
-    }
-
-    /// A zone that a program has updated since `updates` were counted.
-    pub fn updated_since(&self, name: &Name, updates: u64) -> Option<&KnownZone> {
-        self.zone(name).filter(|zone| zone.update > updates)
     }
 
     /// Queries for each zone so far, each name once: names in front of a forwarded zone count with

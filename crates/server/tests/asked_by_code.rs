@@ -86,7 +86,7 @@ fn a_query_is_counted_and_logged_once_whatever_its_code_asks_about_it() {
         ..Flags::default()
     };
     let texts = Texts::from([("example.org".parse().unwrap(), ZONE.into())]);
-    let load = move || read_config(None, &flags, Some(admin), &texts);
+    let load = move || read_config(None, &flags, Some(admin));
     let (wake, woken) = mpsc::channel();
     let wake = Box::new(move || _ = wake.send(()));
     let patience_nanos = u64::try_from(PATIENCE.as_nanos()).unwrap();
@@ -97,6 +97,7 @@ fn a_query_is_counted_and_logged_once_whatever_its_code_asks_about_it() {
         code: Code { middleware_runtime: Some(0), ..Code::default() },
         runtimes: vec![RuntimeConfig { waiting_max: 16, patience_nanos, wake }],
         start: Some(Box::new(move |handles| _ = sender.send(handles))),
+        texts,
         loggers: vec![Arc::new(move |_: &Event<'_>| _ = count.fetch_add(1, Ordering::Relaxed))],
         ..Program::default()
     };

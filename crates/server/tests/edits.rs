@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 use zonda_config::Flags;
-use zonda_server::{Edit, EditError, Options, Program, Server, Texts, read_config};
+use zonda_server::{Edit, EditError, Options, Program, Server, read_config};
 use zonda_wire::{Name, Type};
 use zonda_zone::{Diff, SetChange};
 
@@ -43,7 +43,7 @@ impl Zonda {
         let listen = vec!["127.0.0.1:0".to_owned()];
         let state = Some(folder.join("state").display().to_string());
         let flags = Flags { listen, zones, writable, state, ..Flags::default() };
-        let load = move || read_config(None, &flags, None, &Texts::default());
+        let load = move || read_config(None, &flags, None);
         let (config, read_config) = (load().unwrap(), Box::new(load));
         let options =
             Options { config, read_config, take_over: false, program: Program::default() };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
-use zonda_config::{Flags, ProgramContent};
+use zonda_config::Flags;
 use zonda_engine::code::{Handler, HandlerQuery, HandlerReply, Route};
 use zonda_server::client::ask;
 use zonda_server::{Code, Options, Program, Server, Texts, read_config};
@@ -52,9 +52,8 @@ impl Zonda {
         );
         fs::write(&config, text).unwrap();
         let flags = Flags { listen: vec!["127.0.0.1:0".to_owned()], ..Flags::default() };
-        let text = ProgramContent::Text(zone(1, 0).into());
-        let texts = Texts::from([("example.net".parse().unwrap(), text)]);
-        let load = move || read_config(Some(&config), &flags, None, &texts);
+        let texts = Texts::from([("example.net".parse().unwrap(), zone(1, 0).into())]);
+        let load = move || read_config(Some(&config), &flags, None);
         let is_busy = Arc::<AtomicBool>::default();
         let called = Arc::clone(&is_busy);
         let code = move |_: &HandlerQuery<'_>, reply: &mut HandlerReply| {
@@ -65,7 +64,7 @@ impl Zonda {
         let handler = Handler::Here(Arc::new(code));
         let route = Route { pattern: "busy.test/A".parse().unwrap(), handler };
         let code = Code { routes: vec![route], ..Code::default() };
-        let program = Program { code, ..Program::default() };
+        let program = Program { code, texts, ..Program::default() };
         let (config, read_config) = (load().unwrap(), Box::new(load));
         let options = Options { config, read_config, take_over: false, program };
         let server = Arc::new(Server::start(options).unwrap());
@@ -132,7 +131,7 @@ fn neither_readers_nor_changes_wait_for_a_worker_that_reads_an_older_snapshot() 
     let server = Arc::clone(&zonda.server);
     let change = thread::spawn(move || {
         let name = "example.net".parse().unwrap();
-        server.zones().set(&name, || ProgramContent::Text(zone(2, 0).into()));
+        server.set_zone_text(&name, &zone(2, 0)).unwrap();
         server.set_code(Code::default());
         Instant::now()
     });
@@ -159,8 +158,7 @@ fn readers_are_answered_at_once_while_a_zone_loads_and_others_change() {
         let name = "example.net".parse().unwrap();
         while !over.load(Ordering::SeqCst) {
             let serial = changed.fetch_add(1, Ordering::SeqCst) + 2;
-            let text = ProgramContent::Text(zone(serial, 0).into());
-            server.zones().set(&name, move || text);
+            server.set_zone_text(&name, &zone(serial, 0)).unwrap();
             thread::sleep(Duration::from_micros(500));
         }
     });
@@ -191,7 +189,7 @@ fn readers_are_answered_at_once_while_a_zone_loads_and_others_change() {
 fn what_a_program_has_updated_stays_when_its_zone_is_reloaded_again_and_again() {
     let zonda = Zonda::start("updated");
     let name = "example.net".parse().unwrap();
-    zonda.server.zones().set(&name, || ProgramContent::Text(zone(2, 0).into()));
+    zonda.server.set_zone_text(&name, &zone(2, 0)).unwrap();
     for round in 1..=3 {
         let answer = ask(&zonda.socket(), "POST", "/v1/reload?zone=example.net").unwrap();
         assert_eq!(answer.status, 200, "{}", answer.body);

@@ -18,7 +18,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 use zonda_config::Flags;
 use zonda_server::client::{Answer, ask};
-use zonda_server::{Options, Program, Server, Texts, read_config};
+use zonda_server::{Options, Program, Server, read_config};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -102,7 +102,7 @@ fn a_thread_that_panics_goes_on_and_one_that_is_down_is_told_of_until_the_end() 
     );
     fs::write(&config, text).unwrap();
     let flags = Flags { listen: vec!["127.0.0.1:0".to_owned()], ..Flags::default() };
-    let load = move || read_config(Some(&config), &flags, Some(admin), &Texts::new());
+    let load = move || read_config(Some(&config), &flags, Some(admin));
     let (config, read_config) = (load().unwrap(), Box::new(load));
     let program = Program::default();
     let options = Options { config, read_config, take_over: false, program };

@@ -86,8 +86,8 @@ pub trait Store: Send + Sync {
         watches::watch_each(zones, |zone| self.watch(zone))
     }
 
-    /// What two handles of one store have in common, and handles of different stores have not: zones
-    /// of one store are followed by one thread. Nothing where that is unknown.
+    /// What two handles of one store have in common, and handles of different stores have not:
+    /// zones of one store are followed by one thread. Nothing where that is unknown.
     #[doc(hidden)]
     fn identity(&self) -> Option<usize> {
         (size_of_val(self) > 0).then(|| std::ptr::from_ref(self).cast::<u8>() as usize)

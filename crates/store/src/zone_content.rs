@@ -131,9 +131,9 @@ impl ZoneContent {
         let is_new = |key: &Key, text: &String| {
             self.faults.get(key).is_none_or(|before| !before.texts.contains(text))
         };
-        let new = faults.iter().flat_map(|(key, of_name)| {
-            of_name.texts.iter().filter(move |text| is_new(key, text))
-        });
+        let new = faults
+            .iter()
+            .flat_map(|(key, of_name)| of_name.texts.iter().filter(move |text| is_new(key, text)));
         log(&self.apex, &new.collect::<Vec<_>>());
         self.faults = faults;
         records
@@ -326,10 +326,11 @@ fn leave_out(key: &Key, kind: OwnerKind, lines: &mut Vec<Line<'_>>, faults: &mut
 
 /// The first rule that these records break and that keeps them out of a zone.
 fn first_broken(kind: OwnerKind, lines: &[Line<'_>]) -> Option<OwnerRule> {
-    let sets = lines.chunk_by(|a, b| a.0 == b.0).map(|set| match SINGLE_TYPES.contains(&set[0].0) {
-        true => (set[0].0, set.len()),
-        false => (set[0].0, 1), // no rule asks for more
-    });
+    let sets =
+        lines.chunk_by(|a, b| a.0 == b.0).map(|set| match SINGLE_TYPES.contains(&set[0].0) {
+            true => (set[0].0, set.len()),
+            false => (set[0].0, 1), // no rule asks for more
+        });
     let mut broken: Option<OwnerRule> = None;
     owner_rules(kind, sets, |rule| {
         let is_misplaced = rule == OwnerRule::SoaNotAtApex;

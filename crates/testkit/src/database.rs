@@ -218,6 +218,12 @@ impl Postgres {
         format!("host=127.0.0.1 port={port} user=zonda password={PASSWORD} dbname=postgres")
     }
 
+    /// Returns the same as a URL.
+    pub fn url(&self) -> String {
+        let (port, password) = (self.database.port, PASSWORD.replace('/', "%2F"));
+        format!("postgres://zonda:{password}@127.0.0.1:{port}/postgres")
+    }
+
     /// Returns what its own client says to a statement.
     ///
     /// # Panics

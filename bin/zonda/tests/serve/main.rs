@@ -26,4 +26,5 @@ mod reload;
 mod server;
 mod start;
 mod stop;
+mod stores;
 mod waiting;

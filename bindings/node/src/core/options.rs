@@ -3,15 +3,14 @@
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use tracing_subscriber::filter::LevelFilter;
 use zonda_config::Flags;
 use zonda_runtime::RuntimeConfig;
-use zonda_server::{Code, StandardError};
+use zonda_server::{Code, StandardError, Stores, Texts};
 
 use super::{CoreOptions, error};
-use crate::server::{Start, Stores, Transports};
+use crate::server::{Start, Transports};
 use crate::store::duration;
 
 /// How long handlers have time, unless it is said otherwise, milliseconds: clients ask again, or
@@ -42,7 +41,7 @@ pub(super) fn start(options: &CoreOptions) -> napi::Result<Start> {
     Ok(Start {
         file: options.config.as_ref().map(PathBuf::from),
         flags,
-        texts: Arc::default(),
+        texts: Texts::default(),
         stores: Stores::new(),
         answered: options.listen.iter().map(|text| listener(text).1).collect(),
         metrics: metrics.transpose()?,

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use napi_derive::napi;
 use zonda::Store;
-use zonda_server::{check_text, replace_text};
 use zonda_wire::Name;
 
 use super::{Core, error, in_thread, lock};
@@ -76,12 +75,9 @@ impl Core {
     #[napi]
     pub fn set_zone_text(&self, name: String, text: String, token: u32) -> napi::Result<()> {
         let (running, shared) = (self.shared.running()?, Arc::clone(&self.shared));
-        let (name, texts) = (self.text_name(&name)?, Arc::clone(&self.texts));
+        let name = self.text_name(&name)?;
         in_thread(move || {
-            let text: Arc<str> = text.into();
-            let reload = || running.reload().map(drop); // other zones may be wrong
-            let served = check_text(&name, Arc::clone(&text))
-                .and_then(|()| replace_text(&texts, &name, Some(text.into()), reload));
+            let served = running.set_zone_text(&name, &text);
             drop(running);
             shared.tell_end(token, served.err());
         })
@@ -95,11 +91,11 @@ impl Core {
     #[napi]
     pub fn remove_zone_text(&self, name: String, token: u32) -> napi::Result<()> {
         let (running, shared) = (self.shared.running()?, Arc::clone(&self.shared));
-        let (name, texts) = (self.text_name(&name)?, Arc::clone(&self.texts));
+        let name = self.text_name(&name)?;
         in_thread(move || {
-            let removed = replace_text(&texts, &name, None, || running.reload().map(drop));
+            let removed = running.remove_zone_text(&name);
             drop(running);
-            let was_there = removed.as_ref().is_ok_and(Option::is_some);
+            let was_there = *removed.as_ref().unwrap_or(&false);
             shared.tell_end_with(token, removed.err(), was_there.then(Vec::new));
         })
     }
@@ -109,7 +105,7 @@ impl Core {
     /// Has a zone follow a store.
     fn follow(&self, zone: &str, store: Arc<dyn Store>) -> napi::Result<()> {
         let name = zone_name(zone)?;
-        lock(&self.texts).insert(name.clone(), "".into()); // none that could be served
+        lock(&self.texts).remove(&name);
         let mut stores = lock(&self.stores);
         stores.retain(|(other, _)| *other != name);
         stores.push((name, store));

@@ -1,9 +1,11 @@
 //! Secret files that too many users of the machine can read or change.
 
 use crate::error::{Advice, Origin, Warning};
-use crate::keys::AdminKeys;
+use crate::keys::{AdminKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::section::Keys;
+use crate::store::StoreUrl;
+use crate::value::Value;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -23,7 +25,7 @@ pub(super) fn warnings(layers: &Layers<'_>, token_files: &[PathBuf]) -> Vec<Warn
             let section = table.get(*section).and_then(|value| value.get_ref().as_table());
             section.is_some_and(|section| section.contains_key(*key))
         };
-        let has_secret = SECRETS.iter().any(is_set);
+        let has_secret = SECRETS.iter().any(is_set) || has_password(layers);
         warnings.extend(warning(source.path(), source.origin(0), has_secret));
     }
     for path in token_files {
@@ -31,6 +33,15 @@ pub(super) fn warnings(layers: &Layers<'_>, token_files: &[PathBuf]) -> Vec<Warn
         warnings.extend(warning(path, origin, true));
     }
     warnings
+}
+
+/// Whether the file has the password of a database.
+fn has_password(layers: &Layers<'_>) -> bool {
+    let urls = layers.tables(&ZoneKeys::SECTION).filter_map(|(zone, _)| {
+        let store = zone.get("store")?.get_ref().as_table()?;
+        StoreUrl::from_text(store.get("url")?.get_ref().as_str()?)
+    });
+    urls.into_iter().any(|url| url.has_password())
 }
 
 /// Returns what is to be said of a file; of one that is not there, or no file, nothing.

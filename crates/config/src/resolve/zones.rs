@@ -1,13 +1,13 @@
 //! Zones: those of the flags or the variables first, then those of the file.
 
 use super::access::Lists;
-use super::source::{FILE_SOURCES, FileSource, Written, forward, hosts};
+use super::source::{FILE_SOURCES, FileSource, Written, forward, hosts, store};
 use crate::access::Access;
 use crate::error::{Contradiction, Origin, Problem};
-use crate::keys::{ForwardKeys, ZoneKeys};
+use crate::keys::{ForwardKeys, StoreKeys, ZoneKeys};
 use crate::load::Layers;
 use crate::reader::{RawValue, Reader, Session};
-use crate::section::Keys;
+use crate::section::{Keys, Section};
 use crate::{Listener, SerialRule, Source, Zone};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -52,9 +52,22 @@ pub(super) fn read<'a>(
         }
         found.read(&mut Reader::new(session, section, None, given, origin), root, None);
     }
-    if let Some(to) = layers.forward() {
-        let origin = to.origin.clone();
+    for given in layers.stores() {
+        let origin = given.origin.clone();
+        let Some((name, url)) = given.text.split_once('=') else {
+            refuse_store(session, &given);
+            continue;
+        };
+        let by_user = |text| RawValue { text, origin: origin.clone() };
+        let named = vec![("name", by_user(name))];
+        let url = GivenValue { section: &StoreKeys::SECTION, key: "url", value: by_user(url) };
+        let mut reader = Reader::new(session, section, None, named, origin);
+        found.read(&mut reader, file_root.clone(), Some(url));
+    }
+    if let Some(value) = layers.forward() {
+        let origin = value.origin.clone();
         let given = vec![("name", RawValue { text: ".", origin: origin.clone() })];
+        let to = GivenValue { section: &ForwardKeys::SECTION, key: "to", value };
         let mut reader = Reader::new(session, section, None, given, origin);
         found.read(&mut reader, file_root.clone(), Some(to));
     }
@@ -87,6 +100,62 @@ fn refuse(session: &mut Session<'_>, given: &RawValue<'_>) {
     session.fail(given.origin.clone(), problem);
 }
 
+/// Reports a zone that was not given as NAME=URL. The text may hold a password.
+fn refuse_store(session: &mut Session<'_>, given: &RawValue<'_>) {
+    let problem = Problem::Value {
+        key: "store".to_owned(),
+        found: "the value given".to_owned(),
+        form: "NAME=URL, such as \"example.com=redis://127.0.0.1\"".to_owned(),
+    };
+    session.fail(given.origin.clone(), problem);
+}
+
+/// A value of a section nested in a zone's that was given outside of the file.
+struct GivenValue<'a> {
+    /// The nested section.
+    section: &'static Section,
+    /// The key of the section.
+    key: &'static str,
+    /// The value of the key.
+    value: RawValue<'a>,
+}
+
+/// What was given of a section nested in a zone's.
+struct NestedSection<'a> {
+    /// The file's table of the section, if there is one.
+    table: Option<&'a DeTable<'a>>,
+    /// The place of the section.
+    origin: Origin,
+    /// Values that were given outside of the file.
+    given: Vec<(&'static str, RawValue<'a>)>,
+}
+
+impl<'a> NestedSection<'a> {
+    /// Finds a section, if anything was given of it.
+    fn find(
+        section: &'static Section,
+        reader: &Reader<'_, 'a>,
+        given: Option<&GivenValue<'a>>,
+    ) -> Option<Self> {
+        let given = given.filter(|given| given.section.name == section.name);
+        let given: Vec<_> = given.map(|it| (it.key, it.value.clone())).into_iter().collect();
+        match reader.nested(section) {
+            Some((table, origin)) => Some(Self { table: Some(table), origin, given }),
+            None if given.is_empty() => None,
+            None => Some(Self { table: None, origin: reader.origin_of("name"), given }),
+        }
+    }
+
+    /// A reader of the section.
+    fn reader<'n>(
+        self,
+        section: &'static Section,
+        of_zone: &'n mut Reader<'_, 'a>,
+    ) -> Reader<'n, 'a> {
+        of_zone.nested_reader(section, (self.table, self.origin), self.given)
+    }
+}
+
 /// The zones read so far, and what it takes to read another.
 struct Zones<'l> {
     lists: &'l mut Lists,
@@ -99,22 +168,32 @@ struct Zones<'l> {
 }
 
 impl Zones<'_> {
-    /// Reads a zone whose files must stay below `root`, and which is forwarded to the upstreams
-    /// `to` if they are given.
-    fn read<'a>(&mut self, reader: &mut Reader<'_, 'a>, root: Arc<Path>, to: Option<RawValue<'a>>) {
+    /// Reads a zone whose files must stay below `root`; `given` was given outside of the file.
+    fn read<'a>(
+        &mut self,
+        reader: &mut Reader<'_, 'a>,
+        root: Arc<Path>,
+        given: Option<GivenValue<'a>>,
+    ) {
         let Some(keys) = ZoneKeys::read(reader) else { return };
-        let nested = reader.nested(&ForwardKeys::SECTION);
-        let is_forwarded = nested.is_some() || to.is_some();
+        let nested = |section| NestedSection::find(section, reader, given.as_ref());
+        let forward = nested(&ForwardKeys::SECTION);
+        let store = nested(&StoreKeys::SECTION);
+        let is_forwarded = forward.is_some();
         let given: Vec<&FileSource> =
             FILE_SOURCES.iter().filter(|source| (source.path)(&keys).is_some()).collect();
         // A hosts file lies in front of a forwarded zone; every other source excludes it.
         let is_overlay = |source: &&FileSource| is_forwarded && source.key == hosts::SOURCE.key;
-        let sources = given.iter().copied().filter(|source| !is_overlay(source)).count();
-        if is_forwarded {
-            if sources > 0 {
-                reader.contradict(None, Contradiction::SourceCount(sources + 1));
-            }
-            return self.read_forward(reader, keys, root, nested, to);
+        let files = given.iter().copied().filter(|source| !is_overlay(source)).count();
+        let sources = files + usize::from(is_forwarded) + usize::from(store.is_some());
+        if sources > 1 {
+            reader.contradict(None, Contradiction::SourceCount(sources));
+        }
+        match (forward, store) {
+            (Some(forward), _) => return self.read_forward(reader, keys, root, forward),
+            (None, Some(store)) => return self.read_store(reader, keys, root, store),
+            (None, None) if sources > 1 => return,
+            (None, None) => {}
         }
         let &[source] = &given[..] else {
             return reader.contradict(None, Contradiction::SourceCount(sources));
@@ -152,8 +231,7 @@ impl Zones<'_> {
         reader: &mut Reader<'_, 'a>,
         keys: ZoneKeys,
         root: Arc<Path>,
-        nested: Option<(&'a DeTable<'a>, Origin)>,
-        to: Option<RawValue<'a>>,
+        nested: NestedSection<'a>,
     ) {
         if keys.name.is_none() {
             reader.contradict(None, Contradiction::ForwardWithoutName);
@@ -167,17 +245,35 @@ impl Zones<'_> {
             None => self.lists.resolve(reader, keys.access),
         };
         let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
-        let given = to.map(|to| ("to", to)).into_iter().collect();
-        let (table, origin) = match nested {
-            Some((table, origin)) => (Some(table), origin),
-            None => (None, reader.origin_of("name")),
-        };
-        let mut reader = reader.nested_reader(&ForwardKeys::SECTION, (table, origin), given);
+        let mut reader = nested.reader(&ForwardKeys::SECTION, reader);
         let forward = forward::read(&mut reader, keys.name.as_ref(), &self.listens_on);
         if let (Some(name), Some(forward), true) = (keys.name, forward, is_new) {
             let (name, source) = (Some(name.to_lowercase()), Source::Forward(Arc::new(forward)));
             let hosts = keys.hosts;
             self.zones.push(Zone { name, source, hosts, root, writable: None, access });
+        }
+    }
+
+    /// Reads a zone whose records are in a database.
+    fn read_store<'a>(
+        &mut self,
+        reader: &mut Reader<'_, 'a>,
+        keys: ZoneKeys,
+        root: Arc<Path>,
+        nested: NestedSection<'a>,
+    ) {
+        if keys.name.is_none() {
+            reader.contradict(None, Contradiction::StoreWithoutName);
+        }
+        if keys.writable {
+            reader.contradict(Some("writable"), Contradiction::NotWritable("store"));
+        }
+        let access = self.lists.resolve(reader, keys.access);
+        let is_new = keys.name.as_ref().is_some_and(|name| self.take(reader, name.to_lowercase()));
+        let store = store::read(&mut nested.reader(&StoreKeys::SECTION, reader));
+        if let (Some(name), Some(store), true) = (keys.name, store, is_new) {
+            let (name, source) = (Some(name.to_lowercase()), Source::Store(Arc::new(store)));
+            self.zones.push(Zone { name, source, hosts: None, root, writable: None, access });
         }
     }
 

@@ -138,17 +138,19 @@ pub fn zone(name: &str, control: &Control) -> Reply {
 /// A zone as `/v1/zones` shows it.
 fn describe(zone: &KnownZone, control: &Control) -> Value {
     let at = |secs| time(UNIX_EPOCH + Duration::from_secs(secs));
-    let store = control.stores().get(&zone.entry.apex).map(|following| following.to_json(at));
+    let store = control.stores.state(&zone.entry.apex.to_lowercase());
+    let file = Some(zone.path()).filter(|path| !path.as_os_str().is_empty());
     json!({
         "name": zone.entry.apex.to_string(),
-        "file": zone.path(),
+        "file": file,
+        "source": zone.unit.to_string(),
         "served": zone.data().is_some(),
         "serial": zone.data().map(|data| data.serial()),
         "records": zone.records,
         "memory_bytes": zone.data().map(|data| data.bytes()),
         "loaded": zone.loaded.map(time),
         "error": zone.error.as_ref().map(ToString::to_string),
-        "store": store,
+        "store": store.map(|store| store.to_json(at)),
     })
 }
 

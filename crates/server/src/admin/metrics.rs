@@ -5,7 +5,7 @@
 
 use super::upstreams::{KnownUpstream, STATES, TROUBLES, survey};
 use crate::control::Control;
-use crate::following::Following;
+use crate::feed::store_state::StoreState;
 use crate::zone_set_view::ZoneSetView;
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -252,16 +252,16 @@ fn zone_queries(page: &mut Page, zone_set: &ZoneSetView, config: &Config) {
 
 /// How zones follow stores, if any do.
 fn stores(page: &mut Page, control: &Control) {
-    let stores = control.stores();
+    let stores = control.stores.states();
     if stores.is_empty() {
         return;
     }
     let mut all: Vec<_> = stores.iter().map(|(zone, it)| (zone.to_string(), it)).collect();
     all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-    let mut metric = |name, kind, help, one: fn(&Following) -> u64| {
+    let mut metric = |name, kind, help, one: fn(&StoreState) -> u64| {
         page.metric(name, kind, help);
-        for (zone, following) in &all {
-            page.value(name, &[("zone", zone)], one(following));
+        for (zone, store) in &all {
+            page.value(name, &[("zone", zone)], one(store));
         }
     };
     let help = "Whether the store of a zone can be reached: 1 or 0.";

@@ -2,20 +2,22 @@
 
 use super::{Publisher, ServerState, Work};
 use crate::edit::{Edit, EditError};
+use crate::feed::Update;
 use crate::load::LoadedUnit;
 use crate::program::Code;
 use crate::unit_states::{Plan, UnitStates};
-use crate::units::Unit;
 use crate::zone_set::Outcome;
+use crate::zone_set::fed_zone::NewFedZone;
 use arc_swap::ArcSwap;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 use zonda_config::Config;
 use zonda_wire::Name;
-use zonda_zone::Diff;
+use zonda_zone::{ChangeError, Diff};
 
 /// Sends work to the publisher, and reads what it has published.
+#[derive(Clone)]
 pub struct PublisherHandle {
     pub(super) sender: SyncSender<Work>,
     pub(super) state: Arc<ArcSwap<ServerState>>,
@@ -83,15 +85,59 @@ impl PublisherHandle {
         outcome
     }
 
-    /// Puts into force what a program gives a zone.
+    /// Puts into force what a feed has for a zone, whose name is in lower case; returns the serial
+    /// that the zone has then. Once the zone follows no feed any more, nothing is done.
+    ///
+    /// # Errors
+    /// When the publisher fails; within it, when the zone cannot be changed so, and is as it was.
+    pub fn update(
+        &self,
+        zone: &Name,
+        update: Update,
+    ) -> Result<Result<Option<u32>, ChangeError>, PublisherFailed> {
+        let zone = zone.clone();
+        self.call(move |publisher| {
+            let outcome = publisher.zone_set.update_fed(&zone, update)?;
+            publisher.note(&outcome);
+            Ok(publisher.zone_set.fed_serial(&zone))
+        })
+    }
+
+    /// Serves a zone, whose name is in lower case, from a text of the program that was loaded.
+    ///
+    /// # Errors
+    /// When the publisher fails; within it, what the zone is served from instead.
+    pub fn set_text(
+        &self,
+        zone: &Name,
+        update: Update,
+    ) -> Result<Result<(), String>, PublisherFailed> {
+        let zone = zone.clone();
+        self.call(move |publisher| {
+            if let Some(other) = publisher.zone_set.served_instead(&zone) {
+                return Err(other);
+            }
+            let mut outcome = Outcome::default();
+            publisher.zone_set.add_fed(NewFedZone::of_text(zone.clone()), &mut outcome);
+            let updated = publisher.zone_set.update_fed(&zone, update);
+            outcome.add(updated.unwrap_or_default()); // only changes are refused
+            publisher.note(&outcome);
+            Ok(())
+        })
+    }
+
+    /// Takes a zone, whose name is in lower case, out of service that a program has given; returns
+    /// whether there was one.
     ///
     /// # Errors
     /// When the publisher fails.
-    pub fn update(&self, unit: Unit, loaded: LoadedUnit) -> Result<Outcome, PublisherFailed> {
+    pub fn remove_text(&self, zone: &Name) -> Result<bool, PublisherFailed> {
+        let zone = zone.clone();
         self.call(move |publisher| {
-            let outcome = publisher.zone_set.update(&unit, loaded);
+            let mut outcome = Outcome::default();
+            let was_there = publisher.zone_set.remove_fed(&zone, &mut outcome);
             publisher.note(&outcome);
-            outcome
+            was_there
         })
     }
 

@@ -1,13 +1,15 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::program::Texts;
+use crate::feed::Update;
+use crate::load::LoadError;
 use std::path::PathBuf;
 use std::sync::mpsc::{Sender, channel};
 use std::{fs, thread};
-use zonda_config::{Flags, ProgramContent};
+use zonda_config::Flags;
 use zonda_engine::zones::{Source, ZoneEntry};
 use zonda_wire::Name;
+use zonda_zone::{ChangeSet, Serial, SerialPolicy, SetChange};
 
 /// A publisher that serves `example.org` from a file.
 struct Served {
@@ -36,10 +38,11 @@ impl Served {
         let file = folder.join("zonda.toml");
         let zone = "[[zone]]\nname = \"example.org\"\nfile = \"zone\"\n";
         fs::write(&file, format!("version = 1\n{zone}{more}")).unwrap();
-        let config =
-            crate::program::read_config(Some(&file), &Flags::default(), None, &Texts::default());
+        let config = crate::program::read_config(Some(&file), &Flags::default(), None);
         let config = config.unwrap();
-        let first = Publisher::load(config, Code::default(), Vec::new(), 1).unwrap_or_else(|it| {
+        let (texts, stores) = (Texts::default(), Stores::default());
+        let own = (Code::default(), &texts, &stores);
+        let first = Publisher::load(config, own, Vec::new(), 1).unwrap_or_else(|it| {
             panic!("{it:?}");
         });
         let snapshot = Arc::clone(first.snapshot());
@@ -54,7 +57,7 @@ impl Served {
         let state = self.handle.state();
         let name = "example.org".parse().unwrap();
         let configs = (&*state.config, &*state.config);
-        let plan = self.units.plan(&state.zone_set, configs, Scope::Zone(&name), 0);
+        let plan = self.units.plan(&state.zone_set, configs, Scope::Zone(&name));
         let loaded = load::load_all(&plan.stale(), &state.zone_set, state.seed, 1);
         self.handle.apply(&mut self.units, None, plan, loaded).unwrap()
     }
@@ -63,7 +66,7 @@ impl Served {
     fn reload_changed(&mut self) -> Outcome {
         let state = self.handle.state();
         let configs = (&*state.config, &*state.config);
-        let plan = self.units.plan(&state.zone_set, configs, Scope::Changed, 0);
+        let plan = self.units.plan(&state.zone_set, configs, Scope::Changed);
         let loaded = load::load_all(&plan.stale(), &state.zone_set, state.seed, 1);
         self.handle.apply(&mut self.units, None, plan, loaded).unwrap()
     }
@@ -129,30 +132,57 @@ fn a_file_that_becomes_wrong_publishes_nothing_and_is_told_of() {
 }
 
 #[test]
-fn a_program_that_gives_a_zone_the_records_that_it_has_publishes_nothing() {
-    let served = Served::start("program");
-    let update = |text: String| {
-        let name: Name = "example.net".parse().unwrap();
-        let content = ProgramContent::Text(text.into());
-        let source = zonda_config::Source::Program { path: "program".into(), content };
-        let zone = zonda_config::Zone {
-            name: Some(name),
-            source,
-            hosts: None,
-            root: std::path::Path::new("/").into(),
-            writable: None,
-            access: None,
-        };
-        let unit = crate::units::survey(&[zone], |_| Vec::new()).units.pop().unwrap();
+fn a_feed_that_sends_a_zone_the_records_that_it_has_publishes_nothing() {
+    let served = Served::start("feed");
+    let name: Name = "example.net".parse().unwrap();
+    let load = |text: &str| {
         let state = served.handle.state();
-        let loaded = load::load_all(&[&unit], &state.zone_set, state.seed, 1).pop().unwrap();
-        served.handle.update(unit, loaded).unwrap()
+        load::load_text(&name, text, (&state.zone_set, state.seed))
     };
-    assert_eq!(update(text("")).loaded.len(), 1);
+    served.handle.set_text(&name, load(&text(""))).unwrap().unwrap();
     let first = served.snapshot.load_full();
-    assert_eq!(update(text("; again\n")).unchanged.len(), 1);
+    served.handle.set_text(&name, load(&text("; again\n"))).unwrap().unwrap();
     assert!(Arc::ptr_eq(&first, &served.snapshot.load_full()), "another snapshot");
-    assert_eq!(update(text("www A 192.0.2.2\n")).loaded.len(), 1);
+    served.handle.set_text(&name, load(&text("www A 192.0.2.2\n"))).unwrap().unwrap();
+    assert!(!Arc::ptr_eq(&first, &served.snapshot.load_full()), "nothing published");
+    served.end();
+}
+
+#[test]
+fn a_zone_of_a_feed_changes_is_unavailable_expires_and_comes_back() {
+    let served = Served::start("updates");
+    let name: Name = "example.net".parse().unwrap();
+    let load = |text: &str| {
+        let state = served.handle.state();
+        load::load_text(&name, text, (&state.zone_set, state.seed))
+    };
+    let known = || {
+        let state = served.handle.state();
+        let zone = state.zone_set.zone(&name).unwrap();
+        (zone.data().map(|data| data.serial()), zone.records, zone.error.is_some())
+    };
+    assert!(matches!(served.handle.update(&name, load(&text(""))), Ok(Ok(None))), "no such zone");
+    served.handle.set_text(&name, load(&text(""))).unwrap().unwrap();
+    assert_eq!(known(), (Some(1), 3, false));
+    let (owner, data) = ("www.example.net".parse().unwrap(), vec![[192, 0, 2, 2].into()]);
+    let put = SetChange::Put { owner, rtype: zonda_wire::Type::A, ttl: 60, data };
+    let changes = ChangeSet { sets: vec![put], serial: Serial::Bump(SerialPolicy::Increment) };
+    let update = |update| served.handle.update(&name, update).unwrap();
+    assert_eq!(update(Update::Change(changes.clone())).unwrap(), Some(2));
+    assert_eq!(known(), (Some(2), 4, false));
+    let outside = SetChange::RemoveName { owner: "example.org".parse().unwrap() };
+    let wrong = ChangeSet { sets: vec![outside], serial: Serial::Keep };
+    assert!(update(Update::Change(wrong)).is_err());
+    assert_eq!(known(), (Some(2), 4, false));
+    let error = || LoadError { first: "the database is down".to_owned(), count: 0 };
+    assert_eq!(update(Update::Unavailable(error())).unwrap(), Some(2));
+    assert_eq!(known(), (Some(2), 4, true));
+    assert_eq!(update(Update::Expired(error())).unwrap(), None);
+    assert_eq!(known(), (None, 0, true));
+    assert!(matches!(served.entry("example.net").0.unwrap().source, Source::Unavailable));
+    assert_eq!(update(Update::Change(changes)).unwrap(), None, "there is nothing to change");
+    assert_eq!(update(load(&text(""))).unwrap(), Some(1));
+    assert_eq!(known(), (Some(1), 3, false));
     served.end();
 }
 
@@ -199,7 +229,7 @@ fn a_publisher_that_is_down_is_known_to_be_and_leaves_the_states_of_files_as_the
     }
     let state = served.handle.state();
     let configs = (&*state.config, &*state.config);
-    let plan = served.units.plan(&state.zone_set, configs, Scope::Changed, 0);
+    let plan = served.units.plan(&state.zone_set, configs, Scope::Changed);
     assert!(served.handle.apply(&mut served.units, None, plan, Vec::new()).is_err());
     assert!(served.units.known.get(&unit).is_some(), "the states of files are lost");
     assert_eq!(served.watchdog.down(), [THREAD]);

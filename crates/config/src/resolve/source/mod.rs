@@ -5,13 +5,15 @@ pub mod file;
 pub mod forward;
 pub mod hosts;
 pub mod json;
+pub mod store;
 
 use crate::Source;
 use crate::error::Contradiction;
 use crate::keys::ZoneKeys;
 use std::path::PathBuf;
 
-/// All sources that are a file or a directory; exactly one of them, or upstreams, is given.
+/// All sources that are a file or a directory; exactly one of them, upstreams or a database is
+/// given.
 pub const FILE_SOURCES: &[FileSource] =
     &[file::SOURCE, json::SOURCE, directory::SOURCE, hosts::SOURCE];
 

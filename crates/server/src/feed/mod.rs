@@ -1,0 +1,60 @@
+//! Feeds: what brings the content of zones, each in its own time, and what they send.
+//!
+//! ```text
+//! files, JSON, directories, hosts ── start, reload, watch ──┐
+//! databases and stores of the program ── stores.rs ─────────┼─► Update ─► publisher ─► zone set
+//! texts of the program ── Server::set_zone_text ────────────┘
+//! ```
+//!
+//! A feed runs beside the publisher and sends it updates over the queue of all work, so that
+//! nothing a source does, or fails to do, has queries or other zones wait.
+
+pub mod open;
+pub mod store_feed;
+pub mod store_state;
+pub mod stores;
+
+use crate::load_error::LoadError;
+use std::sync::Arc;
+use zonda_zone::{ChangeSet, Zone};
+
+/// What a feed has for a zone.
+pub enum Update {
+    /// The zone has these records from now on, and no others.
+    Replace(LoadedZone),
+    /// These changes of the version that is served.
+    Change(ChangeSet),
+    /// The source has no records that can be served, for this reason; the zone keeps those that it
+    /// has.
+    Unavailable(LoadError),
+    /// The source was unavailable for so long that the zone may not be served any more.
+    Expired(LoadError),
+}
+
+/// A zone that was read.
+pub struct LoadedZone {
+    /// The zone, which has all memory in which nothing differs from the version in force in common
+    /// with it; that version itself if no record differs.
+    pub zone: Arc<Zone>,
+    /// How many records it has.
+    pub records: usize,
+}
+
+impl LoadedZone {
+    /// The same zone packed, unless other threads have it as well.
+    pub fn packed(self) -> Self {
+        match Arc::try_unwrap(self.zone) {
+            Ok(zone) => Self { zone: Arc::new(zone.packed()), ..self },
+            Err(zone) => Self { zone, ..self },
+        }
+    }
+}
+
+impl From<Result<LoadedZone, LoadError>> for Update {
+    fn from(result: Result<LoadedZone, LoadError>) -> Self {
+        match result {
+            Ok(loaded) => Self::Replace(loaded),
+            Err(error) => Self::Unavailable(error),
+        }
+    }
+}

@@ -1,0 +1,557 @@
+//! The feed of one store, in a thread of its own, whatever the number of its zones.
+//!
+//! A feed watches its store, loads it, and then takes what changed, gathered for a moment, until
+//! something fails; then it begins anew, after a pause that grows. The zones keep what they had,
+//! until they expire if the configuration says when.
+
+use super::Update;
+use super::open::open_store;
+use super::store_state::StoreState;
+use crate::load::{self, unix_secs};
+use crate::load_error::LoadError;
+use crate::publish::{PublisherFailed, PublisherHandle};
+use std::any::Any;
+use std::collections::HashMap;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use zonda_config::StoreKeys;
+use zonda_netio::{memory, process};
+use zonda_store::{Changes, RecordSet, Store, StoreError, ZoneContent};
+use zonda_wire::{Name, name};
+use zonda_zone::{ChangeError, ChangeSet, Serial, SerialPolicy, Zone};
+
+/// How long changes are gathered at least: a client that asks for what it has just written waits
+/// for it, and a thousand changes at a time make one version of a zone.
+const GATHERING_MIN: Duration = Duration::from_millis(20);
+/// How long changes are gathered at most, however much CPU time it takes to make the zones.
+const GATHERING_MAX: Duration = Duration::from_secs(2);
+/// How long a watch is waited for before it is looked whether the feed is to end.
+const LOOK: Duration = Duration::from_millis(250);
+/// The pause before a store that failed is tried again; doubled each time.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+/// The longest pause.
+const PAUSE_MAX: Duration = Duration::from_secs(3);
+/// A store that was followed for so long fails anew; one that fails sooner still does.
+const STEADY: Duration = Duration::from_secs(10);
+/// How often the log says again that a store fails.
+const REMINDER: Duration = Duration::from_secs(60);
+/// Record sets from which on the memory of a load is given back to the system at once.
+const LARGE_LOAD: usize = 10_000;
+
+/// What a feed follows, and for which zones. Feeds that are equal in this are one.
+#[derive(Clone, PartialEq)]
+pub struct Subject {
+    /// The store.
+    pub source: StoreSource,
+    /// The zones that follow it.
+    pub zones: Vec<SubjectZone>,
+}
+
+/// A zone of a feed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SubjectZone {
+    /// The zone's apex, in lower case.
+    pub apex: Name,
+    /// How long it is served while its store cannot be reached.
+    pub expire: Option<Duration>,
+}
+
+/// Where a store comes from.
+#[derive(Clone)]
+pub enum StoreSource {
+    /// The configuration names it.
+    Configured(Arc<StoreKeys>),
+    /// The program has it.
+    Program(Arc<dyn Store>),
+}
+
+impl PartialEq for StoreSource {
+    /// Whether the stores are one, so that their zones share a feed.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Configured(one), Self::Configured(other)) => {
+                one.url == other.url
+                    && one.prefix == other.prefix
+                    && one.compare_interval == other.compare_interval
+            }
+            (Self::Program(one), Self::Program(other)) => {
+                Arc::ptr_eq(one, other)
+                    || one.identity().is_some_and(|it| other.identity() == Some(it))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl StoreSource {
+    /// What messages call the store.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Configured(keys) => keys.url.to_string(),
+            Self::Program(_) => "store of the program".to_owned(),
+        }
+    }
+}
+
+/// A feed that runs in a thread.
+pub struct RunningFeed {
+    /// What it follows.
+    pub subject: Subject,
+    /// How each zone follows the store, by its name in lower case.
+    pub states: Vec<(Name, Arc<StoreState>)>,
+    /// Asks the thread to end.
+    pub stop: Arc<StopRequest>,
+    /// Is closed when the thread has ended.
+    pub ended: Receiver<()>,
+}
+
+/// Asks a feed to end.
+#[derive(Default)]
+pub struct StopRequest {
+    is_stopped: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl StopRequest {
+    /// Asks the feed to end.
+    pub fn stop(&self) {
+        *lock(&self.is_stopped) = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits; returns whether the feed is to end.
+    fn pause(&self, duration: Duration) -> bool {
+        let is_stopped = lock(&self.is_stopped);
+        let waited = self.changed.wait_timeout_while(is_stopped, duration, |stopped| !*stopped);
+        *waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+/// Returns what a lock protects, for a moment; all that are here are whole after any panic.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps zones as their store has them.
+pub struct Feed {
+    source: StoreSource,
+    /// The store, once it could be opened.
+    store: Option<Arc<dyn Store>>,
+    zones: Vec<FollowedZone>,
+    /// The places of the zones among all, by their names in lower case and wire form.
+    places: HashMap<Box<[u8]>, usize>,
+    publisher: PublisherHandle,
+    stop: Arc<StopRequest>,
+    /// Is sent to when the first load has ended.
+    first: Option<SyncSender<()>>,
+    /// The time since which the store cannot be followed.
+    outage: Option<Outage>,
+    /// Time for which changes are gathered.
+    gathering: Duration,
+}
+
+/// A zone that follows a store.
+struct FollowedZone {
+    content: ZoneContent,
+    state: Arc<StoreState>,
+    /// How long it is served while its store cannot be reached.
+    expire: Option<Duration>,
+    /// Whether that time is over.
+    has_expired: bool,
+    /// Whether the server has all that the store had, so that changes suffice.
+    is_loaded: bool,
+    /// The serial of the version that the server has.
+    serial: u32,
+}
+
+/// A time in which a store cannot be followed.
+struct Outage {
+    began: Instant,
+    /// Moment of the last line in the log about it.
+    told: Instant,
+}
+
+/// Why a feed cannot go on.
+enum FeedError {
+    /// The store fails.
+    Store(StoreError),
+    /// The server has ended, or its publisher is down.
+    Publisher,
+}
+
+impl From<StoreError> for FeedError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<PublisherFailed> for FeedError {
+    fn from(_: PublisherFailed) -> Self {
+        Self::Publisher
+    }
+}
+
+impl Feed {
+    /// Starts a feed in a thread of its own; `first` is sent to when the store was loaded once.
+    ///
+    /// # Errors
+    /// When a thread cannot be had.
+    pub fn start(
+        subject: Subject,
+        publisher: PublisherHandle,
+        first: SyncSender<()>,
+    ) -> io::Result<RunningFeed> {
+        let stop = Arc::<StopRequest>::default();
+        let zone = |zone: &SubjectZone| FollowedZone {
+            content: ZoneContent::new(&zone.apex),
+            state: Arc::default(),
+            expire: zone.expire,
+            has_expired: false,
+            is_loaded: false,
+            serial: 0,
+        };
+        let zones: Vec<_> = subject.zones.iter().map(zone).collect();
+        let place = |(place, zone): (usize, &SubjectZone)| (zone.apex.as_wire().into(), place);
+        let places = subject.zones.iter().enumerate().map(place).collect();
+        let states =
+            zones.iter().map(|zone| (zone.content.apex().clone(), Arc::clone(&zone.state)));
+        let states = states.collect();
+        let feed = Self {
+            source: subject.source.clone(),
+            store: None,
+            zones,
+            places,
+            publisher,
+            stop: Arc::clone(&stop),
+            first: Some(first),
+            outage: None,
+            gathering: GATHERING_MIN,
+        };
+        let (end, ended) = sync_channel::<()>(0);
+        std::thread::Builder::new().name("zonda-store".to_owned()).spawn(move || {
+            feed.run();
+            drop(end);
+        })?;
+        Ok(RunningFeed { subject, states, stop, ended })
+    }
+
+    /// Runs until the feed is to end.
+    fn run(mut self) {
+        let mut pause = PAUSE_MIN;
+        loop {
+            // The log that the program writes may panic as well as the store.
+            let turn = catch_unwind(AssertUnwindSafe(|| self.follow_until_failure(&mut pause)));
+            if !turn.unwrap_or(true) || self.stop.pause(pause) {
+                return;
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    /// Follows the store until something fails; returns whether it is to be tried again after
+    /// `pause`.
+    fn follow_until_failure(&mut self, pause: &mut Duration) -> bool {
+        let began = Instant::now();
+        let followed = catch_unwind(AssertUnwindSafe(|| self.follow()));
+        let error = match followed {
+            Ok(Ok(()) | Err(FeedError::Publisher)) => return false,
+            Ok(Err(FeedError::Store(error))) => error,
+            Err(panic) => StoreError::failed(format!("it panicked: {}", panic_text(&*panic))),
+        };
+        if self.stop.pause(Duration::ZERO) {
+            return false; // what fails while all ends is no outage
+        }
+        if began.elapsed() > STEADY {
+            *pause = PAUSE_MIN;
+        }
+        self.note_outage(&error);
+        true
+    }
+
+    /// Follows the store until the feed is to end.
+    fn follow(&mut self) -> Result<(), FeedError> {
+        let store = self.open()?;
+        let apexes: Vec<Name> = self.zones.iter().map(|it| it.content.apex().clone()).collect();
+        let mut watch = store.watch_all(&apexes)?; // before it is read: no change is missed
+        self.take(&*store, &Changes::all())?;
+        self.note_success();
+        while !self.stop.pause(Duration::ZERO) {
+            let mut changes = watch.wait(LOOK)?;
+            let is_asked = |it: &&FollowedZone| it.state.is_load_requested.swap(false, Relaxed);
+            if self.zones.iter().filter(is_asked).count() > 0 {
+                changes.merge(Changes::all());
+            }
+            if changes.is_none() {
+                self.note_in_step();
+            } else {
+                self.stop.pause(self.gathering);
+                changes.merge(watch.wait(Duration::ZERO)?);
+                self.take(&*store, &changes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The store, opened if it is not.
+    fn open(&mut self) -> Result<Arc<dyn Store>, StoreError> {
+        let store = match (&self.store, &self.source) {
+            (Some(store), _) | (None, StoreSource::Program(store)) => Arc::clone(store),
+            (None, StoreSource::Configured(keys)) => open_store(keys)?,
+        };
+        self.store = Some(Arc::clone(&store));
+        Ok(store)
+    }
+
+    /// Takes over what changed.
+    fn take(&mut self, store: &dyn Store, changes: &Changes) -> Result<(), FeedError> {
+        let started = process::thread_cpu_time().unwrap_or_default();
+        match changes.owners() {
+            Some(owners) => {
+                self.change(store, owners.iter().map(String::as_str))?;
+                for place in 0..self.zones.len() {
+                    if !self.zones[place].is_loaded {
+                        let sets = store.load(self.zones[place].content.apex())?;
+                        self.replace(place, sets)?;
+                    }
+                }
+            }
+            None => self.load(store)?,
+        }
+        for zone in &self.zones {
+            zone.state.left_out.store(zone.content.left_out(), Relaxed);
+        }
+        self.note_in_step();
+        // A load of much that is asked for all the time keeps half of one CPU busy, not all of it.
+        // Time in which this thread waited, for a CPU or the database, is no reason to wait more.
+        let used = process::thread_cpu_time().unwrap_or_default().saturating_sub(started);
+        self.gathering = used.clamp(GATHERING_MIN, GATHERING_MAX);
+        Ok(())
+    }
+
+    /// Reads all that the store has for the zones.
+    fn load(&mut self, store: &dyn Store) -> Result<(), FeedError> {
+        if let [zone] = &self.zones[..] {
+            let sets = store.load(zone.content.apex())?;
+            return self.replace(0, sets);
+        }
+        let apexes = self.zones.iter().map(|zone| zone.content.apex());
+        let all = store.load(&common_ancestor(apexes))?;
+        let mut of_zones: Vec<Vec<RecordSet>> = self.zones.iter().map(|_| Vec::new()).collect();
+        for set in all {
+            // Nearly always one zone has an owner.
+            if let [first, others @ ..] = &self.places_of(&set.owner)[..] {
+                others.iter().for_each(|place| of_zones[*place].push(set.clone()));
+                of_zones[*first].push(set);
+            }
+        }
+        for (place, sets) in of_zones.into_iter().enumerate() {
+            self.replace(place, sets)?;
+        }
+        Ok(())
+    }
+
+    /// The places of the zones that an owner may be in.
+    fn places_of(&self, owner: &str) -> Vec<usize> {
+        let Ok(owner_name) = owner.parse::<Name>() else {
+            let zones = self.zones.iter().enumerate();
+            return zones.filter(|(_, it)| it.content.concerns(owner)).map(|it| it.0).collect();
+        };
+        let owner_name = owner_name.to_lowercase();
+        let mut rest = owner_name.as_wire();
+        let mut places = Vec::with_capacity(1);
+        loop {
+            places.extend(self.places.get(rest));
+            match name::parent(rest) {
+                Some(parent) => rest = parent,
+                None => return places,
+            }
+        }
+    }
+
+    /// Has the server serve a zone from all that the store has for it.
+    fn replace(&mut self, place: usize, sets: Vec<RecordSet>) -> Result<(), FeedError> {
+        let zone = &mut self.zones[place];
+        zone.state.loads.fetch_add(1, Relaxed);
+        let (is_large, state) = (sets.len() > LARGE_LOAD, self.publisher.state());
+        let apex = zone.content.apex().clone();
+        let known = state.zone_set.zone(&apex).filter(|known| known.unit.is_of_feed());
+        let served = known.and_then(|known| known.data());
+        let serial = served.map_or_else(unix_secs, |served| served.serial());
+        let records = zone.content.read_all(sets, serial);
+        let update = match load::make(&apex, &records, false, (&state.zone_set, state.seed)) {
+            Ok(mut loaded) => {
+                loaded = loaded.packed();
+                let is_new = served.is_some_and(|served| !Arc::ptr_eq(served, &loaded.zone));
+                if is_new && zone.content.makes_soa() {
+                    loaded.zone = with_next_serial(&loaded.zone, serial)?;
+                }
+                (zone.serial, zone.is_loaded) = (loaded.zone.serial(), true);
+                Update::Replace(loaded)
+            }
+            Err(error) => {
+                zone.is_loaded = false;
+                Update::Unavailable(error)
+            }
+        };
+        zone.has_expired = false;
+        drop((records, state));
+        let updated = self.publisher.update(&apex, update)?.map(drop);
+        if is_large {
+            memory::give_back();
+        }
+        updated.map_err(|error| StoreError::failed(error).into())
+    }
+
+    /// Has the server change zones by what the store has of some owners.
+    fn change<'o>(
+        &mut self,
+        store: &dyn Store,
+        owners: impl Iterator<Item = &'o str>,
+    ) -> Result<(), FeedError> {
+        let mut changes = vec![Vec::new(); self.zones.len()];
+        for owner in owners {
+            for place in self.places_of(owner) {
+                let zone = &mut self.zones[place];
+                let read = zone.content.read_name(owner, zone.serial, |it| store.get(it));
+                changes[place].extend(read?);
+                zone.state.changes.fetch_add(1, Relaxed);
+            }
+        }
+        for (zone, sets) in self.zones.iter_mut().zip(changes) {
+            if sets.is_empty() || !zone.is_loaded {
+                continue;
+            }
+            let serial = match zone.content.makes_soa() {
+                true => Serial::Bump(SerialPolicy::UnixTime(unix_secs())),
+                false => Serial::Keep,
+            };
+            let apex = zone.content.apex();
+            match self.publisher.update(apex, Update::Change(ChangeSet { sets, serial }))? {
+                Ok(serial) => zone.serial = serial.unwrap_or(zone.serial),
+                Err(error) => {
+                    tracing::error!(zone = %apex, %error, "a change is refused; all is read anew");
+                    zone.is_loaded = false;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the zones have what the store has.
+    fn note_in_step(&self) {
+        let now = unix_secs().into();
+        self.zones.iter().for_each(|zone| zone.state.in_step_at.store(now, Relaxed));
+    }
+
+    /// Notes that the store was read.
+    fn note_success(&mut self) {
+        self.zones.iter().for_each(|zone| zone.state.is_reachable.store(true, Relaxed));
+        if let Some(outage) = self.outage.take() {
+            let (store, zones) = (self.source.text(), self.names());
+            let outage = outage.began.elapsed();
+            tracing::info!(store, zones, ?outage, "a store is followed again");
+        }
+        if let Some(first) = self.first.take() {
+            let _ = first.try_send(()); // the receiver may have stopped waiting
+        }
+    }
+
+    /// Notes that the store cannot be followed, logs it from time to time, and lets zones expire.
+    fn note_outage(&mut self, error: &StoreError) {
+        let now = Instant::now();
+        let is_told = self.outage.as_ref().is_some_and(|outage| now - outage.told < REMINDER);
+        let (store, zones) = (self.source.text(), self.names());
+        match (is_told, self.first.is_some()) {
+            (true, _) => tracing::debug!(store, zones, %error, "a store is still unavailable"),
+            (false, true) => tracing::error!(
+                store, zones, %error,
+                "a store is unavailable, retrying; its zones are SERVFAIL meanwhile"
+            ),
+            (false, false) => tracing::error!(
+                store, zones, %error,
+                "a store is unavailable, retrying; its zones are served as they were"
+            ),
+        }
+        let began = self.outage.as_ref().map_or(now, |outage| outage.began);
+        if !is_told {
+            self.outage = Some(Outage { began, told: now });
+        }
+        let reason = LoadError { first: format!("{store}: {error}"), count: 0 }; // it was logged
+        for zone in &mut self.zones {
+            let was_reachable = zone.state.is_reachable.swap(false, Relaxed);
+            let expires = zone.expire.is_some_and(|limit| began.elapsed() >= limit);
+            let update = match expires && !zone.has_expired {
+                true => Update::Expired(reason.clone()),
+                false if was_reachable || self.first.is_some() && !is_told => {
+                    Update::Unavailable(reason.clone())
+                }
+                false => continue,
+            };
+            if expires {
+                (zone.has_expired, zone.is_loaded) = (true, false);
+                tracing::error!(zone = %zone.content.apex(), "a zone has expired: it is SERVFAIL");
+            }
+            let _ = self.publisher.update(zone.content.apex(), update); // the next turn sees why
+        }
+    }
+
+    /// The names of the zones, for the log.
+    fn names(&self) -> String {
+        /// Names that are listed one by one.
+        const LISTED_MAX: usize = 3;
+        let listed = self.zones.iter().take(LISTED_MAX).map(|it| it.content.apex().to_string());
+        let listed = listed.collect::<Vec<_>>().join(", ");
+        match self.zones.len().saturating_sub(LISTED_MAX) {
+            0 => listed,
+            more => format!("{listed} and {more} more"),
+        }
+    }
+}
+
+/// A zone with a serial greater than another one.
+fn with_next_serial(zone: &Arc<Zone>, than: u32) -> Result<Arc<Zone>, StoreError> {
+    let serial = Serial::Exactly(SerialPolicy::UnixTime(unix_secs()).next(than));
+    let changed = zone.with(&ChangeSet { sets: Vec::new(), serial });
+    changed.map(|(zone, _)| Arc::new(zone)).map_err(|error: ChangeError| StoreError::failed(error))
+}
+
+/// The longest name that several names are at or below.
+fn common_ancestor<'n>(mut names: impl Iterator<Item = &'n Name>) -> Name {
+    let Some(first) = names.next() else { return Name::root() };
+    let mut common = first.as_wire();
+    for name in names {
+        while !name::is_at_or_below(name.as_wire(), common) {
+            common = name::parent(common).unwrap_or(&[0]);
+        }
+    }
+    Name::from_wire(common).unwrap_or_else(|_| Name::root())
+}
+
+/// Returns what a panic said.
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no word")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn zones_have_the_nearest_name_above_all_in_common() {
+        let common = |names: &[&str]| {
+            let names: Vec<Name> = names.iter().map(|name| name.parse().unwrap()).collect();
+            common_ancestor(names.iter()).to_string()
+        };
+        assert_eq!(common(&["a.example.org", "b.example.org"]), "example.org.");
+        assert_eq!(common(&["example.org", "b.example.org"]), "example.org.");
+        assert_eq!(common(&["a.example.org", "xexample.org"]), "org.");
+        assert_eq!(common(&["example.org", "example.net"]), ".");
+        assert_eq!(common(&[".", "example.net"]), ".");
+    }
+}

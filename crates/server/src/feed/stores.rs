@@ -1,0 +1,125 @@
+//! The feeds of all stores: one for each store, so that one that does not answer delays no other.
+
+use super::store_feed::{Feed, RunningFeed, StoreSource, Subject, SubjectZone, lock};
+use super::store_state::StoreState;
+use crate::publish::PublisherHandle;
+use std::io;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use zonda_config::Config;
+use zonda_store::Store;
+use zonda_wire::Name;
+
+/// How long a start waits for stores; one that is slower begins without data.
+const FIRST_LOAD: Duration = Duration::from_secs(3);
+/// How long a stop waits for a feed; one that waits for its database is left to end later.
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Zones, by their names in lower case, and the stores of a program that they follow.
+pub type Stores = Vec<(Name, Arc<dyn Store>)>;
+
+/// The feeds of all stores.
+pub struct StoreFeeds {
+    publisher: PublisherHandle,
+    /// The stores of the program.
+    of_program: Stores,
+    /// The feeds that run.
+    running: Mutex<Vec<RunningFeed>>,
+}
+
+impl StoreFeeds {
+    /// Starts the feeds of the stores of a configuration and of a program, and waits until these
+    /// are loaded, at most three seconds.
+    ///
+    /// # Errors
+    /// When a thread cannot be had.
+    pub fn start(
+        publisher: PublisherHandle,
+        config: &Config,
+        of_program: Stores,
+    ) -> io::Result<Self> {
+        let feeds = Self { publisher, of_program, running: Mutex::default() };
+        let loaded = feeds.follow(config)?;
+        let limit = Instant::now() + FIRST_LOAD;
+        while loaded.recv_timeout(limit.saturating_duration_since(Instant::now())).is_ok() {}
+        Ok(feeds)
+    }
+
+    /// Follows the stores of a configuration from now on, and no others but those of the program.
+    /// Returns what is closed once the stores that are new have been loaded.
+    ///
+    /// # Errors
+    /// When a thread cannot be had.
+    pub fn follow(&self, config: &Config) -> io::Result<Receiver<()>> {
+        let wanted = subjects(config, &self.of_program);
+        let mut running = lock(&self.running);
+        let (kept, gone) =
+            std::mem::take(&mut *running).into_iter().partition(|it| wanted.contains(&it.subject));
+        *running = kept;
+        end(gone); // a file of redb has one user at a time
+        let (first, loaded) = sync_channel(wanted.len());
+        for subject in wanted {
+            if !running.iter().any(|feed| feed.subject == subject) {
+                running.push(Feed::start(subject, self.publisher.clone(), first.clone())?);
+            }
+        }
+        Ok(loaded)
+    }
+
+    /// How zones follow their stores, by their names in lower case, in no particular order.
+    pub fn states(&self) -> Vec<(Name, Arc<StoreState>)> {
+        lock(&self.running).iter().flat_map(|feed| feed.states.iter().cloned()).collect()
+    }
+
+    /// How a zone, whose name is in lower case, follows its store, if it follows one.
+    pub fn state(&self, zone: &Name) -> Option<Arc<StoreState>> {
+        let running = lock(&self.running);
+        let mut states = running.iter().flat_map(|feed| &feed.states);
+        states.find(|(name, _)| name == zone).map(|(_, state)| Arc::clone(state))
+    }
+
+    /// Ends all feeds. The thread of a store that does not return within a second is left behind.
+    pub fn stop(&self) {
+        end(std::mem::take(&mut *lock(&self.running)));
+    }
+}
+
+impl Drop for StoreFeeds {
+    fn drop(&mut self) {
+        lock(&self.running).iter().for_each(|feed| feed.stop.stop());
+    }
+}
+
+/// Ends feeds.
+fn end(feeds: Vec<RunningFeed>) {
+    feeds.iter().for_each(|feed| feed.stop.stop());
+    let limit = Instant::now() + STOP_TIMEOUT;
+    for feed in feeds {
+        let left = limit.saturating_duration_since(Instant::now());
+        if feed.ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+            let store = feed.subject.source.text();
+            tracing::warn!(store, "a store does not answer; its thread is left to end later");
+        }
+    }
+}
+
+/// What feeds there are to be.
+fn subjects(config: &Config, of_program: &Stores) -> Vec<Subject> {
+    let configured = config.stores().filter_map(|(zone, keys)| {
+        let zone = SubjectZone { apex: zone.name.as_ref()?.to_lowercase(), expire: keys.expire };
+        Some((StoreSource::Configured(Arc::clone(keys)), zone))
+    });
+    let of_program = of_program.iter().map(|(apex, store)| {
+        let zone = SubjectZone { apex: apex.clone(), expire: None };
+        (StoreSource::Program(Arc::clone(store)), zone)
+    });
+    let mut subjects = Vec::<Subject>::new();
+    for (source, zone) in configured.chain(of_program) {
+        match subjects.iter_mut().find(|subject| subject.source == source) {
+            Some(subject) => subject.zones.push(zone),
+            None => subjects.push(Subject { source, zones: vec![zone] }),
+        }
+    }
+    subjects
+}

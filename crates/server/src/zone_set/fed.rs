@@ -1,0 +1,140 @@
+//! Zones whose feeds send updates by themselves: those of databases and of the program.
+//!
+//! # Invariants
+//! - Such a zone is served unless a file has its name; once none has, it is served again.
+//! - Its feed is the only source of changes, so that a feed knows the version that it changes.
+
+use super::ZoneSet;
+use super::fed_zone::{FedZone, NewFedZone};
+use super::outcome::Outcome;
+use super::version::Version;
+use crate::feed::Update;
+use crate::load::LoadError;
+use crate::units::{Unit, UnitKey, UnitTerms, already_served};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use zonda_config::Config;
+use zonda_wire::Name;
+use zonda_zone::ChangeError;
+
+impl ZoneSet {
+    /// Serves zones of the configuration from what their feeds send, from now on. Returns whether
+    /// the terms of any are new.
+    pub fn add_stores(&mut self, config: &Config, outcome: &mut Outcome) {
+        for (zone, store) in config.stores() {
+            let Some(name) = zone.name.as_ref().map(Name::to_lowercase) else { continue };
+            let source = format!("store {}", store.url).into();
+            let access = zone.access.clone();
+            self.add_fed(NewFedZone { name, source, access, is_configured: true }, outcome);
+        }
+    }
+
+    /// Takes zones of the configuration out of service that follow no database any more.
+    pub fn drop_stores(&mut self, config: &Config, outcome: &mut Outcome) {
+        let names =
+            config.stores().filter_map(|(zone, _)| Some(zone.name.as_ref()?.to_lowercase()));
+        let names: HashSet<Name> = names.collect();
+        let gone = |(name, fed): (&Name, &FedZone)| {
+            (fed.is_configured && !names.contains(name)).then(|| name.clone())
+        };
+        let gone: Vec<Name> = self.fed.iter().filter_map(gone).collect();
+        gone.iter().for_each(|name| _ = self.remove_fed(name, outcome));
+    }
+
+    /// Serves a zone from what its feed sends, from now on.
+    pub fn add_fed(&mut self, new: NewFedZone, outcome: &mut Outcome) {
+        let NewFedZone { name, source, access, is_configured } = new;
+        let terms =
+            UnitTerms { root: Path::new("/").into(), access, writable: None, in_directory: false };
+        let key = UnitKey::of_feed(name.clone(), source);
+        let former = self.fed.get(&name);
+        if former.is_some_and(|it| *it.unit.key == key && *it.unit.terms == terms) {
+            return;
+        }
+        let unit = Unit { key: Arc::new(key), terms: Arc::new(terms) };
+        let awaited = Version { error: Some(LoadError::awaited().into()), ..Version::default() };
+        let version = former.map_or(awaited, |former| former.version.clone());
+        if let Some(other) = self.zone(&name).filter(|zone| !zone.unit.is_of_feed()) {
+            tracing::warn!("{}", already_served(&unit.key, &name, &other.unit));
+        }
+        self.fed.insert(name.clone(), FedZone { unit, version, is_configured });
+        self.serve_fed(&name, outcome);
+    }
+
+    /// Takes a zone that a feed sends out of service; returns whether there was one.
+    pub fn remove_fed(&mut self, name: &Name, outcome: &mut Outcome) -> bool {
+        if self.fed.remove(name).is_none() {
+            return false;
+        }
+        if self.zone(name).is_some_and(|zone| zone.unit.is_of_feed()) {
+            self.remove(name, outcome);
+        }
+        true
+    }
+
+    /// The serial of a zone as its feed has sent it.
+    pub fn fed_serial(&self, name: &Name) -> Option<u32> {
+        Some(self.fed.get(name)?.version.data.as_ref()?.serial())
+    }
+
+    /// What serves a zone instead of its feed, if anything does.
+    pub fn served_instead(&self, name: &Name) -> Option<String> {
+        let zone = self.zone(name).filter(|zone| !zone.unit.is_of_feed())?;
+        Some(zone.unit.to_string())
+    }
+
+    /// Takes what a feed has for a zone.
+    ///
+    /// # Errors
+    /// When the zone cannot be changed so; it is as it was then.
+    pub fn update_fed(&mut self, name: &Name, update: Update) -> Result<Outcome, ChangeError> {
+        let mut outcome = Outcome::default();
+        let Some(fed) = self.fed.get_mut(name) else { return Ok(outcome) }; // removed meanwhile
+        let before = fed.version.data.clone();
+        fed.version.take(update)?;
+        let (now, error) = (fed.version.data.clone(), fed.version.error.clone());
+        match error {
+            Some(error) => self.note_failure(name, now.is_some(), &error, &mut outcome),
+            None if before.is_some() && is_same(before.as_ref(), now.as_ref()) => {
+                outcome.unchanged.push(name.clone());
+            }
+            None => outcome.loaded.push(name.clone()),
+        }
+        self.serve_fed(name, &mut outcome);
+        Ok(outcome)
+    }
+
+    /// Serves a zone from what its feed has sent, unless a file has its name.
+    fn serve_fed(&mut self, name: &Name, outcome: &mut Outcome) {
+        let former = self.zone(name).cloned();
+        if former.as_ref().is_some_and(|zone| !zone.unit.is_of_feed()) {
+            return;
+        }
+        if let Some(FedZone { unit, version, .. }) = self.fed.get(name).cloned() {
+            self.serve(&unit, name, former.as_deref(), version, outcome);
+        }
+    }
+
+    /// Serves a zone from its feed again, if it has one, when its file is gone: until the feed has
+    /// records, from those of the file.
+    pub(super) fn fall_back_to_feed(
+        &mut self,
+        name: &Name,
+        former: Version,
+        outcome: &mut Outcome,
+    ) {
+        let Some(fed) = self.fed.get_mut(name) else { return };
+        if fed.version.data.is_none() {
+            (fed.version.data, fed.version.records) = (former.data, former.records);
+        }
+        outcome.removed.retain(|removed| removed != name);
+        outcome.loaded.push(name.clone());
+        self.serve_fed(name, outcome);
+    }
+}
+
+/// Whether two versions of a zone are one.
+fn is_same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+    one.map(Arc::as_ptr) == other.map(Arc::as_ptr)
+}

@@ -1,0 +1,63 @@
+//! A version of a zone as feeds make it.
+
+use crate::feed::Update;
+use crate::load_error::LoadError;
+use crate::zone_set_view::KnownZone;
+use std::sync::Arc;
+use std::time::SystemTime;
+use zonda_zone::{ChangeError, Zone};
+
+/// A version of a zone, and how it came to be.
+#[derive(Clone, Default)]
+pub struct Version {
+    /// The records; none where the zone is answered SERVFAIL.
+    pub data: Option<Arc<Zone>>,
+    /// The number of records.
+    pub records: u32,
+    /// When the version was loaded.
+    pub loaded: Option<SystemTime>,
+    /// Why there is no newer version.
+    pub error: Option<Box<LoadError>>,
+}
+
+impl Version {
+    /// The version of a zone that is known.
+    pub fn of(zone: &KnownZone) -> Self {
+        let KnownZone { records, loaded, error, .. } = zone;
+        let (records, loaded, error) = (*records, *loaded, error.clone());
+        Self { data: zone.data().cloned(), records, loaded, error }
+    }
+
+    /// Takes what a feed has.
+    ///
+    /// # Errors
+    /// When the zone cannot be changed so; the version is as it was then.
+    pub fn take(&mut self, update: Update) -> Result<(), ChangeError> {
+        match update {
+            Update::Replace(new) => {
+                let (data, loaded) = (Some(new.zone), Some(SystemTime::now()));
+                *self = Self { data, records: narrow(new.records), loaded, error: None };
+            }
+            Update::Change(changes) => {
+                let Some(data) = &self.data else { return Ok(()) };
+                let (zone, diff) = data.with(&changes)?;
+                self.error = None;
+                if !diff.is_empty() {
+                    let records = self.records as usize + diff.added.len() - diff.removed.len();
+                    (self.data, self.records) = (Some(Arc::new(zone)), narrow(records));
+                    self.loaded = Some(SystemTime::now());
+                }
+            }
+            Update::Unavailable(error) => self.error = Some(Box::new(error)),
+            Update::Expired(error) => {
+                *self = Self { error: Some(Box::new(error)), ..Self::default() };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A number of records, as a zone is remembered with it.
+pub fn narrow(records: usize) -> u32 {
+    u32::try_from(records).unwrap_or(u32::MAX)
+}
